@@ -12,7 +12,7 @@ import msgspec
 from proxy.chat.blocks import summary_block
 from proxy.chat.request import ChatRequest
 from proxy.gateway.identity import Identity
-from proxy.memory.model import Ask, SessionKey
+from proxy.memory.model import NO_PROFILE, Ask, SessionKey
 from proxy.memory.prompt.compose import Rules, Summarised
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
@@ -194,9 +194,12 @@ def rules_of(request: ChatRequest, context: RequestContext, count: Callable[[str
 
 
 def ask_of(context: RequestContext, rules: Rules) -> Ask:
-    """What a request needs to see of its session."""
+    """What a request needs to see of its session.
+
+    A window without bounds begins nowhere, wherever one with bounds has begun before.
+    """
     return Ask(
-        profile=context.identity.profile,
+        profile=context.identity.profile if rules.window.is_bounded else NO_PROFILE,
         max_messages=rules.window.max_messages,
         max_tokens=rules.window.max_tokens,
         idempotency_key=context.identity.idempotency_key,

@@ -245,6 +245,10 @@ started later is recorded.  ``foreign``: the session belongs to another user.  `
 session or its user was erased since the exchange began.  Only ``recorded`` changed anything."""
 
 
+NO_PROFILE = "."
+"""No profile is called so, and no window begins anywhere for it."""
+
+
 class Ask(msgspec.Struct, frozen=True, gc=False):
     """What a request wants to see of a session.
 

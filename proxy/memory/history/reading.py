@@ -8,7 +8,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from proxy.memory.archive import Page, PlacedExchange, Session, SessionArchive, StoredMessage
-from proxy.memory.model import Ask, SessionKey, Snapshot, Summary
+from proxy.memory.model import NO_PROFILE, Ask, SessionKey, Snapshot, Summary
 from proxy.memory.store import Store, StoreError, StoreTimeout
 
 T = TypeVar("T")
@@ -23,10 +23,10 @@ HELD = 8_000_000
 ATTEMPTS = 5
 """How often a session is read again that people change meanwhile."""
 
-NEWEST_TURN = Ask(profile=".", max_messages=0)
-"""No profile is called so, and no window begins anywhere for it: the log is the newest turn."""
+NEWEST_TURN = Ask(profile=NO_PROFILE, max_messages=0)
+"""The log is the newest turn."""
 
-WHOLE_LOG = Ask(profile=".", whole=True, max_messages=0)
+WHOLE_LOG = Ask(profile=NO_PROFILE, whole=True, max_messages=0)
 """The cards of the entire log, and the text of its newest turn."""
 
 

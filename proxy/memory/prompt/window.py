@@ -53,6 +53,10 @@ class Window(msgspec.Struct, frozen=True, gc=False):
     by_turn: bool = True
 
     @property
+    def is_bounded(self) -> bool:
+        return self.max_messages is not None or self.max_tokens is not None
+
+    @property
     def shows_nothing(self) -> bool:
         """Whether all but the running turn is evicted."""
         return 0 in (self.max_messages, self.max_tokens)

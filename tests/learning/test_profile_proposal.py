@@ -46,6 +46,22 @@ def test_a_list_grows_by_what_it_has_not_and_case_does_not_count() -> None:
     assert agreed(removed, {"hobbies": ["golf", "tea"]}, GROUNDS).document == {"hobbies": ["tea"]}
 
 
+@pytest.mark.parametrize(
+    ("named", "left"),
+    [
+        ("Bonn", {"home": "Berlin"}),
+        ("berlin", {}),
+        ("Berlin, Germany", {}),
+        (["Bonn"], {"home": "Berlin"}),
+        (None, {}),
+    ],
+)
+def test_a_text_is_removed_where_it_has_what_is_named(named: object, left: dict[str, str]) -> None:
+    removed = (ProfileChange("remove", "home", named, QUOTE),)
+    moved = (ProfileChange("set", "home", "Berlin", QUOTE), *removed)
+    assert agreed(moved, {"home": "Bonn"}, GROUNDS).document == left
+
+
 def test_a_list_cannot_grow_by_more_than_a_patch_may_do() -> None:
     values = [f"hobby {i}" for i in range(MOST_OPERATIONS + 1)]
     with pytest.raises(PatchError, match="more than"):

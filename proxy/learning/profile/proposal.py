@@ -305,8 +305,12 @@ def _elements(held: Any) -> list[Any]:
 
 
 def _remove(path: str, held: Any, value: Any) -> list[Operation]:
-    """A member, or of a list, where a value is named, this element of it."""
-    if held is None:
+    """A member, or of a list, where a value is named, this element of it.
+
+    A text that does not have what is named stays: "moved from Bonn to Berlin" takes Bonn away
+    where Berlin stands already.
+    """
+    if held is None or (isinstance(held, str) and not _has(held, value)):
         return []
     if isinstance(held, list) and value not in (None, "", []):
         key = _key(value)
@@ -314,6 +318,14 @@ def _remove(path: str, held: Any, value: Any) -> list[Operation]:
         if len(gone) < len(held):
             return [{"op": "remove", "path": f"{path}/{i}"} for i in reversed(gone)]
     return [{"op": "remove", "path": path}]
+
+
+def _has(held: str, value: Any) -> bool:
+    """Whether a text has some of what is named, or is part of it; so it does where nothing is."""
+    named = [each for each in (value if isinstance(value, list) else [value]) if each]
+    texts = [each.strip().casefold() for each in named if isinstance(each, str)]
+    one = held.casefold()
+    return not texts or any(one in each or each in one for each in texts)
 
 
 def _key(value: Any) -> bytes:

@@ -162,7 +162,8 @@ def intent_of(request: ChatRequest, context: RequestContext, now: float) -> Inte
     """What the client wants of reconciliation; ``now`` in Unix seconds.
 
     Of a conversation that the upstream keeps it sends what is new; some programs send all of it,
-    and may have put a summary in the place of most.
+    and may have put a summary in the place of most.  A retry has the key of the first attempt:
+    where there is one, what is recorded under it is what the request repeats, and nothing else.
     """
     identity = context.identity
     usual = context.profile.client_history
@@ -173,7 +174,7 @@ def intent_of(request: ChatRequest, context: RequestContext, now: float) -> Inte
     return Intent(
         history=identity.history or usual,
         rewind=identity.rewind,
-        retry=identity.retry,
+        retry=identity.retry and identity.idempotency_key is None,
         now=now,
     )
 

@@ -31,6 +31,7 @@ from proxy.gateway.outgoing import (
 )
 from proxy.gateway.passthrough import Outgoing, Passthrough, answer_headers
 from proxy.gateway.recording.exchange_recorder import ExchangeRecorder, recorder_for
+from proxy.gateway.recording.first_attempts import FirstAttempts, attempt_at
 from proxy.gateway.recording.open_turns import OpenTurns
 from proxy.gateway.recording.tap import MAX_PLAIN, TOO_LARGE, tap_of
 from proxy.gateway.report import MemoryReport, Reason
@@ -81,7 +82,7 @@ class Conversations:
         self._on_answered = on_answered
         self._tools = tools
         self._naming = Naming(settings, services)
-        self._turns = OpenTurns()
+        self._turns, self._attempts = OpenTurns(), FirstAttempts()
         self._refusals: defaultdict[str, Refusals] = defaultdict(Refusals)
         self._profiles = {
             name: ProfileRules.of(profile)
@@ -105,6 +106,8 @@ class Conversations:
         self._passthrough.choose(call, call.model)
         if exchange.recorded:
             await self._turns.settled(exchange.context.key)
+            exchange = self._attempts.placed(exchange)
+        attempt = attempt_at(exchange)
         outgoing = await self._offered(call, await prepare(exchange, self._services))
         call.held.grow(outgoing.held)
         outgoing = self._marked(call, outgoing)
@@ -124,6 +127,8 @@ class Conversations:
                 del exchange, outgoing, recording
                 call.held.lessen(await recorder.kept() if recorder else 0)
                 await self._deliver(call, reply, recorder)
+                if recorder is not None:
+                    self._attempts.recorded(attempt)
             finally:
                 await reply.close()
 

@@ -23,7 +23,8 @@ from proxy.memory.model import Ask, Entry, Position, SessionKey, Snapshot, State
 from proxy.memory.prompt.compose import Prompt, Rules, compose
 from proxy.memory.reconciliation.apart import known_in, size_in_doubt, told_apart
 from proxy.memory.reconciliation.match import Intent, Rerendered, open_calls, wanted_bodies
-from proxy.memory.reconciliation.reconcile import Plan, reconcile, rerender, retried_exchange
+from proxy.memory.reconciliation.reconcile import Plan, reconcile, rerender
+from proxy.memory.reconciliation.retry import retried_exchange
 from proxy.memory.reconciliation.returning import PassedOver, passed_over, said_before
 from proxy.memory.store import Memory, Summaries
 

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.support.rig import Rig, Talk
+from tests.support.talk import messaging
+from tests.support.talk.messaging import MessagesTalk
+from tests.support.talk.responding import ItemTalk, item_list
 from tests.support.talk.words import answer, messages
-from tests.support.upstream.answers import chat_completion, chat_stream, json_answer, sse
+from tests.support.upstream.answers import (
+    DROPPED,
+    Script,
+    chat_completion,
+    chat_stream,
+    error_answer,
+    json_answer,
+    sse,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -85,6 +99,93 @@ async def test_an_answer_that_was_stopped_and_gone_on_from_is_kept_whole(every: 
     await talk.ask([*messages("u1"), half], json_answer(chat_completion("a1-three")))
     assert await talk.say("u1 a1 u2", "a2") == "u1 a1 u2"
     assert await talk.bodies() == messages("u1 a1 u2 a2")
+
+
+# Attempts of which nothing is recorded
+
+FAILURES = {
+    "refused": error_answer(429, "slow down"),
+    "failed": error_answer(500, "try again"),
+    "not-answered": DROPPED,
+    "broken-off": replace(json_answer(chat_completion("half of it")), cut=20),
+}
+
+
+async def fails(talk: Talk, body: dict[str, Any], failure: Script) -> None:
+    """A first attempt that the client gets no answer to."""
+    talk.rig.up.reply(failure)
+    with suppress(httpx.RemoteProtocolError):
+        answered = await talk.post({"model": "scripted-1", **body}, x_stainless_retry_count="0")
+        assert answered.status_code >= 400
+
+
+@pytest.mark.parametrize("history", ["auto", "delta"])
+@pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
+async def test_a_retry_of_an_attempt_that_failed_leaves_the_exchange_before_it(
+    every: Rig, failure: Script, history: str
+) -> None:
+    talk = every.talk(**{"x-memory-history": history})
+    await talk.say("u", "a1")
+    await fails(talk, {"messages": messages("u")}, failure)
+    assert await talk.say("u", "a2", **RETRY) == "u a1 u"
+    assert await talk.log() == "u a1 u a2"
+    assert await talk.gone() == ""
+
+
+async def test_a_retry_of_its_retry_replaces_it(every: Rig) -> None:
+    talk = every.talk()
+    await talk.say("u", "a1")
+    await fails(talk, {"messages": messages("u")}, FAILURES["failed"])
+    await talk.say("u", "a2", **RETRY)
+    assert await talk.say("u", "a2'", x_stainless_retry_count="2") == "u a1 u"
+    assert await talk.log() == "u a1 u a2'"
+
+
+async def test_a_retry_of_a_recorded_exchange_replaces_it_behind_one_that_failed(
+    every: Rig,
+) -> None:
+    talk = every.talk()
+    await talk.say("u", "a1", x_stainless_retry_count="0")
+    every.up.reply(FAILURES["failed"])
+    await talk.ask(messages("u"), **RETRY)
+    assert await talk.say("u", "a1'", x_stainless_retry_count="2") == "u"
+    assert await talk.log() == "u a1'"
+
+
+async def test_a_retry_with_a_key_of_its_own_leaves_the_exchange_of_another_key(
+    every: Rig,
+) -> None:
+    talk = every.talk()
+    await talk.say("u", "a1", idempotency_key="k1")
+    assert await talk.say("u", "a2", idempotency_key="k2", **RETRY) == "u a1 u"
+    assert await talk.log() == "u a1 u a2"
+
+
+async def test_the_retried_result_of_a_call_keeps_the_round_before_it(every: Rig) -> None:
+    talk = every.talk()
+    await talk.say("u1", "a1(c1)")
+    await talk.say("t:c1", "a2(c2)")
+    assert await talk.say("t:c2", "a3", **RETRY) == "u1 a1 t a2 t"
+    assert await talk.log() == "u1 a1 t a2 t a3"
+
+
+async def test_so_does_that_of_a_function_of_the_responses_api(every: Rig) -> None:
+    talk = ItemTalk.of(every)
+    await talk.say("u1", "a1(c1)")
+    await talk.say("t:c1", "a2(c2)")
+    await fails(talk, {"input": item_list(messages("t:c2"))}, FAILURES["failed"])
+    assert await talk.say("t:c2", "a3", **RETRY) == "u1 a1 t a2 t"
+    assert await talk.log() == "u1 a1 t a2 t a3"
+
+
+async def test_so_does_that_of_a_tool_of_the_messages_api(every: Rig) -> None:
+    talk = MessagesTalk.on(every)
+    await talk.say("u1", "a1(c1)")
+    await talk.say("t:c1", "a2(c2)")
+    body = {"messages": messaging.messages("t:c2"), "max_tokens": 9}
+    await fails(talk, body, FAILURES["failed"])
+    assert await talk.say("t:c2", "a3", **RETRY) == "u1 a1 t a2 t"
+    assert await talk.log() == "u1 a1 t a2 t a3"
 
 
 # Idempotency keys

@@ -32,6 +32,8 @@ class Intent(msgspec.Struct, frozen=True, gc=False):
     rewind: int = 0
     retry: bool = False
     """The client's SDK calls it an automatic retry (``X-Stainless-Retry-Count`` above 0)."""
+    first: float = 0.0
+    """When the first attempt came that this is a retry of, 0 where that is not known."""
     now: float = 0.0
 
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from proxy.chat.canonical import is_prefix, similar
 from proxy.chat.message import SYSTEM_ROLES, ChatMessage, text_of
-from proxy.memory.model import Card, Entry, Exchange, Position, Snapshot
+from proxy.memory.model import Card, Entry, Position, Snapshot
 from proxy.memory.reconciliation.align import Match, MatchKind
 from proxy.memory.reconciliation.match import (
     Alignment,
@@ -31,6 +31,7 @@ from proxy.memory.reconciliation.match import (
     open_calls,
     visible,
 )
+from proxy.memory.reconciliation.retry import retried_exchange
 
 
 def rerender(bodies: Mapping[str, bytes]) -> Rerendered:
@@ -46,58 +47,6 @@ def rerender(bodies: Mapping[str, bytes]) -> Rerendered:
         return "continued" if mine != stored and mine.startswith(stored) else "same"
 
     return likeness
-
-
-RETRY_SECONDS = 120
-"""How long after its commit an SDK's automatic retry still means the same exchange."""
-
-
-def retried_exchange(snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent) -> str | None:
-    """The exchange that this request is another attempt of."""
-    if snapshot.attempt is not None:
-        return snapshot.attempt.id
-    last = snapshot.last
-    again = last is not None and (last.incomplete or _recent_retry(last, intent))
-    if last is not None and again and _ends_with(snapshot, m, last.id):
-        return last.id
-    return _answered_again(snapshot, m)
-
-
-def _recent_retry(last: Exchange, intent: Intent) -> bool:
-    return intent.retry and intent.now - last.created_at < RETRY_SECONDS
-
-
-def _ends_with(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> bool:
-    """Does M end with exactly the messages (at least one) that the exchange recorded of its own?"""
-    asked = [
-        e.card for e in snapshot.log if e.card.exchange == exchange and e.card.origin == "request"
-    ]
-    said = [x for x in m if visible(x)][-len(asked) :]
-    if not asked or len(said) != len(asked):
-        return False
-    return all(_same(mine, card) for mine, card in zip(said, asked, strict=True))
-
-
-def _same(message: ChatMessage, card: Card) -> bool:
-    """Equal, if need be but for the ids of calls: some clients make new ones for each request."""
-    return message.digest == card.digest or bool(card.shape and message.shape == card.shape)
-
-
-def _answered_again(snapshot: Snapshot, m: Sequence[ChatMessage]) -> str | None:
-    """Tool results that are recorded already, sent again on their own."""
-    if not m or m[-1].answers is None or any(x.answers is None for x in m):
-        return None
-    if not open_calls(snapshot.log).keys().isdisjoint(x.answers for x in m):
-        return None
-    for entry in reversed(snapshot.log):
-        if entry.card.answers == m[-1].answers:
-            return entry.card.exchange if _same_calls(snapshot, m, entry.card.exchange) else None
-    return None
-
-
-def _same_calls(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> bool:
-    answered = {e.card.answers for e in snapshot.log if e.card.exchange == exchange}
-    return {x.answers for x in m} <= answered
 
 
 class Fresh(msgspec.Struct, frozen=True, gc=False):

@@ -1,0 +1,85 @@
+"""Telling another attempt of a recorded exchange from the same words said once more.  Pure.
+
+An SDK repeats a request also where its attempts have failed and nothing is recorded of them.  Then
+the last exchange is one that the client has seen the answer of, and stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from itertools import takewhile
+
+from proxy.chat.message import ChatMessage
+from proxy.memory.model import Card, Exchange, Snapshot
+from proxy.memory.reconciliation.match import Intent, open_calls, visible
+
+RETRY_SECONDS = 120
+"""How long after its commit an SDK's automatic retry still means the same exchange."""
+
+
+def retried_exchange(snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent) -> str | None:
+    """The exchange that this request is another attempt of."""
+    if snapshot.attempt is not None:
+        return snapshot.attempt.id
+    last = snapshot.last
+    again = last is not None and (last.incomplete or _recent_retry(last, intent))
+    if last is not None and again and _asks_again(snapshot, m, last.id):
+        return last.id
+    return _answered_again(snapshot, m)
+
+
+def _recent_retry(last: Exchange, intent: Intent) -> bool:
+    """What was first tried behind the last exchange has failed, and is none that is recorded."""
+    recent = intent.now - last.created_at < RETRY_SECONDS
+    return intent.retry and recent and intent.first <= last.created_at
+
+
+def _asks_again(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> bool:
+    """Does M end with exactly the messages (at least one) that the exchange recorded of its own,
+    and not behind its reply?"""
+    came = [e.card for e in sorted(snapshot.log, key=lambda e: e.position.seq) if not e.card.blank]
+    own = [n for n, x in enumerate(came) if x.exchange == exchange and x.origin == "request"]
+    said = [x for x in m if visible(x)]
+    before, asked = said[: -len(own)], said[-len(own) :]
+    if not own or len(asked) != len(own):
+        return False
+    waiting = open_calls(snapshot.log).keys()
+    if not all(_same(x, came[n], waiting) for x, n in zip(asked, own, strict=True)):
+        return False
+    return _ends_alike(before, came) <= _ends_alike(before, came[: own[0]])
+
+
+def _same(message: ChatMessage, card: Card, waiting: AbstractSet[str]) -> bool:
+    """Equal, if need be but for the ids of calls, which some clients make up for each request; not
+    so where it answers a call that waits."""
+    return message.digest == card.digest or (
+        message.answers not in waiting and _alike(message, card)
+    )
+
+
+def _alike(message: ChatMessage, card: Card) -> bool:
+    return message.digest == card.digest or bool(card.shape and message.shape == card.shape)
+
+
+def _ends_alike(said: Sequence[ChatMessage], cards: Sequence[Card]) -> int:
+    """How many messages are the same at the end of both."""
+    pairs = zip(reversed(said), reversed(cards), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: _alike(*pair), pairs))
+
+
+def _answered_again(snapshot: Snapshot, m: Sequence[ChatMessage]) -> str | None:
+    """Tool results that are recorded already, sent again on their own."""
+    if not m or m[-1].answers is None or any(x.answers is None for x in m):
+        return None
+    if not open_calls(snapshot.log).keys().isdisjoint(x.answers for x in m):
+        return None
+    for entry in reversed(snapshot.log):
+        if entry.card.answers == m[-1].answers:
+            return entry.card.exchange if _same_calls(snapshot, m, entry.card.exchange) else None
+    return None
+
+
+def _same_calls(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> bool:
+    answered = {e.card.answers for e in snapshot.log if e.card.exchange == exchange}
+    return {x.answers for x in m} <= answered

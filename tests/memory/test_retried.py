@@ -1,0 +1,99 @@
+"""What an SDK calls a retry: of the last exchange, or of an attempt that was never recorded."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from proxy.memory.prompt.compose import Rules, compose
+from proxy.memory.prompt.window import Window
+from proxy.memory.reconciliation.match import Intent
+from proxy.memory.reconciliation.reconcile import reconcile
+from tests.support.talk.shorthand import Log, log, names, recorded, rerendered, talk
+
+RECORDED_AT, FAILED_AT = 10.0, 20.0
+"""The last exchange is recorded, then an attempt fails.  Results ``t~1`` and ``t~2`` differ in what
+they answer alone."""
+
+BEHIND = Intent(retry=True, first=FAILED_AT, now=30)
+UNKNOWN = Intent(retry=True, now=30)
+BEFORE = Intent(retry=True, first=RECORDED_AT - 5, now=30)
+ONLY_NEW = Intent(history="delta", retry=True, first=FAILED_AT, now=30)
+
+REPEATS_NOTHING = [
+    pytest.param("u1 a1 u a2", "u", BEHIND, "u1 a1 u a2 u", "u", "", id="words"),
+    pytest.param("u1 a1 u a2", "u", ONLY_NEW, "u1 a1 u a2 u", "u", "", id="words alone"),
+    pytest.param(
+        "u1 a1(c1) t~1:c1 a2(c2)", "t~2:c2", UNKNOWN, "u1 a1 t~1 a2 t~2", "t~2", "", id="a result"
+    ),
+    pytest.param(
+        "u1 a1(c) t~1:c a2(c)", "t~1:c", BEHIND, "u1 a1 t~1 a2 t~1", "t~1", "", id="of the same id"
+    ),
+    pytest.param(
+        "u1 a1 u a2", "u1 a1 u a2 u", UNKNOWN, "u1 a1 u a2 u", "u", "", id="all is resent"
+    ),
+    pytest.param("u1 a1 u a2", "a1 u a2 u", UNKNOWN, "u1 a1 u a2 u", "u", "", id="a window"),
+    pytest.param(
+        "u1 a1(c1) t~1:c1 a2(c2)",
+        "u1 a1~k(k1) t~1:k1 a2~k(k2) t~2:k2",
+        UNKNOWN,
+        "u1 a1~k t~1 a2~k t~2",
+        "a2~k t~2",
+        "a2",
+        id="all is resent under other ids",
+    ),
+]
+
+REPEATS_THE_LAST = [
+    pytest.param("u1 a1 u a2", "u", UNKNOWN, "u1 a1 u", "u", "u a2", id="words"),
+    pytest.param("u1 a1 u a2", "u", BEFORE, "u1 a1 u", "u", "u a2", id="first tried before it"),
+    pytest.param("u1 a1 u a2", "u1 a1 u", UNKNOWN, "u1 a1 u", "u", "u a2", id="all is resent"),
+    pytest.param("u a1 u a1", "u a1 u", UNKNOWN, "u a1 u", "u", "u a1", id="said and answered so"),
+    pytest.param(
+        "u1 a1(c1) t~1:c1 a2(c2)", "t~1:c1", UNKNOWN, "u1 a1 t~1", "t~1", "t~1 a2", id="a result"
+    ),
+    pytest.param(
+        "u1 a1(c1) t~1:c1 a2",
+        "u1 a1~k(k1) t~k:k1",
+        UNKNOWN,
+        "u1 a1~k t~k",
+        "a1~k t~k",
+        "a1 t~1 a2",
+        id="a result under another id",
+    ),
+]
+
+
+def outcome(h: Log, m: str, intent: Intent) -> tuple[str, str, str]:
+    """What the upstream gets, what is recorded of the request, what is superseded."""
+    said, snapshot = talk(m), h.snapshot()
+    plan = reconcile(snapshot, said, intent, rerendered)
+    sent = names(compose(snapshot, plan, said, Rules(window=Window())).pieces, said)
+    gone = [e.card.digest for e in h.entries if e.card.id in plan.superseded]
+    return sent, recorded(plan, said), " ".join(gone)
+
+
+def at(h: str) -> Log:
+    stored = log(h)
+    assert stored.last is not None
+    stored.last = replace(stored.last, created_at=RECORDED_AT)
+    return stored
+
+
+@pytest.mark.parametrize(("h", "m", "intent", "upstream", "new", "gone"), REPEATS_NOTHING)
+def test_a_retry_of_an_attempt_that_failed_leaves_the_last_exchange(
+    h: str, m: str, intent: Intent, upstream: str, new: str, gone: str
+) -> None:
+    assert outcome(at(h), m, intent) == (upstream, new, gone)
+
+
+@pytest.mark.parametrize(("h", "m", "intent", "upstream", "new", "gone"), REPEATS_THE_LAST)
+def test_a_retry_of_the_last_exchange_replaces_it(
+    h: str, m: str, intent: Intent, upstream: str, new: str, gone: str
+) -> None:
+    assert outcome(at(h), m, intent) == (upstream, new, gone)
+
+
+def test_the_same_result_of_another_call_leaves_what_was_broken_off() -> None:
+    h = log("u1 a1(c1,c2)").add("t~1:c1 a2", incomplete=True)
+    assert outcome(h, "t~2:c2", Intent()) == ("u1 a1 t~1 t~2", "t~2", "")

@@ -23,7 +23,7 @@ from proxy.recall.ranking.breadth import broadly
 from proxy.recall.ranking.match import NOBODY, Matches, Numbers, candidates, match
 from proxy.recall.ranking.packing import Array, read_rows
 from proxy.recall.ranking.score import PARTS, Options, Ranked, ranked
-from proxy.recall.ranking.select import Passage, choose, relevant
+from proxy.recall.ranking.select import Passage, choose, deserved, relevant
 from proxy.recall.results import Found, Kind, PassageSource, Place, Recollection
 from proxy.recall.semantic.vectors import NOTHING_NEAR, Near
 from proxy.recall.standing.standing import StandingInstruction, current, notice, pinned
@@ -91,7 +91,7 @@ class Noticed(msgspec.Struct, frozen=True):
 
 class Shortlist(msgspec.Struct, frozen=True):
     """Passages that are worth looking up, best first, and those with standing instructions, newest
-    first; and where each of them stands."""
+    first; where each of them stands, and whether something is near the question in meaning."""
 
     query: RecallQuery
     matches: Matches
@@ -100,6 +100,7 @@ class Shortlist(msgspec.Struct, frozen=True):
     places: Mapping[int, Place]
     dismissed: frozenset[str] = frozenset()
     now: float = 0.0
+    near: bool = False
 
     def seqs(self) -> dict[str, set[int]]:
         """Seqs by session."""
@@ -172,6 +173,7 @@ def rank(selection: Selection, found: Rows) -> Shortlist:
         places,
         selection.dismissed,
         selection.now,
+        selection.near.related,
     )
 
 
@@ -248,7 +250,7 @@ def resolve(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> Recoll
         return sources[number].is_meant
 
     known = () if query.searches else (query.text,)
-    room = int(min(SPARE * left + MORE, MOST * left))
+    room = _room(shortlist, left)
     chosen = choose(shortlist.matches, shortlist.ranked, passage_of, room, known, is_meant)
     why = {each.number: each for each in shortlist.ranked}
     passages = [
@@ -258,6 +260,14 @@ def resolve(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> Recoll
     # Who searches reads what was said, and no more.
     read = passages if query.searches else noted(passages, shortlist.now)
     return Recollection(tuple(read), instructions)
+
+
+def _room(shortlist: Shortlist, left: int) -> int:
+    """How much to choose for so many tokens; of what was recalled once already all there is."""
+    query, room = shortlist.query, int(min(SPARE * left + MORE, MOST * left))
+    if query.searches or query.again is not None or shortlist.near:
+        return room
+    return deserved(shortlist.matches, room)
 
 
 def _source_of(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> SourceOf:

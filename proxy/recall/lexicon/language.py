@@ -56,6 +56,8 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """It asks for a time."""
     orders: Told = Told()
     """It asks in which order things were."""
+    general: Told = Told()
+    """How one begins that anybody might ask: for work, or for what is known ("write me a ...")."""
     lists: Told = Told()
     """It asks for all there are of something, or how many they are."""
     goes_on: Told = Told()

@@ -63,6 +63,15 @@ def about_assistant(text: str, seen: Seen = EVERYTHING) -> bool:
     return wording.ASSISTANT.search(text, seen) is not None
 
 
+def is_general(text: str, seen: Seen = EVERYTHING) -> bool:
+    """Whether a message asks what anybody might ask, and does not come to the one who asks."""
+    begins = wording.GENERAL.search(text, seen)
+    if begins is None:
+        return False
+    rest = text[begins.end() :]
+    return not (about_user(rest, seen) or wording.OWN.search(rest, seen))
+
+
 def asks(text: str) -> bool:
     """Whether a message has a question mark."""
     return any(mark in text for mark in "?؟")
@@ -137,6 +146,7 @@ class Question(msgspec.Struct, frozen=True):
     the latter.  ``days`` are terms of the days that its wording points at, ``names`` those of the
     speakers it may name.  ``user``, ``assistant``: it asks for what this one said.  ``ordered``: it
     asks in which order things were.  ``lists``: it asks for all there are of something.
+    ``general``: it asks what anybody might ask.
     """
 
     text: str = ""
@@ -148,6 +158,7 @@ class Question(msgspec.Struct, frozen=True):
     assistant: bool = False
     ordered: bool = False
     lists: bool = False
+    general: bool = False
 
     @property
     def empty(self) -> bool:
@@ -191,7 +202,7 @@ def _alone(text: str, day: int) -> Question:
     message = reading(text)
     folded, seen = message.folded, message.seen
     when = [Sought((TELLS_TIME,), TIME_WEIGHT)] if asks_when(folded, seen) else []
-    user = about_user(folded, seen)
+    user, assistant = about_user(folded, seen), about_assistant(folded, seen)
     ordered = wording.ORDERS.search(folded, seen) is not None
     return Question(
         text=text,
@@ -199,9 +210,10 @@ def _alone(text: str, day: int) -> Question:
         days=terms_of_spans(spans(folded, DAY * day, seen)),
         names=asked_about(text),
         user=user,
-        assistant=about_assistant(folded, seen) and not (ordered and user),
+        assistant=assistant and not (ordered and user),
         ordered=ordered,
         lists=wording.LISTS.search(folded, seen) is not None,
+        general=not assistant and is_general(folded, seen),
     )
 
 

@@ -12,6 +12,11 @@ ASSISTANT = Cue(told(lambda each: each.question.about_assistant))
 WHEN = Cue(told(lambda each: each.question.when))
 ORDERS = Cue(told(lambda each: each.question.orders))
 LISTS = Cue(told(lambda each: each.question.lists))
+GENERAL = Cue(
+    rf"^\W*(?:{any_of(lambda each: each.own_words.please)}\W*)*"
+    f"{told(lambda each: each.question.general)}"
+)
+OWN = Cue(told(lambda each: each.facts.own))
 POINTS_BACK = Cue(told(lambda each: each.question.points_back))
 
-CUES = (HOW_ARE_YOU, ASKING, USER, ASSISTANT, WHEN, ORDERS, LISTS, POINTS_BACK)
+CUES = (HOW_ARE_YOU, ASKING, USER, ASSISTANT, WHEN, ORDERS, LISTS, GENERAL, OWN, POINTS_BACK)

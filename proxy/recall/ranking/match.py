@@ -59,6 +59,8 @@ class Matches(NamedTuple):
     question does not go on about them.  ``dated`` are the numbers of passages of the days that the
     question points at, ``spoken`` of those said by whom it names.  ``worths`` are what the terms
     count, in their order; ``whole`` is what all words that tell passages apart count together.
+    ``known`` is the most that one passage holds of them where a word that no passage has counts as
+    the rarest, which is told of a general question alone; of any other it is 1.
     """
 
     question: Question
@@ -70,6 +72,7 @@ class Matches(NamedTuple):
     spoken: Numbers
     worths: Floats
     whole: float
+    known: float = 1.0
 
     @property
     def worth(self) -> Mapping[bytes, float]:
@@ -86,12 +89,16 @@ def match(question: Question, look: Look, corpus: Corpus) -> Matches:
     passages = found["passage"].astype(np.int64)
     counts = np.array(_counts(question, postings), np.float32)
     worth = _idf(counts, corpus.passages) * _weights(question)
-    telling = worth * ~_says_nothing(question, counts, corpus.passages)
+    tells = ~_says_nothing(question, counts, corpus.passages)
+    telling = worth * tells
     sizes = [len(each.newest) // found.itemsize for each in postings]
     scores = _sums(passages, _saturated(found, corpus) * worth.repeat(sizes))
     cover = _cover(postings, telling, scores.size)
     (numbers,) = scores.nonzero()
-    whole = _whole(question, telling)
+    whole, known = _whole(question, telling), 1.0
+    if question.general:
+        rarest = _idf(np.maximum(counts, 1), corpus.passages) * _weights(question) * tells
+        known = float(cover.max(initial=0.0)) / max(_whole(question, rarest), 1e-9)
     return Matches(
         question,
         numbers,
@@ -102,6 +109,7 @@ def match(question: Question, look: Look, corpus: Corpus) -> Matches:
         _passages(look.postings[days:]),
         worth,
         whole,
+        known,
     )
 
 

@@ -31,6 +31,13 @@ FAINT = 0.45
 them in meaning are looked for too: where its own find much, those only push in what was not meant.
 """
 
+DOUBTED, SURE = 0.5, 0.75
+"""The shares of a general question's words, see ``Matches.known``, up to which it is doubted that
+it means anything of this history, and from which on it is not."""
+
+FEW_TOKENS = 260
+"""What a question of which that is doubted gets, block and all: a few passages, or an excerpt."""
+
 GOES_ON = 0.25
 """The least share of what the messages before said that one passage must hold, where a message goes
 on about them: else it goes on about what is in sight, and nothing older was meant."""
@@ -88,6 +95,15 @@ def relevant(matches: Matches, min_score: float = MIN_SCORE) -> bool:
     if matches.goes_on < GOES_ON:
         return False
     return bool(matches.cover.size) and float(matches.cover.max()) >= min_score
+
+
+def deserved(matches: Matches, room: int) -> int:
+    """How much of the room a question gets: the surer it is that it means something of this
+    history, the more."""
+    if matches.dated.size or matches.spoken.size:
+        return room
+    share = min(1.0, max(0.0, (matches.known - DOUBTED) / (SURE - DOUBTED)))
+    return min(room, FEW_TOKENS + int(share * max(0, room - FEW_TOKENS)))
 
 
 def faint(matches: Matches) -> bool:

@@ -14,7 +14,7 @@ from proxy.recall.query.words import Corpus, TermEntry, analyse, pack
 from proxy.recall.ranking.match import Matches, Numbers, candidates, match
 from proxy.recall.ranking.packing import SAID_BY_USER, Array, read_rows
 from proxy.recall.ranking.score import Options, Ranked, ranked, readable
-from proxy.recall.ranking.select import Passage, choose, relevant
+from proxy.recall.ranking.select import Passage, choose, deserved, relevant
 
 NOW = 1_800_000_000.0
 """15 January 2027, a Friday."""
@@ -96,7 +96,8 @@ class Person:
             return []
         ranked = self.ranked(text, before, options)
         short = ranked[: readable(np.array([each.tokens for each in ranked], np.uint16), budget)]
-        chosen = choose(matches, short, self.passages.get, budget, (text,))
+        room = deserved(matches, budget)
+        chosen = choose(matches, short, self.passages.get, room, (text,))
         return [passage.text for passage in chosen]
 
 

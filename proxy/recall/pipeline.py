@@ -250,8 +250,8 @@ def resolve(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> Recoll
         return sources[number].is_meant
 
     known = () if query.searches else (query.text,)
-    room = _room(shortlist, left)
-    chosen = choose(shortlist.matches, shortlist.ranked, passage_of, room, known, is_meant)
+    room, spare = _room(shortlist, left)
+    chosen = choose(shortlist.matches, shortlist.ranked, passage_of, room, known, is_meant, spare)
     why = {each.number: each for each in shortlist.ranked}
     passages = [
         sources[each.number].found("passage", each.text, each.tokens, why[each.number])
@@ -262,12 +262,18 @@ def resolve(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> Recoll
     return Recollection(tuple(read), instructions)
 
 
-def _room(shortlist: Shortlist, left: int) -> int:
-    """How much to choose for so many tokens; of what was recalled once already all there is."""
+def _room(shortlist: Shortlist, left: int) -> tuple[int, int]:
+    """How much to choose for so many tokens, and what of that is more than they are.
+
+    Who searches gets excerpts, and what was recalled once already all there is.
+    """
     query, room = shortlist.query, int(min(SPARE * left + MORE, MOST * left))
-    if query.searches or query.again is not None or shortlist.near:
-        return room
-    return deserved(shortlist.matches, room)
+    if query.searches:
+        return room, room
+    if query.again is not None or shortlist.near:
+        return room, room - left
+    room = deserved(shortlist.matches, room)
+    return room, room - deserved(shortlist.matches, left)
 
 
 def _source_of(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> SourceOf:

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from proxy.memory_api.erasure.in_mind import forget_texts
 from proxy.recall.query.question import read
 from proxy.recall.ranking import select
+from proxy.recall.ranking.cutting import GAP, Cutter
 from proxy.recall.ranking.score import LONG, MORE, Ranked, readable
 from proxy.recall.ranking.select import (
     BLOCK_TOKENS,
     BRIEF,
     CUT,
-    GAP,
     PASSAGE_TOKENS,
     SESSION_TOKENS,
     Passage,
@@ -174,6 +174,53 @@ def test_an_excerpt_says_so_and_keeps_its_place() -> None:
     assert got.cut
     assert (got.number, got.session, got.seq) == (0, 1, 5)
     assert got.tokens <= 1.1 * CUT + 1 < LONG
+
+
+LONG_TEXT = "apple bread. " * 400
+
+
+def long(number: int, tokens: int = 600) -> Passage:
+    text = LONG_TEXT.replace("bread", f"bread{number}")
+    return Passage(number, number + 1, 5, "assistant", text, tokens, NOW)
+
+
+def test_what_was_cut_is_whole_again_where_there_is_room_left() -> None:
+    given = [long(0), long(1), long(2)]
+    assert [each.cut for each in chosen(given, 3 * 600 + 100)] == [False, False, False]
+    # Three excerpts, and the rest of the best two texts that it is enough for.
+    assert [each.cut for each in chosen(given, 1_600)] == [False, False, True]
+    assert [each.cut for each in chosen([given[0], long(1, 5_000), given[2]], 1_700)] == [
+        *(False, True, False)
+    ]
+    assert all(each.cut for each in chosen(given, 800))
+
+
+def test_what_is_only_chosen_to_spare_makes_no_text_whole() -> None:
+    given = long(0)
+    (whole,) = choose(MATCHES, [ranked(given)], {0: given}.get, 900, spare=200)
+    assert not whole.cut
+    (cut,) = choose(MATCHES, [ranked(given)], {0: given}.get, 900, spare=300)
+    assert cut.cut
+
+
+def test_what_was_recalled_as_an_excerpt_is_one_again() -> None:
+    given = long(0)
+    before = msgspec.structs.replace(ranked(given), tokens=CUT)
+    (got,) = choose(MATCHES, [before], {0: given}.get, 2_000)
+    assert got.cut
+
+
+def test_an_excerpt_of_code_has_its_fences() -> None:
+    lines = [f"value_{n} = compute({n})" for n in range(200)]
+    lines[120] = "greenhouse = key('barometer')"
+    text = "Here it is:\n```python\n" + "\n".join(lines) + "\n```\nThat is all."
+    question = read("Where is the greenhouse?", (), NOW)
+    cutter = Cutter(question, dict.fromkeys(question.terms, 1.0))
+    cut = cutter.excerpt(text, len(text) // 4, CUT)
+    assert "greenhouse" in cut and "value_9 " not in cut
+    before, _, after = cut.partition("greenhouse")
+    assert before.count("```") == 1
+    assert after.count("```") % 2
 
 
 @given(PASSAGES, st.integers(0, 2_000))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from proxy.recall.query.question import read
 from proxy.recall.query.words import MOST_TERMS, Analysis, TermEntry, analyse, pack
+from proxy.recall.ranking.cutting import Cutter
 from proxy.recall.ranking.packing import (
     ASKS,
     LENGTHS,
@@ -18,7 +19,6 @@ from proxy.recall.ranking.packing import (
     read_postings,
     read_rows,
 )
-from proxy.recall.ranking.select import Cutter
 from tests.support.store.remembering import NOW
 
 MEGABYTE = 1_000_000

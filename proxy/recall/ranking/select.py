@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import NamedTuple
 
 import msgspec
 
-from proxy.recall.lexicon.folding import fold
-from proxy.recall.query.question import Question, asks
-from proxy.recall.query.words import is_unspaced
+from proxy.recall.query.question import asks
+from proxy.recall.ranking.cutting import Cutter
 from proxy.recall.ranking.match import Matches
 from proxy.recall.ranking.score import LONG, Ranked
 
@@ -127,8 +124,10 @@ def choose(
     budget: int,
     known: Iterable[str] = (),
     is_meant: Callable[[int], bool] = _always,
+    spare: int = 0,
 ) -> list[Passage]:
-    """The passages to inject, in rank order: greedy, what does not fit is skipped.
+    """The passages to inject, in rank order: greedy, what does not fit is skipped.  What is left of
+    the budget, less the ``spare``, goes to the whole texts of what was cut.
 
     Ranked numbers of which ``passage_of`` gives None (gone from history, or already in the prompt)
     are left out, as are passages that say no more than a ``known`` text or one before them, and
@@ -144,6 +143,7 @@ def choose(
             asked = passage_of(other.number)
             if asked and _answers(taken, asked):
                 packer.take(other)
+    packer.restore(spare)
     return packer.chosen
 
 
@@ -161,6 +161,7 @@ class _Packer:
         self.chosen: list[Passage] = []
         self._passage_of, self._is_meant, self._left = passage_of, is_meant, room
         self._taken: set[int] = set()
+        self._wholes: dict[int, Passage] = {}
         self._sessions: set[int] = set()
         self._seen, self._texts = AlreadySaid(), set(known)
         for text in self._texts:
@@ -185,16 +186,27 @@ class _Packer:
         said = self._new(passage.text)
         if said is None or not self._is_meant(each.number):
             return None
+        whole = passage
         if passage.tokens > LONG:
             passage = _fitted(passage, self._cutter)
         if passage.tokens > room:
             return None
+        # Of what was cut when it was recalled first the excerpt's size is known, and no more.
+        if passage.cut and each.tokens >= whole.tokens:
+            self._wholes[len(self.chosen)] = whole
         self._left = room - passage.tokens
         self._taken.add(passage.number)
         self._sessions.add(passage.session)
         self._seen.add(said)
         self.chosen.append(passage)
         return passage
+
+    def restore(self, spare: int) -> None:
+        """Put whole texts in the place of their excerpts, the best first, while there is room."""
+        for place, whole in self._wholes.items():
+            left = self._left - (whole.tokens - self.chosen[place].tokens)
+            if left >= spare:
+                self.chosen[place], self._left = whole, left
 
     def _new(self, text: str) -> frozenset[str] | None:
         """The words of a text, None if it says nothing new."""
@@ -276,97 +288,3 @@ class AlreadySaid:
             if shared >= ALIKE * (size + len(other) - shared):
                 return True
         return False
-
-
-PIECE = 100
-"""Tokens of a piece, at least: lines, or sentences of a long one."""
-
-GAP = " … "
-"""Stands for what was left out."""
-
-NEARBY = 0.5
-"""What a piece's neighbours count for it."""
-
-MOST_CHARACTERS = 32_768
-
-_BREAK = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
-
-
-class Piece(NamedTuple):
-    start: int
-    end: int
-
-
-class Cutter:
-    """Cuts texts to what matters for one question.
-
-    ``worth`` is what each term of the question counts, as in ``Matches``.
-    """
-
-    def __init__(self, question: Question, worth: Mapping[bytes, float]) -> None:
-        self._worth = {
-            word.text: worth.get(word.terms[0], 0.0) for word in question.words if word.text
-        }
-
-    @cached_property
-    def _words(self) -> re.Pattern[str]:
-        """Finds the question's words at the beginning of words, and anywhere without spaces."""
-        longest = sorted(self._worth, key=len, reverse=True)
-        parts = (("" if is_unspaced(word) else r"\b") + re.escape(word) for word in longest)
-        return re.compile("|".join(parts) or r"(?!)")
-
-    def excerpt(self, text: str, tokens: int, most: int) -> str:
-        """The parts of a text of so many ``tokens`` that matter most, in ``most`` tokens, about.
-
-        What is left out leaves a mark.  Of a very long text only the beginning is looked at.
-        """
-        size = max(1, PIECE * len(text) // max(1, tokens))
-        pieces = list(_pieces(text[:MOST_CHARACTERS], size))
-        scores = _smooth([self._score(text[start:end]) for start, end in pieces])
-        room = most * len(text) / max(1, tokens)
-        taken: list[Piece] = []
-        for place in sorted(range(len(pieces)), key=lambda each: (-scores[each], each)):
-            length = pieces[place].end - pieces[place].start
-            if length <= room:
-                room -= length
-                taken.append(pieces[place])
-        return _join(text, sorted(taken)) or text[: int(room)]
-
-    def _score(self, text: str) -> float:
-        return sum(self._worth[word] for word in set(self._words.findall(fold(text))))
-
-
-def _pieces(text: str, size: int) -> Iterator[Piece]:
-    """Pieces of whole lines or sentences, ``size`` characters or more; what has no end is cut."""
-    start = 0
-    for match in _BREAK.finditer(text):
-        if match.end() - start >= size:
-            yield from _bounded(start, match.end(), 2 * size)
-            start = match.end()
-    yield from _bounded(start, len(text), 2 * size)
-
-
-def _bounded(start: int, end: int, most: int) -> Iterator[Piece]:
-    for first in range(start, end, most):
-        yield Piece(first, min(end, first + most))
-
-
-def _smooth(scores: Sequence[float]) -> list[float]:
-    padded = [0.0, *scores, 0.0]
-    return [
-        own + NEARBY * (before + after)
-        for before, own, after in zip(padded, padded[1:], padded[2:], strict=False)
-    ]
-
-
-def _join(text: str, pieces: Sequence[Piece]) -> str:
-    parts: list[str] = []
-    end = 0
-    for piece in pieces:
-        if piece.start > end:
-            parts.append(GAP)
-        parts.append(text[piece.start : piece.end])
-        end = piece.end
-    if pieces and end < len(text):
-        parts.append(GAP)
-    return "".join(parts).strip()

@@ -1,0 +1,115 @@
+"""Long texts are cut to what matters for one question.  Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from proxy.recall.lexicon.folding import fold
+from proxy.recall.query.question import Question
+from proxy.recall.query.words import is_unspaced
+
+PIECE = 100
+"""Tokens of a piece, at least: lines, or sentences of a long one."""
+
+GAP = " … "
+"""Stands for what was left out."""
+
+FENCE = "```"
+"""Begins and ends code."""
+
+NEARBY = 0.5
+"""What a piece's neighbours count for it."""
+
+MOST_CHARACTERS = 32_768
+
+_BREAK = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
+
+
+class Piece(NamedTuple):
+    start: int
+    end: int
+
+
+class Cutter:
+    """Cuts texts to what matters for one question.
+
+    ``worth`` is what each term of the question counts, as in ``Matches``.
+    """
+
+    def __init__(self, question: Question, worth: Mapping[bytes, float]) -> None:
+        self._worth = {
+            word.text: worth.get(word.terms[0], 0.0) for word in question.words if word.text
+        }
+
+    @cached_property
+    def _words(self) -> re.Pattern[str]:
+        """Finds the question's words at the beginning of words, and anywhere without spaces."""
+        longest = sorted(self._worth, key=len, reverse=True)
+        parts = (("" if is_unspaced(word) else r"\b") + re.escape(word) for word in longest)
+        return re.compile("|".join(parts) or r"(?!)")
+
+    def excerpt(self, text: str, tokens: int, most: int) -> str:
+        """The parts of a text of so many ``tokens`` that matter most, in ``most`` tokens, about.
+
+        What is left out leaves a mark.  Of a very long text only the beginning is looked at.
+        """
+        size = max(1, PIECE * len(text) // max(1, tokens))
+        pieces = list(_pieces(text[:MOST_CHARACTERS], size))
+        scores = _smooth([self._score(text[start:end]) for start, end in pieces])
+        room = most * len(text) / max(1, tokens)
+        taken: list[Piece] = []
+        for place in sorted(range(len(pieces)), key=lambda each: (-scores[each], each)):
+            length = pieces[place].end - pieces[place].start
+            if length <= room:
+                room -= length
+                taken.append(pieces[place])
+        return _join(text, sorted(taken)) or text[: int(room)]
+
+    def _score(self, text: str) -> float:
+        return sum(self._worth[word] for word in set(self._words.findall(fold(text))))
+
+
+def _pieces(text: str, size: int) -> Iterator[Piece]:
+    """Pieces of whole lines or sentences, ``size`` characters or more; what has no end is cut."""
+    start = 0
+    for match in _BREAK.finditer(text):
+        if match.end() - start >= size:
+            yield from _bounded(start, match.end(), 2 * size)
+            start = match.end()
+    yield from _bounded(start, len(text), 2 * size)
+
+
+def _bounded(start: int, end: int, most: int) -> Iterator[Piece]:
+    for first in range(start, end, most):
+        yield Piece(first, min(end, first + most))
+
+
+def _smooth(scores: Sequence[float]) -> list[float]:
+    padded = [0.0, *scores, 0.0]
+    return [
+        own + NEARBY * (before + after)
+        for before, own, after in zip(padded, padded[1:], padded[2:], strict=False)
+    ]
+
+
+def _join(text: str, pieces: Sequence[Piece]) -> str:
+    """The pieces, ascending, with a mark where something is left out."""
+    runs: list[Piece] = []
+    for piece in pieces:
+        if runs and piece.start == runs[-1].end:
+            piece = Piece(runs.pop().start, piece.end)
+        runs.append(piece)
+    left_out = GAP if runs and runs[-1].end < len(text) else ""
+    begins = GAP if runs and runs[0].start else ""
+    return f"{begins}{GAP.join(_fenced(text, run) for run in runs)}{left_out}".strip()
+
+
+def _fenced(text: str, run: Piece) -> str:
+    """A part of a text, with the fences of the code that it begins or ends in."""
+    said = text[run.start : run.end]
+    if text.count(FENCE, 0, run.start) % 2:
+        said = f"{FENCE}\n{said}"
+    return f"{said.rstrip()}\n{FENCE}\n" if said.count(FENCE) % 2 else said

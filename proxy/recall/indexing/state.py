@@ -12,6 +12,7 @@ from proxy.memory.archive import Message, Session
 from proxy.recall.index import ROW_SIZE, IndexBatch, IndexMark, Look
 from proxy.recall.notes.notes import names_day
 from proxy.recall.notes.slots import slots
+from proxy.recall.query import of_oneself
 from proxy.recall.query.small_talk import is_filler
 from proxy.recall.query.words import TermEntry, analyse, pack, reading
 from proxy.recall.ranking.match import REACH
@@ -25,7 +26,7 @@ from proxy.recall.ranking.packing import (
 )
 from proxy.recall.standing.standing import is_standing
 
-FORMAT = 4
+FORMAT = 5
 """Changes with every change of how texts become terms, unless questions look for both, and of what
 rows hold: an index of another format is made anew."""
 
@@ -205,6 +206,7 @@ class Addition(msgspec.Struct, frozen=True):
             flags |= NAMES_DAY
         if flags and slots(reading(text)):
             flags |= FILLS_SLOT
+        traits = of_oneself.told(reading(text)) if flags else ()
         if is_filler(text):
             flags |= FILLER
         return TermEntry(
@@ -214,5 +216,5 @@ class Addition(msgspec.Struct, frozen=True):
             time=card.created_at,
             tokens=card.tokens,
             flags=flags,
-            analysis=analyse(text, card.created_at, language),
+            analysis=analyse(text, card.created_at, language, traits),
         )

@@ -230,6 +230,10 @@ class OwnWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Words whose full stop ends no sentence."""
 
 
+Trait = Literal["name", "home", "work", "age"]
+"""What people tell of themselves and ask for again; an ``age`` is a birthday too."""
+
+
 class Person(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What messages say of the one who writes them."""
 
@@ -237,6 +241,12 @@ class Person(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A sentence tells something of them."""
     pleased: Told = Told()
     """The answer before was good."""
+    traits: dict[Trait, Told] = {}
+    """A message tells this of them."""
+    asks: dict[Trait, Told] = {}
+    """A message asks for it."""
+    asks_all: Told = Told()
+    """It asks for all that is known of them."""
 
 
 class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

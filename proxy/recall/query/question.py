@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from proxy.recall.lexicon.cues import EVERYTHING, Seen
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.lexicon.loader import LANGUAGES, compiled, told
-from proxy.recall.query import small_talk, wording
+from proxy.recall.query import of_oneself, small_talk, wording
 from proxy.recall.query.counting import counted
 from proxy.recall.query.dates import DAY, spans, terms_of_spans
 from proxy.recall.query.related import forms, related
@@ -119,6 +119,11 @@ SAYS_MUCH = 4.0
 
 TIME_WEIGHT = 1.0
 """What telling a time counts as an answer to "when", in words."""
+
+TRAIT_WEIGHT = 1.0
+TRAIT_SHARE = 0.4
+"""What telling of oneself counts as an answer to who asks for it: in words, and of all words of the
+question, if that is more, as it is in scripts without spaces."""
 
 _CAPITAL = re.compile(r"[^\W\d_][^\W\d_A-Z]")
 _MESSAGES_BEFORE = 4
@@ -251,8 +256,12 @@ def _synonyms_of(word: str, spoken: tuple[str, ...]) -> tuple[bytes, ...]:
 
 @lru_cache(maxsize=16)
 def _asked(text: str) -> tuple[Sought, ...]:
-    """The words of a message."""
-    return tuple(islice(_sought(text), MOST_WORDS))
+    """The words of a message, and what it asks for of the one who writes it."""
+    own, traits = tuple(islice(_sought(text), MOST_WORDS)), of_oneself.asked(reading(text))
+    if not traits:
+        return own
+    weight = max(TRAIT_WEIGHT, TRAIT_SHARE * sum([word.weight for word in own if word.text]))
+    return (*own, *(Sought((term,), weight) for term in traits))
 
 
 def forget() -> None:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping
+from itertools import chain
+from typing import get_args
+
 from proxy.recall.lexicon.cues import Cue
-from proxy.recall.lexicon.loader import any_of, told
+from proxy.recall.lexicon.language import Language, Told, Trait
+from proxy.recall.lexicon.loader import LANGUAGES, any_of, told
 
 HOW_ARE_YOU = Cue(any_of(lambda each: each.small_talk.how_are_you))
 ASKING = Cue(told(lambda each: each.small_talk.asking))
@@ -19,4 +25,26 @@ GENERAL = Cue(
 OWN = Cue(told(lambda each: each.facts.own))
 POINTS_BACK = Cue(told(lambda each: each.question.points_back))
 
-CUES = (HOW_ARE_YOU, ASKING, USER, ASSISTANT, WHEN, ORDERS, LISTS, GENERAL, OWN, POINTS_BACK)
+
+def _each(of: Callable[[Language], Told]) -> tuple[Cue, ...]:
+    """Each language by itself: nearly all texts are in one."""
+    names = [each.language.name for each in LANGUAGES if of(each) != Told()]
+    return tuple(Cue(told(of, name), re.IGNORECASE) for name in names)
+
+
+def _by_trait(of: Callable[[Language], Mapping[Trait, Told]]) -> Mapping[Trait, tuple[Cue, ...]]:
+    def of_trait(trait: Trait) -> tuple[Cue, ...]:
+        return _each(lambda each: of(each).get(trait, Told()))
+
+    return {trait: of_trait(trait) for trait in get_args(Trait)}
+
+
+TELLS = _each(lambda each: each.person.tells)
+TRAITS = _by_trait(lambda each: each.person.traits)
+ASKS = _by_trait(lambda each: each.person.asks)
+ASKS_ALL = _each(lambda each: each.person.asks_all)
+
+CUES = (
+    *(HOW_ARE_YOU, ASKING, USER, ASSISTANT, WHEN, ORDERS, LISTS, GENERAL, OWN, POINTS_BACK),
+    *(*TELLS, *chain(*TRAITS.values(), *ASKS.values()), *ASKS_ALL),
+)

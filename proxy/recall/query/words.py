@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 import struct
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain, islice
 from types import MappingProxyType
@@ -316,12 +316,12 @@ class Corpus(NamedTuple):
     length: int = 0
 
 
-def analyse(text: str, time: float, hint: str = "") -> Analysis:
+def analyse(text: str, time: float, hint: str = "", further: Iterable[bytes] = ()) -> Analysis:
     """The terms of a message sent at ``time`` (Unix seconds).
 
     ``hint`` is the language to assume where nothing tells (the one of the message before).  Terms
     beside the words' own, without length: beginnings, days that the text names and the day of
-    ``time``, who speaks, whether it tells a time.
+    ``time``, who speaks, whether it tells a time, and ``further`` ones.
     """
     read = reading(text)
     found = read.words
@@ -330,7 +330,7 @@ def analyse(text: str, time: float, hint: str = "") -> Analysis:
     length = len(terms)
     terms += _beginnings(found, language)
     beside = terms_of_days([*islice(days(text, time, read.seen), _MOST_DAYS), time])
-    terms += beside.union(_traits(read))
+    terms += beside.union(_traits(read), further)
     return Analysis(Counter(terms), length, language, _ends_asking(text))
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from proxy.recall.index import NO_POSTINGS, POSTING_SIZE, Look, Postings
+from proxy.recall.query.of_oneself import told
 from proxy.recall.query.question import Question, read
-from proxy.recall.query.words import Corpus, TermEntry, analyse, pack
+from proxy.recall.query.words import Corpus, TermEntry, analyse, pack, reading
 from proxy.recall.ranking.match import Matches, Numbers, candidates, match
 from proxy.recall.ranking.packing import SAID_BY_USER, Array, read_rows
 from proxy.recall.ranking.score import Options, Ranked, ranked, readable
@@ -52,7 +53,8 @@ class Person:
             seq = seqs[said.session]
             tokens = 1 + len(said.text) // (4 if said.text.isascii() else 2)
             flags = SAID_BY_USER if said.role == "user" else 0
-            analysis = analyse(said.text, time, "english")
+            traits = told(reading(said.text)) if flags else ()
+            analysis = analyse(said.text, time, "english", traits)
             entries.append(TermEntry(said.session, seq, 0, time, tokens, flags, analysis))
             self.passages[number] = Passage(
                 number, said.session, seq, said.role, said.text, tokens, time

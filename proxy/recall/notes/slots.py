@@ -136,7 +136,8 @@ def later(filled: Sequence[Filled]) -> list[str]:
 
 NO_MORE = "no more"
 _EXCLUSIVE = frozenset({"name", "number", "favourite"})
-"""Where a value is told, another is no more."""
+"""Where a value is told, another is no more.  Not of one's own name: it seldom changes, has shorter
+forms, and is another's in a game or a story, so that a change of it must be told."""
 
 
 def _instead(one: Filled, newer: Sequence[Filled]) -> str:

@@ -35,7 +35,10 @@ def said(text: str, now: float = LATER) -> Found:
         ("ontem fui", 13), ("há dois dias", 12), ("gisteren", 13), ("twee dagen geleden", 12),
         ("вчера", 13), ("позавчера", 12), ("три дня назад", 11), ("我昨天去了", 13), ("三天前", 11),
         ("明日行きます", 15), ("一昨日", 12), ("어제 갔어요", 13), ("3일 전에", 11),
-        ("أمس ذهبت", 13),
+        ("أمس ذهبت", 13), ("We fly the day after tomorrow.", 16), ("Übermorgen fliege ich", 16),
+        ("après-demain je pars", 16), ("dopodomani parto", 16), ("depois de amanhã viajo", 16),
+        ("pasado mañana viajo", 16), ("overmorgen", 16), ("послезавтра", 16), ("明後日行きます", 16),
+        ("내일모레 가요", 16), ("بعد غد أسافر", 16),
         ("أول أمس", 12), ("wczoraj", 13), ("igår", 13), ("dün gittim", 13), ("χθες", 13),
     ],
 )  # fmt: skip
@@ -94,7 +97,14 @@ def test_a_session_whose_days_its_messages_tell_gets_none() -> None:
 
 
 def test_so_many_days_are_told_of_a_message() -> None:
-    assert said("yesterday " * 9).note.count("=") == MOST_DAYS
+    text = "The day before yesterday I rested, yesterday I packed, tomorrow I fly."
+    assert said(text).note.count("=") == MOST_DAYS
+
+
+def test_what_is_said_twice_is_told_once() -> None:
+    assert said("Tomorrow I fly, tomorrow!").note == "tomorrow = 2023-11-15"
+    text = "Tomorrow is my birthday, the party is the day after tomorrow."
+    assert said(text).note == "Tomorrow = 2023-11-15; day after tomorrow = 2023-11-16"
 
 
 def written(one: Found) -> str:

@@ -105,6 +105,7 @@ class Dates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     yesterday: Told = Told()
     day_before_yesterday: Told = Told()
     tomorrow: Told = Told()
+    day_after_tomorrow: Told = Told()
     ago: tuple[str, ...] = ()
     """So many units ago."""
     last: tuple[str, ...] = ()

@@ -80,6 +80,7 @@ def _note_later(found: Sequence[Found], notes: Notes) -> None:
 
 
 def _meant(text: str, at: float) -> list[Relative]:
-    """The days that somebody's own words mean, said at ``at`` (Unix seconds)."""
+    """The days that somebody's own words mean, said at ``at`` (Unix seconds); each word once."""
     own = blanked(text, pasted(text))
-    return list(islice(relative_days(own, at, reading(text).seen), MOST_DAYS))
+    found = {each.words.casefold(): each for each in relative_days(own, at, reading(text).seen)}
+    return list(islice(found.values(), MOST_DAYS))

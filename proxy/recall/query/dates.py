@@ -202,7 +202,12 @@ _IN_YEAR = _compiled(
 
 
 def _relative(said: Dates) -> Cue:
-    words = {"two": said.day_before_yesterday, "one": said.yesterday, "next": said.tomorrow}
+    words = {
+        "two": said.day_before_yesterday,
+        "one": said.yesterday,
+        "then": said.day_after_tomorrow,
+        "next": said.tomorrow,
+    }
     parts = {
         "UNIT": one_of(said.units.get("day", "").split()),
         "NUMBER": rf"(?:\d{{1,3}}|{one_of(' '.join(said.numbers).split())})",
@@ -217,7 +222,7 @@ def _relative(said: Dates) -> Cue:
 
 _RELATIVE = tuple(_relative(each.dates) for each in LANGUAGES if each.dates.yesterday != Told())
 """Each language by itself: nearly all texts are in one."""
-_AFTER_TODAY = {"two": -2, "one": -1, "next": 1}
+_AFTER_TODAY = {"two": -2, "one": -1, "next": 1, "then": 2}
 _EXACT = {
     names.split()[0]: number
     for each in LANGUAGES

@@ -265,6 +265,15 @@ def test_what_a_model_writes_is_off_until_it_is_switched_on(part: str, tmp_path:
         pytest.param("[memory]\nevict_to = nan", "memory.evict_to", id="evict-to-nan"),
         pytest.param("[memory]\nttl = 3162240001", "memory.ttl", id="a-century-and-more"),
         pytest.param("[profiles.x]\nttl = 3162240001", "profiles.x.ttl", id="of-a-profile"),
+        pytest.param(
+            "[memory.recall]\ntime_zone = 'Mars/Base'", "memory.recall.time_zone", id="no-zone"
+        ),
+        pytest.param(
+            "[profiles.x.recall]\ntime_zone = '../UTC'",
+            "profiles.x.recall.time_zone",
+            id="zone-file",
+        ),
+        pytest.param("[memory.recall]\ntime_zone = ''", "memory.recall.time_zone", id="zone"),
         pytest.param("[store]\nurl = 'mysql://x'", "store.url", id="store-scheme"),
         pytest.param("[store]\nurl = 'memory://x'", "store.url", id="store-memory-name"),
         pytest.param("[store]\ntimeout = 0", "store.timeout", id="no-time"),

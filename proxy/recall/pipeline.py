@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import tzinfo
 
 import msgspec
 import numpy as np
@@ -16,6 +17,7 @@ from proxy.memory.model import Recalled
 from proxy.recall.index import Look, Rows
 from proxy.recall.indexing.state import State
 from proxy.recall.notes.notes import noted
+from proxy.recall.query.dates import ahead
 from proxy.recall.query.query import RecallQuery
 from proxy.recall.query.question import Question
 from proxy.recall.query.words import Corpus
@@ -253,12 +255,16 @@ def resolve(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> Recoll
     room, spare = _room(shortlist, left)
     chosen = choose(shortlist.matches, shortlist.ranked, passage_of, room, known, is_meant, spare)
     why = {each.number: each for each in shortlist.ranked}
+    zone = query.options.zone
     passages = [
-        sources[each.number].found("passage", each.text, each.tokens, why[each.number])
+        _told_in(
+            zone, sources[each.number].found("passage", each.text, each.tokens, why[each.number])
+        )
         for each in chosen
     ]
     # Who searches reads what was said, and no more.
-    read = passages if query.searches else noted(passages, shortlist.now)
+    now = shortlist.now + ahead(shortlist.now, zone)
+    read = passages if query.searches else noted(passages, now)
     return Recollection(tuple(read), instructions)
 
 
@@ -274,6 +280,11 @@ def _room(shortlist: Shortlist, left: int) -> tuple[int, int]:
         return room, room - left
     room = deserved(shortlist.matches, room)
     return room, room - deserved(shortlist.matches, left)
+
+
+def _told_in(zone: tzinfo | None, found: Found) -> Found:
+    offset = ahead(found.created_at, zone)
+    return msgspec.structs.replace(found, ahead=offset) if offset else found
 
 
 def _source_of(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> SourceOf:

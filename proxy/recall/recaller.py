@@ -157,7 +157,7 @@ class Recaller:
 
     async def _select(self, query: RecallQuery) -> Selection | None:
         now = self._clock()
-        question = read(query.text, query.before, now)
+        question = read(query.text, query.before, now, query.options.zone)
         asked = self._asked(query, question)
         look, state = self._told(query, await self._look(query, question))
         if state is None:

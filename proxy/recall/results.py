@@ -63,6 +63,13 @@ class Found(msgspec.Struct, frozen=True):
     """Those of the passage's row that are among ``NOTED``."""
     note: str = ""
     """What is told of it behind its text."""
+    ahead: float = 0.0
+    """Seconds that the clocks of who asks were ahead of UTC."""
+
+    @property
+    def on_the_wall(self) -> float:
+        """When it was said, as the clocks of who asks had it."""
+        return self.created_at + self.ahead
 
     @property
     def id(self) -> str:
@@ -223,7 +230,7 @@ def _day(number: float, here: bool) -> str:
 
 
 def _heading(one: Found, own: str) -> str:
-    return _day(one.created_at // DAY, one.session == own)
+    return _day(one.on_the_wall // DAY, one.session == own)
 
 
 def _line(one: Found) -> str:

@@ -8,6 +8,7 @@ from functools import cache
 from importlib.util import find_spec
 from inspect import isclass
 from typing import Annotated, Literal, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
@@ -39,6 +40,16 @@ SIDE_REQUESTS = (
     r"^Given the following\.\.\. please reply with a title for the chat\b",  # Continue
 )
 """The helper requests of programs that send them under the conversation's own id."""
+
+
+def _zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(
+            'must be a time zone that this system knows, such as "Europe/Berlin" or "UTC"'
+        ) from None
+    return name
 
 
 def _pattern(text: str) -> str:
@@ -96,6 +107,7 @@ class RecallSettings(Section):
         default=("user", "assistant"), min_length=1
     )
     half_life_days: float = Field(default=0, ge=0)
+    time_zone: Annotated[str, AfterValidator(_zone)] = "UTC"
     timeout: float = Field(default=0.15, gt=0)
     standing: Standing = Standing()
     rewrite: RewriteSettings = RewriteSettings()

@@ -37,8 +37,8 @@ def said(text: str, now: float = LATER) -> Found:
         ("明日行きます", 15), ("一昨日", 12), ("어제 갔어요", 13), ("3일 전에", 11),
         ("أمس ذهبت", 13), ("We fly the day after tomorrow.", 16), ("Übermorgen fliege ich", 16),
         ("après-demain je pars", 16), ("dopodomani parto", 16), ("depois de amanhã viajo", 16),
-        ("pasado mañana viajo", 16), ("overmorgen", 16), ("послезавтра", 16), ("明後日行きます", 16),
-        ("내일모레 가요", 16), ("بعد غد أسافر", 16),
+        ("pasado mañana viajo", 16), ("overmorgen", 16), ("послезавтра", 16),
+        ("明後日行きます", 16), ("내일모레 가요", 16), ("بعد غد أسافر", 16),
         ("أول أمس", 12), ("wczoraj", 13), ("igår", 13), ("dün gittim", 13), ("χθες", 13),
     ],
 )  # fmt: skip

@@ -120,9 +120,9 @@ class Dates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 Slot = Literal["own_name", "name", "home", "work", "number", "favourite"]
-"""What has one value at a time; a ``name`` is another's or a thing's.  Of a ``number`` the value has
-a digit or an @; of all others but a ``favourite`` it is a name, with a capital where the script has
-them."""
+"""What has one value at a time; a ``name`` is another's or a thing's.  Of a ``number`` the value
+has a digit or an @; of all others but a ``favourite`` it is a name, with a capital where the script
+has them."""
 
 
 class Slots(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -36,7 +36,7 @@ def names_day(read: Reading, at: float) -> bool:
 
 
 def noted(found: Sequence[Found], now: float) -> list[Found]:
-    """The same, with notes on those that need one, as read at ``now`` (Unix seconds)."""
+    """The same, with notes on those that need one, as read at ``now`` (seconds on the wall)."""
     flags = {one.flags for one in found}
     notes: defaultdict[int, list[str]] = defaultdict(list)
     if any(each & NAMES_DAY for each in flags):
@@ -55,7 +55,7 @@ def _note_days(found: Sequence[Found], now: float, notes: Notes) -> None:
     places = [
         at
         for at, one in enumerate(found)
-        if one.flags & NAMES_DAY and date_of(one.created_at) != today
+        if one.flags & NAMES_DAY and date_of(one.on_the_wall) != today
     ]
     # Where a message says what day it is of, nobody knows for which others that holds.
     sessions = {found[at].session for at in places}
@@ -64,7 +64,7 @@ def _note_days(found: Sequence[Found], now: float, notes: Notes) -> None:
     for at in places:
         one = found[at]
         if one.session not in dated:
-            meant = _meant(one.text, one.created_at)
+            meant = _meant(one.text, one.on_the_wall)
             notes[at] += [f"{each.words} = {each.day}" for each in meant]
 
 

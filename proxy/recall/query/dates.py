@@ -1,14 +1,14 @@
 """The days that a text names, and those that a question points at ("yesterday", "5月3号").  Pure.
 
-Days are counted in UTC: a message near midnight may be a day off, which is why a question's
-wording is matched by the day and never by the hour.
+An index counts days in UTC, whatever the zone of who asks: a day of theirs is two of its own.  A
+time "on the wall" is what clocks of a zone show, in seconds as if that were UTC.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import lru_cache
 from itertools import chain, islice
 from typing import NamedTuple
@@ -119,7 +119,17 @@ def _day(found: dict[str, str], now: float) -> float | None:
 
 def date_of(seconds: float) -> date:
     """The day of a Unix time; what no calendar has becomes its nearest end."""
-    return datetime.fromtimestamp(min(max(0.0, seconds), 2.0**32), UTC).date()
+    return _calendar(seconds, UTC).date()
+
+
+def ahead(seconds: float, zone: tzinfo | None) -> float:
+    """By how many seconds the clocks of a zone are ahead of UTC at a Unix time; None is UTC."""
+    offset = _calendar(seconds, zone).utcoffset() if zone else None
+    return offset.total_seconds() if offset else 0.0
+
+
+def _calendar(seconds: float, zone: tzinfo) -> datetime:
+    return datetime.fromtimestamp(min(max(0.0, seconds), 2.0**32), zone)
 
 
 def _seconds(day: date) -> float:
@@ -364,11 +374,15 @@ CUES = (
 """Those of days, and of telling a time."""
 
 
-def terms_of_spans(found: tuple[Days, ...]) -> tuple[bytes, ...]:
-    """The terms that passages of these spans have: days for short spans, months for long ones."""
+def terms_of_spans(found: tuple[Days, ...], offset: float = 0.0) -> tuple[bytes, ...]:
+    """The terms that passages of these spans have: days for short spans, months for long ones.
+
+    Of who is ``offset`` seconds ahead of UTC a day begins or ends on another of the index.
+    """
+    before, after = timedelta(days=offset > 0), timedelta(days=offset < 0)
     seen: dict[bytes, None] = {}
     for first, last in found:
-        seen.update(dict.fromkeys(_terms_of_span(first, last)))
+        seen.update(dict.fromkeys(_terms_of_span(first - before, last + after)))
     return tuple(seen)[: MOST_DAYS + MOST_MONTHS]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import tzinfo
 
 import msgspec
 
@@ -17,7 +18,7 @@ class RecallOptions(msgspec.Struct, frozen=True):
     """How a profile wants recall to work.
 
     ``half_life_days``: age that halves a score, None for no decay.  ``standing_max_tokens``: what
-    standing instructions may take of the budget.
+    standing instructions may take of the budget.  ``zone``: where days are told, None for UTC.
     """
 
     own_session_only: bool = False
@@ -25,6 +26,7 @@ class RecallOptions(msgspec.Struct, frozen=True):
     roles: tuple[str, ...] = ("user", "assistant")
     half_life_days: float | None = None
     standing_max_tokens: int = 300
+    zone: tzinfo | None = None
 
 
 class RecallQuery(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import tzinfo
 from functools import lru_cache
 from itertools import chain, islice, pairwise
 from typing import NamedTuple, TypeAlias
@@ -21,7 +22,7 @@ from proxy.recall.lexicon.folding import fold
 from proxy.recall.lexicon.loader import LANGUAGES, compiled, told
 from proxy.recall.query import of_oneself, small_talk, wording
 from proxy.recall.query.counting import counted
-from proxy.recall.query.dates import DAY, spans, terms_of_spans
+from proxy.recall.query.dates import DAY, ahead, spans, terms_of_spans
 from proxy.recall.query.related import forms, related
 from proxy.recall.query.small_talk import closes, is_small_talk
 from proxy.recall.query.stemming import stem, stems
@@ -177,17 +178,18 @@ class Question(msgspec.Struct, frozen=True):
 NOTHING = Question()
 
 
-def read(text: str, before: Sequence[str], now: float) -> Question:
+def read(text: str, before: Sequence[str], now: float, zone: tzinfo | None = None) -> Question:
     """Read a user message.
 
     ``before`` are the texts of the last few messages of its session, oldest first: they tell what a
-    short message goes on about.  ``now`` is in Unix seconds.
+    short message goes on about.  ``now`` is in Unix seconds, ``zone`` that of who asks.
     """
     text = text[:READ]
     message, own = reading(text), _asked(text)
     if not own and closes(message):
         return NOTHING
-    alone = _alone(text, int(now // DAY))
+    offset = ahead(now, zone)
+    alone = _alone(text, int((now + offset) // DAY), offset)
     context = _context(message, counted(word.text for word in own), before) if before else []
     if not (own or context or alone.days):
         return NOTHING
@@ -201,9 +203,9 @@ def read(text: str, before: Sequence[str], now: float) -> Question:
 
 
 @lru_cache(maxsize=16)
-def _alone(text: str, day: int) -> Question:
-    """A message by itself, on a day since 1970.  Recall and what is known read the same one, one
-    after the other."""
+def _alone(text: str, day: int, offset: float) -> Question:
+    """A message by itself, on a day since 1970 of who is so many seconds ahead of UTC.  Recall and
+    what is known read the same one, one after the other."""
     message = reading(text)
     folded, seen = message.folded, message.seen
     when = [Sought((TELLS_TIME,), TIME_WEIGHT)] if asks_when(folded, seen) else []
@@ -212,7 +214,7 @@ def _alone(text: str, day: int) -> Question:
     return Question(
         text=text,
         words=tuple(_distinct([*_asked(text), *when])),
-        days=terms_of_spans(spans(folded, DAY * day, seen)),
+        days=terms_of_spans(spans(folded, DAY * day, seen), offset),
         names=asked_about(text),
         user=user,
         assistant=assistant and not (ordered and user),

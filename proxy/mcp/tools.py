@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -20,12 +21,9 @@ from proxy.memory_api.api import ReadMessage
 from proxy.memory_api.body import read
 from proxy.memory_api.conversations.messages import list_messages
 from proxy.memory_api.conversations.sessions import get_session, list_sessions
-from proxy.memory_api.fields import invalid
+from proxy.memory_api.fields import MAX_LIMIT, invalid
 from proxy.memory_api.people.saving import save_fact
 from proxy.memory_api.people.users import delete_memory, search_memories
-
-FURTHER = 10
-"""How many times as many places are looked at for the end of a session that was rewound."""
 
 Run = Callable[[Visit, Any], Awaitable[Struct]]
 
@@ -117,35 +115,52 @@ async def session(visit: Visit, asked: shapes.ReadSession) -> shapes.SessionPart
     if found.user_id != (visit.identity.user or found.user_id):
         raise session_not_found()
     if isinstance(asked.after, UnsetType):
-        part = await _end(visit, found, asked.limit)
+        told, after = await _end(visit, found, asked.limit), None
     else:
-        part = await _part(visit, found, asked.limit, asked.after)
+        told, after = await _part(visit, found, asked.limit, asked.after)
     return shapes.SessionPart(
         session_id=found.id,
         title=found.title,
         messages=found.messages,
-        data=await asyncio.to_thread(_told, visit.api.read_message, part),
-        next=int(part.next) if part.next else None,
+        data=told,
+        next=after,
     )
+
+
+async def _end(visit: Visit, found: shapes.SeenSession, limit: int) -> list[shapes.SessionMessage]:
+    """The last messages.  Branches that were left have places too: where there are too few behind
+    a place, twice as many places are looked at."""
+    span = limit
+    while True:
+        first = max(0, found.end - span)
+        last = await _last(visit, found, limit, first)
+        if len(last) >= min(limit, found.messages) or not first:
+            return last
+        span *= 2
+
+
+async def _last(
+    visit: Visit, found: shapes.SeenSession, limit: int, after: int
+) -> list[shapes.SessionMessage]:
+    """The last messages behind a place, page by page: of long ones there are few on each."""
+    last: deque[shapes.SessionMessage] = deque(maxlen=limit)
+    more: int | None = after
+    while more is not None and more < found.end:
+        told, more = await _part(visit, found, MAX_LIMIT, more)
+        last.extend(told)
+    return list(last)
 
 
 async def _part(
     visit: Visit, found: shapes.SeenSession, limit: int, after: int
-) -> shapes.SeenMessages:
+) -> tuple[list[shapes.SessionMessage], int | None]:
+    """Messages behind a place, and behind which there are more."""
     query = {"limit": limit, "after": after}
-    return await visit.ask(
+    part = await visit.ask(
         list_messages, shapes.SeenMessages, path={"session": found.id}, query=query
     )
-
-
-async def _end(visit: Visit, found: shapes.SeenSession, limit: int) -> shapes.SeenMessages:
-    """The last messages.  Branches that were left have places too: where some of them are at the
-    end, a second look goes further back."""
-    part = await _part(visit, found, limit, max(0, found.end - limit))
-    if len(part.data) < min(limit, found.messages):
-        span = limit * FURTHER
-        part = await _part(visit, found, span, max(0, found.end - span))
-    return shapes.SeenMessages(data=part.data[-limit:])
+    told = await asyncio.to_thread(_told, visit.api.read_message, part)
+    return told, int(part.next) if part.next else None
 
 
 def _told(read_message: ReadMessage, part: shapes.SeenMessages) -> list[shapes.SessionMessage]:

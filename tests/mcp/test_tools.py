@@ -14,6 +14,8 @@ from mcp_types import TextResourceContents
 
 from proxy import __version__
 from proxy.learning.facts.fact import MOST_GIVEN
+from proxy.stores.redis import archive as redis_archive
+from proxy.stores.sqlite import rows as sqlite_rows
 from proxy.tenancy import digest_of
 from tests.mcp.conftest import ADMIN
 from tests.support.agent import ERAS, Era, agent, answered, told
@@ -213,6 +215,31 @@ async def test_the_end_of_a_session_that_was_rewound_is_what_is_left(proxy: Rig)
             part = answered(await client.call_tool("read_session", asked))
             assert [each["text"] for each in part["data"]] == texts
             assert (part["messages"], part["next"]) == (4, None)
+
+
+async def test_the_end_of_a_session_is_found_however_much_of_it_was_rewound(proxy: Rig) -> None:
+    async with app(proxy) as mine, agent(proxy.proxy.url) as client:
+        await seed(mine, "s", *talk(*(f"text {number}" for number in range(60))))
+        rewound = await mine.post("/memory/v1/sessions/s/rewind", json={"turns": 28})
+        assert rewound.json()["messages"] == 4
+        for limit in (1, 2, 3):
+            asked = {"session_id": "s", "limit": limit}
+            part = answered(await client.call_tool("read_session", asked))
+            assert [each["text"] for each in part["data"]] == [f"text {n}" for n in range(4)][
+                -limit:
+            ]
+
+
+async def test_the_end_of_a_session_is_found_behind_large_messages(
+    proxy: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page of the memory API has fewer of them than were asked for."""
+    for module in (redis_archive, sqlite_rows):
+        monkeypatch.setattr(module, "PAGE_BYTES", 1)
+    async with app(proxy) as mine, agent(proxy.proxy.url) as client:
+        await seed(mine, "s", *talk("one", "two", "three", "four"))
+        part = answered(await client.call_tool("read_session", {"session_id": "s", "limit": 3}))
+    assert [each["text"] for each in part["data"]] == ["two", "three", "four"]
 
 
 async def test_a_long_text_is_cut_and_says_so(proxy: Rig) -> None:

@@ -91,6 +91,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
         {
             "memory_api",
             "chat.jsontext",
+            "chat.tools.made",
             "gateway.identity",
             "memory.ids",
             "learning.facts.fact",

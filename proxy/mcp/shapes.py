@@ -18,7 +18,11 @@ from proxy.memory_api.shapes.people import ABOUT, MOST_FOUND, TEXT
 
 LONGEST_QUERY = 1000
 LONGEST_TEXT = 4000
-"""Characters of a question, and of one text of an answer."""
+LONGEST_ARGUMENTS = 1000
+"""Characters of a question, of one text of an answer, and of the arguments of one call in it."""
+
+MOST_CALLS = 20
+"""Calls of one message in an answer."""
 
 MOST_LISTED = 50
 """Sessions or messages of one answer."""
@@ -174,13 +178,22 @@ class ListedSessions(Struct, kw_only=True):
     next: str | None = None
 
 
+class SessionCall(Struct, kw_only=True):
+    """A call of a tool; `arguments` are as the model wrote them, JSON for most tools."""
+
+    name: str
+    arguments: str
+
+
 class SessionMessage(Struct, kw_only=True, omit_defaults=True):
-    """`cut`: the text is longer than this."""
+    """`calls` are those of tools that it makes.  `cut`: there is more of the text, of the calls or
+    of their arguments than this."""
 
     seq: int
     role: str
     text: str
     created_at: datetime
+    calls: list[SessionCall] = msgspec.field(default_factory=list)
     cut: bool = False
 
 
@@ -232,5 +245,5 @@ def schema_of(kind: type[Struct]) -> Schema:
     return {**whole, "$defs": parts} if parts else whole
 
 
-def clipped(text: str) -> str:
-    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+def clipped(text: str, longest: int = LONGEST_TEXT) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -11,11 +11,12 @@ import msgspec
 from msgspec import Struct, UnsetType
 from msgspec.structs import replace
 
-from proxy.chat.jsontext import well_formed
+from proxy.chat.jsontext import value, well_formed
+from proxy.chat.tools.made import MadeCall, calls_made
 from proxy.errors import session_not_found
 from proxy.learning.facts.fact import USER, one_line
 from proxy.mcp import shapes
-from proxy.mcp.shapes import Schema, clipped, schema_of
+from proxy.mcp.shapes import LONGEST_ARGUMENTS, MOST_CALLS, Schema, clipped, schema_of
 from proxy.mcp.visit import Visit
 from proxy.memory_api.api import ReadMessage
 from proxy.memory_api.body import read
@@ -172,13 +173,21 @@ def _message(read_message: ReadMessage, seen: shapes.SeenMessage) -> shapes.Sess
     raw = bytes(seen.message)
     message = read_message(raw, len(raw))
     text = well_formed(message.text) if message else ""
-    return shapes.SessionMessage(
+    made = list(calls_made(value(raw))) if message and message.calls else []
+    told = shapes.SessionMessage(
         seq=seen.seq,
         role=message.role if message else "",
         text=clipped(text),
         created_at=seen.created_at,
-        cut=len(text) > shapes.LONGEST_TEXT,
+        calls=[_call(each) for each in made[:MOST_CALLS]],
     )
+    whole = [(each.name, each.arguments) for each in told.calls] == made
+    return replace(told, cut=told.text != text or not whole)
+
+
+def _call(made: MadeCall) -> shapes.SessionCall:
+    arguments = clipped(made.arguments, LONGEST_ARGUMENTS)
+    return shapes.SessionCall(name=clipped(made.name, LONGEST_ARGUMENTS), arguments=arguments)
 
 
 def _given(value: str | UnsetType) -> str | None:
@@ -231,8 +240,8 @@ TOOLS = (
     Tool(
         "read_session",
         "Read a session",
-        "Read a recorded conversation: its last messages, or those behind a place. Long texts are"
-        " cut.",
+        "Read a recorded conversation: its last messages, or those behind a place, with the calls"
+        " of tools that they make. Long texts are cut.",
         shapes.ReadSession,
         shapes.SessionPart,
         session,

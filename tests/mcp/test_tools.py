@@ -251,6 +251,36 @@ async def test_a_long_text_is_cut_and_says_so(proxy: Rig) -> None:
     assert short["text"] == "short" and "cut" not in short
 
 
+async def test_the_calls_of_a_message_are_read_with_it(proxy: Rig) -> None:
+    function = {"name": "get_weather", "arguments": '{"city":"Bern"}'}
+    calls = [{"id": "c1", "type": "function", "function": function}]
+    answer = {"role": "assistant", "content": None, "tool_calls": calls}
+    result = {"role": "tool", "tool_call_id": "c1", "content": "12 degrees"}
+    async with app(proxy) as mine, agent(proxy.proxy.url) as client:
+        await seed(mine, "s", *talk("Is it cold in Bern?"), answer, result)
+        read = answered(await client.call_tool("read_session", {"session_id": "s"}))
+        (content,) = (await client.read_resource("memory://sessions/s")).contents
+    question, called, told = read["data"]
+    assert (called["text"], called["calls"]) == ("", [function])
+    assert "calls" not in question and "calls" not in told
+    assert isinstance(content, TextResourceContents) and "get_weather" in content.text
+
+
+async def test_long_calls_are_cut_and_say_so(proxy: Rig) -> None:
+    def calling(count: int, arguments: str) -> dict[str, Any]:
+        function = {"name": "write", "arguments": arguments}
+        calls = [{"id": f"c{n}", "type": "function", "function": function} for n in range(count)]
+        return {"role": "assistant", "content": None, "tool_calls": calls}
+
+    async with app(proxy) as mine, agent(proxy.proxy.url) as client:
+        await seed(mine, "s", calling(1, "x" * 1001), calling(21, "{}"), calling(20, "y" * 1000))
+        part = answered(await client.call_tool("read_session", {"session_id": "s"}))
+    long, many, whole = part["data"]
+    assert (long["calls"][0]["arguments"], long["cut"]) == ("x" * 999 + "…", True)
+    assert (len(many["calls"]), many["cut"]) == (20, True)
+    assert len(whole["calls"]) == 20 and "cut" not in whole
+
+
 @pytest.mark.parametrize("era", ERAS)
 async def test_sessions_are_resources(proxy: Rig, era: Era) -> None:
     name = "a/b c%2F?&#".replace(" ", "_")

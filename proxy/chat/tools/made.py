@@ -1,0 +1,39 @@
+"""The calls that a message makes, as people and models read them.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from proxy.chat import jsontext
+
+
+class MadeCall(NamedTuple):
+    """``arguments`` as the model wrote them."""
+
+    name: str
+    arguments: str
+
+
+def calls_made(message: object) -> Iterator[MadeCall]:
+    """Of a message's JSON, its legacy function call last; it may have any shape."""
+    fields = message if isinstance(message, dict) else {}
+    listed, legacy = fields.get("tool_calls"), fields.get("function_call")
+    for call in listed if isinstance(listed, list) else ():
+        yield _made(_function(call))
+    if legacy:
+        yield _made(legacy if isinstance(legacy, dict) else {})
+
+
+def _function(call: object) -> Mapping[str, object]:
+    """What is called: of a function or a custom tool, or the call itself, as some write it."""
+    fields = call if isinstance(call, dict) else {}
+    inner = (fields.get("function"), fields.get("custom"), fields)
+    return next(each for each in inner if isinstance(each, dict))
+
+
+def _made(function: Mapping[str, object]) -> MadeCall:
+    name, given = function.get("name"), function.get("arguments", function.get("input"))
+    said = given if isinstance(given, str) else jsontext.encode(given or {}).decode()
+    called = name if isinstance(name, str) and name else "?"
+    return MadeCall(jsontext.well_formed(called), jsontext.well_formed(said))

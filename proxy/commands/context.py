@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from proxy.chat.tools.made import calls_made
 from proxy.commands.command import Desk
 from proxy.commands.output import STYLES, Object, cut, line, plain, text_of
 from proxy.integrations.terms import segment
@@ -47,6 +48,5 @@ def _print(desk: Desk, found: Object) -> None:
 
 
 def _lines(message: Object) -> list[str]:
-    calls = message.get("tool_calls") or ()
-    called = [plain(f"→ {(call.get('function') or call).get('name')}") for call in calls]
+    called = [plain(f"→ {call.name}") for call in calls_made(message)]
     return [*cut(plain(text_of(message))).split("\n"), *called]

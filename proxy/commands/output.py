@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from proxy.chat.tools.made import calls_made
 from proxy.commands.failure import CommandError
 
 Object = Mapping[str, Any]
@@ -243,13 +244,11 @@ def _blocks(said: Object) -> Iterator[str]:
         yield plain(text)
     if said.get("refusal"):
         yield plain(f"(refused) {said['refusal']}")
-    for call in said.get("tool_calls") or ():
-        called = call.get("function") or call
-        yield plain(f"→ {called.get('name')}({_arguments(called.get('arguments'))})")
-
-
-def _arguments(raw: object) -> str:
-    return raw if isinstance(raw, str) else json.dumps(raw, ensure_ascii=False)
+    audio = said.get("audio")
+    if isinstance(audio, dict):
+        yield plain(f"[audio] {audio.get('transcript') or ''}").rstrip()
+    for call in calls_made(said):
+        yield plain(f"→ {call.name}({call.arguments})")
 
 
 def cut(text: str, longest: int = LONGEST) -> str:

@@ -76,6 +76,31 @@ def test_show_draws_the_conversation(run: Run, talked: str) -> None:
     assert places == sorted(places)
 
 
+def test_calls_of_any_shape_are_shown(run: Run, program: Program) -> None:
+    """What clients have sent is remembered as it is."""
+    function = {"name": "weather", "arguments": {"city": "Bergen"}}
+    answers: list[dict[str, object]] = [
+        {"tool_calls": "abc"},
+        {"tool_calls": [None, 5, {"id": "c", "function": "text"}]},
+        {"tool_calls": {"a": 1}},
+        {"function_call": function},
+        {"audio": {"id": "a1", "transcript": "It rains."}},
+    ]
+    odd = [{"role": "assistant", "content": "Well.", **answer} for answer in answers]
+    talk = [{"role": "user", "content": "And now?"}, *odd]
+    given = ("--format", "openai", "--session", "odd")
+    assert run("sessions", "import", "-", *given, stdin=json.dumps(talk)).exit_code == 0
+    shown = [
+        run("sessions", "show", "odd"),
+        run("sessions", "tail", "odd", "--no-follow"),
+        run("context", "odd", "So?"),
+    ]
+    assert [each.exit_code for each in shown] == [0, 0, 0], [each.exception for each in shown]
+    for each in shown[:2]:
+        assert '→ weather({"city":"Bergen"})' in each.output and "[audio] It rains." in each.output
+    program.api("DELETE", "/sessions/odd")
+
+
 def test_what_was_said_cannot_drive_the_terminal(run: Run, talked: str, program: Program) -> None:
     hostile = "\x1b]0;owned\x07 [bold]tag[/bold] \u202e back"
     body = {"messages": [{"role": "user", "content": hostile}]}

@@ -7,6 +7,7 @@ from msgspec.structs import astuple
 
 from proxy.memory.history.branches import switch_to
 from proxy.portable.opening import opened
+from proxy.portable.programs.blocks import STRAY, UNANSWERED
 from proxy.portable.source import Broken, Conversation, Warnings
 from tests.support.talk.foreign import (
     LIMITS,
@@ -135,12 +136,11 @@ def test_tools_are_calls_and_their_results() -> None:
         talk(
             node("u1", "s", "user", "6*7?", at=1, children=["c1"]),
             node("c1", "u1", "assistant", content=code, to="python", at=2, children=["t1"]),
-            node("t1", "c1", "tool", content=output, name="python", at=3, children=["t2"]),
-            node("t2", "t1", "tool", content=output, name="python", at=4, children=["a1"]),
-            node("a1", "t2", "assistant", "42.", at=5),
+            node("t1", "c1", "tool", content=output, name="python", at=3, children=["a1"]),
+            node("a1", "t1", "assistant", "42.", at=5),
         )
     )
-    _, call, result, stray, answer = said(found)
+    _, call, result, answer = said(found)
     function = {"name": "python", "arguments": '{"input":"print(6*7)"}'}
     assert call == {
         "role": "assistant",
@@ -148,11 +148,44 @@ def test_tools_are_calls_and_their_results() -> None:
         "tool_calls": [{"id": "call_c1", "type": "function", "function": function}],
     }
     assert result == {"role": "tool", "tool_call_id": "call_c1", "content": "42"}
-    assert stray["tool_call_id"] == "t2"  # no call is answered twice
     assert answer == {"role": "assistant", "content": "42."}
     cards = [line.card for line in archived(found).lines]
     assert (cards[1].calls, cards[2].answers) == (("call_c1",), "call_c1")
     assert len(archived(found).exchanges) == 1
+
+
+def test_what_a_tool_told_in_several_messages_is_one_result() -> None:
+    content = talk(
+        node("u1", "s", "user", "The tallest tower?", at=1, children=["c1"]),
+        node("c1", "u1", "assistant", "search", to="browser", at=2, children=["t1"]),
+        node("t1", "c1", "tool", "Page one: Alpha, 100 m", at=3, children=["h"]),
+        node("h", "t1", "assistant", "hidden", metadata=HIDDEN, children=["t2"]),
+        node("t2", "h", "tool", "Page two: Beta, 200 m", at=4, children=["a1"]),
+        node("a1", "t2", "assistant", "Beta.", at=5),
+    )
+    _, (found,), warnings = read_all(content)
+    _, call, result, answer = said(found)
+    assert result == {
+        "role": "tool",
+        "tool_call_id": call["tool_calls"][0]["id"],
+        "content": "Page one: Alpha, 100 m\nPage two: Beta, 200 m",
+    }
+    assert (answer["content"], warnings) == ("Beta.", [])
+    assert [line.card.created_at for line in archived(found).lines] == [1, 2, 3, 5]
+
+
+def test_calls_without_a_result_are_lines_and_results_without_a_call_are_left_out() -> None:
+    content = talk(
+        node("u1", "s", "user", "Draw it", children=["t1"]),
+        node("t1", "u1", "tool", "stray", children=["c1"]),
+        node("c1", "t1", "assistant", "a tower", to="dalle", children=["u2"]),
+        node("u2", "c1", "user", "Never mind", children=["a2"]),
+        node("a2", "u2", "assistant", "Stopped."),
+    )
+    _, (found,), warnings = read_all(content)
+    texts = [each["content"] for each in said(found)]
+    assert texts == ["Draw it", '[call of dalle: {"input":"a tower"}]', "Never mind", "Stopped."]
+    assert warnings == [f"{each[0].upper()}{each[1:]}." for each in (STRAY, UNANSWERED)]
 
 
 def test_images_recordings_and_files_are_lines_of_text() -> None:

@@ -6,12 +6,15 @@ root, what is hidden) are left out, and what follows them follows the node befor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
 
 from proxy.chat import jsontext
 from proxy.portable.check import Fields, fields_in, list_in, text_in, time_in
+from proxy.portable.programs.blocks import ToolCall, ToolResult, answer
 from proxy.portable.programs.content import bracketed
-from proxy.portable.programs.tree import Branches, Node, Spoken, in_a_ring, parents_first
+from proxy.portable.programs.tree import Branches, Spoken, in_a_ring, parents_first
 from proxy.portable.source import Conversation, Warnings
 
 PASSED_OVER = frozenset({"thoughts", "reasoning_recap", "model_editable_context"})
@@ -88,7 +91,7 @@ ALL = ("", "all", "assistant")
 def conversation_of(fields: Fields, warnings: Warnings, number: int) -> Conversation | None:
     """None if nothing is said in it."""
     mapping = fields_in(fields, "mapping")
-    tree = _Tree(mapping)
+    tree = _Tree(mapping, warnings)
     if tree.seen < len(mapping):
         warnings.add(in_a_ring(len(mapping) - tree.seen, number))
     if not len(tree.branches):
@@ -102,57 +105,85 @@ def conversation_of(fields: Fields, warnings: Warnings, number: int) -> Conversa
     )
 
 
-class _Tree:
-    """``seen`` is how many nodes there were, rings left aside."""
+class _Entry(msgspec.Struct, frozen=True):
+    """What a node says.  ``role`` is "" where that is nothing; ``called`` is the tool to which the
+    text is addressed."""
 
-    def __init__(self, mapping: Fields) -> None:
-        self._mapping = mapping
-        self.branches = Branches()
-        self.system: list[Fields] = []
-        self.seen = 0
-        parents = {id: text_in(fields_in(mapping, id), "parent") for id in mapping}
-        for id, parent in parents_first(parents, self._children):
-            message = fields_in(fields_in(mapping, id), "message")
-            self.branches.add(id, parent, self._said(id, parent, message))
-            self.seen += 1
+    role: str = ""
+    text: str = ""
+    called: str = ""
+    at: float | None = None
 
-    def _children(self, id: str) -> list[object]:
-        return list_in(fields_in(self._mapping, id), "children")
 
-    def _said(self, id: str, parent: str, message: Fields) -> Iterator[Spoken]:
-        role = text_in(fields_in(message, "author"), "role")
-        text = text_of(message)
-        kind = text_in(fields_in(message, "content"), "content_type")
-        if text and (kind == INSTRUCTIONS or role == "system"):
-            if not len(self.branches):
-                self.system.append({"role": "system", "content": text})
-            return
-        if role not in ("user", "assistant", "tool") or _is_hidden(message):
-            return
-        called, at = text_in(message, "recipient"), time_in(message, "create_time")
-        if role == "assistant" and called not in ALL:
-            yield Spoken(_calling(f"call_{id}", called, text), at)
-        elif role == "tool":
-            call = _answered(self.branches.end(parent)) or id
-            yield Spoken({"role": role, "tool_call_id": call, "content": text}, at)
-        elif text:
-            yield Spoken({"role": role, "content": text}, at)
+def _entry(message: Fields) -> _Entry:
+    role, text = text_in(fields_in(message, "author"), "role"), text_of(message)
+    kind = text_in(fields_in(message, "content"), "content_type")
+    if text and (kind == INSTRUCTIONS or role == "system"):
+        return _Entry("system", text)
+    if role not in ("user", "assistant", "tool") or _is_hidden(message):
+        return _Entry()
+    to = text_in(message, "recipient")
+    called = to if role == "assistant" and to not in ALL else ""
+    if not text and not called and role != "tool":
+        return _Entry()
+    return _Entry(role, text, called, time_in(message, "create_time"))
 
 
 def _is_hidden(message: Fields) -> bool:
     return fields_in(message, "metadata").get("is_visually_hidden_from_conversation") is True
 
 
-def _calling(call: str, tool: str, text: str) -> Fields:
-    function = {"name": tool, "arguments": jsontext.encode({"input": text}).decode()}
-    calls = [{"id": call, "type": "function", "function": function}]
-    return {"role": "assistant", "content": None, "tool_calls": calls}
+class _Tree:
+    """``seen`` is how many nodes there were, rings left aside."""
+
+    def __init__(self, mapping: Fields, warnings: Warnings) -> None:
+        self._mapping, self._warnings = mapping, warnings
+        self.branches = Branches()
+        self.system: list[Fields] = []
+        parents = {id: text_in(fields_in(mapping, id), "parent") for id in mapping}
+        order = list(parents_first(parents, self._children))
+        self.seen = len(order)
+        messages = {id: fields_in(fields_in(mapping, id), "message") for id, _ in order}
+        self._entries = {id: _entry(message) for id, message in messages.items()}
+        self._results = _results(order, self._entries)
+        for id, parent in order:
+            self.branches.add(id, parent, self._said(id, self._entries[id]))
+
+    def _children(self, id: str) -> list[object]:
+        return list_in(fields_in(self._mapping, id), "children")
+
+    def _said(self, id: str, entry: _Entry) -> Iterator[Spoken]:
+        """A result stands with its call, as one: a tool may tell it in several messages."""
+        if entry.role == "system":
+            if not len(self.branches):
+                self.system.append({"role": "system", "content": entry.text})
+        elif entry.called:
+            given = jsontext.encode({"input": entry.text}).decode()
+            call = ToolCall(entry.called, given, f"call_{id}", entry.at)
+            yield from answer([call, *self._result(id)], id, self._warnings)
+        elif entry.role == "tool":
+            yield from answer(self._result(id), id, self._warnings)
+        elif entry.role:
+            yield Spoken({"role": entry.role, "content": entry.text}, entry.at)
+
+    def _result(self, id: str) -> list[ToolResult]:
+        told = self._results.get(id, [])
+        text = "\n".join(entry.text for entry in told)
+        return [ToolResult(text, at=told[0].at)] if told else []
 
 
-def _answered(before: Node | None) -> str:
-    """The call that a result which follows this node answers; "" if it has an answer already.
+def _results(
+    order: Iterable[tuple[str, str]], entries: Mapping[str, _Entry]
+) -> dict[str, list[_Entry]]:
+    """All that tools gave, by the node of its call, and by its own where there is none before it.
 
-    A result without a call stays in history and is never sent.
+    Nodes that say nothing may stand between.
     """
-    calls = list_in(before.said.message, "tool_calls") if before else []
-    return text_in(calls[0], "id") if calls and isinstance(calls[0], dict) else ""
+    found: dict[str, list[_Entry]] = {}
+    calls: dict[str, str] = {}
+    for id, parent in order:
+        entry, before = entries[id], calls.get(parent, "")
+        if entry.role == "tool":
+            found.setdefault(before or id, []).append(entry)
+        calls[id] = id if entry.called else before if entry.role in ("", "tool") else ""
+    return found

@@ -79,10 +79,6 @@ class Branches:
         """How many utterances there are."""
         return len(self._nodes)
 
-    def end(self, id: str) -> Node | None:
-        """The last utterance of an entry, or of the one before where it has none."""
-        return self._ends.get(id)
-
     def add(self, id: str, before: str, said: Iterable[Spoken]) -> None:
         """An entry that follows another, which was added already; "": it follows none."""
         end = self._ends.get(before)

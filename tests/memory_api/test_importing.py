@@ -19,6 +19,7 @@ from proxy.portable.opening import ENOUGH
 from proxy.recall.index import Owner
 from proxy.recall.indexing.index_updater import IndexUpdater
 from proxy.recall.indexing.state import State, read_state
+from proxy.recall.recaller import RecallAdmin
 from proxy.settings import Settings
 from proxy.stores.open import Backend
 from proxy.tenancy import digest_of
@@ -426,6 +427,27 @@ async def test_a_restore_that_outlasts_the_store_counts_once(
     monkeypatch.setattr(store, "restore", restore)
     answer = await imported(client, dumped(TALK))
     assert (answer["sessions"], answer["skipped"]["sessions"], calls) == (1, 0, 2)
+
+
+async def test_recall_which_is_patient_is_not_asked_while_the_store_is_away(
+    client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Owner] = []
+
+    async def peek(key: SessionKey) -> None:
+        raise StoreTimeout("no answer")
+
+    async def look_again(admin: RecallAdmin, owner: Owner) -> None:
+        asked.append(owner)
+
+    monkeypatch.setattr(RecallAdmin, "look_again", look_again)
+    with monkeypatch.context() as away:
+        away.setattr(store, "peek", peek)
+        response = await client.post(f"{API}/import?user=kai", content=dumped(TALK))
+        assert (response.status_code, error_of(response)["code"]) == (503, "memory_unavailable")
+    assert asked == []
+    await imported(client, dumped(TALK), "?user=kai")
+    assert asked == [Owner(TENANT, user="kai")]
 
 
 async def test_large_conversations_of_a_tenant_are_made_one_at_a_time(

@@ -182,7 +182,7 @@ class Importer:
         if self._dry_run:
             return self._count(archived) if await self._try(head.id) else self._is_there(head.id)
         if head.user:
-            await self._announce(head.user)
+            await self._announce(key, head.user)
         if self._parts.spool.waiting(key) or not await self._restore(key, archived):
             return await self._leave_out(head)
         self._count(archived)
@@ -274,9 +274,13 @@ class Importer:
             _note(user, self._people)
             await self._store.unmark(Subject(self._tenant, user), self._began)
 
-    async def _announce(self, user: str) -> None:
-        """First: were we ended in between, recall would never look at so old a session."""
+    async def _announce(self, key: SessionKey, user: str) -> None:
+        """First: were we ended in between, recall would never look at so old a session.
+
+        Recall asks with more patience than a request has: a store that is away is found before.
+        """
         if user not in self._announced:
+            await self._store.peek(key)
             _note(user, self._announced)
             await self._parts.recall_admin.look_again(Owner(self._tenant, user=user))
 

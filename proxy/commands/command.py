@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -188,7 +189,8 @@ def _run(work: Callable[..., None], *, of_all: bool) -> Callable[..., None]:
 def ending() -> Iterator[None]:
     """Whatever a command fails at becomes a sentence and an exit status."""
     try:
-        yield
+        with _orderly():
+            yield
     except MemoryProxyError as error:
         _end(told(error))
     except CommandError as error:
@@ -205,6 +207,30 @@ def ending() -> Iterator[None]:
         _end(CommandError(f"Reading or writing failed: {error.strerror or error}"))
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
+
+
+@contextmanager
+def _orderly() -> Iterator[None]:
+    """SIGTERM and SIGHUP end a command as Ctrl-C does, so that no half file is left.
+
+    With SystemExit, which event loops pass on.
+    """
+    # What nohup has set to be ignored stays so.
+    before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGHUP)}
+    caught = [each for each, handler in before.items() if handler is not signal.SIG_IGN]
+
+    def stop(number: int, _: object) -> None:
+        for each in caught:  # a second one is not to end the tidying up
+            signal.signal(each, signal.SIG_IGN)
+        raise SystemExit(128 + number)
+
+    for each in caught:
+        signal.signal(each, stop)
+    try:
+        yield
+    finally:
+        for each in caught:
+            signal.signal(each, before[each])
 
 
 def _end(error: CommandError) -> NoReturn:

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -154,10 +155,35 @@ def test_no_does_nothing(program: Program, talked: str) -> None:
     assert program.api("GET", f"/sessions/{talked}").status_code == 200
 
 
-def test_an_interrupt_at_the_question_ends_with_130(program: Program, talked: str) -> None:
+STOPS = pytest.mark.parametrize(
+    ("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+
+
+@STOPS
+def test_a_signal_at_the_question_ends_it(
+    program: Program, talked: str, sent: signal.Signals, status: int
+) -> None:
     with asked(program, "sessions", "delete", talked) as (process, _, _):
-        process.send_signal(signal.SIGINT)
+        process.send_signal(sent)
         output, errors = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, output) == (130, "")
+    assert (process.returncode, output) == (status, "")
     assert "Traceback" not in errors
     assert program.api("GET", f"/sessions/{talked}").status_code == 200
+
+
+@STOPS
+def test_a_signal_in_the_midst_of_an_export_leaves_no_file(
+    program: Program, tmp_path: Path, sent: signal.Signals, status: int
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        arguments = ["sessions", "export", "-o", str(tmp_path / "out"), "--url", url]
+        with started(program, *arguments) as process:
+            asking, _ = silent.accept()
+            with asking:
+                assert len(list(tmp_path.iterdir())) == 1
+                process.send_signal(sent)
+                _, errors = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, list(tmp_path.iterdir())) == (status, [])
+    assert "Traceback" not in errors

@@ -277,6 +277,7 @@ class Snapshot(msgspec.Struct, frozen=True, gc=False):
     ``attempt`` is the exchange recorded under the asked idempotency key, ``last`` the newest one.
     ``messages`` and ``tokens`` count the whole active log.  ``changes`` counts how often a message
     was superseded, activated or edited.  ``stalled``: the last attempt to summarise has failed.
+    ``began`` (Unix seconds) tells it from a later session of the same id.
     ``lost`` counts messages that should be in sight and that the store has not any more.
     """
 
@@ -296,6 +297,7 @@ class Snapshot(msgspec.Struct, frozen=True, gc=False):
     summary: Summary | None = None
     changes: int = 0
     stalled: bool = False
+    began: float = 0.0
     lost: int = 0
 
     @property

@@ -99,12 +99,14 @@ class Summaries(Protocol):
         after: int,
         changes: int | None,
         since: float | None = None,
+        began: float | None = None,
     ) -> bool:
         """Make this the session's summary, its version one above ``after``; False: not done.
 
         Only if the version in force is ``after`` (0: there is none), the session exists, and, but
-        for None, its count of ``changes`` is still this one, and it was not erased at ``since``
-        (when it was read) or later.  The session is not stalled any more.
+        for None, its count of ``changes`` is still this one, it was not erased at ``since`` (when
+        it was read) or later, and it is the one that ``began`` then: one that expires leaves no
+        mark behind, and another may have its id.  The session is not stalled any more.
         """
         ...
 
@@ -115,8 +117,11 @@ class Summaries(Protocol):
         """
         ...
 
-    async def stall(self, key: SessionKey) -> None:
-        """Mark that the turns behind the window could not be summarised: see Snapshot.stalled."""
+    async def stall(self, key: SessionKey, began: float | None = None) -> None:
+        """Mark that the turns behind the window could not be summarised: see Snapshot.stalled.
+
+        But for None only in the session that ``began`` then.
+        """
         ...
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Literal, Protocol
 
 import msgspec
@@ -203,17 +204,18 @@ class Summarizer:
     async def _stall(self, sight: _Sight, *, given_up: bool) -> None:
         if given_up:
             self._given_up.note(sight.key, sight.version, sight.waiting)
-        await self._store.stall(sight.key)
+        await self._store.stall(sight.key, sight.snapshot.began)
 
     async def _put(self, sight: _Sight, summary: Summary) -> bool:
         """Store it; False if what it was made from has changed."""
-        changes, since = sight.snapshot.changes, sight.since
+        changes, began = sight.snapshot.changes, sight.snapshot.began
+        put = partial(self._store.put_summary, sight.key, summary, sight.version)
         for _ in range(CONFLICTS):
-            if await self._store.put_summary(sight.key, summary, sight.version, changes, since):
+            if await put(changes, sight.since, began):
                 return True
             fresh = await self._store.load(sight.key, sight.ask)
             same = covered_by(summary, fresh) == covered_by(summary, sight.snapshot)
-            if not same or fresh.summary != sight.base:
+            if not same or fresh.summary != sight.base or fresh.began != began:
                 return False
             changes = fresh.changes
         return False

@@ -167,7 +167,7 @@ async def test_an_edit_that_is_overtaken_is_made_on_the_newer_version(
 async def test_an_edit_that_is_overtaken_again_and_again_is_to_be_tried_later(
     client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def never(*given: object) -> bool:
+    async def never(*given: object, **named: object) -> bool:
         return False
 
     await seed(client, "s", *talk("one"))

@@ -241,6 +241,7 @@ class Comparison(RuleBasedStateMachine):
         after=st.none() | st.integers(0, 3),
         changes=st.none() | st.integers(0, 2),
         since=SINCE,
+        began=st.none() | TIMES,
     )
     def summarise(
         self,
@@ -249,21 +250,23 @@ class Comparison(RuleBasedStateMachine):
         after: int | None,
         changes: int | None,
         since: float | None,
+        began: float | None,
     ) -> None:
         key = self.keys[n]
         known = self.wait(self.oracle.summaries(key))
         if after is None:
             after = known[0].version if known else 0
-        expected = self.wait(self.oracle.put_summary(key, summary, after, changes, since))
-        assert self.wait(self.store.put_summary(key, summary, after, changes, since)) == expected
+        put = (key, summary, after, changes, since, began)
+        expected = self.wait(self.oracle.put_summary(*put))
+        assert self.wait(self.store.put_summary(*put)) == expected
         self.compare(key)
 
-    @rule(n=st.integers(0, 1), stall=st.booleans())
-    def unsummarise(self, n: int, stall: bool) -> None:
+    @rule(n=st.integers(0, 1), stall=st.booleans(), began=st.none() | TIMES)
+    def unsummarise(self, n: int, stall: bool, began: float | None) -> None:
         key = self.keys[n]
         if stall:
-            self.wait(self.oracle.stall(key))
-            self.wait(self.store.stall(key))
+            self.wait(self.oracle.stall(key, began))
+            self.wait(self.store.stall(key, began))
         else:
             expected = self.wait(self.oracle.drop_summaries(key))
             assert self.wait(self.store.drop_summaries(key)) == expected

@@ -248,6 +248,25 @@ async def test_a_session_that_begins_anew_has_nothing_of_the_one_before(
     assert await in_force(store, key) == 0
 
 
+async def test_what_was_made_of_a_session_is_not_put_into_a_later_one_of_its_id(
+    store: Store, key: SessionKey
+) -> None:
+    await turns(store, key)
+    earlier = await store.load(key, ALL)
+    assert await store.delete(key)
+    await store.commit(key, chat("x1", 1000.1234567))
+    seen = await store.load(key, ALL)
+
+    made = (key, summary(3), 0, seen.changes, None)
+    assert not await store.put_summary(*made, earlier.began)
+    await store.stall(key, earlier.began)
+    assert await store.load(key, ALL) == seen
+    await store.stall(key, seen.began)
+    assert (await store.load(key, ALL)).stalled
+    assert await store.put_summary(*made, seen.began)
+    assert await in_force(store, key) == 1
+
+
 async def test_a_summary_moves_with_its_session(store: Store, key: SessionKey) -> None:
     await turns(store, key)
     await store.put_summary(key, summary(3), 0, None)

@@ -128,6 +128,22 @@ async def test_a_session_deleted_meanwhile_stays_deleted(workshop: Workshop) -> 
     assert not await workshop.store.summaries(workshop.key)
 
 
+async def test_a_session_that_begins_meanwhile_gets_nothing_of_the_one_before(
+    workshop: Workshop,
+) -> None:
+    await workshop.talk_behind(1, 3)
+
+    async def begin_anew() -> None:
+        await workshop.store.delete(workshop.key)
+        await workshop.talk(7, 7, at=2000.0)
+        await workshop.commit(chat("x8", 2000.0, window=WindowMove(profile=PROFILE, start="x8.0")))
+
+    workshop.narrator.meanwhile = begin_anew
+    await workshop.run()
+
+    assert await workshop.told() == ids(7, 7)
+
+
 async def test_a_session_that_keeps_changing_is_left_for_later(workshop: Workshop) -> None:
     await workshop.talk_behind(1, 9)
     changes = 0

@@ -104,7 +104,7 @@ async def _tell(api: Api, at: SessionKey, session: archive.Session, text: str | 
         model=None,
         created_at=time.time(),
     )
-    return await api.store.put_summary(at, edited, base.version, None)
+    return await api.store.put_summary(at, edited, base.version, None, began=session.created_at)
 
 
 def _details(api: Api, change: SessionChange) -> Details:

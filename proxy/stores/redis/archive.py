@@ -72,18 +72,23 @@ class RedisSummaries(RedisBase):
         after: int,
         changes: int | None,
         since: float | None = None,
+        began: float | None = None,
     ) -> bool:
         packed = pack_version(replace(summary, version=after + 1))
-        at, read = "" if changes is None else changes, "" if since is None else repr(since)
+        at = "" if changes is None else changes
         keys = [*session_keys(key), mark_key(of_session(key))]
-        arguments = (packed, after, at, MOST_VERSIONS, read)
+        arguments = (packed, after, at, MOST_VERSIONS, _exactly(since), _exactly(began))
         return bool(await self._change(self._scripts.summary_put, keys, arguments))
 
     async def drop_summaries(self, key: SessionKey) -> bool:
         return bool(await self._change(self._scripts.summary_drop, session_keys(key), ()))
 
-    async def stall(self, key: SessionKey) -> None:
-        await self._change(self._scripts.summary_stall, session_keys(key), ())
+    async def stall(self, key: SessionKey, began: float | None = None) -> None:
+        await self._change(self._scripts.summary_stall, session_keys(key), (_exactly(began),))
+
+
+def _exactly(at: float | None) -> str:
+    return "" if at is None else repr(at)
 
 
 SCANNED_AT_ONCE = 1000
@@ -251,8 +256,7 @@ class RedisArchive(RedisLists):
             lists += list_keys(key.tenant)
             lists += list_keys(key.tenant, session.user) if session.user else []
         ttl = session.details.ttl if self._one_slot else BROUGHT_SECONDS
-        read = "" if since is None else repr(since)
-        arguments = (ttl, name, read, len(marks), key.session, repr(self._clock()))
+        arguments = (ttl, name, _exactly(since), len(marks), key.session, repr(self._clock()))
         keys = [*session_keys(key), *brought, *marks, *lists]
         reply: Sequence[Any] = await self._change(self._scripts.restore, keys, arguments)
         return reply

@@ -302,7 +302,7 @@ def read_first(reply: Sequence[Any], ask: Ask) -> First:
     owner, system, system_tokens, messages, tokens, start, last, last_usage = reply[:8]
     attempt, attempt_usage, joined, shown, seqs, bodies, choices = reply[8:15]
     summary, changes, stalled, size, stamp, end, begin, known, look = reply[15:24]
-    unread_choices, recallable = reply[24:]
+    unread_choices, recallable, created = reply[24:]
     numbers = [int(number) for number in seqs.split(b",")] if seqs else []
     snapshot = Snapshot(
         exists=True,
@@ -320,6 +320,7 @@ def read_first(reply: Sequence[Any], ask: Ask) -> First:
         summary=read_version(summary) if summary else None,
         changes=int(changes or 0),
         stalled=bool(stalled),
+        began=float(created),
     )
     texts = dict(zip(numbers, codec.texts(bodies), strict=True))
     return First(

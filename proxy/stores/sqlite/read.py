@@ -258,6 +258,7 @@ def _snapshot(
         summary=codec.decode_summary(row.summary) if row.summary else None,
         changes=codec.number(row.changes),
         stalled=bool(row.stalled),
+        began=row.created_at,
     )
 
 

@@ -17,6 +17,8 @@ _VERSIONS = "SELECT data FROM summaries WHERE session = ? ORDER BY version DESC"
 
 _STALL = "UPDATE sessions SET stalled = ? WHERE id = ?"
 
+_BEGAN = "SELECT created_at FROM sessions WHERE id = ?"
+
 
 def versions(connection: sqlite3.Connection, now: float, key: SessionKey) -> Sequence[Summary]:
     """Those that are kept, newest first."""
@@ -31,8 +33,9 @@ def put(
     after: int,
     changes: int | None,
     since: float | None = None,
+    began: float | None = None,
 ) -> bool:
-    head = find_head(connection, key, now)
+    head = _head_of(connection, now, key, began)
     if head is None or forbids(mark_of(connection, [of_session(key)], now), since):
         return False
     if changes not in (None, head.changes) or _in_force(connection, head) != after:
@@ -57,8 +60,10 @@ def drop(connection: sqlite3.Connection, now: float, key: SessionKey) -> bool:
     return gone
 
 
-def stall(connection: sqlite3.Connection, now: float, key: SessionKey) -> None:
-    head = find_head(connection, key, now)
+def stall(
+    connection: sqlite3.Connection, now: float, key: SessionKey, began: float | None = None
+) -> None:
+    head = _head_of(connection, now, key, began)
     if head is not None:
         connection.execute(_STALL, (True, head.id))
 
@@ -70,6 +75,17 @@ def drop_covering(
     for version in _versions(connection, session) if positions else ():
         if any(version.covers(position) for position in positions):
             _remove(connection, session, version)
+
+
+def _head_of(
+    connection: sqlite3.Connection, now: float, key: SessionKey, began: float | None
+) -> Head | None:
+    """Of the session that ``began`` then, None for whichever."""
+    head = find_head(connection, key, now)
+    if head is None or began is None:
+        return head
+    (created_at,) = connection.execute(_BEGAN, (head.id,)).fetchone()
+    return head if created_at == began else None
 
 
 def _versions(connection: sqlite3.Connection, session: int | None) -> Sequence[Summary]:

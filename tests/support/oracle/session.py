@@ -133,6 +133,7 @@ class SessionState:
             summary=self.summary,
             changes=self.changes,
             stalled=self.stalled,
+            began=self.created_at,
         )
 
     def _window(

@@ -140,8 +140,9 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
         after: int,
         changes: int | None,
         since: float | None = None,
+        began: float | None = None,
     ) -> bool:
-        state = self._find(key)
+        state = self._find_as_of(key, began)
         if state is None or forbids(self._mark_of([of_session(key)]), since):
             return False
         return state.put_summary(summary, after, changes)
@@ -150,8 +151,8 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
         state = self._find(key)
         return state is not None and state.drop_summaries()
 
-    async def stall(self, key: SessionKey) -> None:
-        state = self._find(key)
+    async def stall(self, key: SessionKey, began: float | None = None) -> None:
+        state = self._find_as_of(key, began)
         if state:
             state.stalled = True
 
@@ -267,6 +268,10 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
         if self._expiry.get(key, 0.0) <= self._clock():
             self._drop(key)
         return self._sessions.get(key)
+
+    def _find_as_of(self, key: SessionKey, began: float | None) -> SessionState | None:
+        state = self._find(key)
+        return state if state and began in (None, state.created_at) else None
 
     def _slide(self, key: SessionKey, state: SessionState) -> None:
         self._expiry[key] = self._clock() + state.details.ttl if state.details.ttl else float("inf")

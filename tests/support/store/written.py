@@ -215,7 +215,7 @@ async def _session(store: Backend, key: SessionKey) -> dict[str, Any]:
     placed = await exchanges(store, key, 2)
     return {
         "session": await store.session(key),
-        "loads": [await store.load(key, ask) for ask in asks],
+        "loads": [await _load(store, key, ask) for ask in asks],
         "lines": entries,
         "bodies": sorted((await store.bodies(key, ids)).items()),
         "messages": await store.messages(key, STATES, 0, 100),
@@ -223,6 +223,15 @@ async def _session(store: Backend, key: SessionKey) -> dict[str, Any]:
         "each": [await store.exchange(key, each.exchange.id) for each in placed],
         "summaries": await store.summaries(key),
     }
+
+
+async def _load(store: Backend, key: SessionKey, ask: Ask) -> dict[str, Any]:
+    """What an earlier release saw too: when a session began it did not tell here."""
+    seen = await store.load(key, ask)
+    look: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(seen))
+    session = await store.session(key)
+    assert look.pop("began") == (session.created_at if session else 0.0)
+    return look
 
 
 async def _shelf(store: Backend, shelf: ItemOwner) -> dict[str, Any]:

@@ -13,7 +13,7 @@
 -- commas, their bodies, inactive choices joined by commas, summary, changes, stalled, size of the log,
 -- stamp, next, the turn it begins with, whether what is known was left out (0/1), what index_look.lua
 -- returns without terms, of a session that is nobody's, whether the inactive choices are to be asked for
--- with load_choices.lua (0/1), whether the newest passage is still there (0/1) }.
+-- with load_choices.lua (0/1), whether the newest passage is still there (0/1), when it began }.
 -- Of a whole log the entries are the first PIECE: the server does nothing else meanwhile; the others are
 -- asked for with load_more.lua.
 -- Where more than MOST are to be shown it is { 'large' }, and of a whole log the bodies are left out.
@@ -185,5 +185,5 @@ return {
   attempt_usage, all, count, table.concat(shown_seqs, ','), fetch(LOG, shown_seqs),
   choices or '', summary, meta[10], meta[11], redis.call('ZCARD', ACTIVE),
   stamp, meta[1], string.format('%d', begin), known and 1 or 0, look,
-  whole and not choices and 1 or 0, is_there(ARGV[14], ARGV[15]) and 1 or 0,
+  whole and not choices and 1 or 0, is_there(ARGV[14], ARGV[15]) and 1 or 0, meta[12],
 }

@@ -3,13 +3,14 @@
 --
 -- ARGV: the version (see summary_prelude.lua), the one that must be in force (0 for none), the count
 -- of changes that it was made at ('' for any), most versions to keep, when the messages were read
--- ('' for not known).  The key behind the session's is its mark.
+-- ('' for not known), when the session began ('' for any).  The key behind the session's is its mark.
 -- Returns 1, or 0 where it is not done.
 
-local meta = redis.call('HMGET', META, 'next', 'summary', 'changes')
+local meta = redis.call('HMGET', META, 'next', 'summary', 'changes', 'created')
 local in_force = string.match(meta[2] or '0', '^%d+')
 if not meta[1] or in_force ~= ARGV[2] then return 0 end
 if ARGV[3] ~= '' and (meta[3] or '0') ~= ARGV[3] then return 0 end
+if ARGV[6] ~= '' and tonumber(meta[4]) ~= tonumber(ARGV[6]) then return 0 end
 
 if forbids(redis.call('GET', KEYS[SESSION_KEYS + 1]), ARGV[5]) then return 0 end
 

@@ -15,6 +15,7 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.models.limits import too_long
+from proxy.chat.request import count_of
 from proxy.wire.api import refuses
 
 ANSWER_BYTES = 512 * 1024
@@ -167,6 +168,9 @@ class Completer(Protocol):
 
 FORMAT = "response_format"
 
+MOST_TOKENS = 100_000_000
+"""Ten times what any model takes at once."""
+
 _LONGEST_NAME = 200
 _REASONING = re.compile(r"\s*<think>.*?(</think>\s*|\Z)", re.DOTALL)
 """What local models put before their answer, for want of a field of its own."""
@@ -257,6 +261,7 @@ def _text(content: object) -> str:
 
 
 def _tokens(used: object, name: str) -> int | None:
-    """What the usage says; some servers say 0 for want of counting."""
-    count = used.get(name) if isinstance(used, dict) else None
-    return count if isinstance(count, int) and count > 0 else None
+    """What the usage says; some servers say 0 for want of counting, and what no model can take
+    would spend the tenant's day."""
+    count = count_of(used.get(name)) if isinstance(used, dict) else None
+    return count if count is not None and count <= MOST_TOKENS else None

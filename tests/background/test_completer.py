@@ -14,6 +14,7 @@ from proxy.background import completer as completing
 from proxy.background.budget import Budget
 from proxy.background.completer import UpstreamCompleter
 from proxy.background.completion import (
+    MOST_TOKENS,
     Assignment,
     BudgetSpent,
     Completed,
@@ -377,7 +378,16 @@ async def test_tokens_are_those_of_the_usage(office: Office) -> None:
 
 
 @pytest.mark.parametrize(
-    "used", [None, {}, {"prompt_tokens": 0, "completion_tokens": "7"}, {"prompt_tokens": -1}]
+    "used",
+    [
+        None,
+        {},
+        {"prompt_tokens": 0, "completion_tokens": "7"},
+        {"prompt_tokens": -1},
+        {"prompt_tokens": True, "completion_tokens": True},
+        {"prompt_tokens": 10**30, "completion_tokens": MOST_TOKENS + 1},
+        {"prompt_tokens": 70.0},
+    ],
 )
 async def test_tokens_that_an_answer_does_not_say_are_counted(
     office: Office, used: dict[str, Any] | None

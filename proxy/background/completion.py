@@ -107,7 +107,8 @@ def assignment(
 class Completed(msgspec.Struct, frozen=True):
     """What a model has written, and which model it says it is.
 
-    ``cut``: it was not finished when the tokens that it may write were used up.
+    ``cut``: it was not finished when the tokens that it may write were used up, or a filter broke
+    it off.
     """
 
     text: str
@@ -172,8 +173,13 @@ MOST_TOKENS = 100_000_000
 """Ten times what any model takes at once."""
 
 _LONGEST_NAME = 200
-_REASONING = re.compile(r"\s*<think>.*?(</think>\s*|\Z)", re.DOTALL)
+_THOUGHTS = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>\s*|\Z)", re.DOTALL)
 """What local models put before their answer, for want of a field of its own."""
+
+_THOUGHT_END = re.compile(r"</think(?:ing)?>[ \t]*(?:\n\s*|\Z)")
+"""It may end what is not seen to begin: chat templates open it in the prompt."""
+
+_CUT = ("length", "content_filter")
 
 
 class SchemaRefused(Refused):
@@ -183,7 +189,7 @@ class SchemaRefused(Refused):
 class Written(msgspec.Struct, frozen=True):
     """An answer.  Tokens are None where it does not say; ``model`` is "" then.
 
-    ``cut``: its ``finish_reason`` is "length".
+    ``cut``: its ``finish_reason`` says so.
     """
 
     text: str
@@ -243,9 +249,9 @@ def read_answer(body: bytes) -> Written:
     text = jsontext.well_formed(_text(content))
     model, used = fields.get("model"), fields.get("usage")
     return Written(
-        text=text[reasoning.end() :] if (reasoning := _REASONING.match(text)) else text,
+        text=_without_thoughts(text),
         model=model if isinstance(model, str) and len(model) <= _LONGEST_NAME else "",
-        cut=choice.get("finish_reason") == "length",
+        cut=choice.get("finish_reason") in _CUT,
         input_tokens=_tokens(used, "prompt_tokens"),
         output_tokens=_tokens(used, "completion_tokens"),
     )
@@ -258,6 +264,13 @@ def _text(content: object) -> str:
     parts = content if isinstance(content, list) else []
     texts = (part.get("text") for part in parts if isinstance(part, Mapping))
     return "".join(text for text in texts if isinstance(text, str))
+
+
+def _without_thoughts(text: str) -> str:
+    if (thoughts := _THOUGHTS.match(text)) is not None:
+        return text[thoughts.end() :]
+    end = _THOUGHT_END.search(text)
+    return text if end is None or "<think" in text[: end.start()] else text[end.end() :]
 
 
 def _tokens(used: object, name: str) -> int | None:

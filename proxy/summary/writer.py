@@ -18,7 +18,7 @@ import msgspec
 from proxy.background.completion import Assignment, Completer, assignment
 from proxy.recall.lexicon.loader import any_of, compiled, either, patterns, told
 from proxy.settings.written import SummarySettings
-from proxy.summary.lines import VARIABLE, Count, fill, well_formed
+from proxy.summary.lines import NO_SUMMARY, VARIABLE, Count, fill, well_formed
 
 Fault = Literal["empty", "echo", "role_lines", "chatty", "too_long"]
 
@@ -38,6 +38,9 @@ _LONG = 30
 """Characters; shorter lines of a template may well be said in a summary too."""
 
 _NEARLY_ALL = 0.8
+
+_EMPTY = re.compile(rf"\W*(?:{NO_SUMMARY.strip('()')}\W*)?\Z", re.IGNORECASE)
+"""No word, or the one that stood for the summary where there was none yet."""
 
 _OPENING = compiled(any_of(lambda each: each.chat.openings), re.IGNORECASE)
 _SECOND_PERSON = compiled(told(lambda each: each.chat.second_person), re.IGNORECASE)
@@ -74,7 +77,6 @@ _LEAD_IN = compiled(
 )
 
 _CLOSING = compiled(rf"[*_(]*{any_of(lambda each: each.summary.closings)}", re.IGNORECASE)
-_THOUGHT = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)\n?```", re.DOTALL)
 _TAGS = re.compile(r"<(?P<tag>\w*summary\w*)>(?P<inner>.*)</(?P=tag)>", re.DOTALL | re.IGNORECASE)
 _QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "「": "」", "『": "』"}
@@ -102,7 +104,7 @@ def _length(tokens: int, max_tokens: int) -> Fault | None:
 
 
 def _fault(text: str, template: str) -> Fault | None:
-    if not re.search(r"\w", text):
+    if _EMPTY.match(text):
         return "empty"
     if _echoes(text, template):
         return "echo"
@@ -151,8 +153,8 @@ def asks_back(text: str) -> bool:
 
 
 def unwrapped(text: str) -> str:
-    """The text without thoughts, lead-in, fence, tags and quotes around it, and a kind closing."""
-    text = _THOUGHT.sub("", text, count=1).strip()
+    """The text without lead-in, fence, tags and quotes around it, and a kind closing."""
+    text = text.strip()
     for _ in range(_LAYERS):
         inner = _without_closing(_unquoted(_without_lead_in(text))).strip()
         if inner == text:

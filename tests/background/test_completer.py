@@ -99,9 +99,10 @@ async def office(request: pytest.FixtureRequest) -> AsyncIterator[Office]:
         assert [upstream.exchanges for upstream in office.upstreams.values()] == [0, 0]
 
 
-async def test_an_answer_that_was_cut_off_says_so(office: Office) -> None:
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+async def test_an_answer_that_was_cut_off_says_so(office: Office, reason: str) -> None:
     cut = chat_completion("it was wri")
-    cut["choices"][0]["finish_reason"] = "length"
+    cut["choices"][0]["finish_reason"] = reason
     office.up.reply(json_answer(cut))
     assert (await office.complete("write")).cut
     office.up.reply(said("it was written"))
@@ -151,7 +152,14 @@ async def test_a_model_is_that_of_the_settings_else_that_of_the_chat(office: Off
         pytest.param(None, "", id="nothing"),
         pytest.param(7, "", id="a-number"),
         pytest.param("<think>so\n</think>\n\nthe answer", "the answer", id="reasoning-before"),
+        pytest.param("<thinking>so</thinking> the answer", "the answer", id="other-tags"),
         pytest.param("<think>and so on", "", id="reasoning-without-end"),
+        pytest.param("{1}: so?\n</think>\n\n{2}", "{2}", id="reasoning-without-beginning"),
+        pytest.param("and so on</think>", "", id="reasoning-alone"),
+        pytest.param("it ends with </think> here", "it ends with </think> here", id="named"),
+        pytest.param("a <think>\n</think>\nb", "a <think>\n</think>\nb", id="both-named"),
+        pytest.param("<think>" * 50_000, "", id="opened-again-and-again"),
+        pytest.param("</think> " * 50_000 + "a", "</think> " * 50_000 + "a", id="only-named"),
         pytest.param("it <think>x</think>", "it <think>x</think>", id="only-before"),
         pytest.param("a\ud83d", "a\ufffd", id="half-an-emoji"),
     ],
@@ -176,7 +184,7 @@ async def test_a_choice_that_was_blocked_is_an_empty_answer(
 ) -> None:
     blocked = {"choices": [{"index": 0, "finish_reason": "content_filter", **choice}]}
     office.up.reply(json_answer({**blocked, "usage": {"prompt_tokens": 900}}))
-    assert await office.complete() == Completed("", "m")
+    assert await office.complete() == Completed("", "m", cut=True)
     assert await office.spent() == usage.Spent(calls=1, input_tokens=900)
 
 

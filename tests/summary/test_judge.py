@@ -148,7 +148,9 @@ def test_chat_is_no_summary(text: str) -> None:
         ("...", "empty"),
         ("Here is the summary:", "empty"),
         ("```\n```", "empty"),
-        ("<think>Kai lives in", "empty"),
+        ("(none)", "empty"),
+        ("Summary:\n**None.**", "empty"),
+        ("None of the hotels was free.", None),
         ("Human: I live in Bern.\nAI: Nice!", "role_lines"),
         ("User: hello\n\n**Assistant:** hi", "role_lines"),
         ('AI calls weather({"city":"Rome"})\nTool: 31', "role_lines"),
@@ -196,7 +198,6 @@ def test_other_faults_have_a_name(text: str, fault: str | None) -> None:
         f"“{GOOD}”",
         f"<summary>\n{GOOD}\n</summary>",
         f"<new_summary>{GOOD}</new_summary>",
-        f"<think>\nThe user lives in Bern.\n</think>\n\n{GOOD}",
         f"{GOOD}\n\nLet me know if you need anything else!",
         f"{GOOD}\nWould you like me to shorten it?",
         f"  {GOOD}\n\n",
@@ -240,5 +241,5 @@ def test_a_template_of_short_lines_is_never_echoed() -> None:
 
 
 def test_a_long_answer_is_judged_quickly() -> None:
-    for text in ("a" * 1_000_000, "Summary:\n" * 100_000, "<think>" * 100_000, "「" * 300_000):
+    for text in ("a" * 1_000_000, "Summary:\n" * 100_000, "「" * 300_000):
         judge(text, TEMPLATE, 60, words)

@@ -11,15 +11,23 @@ import pytest
 from redis.crc import key_slot
 
 from proxy.memory.archive import Details
-from proxy.memory.model import IDEMPOTENCY_SECONDS, Amendment, Ask, Due, SessionKey, WindowMove
+from proxy.memory.model import (
+    IDEMPOTENCY_SECONDS,
+    Amendment,
+    Ask,
+    Due,
+    Edited,
+    SessionKey,
+    WindowMove,
+)
 from proxy.memory.store import Store, StoreError, StoreFull, StoreTimeout
-from proxy.stores.open import open_store
+from proxy.stores.open import Backend, open_store
 from proxy.stores.redis.base import list_keys, session_keys
 from proxy.stores.redis.store import RedisStore
 from proxy.stores.redis.work import QUEUE_KEYS
 from tests.support.processes.redis import HOST, Server, free_port, standalone, wait_until
 from tests.support.store.archives import revise
-from tests.support.store.commits import chat, draft, record, summary
+from tests.support.store.commits import card, chat, draft, record, summary
 from tests.support.waiting import PATIENCE, felt
 
 ALL = Ask(profile="default", whole=True)
@@ -304,6 +312,30 @@ async def test_what_the_server_refuses_is_a_store_error(
             await work
     server.ask("REPLICAOF", "NO", "ONE")
     assert await store.commit(key, chat("x2")) == "recorded"
+
+
+async def test_a_full_server_takes_no_new_session_and_nothing_in_the_place_of_what_is_there(
+    store: Backend, key: SessionKey, server: Server
+) -> None:
+    """It refuses nothing to a script that has removed something."""
+    new = SessionKey(key.tenant, "new")
+    await store.commit(key, chat("x1"))
+    longer = Edited(card=card("x1", 0), was=draft("x1", 0).body, body=b"longer")
+    with server.full():
+        before = keys_of(server)
+        for work in (
+            store.commit(new, chat("x1", user="kai", ttl=60)),
+            store.commit(key, chat("x2", superseded=("x1.0", "x1.1"))),
+            store.amend(key, Amendment(exchange="x1", edited=longer)),
+            revise(store, key, edited=(longer,)),
+        ):
+            with pytest.raises(StoreFull):
+                await work
+        assert keys_of(server) == before
+        assert len((await store.load(key, ALL)).log) == 2
+        assert await revise(store, key, removed=("x1.0",))
+        assert await store.delete(key)
+    assert await store.commit(new, chat("x1", user="kai")) == "recorded"
 
 
 @pytest.mark.parametrize(

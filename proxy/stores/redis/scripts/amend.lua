@@ -10,6 +10,8 @@ local first, size = exchange_of(id)
 if not first then return 0 end
 
 local left = redis.call('PTTL', META)
+-- Before an edit removes anything: a full server refuses nothing behind that.
+redis.call('HINCRBY', META, 'revision', 1)
 if usage ~= '' then redis.call('HSETNX', EXCHANGES, 'u' .. id, usage) end
 local at, edited = 4, 0
 if ARGV[3] == '1' then
@@ -23,6 +25,5 @@ for at = at, #ARGV, DRAFT_SIZE + 1 do
     put(id, first + index, at + 1)
   end
 end
-redis.call('HINCRBY', META, 'revision', 1)
 live_on(left)
 return edited

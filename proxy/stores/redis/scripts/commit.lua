@@ -24,10 +24,6 @@ local HEAD = 27
 
 local meta = redis.call('HMGET', META, 'next', 'owner', 'last', 'ttl', 'active_at')
 local owner, last, old_ttl = meta[2], meta[3], tonumber(meta[4] or 0)
-if not meta[1] then
-  -- Keys of one session expire together, but not in the same instant on every server.
-  redis.call('UNLINK', unpack(KEYS, 1, SESSION_KEYS))
-end
 local function refused(outcome)
   -- Changes nothing, but is a write: WAIT on this connection then covers the first attempt too.
   if outcome == 'duplicate' then redis.call('HINCRBY', META, 'revision', 0) end
@@ -35,7 +31,7 @@ local function refused(outcome)
 end
 
 local function attempt()
-  if key == '' then return nil end
+  if key == '' or not meta[1] then return nil end
   local since = redis.call('ZSCORE', IDEMPOTENCY, key)
   local found = since and tonumber(since) > oldest and redis.call('HGET', EXCHANGES, 'k' .. key)
   return found and redis.call('HEXISTS', EXCHANGES, 'x' .. found) == 1 and found or nil
@@ -50,8 +46,8 @@ local function erased()
   return false
 end
 
--- Refuse.
-if redis.call('HEXISTS', EXCHANGES, 'x' .. id) == 1 then return refused('duplicate') end
+-- Refuse.  Where there is no session, what is left of its keys tells nothing.
+if meta[1] and redis.call('HEXISTS', EXCHANGES, 'x' .. id) == 1 then return refused('duplicate') end
 if user ~= '' and owner and owner ~= user then return refused('foreign') end
 local earlier = attempt()
 if earlier then
@@ -61,6 +57,11 @@ if earlier then
 end
 if owner and person ~= owner then return refused('owned') end
 if erased() then return refused('erased') end
+
+-- A full server refuses nothing behind a first removal: so it is asked before there is one.
+redis.call('SETRANGE', KEYS[SESSION_KEYS + 1], 0, '') -- changes nothing
+-- Keys of one session expire together, but not in the same instant on every server.
+if not meta[1] then redis.call('UNLINK', unpack(KEYS, 1, SESSION_KEYS)) end
 
 -- Supersede, activate.
 if earlier then

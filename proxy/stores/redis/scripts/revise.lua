@@ -52,8 +52,10 @@ for i = 0, edited - 1 do
   if not is_as_it_was(at + i * EDIT_SIZE) then return {} end
 end
 
--- Edit.
+-- Edit.  A full server refuses nothing behind a first removal: it is asked before, but where that is
+-- what is wanted.
 local left = redis.call('PTTL', META)
+if removed == 0 then redis.call('HINCRBY', META, 'revision', 0) end
 for _ = 1, edited do
   edit(at)
   touch_exchange(ARGV[at])

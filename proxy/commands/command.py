@@ -209,6 +209,10 @@ def ending() -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
 
 
+# Windows has no SIGHUP.
+_ENDS = tuple(each for each in signal.Signals if each.name in ("SIGTERM", "SIGHUP"))
+
+
 @contextmanager
 def _orderly() -> Iterator[None]:
     """SIGTERM and SIGHUP end a command as Ctrl-C does, so that no half file is left.
@@ -216,7 +220,7 @@ def _orderly() -> Iterator[None]:
     With SystemExit, which event loops pass on.
     """
     # What nohup has set to be ignored stays so.
-    before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGHUP)}
+    before = {each: signal.getsignal(each) for each in _ENDS}
     caught = [each for each, handler in before.items() if handler is not signal.SIG_IGN]
 
     def stop(number: int, _: object) -> None:

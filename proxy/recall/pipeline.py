@@ -47,6 +47,9 @@ fits."""
 NO_SESSION = 2**32 - 1
 """The number of no session."""
 
+ONE_ANSWER = 2
+"""Between what the user says in a session and says next, in seqs, where no tool was asked."""
+
 LINE = 2
 """Tokens of a standing instruction's line beside its text."""
 
@@ -89,6 +92,11 @@ class Noticed(msgspec.Struct, frozen=True):
         text = self.instruction.text
         found = self.source.found(kind, text, query.count(text) + LINE)
         return msgspec.structs.replace(found, place=self.place)
+
+    def follows(self, other: Noticed) -> bool:
+        """Whether the user said it right after the other: only an answer is between them."""
+        here, there = self.source.place, other.source.place
+        return here.session == there.session and here.seq - there.seq <= ONE_ANSWER
 
 
 class Shortlist(msgspec.Struct, frozen=True):
@@ -316,7 +324,11 @@ def _noticed(shortlist: Shortlist, source_of: SourceOf) -> list[Noticed]:
         for place, standing in reversed(list(enumerate(notice(source.text))))
         if f"{source.message.card.id}:{place}" not in shortlist.dismissed
     ]
-    kept = set(map(id, current([each.instruction for each in noticed])))
+
+    def right_after(older: int, newer: int) -> bool:
+        return noticed[newer].follows(noticed[older])
+
+    kept = set(map(id, current([each.instruction for each in noticed], right_after)))
     return [each for each in noticed if id(each.instruction) in kept]
 
 

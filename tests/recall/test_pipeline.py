@@ -123,3 +123,18 @@ async def test_what_is_pinned_is_not_recalled_a_second_time(remembering: Memory)
     found = resolve(shortlist, await messages(remembering, shortlist), text_of)
     assert [one.text for one in found.standing] == [wish]
     assert found.passages == ()
+
+
+@pytest.mark.parametrize(
+    ("between", "session", "holds"),
+    [([], "b", False), (["How do I cook rice?", "In water."], "b", True), ([], "c", True)],
+)
+async def test_forget_that_is_about_what_was_said_right_before(
+    remembering: Memory, between: list[str], session: str, holds: bool
+) -> None:
+    wish = "Always answer in French."
+    await remembering.commit("b", said("x1", wish, "Oui.", *between, user="kai"))
+    await remembering.commit(session, said("x2", "Forget that.", user="kai"))
+    shortlist = await looked_up(remembering, wanted())
+    found = resolve(shortlist, await messages(remembering, shortlist), text_of)
+    assert [one.text for one in found.standing] == [wish] * holds

@@ -86,6 +86,87 @@ def test_what_is_withdrawn_holds_no_longer(old: str, withdrawal: str) -> None:
     assert holding(old, withdrawal) == []
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Please always answer in French.", "You can answer in English again."),
+        ("Please always answer in French.", "Forget that."),
+        ("Please always answer in French.", "ok, forget that please"),
+        ("Please always answer in French.", "Back to English, please."),
+        ("I'm vegan, so only suggest vegan recipes.", "I'm no longer vegan."),
+        ("im vegan", "im not vegan anymore"),
+        ("I am allergic to peanuts.", "Turns out I'm not allergic to peanuts after all."),
+        ("I'm allergic to peanuts.", "I'm not allergic to peanuts."),
+        ("I don't eat meat.", "I eat meat again."),
+        ("Never use emojis.", "You can use emojis again."),
+        ("Bitte antworte ab jetzt immer auf Englisch.", "Antworte bitte wieder auf Deutsch."),
+        ("Verwende niemals Emojis.", "Du darfst wieder Emojis verwenden."),
+        ("Ich bin Vegetarierin.", "Ich bin keine Vegetarierin mehr."),
+        ("Nenn mich Sam.", "Vergiss das bitte."),
+        ("A partir de ahora respóndeme en catalán.", "Vuelve al castellano, por favor."),
+        ("Soy vegana.", "Ya no soy vegana."),
+        ("Nunca uses emojis.", "Olvídalo."),
+        ("Je suis végane.", "Je ne suis plus végane."),
+        ("Réponds toujours en anglais.", "Oublie ça."),
+        ("Sono vegano.", "Non sono più vegano."),
+        ("Всегда отвечай на английском.", "Отвечай снова на русском."),
+        ("以后都用英文回答我", "还是用中文吧"),
+        ("以后都用英文回答我", "忘了吧"),
+        ("我对花生过敏", "我对花生不过敏了"),
+    ],
+)
+def test_what_is_taken_back_in_plain_words_holds_no_longer(old: str, new: str) -> None:
+    assert holding(old, new) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("From now on call me Sam.", "Call me Alex from now on."),
+        ("From now on call me Sam.", "Stop calling me Sam."),
+        ("My name is Tom, please call me Tommy.", "Call me Tom."),
+        ("Please always answer in French.", "Stop answering in French, please."),
+        ("Always use metric units.", "Use imperial from now on."),
+        ("Always keep answers under 50 words.", "Please always answer in detail from now on."),
+        ("I'm vegan, so only suggest vegan recipes.", "I'm vegetarian now."),
+        ("Nenn mich Sam.", "Nenn mich bitte Alex."),
+        ("Llámame Paco.", "Llámame Francisco."),
+        ("Appelle-moi Sam.", "Appelle-moi Alex."),
+        ("叫我小林", "叫我阿明"),
+    ],
+)
+def test_a_newer_value_takes_the_place_of_the_one_before(old: str, new: str) -> None:
+    assert holding(old, new) == [new]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("I'm allergic to peanuts.", "I'm allergic to shellfish."),
+        ("I'm allergic to peanuts and shellfish.", "I'm allergic to peanuts."),
+        ("I'm vegan.", "I prefer vegan restaurants."),
+        ("I'm vegan.", "I'm lactose intolerant."),
+    ],
+)
+def test_of_allergies_and_diets_nothing_is_lost(old: str, new: str) -> None:
+    assert holding(old, new) == [new, old]
+
+
+@pytest.mark.parametrize(
+    "other", ["I'm not allergic to cats.", "I'm no longer vegetarian.", "You can use tables again."]
+)
+def test_to_take_back_one_thing_leaves_the_others(other: str) -> None:
+    kept = ["I'm vegan.", "I'm allergic to peanuts."]
+    assert holding(*reversed(kept), other) == kept
+
+
+def test_what_is_taken_back_is_what_was_said_right_before() -> None:
+    french, emojis = "Always answer in French.", "Never use emojis."
+    standings = said(french, emojis, "Forget that.")
+    assert holding(french, emojis, "Forget that.") == [french]
+    assert [each.text for each in current(standings, lambda *_: False)] == [emojis, french]
+
+
 def test_a_withdrawal_leaves_other_matters() -> None:
     kept = "Always use metric units."
     assert holding("Never use emojis.", kept, "Forget what I said about emojis.") == [kept]

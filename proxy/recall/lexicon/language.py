@@ -197,16 +197,28 @@ class Standing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Another one's words came before."""
     everything: Told = Told()
     """A withdrawal of all."""
+    taken_back: tuple[str, ...] = ()
+    """Whole sentences that withdraw what was said right before them."""
+    here: tuple[str, ...] = ()
+    """It is about the work at hand or this moment ("in this letter", "today"), and not to last."""
+    works: tuple[str, ...] = ()
+    """A piece of work is ordered: orders that follow in the message are about it."""
+    lasting: tuple[str, ...] = ()
+    """But not those that say they are to last."""
     conditions: tuple[str, ...] = ()
     """Under which an order holds, up to where they end."""
     general: str = ""
     """Words that say nothing of an order's matter."""
     general_unspaced: tuple[str, ...] = ()
+    general_phrases: tuple[str, ...] = ()
+    """The same of several words."""
     articles: tuple[str, ...] = ()
     """What words may begin with that is no part of them."""
     values: dict[str, str] = {}
     """By what they are a choice of, words one of which takes the place of another: languages."""
     unspaced_values: dict[str, tuple[str, ...]] = {}
+    value_phrases: dict[str, tuple[str, ...]] = {}
+    """The same where an order sets one by several words ("call me ...")."""
 
 
 class OwnWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
+from proxy.recall.lexicon.language import Language
 from proxy.recall.lexicon.loader import LANGUAGES, any_of, compiled, patterns, vocabulary
+from proxy.recall.lexicon.spelling import loosely
 
 STEM = 5
 """Letters kept of a word."""
@@ -28,7 +31,14 @@ def fold(word: str) -> str:
     return _ARTICLE.sub("", plain)
 
 
-_STOPS = frozenset(map(fold, vocabulary(lambda each: each.standing.general)))
+def _typed(word: str) -> tuple[str, ...]:
+    """A word with an apostrophe as it is read: up to there, or as if there was none."""
+    return word.split("'")[0], word.replace("'", "")
+
+
+_STOPS = frozenset(
+    fold(typed) for word in vocabulary(lambda each: each.standing.general) for typed in _typed(word)
+)
 _GENERAL_UNSPACED = compiled(any_of(lambda each: each.standing.general_unspaced))
 _VALUE_OF = {
     fold(word): f"<{value}>"
@@ -37,16 +47,24 @@ _VALUE_OF = {
     for word in words.split()
 }
 
-
-def _unspaced(value: str) -> re.Pattern[str]:
-    of = patterns(lambda each: each.standing.unspaced_values.get(value, ()))
-    return compiled("|".join(of))
+Patterns: TypeAlias = "dict[str, tuple[str, ...]]"
 
 
-_UNSPACED_VALUES = {
-    f"<{value}>": _unspaced(value)
-    for value in sorted({name for each in LANGUAGES for name in each.standing.unspaced_values})
-}
+def _value(of: Callable[[Language], Patterns], name: str, flags: int) -> re.Pattern[str]:
+    return compiled(loosely("|".join(patterns(lambda each: of(each).get(name, ())))), flags)
+
+
+def _values(of: Callable[[Language], Patterns], flags: int = 0) -> dict[str, re.Pattern[str]]:
+    """The patterns of a list by the stem that stands for what they are values of."""
+    names = sorted({name for each in LANGUAGES for name in of(each)})
+    return {f"<{name}>": _value(of, name, flags) for name in names}
+
+
+_UNSPACED_VALUES = _values(lambda each: each.standing.unspaced_values)
+_VALUE_PHRASES = _values(lambda each: each.standing.value_phrases, re.IGNORECASE)
+_GENERAL_PHRASES = compiled(
+    loosely(any_of(lambda each: each.standing.general_phrases)), re.IGNORECASE
+)
 _SCOPE = compiled(any_of(lambda each: each.standing.conditions), re.IGNORECASE)
 
 
@@ -76,6 +94,16 @@ def _stems_of(word: str) -> Iterable[str]:
     if plain in _STOPS or (plain.isdigit() and len(plain) < 3) or word.casefold() in _STOPS:
         return []
     return [unicodedata.normalize("NFC", plain)[:2] if _HANGUL.match(word) else plain[:STEM]]
+
+
+def matter_of(rule: str) -> frozenset[str]:
+    """What a wish is about: its stems, and what whole phrases of it stand for."""
+    found: set[str] = set()
+    text = unicodedata.normalize("NFKC", rule).replace("’", "'")
+    for value, pattern in _VALUE_PHRASES.items():
+        text, hits = pattern.subn(" ", text)
+        found.update([value] if hits else [])
+    return stems(_GENERAL_PHRASES.sub(" ", text)).union(found)
 
 
 def split_scope(text: str) -> tuple[str, str]:

@@ -16,13 +16,15 @@ from proxy.recall.lexicon.cues import Cue, Seen
 from proxy.recall.lexicon.loader import any_of, compiled, told
 from proxy.recall.own_words import LONG, Sentence, Voice, end_with_list, voices
 from proxy.recall.query.words import reading
-from proxy.recall.standing.matter import split_scope, stems
+from proxy.recall.standing.matter import matter_of, split_scope, stems
 from proxy.recall.standing.wording import WORDINGS, Kind, Wording
 
 SAME = 0.6
 """Two are about the same if they share this part of all their words."""
 WITHDRAWN = 0.5
 """A withdrawal means what holds this part of its words."""
+NEAR = 3
+"""Sentences before an instruction that may order the piece of work that it is for."""
 MOST = 200
 """Older ones than the newest of this number are not looked at."""
 REMEMBERED = 512
@@ -36,6 +38,10 @@ _REPORTED = compiled(told(lambda each: each.standing.reported), re.IGNORECASE)
 _SAID_AFTER = compiled(any_of(lambda each: each.standing.reported_after), re.IGNORECASE)
 # A withdrawal that names no matter and says this takes back all ("forget all my instructions").
 _EVERYTHING = compiled(told(lambda each: each.standing.everything), re.IGNORECASE)
+OWN = frozenset({"<name>", "<diet>"})
+"""Of these a user has one, whatever else a sentence is about."""
+ALLERGY = frozenset({"<allergy>"})
+"""Of these a user may have several: only who tells of all of them again means them."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,12 @@ class StandingInstruction:
     @cached_property
     def words(self) -> frozenset[str]:
         return self.matter | self.scope
+
+    @property
+    def takes_back(self) -> bool:
+        """Whether it withdraws what was said right before it, whatever that was."""
+        said = (language.taken_back.search(self.text) for language in WORDINGS)
+        return self.kind == "withdrawal" and any(said)
 
 
 def notice(text: str) -> tuple[StandingInstruction, ...]:
@@ -94,12 +106,25 @@ def is_standing(text: str) -> bool:
     return bool(notice(text))
 
 
-def current(standings: Sequence[StandingInstruction]) -> tuple[StandingInstruction, ...]:
-    """Those, of newest first, that no newer one supersedes or withdraws; at most ``MOST`` read."""
+def _adjacent(older: int, newer: int) -> bool:
+    return True
+
+
+def current(
+    standings: Sequence[StandingInstruction],
+    right_after: Callable[[int, int], bool] = _adjacent,
+) -> tuple[StandingInstruction, ...]:
+    """Those, of newest first, that no newer one supersedes or withdraws; at most ``MOST`` read.
+
+    ``right_after`` tells by their places here whether of two neighbours the newer one was said with
+    nothing of the user's between them.
+    """
     kept: list[StandingInstruction] = []
     newer: list[StandingInstruction] = []
-    for standing in standings[:MOST]:
-        if standing.kind != "withdrawal" and not any(_supersedes(n, standing) for n in newer):
+    for place, standing in enumerate(standings[:MOST]):
+        taken_back = newer and newer[-1].takes_back and right_after(place, place - 1)
+        holds = standing.kind != "withdrawal" and not taken_back
+        if holds and not any(_supersedes(n, standing) for n in newer):
             kept.append(standing)
         newer.append(standing)
     return tuple(kept)
@@ -144,13 +169,23 @@ def _ends(text: str) -> str:
 def _noticed(voice: Voice, cued: Sequence[Wording], seen: Seen) -> list[StandingInstruction]:
     found: dict[str, StandingInstruction] = {}
     end = 0
-    for sentence in voice.sentences:
+    for place, sentence in enumerate(voice.sentences):
         kind = _kind(sentence, cued, seen) if sentence.start >= end else None
+        if kind == "instruction" and _of_work(
+            sentence, voice.sentences[max(0, place - NEAR) : place], cued
+        ):
+            continue
         if kind is not None:
             end = end_with_list(voice.text, sentence.end)
             standing = _standing(kind, voice, voice.text[sentence.start : end])
             found.setdefault(standing.text, standing)
     return list(found.values())
+
+
+def _of_work(sentence: Sentence, before: Sequence[Sentence], cued: Sequence[Wording]) -> bool:
+    """Whether an instruction is for the piece of work that was ordered in the sentences before."""
+    ordered = any(language.works.search(each.words) for language in cued for each in before)
+    return ordered and not any(language.lasting.search(sentence.words) for language in cued)
 
 
 def _likely(seen: Seen) -> list[Wording]:
@@ -169,9 +204,16 @@ def _kind(sentence: Sentence, cued: Sequence[Wording], seen: Seen) -> Kind | Non
     for kind, patterns in (pair for language in languages for pair in language.patterns):
         end = _end(sentence.words, patterns, seen)
         if end is not None:
-            told = kind != "withdrawal" and _by_others(sentence, end)
+            told = kind != "withdrawal" and (
+                _by_others(sentence, end) or _is_here(sentence, languages)
+            )
             return None if told else kind
     return None
+
+
+def _is_here(sentence: Sentence, languages: Sequence[Wording]) -> bool:
+    """Whether it is about the work at hand, or this moment."""
+    return any(language.here.search(sentence.words) for language in languages)
 
 
 def _end(words: str, patterns: Sequence[Cue], seen: Seen) -> int | None:
@@ -190,7 +232,7 @@ def _standing(kind: Kind, voice: Voice, said: str) -> StandingInstruction:
     rule, condition = split_scope(said)
     whole = voice.text[voice.sentences[0].start : voice.sentences[-1].end]
     alone = kind in ("instruction", "withdrawal") or len(whole) > SHORT
-    return StandingInstruction(kind, said if alone else whole, stems(rule), stems(condition))
+    return StandingInstruction(kind, said if alone else whole, matter_of(rule), stems(condition))
 
 
 def _supersedes(new: StandingInstruction, old: StandingInstruction) -> bool:
@@ -202,7 +244,12 @@ def _supersedes(new: StandingInstruction, old: StandingInstruction) -> bool:
         return False
     if bool(new.scope) != bool(old.scope) or (new.scope and _shared(new.scope, old.scope) < SAME):
         return False
-    if new.values & old.values:
+    shared = new.values & old.values
+    if shared & OWN:
+        return True
+    if shared & ALLERGY:
+        return old.matter <= new.matter
+    if shared:
         return _shared(new.matter - new.values, old.matter - old.values) >= WITHDRAWN
     return _shared(new.matter, old.matter) >= SAME
 
@@ -210,7 +257,9 @@ def _supersedes(new: StandingInstruction, old: StandingInstruction) -> bool:
 def _withdraws(new: StandingInstruction, old: StandingInstruction) -> bool:
     if not new.words:
         return bool(_EVERYTHING.search(new.text))
-    return len(new.words & old.words) >= WITHDRAWN * len(new.words)
+    # Who is not allergic to one thing, or has not one diet, says nothing of others.
+    named = new.words - ALLERGY - OWN or new.words
+    return len(named & old.words) >= WITHDRAWN * len(named)
 
 
 def _shared(a: frozenset[str], b: frozenset[str]) -> float:

@@ -8,7 +8,8 @@ from typing import Literal, NamedTuple
 
 from proxy.recall.lexicon.cues import Cue
 from proxy.recall.lexicon.language import Standing
-from proxy.recall.lexicon.loader import LANGUAGES, filled
+from proxy.recall.lexicon.loader import LANGUAGES, compiled, either, filled
+from proxy.recall.lexicon.spelling import loosely, spellings
 
 Kind = Literal["instruction", "preference", "leaning", "withdrawal"]
 
@@ -18,11 +19,16 @@ START = r"(?:^\W*|[,;:،，；：–—]\s*|\s-\s)"
 
 class Wording(NamedTuple):
     """Of one language: plain text one of which a sentence has, the same as a pattern, and by kind
-    the patterns that are looked for."""
+    the patterns that are looked for.  The others are as in ``Standing``.
+    """
 
     cues: tuple[str, ...]
     any: Cue
     patterns: tuple[tuple[Kind, tuple[Cue, ...]], ...]
+    taken_back: re.Pattern[str]
+    here: re.Pattern[str]
+    works: re.Pattern[str]
+    lasting: re.Pattern[str]
 
     @property
     def all(self) -> tuple[Cue, ...]:
@@ -31,22 +37,30 @@ class Wording(NamedTuple):
 
 def _compiled(said: Standing) -> Wording:
     kinds: tuple[tuple[Kind, tuple[str, ...]], ...] = (
-        ("withdrawal", said.withdrawals),
+        ("withdrawal", (*said.taken_back, *said.withdrawals)),
         ("instruction", said.orders),
         ("preference", said.preferences),
         ("leaning", said.leanings),
     )
     parts = {**said.parts, "START": START}
     return Wording(
-        said.cues,
-        Cue("|".join(map(re.escape, said.cues))),
+        tuple(sorted(frozenset().union(*map(spellings, said.cues)))),
+        Cue("|".join(loosely(re.escape(cue)) for cue in said.cues)),
         tuple((kind, tuple(_patterns(found, parts))) for kind, found in kinds),
+        taken_back=_any(said.taken_back, parts),
+        here=_any(said.here, parts),
+        works=_any(said.works, parts),
+        lasting=_any(said.lasting, parts),
     )
 
 
 def _patterns(found: Sequence[str], parts: Mapping[str, str]) -> Iterator[Cue]:
     """Each by itself: of so many ways to say it, a text has the words of few."""
-    return (Cue(filled(each, parts), re.IGNORECASE) for each in found)
+    return (Cue(loosely(filled(each, parts)), re.IGNORECASE) for each in found)
+
+
+def _any(found: Sequence[str], parts: Mapping[str, str]) -> re.Pattern[str]:
+    return compiled(either(loosely(filled(each, parts)) for each in found), re.IGNORECASE)
 
 
 WORDINGS = tuple(_compiled(each.standing) for each in LANGUAGES if each.standing.cues)

@@ -1,0 +1,206 @@
+"""Wishes as people type them, and sentences like them that are of one task, of today or of others.
+
+Half of the table is to be noticed, half is not: what is noticed wrongly stands in every later
+prompt.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from proxy.recall.standing.standing import notice
+
+WISHES = """
+Hi! im allergic to shellfish btw
+I'm severely allergic to bee stings.
+I have a tree nut allergy
+I'm coeliac, so no wheat please
+i cant eat gluten
+I dont eat beef
+i'm a strict vegetarian
+Im type 1 diabetic
+Please call me Priya.
+I go by Max
+My pronouns are she/her.
+No emojis, please.
+dont ever use emojis
+stop apologizing so much
+Stop being so formal with me
+Please stop replying in Spanish
+Whenever you recommend a book, mention its length.
+Address me by my first name
+id prefer if you answered in short sentences
+I'd rather you skipped the small talk in your answers
+From now on, write dates as DD.MM.YYYY
+from tomorrow on answer in Italian
+Always put the code first, then the explanation
+Never recommend restaurants with loud music
+Always convert prices to euros when I ask about hotels
+Ich bin allergisch gegen Haselnüsse.
+bin allergisch auf Katzenhaare
+Ich bin Veganer.
+Ich bin seit Jahren Vegetarierin
+Ich habe Zöliakie.
+ich esse kein Fleisch
+Ich vertrage keine Milch
+Nenn mich Jo.
+Nenne mich bitte ab jetzt Dr. Weber
+Bitte sieze mich.
+Bitte keine Emojis
+Verwende bitte keine Tabellen
+Kannst du mir künftig Quellen nennen?
+Antworte kuenftig kuerzer.
+Soy alergica al polen
+Soy celíaca.
+No como cerdo
+Tengo alergia a los gatos
+Llamame Lola
+Llámame Javi, por favor.
+No uses emojis
+Háblame siempre de usted
+Je suis allergique au pollen.
+je suis vegetarienne
+Je ne mange pas de porc.
+Je ne bois pas d'alcool
+Appelle-moi Léa
+Tutoie-moi, s'il te plaît
+Pas d'emojis stp
+Reponds toujours en anglais
+Sono allergica alle fragole.
+sono vegano
+Non mangio carne.
+Chiamami Gianni
+Niente emoji, per favore
+Sou alérgica a camarão
+sou vegetariano
+Não como carne
+Me chame de Duda
+У меня аллергия на кошек
+Я веган
+Я не ем свинину
+Зови меня Лёша
+我对海鲜过敏
+我是素食者
+我不吃牛肉
+叫我阿明
+以后回答别超过一百字
+别再叫我老师
+私は卵アレルギーです
+豚肉は食べません
+健太と呼んでください
+저는 땅콩 알레르기가 있어요
+돼지고기는 안 먹어요
+أنا نباتية
+لدي حساسية من الغبار
+نادني سلمى
+انا نباتي
+لا آكل السمك
+"""
+
+NONE = """
+In this essay never use contractions
+For the next answer, always use rhymes.
+In my speech, never mention the divorce
+Please never mention the price in the invitation
+Never use the lift today, it's being repaired
+For now always use the staging server
+The parser must never crash, always return None
+This function should always sort its input, never mutate the list
+Never return null here
+Write a limerick. Always end the line with a colour.
+Draft a letter to my bank. Never mention the loan.
+Can you write me a story? Always call the hero Bo.
+Let's play a game: always answer with a riddle
+I prefer Friday for the meeting
+I prefer the red one
+I don't eat lunch before noon
+I don't eat out often, where should we go?
+I only use it on weekends
+I only eat at home these days
+I'm allergic to Mondays
+How do I know if I'm allergic to cats?
+Do I have a nut allergy?
+I'm not allergic to anything
+My wife is vegan
+I'm vegan-friendly, I think
+Call me tomorrow.
+Call me crazy, but I like rain
+Don't call me names
+I go by train
+Don't ever say that again
+I hate it when you have to queue for hours
+Don't forget that I always lose my keys
+Never again!
+No tables left at the restaurant
+Stop writing to me, he said
+He told me: never use emojis
+Nenn mich ruhig verrückt
+Nenn mir drei Städte in Italien
+Ich bin nicht allergisch gegen Katzen
+Ich bin keine Veganerin
+Ich esse keine Zeitung, haha heute
+Heute esse ich kein Fleisch
+Schreib in diesem Brief immer Sie
+Verwende in der nächsten Antwort keine Tabellen
+Schreib mir ein Gedicht. Beginne immer mit einem Vokal.
+Die Funktion soll immer None liefern
+Ich bevorzuge die zweite Variante
+Meine Schwester ist Vegetarierin
+No soy alérgica a nada
+No sé si soy celíaco
+En esta carta no menciones nunca a mi jefe
+Escribe un poema. Usa siempre versos cortos.
+Llámame mañana
+Mi hermano es vegano
+No como mucho por la noche
+Hoy no como carne
+Je ne suis pas allergique aux chats
+Dans cette lettre, ne parle jamais de mon frère
+Appelle-moi demain
+Écris un conte. Commence toujours par un animal.
+Mon fils est allergique aux noix
+Je ne mange pas beaucoup le soir
+Non sono vegetariano
+In questa lettera non nominare mai mio padre
+Chiamami domani
+Não sou vegano
+Me chame amanhã
+Nesta carta, nunca use gírias
+В этом письме никогда не упоминай брата
+У меня нет аллергии на кошек
+Позови меня завтра
+Мой брат веган
+我对猫不过敏
+我没有对花生过敏
+这封信里永远不要提到我哥哥
+我今天不吃牛肉
+帮我写一首诗，每次都要用秋天开头
+我不吃了
+叫我起床
+この手紙では絶対に兄のことを書かないでください
+私はアレルギーはありません
+今日は肉は食べません
+이 편지에서는 절대 형 이야기를 하지 마세요
+저는 알레르기가 없어요
+في هذه الرسالة لا تذكر أخي أبدا
+ليس لدي حساسية من القطط
+أنا لست نباتيا
+"""
+
+
+def _lines(table: str) -> list[str]:
+    return table.strip().split("\n")
+
+
+@pytest.mark.parametrize("text", _lines(WISHES))
+def test_what_is_to_last_is_noticed(text: str) -> None:
+    assert [each.kind for each in notice(text)] not in ([], ["withdrawal"])
+
+
+@pytest.mark.parametrize("text", _lines(NONE))
+def test_what_is_of_one_task_or_of_others_is_not(text: str) -> None:
+    assert [each for each in notice(text) if each.kind != "withdrawal"] == []
+
+
+def test_half_of_the_table_is_none() -> None:
+    assert len(set(_lines(WISHES))) >= 80 <= len(set(_lines(NONE)))

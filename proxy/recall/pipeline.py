@@ -22,9 +22,10 @@ from proxy.recall.query.query import RecallQuery
 from proxy.recall.query.question import Question
 from proxy.recall.query.words import Corpus
 from proxy.recall.ranking.breadth import broadly
+from proxy.recall.ranking.following import behind, following
 from proxy.recall.ranking.match import NOBODY, Matches, Numbers, candidates, match
 from proxy.recall.ranking.packing import Array, read_rows
-from proxy.recall.ranking.score import PARTS, Options, Ranked, ranked
+from proxy.recall.ranking.score import LONG, PARTS, Options, Ranked, ranked
 from proxy.recall.ranking.select import Passage, choose, deserved, relevant
 from proxy.recall.results import Found, Kind, PassageSource, Place, Recollection
 from proxy.recall.semantic.vectors import NOTHING_NEAR, Near
@@ -59,11 +60,13 @@ STANDING_SHARE = 0.2
 
 class Selection(msgspec.Struct, frozen=True):
     """What an index of this ``state`` and ``revision`` says to a question.  ``numbers``, ascending,
-    are the passages to look at; ``standing`` those with standing instructions, newest first."""
+    are the passages to rank, ``behind`` some that follow the best; ``standing`` those with standing
+    instructions, newest first."""
 
     query: RecallQuery
     matches: Matches
     numbers: Numbers
+    behind: Numbers
     near: Near
     standing: tuple[int, ...]
     dismissed: frozenset[str]
@@ -75,9 +78,7 @@ class Selection(msgspec.Struct, frozen=True):
     @property
     def all(self) -> Numbers:
         """Every passage whose row is needed."""
-        if not self.standing:
-            return self.numbers
-        return np.concatenate([self.numbers, np.array(self.standing, np.uint32)])
+        return np.concatenate([self.numbers, self.behind, np.array(self.standing, np.uint32)])
 
 
 class Noticed(msgspec.Struct, frozen=True):
@@ -140,6 +141,7 @@ def select(
         query=query,
         matches=matches,
         numbers=_numbers(matches, near) if worth_it else NOBODY,
+        behind=behind(matches) if worth_it else NOBODY,
         near=near,
         standing=tuple(reversed(state.standing)),
         dismissed=frozenset(state.dismissed),
@@ -160,17 +162,19 @@ def rank(selection: Selection, found: Rows) -> Shortlist:
     """Which of them to look up in history; ``found`` are the rows of ``selection.all``."""
     rows = read_rows(found.data)
     size = selection.numbers.size
+    end = size + selection.behind.size
     place_of = _place_of(selection, found.sessions)
     places: dict[int, Place] = {}
     worth: list[Ranked] = []
-    for each in _ranked(selection, rows[:size]):
+    best = _ranked(selection, rows[:size])
+    for each in (*best, *_following(selection, best, rows[size:end])):
         if len(worth) == MOST_READ:
             break
         place = place_of(each.session, each.seq, each.check)
         if place is not None:
             places[each.number] = place
             worth.append(each)
-    for number, row in zip(selection.standing, rows[size:], strict=True):
+    for number, row in zip(selection.standing, rows[end:], strict=True):
         session, seq, check, *_ = row.item()
         place = place_of(session, seq, check)
         if place is not None:
@@ -220,6 +224,17 @@ def _ranked(selection: Selection, rows: Array) -> Sequence[Ranked]:
     )
     found = ranked(selection.matches, selection.numbers, rows, options, query.budget)
     return broadly(found) if selection.matches.question.lists else found
+
+
+def _following(selection: Selection, found: Sequence[Ranked], rows: Array) -> Sequence[Ranked]:
+    """What follows the best passage, where all that was found leaves room."""
+    query, sizes = selection.query, (min(each.tokens, LONG) for each in found)
+    if not found or query.searches or "user" not in query.options.roles:
+        return ()
+    if sum(sizes) >= query.budget:
+        return ()
+    known = {each.number for each in found}
+    return following(found[0], selection.behind, rows, known)
 
 
 def _place_of(

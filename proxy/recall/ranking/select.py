@@ -53,7 +53,7 @@ CHEAP = 60
 """Tokens, at most, of a question that comes with its answer."""
 
 BRIEF = 40
-"""Tokens, at most, of a user's answer that says little without its question."""
+"""Tokens, at most, of a user's message that says little without what was said before it."""
 
 DENSER = 1.1
 """What an excerpt may have in tokens by character, against the whole: it has more names and code.

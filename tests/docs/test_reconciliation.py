@@ -68,8 +68,8 @@ def scripted(answer: str) -> Script:
 def message(word: str) -> dict[str, Any]:
     """What a word of the table stands for."""
     if word[0] == "c":
-        call = tool_call("look", "{}", f"call_{word[1:]}")
-        return {"role": "assistant", "content": None, "tool_calls": [call]}
+        calls = [tool_call("look", "{}", f"call_{digit}") for digit in word[1:]]
+        return {"role": "assistant", "content": None, "tool_calls": calls}
     if word[0] == "t":
         return {"role": "tool", "tool_call_id": f"call_{word[1:]}", "content": word}
     return {"role": "assistant" if word[0] in "aq" else "user", "content": word}
@@ -77,5 +77,5 @@ def message(word: str) -> dict[str, Any]:
 
 def name(said: dict[str, Any]) -> str:
     """The word that stands for a message."""
-    calls = said.get("tool_calls")
-    return f"c{calls[0]['id'].removeprefix('call_')}" if calls else said["content"]
+    ids = [call["id"].removeprefix("call_") for call in said.get("tool_calls", ())]
+    return f"c{''.join(ids)}" if ids else said["content"]

@@ -65,6 +65,23 @@ TABLE = [
 ]
 
 
+REORDERED = [
+    pytest.param("u1 a1(c1,c2) t2:c2 t1:c1", "", id="and asked again"),
+    pytest.param("u1 a1(c1,c2) t1':c1 t2:c2 a2 u3", "u3", id="and one edited"),
+    pytest.param("u1 a1(c1,c2) t2':c2 t1':c1 a2 u3", "u3", id="and all edited"),
+    pytest.param("u1 a1~k(k1,k2) t2~k:k2 t1~k:k1 a2 u3", "u3", id="under other ids"),
+    pytest.param("a1(c1,c2) t2:c2 t1:c1 a2 u3", "u3", id="without what was asked"),
+]
+
+
+@pytest.mark.parametrize(("m", "new"), REORDERED)
+def test_results_of_one_round_in_another_order_are_sent_so_and_once(m: str, new: str) -> None:
+    h = log("u1 a1(c1,c2) t1:c1 t2:c2 a2")
+    sent = " ".join(word.partition("(")[0].partition(":")[0] for word in m.split())
+    upstream, recorded_anew, _ = outcome(h, m)
+    assert (upstream.removeprefix("u1 "), recorded_anew) == (sent.removeprefix("u1 "), new)
+
+
 EDITED = [
     pytest.param("u1 a1 u2 a2", "u1' a1 u2 a2 u3", "u1' a1 u2 a2 u3", "u3", "", id="the first"),
     pytest.param("u1 a1 u2 a2", "u1 a1 u2' a2 u3", "u1 a1 u2' a2 u3", "u3", "", id="the second"),

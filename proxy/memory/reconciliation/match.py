@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from proxy.chat.message import SYSTEM_ROLES, ChatMessage
 from proxy.memory.model import Card, Entry, Snapshot
 from proxy.memory.reconciliation.align import Log, Match, MatchKind, Side, align, last_run
+from proxy.memory.reconciliation.rounds import as_told, passes_over
 
 History = Literal["auto", "full", "delta"]
 
@@ -69,12 +70,14 @@ class Alignment(msgspec.Struct, frozen=True, gc=False):
     """Matches in terms of M and ``log``; ``evidence``: their last run holds a real answer.
 
     ``arrived``: the log is in the order in which its messages came, not in that of turns.
+    ``placed``: all of it is in its order; else the request tells results in another.
     """
 
     log: Sequence[Entry]
     matches: tuple[Match, ...] = ()
     evidence: bool = False
     arrived: bool = False
+    placed: bool = True
 
     def better(self, other: Alignment) -> bool:
         """Does it match all the same and more, or the same and leave less of the log behind it?"""
@@ -95,7 +98,8 @@ def match_messages(
     rerendered: Rerendered,
     returned: AbstractSet[str] = frozenset(),
 ) -> Alignment:
-    """Align M with the log; or with the log as it came, if that is better.
+    """Align M with the log; or with the results in M's order, or with the log as it came, if that
+    is better.
 
     A late answer to a call joins the call's turn; the client may tell it where it came.
     """
@@ -104,11 +108,15 @@ def match_messages(
     found = _aligned(log, snapshot, m, rerendered, returned)
     if len(found.matches) == len(log):
         return found
+    if passes_over({match.i for match in found.matches}, log, m):
+        told = _aligned(as_told(log, m), snapshot, m, rerendered, returned)
+        if len(told.matches) > len(found.matches):
+            found = replace(told, placed=False)
     came = sorted(log, key=_seq)
     if came == list(log):
         return found
-    other = _aligned(came, snapshot, m, rerendered, returned)
-    return replace(other, arrived=True) if other.better(found) else found
+    other = _aligned(as_told(came, m), snapshot, m, rerendered, returned)
+    return replace(other, arrived=True, placed=False) if other.better(found) else found
 
 
 def _seq(entry: Entry) -> int:

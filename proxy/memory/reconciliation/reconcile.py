@@ -180,7 +180,7 @@ class _Layout:
     ) -> None:
         self.log, self.m, self.matches, self.full = found.log, m, found.matches, full
         self.evidence, self.replaced, self.again = found.evidence, retry, again
-        self.arrived = found.arrived
+        self.arrived, self.placed = found.arrived, found.placed
         behind = self.matches[-1].j + 1 if self.matches else (0 if full else len(self.log))
         self.rest, self.new = list(self.log[behind:]), self._behind_last_match()
         self.superseded: set[str] = set()
@@ -199,7 +199,7 @@ class _Layout:
         gone = frozenset(dropped | self.superseded)
         running = self._running()
         kept = _without(self.log, gone)
-        log = tuple(sorted(kept, key=_place) if self.arrived else kept)
+        log = tuple(kept if self.placed else sorted(kept, key=_place))
         return Plan(
             order=self._order(running),
             log=log,

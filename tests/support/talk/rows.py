@@ -28,6 +28,20 @@ ROWS = {
     "tool-results-only": Row(
         "u1 a1(c1,c2)", "t1:c1 t2:c2", "a2", "u1 a1 t1 t2", "u1 a1 t1 t2 a2"
     ),
+    "parallel-results-in-another-order": Row(
+        "u1 a1(c1,c2) t2:c2 t1:c1 a2",
+        "u1 a1(c1,c2) t1:c1 t2:c2 a2 u3",
+        "a3",
+        "u1 a1 t1 t2 a2 u3",
+        "u1 a1 t2 t1 a2 u3 a3",
+    ),
+    "parallel-results-in-another-order-in-a-loop": Row(
+        "u1 a1(c1,c2) t2:c2 t1:c1 a2(c3)",
+        "u1 a1(c1,c2) t1:c1 t2:c2 a2(c3) t3:c3",
+        "a3",
+        "u1 a1 t1 t2 a2 t3",
+        "u1 a1 t2 t1 a2 t3 a3",
+    ),
     "the-running-tool-loop": Row(
         "u0 a0 u1 a1(c1)", "u1 a1(c1) t1:c1", "a2", "u0 a0 u1 a1 t1", "u0 a0 u1 a1 t1 a2"
     ),

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from proxy.gateway.recording import first_attempts
 from tests.support.rig import Rig, Talk
 from tests.support.talk import messaging
 from tests.support.talk.messaging import MessagesTalk
@@ -150,6 +151,19 @@ async def test_a_retry_of_a_recorded_exchange_replaces_it_behind_one_that_failed
     await talk.ask(messages("u"), **RETRY)
     assert await talk.say("u", "a1'", x_stainless_retry_count="2") == "u"
     assert await talk.log() == "u a1'"
+
+
+async def test_of_many_attempts_that_failed_the_oldest_are_forgotten(
+    every: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(first_attempts, "MOST", 1)
+    older, newer = every.talk(), every.talk()
+    for talk in (older, newer):
+        await talk.say("u", "a1")
+    for talk in (older, newer):
+        await fails(talk, {"messages": messages("u")}, FAILURES["failed"])
+    assert await newer.say("u", "a2", **RETRY) == "u a1 u"
+    assert await older.say("u", "a2", **RETRY) == "u"
 
 
 async def test_a_retry_with_a_key_of_its_own_leaves_the_exchange_of_another_key(

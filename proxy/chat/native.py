@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from proxy.chat import jsontext
 
 FIELD = "native"
 MARK = b'"native"'
+
+TEXTS = ("text", "message")
+"""Types of parts that are words, of several content parts or alone."""
+
+CALLS = ("function_call", "custom_tool_call", "tool_use")
+
+THOUGHTS = ("reasoning", "thinking", "redacted_thinking")
+"""Models read none but those of the running turn."""
+
+_TOLD = (*TEXTS, *CALLS, *THOUGHTS)
 
 
 def without_native(message: bytes) -> bytes:
@@ -17,3 +29,14 @@ def without_native(message: bytes) -> bytes:
     except jsontext.UNREADABLE:
         return message
     return jsontext.join_fields({k: v for k, v in fields.items() if k != FIELD})
+
+
+def beside(message: Mapping[str, object]) -> list[dict[str, object]]:
+    """The native parts of a stored message; none where a chat message says all that a model reads
+    of them."""
+    native = message.get(FIELD)
+    parts = native.get("parts") if isinstance(native, dict) else None
+    if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
+        return []
+    said_by_model = message.get("role") == "assistant"
+    return [] if said_by_model and all(part.get("type") in _TOLD for part in parts) else parts

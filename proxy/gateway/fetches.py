@@ -7,6 +7,7 @@ fetched.  Whoever fetches it for the same session brings it in; until then it is
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from proxy.chat.reply.answer import Reply as ChatReply
 from proxy.formats.responses.api import Responses
@@ -78,7 +79,9 @@ class LateRecorder:
             return
         if self._user is not None and snapshot.owner not in (None, self._user):
             return
-        amendment = late_answer(snapshot, reply.choices[0], reply.usage, count)
+        answer = reply.choices[0]
+        late = partial(late_answer, snapshot, answer, reply.usage, count)
+        amendment = await self._services.aside.run(len(answer.body), late)
         if amendment is not None:
             await recorder.amend(self._key, amendment)
 

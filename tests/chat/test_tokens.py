@@ -4,7 +4,7 @@ import json
 import random
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 
@@ -241,6 +241,91 @@ def test_inline_media_are_never_counted_as_text(cl100k: TokenCounter) -> None:
     ]
     for part in parts:
         assert 0 < count({"role": "user", "content": [part]}, cl100k) < 7_000
+
+
+def in_its_api(*parts: Mapping[str, object], role: str = "assistant", said: str = "done") -> object:
+    return {"role": role, "content": said, "native": {"api": "any", "parts": list(parts)}}
+
+
+WORDS: dict[str, object] = {
+    "type": "message",
+    "role": "assistant",
+    "content": [{"type": "output_text", "text": "done", "annotations": [{"title": "x" * 99}]}],
+}
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        {"type": "mcp_call", "name": "f", "arguments": "{}", "output": "x" * 5_000},
+        {"type": "code_interpreter_call", "code": "x" * 5_000, "outputs": None},
+        {"type": "mcp_tool_result", "content": [{"type": "text", "text": "x" * 5_000}]},
+        {"type": "document", "source": {"type": "text", "data": "x" * 5_000}},
+        {"type": "other", "data": "x" * 5_000},
+    ],
+    ids=lambda made: made["type"],
+)
+def test_what_an_upstreams_own_tools_made_counts_as_it_goes_back(made: dict[str, object]) -> None:
+    assert 5_000 < count(in_its_api(made, WORDS)) < 5_200
+
+
+def test_of_two_forms_the_larger_counts() -> None:
+    call = {"type": "function_call", "name": "get", "arguments": "{}"}
+    use = {"type": "tool_use", "name": "get", "input": {}}
+    found = {"type": "found"}
+    said = count({"role": "assistant", "content": "done"})
+    assert count(in_its_api(WORDS)) == count(in_its_api({"type": "text", "text": "done"})) == said
+    assert count(in_its_api(WORDS, found, call)) == said + len('{"type":"found"}') + 3 + 5
+    assert count(in_its_api(use, found)) == said - 4 + len('{"type":"found"}') + 3 + 3
+    assert count(in_its_api(found, said="x" * 99)) == said - 4 + 99
+
+
+def test_thoughts_cost_nothing_beside_what_was_said() -> None:
+    thoughts: list[dict[str, object]] = [
+        {"type": "reasoning", "summary": [], "encrypted_content": "A" * 9_000},
+        {"type": "thinking", "thinking": "hm" * 999, "signature": "A" * 9_000},
+        {"type": "redacted_thinking", "data": "A" * 9_000},
+    ]
+    found: dict[str, object] = {"type": "found"}
+    assert count(in_its_api(*thoughts, WORDS)) == 4 + 4
+    assert count(in_its_api(*thoughts, WORDS, found)) == 4 + 4 + len('{"type":"found"}')
+
+
+def test_what_is_encrypted_costs_three_sixteenths_of_its_base64() -> None:
+    page = {"type": "web_search_result", "encrypted_content": "A" * 16_000}
+    found = count(in_its_api({"type": "web_search_tool_result", "content": [page]}))
+    assert 3_000 < found < 3_200
+
+
+@pytest.mark.parametrize("native", [5, {}, {"parts": 5}, {"parts": [5]}, {"parts": []}])
+def test_a_field_of_the_same_name_that_is_something_else_costs_nothing(native: object) -> None:
+    assert count({"role": "user", "content": "hi", "native": native}) == 4 + 2
+
+
+PICTURE = "data:image/png;base64," + "A" * 400_000
+
+
+@pytest.mark.parametrize(
+    ("part", "tokens"),
+    [
+        ({"type": "computer_screenshot", "image_url": PICTURE}, 765),
+        ({"type": "input_image", "image_url": PICTURE}, 765),
+        ({"type": "input_image", "image_url": PICTURE, "detail": "low"}, 85),
+        ({"type": "input_image", "file_id": "file_1"}, 765),
+        ({"type": "image", "source": {"type": "base64", "data": "A" * 400_000}}, 765),
+        ({"type": "image", "source": {"type": "url", "url": "https://a/b.png"}}, 765),
+        ({"type": "image", "url": PICTURE}, 765),
+        ({"type": "image_generation_call", "result": "A" * 400_000}, 765),
+        ({"type": "input_file", "file_data": "A" * 400_000}, 6_000),
+        ({"type": "input_file", "file_id": "file_1"}, 765),
+        ({"type": "document", "source": {"type": "base64", "data": "A" * 400_000}}, 6_000),
+        ({"type": "new", "source": {"type": "base64", "data": "A" * 400_000}}, 6_000),
+        ({"type": "new", "where": PICTURE}, 765),
+    ],
+)
+def test_media_of_other_apis_cost_by_the_same_formula(part: dict[str, object], tokens: int) -> None:
+    output = {"type": "function_call_output", "output": [part]}
+    assert tokens < count(in_its_api(output, role="tool")) < tokens + 150
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"5", b"[]", b"\xff", b'{"content":{"a":[1]}}', b"{}"])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
@@ -203,3 +205,18 @@ async def test_it_asks_for_the_whole_log_of_its_profile_and_key() -> None:
     meta = ExchangeMeta(exchange=exchange("late", profile="p"), idempotency_key="k")
     what = msgspec.structs.replace(what, meta=meta)
     assert what.ask == Ask(profile="p", whole=True, idempotency_key="k")
+
+
+@pytest.mark.parametrize(("size", "aside"), [(100, False), (100_000, True)])
+async def test_what_is_large_is_counted_in_a_thread(size: int, aside: bool) -> None:
+    store, counted_in = FaultyStore(), set[int]()
+
+    def count(raw: bytes) -> int:
+        counted_in.add(threading.get_ident())
+        return len(raw)
+
+    with ThreadPoolExecutor(1) as threads:
+        what = deferred("late", said("one"), reply="x" * size)
+        snapshot = await log(store)
+        await settle(Planner(store, threads), KEY, snapshot, what, count)
+    assert (threading.get_ident() not in counted_in) is aside

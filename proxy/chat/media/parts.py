@@ -44,7 +44,7 @@ def inline(part: object) -> Inline | None:
     kind = part.get("type")
     inner = part.get(kind) if isinstance(kind, str) else None
     if kind == "image_url":
-        return _from_url(inner.get("url") if isinstance(inner, dict) else inner, "image")
+        return from_url(inner.get("url") if isinstance(inner, dict) else inner, "image")
     if not isinstance(inner, dict):
         return None
     if kind == "input_audio":
@@ -52,8 +52,8 @@ def inline(part: object) -> Inline | None:
     if kind == "file":
         name = inner.get("filename")
         label = name if isinstance(name, str) and name else "file"
-        return _from_url(inner.get("file_data"), label, bare=True)
-    return _from_url(inner.get("url"), str(kind))
+        return from_url(inner.get("file_data"), label, bare=True)
+    return from_url(inner.get("url"), str(kind))
 
 
 def _audio(inner: dict[str, object]) -> Inline | None:
@@ -62,7 +62,7 @@ def _audio(inner: dict[str, object]) -> Inline | None:
     return Inline(label, data) if isinstance(data, str) else None
 
 
-def _from_url(url: object, label: str, *, bare: bool = False) -> Inline | None:
+def from_url(url: object, label: str, *, bare: bool = False) -> Inline | None:
     """``bare``: base64 without a ``data:`` prefix counts as well."""
     if not isinstance(url, str):
         return None
@@ -99,10 +99,25 @@ def _kept(part: bytes, limit: int) -> bytes:
     return jsontext.encode({"type": "text", "text": media.placeholder()})
 
 
+MEDIA_AS_TEXT = 1_024
+"""Characters of media that may stay in a text: nobody sees them there."""
+
+
+def without_media_in_text(raw: bytes) -> bytes:
+    """A message whose content is JSON in a text, with a line in it for each of its media."""
+    try:
+        fields = jsontext.fields(raw)
+        told = jsontext.shallow(str(jsontext.decode(fields["content"])).encode())
+    except (KeyError, *jsontext.UNREADABLE):  # a text that only looks like it
+        return raw
+    text = jsontext.encode(shrunk(told, MEDIA_AS_TEXT)).decode()
+    return jsontext.join_fields({**fields, "content": jsontext.encode(text)})
+
+
 def shrunk(value: object, limit: int) -> object:
     """Any value, with ``data:`` URLs and audio data over ``limit`` characters replaced by text."""
     if isinstance(value, str):
-        media = _from_url(value, "data") if len(value) > limit else None
+        media = from_url(value, "data") if len(value) > limit else None
         return media.placeholder() if media else value
     if isinstance(value, list):
         return [shrunk(item, limit) for item in value]

@@ -99,7 +99,8 @@ def media_tokens(part: Mapping[str, object], media: Inline | None) -> int | None
     """Tokens of an image, audio or file part with its inline media; None for other types."""
     kind = part.get("type")
     if kind in ("image_url", "input_image", "image"):
-        return _image(part.get("image_url"), media)
+        image = part.get("image_url")
+        return _image(image if isinstance(image, dict) else part, media)
     if kind == "input_audio":
         return _audio(part.get("input_audio"), media)
     if kind in ("file", "input_file"):
@@ -115,8 +116,8 @@ def image_tokens(width: int, height: int) -> int:
     return LOW_DETAIL + TILE * max(1, across) * max(1, down)
 
 
-def _image(image: object, media: Inline | None) -> int:
-    if isinstance(image, dict) and image.get("detail") == "low":
+def _image(image: Mapping[str, object], media: Inline | None) -> int:
+    if image.get("detail") == "low":
         return LOW_DETAIL
     size = image_size(_beginning(media)) if media else None
     return image_tokens(*size) if size else UNKNOWN_IMAGE

@@ -26,9 +26,11 @@ from tiktoken.model import encoding_name_for_model
 from tiktoken_ext import openai_public
 
 from proxy.chat import jsontext
+from proxy.chat.media.native import without_media
 from proxy.chat.media.parts import inline, shrunk
 from proxy.chat.media.tokens import media_tokens
 from proxy.chat.message import ChatMessage
+from proxy.chat.native import CALLS, TEXTS, THOUGHTS, beside
 
 Encode = Callable[[str], list[int]]
 """The tokens of a text; what looks like a special token is text."""
@@ -99,6 +101,8 @@ NAME_TOKENS = 1
 CALL_TOKENS = 3
 """What a tool call costs beside its texts: an estimate, OpenAI does not say."""
 
+_CALLED = ("name", "arguments", "input")
+
 _LOOSE_TEXT = 1_024
 """Characters of inline data in a part of unknown type that still count as text."""
 
@@ -158,7 +162,10 @@ class TokenCounter:
         return tokens
 
     def count(self, message: bytes | ChatMessage | Mapping[str, object]) -> int:
-        """Tokens that a message (its JSON, or read already) adds to a prompt."""
+        """Tokens that a message (its JSON, or read already) adds to a prompt.
+
+        Of one that is something else for its own API: of whichever form has more of them.
+        """
         if isinstance(message, ChatMessage):
             message = message.raw
         if isinstance(message, bytes):
@@ -167,7 +174,8 @@ class TokenCounter:
             except jsontext.UNREADABLE:  # whatever it is, it costs about its text
                 return MESSAGE_TOKENS + self.count_text(message.decode(errors="replace"))
             message = value if isinstance(value, dict) else {"content": value}
-        return MESSAGE_TOKENS + ROLE_TOKENS + self._said(message)
+        native = sum(map(self._native, beside(message)))
+        return MESSAGE_TOKENS + ROLE_TOKENS + max(self._said(message), native)
 
     def _said(self, message: Mapping[str, object]) -> int:
         total = self._content(message.get("content"))
@@ -203,6 +211,19 @@ class TokenCounter:
         if not isinstance(function, dict):
             return CALL_TOKENS + self._json(call)
         return CALL_TOKENS + sum(self._json(function.get(key)) for key in ("name", "arguments"))
+
+    def _native(self, part: Mapping[str, object]) -> int:
+        """A part as its own API has it, with the names of its fields: upstreams do not say."""
+        kind = part.get("type")
+        if kind in THOUGHTS:
+            return 0
+        if kind in CALLS:
+            return CALL_TOKENS + sum(map(self._json, map(part.get, _CALLED)))
+        if kind in TEXTS and part.get("role", "assistant") == "assistant":
+            return self._content(part.get("content", part.get("text")))
+        media: list[int] = []
+        legible = without_media(part, media)
+        return self.count_text(jsontext.encode(legible).decode()) + sum(media)
 
     def _json(self, value: object) -> int:
         if isinstance(value, str):

@@ -24,7 +24,7 @@ from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snap
 from proxy.memory.planner import Planner
 from proxy.memory.recording.amend import More
 from proxy.memory.recording.availability import Pauses, Troubles, hashed
-from proxy.memory.recording.commit import Count, Deferred, settle
+from proxy.memory.recording.commit import PLANNED_BYTES, Count, Deferred, settle
 from proxy.memory.recording.overlay import amended, overlay
 from proxy.memory.recording.spool import Kind, Spool, SpoolEntry, SpoolError
 from proxy.memory.store import Store, StoreError, StoreTimeout
@@ -262,7 +262,9 @@ class Backlog:
             more = msgspec.json.decode(entry.payload, type=More)
             if snapshot is None:
                 snapshot = await means.store.load(entry.key, more.ask)
-            return more.amendment(snapshot, self._counter(more.exchange.model))
+            count = self._counter(more.exchange.model)
+            size = len(more.answer.body) // PLANNED_BYTES
+            return await means.planner.run(size, partial(more.amendment, snapshot, count))
         deferred = msgspec.json.decode(entry.payload, type=Deferred)
         if snapshot is None:
             snapshot = await means.store.load(entry.key, deferred.ask)

@@ -36,6 +36,9 @@ from proxy.memory.reconciliation.reconcile import Fresh, Plan
 MAX_APART = 262_144
 """Bytes of the messages of a request that are kept in parts as well: more would fill the spool."""
 
+PLANNED_BYTES = 50
+"""Of what is said, that take as long to count as a message takes to plan."""
+
 
 class Utterance(msgspec.Struct, frozen=True, kw_only=True):
     """A message of the request, as the spool keeps it: what reconciling and recording need.
@@ -160,7 +163,9 @@ async def settle(
         meta = replace(deferred.meta, user=deferred.meta.user or snapshot.owner)
         return build_commit(pending, deferred.answers, meta, count)
 
-    return await planner.run(len(log) + len(said), built)
+    bodies = [*(message.raw for message in said), *(each.body for each in deferred.answers)]
+    size = len(log) + len(said) + sum(map(len, bodies)) // PLANNED_BYTES
+    return await planner.run(size, built)
 
 
 def _behind_unseen_turns(intent: Intent, log: Sequence[Entry], began: float) -> Intent:

@@ -14,7 +14,7 @@ from proxy.chat import jsontext
 from proxy.chat.blocks import may_have_blocks, without_blocks
 from proxy.chat.cachemarks import without_marks
 from proxy.chat.canonical import Content, digest, read_calls, read_content
-from proxy.chat.media.parts import without_large_media
+from proxy.chat.media.parts import without_large_media, without_media_in_text
 
 SYSTEM_ROLES = ("system", "developer")
 ROLES = (*SYSTEM_ROLES, "user", "assistant", "tool", "function")
@@ -33,6 +33,7 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
     it.  A message that answers a call is never blank: an empty result is a result.  ``said`` is the
     JSON without blocks of memory, where it came with any: all but ``raw`` is about that.  ``apart``
     are its parts, where it may be several messages: of so many ``pieces``, at most.
+    ``media_in_text``: its content is JSON that may have media in it.
     """
 
     raw: bytes
@@ -46,17 +47,25 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
     said: bytes | None = None
     apart: Apart | None = None
     pieces: int = 1
+    media_in_text: bool = False
     max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES
+
+    @property
+    def legible(self) -> bytes:
+        """What is said, without what stands in a text and is none."""
+        said = self.said or self.raw
+        return without_media_in_text(said) if self.media_in_text else said
 
     @property
     def record(self) -> bytes:
         """What goes into history: without cache marks, and with a line of text for large media."""
-        said = without_marks(self.said or self.raw)
-        return without_large_media(said, self.max_inline_media_bytes)
+        return without_large_media(without_marks(self.legible), self.max_inline_media_bytes)
 
     def recorded(self) -> ChatMessage:
         """The same with no more JSON than goes into history."""
-        return msgspec.structs.replace(self, raw=self.record, said=None, apart=None)
+        return msgspec.structs.replace(
+            self, raw=self.record, said=None, apart=None, media_in_text=False
+        )
 
 
 Apart = Callable[[ChatMessage], Sequence[Sequence[ChatMessage]]]

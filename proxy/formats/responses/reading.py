@@ -13,7 +13,7 @@ from itertools import takewhile
 from msgspec.structs import replace
 
 from proxy.chat import jsontext
-from proxy.chat.message import SYSTEM_ROLES, ChatMessage, read_message
+from proxy.chat.message import SYSTEM_ROLES, ChatMessage, read_message, text_of
 from proxy.chat.request import MAX_TEXT, ChatRequest, State, Unread, count_of, field_of, read_fields
 from proxy.errors import RawHeaders
 from proxy.formats.apart import runs_of
@@ -41,6 +41,8 @@ SIDE_HEADER = b"x-openai-memgen-request"
 TURN_METADATA = b"x-codex-turn-metadata"
 """What Codex says of a request, as JSON in a header and once more in ``client_metadata``."""
 
+_DATA_URL = b"data:"
+
 TURN = "turn"
 """Its kind of request that is one; others are compactions, for one."""
 
@@ -55,13 +57,21 @@ def read_request(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unre
     if items is None:
         return "invalid_body"
     messages = [_group(group, max_inline_media_bytes) for group in grouped(items)]
-    if sum(len(message.text) for message in messages) > MAX_TEXT:
+    if _has_more_text(messages):
         return "too_much_text"
     references = tuple(item.id for item in items if item.kind == REFERENCE)
     request = _request(fields, messages, references)
     if request.state.elsewhere:  # nothing will be put between them
         fields[INPUT] = jsontext.fields(body)[INPUT]
     return request
+
+
+def _has_more_text(messages: Sequence[ChatMessage]) -> bool:
+    """Are there more than MAX_TEXT characters?  Media in a text are told where need be."""
+    if sum(len(message.text) for message in messages) <= MAX_TEXT:
+        return False
+    texts = (text_of(each.legible) if each.media_in_text else each.text for each in messages)
+    return sum(map(len, texts)) > MAX_TEXT
 
 
 def _group(group: Sequence[ResponseItem], limit: int) -> ChatMessage:
@@ -85,10 +95,12 @@ def message_of(group: Sequence[ResponseItem], max_inline_media_bytes: int) -> Ch
     said = said_of(group)
     plain = jsontext.encode(said)
     message = _read(plain, max_inline_media_bytes)
-    kept = message.said or plain
+    kept, media_in_text = message.said or plain, False
     if message.said is None and not is_told_whole(group, said):
         kept = _with_items(plain, group, max_inline_media_bytes)
-    return replace(message, raw=b",".join(item.raw for item in group), said=kept)
+        media_in_text = message.answers is not None and _DATA_URL in plain
+    raw = b",".join(item.raw for item in group)
+    return replace(message, raw=raw, said=kept, media_in_text=media_in_text)
 
 
 def _read(message: bytes, max_inline_media_bytes: int) -> ChatMessage:

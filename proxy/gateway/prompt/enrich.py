@@ -56,9 +56,9 @@ class TokenBudget:
         return min([most, *(bound - injected for bound in bounds)])
 
     async def _said(self) -> int:
-        said = [x.said or x.raw for x in (*self._request.leading, *self._request.messages)]
+        said = (*self._request.leading, *self._request.messages)
         return await self._services.aside.run(
-            self._size, lambda: sum(map(self._counter.count, said))
+            self._size, lambda: sum(self._counter.count(each.legible) for each in said)
         )
 
 

@@ -12,6 +12,7 @@ import base64
 import hashlib
 import re
 import time
+from urllib.parse import quote, unquote_to_bytes
 
 import msgspec
 from msgspec.structs import replace
@@ -81,7 +82,7 @@ class Once:
         if not _KEY.fullmatch(key):
             message = f"{HEADER} must be 1 to 255 visible ASCII characters."
             raise invalid_header(message, HEADER)
-        path = self._request.scope["raw_path"]
+        path = _spelled(self._request.scope["raw_path"])
         mark = _hash(self._tenant.encode(), path, key.encode())
         first = Seen(body=_hash(mark.encode(), key.encode(), self._body), at=time.time())
         for _ in range(ATTEMPTS):
@@ -123,6 +124,12 @@ def _again(mark: str, now: Seen, seen: Seen) -> Attempt:
     if seen.body != now.body:
         raise idempotency_key_reused()
     return Attempt(mark, seen, again=True)
+
+
+def _spelled(path: bytes) -> bytes:
+    """A path in one of its spellings: "~" may come as "%7E"."""
+    segments = [unquote_to_bytes(segment) for segment in path.split(b"/")]
+    return b"/".join(quote(segment, safe="").encode("ascii") for segment in segments)
 
 
 def _place(mark: str) -> Place:

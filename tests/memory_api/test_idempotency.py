@@ -71,6 +71,25 @@ async def test_the_same_key_with_another_body_is_refused(
     assert (await client.post(url, json=OTHERS[url], headers=keyed("k2"))).status_code < 300
 
 
+@pytest.mark.parametrize(("one", "other"), [("dup~1", "dup%7E1"), ("a:b", "a%3ab"), ("c", "%63")])
+async def test_the_same_path_in_another_spelling_is_the_same_request(
+    client: httpx.AsyncClient, one: str, other: str
+) -> None:
+    body = {"messages": talk("hello")}
+    for session in (one, other):
+        url = f"{SESSIONS}/{session}/messages"
+        assert (await client.post(url, json=body, headers=keyed())).status_code == 200
+        assert len((await client.get(url)).json()["data"]) == 1
+
+
+async def test_a_slash_in_an_id_makes_another_path(client: httpx.AsyncClient) -> None:
+    body = {"messages": talk("hello")}
+    for session in ("a%2Fb", "a%252Fb", "a"):
+        url = f"{SESSIONS}/{session}/messages"
+        assert (await client.post(url, json=body, headers=keyed())).status_code == 200
+    assert len((await client.get(SESSIONS)).json()["data"]) == 3
+
+
 @pytest.mark.parametrize(("url", "body"), ROUTES[:2])
 async def test_without_a_key_each_request_is_one_of_its_own(
     client: httpx.AsyncClient, url: str, body: Any

@@ -88,6 +88,15 @@ async def test_what_is_saved_again_in_the_same_words_is_the_same_memory(proxy: R
         assert await saved("Likes figs.") != first
 
 
+async def test_an_accent_that_is_written_otherwise_makes_no_other_memory(proxy: Rig) -> None:
+    async with agent(proxy.proxy.url, x_user_id="ada") as client:
+        saved = [
+            answered(await client.call_tool("save_memory", {"text": text}))["id"]
+            for text in ("Likes caf\u00e9s.", "Likes cafe\u0301s.")
+        ]
+    assert saved[0] == saved[1]
+
+
 @pytest.mark.parametrize("text", ["Is she/her.", "C++", "我是他", "👍"])
 async def test_words_that_say_nothing_alone_are_saved_once_found_and_forgotten(
     proxy: Rig, text: str

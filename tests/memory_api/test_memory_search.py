@@ -104,6 +104,7 @@ async def test_a_fact_is_found_by_its_own_words_whatever_these_are(
     await known(site, client)
     await learned(site, ALLERGY, HOME, fact("pronouns", "Is she/her."), fact("thumb", "👍"))
     assert ids(await search(client, " is she/her.\n")) == ["fact_pronouns"]
+    assert ids(await search(client, "\uff29\uff33 she/her.")) == ["fact_pronouns"]
     (found,) = await search(client, "👍")
     assert (found["id"], found["score"], found["parts"]) == ("fact_thumb", 1.0, {"lexical": 1.0})
 

@@ -62,6 +62,25 @@ async def test_a_query_finds_id_title_and_user_whatever_their_case(
     assert len(await found(client, query="")) == 4
 
 
+@pytest.mark.parametrize(
+    ("title", "query"),
+    [
+        ("CAF\u00c9 M\u00fcnchen", "cafe\u0301 mu\u0308nchen"),
+        ("CAFE\u0301 Mu\u0308nchen", "caf\u00e9"),
+        ("\uff26\uff35\uff2c\uff2c \uff11\uff12", "full 12"),
+        ("\u0130stanbul", "istanbul"),
+        ("Stra\u00dfe", "STRASSE"),
+    ],
+    ids=["decomposed", "composed", "wide", "dotted", "sharp"],
+)
+async def test_a_query_finds_a_title_however_its_letters_are_written(
+    client: httpx.AsyncClient, title: str, query: str
+) -> None:
+    await seed(client, "s", *talk("a"))
+    await client.patch(f"{SESSIONS}/s", json={"title": title})
+    assert await found(client, query=query) == ["s"]
+
+
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
 async def test_every_page_of_a_query_goes_on_where_the_one_before_ended(
     client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch, limit: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import NamedTuple
+from unicodedata import normalize
 
 from proxy.learning.evidence import Source, is_instruction
 from proxy.learning.facts.claim import Claim
@@ -122,12 +123,15 @@ def _state(text: str, about: str = USER) -> State:
 
 def _twin(facts: Facts, new: Fact) -> Fact | None:
     """A fact in the same words, of the same: there as the new one would be, or current."""
-    wanted, states = (new.text, new.about), (new.state, "current")
+    wanted, states = _words(new), (new.state, "current")
     same = (
         fact
         for fact in facts.values()
-        if (fact.text, fact.about) == wanted
-        and fact.state in states
-        and not fact.expired(new.last_confirmed)
+        if fact.state in states and _words(fact) == wanted and not fact.expired(new.last_confirmed)
     )
     return next(same, None)
+
+
+def _words(fact: Fact) -> tuple[str, str]:
+    """What it says and of whom, however accents are written: as letters, or behind them."""
+    return normalize("NFC", fact.text), normalize("NFC", fact.about)

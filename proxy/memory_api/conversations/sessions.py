@@ -19,6 +19,7 @@ from proxy.memory_api.openapi.operation import Link, Parameter
 from proxy.memory_api.operation import operation
 from proxy.memory_api.parameters import FLAG, After, Limit, OfUser, SessionAt, flag
 from proxy.memory_api.shapes.sessions import Session, SessionList
+from proxy.recall.lexicon.folding import fold
 
 TAG = "Sessions"
 SESSIONS = "/memory/v1/sessions"
@@ -115,7 +116,7 @@ async def list_sessions(
     """
     try:
         start = opened(after) if after is not None else None
-        page = await _page(api, tenant, user, start, limit, query.casefold())
+        page = await _page(api, tenant, user, start, limit, fold(query))
     except ValueError:
         raise unknown_cursor() from None
     data = [session_object(session) for session in page.items]
@@ -167,7 +168,7 @@ async def _beginning(api: Api, key: SessionKey) -> str | None:
 def _holds(session: archive.Session, query: str) -> bool:
     """Is it in the id, the title or the user?  The query is folded already."""
     names = (session.id, session.details.title, session.user)
-    return any(name is not None and query in name.casefold() for name in names)
+    return any(name is not None and query in fold(name) for name in names)
 
 
 def _fitting(sessions: Sequence[archive.Session], query: str, room: int) -> int:

@@ -62,6 +62,7 @@ from proxy.memory_api.shapes.people import (
 )
 from proxy.memory_api.shapes.people import MemorySearch as Asked
 from proxy.recall.index import Owner
+from proxy.recall.lexicon.folding import fold
 from proxy.recall.recaller import RecallAdmin
 
 TAG = "Memories"
@@ -344,7 +345,7 @@ def _plain(each: Object) -> Object:
 
 def _folded(text: str) -> str:
     """What the very same words are told by: they are found though none of them says anything."""
-    return one_line(text).casefold()
+    return fold(one_line(text))
 
 
 def _terms(each: Object) -> bytes:

@@ -10,6 +10,7 @@ held.
 from __future__ import annotations
 
 import re
+from codecs import utf_8_decode
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -52,9 +53,17 @@ def whole(item: bytes) -> bytes:
     return _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], item)
 
 
+def is_utf8(text: bytes) -> bool:
+    """So is one whose last letter is cut off."""
+    try:
+        return text.isascii() or bool(utf_8_decode(text, "strict", False))
+    except UnicodeDecodeError:
+        return False
+
+
 def value_of(item: bytes, unreadable: str) -> object:
     """The value of a JSON text.  Raises ValueError: with ``unreadable`` where it is none."""
-    check_extent(item)
+    check_text(item)
     try:
         return jsontext.decode(whole(item))
     except jsontext.UNREADABLE:
@@ -110,8 +119,13 @@ MOST_VALUES = 1_000_000
 """Values in what is read at once (see ``has_over``): a line, or a conversation."""
 
 
-def check_extent(raw: bytes) -> None:
-    """Raises ValueError for a text that would take too much once it is read."""
+NOT_UTF8 = "text that is not in UTF-8 (save the file as UTF-8, or convert it with iconv)"
+
+
+def check_text(raw: bytes) -> None:
+    """Raises ValueError for one that is not UTF-8, or would take too much once it is read."""
+    if not is_utf8(raw):
+        raise ValueError(NOT_UTF8)
     if has_over(MOST_VALUES, raw):
         raise ValueError(f"over {MOST_VALUES} values in what is read at once")
 

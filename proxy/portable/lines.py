@@ -14,7 +14,7 @@ from proxy.chat.jsontext import UNREADABLE
 from proxy.memory.archive import PlacedExchange, Session, SessionArchive, StoredMessage
 from proxy.memory.items import Item
 from proxy.portable import format
-from proxy.portable.check import MOST_VALUES
+from proxy.portable.check import MOST_VALUES, NOT_UTF8, is_utf8
 from proxy.portable.format import put
 from proxy.portable.gathering import Gathered, ItemsOf, Together, one_by_one
 from proxy.portable.source import Broken, ImportedSession, Piece, Splitter, Warnings
@@ -75,7 +75,7 @@ class Export:
             fields = _FIELDS.decode(raw)
             kind = _TEXT.decode(fields.get("kind", b"null"))
         except UNREADABLE:
-            raise self._broken("is not a JSON object with a kind") from None
+            raise self._unreadable(raw, "is not a JSON object with a kind") from None
         if kind not in _DECODERS:
             self._warnings.add(f'lines of the unknown kind "{kind[:50]}" were left out', self.line)
             return None
@@ -86,7 +86,10 @@ class Export:
         try:
             return _DECODERS[kind].decode(raw)
         except UNREADABLE as error:
-            raise self._broken(f'is no line of the kind "{kind}": {error}') from None
+            raise self._unreadable(raw, f'is no line of the kind "{kind}": {error}') from None
+
+    def _unreadable(self, raw: bytes, what: str) -> Broken:
+        return self._broken(what if is_utf8(raw) else f"has {NOT_UTF8}")
 
     def _take(self, line: format.ExportLine, size: int) -> Iterator[Piece]:
         if self._begun != (not isinstance(line, format.Header)):

@@ -12,7 +12,7 @@ from itertools import takewhile
 
 from proxy.chat import jsontext
 from proxy.chat.message import ROLES, SYSTEM_ROLES, read_message
-from proxy.portable.check import check_count, check_extent
+from proxy.portable.check import check_count, check_text
 from proxy.portable.source import (
     Broken,
     Conversation,
@@ -53,7 +53,7 @@ def conversation_of(
 
 def role_of(raw: bytes, index: int) -> str:
     """Raises ValueError."""
-    check_extent(raw)
+    check_text(raw)
     message = read_message(raw)
     if message is None or message.role not in ROLES:
         raise ValueError(f"messages[{index}], whose role is none of: {', '.join(ROLES)}")
@@ -166,7 +166,7 @@ class Messages(MessageLists):
         if not self._several:
             self._one.add(item)
             return
-        check_extent(item)
+        check_text(item)
         lists = conversations_in(item) if item[:1] == b"[" else [messages_in(item)]
         for messages in lists:
             yield from self._conversation(messages)
@@ -189,7 +189,7 @@ class ChatLines:
     def _conversation(self, raw: bytes) -> Iterator[Piece]:
         number = self._lines.number
         try:
-            check_extent(raw)
+            check_text(raw)
             found = conversation_of(messages_in(raw), self._warnings, number)
         except ValueError as error:
             raise Broken(f"has {error}", number) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
@@ -11,7 +12,7 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.portable import format
-from proxy.portable.check import MOST_MESSAGES
+from proxy.portable.check import MOST_MESSAGES, NOT_UTF8, is_utf8
 from proxy.portable.gathering import Together, one_by_one
 from proxy.portable.lines import Export
 from proxy.portable.messages import ChatLines, Messages
@@ -186,6 +187,8 @@ def opened(
 
     ``wanted`` is the format that somebody says it has.  Raises Broken for one that is not known.
     """
+    if b"\0" in beginning[:2] or beginning.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        raise Broken(f"has {NOT_UTF8}")
     found = wanted or detect(beginning)
     if found is None:
         raise Broken(_unknown(beginning))
@@ -197,6 +200,10 @@ def _unknown(beginning: bytes) -> str:
         return "is empty"
     if beginning[:2] == b"PK":
         return "is a ZIP archive; unpack it, and send the conversations.json in it"
+    if beginning[:2] == b"\x1f\x8b":
+        return "is compressed with gzip; unpack it"
+    if not is_utf8(beginning):
+        return f"has {NOT_UTF8}"
     return "has no format that is known here; say which it is: ?format="
 
 

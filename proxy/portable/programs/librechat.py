@@ -19,7 +19,7 @@ import msgspec
 from proxy.portable.check import (
     Fields,
     check_count,
-    check_extent,
+    check_text,
     fields_in,
     list_in,
     moment_in,
@@ -66,7 +66,7 @@ def flat(item: bytes) -> Fields:
 
     Raises ValueError.
     """
-    check_extent(item)
+    check_text(item)
     item = whole(item)
     events = ijson.sendable_list()
     parser = ijson.basic_parse_coro(events, use_float=True)  # see opening

@@ -24,7 +24,7 @@ from proxy.learning.learned import Learned
 from proxy.learning.reading import Reader
 from proxy.memory.model import Due
 from proxy.settings import ProfileSettings, Settings, WriterSettings
-from proxy.summary.summarizer import Summarizer
+from proxy.summary.summarizer import Rebuilder, Summarizer
 from proxy.tenancy import ANONYMOUS
 from proxy.upstreams.choice import Upstreams
 from proxy.wire.upstream import Upstream
@@ -91,10 +91,12 @@ async def writing_of(
         time.time,
         further,
     )
+    summarizer = _summarizer(resources, completer)
     runner = Runner(
         resources.store,
         {
-            "summary": _summarizer(resources, completer),
+            "summary": summarizer,
+            "rebuild": Rebuilder(summarizer),
             "learning": _learning(resources, learned, completer),
         },
         settings.background.concurrency,

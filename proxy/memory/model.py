@@ -331,7 +331,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return position < self.until and position.seq <= self.seen
 
 
-Kind = Literal["summary", "learning"]
+Kind = Literal["summary", "rebuild", "learning"]
 
 
 class Due(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Literal, Protocol
 
 import msgspec
@@ -34,7 +33,7 @@ from proxy.summary.waiting import (
     waiting_turns,
     within,
 )
-from proxy.summary.writer import Commission, Writer, Written
+from proxy.summary.writer import Commission, Writer
 
 CONFLICTS = 3
 """How often a session is begun anew because it has changed while the model wrote."""
@@ -106,20 +105,17 @@ class Summarizer:
         if profile is None:
             return None
         settings, window = profile.summary, self._window_of(profile)
-        key = SessionKey(work.tenant, work.session)
-        ask = Ask(profile=work.profile, whole=True, max_messages=0)  # no bodies but the window's
         conflicts = goal = 0
         while conflicts < CONFLICTS:
-            since = self._clock()
-            snapshot = moved_on(await self._store.load(key, ask), window)
-            waiting = waiting_turns(snapshot, settings)
-            when = self._when(snapshot, waiting, settings)
+            sight = await self._look(work, window)
+            waiting = waiting_turns(sight.snapshot, settings)
+            when = self._when(sight.snapshot, waiting, settings)
             if when is not None and when <= self._clock():
                 goal = max(turn.number for turn in waiting)
             now = up_to(goal, waiting)
             if not now:
                 return when
-            step = await self._step(_Sight(since, key, ask, snapshot, now), settings)
+            step = await self._step(replace(sight, waiting=now), settings)
             if step == "nothing":
                 return None
             conflicts += step == "conflict"
@@ -141,34 +137,70 @@ class Summarizer:
         active = snapshot.last.created_at if snapshot.last else 0.0
         return active + settings.after_seconds if settings.after_seconds else None
 
+    async def rebuild(self, work: Work) -> float | None:
+        """Write the summary from nothing: what is in force stays so until that is done.
+
+        Raises CompletionError, StoreError.  A person's words that come meanwhile stay.
+        """
+        profile = self._profile(work)
+        if profile is None:
+            return None
+        settings, window = profile.summary, self._window_of(profile)
+        replaced: Summary | None = None
+        for _ in range(CONFLICTS):
+            sight = await self._look(work, window)
+            if sight.base is None or (sight.base.edited and replaced not in (None, sight.base)):
+                return None
+            replaced = sight.base
+            summary = await self._anew(sight, settings)
+            if summary is None or await self._put(sight, summary, anew=True):
+                return None
+        return self._clock() + SOON
+
+    async def _anew(self, sight: _Sight, settings: SummarySettings) -> Summary | None:
+        """What is told where nothing is, of all that waits then; None if no summary comes of it."""
+        summary: Summary | None = None
+        while True:
+            snapshot = replace(sight.snapshot, summary=summary)
+            waiting = waiting_turns(snapshot, settings)
+            step = replace(sight, snapshot=snapshot, waiting=waiting)
+            batch = await self._batch(step, settings.max_input_tokens)
+            if not batch.parts:
+                return summary
+            summary = await self._next(step, batch, settings)
+            if summary is None:
+                return None
+
+    async def _look(self, work: Work, window: Window) -> _Sight:
+        since, key = self._clock(), SessionKey(work.tenant, work.session)
+        ask = Ask(profile=work.profile, whole=True, max_messages=0)  # no bodies but the window's
+        return _Sight(since, key, ask, moved_on(await self._store.load(key, ask), window), ())
+
     async def _step(self, sight: _Sight, settings: SummarySettings) -> Step:
         """Fold the first batch of what waits into the summary.  Raises CompletionError, StoreError.
 
-        "nothing" came of it, now or the last time.
+        "nothing" came of it, now or the last time: the session is stalled, as where it raises, and
+        its window goes on without.
         """
         given_up = self._given_up.knows(sight.key, sight.version, sight.waiting)
         if given_up and sight.snapshot.stalled:
             return "nothing"
-        turns = within(sight.waiting, settings.max_input_tokens)
-        batch = await self._batch(sight.key, turns, settings.max_input_tokens)
+        batch = await self._batch(sight, settings.max_input_tokens)
         if not batch.parts:
             return "nothing"
-        written = await self._write(sight, batch.parts, settings)
-        if written is None:
+        try:
+            summary = await self._next(sight, batch, settings)
+        except CompletionError as error:
+            await self._stall(sight, given_up=isinstance(error, Refused))
+            raise
+        if summary is None:
+            await self._stall(sight, given_up=True)
             return "nothing"
-        reaching = reach(sight.snapshot, turns[: batch.turns])
-        summary = replace(
-            reaching,
-            text=written.text,
-            tokens=written.tokens,
-            edited=False,
-            model=written.model,
-            created_at=self._clock(),
-        )
         return "done" if await self._put(sight, summary) else "conflict"
 
-    async def _batch(self, key: SessionKey, turns: Sequence[Turn], max_tokens: int) -> SummaryBatch:
-        """The first of these turns as lines; a message that is gone meanwhile has none."""
+    async def _batch(self, sight: _Sight, max_tokens: int) -> SummaryBatch:
+        """The first of what waits as lines; a message that is gone meanwhile has none."""
+        turns, key = within(sight.waiting, max_tokens), sight.key
         ids = [entry.card.id for turn in turns for entry in turn.entries]
         bodies = await self._store.bodies(key, ids)
 
@@ -182,43 +214,71 @@ class Summarizer:
         found = [entry.card for entry in turn.entries if entry.card.id in bodies]
         return [line for card in found for line in lines_of(card, bodies[card.id], self._decode)]
 
-    async def _write(
-        self, sight: _Sight, parts: Sequence[str], settings: SummarySettings
-    ) -> Written | None:
-        """The next summary; None, and the session stalled, where the model does not write one.
+    async def _next(
+        self, sight: _Sight, batch: SummaryBatch, settings: SummarySettings
+    ) -> Summary | None:
+        """The summary with a batch of what waits; None where the model does not write one.
 
-        Raises CompletionError, with the session stalled too: its window goes on without.
+        Raises CompletionError, StoreError.
         """
         last, base = sight.snapshot.last, sight.base
         model = (last.asked or last.model) if last else None
         commission = Commission(sight.key.tenant, settings, model)
-        try:
-            written = await self._writer.write(commission, base.text if base else "", parts)
-        except CompletionError as error:
-            await self._stall(sight, given_up=isinstance(error, Refused))
-            raise
+        written = await self._writer.write(commission, base.text if base else "", batch.parts)
         if written is None:
-            await self._stall(sight, given_up=True)
-        return written
+            return None
+        return replace(
+            reach(sight.snapshot, sight.waiting[: batch.turns]),
+            text=written.text,
+            tokens=written.tokens,
+            edited=False,
+            model=written.model,
+            created_at=self._clock(),
+        )
 
     async def _stall(self, sight: _Sight, *, given_up: bool) -> None:
         if given_up:
             self._given_up.note(sight.key, sight.version, sight.waiting)
         await self._store.stall(sight.key, sight.snapshot.began)
 
-    async def _put(self, sight: _Sight, summary: Summary) -> bool:
-        """Store it; False if what it was made from has changed."""
-        changes, began = sight.snapshot.changes, sight.snapshot.began
-        put = partial(self._store.put_summary, sight.key, summary, sight.version)
+    async def _put(self, sight: _Sight, summary: Summary, *, anew: bool = False) -> bool:
+        """Store it; False if what it was made from has changed.
+
+        ``anew``: no version is part of that, but a person's words are not overwritten.
+        """
         for _ in range(CONFLICTS):
-            if await put(changes, sight.since, began):
+            seen = sight.snapshot
+            as_seen = (sight.version, seen.changes, sight.since, seen.began)
+            if await self._store.put_summary(sight.key, summary, *as_seen):
                 return True
             fresh = await self._store.load(sight.key, sight.ask)
-            same = covered_by(summary, fresh) == covered_by(summary, sight.snapshot)
-            if not same or fresh.summary != sight.base or fresh.began != began:
+            same = covered_by(summary, fresh) == covered_by(summary, seen)
+            if not same or fresh.began != seen.began:
                 return False
-            changes = fresh.changes
+            if fresh.summary != seen.summary and not (anew and _may_be_replaced(fresh.summary)):
+                return False
+            sight = replace(sight, snapshot=fresh)
         return False
+
+
+def _may_be_replaced(summary: Summary | None) -> bool:
+    return summary is not None and not summary.edited
+
+
+class Rebuilder:
+    """See :class:`proxy.background.runner.Job`; the kind is "rebuild"."""
+
+    def __init__(self, summarizer: Summarizer) -> None:
+        self._summarizer = summarizer
+
+    def __repr__(self) -> str:
+        return f"<Rebuilder of {self._summarizer!r}>"
+
+    def ready(self, work: Work) -> bool:
+        return self._summarizer.ready(work)
+
+    async def run(self, work: Work) -> float | None:
+        return await self._summarizer.rebuild(work)
 
 
 MOST = 10_000

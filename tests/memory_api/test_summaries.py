@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from proxy.memory.archive import Session
-from proxy.memory.model import Position, SessionKey, Summary
+from proxy.memory.model import Ask, Position, SessionKey, Summary
 from proxy.memory.recording.spool import Spool
 from proxy.settings import Settings
 from proxy.stores.open import Backend
@@ -234,19 +234,24 @@ async def test_as_long_as_any_profile_allows_is_not_too_long(client: httpx.Async
 # Made anew
 
 
-async def test_a_rebuild_forgets_all_versions_and_asks_for_work(
-    client: httpx.AsyncClient, store: Backend
+@pytest.mark.parametrize(("text", "kind"), [("Wrong.", "rebuild"), (None, "summary")])
+async def test_a_rebuild_asks_for_work_and_forgets_nothing(
+    client: httpx.AsyncClient, store: Backend, text: str | None, kind: str
 ) -> None:
     await store.commit(KEY, chat("x1", profile=""))
-    await put(store, "Wrong.", 0)
+    await store.stall(KEY)
+    if text:
+        await put(store, text, 0)
 
     response = await client.post(f"{URL}/summary/rebuild")
 
     assert response.status_code == 202
     assert response.json()["id"] == "s"
-    assert response.json()["summary"] is None
+    assert [each.text for each in await store.summaries(KEY)] == [text] * bool(text)
+    assert bool(response.json()["summary"]) == bool(text)
+    assert not (await store.load(KEY, Ask(profile=""))).stalled
     (work,) = await store.waiting(time.time() + 1, 10)
-    assert (work.tenant, work.session, work.kind, work.profile) == (*KEY, "summary", "")
+    assert (work.tenant, work.session, work.kind, work.profile) == (*KEY, kind, "")
     assert work.due <= time.time()
 
 

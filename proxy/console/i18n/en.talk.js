@@ -118,7 +118,7 @@ export default {
   "talk.summary.other": "the model saw version {version}",
   "talk.summary.rebuild": "Make anew",
   "talk.summary.rebuild.done": "The summary is being made anew.",
-  "talk.summary.rebuild.hint": "All versions go, and a new one is made from the messages.",
+  "talk.summary.rebuild.hint": "A new one is made from the messages. This one stays until then.",
   "talk.summary.rebuild.title": "Make the summary anew?",
   "talk.summary.version": "version {version}",
   "talk.superseded": "Superseded",

@@ -118,7 +118,7 @@ export default {
   "talk.summary.other": "模型看到的是版本 {version}",
   "talk.summary.rebuild": "重新生成",
   "talk.summary.rebuild.done": "正在重新生成摘要。",
-  "talk.summary.rebuild.hint": "所有版本都会移除，并根据消息重新生成。",
+  "talk.summary.rebuild.hint": "将根据消息重新生成，在此之前保留当前摘要。",
   "talk.summary.rebuild.title": "重新生成摘要？",
   "talk.summary.version": "版本 {version}",
   "talk.superseded": "已被取代",

@@ -15,7 +15,7 @@ from proxy.errors import memory_unavailable, session_not_found
 from proxy.memory import archive
 from proxy.memory.archive import Revision
 from proxy.memory.history.reading import NEWEST_TURN
-from proxy.memory.model import Due, SessionKey, Summary
+from proxy.memory.model import Due, Kind, SessionKey, Summary
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Given
 from proxy.memory_api.conversations.message_edit import check_message
@@ -182,7 +182,7 @@ async def list_summaries(api: Api, at: SessionAt, limit: Limit, after: AfterSeq)
 async def rebuild_summary(api: Api, at: SessionAt) -> Session:
     """Make the summary anew.
 
-    All versions are forgotten, and one is written from the history soon.
+    A version is written from the history soon; the one in force stays until then.
     """
     must_not_wait(api.spool, at)
     snapshot = await api.store.load(at, NEWEST_TURN)
@@ -192,6 +192,9 @@ async def rebuild_summary(api: Api, at: SessionAt) -> Session:
         raise session_not_found()
     if profile is None or not profile.summary.enabled:
         raise summary_disabled()
-    await api.store.drop_summaries(at)
-    await api.store.enqueue(at, Due(kind="summary", profile=name, at=time.time()))
+    kind: Kind = "rebuild"
+    if snapshot.summary is None:
+        kind = "summary"
+        await api.store.drop_summaries(at)  # so that what has failed is tried again
+    await api.store.enqueue(at, Due(kind=kind, profile=name, at=time.time()))
     return session_object(await the_session(api.store, at))

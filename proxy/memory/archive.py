@@ -229,6 +229,13 @@ class Archive(Protocol):
         """
         ...
 
+    async def relist(self, tenant: str, user: str) -> None:
+        """Let ``sessions`` name all that there are of a person, also where a store has lost that.
+
+        Goes through the whole store: not for requests but an erasure's.
+        """
+        ...
+
     async def clear(self, tenant: str, user: str) -> None:
         """Remove what is kept of a person's sessions though nobody finds it: those that have
         expired, and those that were being put back.

@@ -64,6 +64,25 @@ async def test_nothing_of_a_person_is_left_anywhere(place: Place) -> None:
 
 
 @pytest.mark.parametrize("store", ["redis", "redis-cluster"])
+async def test_nothing_is_left_of_a_person_whose_lists_are_lost(
+    store: str, places: Places, tmp_path: Path
+) -> None:
+    """Evicted, or on a server that came back empty."""
+    place = places.of(store, tmp_path)
+    async with proxied(place) as one:
+        kai = Dossier(one)
+        await kai.fill()
+        await nothing_left(one.proxy)
+        for dry_run in ("true", "false"):
+            for server in place.servers:
+                for key in server.ask("KEYS", "*}:sessions"):
+                    server.ask("DEL", key)
+            receipt = await kai.erase(dry_run=dry_run)
+            assert receipt["counts"]["sessions"] == len(kai.talks)
+        assert place.scan(one, *kai.markers) == []
+
+
+@pytest.mark.parametrize("store", ["redis", "redis-cluster"])
 async def test_a_server_that_is_full_lets_everything_be_erased(
     store: str, places: Places, tmp_path: Path
 ) -> None:

@@ -221,8 +221,8 @@ class Odd:
     async def each(self, *commands: Command) -> list[list[Any]]:
         return [[self.answer for _ in commands]]
 
-    async def scan(self, pattern: bytes) -> list[bytes]:
-        return []
+    async def scan(self, pattern: bytes) -> AsyncIterator[list[bytes]]:
+        yield []
 
     async def close(self) -> None:
         """There is nothing to close."""

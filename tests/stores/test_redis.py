@@ -224,18 +224,34 @@ async def test_an_expired_session_is_gone_from_every_list(
     assert await store.commit(key, chat("x1", user="eve")) == "recorded"
 
 
-async def test_commits_clear_the_lists_of_what_has_expired(server: Server, tenant: str) -> None:
-    now = [time.time()]
-    store = open_store(server.url, timeout=PATIENCE, commit_timeout=PATIENCE, clock=lambda: now[0])
+async def test_commits_clear_the_lists_of_what_has_expired(
+    store: Store, server: Server, tenant: str
+) -> None:
     for n in range(5):
         await store.commit(SessionKey(tenant, f"s{n}"), chat("x1", user="kai", ttl=10))
-    now[0] += 1000
+    for user in (None, "kai"):
+        ended = (part for n in range(5) for part in (time.time() - 100, f"s{n}"))
+        server.ask("ZADD", list_keys(tenant, user)[1], *ended)
     await store.commit(SessionKey(tenant, "new"), chat("x1", user="kai"))
     for user in (None, "kai"):
         sessions, expiries = list_keys(tenant, user)
         assert server.ask("ZRANGE", sessions, 0, -1) == [b"new"]
         assert server.ask("EXISTS", expiries) == 0
-    await store.close()
+
+
+async def test_a_host_whose_clock_is_ahead_takes_no_living_session_for_dead(
+    store: Store, server: Server, tenant: str
+) -> None:
+    def in_a_while() -> float:
+        return time.time() + 1000
+
+    await store.commit(SessionKey(tenant, "lives"), chat("x1", user="kai", ttl=10))
+    ahead = open_store(server.url, timeout=PATIENCE, commit_timeout=PATIENCE, clock=in_a_while)
+    await ahead.commit(SessionKey(tenant, "new"), chat("x1", user="kai"))
+    await ahead.close()
+    for user in (None, "kai"):
+        listed = server.ask("ZRANGE", list_keys(tenant, user)[0], 0, -1)
+        assert listed == [b"lives", b"new"]
 
 
 async def test_old_idempotency_keys_are_removed(

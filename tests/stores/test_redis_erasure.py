@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import nullcontext
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -17,7 +18,7 @@ from proxy.recall.index import Owner
 from proxy.recall.indexing.indexer import Indexer
 from proxy.stores.address import read_address
 from proxy.stores.redis.base import list_keys, mark_key, session_keys
-from proxy.stores.redis.connection import connect
+from proxy.stores.redis.connection import connect, every
 from proxy.stores.redis.items import shelf_keys
 from proxy.stores.redis.store import RedisStore
 from tests.support.processes.redis import Server, standalone, wait_until
@@ -76,7 +77,7 @@ async def everything(store: RedisStore, tenant: str) -> dict[bytes, bytes]:
     }
     link = store._link
     found = {}
-    for key in set(await link.scan(f"mp:{{{tenant}*".encode())):
+    for key in await every(link.scan(f"mp:{{{tenant}*".encode())):
         (kind,) = await link.run(key, ("TYPE", key))
         name, *rest = commands[kind]
         found[key] = repr(await link.run(key, (name, key, *rest))).encode()
@@ -234,6 +235,34 @@ async def meddled(
         scripts.write = write  # type: ignore[method-assign]
 
 
+async def die() -> None:
+    raise StoreError("killed")
+
+
+async def lose_list(store: RedisStore, tenant: str, user: str | None) -> None:
+    for key in list_keys(tenant, user):
+        await store._link.run(key, ("DEL", key))
+
+
+async def test_a_session_is_in_its_persons_list_before_it_is_there(
+    store: RedisStore, eraser: RedisStore, key: SessionKey
+) -> None:
+    """Whoever is killed in between leaves none that an erasure does not find."""
+    with pytest.raises(StoreError, match="killed"):
+        await meddled(store, key, chat("x1", EARLY, user="kai"), "touch", die)
+    page = await eraser.sessions(key.tenant, "kai", None, 9)
+    assert [session.id for session in page.items] == [key.session]
+
+
+async def test_what_is_refused_leaves_nothing_in_the_list(
+    store: RedisStore, key: SessionKey
+) -> None:
+    await store.commit(key, chat("x1", EARLY, user="kai"))
+    assert await store.commit(key, chat("x2", EARLY, user="eve")) == "foreign"
+    listed, _ = list_keys(key.tenant, "eve")
+    assert await store._link.run(listed, ("EXISTS", listed)) == [0]
+
+
 async def test_what_is_taken_back_leaves_what_is_newer(
     store: RedisStore, eraser: RedisStore, key: SessionKey
 ) -> None:
@@ -275,14 +304,10 @@ async def test_an_exchange_that_never_came_into_the_list_is_taken_back_when_it_c
 ) -> None:
     """The proxy died between the two, the person was erased, and the spool replays."""
     late = chat("secret", EARLY, user="kai")
-
-    async def die() -> None:
-        raise StoreError("killed")
-
     with pytest.raises(StoreError, match="killed"):
         await meddled(store, key, late, "touch", die)
     assert (await store.load(key, ALL)).exists
-    assert (await eraser.sessions(key.tenant, "kai", None, 9)).items == ()
+    await lose_list(store, key.tenant, "kai")
     await eraser.mark([Subject(key.tenant, "kai")], MARK)
     assert await store.commit(key, late) == "erased"
     assert await everything(store, key.tenant) == {}
@@ -297,6 +322,32 @@ async def test_an_exchange_without_messages_is_taken_back_too(
     nothing = Commit(exchange=chat("secret", EARLY).exchange, user="kai", reserved=2)
     assert await meddled(store, key, nothing, "touch", erase) == "erased"
     assert await everything(store, key.tenant) == {}
+
+
+# Lists that have lost something
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+async def test_sessions_that_no_list_names_are_listed_again(
+    redis_cluster_url: str, server: Server, tenant: str, clustered: bool
+) -> None:
+    """Also by a server that is full: they are to be erased."""
+    store = open_redis(redis_cluster_url if clustered else server.url)
+    for name, user in (("a", "kai"), ("b:}*", "kai"), ("c", "eve"), ("d", None)):
+        await store.commit(SessionKey(tenant, name), chat("x1", EARLY, user=user))
+    await store.commit(SessionKey(f"{tenant}s", "a"), chat("x1", EARLY, user="kai"))
+    await Indexer(store, store, bytes.decode, lambda: MARK).level(SessionKey(tenant, "a"))
+    before = await everything(store, tenant)
+    for user in (None, "kai"):
+        await lose_list(store, tenant, user)
+    with nullcontext() if clustered else server.full():
+        await store.relist(tenant, "kai")
+    for user in (None, "kai"):
+        page = await store.sessions(tenant, user, None, 9)
+        assert [session.id for session in page.items] == ["b:}*", "a"]
+    found = await everything(store, tenant)
+    assert found.keys() == before.keys()
+    await store.close()
 
 
 # Deletions that were cut off

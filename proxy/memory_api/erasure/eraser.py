@@ -112,6 +112,7 @@ class Eraser:
         """What ``person`` would remove now."""
         subject = Subject(tenant, user)
         async with self._turns.of(subject):
+            await self._store.relist(tenant, user)
             return Receipt(subject, await self._person_counts(tenant, user))
 
     async def _person_counts(self, tenant: str, user: str) -> Counts:
@@ -132,6 +133,8 @@ class Eraser:
         """Remove all that is known of a person, and all that they said."""
         subject, total = Subject(tenant, user), Counts()
         async with self._erasing(subject) as marks:
+            # Before the mark, which this may outlast: who writes now writes the lists as well.
+            await self._store.relist(tenant, user)
             await marks.put(subject)
             for _ in range(ROUNDS):
                 found = await self._person(tenant, user, marks)

@@ -256,7 +256,7 @@ class RedisArchive(RedisLists):
             lists += list_keys(key.tenant)
             lists += list_keys(key.tenant, session.user) if session.user else []
         ttl = session.details.ttl if self._one_slot else BROUGHT_SECONDS
-        arguments = (ttl, name, _exactly(since), len(marks), key.session, repr(self._clock()))
+        arguments = (ttl, name, _exactly(since), len(marks), key.session)
         keys = [*session_keys(key), *brought, *marks, *lists]
         reply: Sequence[Any] = await self._change(self._scripts.restore, keys, arguments)
         return reply

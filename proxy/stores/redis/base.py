@@ -61,6 +61,17 @@ def mark_key(subject: Subject) -> bytes:
     return _tag(subject.tenant, subject.user or None) + b"person-erased"
 
 
+def every_head(tenant: str) -> bytes:
+    """What the heads of all sessions of a tenant look like, and of indexes too."""
+    return f"mp:{{{quote(tenant, safe='')}:*}}:*meta".encode()
+
+
+def read_head(key: bytes) -> str | None:
+    """The session that a head is of; None for that of an index."""
+    who, _, part = key.decode().partition("}:")
+    return unquote(who.rpartition(":")[2]) if part == "meta" else None
+
+
 def read_tenant(key: bytes) -> str | None:
     """Whose list of all sessions a key is of; None for that of a user."""
     who = key.decode().removeprefix("mp:{").removesuffix("}:sessions")

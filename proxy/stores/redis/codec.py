@@ -236,9 +236,7 @@ class CommitContext(msgspec.Struct, frozen=True):
     person: str = ""
 
 
-def commit_arguments(
-    key: SessionKey, commit: Commit, known: CommitContext, now: float
-) -> list[Argument]:
+def commit_arguments(key: SessionKey, commit: Commit, known: CommitContext) -> list[Argument]:
     exchange = sized(commit)
     superseded = flat(locate_all(commit.superseded))
     activated = flat(locate_all(commit.activated))
@@ -256,7 +254,6 @@ def commit_arguments(
         *_window_arguments(commit),
         commit.ttl,
         repr(exchange.created_at - IDEMPOTENCY_SECONDS),
-        repr(now),
         key.session,
         len(commit.drafts),
         len(superseded) // 2,

@@ -5,18 +5,20 @@ the person first, then reads the list of their sessions, then marks and deletes 
 a commit is one script, which sees the marks of session and person: it comes before the mark, and
 its session is in the list, or behind it, and is refused.
 
-In a cluster a session and its owner's list and mark lie on different servers.  The mark is looked
-at before, which refuses all that is late; left is only a mark that is set between this look and the
-end of the commit.  Putting the session into the list looks at the mark again, in one script with
-the writing.  Either that is refused, and the exchange is taken back; or the session is in the list
-before the mark is there, hence before the list is read, and is deleted and marked like the others.
-A duplicate was recorded earlier: it is taken back if it never came into the list.
+In a cluster a session and its owner's list and mark lie on different servers.  The session is put
+into the list first, so that whoever is killed here leaves none that is in no list.  The mark is
+looked at then, which refuses all that is late; left is only a mark that is set between this look
+and the end of the commit.  Putting the session into the list as it is now looks at the mark again,
+in one script with the writing.  Either that is refused, and the exchange is taken back; or the
+session is in the list before the mark is there, hence before the list is read, and is deleted and
+marked like the others.  A duplicate was recorded earlier: it is taken back if it never came into
+the list.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -32,6 +34,9 @@ from proxy.stores.redis.connection import checked
 from proxy.stores.redis.lists import RedisLists
 from proxy.stores.redis.told import outdate
 from proxy.stores.redis.work import QUEUE_KEYS, RedisQueue
+
+WRITTEN: Collection[Outcome] = ("recorded", "duplicate")
+"""Outcomes behind which the exchange is in its session."""
 
 MANY = 500
 """Messages from which on a commit is written out in a thread."""
@@ -59,7 +64,7 @@ class RedisCommits(RedisLists, RedisQueue):
             return outcome
         # What the script could not write.  Also after a duplicate: the first attempt may have been
         # cut short between the two.
-        if not self._one_slot and outcome in ("recorded", "duplicate"):
+        if not self._one_slot and outcome in WRITTEN:
             return await self._follow(key, commit, outcome, reply)
         return outcome
 
@@ -86,10 +91,7 @@ class RedisCommits(RedisLists, RedisQueue):
         """The script's reply.  ``person`` is the user or the owner, "" for nobody."""
         keys = [*session_keys(key), mark_key(of_session(key))]
         if not self._one_slot:
-            known = CommitContext(
-                marks=1, mark=await self._mark_of(key.tenant, person), person=person
-            )
-            return await self._run_commit(keys, key, replace(commit, due=()), known)
+            return await self._write_announced(keys, key, replace(commit, due=()), person)
         known = CommitContext(marks=2 if person else 1, person=person)
         keys += [mark_key(Subject(key.tenant, person))] if person else []
         keys += list_keys(key.tenant)
@@ -100,18 +102,32 @@ class RedisCommits(RedisLists, RedisQueue):
     async def _run_commit(
         self, keys: Sequence[bytes], key: SessionKey, commit: Commit, known: CommitContext
     ) -> Sequence[Any]:
-        make = partial(commit_arguments, key, commit, known, self._clock())
+        make = partial(commit_arguments, key, commit, known)
         many = len(commit.drafts) > MANY
         arguments = await asyncio.to_thread(make) if many else make()
         reply: Sequence[Any] = await self._scripts.write(self._scripts.commit, keys, arguments)
         return reply
 
-    async def _mark_of(self, tenant: str, person: str) -> float | None:
-        if not person:
-            return None
-        key = mark_key(Subject(tenant, person))
-        (mark,) = checked(await self._link.run(key, ("GET", key)))
-        return None if mark is None else float(mark)
+    async def _write_announced(
+        self, keys: Sequence[bytes], key: SessionKey, commit: Commit, person: str
+    ) -> Sequence[Any]:
+        at = repr(commit.exchange.created_at)
+        mark, new = await self._announce(key, person, at) if person else (None, False)
+        known = CommitContext(marks=1, mark=mark, person=person)
+        reply = await self._run_commit(keys, key, commit, known)
+        late = mark is not None and forbids(mark, commit.exchange.started_at)
+        if new and (late or OUTCOMES.get(reply[0]) not in WRITTEN):
+            lists = list_keys(key.tenant, person)
+            await self._scripts.read(self._scripts.forget, lists, (key.session, at))
+        return reply
+
+    async def _announce(self, key: SessionKey, person: str, at: str) -> tuple[float | None, bool]:
+        """Put the session into the person's list before it is there; the person's mark then, and
+        whether it was not in the list."""
+        (listed, _), mark = list_keys(key.tenant, person), mark_key(Subject(key.tenant, person))
+        put = ("ZADD", listed, "NX", at, key.session)
+        new, found = checked(await self._link.run(mark, put, ("GET", mark)))
+        return None if found is None else float(found), bool(new)
 
     async def _take_back(self, key: SessionKey, commit: Commit, owner: str) -> None:
         """Remove an exchange as if it had not come, and the session if it has no other."""

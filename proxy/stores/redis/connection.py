@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from hiredis import pack_command
@@ -57,8 +57,9 @@ class Link(Protocol):
         """Ask every server that has keys; the replies of each, error replies in place."""
         ...
 
-    async def scan(self, pattern: bytes) -> list[bytes]:
-        """All keys that match, of all servers.  Goes through every key: not for requests."""
+    def scan(self, pattern: bytes) -> AsyncIterator[list[bytes]]:
+        """All keys that match, of all servers, some at a time, and some more than once.  Goes
+        through every key: not for requests."""
         ...
 
     async def close(self) -> None: ...
@@ -108,16 +109,15 @@ class Lane:
         self._idle.append(wire)
         return replies
 
-    async def scan(self, pattern: bytes) -> list[bytes]:
-        """The keys of this server that match, some more than once."""
-        found: list[bytes] = []
+    async def scan(self, pattern: bytes) -> AsyncIterator[list[bytes]]:
+        """The keys of this server that match, some at a time, and some more than once."""
         cursor = b"0"
         while True:
             command = ("SCAN", cursor, "MATCH", pattern, "COUNT", SCANNED_AT_ONCE)
             ((cursor, keys),) = checked(await self.run(command))
-            found += keys
+            yield keys
             if cursor == b"0":
-                return found
+                return
 
     async def close(self) -> None:
         """Close what is idle."""
@@ -148,8 +148,8 @@ class Direct:
     async def each(self, *commands: Command) -> list[list[Any]]:
         return [await self._lane.run(*commands)]
 
-    async def scan(self, pattern: bytes) -> list[bytes]:
-        return await self._lane.scan(pattern)
+    def scan(self, pattern: bytes) -> AsyncIterator[list[bytes]]:
+        return self._lane.scan(pattern)
 
     async def close(self) -> None:
         await self._lane.close()
@@ -164,6 +164,11 @@ def checked(replies: list[Any]) -> list[Any]:
         if isinstance(reply, Exception):
             raise reply
     return replies
+
+
+async def every(found: AsyncIterator[list[bytes]]) -> set[bytes]:
+    """All keys that a scan finds."""
+    return {key async for keys in found for key in keys}
 
 
 def _packed(commands: Sequence[Command]) -> bytes:
@@ -241,9 +246,10 @@ class Sharded:
     async def each(self, *commands: Command) -> list[list[Any]]:
         return [await self._lane(node).run(*commands) for node in await self._masters()]
 
-    async def scan(self, pattern: bytes) -> list[bytes]:
-        nodes = await self._masters()
-        return [key for node in nodes for key in await self._lane(node).scan(pattern)]
+    async def scan(self, pattern: bytes) -> AsyncIterator[list[bytes]]:
+        for node in await self._masters():
+            async for keys in self._lane(node).scan(pattern):
+                yield keys
 
     async def close(self) -> None:
         if self._search is not None:

@@ -13,6 +13,7 @@ from proxy.memory.erasure import Subject
 from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
 from proxy.stores.common.rules import begins, begins_behind, ends, pack, page_of, unpack
 from proxy.stores.redis.base import RedisBase, in_turn, mark_key, within
+from proxy.stores.redis.connection import every
 
 PARTS = (b"items", b"item-places", b"item-ends")
 """The keys of a shelf, in the order in which every script gets them."""
@@ -81,8 +82,7 @@ class RedisItems(RedisBase):
 
     @within(WALK_SECONDS)
     async def people(self, tenant: str) -> Sequence[str]:
-        keys = await self._link.scan(_of_people(tenant))
-        return sorted(set(map(_user_of, keys)))
+        return sorted(map(_user_of, await every(self._link.scan(_of_people(tenant)))))
 
     async def change_items(
         self, shelf: ItemOwner, changes: Sequence[Change], since: float | None = None
@@ -119,7 +119,7 @@ class RedisItems(RedisBase):
 
         Copied, then removed, so that a move cut short can be done again.  Raises errors of Redis.
         """
-        keys = await self._link.scan(_of_people(old))
+        keys = await every(self._link.scan(_of_people(old)))
         for user in ("", *map(_user_of, keys)):
             await self._move_shelf(ItemOwner(old, user), ItemOwner(new, user))
 

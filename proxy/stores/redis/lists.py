@@ -6,7 +6,7 @@ and what is dead is dropped from it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from proxy.memory.archive import PAGE_BYTES, Page, Session
@@ -16,15 +16,18 @@ from proxy.stores.common.history import read_cursor, rehomed, sessions_cursor
 from proxy.stores.redis.base import (
     ANY_LIST,
     RedisBase,
+    bounded,
+    every_head,
     in_turn,
     list_keys,
     mark_key,
+    read_head,
     read_tenant,
     session_keys,
     within,
 )
 from proxy.stores.redis.codec import read_session
-from proxy.stores.redis.connection import checked
+from proxy.stores.redis.connection import checked, every
 
 DropIndexes = Callable[[SessionKey, str, str], Awaitable[None]]
 """Drops the indexes that a move makes wrong: those of a session, its owner, and the new tenant."""
@@ -45,8 +48,30 @@ class RedisLists(RedisBase):
 
     @within(MOVE_SECONDS)
     async def tenants(self) -> Sequence[str]:
-        keys = await self._link.scan(ANY_LIST)
+        keys = await every(self._link.scan(ANY_LIST))
         return sorted({tenant for tenant in map(read_tenant, keys) if tenant})
+
+    async def relist(self, tenant: str, user: str) -> None:
+        """A key that was evicted, a server that came back empty, a proxy that was killed between a
+        session and its lists: the head of each session says whose it is.
+
+        As many steps as there are keys, each within its time.
+        """
+        scan = self._link.scan(every_head(tenant))
+        while (keys := await bounded(anext(scan, None), self._commit_timeout)) is not None:
+            heads = {key: name for key in keys if (name := read_head(key))}
+            if heads:
+                await self._relist_some(tenant, user, heads)
+
+    @within("write")
+    async def _relist_some(self, tenant: str, user: str, heads: Mapping[bytes, str]) -> None:
+        asked = [(key, ("HMGET", key, "owner", "active_at", "ttl")) for key in heads]
+        found = zip(heads.values(), await self._link.many(asked), strict=True)
+        theirs = [(name, at, ttl) for name, (owner, at, ttl) in found if owner == user.encode()]
+        arguments = [part for one in theirs for part in one]
+        for whose in (None, user) if theirs else ():
+            keys = list_keys(tenant, whose)
+            await self._scripts.write(self._scripts.relist, keys, arguments)
 
     @in_turn
     @within("read")
@@ -176,7 +201,7 @@ class RedisLists(RedisBase):
         into the list of its owner, who has been erased; unless it is not ``new`` and was there.
         """
         began = "" if since is None else repr(since)
-        arguments = (key.session, *activity, repr(self._clock()), began, int(new))
+        arguments = (key.session, *activity, began, int(new))
         for user in (None, owner) if owner else (None,):
             keys = [*list_keys(key.tenant, user), mark_key(Subject(key.tenant, user or ""))]
             if not await self._scripts.write(self._scripts.touch, keys, arguments):

@@ -59,6 +59,7 @@ class Scripts:
         self.restore_keep = read_script("restore_keep", "prelude")
         self.amend = read_script("amend", *changing, "edit_prelude")
         self.touch = read_script("touch", "marks", "lists")
+        self.relist = read_script("relist", "lists")
         self.forget = read_script("forget")
         self.mark = read_script("mark")
         self.unmark = read_script("unmark", "marks")

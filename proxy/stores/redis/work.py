@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from proxy.memory.model import Due, Kind, SessionKey, Work
 from proxy.memory.usage import Spent, UsageKey
 from proxy.stores.redis.base import RedisBase, within
-from proxy.stores.redis.connection import checked
+from proxy.stores.redis.connection import checked, every
 from proxy.stores.redis.scripts import Script
 
 
@@ -166,12 +166,12 @@ class RedisMeter(RedisBase):
         what was cut short is done again by this name.
         """
         days = _key(old, "")
-        for key in set(await self._link.scan(days + b"*")):
+        for key in await every(self._link.scan(days + b"*")):
             if not key.startswith(days + _LEAVING):
                 once = f"{secrets.token_hex(8)}-".encode()
                 aside = days + _LEAVING + once + key.removeprefix(days)
                 checked(await self._link.run(key, ("RENAME", key, aside)))
-        for key in set(await self._link.scan(days + _LEAVING + b"*")):
+        for key in await every(self._link.scan(days + _LEAVING + b"*")):
             await self._add(key, _key(new, key.decode()[-len("YYYY-MM-DD") :]))
 
     async def _add(self, aside: bytes, there: bytes) -> None:

@@ -7,7 +7,7 @@
 -- looked at before, lists and queue are written afterwards.
 -- ARGV: id, user, idempotency key, started_at, created_at, record, reserved, system, system_tokens,
 -- the profile, the window's start (exchange, index; '' for none), the window's profile, anew, ttl
--- ('' leaves it), the time since when keys count, now, the session's id, number of drafts, number of
+-- ('' leaves it), the time since when keys count, the session's id, number of drafts, number of
 -- superseded, number of activated, number of pieces of work, number of keys that are marks, a mark
 -- that was looked at before ('' for none), the person whose mark is among them ('' for none), whether
 -- this is but a step ahead of the commit (0/1: it only supersedes and activates); then the drafts, then places (exchange, index) of the superseded and the activated, then the pieces of
@@ -17,10 +17,10 @@
 
 local id, user, key, started, created = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local record, reserved = ARGV[6], tonumber(ARGV[7])
-local drafts, gone, back = tonumber(ARGV[19]), tonumber(ARGV[20]), tonumber(ARGV[21])
-local oldest, now, work = tonumber(ARGV[16]), ARGV[17], tonumber(ARGV[22])
-local marks, mark, person, ahead = tonumber(ARGV[23]), ARGV[24], ARGV[25], ARGV[26] == '1'
-local HEAD = 27
+local drafts, gone, back = tonumber(ARGV[18]), tonumber(ARGV[19]), tonumber(ARGV[20])
+local oldest, work = tonumber(ARGV[16]), tonumber(ARGV[21])
+local marks, mark, person, ahead = tonumber(ARGV[22]), ARGV[23], ARGV[24], ARGV[25] == '1'
+local HEAD = 26
 
 local meta = redis.call('HMGET', META, 'next', 'owner', 'last', 'ttl', 'active_at')
 local owner, last, old_ttl = meta[2], meta[3], tonumber(meta[4] or 0)
@@ -133,5 +133,5 @@ if work > 0 then
   lists = #KEYS - 2
   for i = 0, work - 1 do enqueue(KEYS[#KEYS - 1], KEYS[#KEYS], at + i * DUE_SIZE) end
 end
-for i = SESSION_KEYS + marks + 1, lists, 2 do touch(KEYS[i], KEYS[i + 1], ARGV[18], active_at, ttl, now) end
+for i = SESSION_KEYS + marks + 1, lists, 2 do touch(KEYS[i], KEYS[i + 1], ARGV[17], active_at, ttl) end
 return { 'recorded', owner or '', active_at, string.format('%d', ttl) }

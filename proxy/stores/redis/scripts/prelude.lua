@@ -13,7 +13,7 @@
 --   choices    set: exchanges whose reply has several choices
 --   summaries  hash: version of the summary -> see summary_prelude.lua
 -- A seq is ten digits wide, so that members of one turn sort by it.  Messages are opaque strings.
--- Time comes in arguments; nothing here depends on anything but keys and arguments.
+-- Time comes in arguments; but for the lists, nothing depends on anything but keys and arguments.
 
 local META, CARDS, LOG, ACTIVE = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local EXCHANGES, IDEMPOTENCY, CHOICES, SUMMARIES = KEYS[5], KEYS[6], KEYS[7], KEYS[8]

@@ -5,7 +5,7 @@
 -- session's and its person's; then the lists that it comes into (see touch.lua).  In a cluster all but
 -- the session's mark live elsewhere: lists are written afterwards, and look at the person's mark.
 -- ARGV: how long it lives from now (s, 0 for ever), the name of this change by hand, when it was read
--- ('' for not known), number of keys that are marks, the session's id, now.
+-- ('' for not known), number of keys that are marks, the session's id.
 -- Returns { 1 done / 0 there is one already / -1 what was brought is gone / -2 erased since it was read,
 -- owner, last active, ttl }.
 --
@@ -45,6 +45,6 @@ end
 expire(tonumber(ARGV[1]))
 local done = answer(1)
 for i = lists + 1, #KEYS, 2 do
-  touch(KEYS[i], KEYS[i + 1], ARGV[5], done[3], tonumber(done[4]), ARGV[6])
+  touch(KEYS[i], KEYS[i + 1], ARGV[5], done[3], tonumber(done[4]))
 end
 return done

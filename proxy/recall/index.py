@@ -20,6 +20,7 @@ import msgspec
 
 from proxy.memory.archive import Message, Page, Session
 from proxy.memory.model import SessionKey, State
+from proxy.memory.store import StoreError
 
 PAGE = 100
 """Sessions that are asked for at once."""
@@ -197,6 +198,10 @@ def after_mark(mark: IndexMark | None) -> int:
     return mark.seq - 1 if mark else 0
 
 
+class IndexLost(StoreError):
+    """A part of an index is gone: it is to be dropped and made anew."""
+
+
 class Index(Protocol):
     """Implemented by every store.  All methods raise StoreError."""
 
@@ -230,7 +235,7 @@ class Index(Protocol):
 
     async def write(self, owner: Owner, batch: IndexBatch) -> bool:
         """Add a batch; False, and nothing left of it, if the index has another revision, or the
-        session is gone or another that began later.
+        session is gone or another that began later.  Raises IndexLost.
         """
         ...
 

@@ -112,7 +112,7 @@ async def test_a_batch_for_another_revision_changes_nothing(store: Backend, owne
     assert await store.look(owner, [], 1) == Look()
     await store.write(owner, batch(0, [["a"]]))
     before = await store.look(owner, [term("a"), term("b")], 10, "session")
-    for wrong in (batch(0, [["b"]]), batch(2, [["b"]], first=1), batch(1, [["b"]], first=2)):
+    for wrong in (batch(0, [["b"]]), batch(2, [["b"]], first=1), batch(1, [["b"]])):
         assert await store.write(owner, wrong) is False
     assert await store.look(owner, [term("a"), term("b")], 10, "session") == before
     assert await store.rows(owner, [1]) == Rows(NOTHING)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -10,15 +11,16 @@ from redis.crc import key_slot
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreFull, StoreTimeout
 from proxy.recall.index import Look, Owner
+from proxy.recall.indexing.indexer import Indexer, places_of
 from proxy.stores.open import Backend, open_store
 from proxy.stores.redis.base import list_keys, session_keys
-from proxy.stores.redis.index import index_keys, term_keys
+from proxy.stores.redis.index import PARTS, index_keys, term_keys
 from tests.support.processes.redis import Server, standalone, wait_until
 from tests.support.store.batches import batch, term
 from tests.support.store.commits import chat
 from tests.support.waiting import PATIENCE
 
-KAI = Owner("tenant", user="kai")
+KAI, EVE = Owner("tenant", user="kai"), Owner("tenant", user="eve")
 HOUR = 3_600_000
 WORDS = 2500
 """More terms than one script renews or removes."""
@@ -65,6 +67,10 @@ def together(found: dict[bytes, int], seconds: int) -> bool:
         and meta + HOUR - slack < min(rest)
         and max(rest) < meta + HOUR + slack
     )
+
+
+def _part(name: str) -> bytes:
+    return index_keys(KAI)[PARTS.index(name.encode())]
 
 
 async def fill(store: Backend, owner: Owner = KAI, ttl: int = 0) -> None:
@@ -175,6 +181,50 @@ async def test_what_is_left_of_an_index_is_no_part_of_its_successor(
     assert await store.look(KAI, [], 9, "session") == Look()
     assert await store.write(KAI, batch(0, [["a"]]))
     assert len(lives(server)) == 5
+
+
+@pytest.mark.parametrize("lost", ["rows", "vocabulary"])
+async def test_an_index_that_has_lost_a_part_is_made_anew_and_keeps_what_it_was_told(
+    store: Backend, server: Server, lost: str
+) -> None:
+    """A server may evict keys; what is asked meanwhile is looked for without that part."""
+    indexer = Indexer(store, store, bytes.decode, time.time)
+    sessions = [SessionKey("tenant", name) for name in ("s", "t")]
+    for key in sessions:
+        await store.commit(key, chat("x1", user="kai"))
+    await indexer.catch_up(KAI)
+    await indexer.dismiss(KAI, "tea")
+    server.ask("DEL", _part(lost))
+    assert await store.whole(KAI, 1000) is None or lost == "rows"
+    await store.commit(sessions[0], chat("x2", user="kai"))
+    assert await indexer.level(sessions[0]) == 4
+    assert await indexer.dismissed(KAI) == ("tea",)
+    assert await indexer.catch_up(KAI) == 2
+    assert {name: len(seqs) for name, seqs in (await places_of(store, KAI)).items()} == {
+        "s": 4,
+        "t": 2,
+    }
+
+
+async def test_an_index_without_terms_has_lost_none(store: Backend, server: Server) -> None:
+    assert await store.write(KAI, batch(0, [()]))
+    assert await store.write(KAI, batch(1, [()], first=1))
+    await store.drop(KAI)
+    assert lives(server) == {}
+
+
+@pytest.mark.parametrize("cut_short", [False, True])
+async def test_an_index_whose_vocabulary_is_lost_is_dropped_without_a_rest(
+    store: Backend, server: Server, cut_short: bool
+) -> None:
+    await fill(store)
+    await fill(store, EVE)
+    server.ask("DEL", _part("vocabulary"), *([_part("meta")] if cut_short else ()))
+    await store.drop(KAI)
+    left = lives(server)
+    assert len(left) == WORDS + 7 and _part("rows") not in left
+    await store.drop(EVE)
+    assert lives(server) == {}
 
 
 async def test_scripts_are_sent_again_when_the_server_has_lost_them(

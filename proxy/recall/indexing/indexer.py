@@ -28,6 +28,7 @@ from proxy.memory.store import StoreError
 from proxy.recall.index import (
     Index,
     IndexBatch,
+    IndexLost,
     IndexMark,
     Look,
     Owner,
@@ -222,7 +223,11 @@ class Indexer:
         return await self._put(owner, batch)
 
     async def _put(self, owner: Owner, batch: IndexBatch) -> bool:
-        done = await self._index.write(owner, batch)
+        try:
+            done = await self._index.write(owner, batch)
+        except IndexLost:
+            await self._renew(owner, batch.state)
+            return False
         if done:
             self._on_write(owner, batch)
         return done
@@ -232,10 +237,11 @@ class Indexer:
         return read_state(data) or State(dismissed=dismissed_in(data))
 
     async def _renew(self, owner: Owner, data: bytes) -> None:
-        """Begin an index of this format in the place of one of another, of which ``data`` tells."""
+        """Begin an index in the place of one of another format, or of one that has lost a part; of
+        either ``data`` tells."""
         await self._index.drop(owner)
         state = State(born=self._clock(), dismissed=dismissed_in(data))
-        await self._put(owner, _marked(await self._index.look(owner, (), 0), state))
+        await self._put(owner, _marked(Look(), state))
 
     async def update(self, owner: Owner, change: Callable[[State], State]) -> None:
         """Change what an index knows of itself; the same object means no change.

@@ -5,7 +5,7 @@ time.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from functools import lru_cache, wraps
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 from urllib.parse import quote, unquote
@@ -200,6 +200,12 @@ class RedisBase:
     async def _step(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> int:
         """Waits for no replica: what is lost is made anew."""
         return int(await self._scripts.read(script, keys, arguments))
+
+    async def _each_key(self, pattern: bytes) -> AsyncIterator[list[bytes]]:
+        """See ``Link.scan``: each step has the time of a write."""
+        scan = self._link.scan(pattern)
+        while (keys := await bounded(anext(scan, None), self._commit_timeout)) is not None:
+            yield keys
 
     @within("write")
     async def _ask(self, key: bytes, *command: Any) -> Any:

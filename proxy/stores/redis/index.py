@@ -21,6 +21,7 @@ from proxy.recall.index import (
     POSTING_SIZE,
     TERM_SIZE,
     IndexBatch,
+    IndexLost,
     IndexMark,
     Look,
     Owner,
@@ -31,6 +32,9 @@ from proxy.recall.index import (
 )
 from proxy.stores.redis import told
 from proxy.stores.redis.base import RedisBase, session_keys, within
+
+LEFT, LOST = -1, -2
+"""What index_write.lua says."""
 
 AT_ONCE = 1000
 """Keys that one script renews or removes, so that it never blocks the server for long."""
@@ -52,9 +56,10 @@ class RedisIndex(RedisBase):
     async def whole(self, owner: Owner, most: int, session: str = "") -> Whole | None:
         meta, *_, vocabulary, _ = index_keys(owner)
         read = ("GETRANGE", vocabulary, 0, (most + 1) * TERM_SIZE - 1)
-        asked = [(meta, ("HGET", meta, "revision")), (vocabulary, read)]
-        revision, joined = await self._link.many(asked)
-        if revision is None or len(joined) > most * TERM_SIZE:
+        there = ("EXISTS", vocabulary)
+        asked = [(meta, ("HGET", meta, "revision")), (vocabulary, there), (vocabulary, read)]
+        revision, named, joined = await self._link.many(asked)
+        if revision is None or not named or len(joined) > most * TERM_SIZE:
             return None
         terms = cut(joined)
         look = await self.look(owner, terms, EVERY_POSTING, session)
@@ -94,9 +99,11 @@ class RedisIndex(RedisBase):
             keys.append(session_keys(SessionKey(owner.tenant, batch.session))[0])
         arguments = write_arguments(batch)
         done = await self._step(self._scripts.index_write, keys, arguments)
-        if done < 0:
+        if done == LEFT:
             await self._sweep(owner)
             done = await self._step(self._scripts.index_write, keys, arguments)
+        if done == LOST:
+            raise IndexLost("Redis: a part of an index is gone")
         if done == 2:
             await self._renew(owner, 2 * batch.ttl)
         return int(done) > 0
@@ -107,8 +114,8 @@ class RedisIndex(RedisBase):
     async def drop(self, owner: Owner) -> None:
         meta = index_keys(owner)[0]
         # Gone for everybody; the rest goes bit by bit.
-        await self._ask(meta, "DEL", meta)
-        await self._sweep(owner)
+        there = await self._ask(meta, "DEL", meta)
+        await self._sweep(owner, there=bool(there))
 
     async def put_vectors(
         self, owner: Owner, model: str, size: int, vectors: Mapping[int, bytes]
@@ -126,9 +133,15 @@ class RedisIndex(RedisBase):
         there, data = await self._link.many([(meta, ("EXISTS", meta)), (key, read)])
         return bytes(data) if there else b""
 
-    async def _sweep(self, owner: Owner) -> None:
-        """Remove what is left of an index that is gone, until there is nothing or a new one."""
+    async def _sweep(self, owner: Owner, *, there: bool = False) -> None:
+        """Remove what is left of an index that is gone, until there is nothing or a new one.
+
+        ``there``: a moment ago it was not.
+        """
         keys = index_keys(owner)
+        rows, vocabulary = [await self._ask(keys[n], "EXISTS", keys[n]) for n in (1, 3)]
+        if (there or rows) and not vocabulary:
+            await self._sweep_unnamed(owner)
         fixed = [*keys[1:3], keys[4], *await self._vectors(owner)]
         there = not await self._step(self._scripts.index_sweep, [*keys, *fixed], ("",))
         while not there:
@@ -137,6 +150,11 @@ class RedisIndex(RedisBase):
                 return
             gone = term_keys(owner, cut(tail))
             there = not await self._step(self._scripts.index_sweep, [*keys, *gone], (tail,))
+
+    async def _sweep_unnamed(self, owner: Owner) -> None:
+        """Remove the terms of a vocabulary that is lost; before the rows, which tell of them."""
+        async for terms in self._each_key(term_keys(owner, [b"*"])[0]):
+            await self._step(self._scripts.index_sweep, [*index_keys(owner), *terms], ("",))
 
     async def _renew(self, owner: Owner, seconds: int) -> None:
         """Let all keys live so long, 0 for ever."""

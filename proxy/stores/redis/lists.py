@@ -16,7 +16,6 @@ from proxy.stores.common.history import read_cursor, rehomed, sessions_cursor
 from proxy.stores.redis.base import (
     ANY_LIST,
     RedisBase,
-    bounded,
     every_head,
     in_turn,
     list_keys,
@@ -53,12 +52,8 @@ class RedisLists(RedisBase):
 
     async def relist(self, tenant: str, user: str) -> None:
         """A key that was evicted, a server that came back empty, a proxy that was killed between a
-        session and its lists: the head of each session says whose it is.
-
-        As many steps as there are keys, each within its time.
-        """
-        scan = self._link.scan(every_head(tenant))
-        while (keys := await bounded(anext(scan, None), self._commit_timeout)) is not None:
+        session and its lists: the head of each session says whose it is."""
+        async for keys in self._each_key(every_head(tenant)):
             heads = {key: name for key in keys if (name := read_head(key))}
             if heads:
                 await self._relist_some(tenant, user, heads)

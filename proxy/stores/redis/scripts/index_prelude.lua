@@ -3,7 +3,7 @@
 --   meta    hash: revision, state; without it there is no index, whatever else is left
 --   rows    string: the rows, one behind the other
 --   marks   hash: s<session> -> "number seq digest", n<number> -> session
---   vocabulary  string: every term that has a key
+--   vocabulary  string: every term that has a key; it is there before the first one
 --   models  set: "size model" of every key of vectors
 --   t:<term>        string: postings
 --   v:<size>:<model>  string: vectors, each at number * size

@@ -10,13 +10,11 @@ local length, size = redis.call('STRLEN', VOCABULARY), #ARGV[1]
 if size > 0 and redis.call('GETRANGE', VOCABULARY, -size, -1) ~= ARGV[1] then return 1 end
 -- Before the vocabulary is written anew: see mark.lua.
 for i = PARTS + 1, #KEYS do redis.call('UNLINK', KEYS[i]) end
-if size > 0 then
-  if length == size then
-    redis.call('UNLINK', VOCABULARY)
-  else
-    local left = redis.call('PTTL', VOCABULARY)
-    redis.call('SET', VOCABULARY, redis.call('GETRANGE', VOCABULARY, 0, length - size - 1))
-    if left > 0 then redis.call('PEXPIRE', VOCABULARY, left) end
-  end
+if length == size then
+  redis.call('UNLINK', VOCABULARY)
+elseif size > 0 then
+  local left = redis.call('PTTL', VOCABULARY)
+  redis.call('SET', VOCABULARY, redis.call('GETRANGE', VOCABULARY, 0, length - size - 1))
+  if left > 0 then redis.call('PEXPIRE', VOCABULARY, left) end
 end
 return 1

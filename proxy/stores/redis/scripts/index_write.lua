@@ -5,7 +5,8 @@
 -- ("number seq digest", '' for none), when the session began ('' where it need not be there), then the
 -- postings of each term.
 -- Returns 1, 2 where it was added and the index's time to live is to be renewed, 0 where the index or
--- the session is another, -1 where there is no index but something left of an earlier one.
+-- the session is another, -1 where there is no index but something left of an earlier one, -2 where a
+-- part of it is gone, because the server evicts keys, say.
 
 local HEAD = 8
 local last = #KEYS
@@ -21,7 +22,9 @@ if not meta then
     if redis.call('EXISTS', KEYS[i]) == 1 then return -1 end
   end
 end
-if redis.call('STRLEN', ROWS) ~= tonumber(ARGV[3]) * ROW_SIZE then return 0 end
+local missing = tonumber(ARGV[3]) * ROW_SIZE - redis.call('STRLEN', ROWS)
+if missing ~= 0 then return missing > 0 and -2 or 0 end
+if ARGV[3] ~= '0' and redis.call('EXISTS', VOCABULARY) == 0 then return -2 end
 
 -- How long (ms) it lives, 0 for ever; left is -1 where it does so already.  Twice the time, so that
 -- it is not renewed, key by key, with every batch.  Never shortened: other sessions of the person may
@@ -45,7 +48,7 @@ for i = PARTS + 1, last do
     expire(KEYS[i], life > 0 and life + GRACE or 0)
   end
 end
-if #terms > 0 then redis.call('APPEND', VOCABULARY, table.concat(terms)) end
+if #terms > 0 or not meta then redis.call('APPEND', VOCABULARY, table.concat(terms)) end
 if #ARGV[4] > 0 then redis.call('APPEND', ROWS, ARGV[4]) end
 
 if ARGV[7] ~= '' then

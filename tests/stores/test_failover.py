@@ -111,6 +111,26 @@ async def test_a_slot_on_its_way_is_asked_for_where_it_goes(masters: Cluster, te
     await store.close()
 
 
+async def test_a_list_on_its_way_is_read_on_from_a_place(masters: Cluster, tenant: str) -> None:
+    """With several commands together, which the server that gets the slot is to be told of each."""
+    store = open_store(masters.url, timeout=PATIENCE, commit_timeout=PATIENCE)
+    for name in ("a", "b"):
+        await store.commit(SessionKey(tenant, name), chat("x1", user="kai"))
+    first = await store.sessions(tenant, "kai", None, 1)
+    slot = key_slot(list_keys(tenant, "kai")[0])
+    old = owner_of(masters, slot)
+    new = next(server for server in masters.masters if server is not old)
+    new.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", identity(old))
+    old.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", identity(new))
+    names = old.ask("CLUSTER", "GETKEYSINSLOT", slot, 100)
+    old.ask("MIGRATE", HOST, new.port, "", 0, 1000, "KEYS", *names)
+    page = await store.sessions(tenant, "kai", first.after, 1)
+    assert [session.id for session in page.items] == ["a"]
+    for server in (new, old):
+        server.ask("CLUSTER", "SETSLOT", slot, "NODE", identity(new))
+    await store.close()
+
+
 async def test_a_cluster_is_found_through_any_of_its_servers(masters: Cluster, tenant: str) -> None:
     key = SessionKey(tenant, "s")
     for n, server in enumerate(masters.masters):

@@ -279,7 +279,9 @@ class Sharded:
     async def _send(self, node: Node, commands: Sequence[Command], asking: bool) -> list[Any]:
         try:
             if asking:
-                return (await self._lane(node).run(("ASKING",), *commands))[1:]
+                # It is of the next command alone.
+                asked = [each for command in commands for each in (("ASKING",), command)]
+                return (await self._lane(node).run(*asked))[1::2]
             return await self._lane(node).run(*commands)
         except asyncio.CancelledError:
             # Out of time, perhaps: the server may hang, and another have its slots by now.

@@ -8,14 +8,16 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from redis.crc import key_slot
 
+from proxy.memory.archive import Details
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreFull, StoreTimeout
-from proxy.recall.index import Look, Owner
+from proxy.recall.index import Look, Owner, owner_of
 from proxy.recall.indexing.indexer import Indexer, places_of
 from proxy.stores.open import Backend, open_store
 from proxy.stores.redis.base import list_keys, session_keys
 from proxy.stores.redis.index import PARTS, index_keys, term_keys
 from tests.support.processes.redis import Server, standalone, wait_until
+from tests.support.store.archives import revise
 from tests.support.store.batches import batch, term
 from tests.support.store.commits import chat
 from tests.support.waiting import PATIENCE
@@ -161,6 +163,25 @@ async def test_how_long_an_index_lives_is_said_by_batches_with_passages(
     await store.write(KAI, batch(2, [], first=1, ttl=0))
     await store.write(KAI, batch(3, [], first=1, ttl=10_000))
     assert together(lives(server), 2000)
+
+
+@pytest.mark.parametrize("user", ["kai", None])
+@pytest.mark.parametrize(("ttl", "life"), [(0, -1), (5_000, 10_000), (100, 2_000)])
+async def test_an_index_lives_on_with_a_session_that_is_to_live_longer(
+    store: Backend, server: Server, user: str | None, ttl: int, life: int
+) -> None:
+    """Twice as long as a session, as ever; and not shorter than it did."""
+    key = SessionKey("tenant", "session")
+    owner = owner_of(key, user)
+    await store.commit(key, chat("x1", user=user, ttl=1_000))
+    await fill(store, owner, ttl=1_000)
+    assert await revise(store, key, details=Details(ttl=ttl))
+    found = [server.ask("PTTL", name) for name in index_keys(owner) + term_keys(owner, [term(1)])]
+    if ttl:
+        assert life * 1000 - 10_000 < found[0] <= life * 1000
+        assert min(found[1:]) > found[0]
+    else:
+        assert set(found) == {life}
 
 
 async def test_a_renewal_cut_short_is_done_again(store: Backend, server: Server) -> None:

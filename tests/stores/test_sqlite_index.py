@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from proxy.memory.archive import Details
 from proxy.memory.model import Ask, SessionKey
-from proxy.recall.index import Look, Owner
+from proxy.recall.index import Look, Owner, owner_of
 from proxy.stores.sqlite.index import reading
 from proxy.stores.sqlite.schema import MIGRATIONS, connect, migrate
 from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.clock import Clock
+from tests.support.store.archives import revise
 from tests.support.store.batches import batch, term
 from tests.support.store.commits import chat
 from tests.support.store.files import opened
@@ -54,6 +56,19 @@ async def test_a_file_of_the_first_version_gets_indexes(store: SQLiteStore, path
         )
     assert (await store.load(KEY, Ask(profile="default"))).exists
     assert await store.write(KAI, batch(0, [["a"]]))
+
+
+@pytest.mark.parametrize("user", ["kai", None])
+@pytest.mark.parametrize(("ttl", "lives"), [(0, True), (5_000, True), (2_000, False)])
+async def test_an_index_lives_on_with_a_session_that_is_to_live_longer(
+    store: SQLiteStore, clock: Clock, user: str | None, ttl: int, lives: bool
+) -> None:
+    owner = owner_of(KEY, user)
+    await store.commit(KEY, chat("x1", user=user, ttl=1_000))
+    await store.write(owner, batch(0, [["a"]], ttl=1_000))
+    assert await revise(store, KEY, details=Details(ttl=ttl))
+    clock.now += 3_000
+    assert bool((await store.look(owner, (), 0)).revision) is lives
 
 
 async def test_nothing_of_a_dropped_index_stays_in_the_files(

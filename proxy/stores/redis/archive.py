@@ -23,6 +23,7 @@ from proxy.memory.archive import (
 )
 from proxy.memory.model import MOST_VERSIONS, Exchange, SessionKey, State, Summary
 from proxy.memory.store import StoreError
+from proxy.recall.index import owner_of
 from proxy.stores.common.history import locate
 from proxy.stores.common.rules import of_session, of_users
 from proxy.stores.common.steps import revision_steps
@@ -49,6 +50,7 @@ from proxy.stores.redis.codec import (
     revise_arguments,
 )
 from proxy.stores.redis.connection import checked
+from proxy.stores.redis.index import RedisIndex
 from proxy.stores.redis.lists import RedisLists
 
 
@@ -114,7 +116,7 @@ T = TypeVar("T")
 Read = Callable[[bytes, bytes, Sequence[bytes]], list[T]]
 
 
-class RedisArchive(RedisLists):
+class RedisArchive(RedisLists, RedisIndex):
     """See :class:`proxy.memory.archive.Archive`; a page takes as many steps as it needs."""
 
     @within("read")
@@ -216,9 +218,10 @@ class RedisArchive(RedisLists):
             if not reply:
                 return False
         _, owner, *activity = reply
-        # The lists know when a session expires.
+        # The lists know when a session expires, and its index lives as long.
         if revision.details is not None:
             await self._relist(key, owner.decode(), activity)
+            await self._prolong(owner_of(key, owner.decode()), int(activity[1]))
         return True
 
     async def restore(

@@ -133,6 +133,13 @@ class RedisIndex(RedisBase):
         there, data = await self._link.many([(meta, ("EXISTS", meta)), (key, read)])
         return bytes(data) if there else b""
 
+    async def _prolong(self, owner: Owner, ttl: int) -> None:
+        """Let an index live at least so long (s) from now on, 0 for ever."""
+        meta = index_keys(owner)[0]
+        left = await self._ask(meta, "PTTL", meta)
+        if left >= 0 and (ttl == 0 or left < ttl * 1000):
+            await self._renew(owner, 2 * ttl)
+
     async def _sweep(self, owner: Owner, *, there: bool = False) -> None:
         """Remove what is left of an index that is gone, until there is nothing or a new one.
 

@@ -79,6 +79,11 @@ UPDATE owners SET revision = revision + 1, state = ?2, passages = passages + ?3,
 WHERE id = ?1
 """
 
+_PROLONG = """
+UPDATE owners SET expires_at = max(expires_at, ?5)
+WHERE tenant = ?1 AND user = ?2 AND session = ?3 AND expires_at > ?4
+"""
+
 
 def write(connection: sqlite3.Connection, now: float, owner: Owner, batch: IndexBatch) -> bool:
     named = {**owner._asdict(), "now": now, "talk": batch.session, "began": batch.began}
@@ -100,6 +105,11 @@ def write(connection: sqlite3.Connection, now: float, owner: Owner, batch: Index
     if batch.mark is not None:
         _mark(connection, (id, batch.session, *batch.mark))
     return True
+
+
+def prolong(connection: sqlite3.Connection, now: float, owner: Owner, ttl: int) -> None:
+    """Let an index live at least so long (s) from now on, 0 for ever."""
+    connection.execute(_PROLONG, (*owner, now, now + ttl if ttl else None))
 
 
 def _mark(connection: sqlite3.Connection, mark: tuple[int, str, int, int, int]) -> None:

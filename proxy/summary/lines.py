@@ -126,10 +126,11 @@ def _beginning(text: str, most: int, count: Count) -> str:
     size = min(len(text), most * _CHARACTERS)
     while size > 1 and (tokens := count(text[:size])) > most:
         size = max(1, min(size - 1, size * most // tokens))
-    return text[: _cut(text, size)]
+    return text[: place_to_cut(text, size)]
 
 
-def _cut(text: str, size: int) -> int:
+def place_to_cut(text: str, size: int) -> int:
+    """Where a text is cut so that it has at most so many characters, where it hurts least."""
     if size >= len(text):
         return size
     for place in _PLACES:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol
 
 import msgspec
-from cachetools import LRUCache
 from msgspec.structs import replace
 
 from proxy.background.completion import Completer, CompletionError, Refused
@@ -20,6 +19,7 @@ from proxy.memory.prompt.window import Window
 from proxy.memory.store import Memory, Summaries
 from proxy.settings import ProfileSettings
 from proxy.settings.written import SummarySettings
+from proxy.summary.attempts import GivenUp, Unfinished
 from proxy.summary.lines import Count, Decode, TalkLine, lines_of, under_days
 from proxy.summary.waiting import (
     SummaryBatch,
@@ -84,8 +84,9 @@ class Summarizer:
         count: Count,
         clock: Callable[[], float],
     ) -> None:
-        self._store, self._writer, self._profile_of = store, Writer(completer, count), profile_of
-        self._window_of = window_of
+        self._store, self._profile_of, self._window_of = store, profile_of, window_of
+        self._unfinished = Unfinished(clock)
+        self._writer = Writer(completer, count, self._unfinished)
         self._decode, self._count, self._clock = decode, count, clock
         self._given_up = GivenUp()
 
@@ -224,7 +225,8 @@ class Summarizer:
         last, base = sight.snapshot.last, sight.base
         model = (last.asked or last.model) if last else None
         commission = Commission(sight.key.tenant, settings, model)
-        written = await self._writer.write(commission, base.text if base else "", batch.parts)
+        text = base.text if base else ""
+        written = await self._writer.write(sight.key, commission, text, batch.parts)
         if written is None:
             return None
         return replace(
@@ -250,6 +252,7 @@ class Summarizer:
             seen = sight.snapshot
             as_seen = (sight.version, seen.changes, sight.since, seen.began)
             if await self._store.put_summary(sight.key, summary, *as_seen):
+                self._unfinished.forget(sight.key)
                 return True
             fresh = await self._store.load(sight.key, sight.ask)
             same = covered_by(summary, fresh) == covered_by(summary, seen)
@@ -279,30 +282,3 @@ class Rebuilder:
 
     async def run(self, work: Work) -> float | None:
         return await self._summarizer.rebuild(work)
-
-
-MOST = 10_000
-"""Sessions that are remembered."""
-
-
-class GivenUp:
-    """For each session the turns that no summary could be made of, and the version they were for.
-
-    In this process alone: after a start everything is tried once more.
-    """
-
-    def __init__(self) -> None:
-        self._marks: LRUCache[SessionKey, int] = LRUCache(MOST)
-
-    def __repr__(self) -> str:
-        return f"<GivenUp [{len(self._marks)} sessions]>"
-
-    def note(self, key: SessionKey, version: int, turns: Sequence[Turn]) -> None:
-        self._marks[key] = _mark(version, turns)
-
-    def knows(self, key: SessionKey, version: int, turns: Sequence[Turn]) -> bool:
-        return self._marks.get(key) == _mark(version, turns)
-
-
-def _mark(version: int, turns: Sequence[Turn]) -> int:
-    return hash((version, *(entry.card.id for turn in turns for entry in turn.entries)))

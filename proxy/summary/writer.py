@@ -11,14 +11,17 @@ import asyncio
 import logging
 import re
 from collections.abc import Sequence
-from typing import Literal
+from contextlib import suppress
+from typing import Literal, NamedTuple
 
 import msgspec
 
-from proxy.background.completion import Assignment, Completer, assignment
+from proxy.background.completion import Assignment, Completer, Denied, Refused, assignment
+from proxy.memory.model import SessionKey
 from proxy.recall.lexicon.loader import any_of, compiled, either, patterns, told
 from proxy.settings.written import SummarySettings
-from proxy.summary.lines import NO_SUMMARY, VARIABLE, Count, fill, well_formed
+from proxy.summary.attempts import Unfinished, Written
+from proxy.summary.lines import NO_SUMMARY, VARIABLE, Count, fill, place_to_cut, well_formed
 
 Fault = Literal["empty", "echo", "role_lines", "chatty", "too_long"]
 
@@ -202,42 +205,91 @@ class Commission(msgspec.Struct, frozen=True):
         return assignment(self.tenant, "summary", self.settings, text, self.session_model)
 
 
-class Written(msgspec.Struct, frozen=True):
-    """A summary, the tokens of its text, and the model that wrote it."""
+LEFT_OUT = "[left out]"
+"""Stands in the place of what the model's API refuses to read."""
 
-    text: str
-    tokens: int
-    model: str
+SHORT = 200
+"""Characters of a line that is not halved."""
+
+HALVINGS = 4
+"""How often what is refused is halved at most: each time costs a request or two."""
+
+
+class _NoSummary(Exception):
+    """The model has answered, but not with a summary."""
+
+
+class _Telling(NamedTuple):
+    """For whom a summary goes on, and from which text."""
+
+    key: SessionKey
+    commission: Commission
+    base: str
+
+    def asked(self, told: Written | None, part: str) -> Assignment:
+        text = told.text if told else self.base
+        return self.commission.assignment(fill(self.commission.settings, text, part))
 
 
 class Writer:
-    """``count`` gives the tokens of a text, on other threads too."""
+    """``count`` gives the tokens of a text, on other threads too.  What is written is kept
+    ``unfinished`` until whoever stores it forgets it.
+    """
 
-    def __init__(self, completer: Completer, count: Count) -> None:
-        self._completer, self._count = completer, count
+    def __init__(self, completer: Completer, count: Count, unfinished: Unfinished) -> None:
+        self._completer, self._count, self._unfinished = completer, count, unfinished
 
     def ready(self, commission: Commission) -> bool:
         return self._completer.ready(commission.assignment())
 
     async def write(
-        self, commission: Commission, base: str, parts: Sequence[str]
+        self, key: SessionKey, commission: Commission, base: str, parts: Sequence[str]
     ) -> Written | None:
         """The summary ``base`` with all the parts folded in, one request for each.
 
         None if the model does not write a summary.  Raises CompletionError, StoreError.
         """
-        written: Written | None = None
-        for part in parts:
-            written = await self._fold(commission, written.text if written else base, part)
-            if written is None:
-                return None
+        telling = _Telling(key, commission, base)
+        told: Written | None = None
+        try:
+            for part in parts:
+                told = await self._fold_in(telling, told, part, HALVINGS)
+        except _NoSummary:
+            return None
+        return told
+
+    async def _fold_in(
+        self, telling: _Telling, told: Written | None, part: str, halvings: int
+    ) -> Written | None:
+        """The summary with a part; what is refused of it is looked for in halves, and left out."""
+        try:
+            return await self._fold(telling, told, part)
+        except Denied:
+            raise
+        except Refused:
+            halves = _halves(part) if halvings else ()
+        for half in halves:
+            told = await self._fold_in(telling, told, half, halvings - 1)
+        return told if halves else await self._leave_out(telling, told)
+
+    async def _leave_out(self, telling: _Telling, told: Written | None) -> Written | None:
+        """Raises Refused where it is not the part that is refused: then this is too."""
+        with suppress(_NoSummary):
+            told = await self._fold(telling, told, LEFT_OUT)
+        logger.warning("a summary leaves out what the model's API refuses to read")
+        return told
+
+    async def _fold(self, telling: _Telling, told: Written | None, part: str) -> Written:
+        asked = telling.asked(told, part)
+        written = self._unfinished.find(telling.key, asked)
+        if written is None:
+            written = await self._ask(asked, telling.commission.settings)
+            self._unfinished.keep(telling.key, asked, written)
         return written
 
-    async def _fold(self, commission: Commission, base: str, part: str) -> Written | None:
-        asked = commission.assignment(fill(commission.settings, base, part))
+    async def _ask(self, asked: Assignment, settings: SummarySettings) -> Written:
         for _ in range(TRIES):
             completed = await self._completer.complete(asked)
-            settings = commission.settings
             verdict = await asyncio.to_thread(
                 judge, completed.text, settings.prompt, settings.max_tokens, self._count
             )
@@ -245,4 +297,13 @@ class Writer:
             if fault is None:
                 return Written(verdict.text, verdict.tokens, completed.model)
             logger.warning("what a model wrote is no summary: %s", fault)
-        return None
+        raise _NoSummary
+
+
+def _halves(part: str) -> Sequence[str]:
+    """Several lines in two, with about as many each, and a long line; nothing else is halved."""
+    lines = part.split("\n")
+    if middle := len(lines) // 2:
+        return "\n".join(lines[:middle]), "\n".join(lines[middle:])
+    at = place_to_cut(part, len(part) // 2) if len(part) > SHORT else 0
+    return (part[:at], part[at:]) if at else ()

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 
-from proxy.background.completion import Completed, Failed, Refused
+from proxy.background.completion import Assignment, Completed, Denied, Failed, Refused
 from proxy.memory.model import Position, WindowMove
+from proxy.summary.writer import HALVINGS, LEFT_OUT
 from tests.support.store.commits import chat, draft, record
-from tests.support.talk.summarising import PROFILE, Workshop, ids, profile
+from tests.support.talk.summarising import (
+    PROFILE,
+    Workshop,
+    covered,
+    ids,
+    markers,
+    narrate,
+    new_lines,
+    profile,
+)
 
 
 async def test_what_is_no_summary_is_asked_for_once_more(workshop: Workshop) -> None:
@@ -50,10 +62,10 @@ async def test_twice_no_summary_stalls_until_there_is_more(workshop: Workshop) -
 
 
 async def test_a_refusal_stalls_and_is_not_repeated(workshop: Workshop) -> None:
-    workshop.narrator.answers.append(Refused("400"))
+    workshop.narrator.answers.append(Denied("401"))
     await workshop.talk_behind(1, 2)
 
-    with pytest.raises(Refused):
+    with pytest.raises(Denied):
         await workshop.run()
 
     assert (await workshop.look()).stalled
@@ -62,6 +74,120 @@ async def test_a_refusal_stalls_and_is_not_repeated(workshop: Workshop) -> None:
     await workshop.talk_behind(3, 3)
     await workshop.run()
     assert len(await workshop.told()) == 8
+
+
+def refusing(*words: str) -> Callable[[Assignment], str]:
+    """An API that refuses every request with one of these words in its new lines."""
+
+    def answer(assignment: Assignment) -> str:
+        if any(word in new_lines(assignment) for word in words):
+            raise Refused("400")
+        return narrate(assignment)
+
+    return answer
+
+
+@pytest.mark.parametrize("refused", [("x1.0",), ("x3.1",), ("x2.0", "x2.1", "xe4.1")])
+async def test_what_is_refused_is_left_out_and_all_the_rest_is_told(
+    workshop: Workshop, refused: tuple[str, ...]
+) -> None:
+    workshop.narrator.answers += [refusing(*refused)] * 50
+    await workshop.talk_behind(1, 4)
+    await workshop.talk_behind(5, 5)
+
+    assert await workshop.run() is None
+
+    snapshot = await workshop.look()
+    everything = [*ids(1, 4), "xe4.0", "xe4.1", *ids(5, 5)]
+    assert [entry.card.id for entry in covered(snapshot)] == everything
+    assert snapshot.summary is not None
+    assert markers(snapshot.summary.text) == [id for id in everything if id not in refused]
+    assert LEFT_OUT in map(new_lines, workshop.narrator.asked)
+
+
+async def test_of_a_long_line_a_piece_is_left_out(workshop: Workshop) -> None:
+    said = [f"xbig.{n}" for n in range(120)]
+    body = msgspec.json.encode({"role": "user", "content": " ".join(said)})
+    big = msgspec.structs.replace(draft("x1", 0, tokens=120), body=body)
+    workshop.narrator.answers += [refusing("xbig.60 ")] * 50
+    await workshop.commit(record("x1", big))
+    await workshop.commit(chat("x2", window=WindowMove(profile=PROFILE, start="x2.0")))
+
+    await workshop.run()
+
+    summary = await workshop.summary()
+    told = markers(summary.text) if summary else []
+    assert "xbig.60" not in told and told == [each for each in said if each in told]
+    assert len(told) > 80
+
+
+async def test_what_the_model_makes_nothing_of_is_left_out_without_a_word(
+    workshop: Workshop,
+) -> None:
+    answer = refusing("x1.0")
+
+    def speechless(assignment: Assignment) -> str:
+        return "" if new_lines(assignment) == LEFT_OUT else answer(assignment)
+
+    workshop.narrator.answers += [speechless] * 50
+    await workshop.talk_behind(1, 2)
+
+    await workshop.run()
+
+    summary = await workshop.summary()
+    assert summary is not None and markers(summary.text) == ids(1, 2)[1:]
+
+
+async def test_where_all_is_refused_nothing_is_left_out(workshop: Workshop) -> None:
+    workshop.narrator.answers += [refusing("")] * 50
+    await workshop.talk_behind(1, 9)
+
+    with pytest.raises(Refused):
+        await workshop.run()
+
+    assert len(workshop.narrator.asked) <= HALVINGS + 2
+    assert (await workshop.look()).stalled and await workshop.summary() is None
+
+
+async def test_parts_that_are_written_are_not_asked_for_again_where_a_later_one_fails(
+    workshop: Workshop,
+) -> None:
+    text = " ".join(f"xbig.{n}" for n in range(500))
+    body = msgspec.json.encode({"role": "user", "content": text})
+    big = msgspec.structs.replace(draft("x1", 0, tokens=500), body=body)
+    await workshop.commit(record("x1", big))
+    await workshop.commit(chat("x2", window=WindowMove(profile=PROFILE, start="x2.0")))
+    workshop.narrator.answers += [narrate, narrate]
+    for _ in range(3):
+        workshop.narrator.answers.append(Failed("500"))
+        with pytest.raises(Failed):
+            await workshop.run()
+    assert len(workshop.narrator.asked) == 2 + 3
+
+    await workshop.run()
+
+    assert len(workshop.narrator.asked) == 2 + 3 + 2
+    summary = await workshop.summary()
+    assert summary is not None
+    assert markers(summary.text) == [f"xbig.{n}" for n in range(500)]
+
+
+async def test_what_came_to_nothing_is_tried_again_with_twice_as_many_turns_each_time(
+    workshop: Workshop,
+) -> None:
+    workshop.narrator.answers += [""] * 100
+    await workshop.talk_behind(1, 1)
+    tried = []
+    for turn in range(2, 18):
+        before = len(workshop.narrator.asked)
+        await workshop.run()
+        if len(workshop.narrator.asked) > before:
+            tried.append(turn)
+        await workshop.commit(
+            chat(f"x{turn}", window=WindowMove(profile=PROFILE, start=f"x{turn}.0"))
+        )
+
+    assert tried == [2, 3, 5, 9, 17]
 
 
 async def test_a_failure_is_tried_again_though_there_is_no_more(workshop: Workshop) -> None:
@@ -78,9 +204,9 @@ async def test_a_failure_is_tried_again_though_there_is_no_more(workshop: Worksh
 
 
 async def test_forgetting_all_versions_lets_it_be_tried_again(workshop: Workshop) -> None:
-    workshop.narrator.answers.append(Refused("400"))
+    workshop.narrator.answers.append(Denied("401"))
     await workshop.talk_behind(1, 2)
-    with pytest.raises(Refused):
+    with pytest.raises(Denied):
         await workshop.run()
 
     await workshop.store.drop_summaries(workshop.key)

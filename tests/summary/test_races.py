@@ -201,7 +201,7 @@ async def test_parts_of_one_message_are_begun_anew_after_a_kill(workshop: Worksh
         await workshop.run()
     assert await workshop.summary() is None
 
-    await workshop.run()
+    await workshop.run(workshop.another())
 
     summary = await workshop.summary()
     assert summary is not None

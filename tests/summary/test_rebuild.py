@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from proxy.background.completion import Failed, Refused
+from proxy.background.completion import Denied, Failed
 from proxy.memory.model import Summary, Work
 from tests.support.store.commits import draft, record
 from tests.support.talk.summarising import Workshop, ids, markers
@@ -46,7 +46,7 @@ async def test_it_begins_with_nothing_and_covers_all_that_waits_then(workshop: W
     assert workshop.narrator.seen == await workshop.told() == ids(1, 25)
 
 
-@pytest.mark.parametrize("failure", [Failed("503"), Refused("400"), "How can I help you?"])
+@pytest.mark.parametrize("failure", [Failed("503"), Denied("401"), "How can I help you?"])
 async def test_what_is_in_force_stays_where_the_model_fails(
     workshop: Workshop, failure: str | BaseException
 ) -> None:

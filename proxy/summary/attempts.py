@@ -1,0 +1,107 @@
+"""What is known of earlier attempts at a summary: what the model has written, what came to nothing.
+
+In this process alone: after a start everything is tried once more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import msgspec
+from cachetools import LRUCache, TTLCache
+
+from proxy.background.completion import Assignment
+from proxy.memory.model import SessionKey
+from proxy.summary.waiting import Turn
+
+
+class Written(msgspec.Struct, frozen=True):
+    """A summary, the tokens of its text, and the model that wrote it."""
+
+    text: str
+    tokens: int
+    model: str
+
+
+SESSIONS = 64
+SECONDS = 3600.0
+CHARACTERS = 256 * 1024
+"""What is kept unfinished: of how many sessions, how long, and how much text of each."""
+
+
+class Unfinished:
+    """What the model has written of summaries that are not stored yet, so that it is not paid for
+    again where what comes next has failed.  ``clock`` gives seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._kept: TTLCache[SessionKey, dict[bytes, Written]] = TTLCache(SESSIONS, SECONDS, clock)
+
+    def __repr__(self) -> str:
+        return f"<Unfinished [{len(self._kept)} sessions]>"
+
+    def find(self, key: SessionKey, asked: Assignment) -> Written | None:
+        return self._kept.get(key, {}).get(_digest(asked))
+
+    def keep(self, key: SessionKey, asked: Assignment, written: Written) -> None:
+        """Of too much the beginning is kept: without it the rest is not found."""
+        kept = self._kept.get(key, {})
+        if sum(len(each.text) for each in kept.values()) + len(written.text) <= CHARACTERS:
+            self._kept[key] = {**kept, _digest(asked): written}
+
+    def forget(self, key: SessionKey) -> None:
+        self._kept.pop(key, None)
+
+
+def _digest(asked: Assignment) -> bytes:
+    model = asked.model or asked.default_model
+    return hashlib.sha256(f"{model}\n{asked.text}".encode("utf-8", "surrogatepass")).digest()
+
+
+MOST = 10_000
+"""Sessions that are remembered."""
+
+DOUBLINGS = 6
+
+
+class _GivenUpTurns(NamedTuple):
+    """How many turns, how often in a row, and the mark of them."""
+
+    turns: int
+    times: int
+    mark: int
+
+
+class GivenUp:
+    """For each session the turns that no summary could be made of, and the version they were for.
+
+    With others behind them they are tried again: with one at first, then with twice as many each
+    time.
+    """
+
+    def __init__(self) -> None:
+        self._known: LRUCache[SessionKey, _GivenUpTurns] = LRUCache(MOST)
+
+    def __repr__(self) -> str:
+        return f"<GivenUp [{len(self._known)} sessions]>"
+
+    def note(self, key: SessionKey, version: int, turns: Sequence[Turn]) -> None:
+        known = self._of(key, version, turns)
+        times = known.times + 1 if known else 1
+        self._known[key] = _GivenUpTurns(len(turns), times, _mark(version, turns))
+
+    def knows(self, key: SessionKey, version: int, turns: Sequence[Turn]) -> bool:
+        known = self._of(key, version, turns)
+        return known is not None and len(turns) < known.turns + 2 ** min(known.times - 1, DOUBLINGS)
+
+    def _of(self, key: SessionKey, version: int, turns: Sequence[Turn]) -> _GivenUpTurns | None:
+        """What is known, if the turns begin with those."""
+        known = self._known.get(key)
+        same = known is not None and known.mark == _mark(version, turns[: known.turns])
+        return known if same else None
+
+
+def _mark(version: int, turns: Sequence[Turn]) -> int:
+    return hash((version, *(entry.card.id for turn in turns for entry in turn.entries)))

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from proxy.learning.evidence import Said
+from proxy.learning.evidence import Gone, Said
 from proxy.memory.archive import Session
 from proxy.memory.history.reading import WHOLE_LOG
 from proxy.memory.items import PEOPLE, Change, Item, ItemOwner, Items, Place
@@ -184,6 +184,10 @@ class Extractor(Protocol):
         False: others have changed the same meanwhile; to be tried again from the store's present
         state.  Raises CompletionError and StoreError, with nothing changed.
         """
+        ...
+
+    async def take_back(self, shelf: ItemOwner, gone: Gone) -> None:
+        """Undo what was learned from what went while it was read.  Raises StoreError, and Busy."""
         ...
 
 

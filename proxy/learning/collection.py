@@ -14,6 +14,7 @@ from typing import Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
+from proxy.learning.evidence import IsGone
 from proxy.memory.archive import Page
 from proxy.memory.items import Change, Item, ItemOwner, Items, Namespace, Place
 from proxy.memory.locks import Locks
@@ -85,10 +86,8 @@ class LearnedMemory(msgspec.Struct, frozen=True):
 class KindStore(Protocol):
     """Where one kind of what is learned of people is kept.  All methods raise StoreError."""
 
-    async def forget(
-        self, shelf: ItemOwner, session: str, exchange: str | None, dry_run: bool
-    ) -> list[Forgotten]:
-        """Take a session, or one exchange of it, out of all that a person's shelf holds.
+    async def forget(self, shelf: ItemOwner, is_gone: IsGone, dry_run: bool) -> list[Forgotten]:
+        """Take what was learned from there out of all that a person's shelf holds.
 
         What it did, or with ``dry_run`` would do.  Raises Busy as well.
         """

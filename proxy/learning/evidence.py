@@ -8,7 +8,7 @@ are found by pattern: facts are told in the third person, so that an order stand
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
@@ -73,6 +73,26 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     def within(self, session: str, exchange: str | None) -> bool:
         """Is it of this session, and with ``exchange`` of this one of its exchanges?"""
         return self.session == session and exchange in (None, self.exchange)
+
+
+IsGone = Callable[[Source], bool]
+"""Is what was learned from there not to be known any more?"""
+
+
+def all_within(session: str, exchange: str | None = None) -> IsGone:
+    """All of a session, or of one of its exchanges."""
+    return lambda source: source.within(session, exchange)
+
+
+class Gone(msgspec.Struct, frozen=True):
+    """What was read and is not there any more: whole sessions, and messages, each with its
+    session's id."""
+
+    sessions: frozenset[str]
+    messages: frozenset[tuple[str, str]]
+
+    def has(self, source: Source) -> bool:
+        return (source.session, source.message) in self.messages
 
 
 def source_of(said: Said) -> Source:

@@ -218,7 +218,7 @@ class LearningJob(msgspec.Struct):
     async def _read_all(self, extractor: Extractor, contexts: Sequence[LearningContext]) -> bool:
         """Let an extractor read on; False if others were in its way again and again.
 
-        Of a session that was erased meanwhile, nothing is stored any more.
+        Of a session that was erased meanwhile, nothing more is read.
         """
         own = contexts[0]
         for _ in range(ATTEMPTS):
@@ -274,6 +274,8 @@ class LearningJob(msgspec.Struct):
         try:
             learned = await extractor.learn(batch)
             self._failures.learned(name)
+            if learned:
+                await self._take_back(extractor, batch)
             return learned, None
         except Denied:
             raise
@@ -286,6 +288,15 @@ class LearningJob(msgspec.Struct):
         except Failed as failure:
             self._failures.failed(name, failure, self.backoff, self.clock())
             raise
+
+    async def _take_back(self, extractor: Extractor, batch: Batch) -> None:
+        """Nothing stays of what was deleted while the model read it.
+
+        Looked at after the write: who deletes what they have read of sees all that came of it.
+        """
+        gone = await self.reader.gone(batch)
+        if gone is not None:
+            await extractor.take_back(batch.shelf, gone)
 
     async def _skip(self, extractor: Extractor, batch: Batch, failure: CompletionError) -> bool:
         """One batch that cannot be learned must not be in the way of all that follow."""

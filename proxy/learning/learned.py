@@ -15,6 +15,7 @@ from proxy.background.completion import Completer
 from proxy.learning.batch import Exchanges, Extractor, Improver, ReadMark, mark_of, mark_place
 from proxy.learning.collection import Forgotten, KindStore, Turns, putting, update
 from proxy.learning.episodes.store import EpisodeStore
+from proxy.learning.evidence import all_within
 from proxy.learning.facts.store import FactStore
 from proxy.learning.feedback import count_feedback, forget_feedback
 from proxy.learning.feedback_service import FeedbackService, Queue
@@ -62,7 +63,7 @@ class Forgetting:
             await self._turn_away(shelf, session, exchange)
         found: list[Forgotten] = []
         for part in self._parts:
-            found += await part.forget(shelf, session, exchange, dry_run)
+            found += await part.forget(shelf, all_within(session, exchange), dry_run)
         return found
 
     async def _turn_away(self, shelf: ItemOwner, session: str, exchange: str | None) -> None:
@@ -207,7 +208,7 @@ class Learned:
             store = kind.stores(self.over) if kind.repeats and user else None
             if store is not None:
                 shelf = ItemOwner(key.tenant, user or "")
-                gone = await store.forget(shelf, key.session, None, dry_run)
+                gone = await store.forget(shelf, all_within(key.session), dry_run)
                 memories[kind.memory] = len(gone)
         proposals = await self.remarks.session(key, dry_run=dry_run)
         feedback = await (count_feedback if dry_run else forget_feedback)(self._store, key, user)

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.learning.batch import Batch, LearningContext, ReadMark, Stretch, mark_of, mark_place
-from proxy.learning.evidence import Said
+from proxy.learning.evidence import Gone, Said
 from proxy.memory.archive import Message, Page, Session
 from proxy.memory.items import Items
 from proxy.memory.model import Ask, SessionKey, Snapshot, State
@@ -41,6 +41,8 @@ OPEN = 64
 to end: only then can something be read before what was said earlier."""
 
 SAID: tuple[State, ...] = ("active",)
+
+KEPT: tuple[State, ...] = ("active", "superseded")
 
 _CAPTION = compiled(
     rf"[\[【]({either(COMMON.captions)})[:：]\s?[^\[\]【】\n]{{1,1000}}[\]】]", re.IGNORECASE
@@ -222,14 +224,54 @@ class Reader(msgspec.Struct, frozen=True):
                     yield taken
                     await _push(heads, number, taken.unread, rest, at)
 
+    async def gone(self, batch: Batch) -> Gone | None:
+        """What of a batch is not there any more as it was read; None: all is."""
+        sessions: set[str] = set()
+        messages: set[tuple[str, str]] = set()
+        for stretch in batch.stretches:
+            name = stretch.key.session
+            read = [said for said in batch.said if said.session == name]
+            texts: dict[str, str] = {}
+            if await self._is_there(stretch):
+                texts = await self._texts(stretch.key, read)
+            else:
+                sessions.add(name)
+            lost = (each for each in read if each.text not in texts.get(each.message, ""))
+            messages.update((name, each.message) for each in lost)
+        return Gone(frozenset(sessions), frozenset(messages)) if messages else None
+
+    async def _is_there(self, stretch: Stretch) -> bool:
+        session = await self.history.session(stretch.key)
+        return session is not None and session.created_at == stretch.then.began
+
+    async def _texts(self, key: SessionKey, read: Sequence[Said]) -> dict[str, str]:
+        """What messages say now, by id."""
+        ids, last = {said.message for said in read}, read[-1].seq
+        texts: dict[str, str] = {}
+        async with aclosing(self._messages(key, KEPT, read[0].seq - 1)) as messages:
+            async for message in messages:
+                if message.seq > last:
+                    break
+                if message.card.id in ids:
+                    texts[message.card.id] = await asyncio.to_thread(self._text, message)
+        return texts
+
     async def _said(self, key: SessionKey, mark: ReadMark) -> AsyncGenerator[Message, None]:
         """The user's messages behind a mark."""
-        after: int | None = mark.seq
-        while after is not None:
-            page = await self.history.messages(key, SAID, after, PAGE)
-            for message in page.items:
+        async with aclosing(self._messages(key, SAID, mark.seq)) as messages:
+            async for message in messages:
                 if _is_said(message, mark):
                     yield message
+
+    async def _messages(
+        self, key: SessionKey, states: Collection[State], begin: int
+    ) -> AsyncGenerator[Message, None]:
+        """The messages behind a seq."""
+        after: int | None = begin
+        while after is not None:
+            page = await self.history.messages(key, states, after, PAGE)
+            for message in page.items:
+                yield message
             after = int(page.after) if page.after is not None else None
 
     async def _behind(
@@ -242,7 +284,7 @@ class Reader(msgspec.Struct, frozen=True):
                     mark = part.then
 
     def _pieces(self, key: SessionKey, message: Message, mark: ReadMark, room: int) -> list[Piece]:
-        card, text = message.card, uncaptioned(self.text_of(message.wire))
+        card, text = message.card, self._text(message)
         if not text.strip():
             return []
         said = Said(
@@ -263,6 +305,9 @@ class Reader(msgspec.Struct, frozen=True):
             Piece(part, tokens, _after(part, mark, message, _within(read + end, text)))
             for part, tokens, end in cut(rest, room, self.count)
         ]
+
+    def _text(self, message: Message) -> str:
+        return uncaptioned(self.text_of(message.wire))
 
 
 def _is_next(unread: Unread, heads: Sequence[Head]) -> bool:

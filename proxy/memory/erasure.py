@@ -2,7 +2,8 @@
 
 An exchange that was under way when its session or its person was erased, one that waits in the
 spool of a host that was down, a summary or a fact that a model was writing: all of them began
-before the mark and are refused.  The mark holds ids and a time, no text.
+before the mark and are refused.  What is learned of a person lies apart from their sessions: what
+came of a session that goes meanwhile is taken back.  The mark holds ids and a time, no text.
 
 A clock that is put back would let what begins behind an erasure look older than it, and be refused.
 """

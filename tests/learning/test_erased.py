@@ -14,9 +14,10 @@ from proxy.background.completion import Assignment, Completed
 from proxy.learning.collection import Busy
 from proxy.learning.evidence import Source
 from proxy.learning.facts.tools import FactTools
+from proxy.memory.archive import Revision
 from proxy.memory.erasure import Subject
 from proxy.memory.items import ItemOwner
-from proxy.memory.model import SessionKey
+from proxy.memory.model import Edited, SessionKey
 from proxy.settings.written import FactsSettings
 from proxy.stores.open import Backend, open_store
 from tests.support.clock import Clock
@@ -115,6 +116,63 @@ async def test_what_was_read_before_is_not_learned_behind(
     assert harness.model.meanwhile is None and len(harness.model.asked) == 1
     assert (text in await kept(harness)) == (what == "nothing")
     assert (again is None) == (what == "nothing")
+
+
+async def remove(harness: Harness) -> None:
+    """The newest message of the user's alone."""
+    last = (await harness.store.lines(SESSION, 0, 100)).items[-2]
+    assert await harness.store.revise(SESSION, Revision(removed=(last.card.id,)))
+
+
+async def edit(harness: Harness) -> None:
+    """It says something else."""
+    last = (await harness.store.lines(SESSION, 0, 100)).items[-2]
+    body = json.dumps({"role": "user", "content": "I live somewhere."}).encode()
+    edited = Edited(card=last.card, body=body, wire=None, was=last.body)
+    assert await harness.store.revise(SESSION, Revision(edited=(edited,)))
+
+
+async def supersede(harness: Harness) -> None:
+    """It was said, but is not gone on from."""
+    last = (await harness.store.lines(SESSION, 0, 100)).items[-2]
+    assert await harness.store.revise(SESSION, Revision(superseded=(last.card.id,)))
+
+
+@pytest.mark.parametrize(
+    ("happens", "stays"), [(delete, False), (remove, False), (edit, False), (supersede, True)]
+)
+@pytest.mark.parametrize("feature", ["facts", "profile"])
+async def test_what_came_of_a_message_that_goes_while_it_is_read_is_taken_back(
+    harness: Harness, feature: str, happens: Callable[[Harness], Awaitable[None]], stays: bool
+) -> None:
+    harness.settings, answer, text = LEARNING[feature]
+    harness.model = Interrupted(rules=(LIVES,))
+    before = adding("/town", "Rome", "I live in Rome")
+    if answer:
+        harness.model.answers += [before, answer]
+        harness.extractors = Env(harness).harness.extractors
+    await harness.say("I live in Rome.")
+    await harness.learn()
+    harness.model.meanwhile = lambda: happens(harness)
+    await harness.say(SAID)
+    await harness.learn()
+    assert len(harness.model.asked) == 2
+    assert (text in await kept(harness)) == stays
+    assert "Rome" in await kept(harness), "what was learned before stays"
+    if feature == "facts" and not stays:
+        assert await harness.current() == ["The user lives in Rome."]
+
+
+async def test_what_others_said_as_well_is_not_taken_back(harness: Harness) -> None:
+    harness.model = Interrupted(rules=(LIVES,))
+    await harness.say(SAID, session="other")
+    await harness.learn("other")
+    harness.model.meanwhile = lambda: delete(harness)
+    await harness.say(SAID)
+    await harness.learn()
+    assert len(harness.model.asked) == 2
+    (fact,) = await harness.facts()
+    assert [source.session for source in fact.sources] == ["other"]
 
 
 async def test_an_example_of_a_session_that_is_deleted_meanwhile_is_taken_back(

@@ -45,10 +45,6 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: float = 0.0
     expires_at: float | None = None
 
-    def within(self, session: str, exchange: str | None) -> bool:
-        """Is it from this session, and with ``exchange`` from this one of its exchanges?"""
-        return any(source.within(session, exchange) for source in self.sources)
-
     def expired(self, now: float) -> bool:
         return self.expires_at is not None and self.expires_at <= now
 

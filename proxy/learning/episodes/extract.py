@@ -10,7 +10,7 @@ import msgspec
 from proxy.learning.batch import Batch, Exchanges, question_of
 from proxy.learning.episodes.episode import FEATURE, Episode, episode_id, episode_of
 from proxy.learning.episodes.store import EpisodeStore, StoredEpisodes
-from proxy.learning.evidence import Said, evidence
+from proxy.learning.evidence import Gone, Said, evidence
 from proxy.learning.extract import KindModel, Unusable, json_in, told
 from proxy.learning.feedback import feedback_on
 from proxy.memory.history.reading import WHOLE_LOG
@@ -137,18 +137,11 @@ class EpisodeExtractor(msgspec.Struct, frozen=True):
         changes = batch.marks(FEATURE)
         if new:
             changes += self.episodes.changes(batch.shelf, held, new, ())
-        if not await self.items.change_items(batch.shelf, changes, batch.since):
-            return False
-        if new:
-            await self._take_back(batch)
-        return True
+        return await self.items.change_items(batch.shelf, changes, batch.since)
 
-    async def _take_back(self, batch: Batch) -> None:
-        """A session that was deleted meanwhile takes its episodes with it."""
-        for stretch in batch.stretches:
-            session = await self.exchanges.history.session(stretch.key)
-            if session is None or session.created_at != stretch.then.began:
-                await self.episodes.forget(batch.shelf, stretch.key.session, None, False)
+    async def take_back(self, shelf: ItemOwner, gone: Gone) -> None:
+        """A session takes its episodes with it."""
+        await self.episodes.forget(shelf, lambda source: source.session in gone.sessions, False)
 
     async def _pairs(self, batch: Batch, held: StoredEpisodes) -> list[Pair]:
         known = {episode.id for episode in held.episodes}

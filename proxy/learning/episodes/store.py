@@ -19,6 +19,7 @@ from proxy.learning.episodes.episode import (
     example,
     namespace,
 )
+from proxy.learning.evidence import IsGone
 from proxy.learning.likeness import AskedText, Words
 from proxy.learning.prompt_cards import FRAME, Allowance, Block, affordable, card_place, fitted
 from proxy.memory.archive import Page
@@ -122,14 +123,12 @@ class EpisodeStore(Collection):
 
         return await self.update(shelf, step)
 
-    async def forget(
-        self, shelf: ItemOwner, session: str, exchange: str | None, dry_run: bool
-    ) -> list[Forgotten]:
+    async def forget(self, shelf: ItemOwner, is_gone: IsGone, dry_run: bool) -> list[Forgotten]:
         """See :class:`proxy.learning.collection.KindStore`."""
 
         async def step() -> tuple[list[Forgotten], Sequence[Change]]:
             held = await self.held(shelf)
-            gone = [each for each in held.episodes if each.within(session, exchange)]
+            gone = [each for each in held.episodes if any(map(is_gone, each.sources))]
             told = [Forgotten(each.id, KIND, "deleted", each.question) for each in gone]
             if not gone or dry_run:
                 return told, ()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from proxy.learning.batch import Batch
+from proxy.learning.evidence import Gone
 from proxy.learning.extract import KindModel, Unusable
 from proxy.learning.facts.claim import (
     AGAIN,
@@ -22,7 +23,7 @@ from proxy.learning.facts.rules import entered
 from proxy.learning.facts.statements import is_of_kin, tells_of_user
 from proxy.learning.facts.store import FactStore, StoredFacts
 from proxy.learning.likeness import AskedText
-from proxy.memory.items import Items
+from proxy.memory.items import ItemOwner, Items
 from proxy.recall.own_words import BLANK
 
 NO_JSON = "the answer about facts is not the JSON that was asked for"
@@ -61,6 +62,9 @@ class FactExtractor(msgspec.Struct, frozen=True):
         operations = await self._operations(batch, shown, len(_held(kept, self.facts.clock())))
         found = claims(operations, batch, [fact.id for fact in shown])
         return await self._enter(batch, kept, found)
+
+    async def take_back(self, shelf: ItemOwner, gone: Gone) -> None:
+        await self.facts.forget(shelf, gone.has, False)
 
     async def _enter(self, batch: Batch, kept: StoredFacts, found: Sequence[Claim]) -> bool:
         """Store what was learned; others' changes are no reason to ask the model again."""

@@ -18,7 +18,7 @@ from proxy.learning.collection import (
     putting,
     stored,
 )
-from proxy.learning.evidence import Source
+from proxy.learning.evidence import IsGone, Source
 from proxy.learning.facts.card import FactCard, card_of
 from proxy.learning.facts.fact import FACTS, Fact, Facts, fact_place, parted
 from proxy.learning.prompt_cards import card_place
@@ -92,14 +92,12 @@ class FactStore(Collection):
 
         return await self.update(shelf, step, since)
 
-    async def forget(
-        self, shelf: ItemOwner, session: str, exchange: str | None, dry_run: bool
-    ) -> list[Forgotten]:
+    async def forget(self, shelf: ItemOwner, is_gone: IsGone, dry_run: bool) -> list[Forgotten]:
         """See :class:`proxy.learning.collection.KindStore`."""
 
         async def step() -> tuple[list[Forgotten], Sequence[Change]]:
             kept = await self.load(shelf)
-            after = without(kept.facts, lambda source: source.within(session, exchange))
+            after = without(kept.facts, is_gone)
             changes = [] if dry_run else self._changes(shelf, kept, after)
             return list(told(kept.facts, after)), changes
 
@@ -147,11 +145,7 @@ class FactStore(Collection):
         return putting(card_place(shelf.user, FACTS), card, kept.card.version)
 
 
-From = Callable[[Source], bool]
-"""Is a source of what is to be forgotten?"""
-
-
-def without(facts: Facts, gone: From) -> Facts:
+def without(facts: Facts, gone: IsGone) -> Facts:
     """The facts as if nothing had been read there.
 
     What nobody else has said is deleted, unless a person has vouched for it by editing it.  What
@@ -174,7 +168,7 @@ def removed(facts: Facts, id: str) -> Facts:
     }
 
 
-def _less(fact: Fact, gone: From) -> Fact | None:
+def _less(fact: Fact, gone: IsGone) -> Fact | None:
     """A fact without the sources that are gone; None without any other."""
     removed = [source for source in fact.sources if gone(source)]
     sources = tuple(source for source in fact.sources if not gone(source))
@@ -204,7 +198,7 @@ def _sooner(fact: Fact, seconds: float) -> float | None:
     return fact.expires_at - seconds
 
 
-def _reinstated(fact: Fact, before: Facts, kept: Facts, gone: From) -> Fact:
+def _reinstated(fact: Fact, before: Facts, kept: Facts, gone: IsGone) -> Fact:
     """A fact whose successor is gone is superseded by that one's successor, or by nothing."""
     last, heir = fact, _heir(fact, kept)
     while heir is None and last.superseded_by in before:

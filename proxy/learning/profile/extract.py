@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from proxy.learning.batch import Batch
-from proxy.learning.evidence import Said, headed
+from proxy.learning.evidence import Gone, Said, headed
 from proxy.learning.extract import KindModel, Unusable, told
 from proxy.learning.profile.document import (
     FEATURE,
@@ -29,7 +29,7 @@ from proxy.learning.profile.proposal import (
     told_at,
 )
 from proxy.learning.profile.store import ProfileStore, StoredProfile
-from proxy.memory.items import Items
+from proxy.memory.items import ItemOwner, Items
 from proxy.recall.own_words import BLANK
 
 PROMPT = """\
@@ -114,6 +114,9 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
                 return False
             held, grounds = await self._known(batch)
         return False
+
+    async def take_back(self, shelf: ItemOwner, gone: Gone) -> None:
+        await self.profiles.forget(shelf, gone.has, False)
 
     async def _known(self, batch: Batch) -> tuple[StoredProfile, Grounds]:
         """The profile, and by what a proposal for it is judged."""

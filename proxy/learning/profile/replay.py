@@ -7,14 +7,14 @@ never there is added, and what means something that is not there any more is lef
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from proxy.learning.collection import Forgotten
-from proxy.learning.evidence import Source
+from proxy.learning.evidence import IsGone, Source
 from proxy.learning.profile.document import (
     Document,
     Operation,
@@ -27,15 +27,12 @@ from proxy.learning.profile.document import (
     tokens,
 )
 
-Gone = Callable[[Source], bool]
-"""Is this not to be known any more?"""
-
 _PLACES = ("from", "path")
 _PUTS = ("add", "replace")
 _END = "-"
 
 
-def replayed(versions: Sequence[Version], gone: Gone) -> list[Version]:
+def replayed(versions: Sequence[Version], gone: IsGone) -> list[Version]:
     """The versions (by number) that are left, with the documents and patches that they have then.
 
     Those are dropped that were learned from something gone, and those of which nothing is left.
@@ -85,7 +82,7 @@ def _again(
     was: Document,
     now: Document,
     documents: dict[int, Document],
-    gone: Gone,
+    gone: IsGone,
 ) -> Version | None:
     """A version carried out on ``now`` that was once on ``was``; None if nothing is left of it."""
     if version.before is not None:
@@ -100,7 +97,7 @@ def _again(
     return replace(version, patch=tuple(patch), document=document)
 
 
-def _repeated(version: Version, now: Document, document: Document, gone: Gone) -> Version:
+def _repeated(version: Version, now: Document, document: Document, gone: IsGone) -> Version:
     return replace(
         version,
         document=document,
@@ -109,7 +106,7 @@ def _repeated(version: Version, now: Document, document: Document, gone: Gone) -
     )
 
 
-def _of_what_is_left(version: Version, gone: Gone) -> Version:
+def _of_what_is_left(version: Version, gone: IsGone) -> Version:
     origins = version.before or {}
     lost = {name for name, sources in origins.items() if any(map(gone, sources))}
     if not lost and not any(map(gone, version.sources)):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 
 from proxy.learning.collection import Collection, Forgotten, Stored, anything, dropping, putting
+from proxy.learning.evidence import IsGone
 from proxy.learning.facts.fact import one_line
 from proxy.learning.likeness import AskedText
 from proxy.learning.profile.document import (
@@ -170,9 +171,7 @@ class ProfileStore(Collection):
         await self.update(shelf, step)
         return await self.current(shelf)
 
-    async def forget(
-        self, shelf: ItemOwner, session: str, exchange: str | None, dry_run: bool
-    ) -> list[Forgotten]:
+    async def forget(self, shelf: ItemOwner, is_gone: IsGone, dry_run: bool) -> list[Forgotten]:
         """Undo what was learned there; the other versions are carried out again without it.
 
         See :class:`proxy.learning.collection.KindStore`.
@@ -184,7 +183,7 @@ class ProfileStore(Collection):
                 return [], ()
             items = await self._version_items(shelf)
             before = [version_in(item) for item in items]
-            left = replayed(before, lambda source: source.within(session, exchange))
+            left = replayed(before, is_gone)
             told = list(undone(before, left))
             if dry_run or not told:
                 return told, ()

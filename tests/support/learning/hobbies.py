@@ -17,7 +17,7 @@ from proxy.learning.collection import (
     putting,
     stored,
 )
-from proxy.learning.evidence import Source, source_fields, source_of
+from proxy.learning.evidence import Gone, IsGone, Source, source_fields, source_of
 from proxy.learning.extract import KindModel, Unusable, json_in, told
 from proxy.learning.kinds import Kind, persons_card
 from proxy.learning.likeness import AskedText
@@ -46,12 +46,10 @@ class HobbyCard(msgspec.Struct, frozen=True):
 
 
 class HobbyStore(Collection):
-    async def forget(
-        self, shelf: ItemOwner, session: str, exchange: str | None, dry_run: bool
-    ) -> list[Forgotten]:
+    async def forget(self, shelf: ItemOwner, is_gone: IsGone, dry_run: bool) -> list[Forgotten]:
         async def step() -> tuple[list[Forgotten], Sequence[Change]]:
             card = await self.read(shelf, card_place(shelf.user, NAME), HobbyCard())
-            gone = [x for x in card.value.hobbies if x.sources[0].within(session, exchange)]
+            gone = [x for x in card.value.hobbies if is_gone(x.sources[0])]
             kept = [x for x in card.value.hobbies if x not in gone]
             forgotten = [Forgotten(each.id, "hobby", "deleted", each.text) for each in gone]
             dropped = [dropping(place_of(shelf, each.id)) for each in gone]
@@ -106,6 +104,9 @@ class HobbyExtractor:
         new = [Hobby(f"hobby_{name}", f"They like {name}.", (source,)) for name in found or ()]
         changes = [*batch.marks(NAME), *await self.hobbies.learned(batch.shelf, new)]
         return await self.items.change_items(batch.shelf, changes, batch.since)
+
+    async def take_back(self, shelf: ItemOwner, gone: Gone) -> None:
+        await self.hobbies.forget(shelf, gone.has, False)
 
 
 def _hobbies_in(answer: str) -> list[str]:

@@ -10,11 +10,12 @@ import asyncio
 import logging
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Literal, NamedTuple, Protocol
 
 import msgspec
+from cachetools import LRUCache
 
 from proxy.background.completion import BudgetSpent, CompletionError, Failed, NoCredential, Refused
 from proxy.memory.model import Kind, Work
@@ -143,8 +144,13 @@ PATIENCE = 5.0
 """Seconds for which work that cannot be done here is left to other processes."""
 
 AT_ONCE = 64
-MOST = 4096
-"""Pieces of work in a look: the first look and the widest, where a tenant has many that wait."""
+"""Pieces of work that are looked at together."""
+
+LOOKS = 64
+"""After which a look ends, however many tenants there are whose work cannot be done here."""
+
+REMEMBERED = 10_000
+"""Tenants of which is known whose turn was last."""
 
 TIDYING = 1.0
 """Seconds that a cancelled job has to put its work off."""
@@ -155,6 +161,9 @@ STORE = Backoff(first=2 * POLL, most=30.0)
 
 class Runner:
     """Runs at most ``concurrency`` jobs, and of one tenant at most half of them, at least one.
+
+    A place that becomes free goes to the tenant that has the fewest running, of several to the one
+    whose turn was longest ago, however much of the others' has been due for longer.
 
     ``clock`` is in Unix seconds, ``chance`` gives numbers from 0 to 1; ``on_ended`` is told what
     became of each job.
@@ -175,6 +184,8 @@ class Runner:
         self._clock, self._on_ended, self._chance = clock, on_ended, chance
         self._running: set[asyncio.Task[None]] = set()
         self._busy: Counter[str] = Counter()
+        self._begun: LRUCache[str, int] = LRUCache(REMEMBERED)
+        self._turns = 0
         self._looking: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._look_at = self._not_before = 0.0
@@ -249,21 +260,39 @@ class Runner:
                     await self._changed.wait()
 
     async def _look(self) -> None:
-        """Begin what there are places for.  Raises StoreError.
+        """Begin what there are places for: first one piece of each tenant.  Raises StoreError."""
+        if await self._serve(1):
+            await self._serve(self._most_of_one)
 
-        The look is widened while others' work may lie behind that of a tenant with many pieces.
+    async def _serve(self, most: int) -> bool:
+        """Let each tenant have so many places; False if nothing is due.
+
+        Those that have them are passed over, and then those that were looked at, so that whoever
+        is behind a tenant with many pieces is found, too.
         """
-        limit = AT_ONCE
-        while len(self._running) < self._most:
-            found = await self._queue.waiting(self._clock(), limit)
-            for work in found:
-                await self._consider(work)
-            if len(found) < limit or limit >= MOST:
-                return
-            limit *= 4
+        passed = frozenset(tenant for tenant, busy in self._busy.items() if busy >= most)
+        for _ in range(LOOKS):
+            if len(self._running) >= self._most:
+                break
+            found = await self._queue.waiting(self._clock(), AT_ONCE, passed)
+            for work in self._in_turn(found):
+                await self._consider(work, most)
+            passed |= {work.tenant for work in found}
+            if len(found) < AT_ONCE:
+                break
+        return bool(passed)
 
-    async def _consider(self, work: Work) -> None:
-        if len(self._running) >= self._most or self._busy[work.tenant] >= self._most_of_one:
+    def _in_turn(self, found: Sequence[Work]) -> list[Work]:
+        """One of each tenant, then another: first of those that have the fewest running, of these
+        first whose turn was longest ago; each tenant's own in the order in which they are due."""
+        places, turns = Counter(self._busy), list[tuple[int, int, int]]()
+        for at, work in enumerate(found):
+            turns.append((places[work.tenant], self._begun.get(work.tenant, 0), at))
+            places[work.tenant] += 1
+        return [found[at] for *_, at in sorted(turns)]
+
+    async def _consider(self, work: Work, most: int) -> None:
+        if len(self._running) >= self._most or self._busy[work.tenant] >= most:
             return
         now, here = self._clock(), self._can(work)
         if self._closing or not (here or now - work.due >= PATIENCE):
@@ -288,6 +317,8 @@ class Runner:
 
     def _begin(self, work: Work) -> None:
         self._busy[work.tenant] += 1
+        self._turns += 1
+        self._begun[work.tenant] = self._turns
         task = asyncio.create_task(self._carry_out(work), name="background job")
         self._running.add(task)
         task.add_done_callback(lambda task: self._ended(task, work.tenant))

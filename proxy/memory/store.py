@@ -140,8 +140,10 @@ class Queue(Protocol):
         """
         ...
 
-    async def waiting(self, now: float, limit: int) -> Sequence[Work]:
-        """What is due and not held, the longest overdue first."""
+    async def waiting(
+        self, now: float, limit: int, without: Collection[str] = ()
+    ) -> Sequence[Work]:
+        """What is due and not held, the longest overdue first; nothing of these tenants."""
         ...
 
     async def asked_for(

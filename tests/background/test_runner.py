@@ -221,14 +221,52 @@ def test_jobs_are_bounded_and_one_tenant_cannot_take_all_places() -> None:
             await asyncio.sleep(35)
         assert job.most_at_once == 4
         assert job.most_running["greedy"] == 2
-        assert {
-            when for tenant, when in zip(job.tenants, job.times, strict=True) if tenant[0] == "m"
-        } == {
-            BEGAN,
-            BEGAN + 10,
-        }
+        began = zip(job.tenants, job.times, strict=True)
+        assert {when for tenant, when in began if tenant[0] == "m"} == {BEGAN}
 
     virtually(main())
+
+
+def test_tenants_that_have_all_places_shut_no_other_out() -> None:
+    async def main() -> list[float]:
+        store, job = InMemoryStore(), ScriptedJob(seconds=10)
+        for number in range(100):
+            for tenant in ("one", "two"):
+                await ask(store, SessionKey(tenant, f"s{number}"), at=clock() - 100)
+        async with Bench(store, job, concurrency=4).open():
+            await asyncio.sleep(5)
+            await ask(store, SessionKey("three", "s"))
+            await ask(store, SessionKey("three", "t"))
+            await asyncio.sleep(30)
+        return [when for work, when in job.ran if work.tenant == "three"]
+
+    assert virtually(main()) == [BEGAN + 10, BEGAN + 20]
+
+
+def test_behind_thousands_of_pieces_others_are_found() -> None:
+    async def main() -> list[str]:
+        store, job = InMemoryStore(), ScriptedJob(seconds=10)
+        for number in range(5000):
+            await ask(store, SessionKey("greedy", f"s{number}"), at=clock() - 100)
+        for number in range(3):
+            await ask(store, SessionKey("modest", f"s{number}"))
+        async with Bench(store, job, concurrency=4).open():
+            await asyncio.sleep(5)
+        return job.tenants
+
+    assert sorted(virtually(main())) == ["greedy", "greedy", "modest", "modest"]
+
+
+def test_tenants_take_turns() -> None:
+    async def main() -> list[str]:
+        store, job = InMemoryStore(), ScriptedJob(seconds=10)
+        for at, tenant in enumerate("aaabbbccc"):
+            await ask(store, SessionKey(tenant, f"s{at}"), at=clock() - 100 + at)
+        async with Bench(store, job, concurrency=1).open():
+            await asyncio.sleep(85)
+        return job.tenants
+
+    assert "".join(virtually(main())) == "abcabcabc"
 
 
 @pytest.mark.parametrize(("concurrency", "most"), [(1, 1), (2, 1), (3, 1), (4, 2), (9, 4)])

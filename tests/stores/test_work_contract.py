@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from proxy.memory.model import Due, SessionKey, Work
 from proxy.memory.store import Store
 from proxy.stores.open import open_store
+from proxy.stores.redis import work as redis_work
 from tests.support.store.commits import chat
 from tests.support.waiting import PATIENCE
 
@@ -57,6 +58,23 @@ async def test_the_longest_overdue_comes_first(store: Store, tenant: str) -> Non
     assert [work.session for work in first] == ["b", "d"]
     for name in names:
         await store.delete(SessionKey(tenant, name))
+
+
+@pytest.mark.parametrize("at_once", [2, 4096])
+async def test_tenants_can_be_passed_over(
+    store: Store, tenant: str, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_work, "PASSED_AT_ONCE", at_once)
+    keys = [SessionKey(tenant, str(number)) for number in range(7)]
+    keys += [SessionKey(f"{tenant}:%/", "1"), SessionKey(f"{tenant}-last", "1")]
+    for at, key in enumerate(keys):
+        await store.enqueue(key, due(-1e9 + at))
+    found = await store.waiting(0.0, 1, {tenant})
+    assert [work.tenant for work in found] == [f"{tenant}:%/"]
+    found = await store.waiting(0.0, 2, [tenant, "nobody", f"{tenant}:%/"])
+    assert found[0].tenant == f"{tenant}-last" and len(found) <= 2
+    for key in keys:
+        await store.delete(key)
 
 
 async def test_nothing_waits_where_nothing_was_asked_for(store: Store, tenant: str) -> None:

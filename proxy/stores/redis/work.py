@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 from typing import Any, cast, get_args
 from urllib.parse import quote, unquote
 
@@ -14,6 +15,10 @@ from proxy.memory.usage import Spent, UsageKey
 from proxy.stores.redis.base import RedisBase, within
 from proxy.stores.redis.connection import checked, every
 from proxy.stores.redis.scripts import Script
+
+PASSED_AT_ONCE = 4096
+MOST_PASSED = 50_000
+"""Pieces that one look reads past, because they are of tenants that it is without."""
 
 
 class RedisQueue(RedisBase):
@@ -26,16 +31,34 @@ class RedisQueue(RedisBase):
         await self._change(self._scripts.work_enqueue, QUEUE_KEYS, due_arguments(key, dues))
 
     @within("read")
-    async def waiting(self, now: float, limit: int) -> Sequence[Work]:
-        due, pieces = QUEUE_KEYS
-        search = ("ZRANGEBYSCORE", due, "-inf", repr(now), "WITHSCORES", "LIMIT", 0, limit)
+    async def waiting(
+        self, now: float, limit: int, without: Collection[str] = ()
+    ) -> Sequence[Work]:
+        """Of more than ``MOST_PASSED`` that are passed over, those behind are not found."""
+        found, passed, others = dict[bytes, bytes](), 0, _written(without)
+        at_once = max(limit, PASSED_AT_ONCE) if others else limit
+        while len(found) < limit and passed < MOST_PASSED:
+            names = await self._due(now, passed, at_once)
+            found |= {name: at for name, at in names if _tenant_in(name) not in others}
+            passed += at_once
+            if len(names) < at_once:
+                break
+        return await self._pieces(dict(islice(found.items(), limit)))
+
+    async def _due(self, now: float, first: int, limit: int) -> list[tuple[bytes, bytes]]:
+        """The names and the times of what is due, from the nth on."""
+        due = QUEUE_KEYS[0]
+        search = ("ZRANGEBYSCORE", due, "-inf", repr(now), "WITHSCORES", "LIMIT", first, limit)
         (found,) = await self._link.many([(due, search)])
-        names, scores = found[::2], found[1::2]
-        if not names:
+        return list(zip(found[::2], found[1::2], strict=True))
+
+    async def _pieces(self, found: Mapping[bytes, bytes]) -> Sequence[Work]:
+        if not found:
             return ()
-        (packed,) = await self._link.many([(pieces, ("HMGET", pieces, *names))])
-        rows = zip(names, scores, packed, strict=True)
-        return [read_piece(name, score, piece) for name, score, piece in rows if piece]
+        pieces = QUEUE_KEYS[1]
+        (packed,) = await self._link.many([(pieces, ("HMGET", pieces, *found))])
+        rows = zip(found.items(), packed, strict=True)
+        return [read_piece(name, score, piece) for (name, score), piece in rows if piece]
 
     @within("read")
     async def asked_for(
@@ -105,6 +128,15 @@ def due_arguments(key: SessionKey, dues: Sequence[Due]) -> list[Any]:
         name = piece_name(key, due.kind)
         arguments += [name, due.profile, repr(due.at), due.after, repr(due.later)]
     return arguments
+
+
+def _written(tenants: Collection[str]) -> frozenset[bytes]:
+    """Tenants as the names of pieces have them."""
+    return frozenset(quote(tenant, safe="").encode() for tenant in tenants)
+
+
+def _tenant_in(name: bytes) -> bytes:
+    return name.split(b":", 2)[1]
 
 
 def profile_of(packed: bytes) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import secrets
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -24,7 +24,10 @@ _FIND = f"SELECT {_FIELDS} FROM work WHERE tenant = ? AND session = ? AND kind =
 
 _SAVE = f"INSERT OR REPLACE INTO work ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
-_WAITING = f"SELECT {_FIELDS} FROM work WHERE due <= ? ORDER BY due LIMIT ?"
+_WAITING = f"""
+SELECT {_FIELDS} FROM work
+WHERE due <= ? AND tenant NOT IN (SELECT value FROM json_each(?)) ORDER BY due LIMIT ?
+"""
 
 _ASKED_FOR = """
 SELECT session, profile FROM work
@@ -36,8 +39,10 @@ def enqueue(connection: sqlite3.Connection, key: SessionKey, due: Due) -> None:
     _save(connection, pieces.asked_for(_find(connection, key, due.kind), key, due))
 
 
-def waiting(connection: sqlite3.Connection, now: float, limit: int) -> Sequence[Work]:
-    rows = connection.execute(_WAITING, (now, limit))
+def waiting(
+    connection: sqlite3.Connection, now: float, limit: int, without: Collection[str] = ()
+) -> Sequence[Work]:
+    rows = connection.execute(_WAITING, (now, json.dumps(list(without)), limit))
     return [replace(_piece(row), lease="") for row in rows]
 
 

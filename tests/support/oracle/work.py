@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -27,8 +27,11 @@ class InMemoryQueue:
         place = (*key, due.kind)
         self._pieces[place] = pieces.asked_for(self._pieces.get(place), key, due)
 
-    async def waiting(self, now: float, limit: int) -> Sequence[Work]:
-        due = [piece for piece in self._pieces.values() if piece.due <= now]
+    async def waiting(
+        self, now: float, limit: int, without: Collection[str] = ()
+    ) -> Sequence[Work]:
+        pieces = (piece for piece in self._pieces.values() if piece.tenant not in without)
+        due = [piece for piece in pieces if piece.due <= now]
         due.sort(key=lambda piece: piece.due)
         return [replace(piece, lease="") for piece in due[:limit]]
 

@@ -117,6 +117,16 @@ async def test_what_the_upstream_was_told_not_to_store_can_be_gone_on_from(one: 
     assert not talk.upstream.refused
 
 
+async def test_so_can_one_that_came_to_its_limit(one: Rig) -> None:
+    talk = ItemTalk.of(one)
+    await asks(talk, {"input": "u1"})
+    talk.upstream.reply(items.said("a2", status="incomplete"), **items.AT_ITS_LIMIT)
+    second = await asks(talk, {"input": "u2"})
+    await asks(talk, {"input": "u3", "previous_response_id": second["id"]})
+    assert talk.sent == "u1 reply 1: u1 u2 a2 u3"
+    assert not talk.upstream.refused
+
+
 async def test_so_can_an_earlier_one(one: Rig) -> None:
     talk = ItemTalk.of(one)
     await asks(talk, {"input": "u1"})

@@ -92,23 +92,54 @@ async def test_an_output_that_is_not_told_again_at_the_end_is_put_together(one: 
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_an_incomplete_response_is_half_an_answer(one: Rig, stream: bool) -> None:
+async def test_an_answer_that_came_to_its_limit_is_kept_but_for_a_call_that_is_half(
+    one: Rig, stream: bool
+) -> None:
     talk = ItemTalk.of(one)
+    half = items.calls("look", '{"a"', "call_1", status="incomplete")
     cut = items.response(
-        [items.thought(), items.said("Half"), items.calls("look", '{"a"', "call_1")],
-        status="incomplete",
-        incomplete_details={"reason": "max_output_tokens"},
+        [items.thought(), items.said("Half", status="incomplete"), items.thought(), half],
+        **items.AT_ITS_LIMIT,
     )
     one.up.reply(sse(items.events(cut)) if stream else json_answer(cut))
     answered = await talk.post({**ASKED, "stream": stream})
     exchange = await talk.exchange(answered.headers["x-memory-exchange-id"])
-    assert (exchange.incomplete, exchange.finish_reason) == (True, "length")
-    assert await talk.bodies() == [
-        {"role": "user", "content": "u1"},
-        {"role": "assistant", "content": "Half"},
-    ]
+    assert (exchange.incomplete, exchange.finish_reason) == (False, "length")
+    assert await native(talk) == cut["output"][:2]
+    assert [m["content"] for m in await talk.bodies()] == ["u1", "Half"]
+    assert "tool_calls" not in (await talk.bodies())[-1]
     await talk.say("u2", "a2")
     assert talk.sent == "u1 Half u2"
+
+
+async def test_parts_that_are_asked_for_with_the_same_words_stay_all(every: Rig) -> None:
+    talk = ItemTalk.of(every)
+    for part in ("a1", "a2", "a3"):
+        cut = items.response([items.said(part, status="incomplete")], **items.AT_ITS_LIMIT)
+        every.up.reply(json_answer(cut))
+        await talk.post({"model": "gpt-5", "input": "u1"})
+    assert talk.sent == "u1 a1 u1 a2 u1"
+
+
+async def test_a_call_that_was_done_before_the_limit_is_answered(one: Rig) -> None:
+    talk = ItemTalk.of(one)
+    done = items.calls("look", "{}", "call_1")
+    half = items.calls("look", '{"a', "call_2", status="incomplete")
+    one.up.reply(json_answer(items.response([done, half], **items.AT_ITS_LIMIT)))
+    await talk.post({"model": "gpt-5", "input": "u1"})
+    result = {"type": "function_call_output", "call_id": "call_1", "output": "found"}
+    await talk.post({"model": "gpt-5", "input": [result]})
+    assert talk.input == [{"role": "user", "content": "u1"}, done, result]
+
+
+@pytest.mark.parametrize(
+    "output", [[items.thought()], [items.calls("look", "{", "call_1", status=None)]]
+)
+async def test_an_answer_that_is_not_begun_at_the_limit_says_nothing(one: Rig, output: Any) -> None:
+    talk = ItemTalk.of(one)
+    one.up.reply(json_answer(items.response(output, **items.AT_ITS_LIMIT)))
+    await talk.post({"model": "gpt-5", "input": "u1"})
+    assert await talk.say("u2", "a2") == "u1 u2"
 
 
 @pytest.mark.parametrize("stream", [True, False])

@@ -219,6 +219,18 @@ async def test_an_answer_that_was_cut_off_is_kept_as_far_as_it_came(one: Rig) ->
     assert keeping.sent == "u1 A long a u2"
 
 
+async def test_an_answer_that_came_to_its_limit_is_gone_on_from(every: Rig) -> None:
+    keeping = Keeping(every)
+    keeping.upstream.reply(items.said("a1", status="incomplete"), **items.AT_ITS_LIMIT)
+    keeping.upstream.reply(items.said("a2", status="incomplete"), **items.AT_ITS_LIMIT)
+    async with keeping.client() as client:
+        first = await asks(client, "u")
+        second = await asks(client, "u", first)
+        await asks(client, "u", second)
+        assert await client.responses.retrieve(second.id) == second
+    assert keeping.sent == "u a1 u a2 u"
+
+
 async def test_a_store_that_is_away_is_no_reason_to_answer_without_the_conversation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

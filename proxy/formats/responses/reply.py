@@ -14,8 +14,8 @@ from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
 from proxy.chat.reply.answer import Choice, Reply, cache_use, make_choice
 from proxy.chat.reply.reply import MAX_REPLY_VALUES
 from proxy.formats.native import NamedAnswer, with_native
-from proxy.formats.responses.chat import said_of, sendable
-from proxy.formats.responses.items import API, ResponseItem, read_item
+from proxy.formats.responses.chat import said_of, sendable, value_of
+from proxy.formats.responses.items import API, MESSAGE, TOLD, ResponseItem, read_item
 from proxy.formats.responses.kept import frame_around
 from proxy.formats.responses.names import read_answer_name
 
@@ -77,7 +77,7 @@ class Response(msgspec.Struct):
         """How it ended, as chat completions say it; None if it has not."""
         if self.status == "completed":
             return "tool_calls" if calls else "stop"
-        details = self.incomplete_details
+        details = self.incomplete_details if self.status == "incomplete" else None
         reason = details.get("reason") if isinstance(details, dict) else None
         return _CUT.get(reason, reason) if isinstance(reason, str) else None
 
@@ -152,26 +152,45 @@ def _text(value: object) -> str | None:
 def _choice(
     response: Response, items: Sequence[ResponseItem], frame: bytes, *, truncated: bool
 ) -> Choice:
-    """Of an answer that was cut off a later request carries the text alone."""
-    said = said_of(items) if items[0].answers is None else said_of([_NOTHING, *items])
-    complete = response.status == "completed" and not truncated
-    choice = make_choice(
-        0,
-        said,
-        finish_reason=response.finish(calls=bool(said.get("tool_calls"))),
-        complete=complete,
-        logprobs=None,
-        max_inline_media_bytes=MAX_INLINE_MEDIA_BYTES,
-    )
+    """One that came to its end, be it a limit, is carried back but for what was not finished; of
+    one that was cut off a later request carries the text alone."""
+    choice = _made(response, items, truncated=truncated)
+    cut = choice.complete and response.status != "completed"
+    finished = [item for item in items if not _is_half(item)] if cut else items
+    if len(finished) < len(items):
+        wire = choice.wire or choice.body
+        choice = replace(_made(response, finished, truncated=truncated), wire=wire)
     answer = response.answer
     stored = (answer is None or answer.stored) and not response.kept
-    parts = [i.raw for i in sendable(items, MAX_INLINE_MEDIA_BYTES, stored=stored)]
+    parts = [i.raw for i in sendable(finished, MAX_INLINE_MEDIA_BYTES, stored=stored)]
     kept = [i.raw for i in sendable(items, MAX_INLINE_MEDIA_BYTES)]
-    body = with_native(choice.body, API, parts, answer, frame) if complete else choice.body
-    if complete and choice.wire is None and kept == parts:
+    body = with_native(choice.body, API, parts, answer, frame) if choice.complete else choice.body
+    if choice.complete and choice.wire is None and kept == parts:
         return replace(choice, body=body)
     whole = with_native(choice.wire or choice.body, API, kept, answer, frame)
     return replace(choice, body=body, wire=whole)
+
+
+def _made(response: Response, items: Sequence[ResponseItem], *, truncated: bool) -> Choice:
+    by_model = bool(items) and items[0].answers is None
+    said = said_of(items if by_model else [_NOTHING, *items])
+    finish = response.finish(calls=bool(said.get("tool_calls")))
+    return make_choice(
+        0,
+        said,
+        finish_reason=finish,
+        complete=finish is not None and not truncated,
+        logprobs=None,
+        max_inline_media_bytes=MAX_INLINE_MEDIA_BYTES,
+    )
+
+
+def _is_half(item: ResponseItem) -> bool:
+    """Was it not finished?  Words say something all the same; a call says that it is done."""
+    status = value_of(item).get("status")
+    if item.kind == MESSAGE or status == "completed":
+        return False
+    return status is not None or item.kind in TOLD
 
 
 _NOTHING = ResponseItem(b"{}", "reasoning")

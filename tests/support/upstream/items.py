@@ -19,6 +19,12 @@ USAGE = {
     "total_tokens": 12,
 }
 
+AT_ITS_LIMIT: Json = {
+    "status": "incomplete",
+    "incomplete_details": {"reason": "max_output_tokens"},
+}
+"""What a response says of itself that was not to be any longer."""
+
 _numbers = count(1)
 
 

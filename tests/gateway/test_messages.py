@@ -38,6 +38,8 @@ FINISH = STREAM.index(b'data: {"type": "message_delta"')
 LOOK = tool_use("look", {"at": "the road"}, "toolu_9")
 LOOP = [thinking("I should look."), text("Let me see."), LOOK]
 ON = {"type": "enabled", "budget_tokens": 1024}
+SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"q": "x"}}
+FOUND = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
 CONTINUED = {"type": "continue", "previous_message_id": "msg_1"}
 TOOL = {"name": "look", "input_schema": {"type": "object"}}
 KAI = {"x-user-id": "kai"}
@@ -201,6 +203,38 @@ async def test_thinking_goes_back_while_its_loop_runs_and_not_later(every: Rig) 
         user("Two?"),
     ]
     assert not every.up.refused
+
+
+@pytest.mark.parametrize("reason", ["pause_turn", "max_tokens"])
+async def test_a_search_without_an_end_goes_back_to_go_on_and_not_when_something_else_is_said(
+    every: Rig, reason: str
+) -> None:
+    talk = MessagesTalk.on(every)
+    await talk.ask([user("One?")], answered(text("Let me see."), SEARCH, stop_reason=reason))
+    paused = {"role": "assistant", "content": [text("Let me see."), SEARCH]}
+    await talk.ask([user("One?"), paused], answered(SEARCH, stop_reason=reason))
+    assert every.up.requests[-1].messages == [user("One?"), paused]
+    await talk.ask([user("Two?")])
+    assert every.up.requests[-1].messages == [
+        user("One?"),
+        {"role": "assistant", "content": "Let me see."},
+        user("Two?"),
+    ]
+    assert not every.up.refused
+
+
+async def test_a_search_whose_end_is_in_the_next_answer_stays_whole(one: Rig) -> None:
+    talk = MessagesTalk.on(one)
+    await talk.ask([user("One?")], answered(SEARCH, stop_reason="pause_turn"))
+    paused = {"role": "assistant", "content": [SEARCH]}
+    await talk.ask([user("One?"), paused], answered(FOUND, text("Rain.")))
+    await talk.ask([user("Two?")])
+    assert one.up.requests[-1].messages == [
+        user("One?"),
+        {"role": "assistant", "content": [SEARCH, FOUND, text("Rain.")]},
+        user("Two?"),
+    ]
+    assert not one.up.refused
 
 
 async def test_what_a_client_resends_with_its_thinking_is_known(one: Rig) -> None:

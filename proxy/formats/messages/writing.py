@@ -5,11 +5,13 @@ beginning of what follows them; it refuses texts without text.  The client's own
 bytes and their order, stored messages are made to fit.
 
 Thinking goes back, with its signatures, only in the tool loop that is running: there the API wants
-it, in older turns it is left out.
+it, in older turns it is left out.  So is there what the upstream's own tools were asked and never
+did: the API refuses it once somebody has said something else.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import groupby
 
@@ -22,6 +24,9 @@ from proxy.formats.messages.blocks import THINKING, Json, text_block
 from proxy.formats.messages.ids import with_fitting_ids
 from proxy.formats.messages.part import ASSISTANT, USER, Part, part_of_piece
 
+_ENDING = re.compile(rb'"tool_use_id"\s*:\s*"([\w-]+)"')
+"""What a client's own message says of the result of a tool."""
+
 
 def messages_of(pieces: Sequence[Piece], tail: str, *, separate: bool) -> list[bytes]:
     """The JSON of the messages, with ``tail`` before the text of the last one of the user.
@@ -30,7 +35,7 @@ def messages_of(pieces: Sequence[Piece], tail: str, *, separate: bool) -> list[b
     """
     parts = _from_user([*map(part_of_piece, pieces)])
     if any([part.raw is None for part in parts]):
-        parts = _without_old_thinking(with_fitting_ids(parts))
+        parts = _without_what_is_over(with_fitting_ids(parts))
         parts = [part for part in parts if part.raw is not None or part.blocks]
     sent = [(part.role, _raw(part)) for part in parts]
     at = max((at for at, part in enumerate(parts) if part.is_talk), default=None)
@@ -55,10 +60,11 @@ def _from_user(parts: list[Part]) -> list[Part]:
     return parts if parts and parts[begins].result else parts[begins:]
 
 
-def _without_old_thinking(parts: list[Part]) -> list[Part]:
-    """Stored thinking is left out of what was before the running loop."""
+def _without_what_is_over(parts: list[Part]) -> list[Part]:
+    """Without stored thinking, and uses without results, of what was before the running loop."""
     begins = _loop_begins(parts)
-    return [_without_thinking(part) if at < begins else part for at, part in enumerate(parts)]
+    unended = _unended(parts)
+    return [_past(part, unended) if at < begins else part for at, part in enumerate(parts)]
 
 
 def _loop_begins(parts: Sequence[Part]) -> int:
@@ -72,9 +78,29 @@ def _loop_begins(parts: Sequence[Part]) -> int:
     return found
 
 
-def _without_thinking(part: Part) -> Part:
-    kept = tuple(block for block in part.blocks if block.get("type") not in THINKING)
+def _unended(parts: Sequence[Part]) -> set[str]:
+    """Ids of stored uses of the upstream's own tools that have no result anywhere."""
+    blocks = [block for part in parts for block in part.blocks]
+    uses = {str(block.get("id")) for block in blocks if _is_upstreams(block)}
+    if not uses:
+        return uses
+    own = (found for part in parts if part.raw for found in _ENDING.findall(part.raw))
+    return uses - {str(block.get("tool_use_id")) for block in blocks} - set(map(bytes.decode, own))
+
+
+def _is_upstreams(block: Json) -> bool:
+    return str(block.get("type")).endswith("_tool_use")
+
+
+def _past(part: Part, unended: set[str]) -> Part:
+    kept = tuple(block for block in part.blocks if not _is_over(block, unended))
     return part if len(kept) == len(part.blocks) else replace(part, blocks=kept)
+
+
+def _is_over(block: Json, unended: set[str]) -> bool:
+    if block.get("type") in THINKING:
+        return True
+    return bool(unended) and _is_upstreams(block) and str(block.get("id")) in unended
 
 
 def _raw(part: Part) -> bytes:

@@ -263,6 +263,7 @@ def validate(
         return  # of a conversation that is kept these are the end alone
     _order(messages, alternating)
     _calls(messages)
+    _own_tools(messages)
     if (body.get("thinking") or {}).get("type") == "enabled":
         _thinks(messages)
 
@@ -372,6 +373,22 @@ def _calls(messages: Sequence[Json]) -> None:
         known |= {*waiting}
     if waiting:
         raise Refused("`tool_use` ids were found without `tool_result` blocks", "messages")
+
+
+def _own_tools(messages: Sequence[Json]) -> None:
+    """What the API's own tools were asked has a result once somebody says something else."""
+    said = [block for each in messages for block in blocks(each)]
+    ended = {block["tool_use_id"] for block in said if block["type"].endswith("_tool_result")}
+    waiting: set[str] = set()
+    for each in messages:
+        kinds = [block["type"] for block in blocks(each)]
+        if each["role"] == "user" and "tool_result" not in kinds and waiting:
+            raise Refused(
+                "`web_search` tool use was found without a corresponding `web_search_tool_result`",
+                "messages",
+            )
+        uses = [block["id"] for block in blocks(each) if block["type"] == "server_tool_use"]
+        waiting |= {*uses} - ended
 
 
 def _thinks(messages: Sequence[Json]) -> None:

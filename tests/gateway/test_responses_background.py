@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.support.rig import Rig, rig
@@ -98,6 +99,19 @@ async def test_one_that_was_cut_is_fetched(one: Rig) -> None:
     await talk.post({**ASKED, "stream": True})
     assert await talk.log() == "u2"
     await fetched(talk, DONE)
+    assert await talk.log() == "u2 Done."
+
+
+async def test_so_is_one_whose_stream_breaks(every: Rig) -> None:
+    talk = ItemTalk.of(every)
+    events = items.events(DONE)
+    every.up.reply(sse(events, cut=sum(map(len, events[:6]))))
+    with pytest.raises(httpx.RemoteProtocolError):
+        await talk.post({**ASKED, "stream": True})
+    assert await talk.log() == "u2"
+    every.up.reply(sse(events[6:]))
+    path = f"{PATH}?stream=true&starting_after=5"
+    await every.client.get(path, headers=talk.all_headers)
     assert await talk.log() == "u2 Done."
 
 

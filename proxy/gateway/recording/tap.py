@@ -15,6 +15,7 @@ import msgspec
 
 from proxy.chat.reply.answer import Reply as ChatReply
 from proxy.formats.format import Format, StreamReader
+from proxy.wire.failures import UpstreamError
 from proxy.wire.headers import content_length
 from proxy.wire.relay import Delivery
 from proxy.wire.replies import PeekedReply, streams
@@ -56,8 +57,12 @@ class StreamTap:
 
     async def relay(self, reply: Reply, delivery: Delivery) -> None:
         """Pass on and record; raises what the chunks of the reply raise."""
-        async for data in reply.chunks():
-            await self._piece(data, delivery.piece)
+        try:
+            async for data in reply.chunks():
+                await self._piece(data, delivery.piece)
+        except UpstreamError:
+            await self._broken()
+            raise
         await self._end()
         await delivery.end()
 
@@ -71,6 +76,12 @@ class StreamTap:
         if not self._final:
             self._final = True
             await _to_its_end(self._recorder.amend(reply))
+
+    async def _broken(self) -> None:
+        """An answer that is made in the background goes on all the same, and will be fetched."""
+        self._read()
+        if self._built().pending is not None:
+            await self.abandon()
 
     async def _piece(self, data: bytes, pass_on: Pass) -> None:
         marks = self._gate.feed(data)

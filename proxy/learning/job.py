@@ -46,6 +46,9 @@ SOON = 5.0
 BUSY = 15.0
 """Seconds after which one is looked at again whose person is being read: it is read then, too."""
 
+DENIALS = 500
+"""Failures after which a session is left whose key, rights, quota or model are not right."""
+
 REFUSED = 3
 """Batches refused one after the other, after which the others are left for another time."""
 
@@ -95,8 +98,12 @@ class Tried(msgspec.Struct):
         except (CompletionError, StoreError) as failure:
             self.failures.append(failure)
 
-    def end(self) -> None:
-        """A refusal alone is the end of it; everything else is tried again."""
+    def end(self, attempts: int, wait: float) -> None:
+        """A refusal alone is the end of it; everything else is tried again, a denial after so many
+        seconds: nobody else asks for what was said, where its session is not gone on with."""
+        denied = next((each for each in self.failures if isinstance(each, Denied)), None)
+        if denied is not None and attempts < DENIALS:
+            raise Failed(str(denied), wait) from denied
         if self.failures:
             raise min(self.failures, key=lambda failure: isinstance(failure, Refused))
 
@@ -163,7 +170,7 @@ class LearningJob(msgspec.Struct):
         for improver in self.improvers:
             if improver.model.wants(context.settings):
                 await tried.step(partial(improver.improve, context))
-        tried.end()
+        tried.end(work.attempts, self.backoff.most)
         wait = SOON if tried.again else BUSY
         return self.clock() + wait if tried.again or busy else None
 

@@ -11,11 +11,14 @@ import pytest
 from proxy.background.completion import Assignment, Completed, Denied, Failed, Refused
 from proxy.background.runner import LEASE
 from proxy.learning.batch import Batch, Model, ReadMark, mark_place
-from proxy.learning.job import BUSY, SOON, person_key
+from proxy.learning.evidence import Gone
+from proxy.learning.job import BUSY, DENIALS, SOON, person_key
+from proxy.memory.items import ItemOwner
 from proxy.memory.model import Due, SessionKey
 from proxy.memory.store import StoreError
 from proxy.settings import ProfileSettings
 from tests.support.learning.harness import (
+    BACKOFF,
     KAI,
     Harness,
     ScriptedModel,
@@ -256,11 +259,22 @@ async def test_a_key_that_is_not_accepted_costs_no_batch(
 ) -> None:
     await harness.say("one")
     extractor.refuses = [Denied("401")]
-    with pytest.raises(Refused):
+    with pytest.raises(Failed) as caught:
         await harness.learn()
+    assert caught.value.retry_after == BACKOFF.most
     assert (extractor.heard, harness.skipped) == ([], [])
     assert await harness.learn() is None
     assert extractor.heard == ["one"]
+
+
+async def test_a_key_that_is_never_accepted_is_not_tried_for_ever(
+    harness: Harness, extractor: ScriptedExtractor
+) -> None:
+    await harness.say("one")
+    extractor.refuses = [Denied("402")] * 2
+    for attempts, outcome in [(DENIALS - 1, Failed), (DENIALS, Denied)]:
+        with pytest.raises(outcome):
+            await harness.job.run(work(attempts=attempts))
 
 
 async def test_a_model_that_refuses_everything_is_not_asked_for_ever(

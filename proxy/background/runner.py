@@ -162,8 +162,8 @@ STORE = Backoff(first=2 * POLL, most=30.0)
 class Runner:
     """Runs at most ``concurrency`` jobs, and of one tenant at most half of them, at least one.
 
-    A place that becomes free goes to the tenant that has the fewest running, of several to the one
-    whose turn was longest ago, however much of the others' has been due for longer.
+    No tenant has two places while another waits for its first; that goes to whose turn was longest
+    ago, however much of the others' has been due for longer.
 
     ``clock`` is in Unix seconds, ``chance`` gives numbers from 0 to 1; ``on_ended`` is told what
     became of each job.

@@ -67,6 +67,9 @@ class ScriptedExtractor:
             self.batches.append(batch)
         return learned
 
+    async def take_back(self, shelf: ItemOwner, gone: Gone) -> None:
+        raise NotImplementedError
+
     @property
     def heard(self) -> list[str]:
         return [said.text for batch in self.batches for said in batch.said]

@@ -92,13 +92,14 @@ async def test_an_output_that_is_not_told_again_at_the_end_is_put_together(one: 
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_an_answer_that_came_to_its_limit_is_kept_but_for_a_call_that_is_half(
+async def test_of_an_answer_that_came_to_its_limit_the_words_are_kept_without_calls(
     one: Rig, stream: bool
 ) -> None:
     talk = ItemTalk.of(one)
-    half = items.calls("look", '{"a"', "call_1", status="incomplete")
+    done = items.calls("look", "{}", "call_1")
+    half = items.calls("look", '{"a"', "call_2", status="incomplete")
     cut = items.response(
-        [items.thought(), items.said("Half", status="incomplete"), items.thought(), half],
+        [items.thought(), items.said("Half"), items.thought(), done, items.thought(), half],
         **items.AT_ITS_LIMIT,
     )
     one.up.reply(sse(items.events(cut)) if stream else json_answer(cut))

@@ -156,7 +156,7 @@ def _choice(
     one that was cut off a later request carries the text alone."""
     choice = _made(response, items, truncated=truncated)
     cut = choice.complete and response.status != "completed"
-    finished = [item for item in items if not _is_half(item)] if cut else items
+    finished = _finished(items) if cut else items
     if len(finished) < len(items):
         wire = choice.wire or choice.body
         choice = replace(_made(response, finished, truncated=truncated), wire=wire)
@@ -183,6 +183,14 @@ def _made(response: Response, items: Sequence[ResponseItem], *, truncated: bool)
         logprobs=None,
         max_inline_media_bytes=MAX_INLINE_MEDIA_BYTES,
     )
+
+
+def _finished(items: Sequence[ResponseItem]) -> Sequence[ResponseItem]:
+    """Of an answer that came to a limit: without its calls where it has said something, as with
+    calls that nobody answers its words would be left out too."""
+    done = [item for item in items if not _is_half(item)]
+    said = [item for item in done if item.call is None]
+    return said if any(item.kind == MESSAGE for item in said) else done
 
 
 def _is_half(item: ResponseItem) -> bool:

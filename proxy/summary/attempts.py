@@ -77,8 +77,8 @@ class _GivenUpTurns(NamedTuple):
 class GivenUp:
     """For each session the turns that no summary could be made of, and the version they were for.
 
-    With others behind them they are tried again: with one at first, then with twice as many each
-    time.
+    With one behind them they are tried again where all is refused, which costs nothing and may be
+    mended meanwhile; where the model writes no summary, with twice as many each time.
     """
 
     def __init__(self) -> None:
@@ -87,9 +87,11 @@ class GivenUp:
     def __repr__(self) -> str:
         return f"<GivenUp [{len(self._known)} sessions]>"
 
-    def note(self, key: SessionKey, version: int, turns: Sequence[Turn]) -> None:
+    def note(
+        self, key: SessionKey, version: int, turns: Sequence[Turn], *, refused: bool = False
+    ) -> None:
         known = self._of(key, version, turns)
-        times = known.times + 1 if known else 1
+        times = known.times + 1 if known and not refused else 1
         self._known[key] = _GivenUpTurns(len(turns), times, _mark(version, turns))
 
     def knows(self, key: SessionKey, version: int, turns: Sequence[Turn]) -> bool:

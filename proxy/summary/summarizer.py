@@ -192,10 +192,10 @@ class Summarizer:
         try:
             summary = await self._next(sight, batch, settings)
         except CompletionError as error:
-            await self._stall(sight, given_up=isinstance(error, Refused))
+            await self._stall(sight, error)
             raise
         if summary is None:
-            await self._stall(sight, given_up=True)
+            await self._stall(sight, None)
             return "nothing"
         return "done" if await self._put(sight, summary) else "conflict"
 
@@ -238,9 +238,11 @@ class Summarizer:
             created_at=self._clock(),
         )
 
-    async def _stall(self, sight: _Sight, *, given_up: bool) -> None:
-        if given_up:
-            self._given_up.note(sight.key, sight.version, sight.waiting)
+    async def _stall(self, sight: _Sight, failure: CompletionError | None) -> None:
+        """The model did not write what was asked for, or it could not be asked."""
+        refused = isinstance(failure, Refused)
+        if refused or failure is None:
+            self._given_up.note(sight.key, sight.version, sight.waiting, refused=refused)
         await self._store.stall(sight.key, sight.snapshot.began)
 
     async def _put(self, sight: _Sight, summary: Summary, *, anew: bool = False) -> bool:

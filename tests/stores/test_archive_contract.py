@@ -627,9 +627,10 @@ async def test_a_session_stays_though_all_its_messages_are_removed(
     assert await revise(store, key, removed=("x1.0", "x1.1"), details=Details(title="empty"))
     ask = Ask(profile="default", whole=whole, max_messages=0, idempotency_key="k", uncovered=0)
     seen = await store.load(key, ask)
-    assert seen == Snapshot(exists=True, owner="kai", whole=whole, changes=2)
     session = await store.session(key)
     assert session is not None
+    began = session.created_at
+    assert seen == Snapshot(exists=True, owner="kai", whole=whole, changes=2, began=began)
     assert (session.messages, session.tokens, session.last, session.end) == (0, 0, None, 2)
     assert (await store.sessions(key.tenant, "kai", None, 9)).items == (session,)
     assert await store.commit(key, chat("x2", user="eve")) == "foreign"

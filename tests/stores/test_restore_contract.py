@@ -173,7 +173,7 @@ async def test_an_empty_session_is_put_back_empty(store: Store, key: SessionKey)
     session = Session("", "kai", 0, 0, 0, 1.5, 2.5, Details(title="t"), end=7)
     assert await store.restore(key, SessionArchive(session, (), ()))
     assert await store.session(key) == replace(session, id="session")
-    assert await store.load(key, ALL) == Snapshot(exists=True, owner="kai")
+    assert await store.load(key, ALL) == Snapshot(exists=True, owner="kai", began=1.5)
     await store.commit(key, chat("x1"))
     assert [x.position.seq for x in await lines(store, key)] == [8, 9]
 

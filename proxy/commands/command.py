@@ -10,6 +10,7 @@ import inspect
 import re
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -217,10 +218,12 @@ _ENDS = tuple(each for each in signal.Signals if each.name in ("SIGTERM", "SIGHU
 def _orderly() -> Iterator[None]:
     """SIGTERM and SIGHUP end a command as Ctrl-C does, so that no half file is left.
 
-    With SystemExit, which event loops pass on.
+    With SystemExit, which event loops pass on.  Where a command is run in a thread of something
+    else, signals are that one's.
     """
+    of_process = threading.current_thread() is threading.main_thread()
     # What nohup has set to be ignored stays so.
-    before = {each: signal.getsignal(each) for each in _ENDS}
+    before = {each: signal.getsignal(each) for each in _ENDS if of_process}
     caught = [each for each, handler in before.items() if handler is not signal.SIG_IGN]
 
     def stop(number: int, _: object) -> None:

@@ -381,7 +381,7 @@ async def test_a_deletion_that_was_cut_off_is_ended_by_who_repeats_it(
     await store.commit(key, chat("x1", LATE))
     await Indexer(store, store, lambda body: body.decode(), lambda: MARK).level(key)
 
-    async def fails(*asked: object) -> None:
+    async def fails(*asked: object, **named: object) -> None:
         raise StoreError
 
     with monkeypatch.context() as patch:

@@ -104,10 +104,10 @@ class Conversations:
         if call.report is not None:  # else nobody has named the session: it is told with the answer
             call.report = exchange.report
         self._passthrough.choose(call, call.model)
+        attempt = attempt_at(exchange)
         if exchange.recorded:
             await self._turns.settled(exchange.context.key)
-            exchange = self._attempts.placed(exchange)
-        attempt = attempt_at(exchange)
+            exchange = self._attempts.placed(exchange, attempt)
         outgoing = await self._offered(call, await prepare(exchange, self._services))
         call.held.grow(outgoing.held)
         outgoing = self._marked(call, outgoing)

@@ -94,12 +94,15 @@ class Recaller:
             if query.nothing_hidden and await self._alone(query):
                 return None
         selection = await self._select(query)
-        if selection is None or not selection.all.size:
+        if selection is None:
+            return None
+        numbers = selection.all
+        if not numbers.size:
             return None
         if query.again is not None:
             return replay(selection, query.again)
         state, revision = selection.state, selection.revision
-        rows = await self._index.rows(query.owner, selection.all, state, revision)
+        rows = await self._index.rows(query.owner, numbers, state, revision)
         return rank(selection, rows)
 
     async def _alone(self, query: RecallQuery) -> bool:

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from proxy.memory.archive import Message
-from proxy.memory.model import Card
+from proxy.memory.model import Card, Recalled
 from proxy.recall.lexicon.loader import vocabulary
 from proxy.recall.query.query import CountText
 from proxy.recall.query.words import speaker
@@ -74,6 +74,20 @@ class Found(msgspec.Struct, frozen=True):
     @property
     def id(self) -> str:
         return self.message if self.kind == "passage" else f"{self.message}:{self.place}"
+
+    @property
+    def recalled(self) -> Recalled:
+        """What an exchange keeps of it, so that further rounds of its turn recall the same."""
+        return Recalled(
+            kind=self.kind,
+            message=self.message,
+            session=self.session,
+            seq=self.seq,
+            tokens=self.tokens,
+            score=self.score,
+            parts=self.parts,
+            flags=self.flags,
+        )
 
 
 class Recollection(msgspec.Struct, frozen=True):

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from proxy.memory.model import Recalled
 from proxy.recall.query.query import RecallOptions
-from proxy.recall.results import Found
 from tests.support.store.passages import Memory, said
 
 ASKED = "What was on my packing list for Iceland?"
@@ -68,18 +66,5 @@ async def test_what_another_session_says_does_not_follow(remembering: Memory) ->
 async def test_each_round_of_a_turn_gets_the_same(remembering: Memory) -> None:
     await packed(remembering)
     first = await remembering.recall(ASKED)
-    refs = tuple(map(_recalled, first.passages))
+    refs = tuple([one.recalled for one in first.passages])
     assert await remembering.recall(ASKED, again=refs) == first
-
-
-def _recalled(one: Found) -> Recalled:
-    return Recalled(
-        kind=one.kind,
-        message=one.message,
-        session=one.session,
-        seq=one.seq,
-        tokens=one.tokens,
-        score=one.score,
-        parts=one.parts,
-        flags=one.flags,
-    )

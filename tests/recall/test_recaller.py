@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from proxy.memory.model import Recalled, SessionKey
+from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 from proxy.recall.index import IndexBatch, Look, Owner
 from proxy.recall.indexing.index_updater import TOGETHER
 from proxy.recall.known_index import KnownIndex
 from proxy.recall.query.query import RecallOptions
 from proxy.recall.recaller import AHEAD, Recaller
-from proxy.recall.results import Found
 from tests.support.store.passages import KAI, TENANT, Memory, ids, said
 
 BOAT = "My boat is red."
@@ -117,24 +116,11 @@ async def test_a_session_alone_is_searched_where_that_is_wanted(remembering: Mem
         assert ids(none) == []
 
 
-def _recalled(one: Found) -> Recalled:
-    return Recalled(
-        kind=one.kind,
-        message=one.message,
-        session=one.session,
-        seq=one.seq,
-        tokens=one.tokens,
-        score=one.score,
-        parts=one.parts,
-        flags=one.flags,
-    )
-
-
 async def test_the_same_again_whatever_was_said_since(remembering: Memory) -> None:
     await remembering.commit("a", said("x1", BOAT, "Fine.", user="kai"))
     await remembering.commit("b", said("x2", "Always answer in French.", user="kai"))
     first = await remembering.recall(ASKED)
-    refs = tuple(map(_recalled, first.all))
+    refs = tuple([one.recalled for one in first.all])
     for n in range(5):
         more = said(f"y{n}", f"My boat {n} is red, a red boat! Never answer in {n}.", user="kai")
         await remembering.commit("c", more)
@@ -156,7 +142,7 @@ async def test_what_days_and_values_mean_is_told_and_again_the_same(remembering:
         "My boat is called Ida.": "later: Ada",
         "My boat is called Ada.": "",
     }
-    refs = tuple(map(_recalled, first.all))
+    refs = tuple([one.recalled for one in first.all])
     assert await remembering.recall("What is my boat called?", again=refs) == first
 
 

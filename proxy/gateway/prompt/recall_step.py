@@ -21,7 +21,7 @@ from proxy.memory.recording.recorder import Prepared
 from proxy.memory.store import StoreError
 from proxy.recall.query.query import CountText, RecallQuery
 from proxy.recall.recaller import Recaller
-from proxy.recall.results import Cost, Found, Recollection, order_of, passage_lines, standing_lines
+from proxy.recall.results import Cost, Recollection, order_of, passage_lines, standing_lines
 from proxy.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
@@ -122,7 +122,7 @@ class RecallBlock(msgspec.Struct, frozen=True, gc=False):
 
     def sources(self) -> tuple[Recalled, ...]:
         """For the exchange's record."""
-        return tuple(map(_recalled, self.recollection.all))
+        return tuple([one.recalled for one in self.recollection.all])
 
     def order(self) -> tuple[int, ...]:
         """The indexes of the sources as they stand in the blocks: passages are last."""
@@ -153,19 +153,6 @@ def _blocks(found: Recollection, session: str) -> Iterator[str]:
         yield block("wishes", NOTES["wishes"], standing_lines(found.standing))
     if found.passages:
         yield block("recall", NOTES["recall"], passage_lines(found.passages, session))
-
-
-def _recalled(found: Found) -> Recalled:
-    return Recalled(
-        kind=found.kind,
-        message=found.message,
-        session=found.session,
-        seq=found.seq,
-        tokens=found.tokens,
-        score=found.score,
-        parts=found.parts,
-        flags=found.flags,
-    )
 
 
 class RecallStep:

@@ -20,9 +20,8 @@ class FirstAttempts:
     def __init__(self) -> None:
         self._began: OrderedDict[int, float] = OrderedDict()
 
-    def placed(self, exchange: ChatExchange) -> ChatExchange:
+    def placed(self, exchange: ChatExchange, attempt: int) -> ChatExchange:
         """A retry knows of its first attempt; what is none is noted as one."""
-        attempt = attempt_at(exchange)
         if exchange.context.identity.retry:
             intent = replace(exchange.intent, first=self._began.get(attempt, 0.0))
             return replace(exchange, intent=intent)

@@ -26,6 +26,16 @@ async def proxied(place: Place) -> AsyncIterator[Rig]:
         yield one
 
 
+@asynccontextmanager
+async def filled(place: Place) -> AsyncIterator[tuple[Rig, Dossier]]:
+    """A proxy that knows a person, and has nothing left to do."""
+    async with proxied(place) as one:
+        kai = Dossier(one)
+        await kai.fill()
+        await nothing_left(one.proxy)
+        yield one, kai
+
+
 async def test_nothing_of_a_person_is_left_anywhere(place: Place) -> None:
     with logged() as log:
         async with proxied(place) as one:
@@ -69,10 +79,7 @@ async def test_nothing_is_left_of_a_person_whose_lists_are_lost(
 ) -> None:
     """Evicted, or on a server that came back empty."""
     place = places.of(store, tmp_path)
-    async with proxied(place) as one:
-        kai = Dossier(one)
-        await kai.fill()
-        await nothing_left(one.proxy)
+    async with filled(place) as (one, kai):
         for dry_run in ("true", "false"):
             for server in place.servers:
                 for key in server.ask("KEYS", "*}:sessions"):
@@ -87,10 +94,7 @@ async def test_a_server_that_is_full_lets_everything_be_erased(
     store: str, places: Places, tmp_path: Path
 ) -> None:
     place = places.of(store, tmp_path)
-    async with proxied(place) as one:
-        kai = Dossier(one)
-        await kai.fill()
-        await nothing_left(one.proxy)
+    async with filled(place) as (one, kai):
         with ExitStack() as full:
             for server in place.servers:
                 full.enter_context(server.full())
@@ -135,10 +139,7 @@ async def test_the_receipt_counts_what_there_was(place: Place) -> None:
 
 
 async def test_nothing_of_a_session_is_left_anywhere(place: Place) -> None:
-    async with proxied(place) as one:
-        kai = Dossier(one)
-        await kai.fill()
-        await nothing_left(one.proxy)
+    async with filled(place) as (one, kai):
         first, *others = kai.talks
         path = f"{API}/sessions/{first.session}"
         theirs = [kai.marker(name) for name in ("answered", "system", "title", "metadata")]

@@ -160,14 +160,14 @@ def join_items(pieces: list[bytes]) -> bytes:
     return b"[%b]" % b",".join(pieces)
 
 
-def is_utf8(raw: bytes) -> bool:
-    """Can these bytes be decoded?"""
+def is_utf8(raw: bytes, *, whole: bool = True) -> bool:
+    """Can these bytes be decoded?  Of what is not ``whole`` the last letter may be cut off."""
     if raw.isascii():
         return True
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         for at in range(0, len(raw), PIECE):
-            decoder.decode(raw[at : at + PIECE], at + PIECE >= len(raw))
+            decoder.decode(raw[at : at + PIECE], whole and at + PIECE >= len(raw))
     except UnicodeDecodeError:
         return False
     return True

@@ -10,7 +10,6 @@ held.
 from __future__ import annotations
 
 import re
-from codecs import utf_8_decode
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -55,10 +54,7 @@ def whole(item: bytes) -> bytes:
 
 def is_utf8(text: bytes) -> bool:
     """So is one whose last letter is cut off."""
-    try:
-        return text.isascii() or bool(utf_8_decode(text, "strict", False))
-    except UnicodeDecodeError:
-        return False
+    return jsontext.is_utf8(text, whole=False)
 
 
 def value_of(item: bytes, unreadable: str) -> object:

@@ -29,6 +29,7 @@ from proxy.stores.common.rules import of_session, of_users
 from proxy.stores.common.steps import revision_steps
 from proxy.stores.redis.base import (
     RedisBase,
+    exactly,
     field_of,
     in_turn,
     list_keys,
@@ -79,18 +80,14 @@ class RedisSummaries(RedisBase):
         packed = pack_version(replace(summary, version=after + 1))
         at = "" if changes is None else changes
         keys = [*session_keys(key), mark_key(of_session(key))]
-        arguments = (packed, after, at, MOST_VERSIONS, _exactly(since), _exactly(began))
+        arguments = (packed, after, at, MOST_VERSIONS, exactly(since), exactly(began))
         return bool(await self._change(self._scripts.summary_put, keys, arguments))
 
     async def drop_summaries(self, key: SessionKey) -> bool:
         return bool(await self._change(self._scripts.summary_drop, session_keys(key), ()))
 
     async def stall(self, key: SessionKey, began: float | None = None) -> None:
-        await self._change(self._scripts.summary_stall, session_keys(key), (_exactly(began),))
-
-
-def _exactly(at: float | None) -> str:
-    return "" if at is None else repr(at)
+        await self._change(self._scripts.summary_stall, session_keys(key), (exactly(began),))
 
 
 SCANNED_AT_ONCE = 1000
@@ -259,7 +256,7 @@ class RedisArchive(RedisLists, RedisIndex):
             lists += list_keys(key.tenant)
             lists += list_keys(key.tenant, session.user) if session.user else []
         ttl = session.details.ttl if self._one_slot else BROUGHT_SECONDS
-        arguments = (ttl, name, _exactly(since), len(marks), key.session)
+        arguments = (ttl, name, exactly(since), len(marks), key.session)
         keys = [*session_keys(key), *brought, *marks, *lists]
         reply: Sequence[Any] = await self._change(self._scripts.restore, keys, arguments)
         return reply

@@ -61,6 +61,11 @@ def mark_key(subject: Subject) -> bytes:
     return _tag(subject.tenant, subject.user or None) + b"person-erased"
 
 
+def exactly(at: float | None) -> str:
+    """A time as scripts are told of it, "" for none."""
+    return "" if at is None else repr(at)
+
+
 def every_head(tenant: str) -> bytes:
     """What the heads of all sessions of a tenant look like, and of indexes too."""
     return f"mp:{{{quote(tenant, safe='')}:*}}:*meta".encode()

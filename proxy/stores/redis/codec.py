@@ -45,7 +45,7 @@ from proxy.stores.common.history import (
 from proxy.stores.common.known_logs import KnownLog, Newest
 from proxy.stores.common.known_passages import NOTHING_KNOWN, KnownPassages
 from proxy.stores.common.steps import CommitStep
-from proxy.stores.redis.base import PARTS, field_of
+from proxy.stores.redis.base import PARTS, exactly, field_of
 from proxy.stores.redis.work import due_arguments
 
 # What lies there
@@ -260,7 +260,7 @@ def commit_arguments(key: SessionKey, commit: Commit, known: CommitContext) -> l
         len(activated) // 2,
         len(commit.due),
         known.marks,
-        "" if known.mark is None else repr(known.mark),
+        exactly(known.mark),
         known.person,
         int(isinstance(commit, CommitStep)),
     ]

@@ -28,7 +28,7 @@ from proxy.memory.erasure import Subject
 from proxy.memory.model import Amendment, Commit, Outcome, SessionKey
 from proxy.stores.common.rules import expiry, forbids, of_session
 from proxy.stores.common.steps import CommitStep, commit_steps
-from proxy.stores.redis.base import RedisBase, list_keys, mark_key, session_keys, within
+from proxy.stores.redis.base import RedisBase, exactly, list_keys, mark_key, session_keys, within
 from proxy.stores.redis.codec import OUTCOMES, CommitContext, amend_arguments, commit_arguments
 from proxy.stores.redis.connection import checked
 from proxy.stores.redis.lists import RedisLists
@@ -160,8 +160,8 @@ class RedisErasures(RedisBase):
 
     @within("write")
     async def unmark(self, subject: Subject, began: float | None = None) -> None:
-        arguments = ("" if began is None else repr(began),)
-        await self._scripts.write(self._scripts.unmark, [mark_key(subject)], arguments)
+        keys = [mark_key(subject)]
+        await self._scripts.write(self._scripts.unmark, keys, (exactly(began),))
 
     @within("read")
     async def erased(self, subjects: Sequence[Subject], began: float) -> bool:

@@ -31,7 +31,7 @@ from proxy.recall.index import (
     cut,
 )
 from proxy.stores.redis import told
-from proxy.stores.redis.base import RedisBase, session_keys, within
+from proxy.stores.redis.base import RedisBase, exactly, session_keys, within
 
 LEFT, LOST = -1, -2
 """What index_write.lua says."""
@@ -213,9 +213,8 @@ def vectors_key(owner: Owner, model: str, size: int) -> bytes:
 
 def write_arguments(batch: IndexBatch) -> list[Any]:
     mark = "" if batch.mark is None else " ".join(map(str, batch.mark))
-    began = "" if batch.began is None else repr(batch.began)
     head = [batch.revision, batch.state, batch.first, batch.rows, batch.ttl, batch.session]
-    return [*head, mark, began, *batch.postings.values()]
+    return [*head, mark, exactly(batch.began), *batch.postings.values()]
 
 
 def read_look(reply: Sequence[Any], terms: int) -> Look:

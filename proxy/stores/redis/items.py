@@ -12,7 +12,7 @@ from proxy.memory.archive import PAGE_BYTES, Page
 from proxy.memory.erasure import Subject
 from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
 from proxy.stores.common.rules import begins, begins_behind, ends, pack, page_of, unpack
-from proxy.stores.redis.base import RedisBase, in_turn, mark_key, within
+from proxy.stores.redis.base import RedisBase, exactly, in_turn, mark_key, within
 from proxy.stores.redis.connection import every
 
 PARTS = (b"items", b"item-places", b"item-ends")
@@ -87,7 +87,7 @@ class RedisItems(RedisBase):
     async def change_items(
         self, shelf: ItemOwner, changes: Sequence[Change], since: float | None = None
     ) -> bool:
-        arguments: list[Any] = [repr(self._clock()), "" if since is None else repr(since)]
+        arguments: list[Any] = [repr(self._clock()), exactly(since)]
         for change in changes:
             arguments += _arguments(change)
         keys = [*shelf_keys(shelf), mark_key(Subject(*shelf))]
@@ -98,7 +98,7 @@ class RedisItems(RedisBase):
     ) -> int:
         """A part at a time; those of a part whose reply was lost are not counted."""
         script, keys = self._scripts.items_fill, [*shelf_keys(shelf), mark_key(Subject(*shelf))]
-        filled, began = 0, "" if since is None else repr(since)
+        filled, began = 0, exactly(since)
         for first in range(0, len(items), AT_ONCE):
             rows = map(_row, items[first : first + AT_ONCE])
             filled += await self._change(script, keys, (repr(self._clock()), began, *_flat(rows)))

@@ -17,6 +17,7 @@ from proxy.stores.redis.base import (
     ANY_LIST,
     RedisBase,
     every_head,
+    exactly,
     in_turn,
     list_keys,
     mark_key,
@@ -195,8 +196,7 @@ class RedisLists(RedisBase):
         ``activity`` is its last activity and its ttl.  False: what began at ``since`` may not get
         into the list of its owner, who has been erased; unless it is not ``new`` and was there.
         """
-        began = "" if since is None else repr(since)
-        arguments = (key.session, *activity, began, int(new))
+        arguments = (key.session, *activity, exactly(since), int(new))
         for user in (None, owner) if owner else (None,):
             keys = [*list_keys(key.tenant, user), mark_key(Subject(key.tenant, user or ""))]
             if not await self._scripts.write(self._scripts.touch, keys, arguments):

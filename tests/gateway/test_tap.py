@@ -173,7 +173,14 @@ async def test_of_a_plain_answer_the_last_byte_waits(feeding: str, declared: boo
     assert PLAIN.startswith(book.had[0])
     assert len(book.had[0]) < len(PLAIN)
     assert book.incomplete == [False]
-    assert book.commits == book.amendments == [read_reply(PLAIN)]
+    assert (book.commits, book.amendments) == ([read_reply(PLAIN)], [])
+
+
+async def test_further_choices_of_a_plain_answer_are_written_behind_the_first() -> None:
+    said = [{"index": n, "message": {"content": f"a{n}"}} for n in range(2)]
+    body, book = json.dumps({"choices": said}).encode(), Book()
+    await body_tap(book, len(body)).relay(Pieces([body]), Delivery(book.send))
+    assert book.commits == book.amendments == [read_reply(body)]
 
 
 @pytest.mark.parametrize(

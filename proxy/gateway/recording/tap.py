@@ -174,7 +174,7 @@ class BodyTap:
         reply = self._read(b"".join(self._parts)) if fits else ChatReply(truncated=True)
         incomplete = reply is None or not _whole(reply)
         await _to_its_end(self._recorder.commit(reply, incomplete=incomplete))
-        if reply is not None:
+        if reply is not None and reply.choices[1:]:  # of the first all is written
             await _to_its_end(self._recorder.amend(reply))
 
 

@@ -57,6 +57,10 @@ class Memory(Protocol):
         """The JSON of the messages with these ids; ids that are not there are left out."""
         ...
 
+    async def wires(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]:
+        """The JSON as it came of those of these messages that said more than is carried back."""
+        ...
+
     async def passages(
         self, tenant: str, user: str | None, places: Mapping[str, Collection[int]]
     ) -> dict[tuple[str, int], Message]:

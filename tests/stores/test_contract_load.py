@@ -148,6 +148,17 @@ async def test_bodies_are_found_whatever_their_state(store: Store, key: SessionK
     assert await store.bodies(SessionKey(key.tenant, "other"), ["x1.0"]) == {}
 
 
+async def test_what_came_is_found_where_it_is_more_than_what_is_carried_back(
+    store: Store, key: SessionKey
+) -> None:
+    await store.commit(key, record("x1", draft("x1", 0), draft("x1", 1, wire=b"\x00wire")))
+    await store.commit(key, chat("x2", superseded=("x1.1",)))
+    wanted = ["x1.0", "x1.1", "x1.2", "x9.0", "nonsense"]
+    assert await store.wires(key, wanted) == {"x1.1": b"\x00wire"}
+    assert await store.wires(key, []) == {}
+    assert await store.wires(SessionKey(key.tenant, "other"), ["x1.1"]) == {}
+
+
 async def test_any_bytes_and_any_length_come_back_as_they_went(
     store: Store, key: SessionKey
 ) -> None:

@@ -209,6 +209,7 @@ class Comparison(RuleBasedStateMachine):
         expected = self.wait(self.oracle.exchange(key, id))
         assert self.wait(self.store.exchange(key, id)) == expected
         assert self.wait(self.store.bodies(key, ids)) == self.wait(self.oracle.bodies(key, ids))
+        assert self.wait(self.store.wires(key, ids)) == self.wait(self.oracle.wires(key, ids))
 
     @rule(now=st.sampled_from([2000.0, 1000.5 + IDEMPOTENCY_SECONDS]))
     def later(self, now: float) -> None:

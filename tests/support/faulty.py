@@ -11,7 +11,7 @@ from proxy.memory.store import StoreError
 from tests.support.oracle.store import InMemoryStore
 from tests.support.waiting import PATIENCE
 
-READS = ("load", "bodies", "peek")
+READS = ("load", "bodies", "wires", "peek")
 WRITES = ("commit", "amend", "ping")
 Hook = Callable[[], Awaitable[None]]
 
@@ -67,6 +67,10 @@ class FaultyStore(InMemoryStore):
     async def bodies(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]:
         await self._called("bodies", key)
         return await super().bodies(key, ids)
+
+    async def wires(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]:
+        await self._called("wires", key)
+        return await super().wires(key, ids)
 
     async def commit(self, key: SessionKey, commit: Commit) -> Outcome:
         await self._called("commit", key)

@@ -45,6 +45,9 @@ PIECE = 500
 BODIES = 4000
 """Bodies that are asked for at once."""
 
+_WIRE = b"w"
+"""Before the field of a message: what came of it, where that differs."""
+
 LARGE = b"large"
 """What load.lua says of a log whose end is too long to be read at once."""
 
@@ -132,6 +135,16 @@ class RedisReading(RedisBase):
 
     @within("read")
     async def bodies(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]:
+        return await self._texts(key, ids)
+
+    @within("read")
+    async def wires(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]:
+        return await self._texts(key, ids, _WIRE)
+
+    async def _texts(
+        self, key: SessionKey, ids: Collection[str], before: bytes = b""
+    ) -> dict[str, bytes]:
+        """What the hash has under the fields of these messages with ``before`` before them."""
         places = locate_all(ids)
         if not places:
             return {}
@@ -147,8 +160,9 @@ class RedisReading(RedisBase):
                 seqs[f"{place.exchange}.{place.number}"] = seq
         found: dict[str, bytes] = {}
         for some in pieces(list(seqs), BODIES):
-            bodies = await self._ask(log, "HMGET", log, *(field_of(seqs[id]) for id in some))
-            found |= {id: body for id, body in zip(some, bodies, strict=True) if body is not None}
+            fields = (before + field_of(seqs[id]) for id in some)
+            texts = await self._ask(log, "HMGET", log, *fields)
+            found |= {id: text for id, text in zip(some, texts, strict=True) if text is not None}
         return found
 
     @within("read")

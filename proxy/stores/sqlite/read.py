@@ -64,12 +64,14 @@ CASE WHEN s.next - :known <= {PIECE} THEN (SELECT {{}} FROM (
 
 _HEAD_SINCE = _LOOKED_AT.format("".join(f", {_ADDED.format(joined)}" for joined in JOINED))
 
-_BODY = f"""
-SELECT {text_in("m.body")} FROM sessions s
+# Of one message; no row where it has none.
+_ONE_TEXT = f"""
+SELECT {{text}} FROM sessions s
 JOIN exchanges x ON x.session = s.id AND x.id = :exchange
 JOIN messages m ON m.session = x.session AND m.seq = x.first + :index AND :index < x.size
-WHERE s.tenant = :tenant AND s.session = :name
+WHERE s.tenant = :tenant AND s.session = :name AND {LIVE} AND {{column}} IS NOT NULL
 """
+_BODY, _WIRE = (_ONE_TEXT.format(text=text_in(at), column=at) for at in ("m.body", "m.wire"))
 
 # Places are seqs by session.  CROSS JOIN: what is asked for comes first, and each is looked up.
 _PASSAGES = f"""
@@ -303,10 +305,22 @@ def _caught_up(sought: SoughtLog, known: KnownLog, row: SessionRow) -> KnownLog 
 def bodies(
     connection: sqlite3.Connection, now: float, key: SessionKey, ids: Collection[str]
 ) -> dict[str, bytes]:
+    return _of_ids(connection, _BODY, now, key, ids)
+
+
+def wires(
+    connection: sqlite3.Connection, now: float, key: SessionKey, ids: Collection[str]
+) -> dict[str, bytes]:
+    return _of_ids(connection, _WIRE, now, key, ids)
+
+
+def _of_ids(
+    connection: sqlite3.Connection, query: str, now: float, key: SessionKey, ids: Collection[str]
+) -> dict[str, bytes]:
     found = {}
     for place in locate_all(ids):
         row = connection.execute(
-            f"{_BODY} AND {LIVE}",
+            query,
             {
                 "tenant": key.tenant,
                 "name": key.session,

@@ -168,7 +168,7 @@ class SQLiteStore(SQLiteFile):
         known = self._passages.of(key)
         return known if known.stamp == stamp else KnownPassages(stamp)
 
-    bodies = reads(sqlite_read.bodies)
+    bodies, wires = reads(sqlite_read.bodies), reads(sqlite_read.wires)
     _read_passages = reads(sqlite_read.passages, single=True)
 
     # Summaries

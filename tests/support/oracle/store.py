@@ -101,6 +101,11 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
         lines = ((id, state.find(id)) for id in ids)
         return {id: line.body for id, line in lines if line is not None}
 
+    async def wires(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]:
+        state = self._find(key)
+        lines = ((id, state.find(id)) for id in ids) if state else ()
+        return {id: line.wire for id, line in lines if line is not None and line.wire is not None}
+
     async def passages(
         self, tenant: str, user: str | None, places: Mapping[str, Collection[int]]
     ) -> dict[tuple[str, int], Message]:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from proxy.chat.models.limits import too_long
 from proxy.chat.request import ChatRequest
+from proxy.chat.thoughts import refuses_thoughts, wants_thoughts, with_thoughts
 from proxy.chat.tools.offer import refuses_tools
 from proxy.errors import RawHeaders, unknown_profile
 from proxy.formats.breakpoints import names_marks
@@ -38,6 +39,7 @@ from proxy.gateway.report import MemoryReport, Reason
 from proxy.gateway.request import ProxyRequest
 from proxy.gateway.state.naming import Naming
 from proxy.gateway.state.renaming import RenamedReply
+from proxy.gateway.thoughts import has_calls, with_stored_thoughts
 from proxy.gateway.tools.rounds import Rounds, followed
 from proxy.gateway.tools.toolbox import MemoryTools
 from proxy.settings import Settings
@@ -109,6 +111,7 @@ class Conversations:
             await self._turns.settled(exchange.context.key)
             exchange = self._attempts.placed(exchange, attempt)
         outgoing = await self._offered(call, await prepare(exchange, self._services))
+        outgoing = await self._thoughtful(call, outgoing)
         call.held.grow(outgoing.held)
         outgoing = self._marked(call, outgoing)
         key, ttl = exchange.context.key, exchange.context.profile.ttl
@@ -192,6 +195,17 @@ class Conversations:
             return without_marks(outgoing)
         return replace(outgoing, marks=True)
 
+    async def _thoughtful(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
+        """With what earlier answers thought, where this upstream is known to want it."""
+        known = self._wants_thoughts(call, outgoing)
+        if not (known and has_calls(outgoing)):
+            return outgoing
+        return await with_stored_thoughts(outgoing, self._services)
+
+    def _wants_thoughts(self, call: ProxyRequest, outgoing: OutgoingRequest) -> bool:
+        kind = outgoing.thoughtless
+        return kind is not None and kind in self._refusals[call.upstream]
+
     async def _ask(
         self, call: ProxyRequest, outgoing: OutgoingRequest
     ) -> tuple[OutgoingRequest, Reply, Recording | None]:
@@ -213,7 +227,7 @@ class Conversations:
                 reply = await self._followed(call, outgoing, body, reply)
                 return outgoing, reply, recording
             reply = PeekedReply(reply)
-            less = await self._less(outgoing, reply, body)
+            less = await self._less(call, outgoing, reply, body)
             if less is None:
                 return outgoing, reply, recording
             await reply.close()
@@ -233,26 +247,59 @@ class Conversations:
         again = replace(call, headers=kept)
 
         async def ask(further: bytes) -> Reply:
-            return await self._send(again, further, rewritten=True)
+            return await self._asked_on(again, outgoing, further)
 
         return await followed(reply, Rounds(body, outgoing.tools, self._tools, ask))
+
+    async def _asked_on(self, call: ProxyRequest, outgoing: OutgoingRequest, body: bytes) -> Reply:
+        """The reply to a further round; it is asked once more where it lacks thoughts.  What a
+        model called without thinking has none that could be sent back."""
+        kind, unthought = outgoing.thoughtless, partial(with_thoughts, body, {})
+        known = self._wants_thoughts(call, outgoing)
+        sent = await self._services.aside.run(len(body), unthought) if known else body
+        reply = await self._send(call, sent, rewritten=True)
+        if known or kind is None or not _is_small_refusal(reply):
+            return reply
+        reply = PeekedReply(reply)
+        if not wants_thoughts(await _error_in(reply)):
+            return reply
+        await reply.close()
+        sent = await self._services.aside.run(len(body), unthought)
+        reply = await self._send(call, sent, rewritten=True)
+        if reply.status < 400:
+            self._refusals[call.upstream].add(kind)
+        return reply
 
     def _may_be_for_memory(self, outgoing: OutgoingRequest, reply: Reply) -> bool:
         if reply.status < 400 or (content_length(reply.headers) or 0) > MAX_ERROR:
             return False
         if outgoing.tools is not None or outgoing.marks or outgoing.exchange.format.signed:
             return True
+        if outgoing.thoughtless is not None and reply.status in _INVALID:
+            return True
         return self._settings.upstream.retry_too_long and outgoing.adds and reply.status < 500
 
-    async def _less(
-        self, outgoing: OutgoingRequest, reply: PeekedReply, body: bytes
+    async def _rethought(
+        self, call: ProxyRequest, outgoing: OutgoingRequest, status: int, error: bytes
     ) -> OutgoingRequest | None:
-        """The request with less of memory, if an error is for that and there is less."""
-        try:
-            error = await reply.peek(MAX_ERROR)
-        except BaseException:  # the client has left: nobody else would close it
-            await reply.close()
-            raise
+        """The request with what earlier answers thought, or without, if an error is for that."""
+        kind = outgoing.thoughtless
+        if kind is None or outgoing.rethought or status not in _INVALID:
+            return None
+        if outgoing.thoughts is None and wants_thoughts(error):
+            thoughtful = await with_stored_thoughts(outgoing, self._services)
+            return replace(thoughtful, rethought=True, refused=(*outgoing.refused, kind))
+        if outgoing.thoughts is not None and refuses_thoughts(error):
+            self._refusals[call.upstream].discard(kind)
+            return replace(outgoing, thoughts=None, rethought=True)
+        return None
+
+    async def _less(
+        self, call: ProxyRequest, outgoing: OutgoingRequest, reply: PeekedReply, body: bytes
+    ) -> OutgoingRequest | None:
+        """The request with less of memory, or with what the upstream wants back of it, if an error
+        is for that and there is such."""
+        error = await _error_in(reply)
         invalid = outgoing.marks and reply.status in _INVALID and names_marks(body)
         if invalid and names_marks(error):
             return refused_marks(outgoing)
@@ -260,6 +307,9 @@ class Conversations:
         unsigned = await self._services.aside.run(len(body), unsign)
         if unsigned is not None:
             return replace(outgoing, unsigned=unsigned)
+        rethought = await self._rethought(call, outgoing, reply.status, error)
+        if rethought is not None:
+            return rethought
         long = self._settings.upstream.retry_too_long and too_long(reply.status, error)
         less = lessened(outgoing, self._services) if long else None
         if less is not None:
@@ -305,6 +355,19 @@ class Conversations:
             if call.delivery.bytes:
                 await tap.abandon()
             raise
+
+
+def _is_small_refusal(reply: Reply) -> bool:
+    return reply.status in _INVALID and (content_length(reply.headers) or 0) <= MAX_ERROR
+
+
+async def _error_in(reply: PeekedReply) -> bytes:
+    """What it says; closes it where the client leaves meanwhile."""
+    try:
+        return await reply.peek(MAX_ERROR)
+    except BaseException:  # nobody else would close it
+        await reply.close()
+        raise
 
 
 def _format_of(call: ProxyRequest) -> Format:

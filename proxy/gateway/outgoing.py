@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 
 import msgspec
 from msgspec.structs import replace
 
 from proxy.chat.cachemarks import may_have_marks
+from proxy.chat.thoughts import with_thoughts
 from proxy.errors import ProxyError, memory_unavailable
 from proxy.gateway.dispatch.refusals import RefusalKind
 from proxy.gateway.exchange import ChatExchange, GoingOn, Services, load
@@ -49,7 +51,8 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
 
     ``marks``: it gets cache marks.  ``lessened``: less of memory has been tried.  ``refused``: what
     it did not take.  ``unsigned``: the body without what the upstream had signed and does not take
-    back.
+    back.  ``thoughts``: those of earlier answers are sent back, as far as they are known, by the
+    ids of their calls (JSON); ``rethought``: it was asked without them, or with them, before.
     """
 
     exchange: ChatExchange
@@ -62,6 +65,8 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
     lessened: bool = False
     refused: tuple[RefusalKind, ...] = ()
     unsigned: bytes | None = None
+    thoughts: Mapping[str, bytes] | None = None
+    rethought: bool = False
 
     @property
     def adds(self) -> bool:
@@ -71,15 +76,16 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
     @property
     def held(self) -> int:
         """Bytes of the body, and of what was loaded of the session."""
-        of_session = 0
+        of_session = sum(map(len, self.thoughts.values())) if self.thoughts else 0
         if isinstance(self.prompt, AssembledPrompt):
-            of_session = sum(map(len, self.prompt.loaded.bodies.values()))
+            of_session += sum(map(len, self.prompt.loaded.bodies.values()))
         return len(self.exchange.body) + of_session
 
     @property
     def rewritten(self) -> bool:
         changed = self.exchange.expanded or self.unsigned is not None
-        return self.adds or self.marks or self.tools is not None or changed
+        added = self.marks or self.tools is not None or self.thoughts is not None
+        return self.adds or added or changed
 
     @property
     def marking(self) -> RefusalKind | None:
@@ -91,6 +97,13 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
         if isinstance(self.prompt, Degraded):
             return None
         return RefusalKind(exchange.request.model, what="marks")
+
+    @property
+    def thoughtless(self) -> RefusalKind | None:
+        """As what its calls would be refused without thoughts; None where none may be added."""
+        exchange = self.exchange
+        may_add = exchange.format.tools and exchange.rules.inject and not exchange.side
+        return RefusalKind(exchange.request.model, what="thoughtless") if may_add else None
 
     @property
     def drains(self) -> bool:
@@ -109,7 +122,9 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
             exchange = self.exchange
             body = exchange.format.marked(body, exchange.request.model, exchange.context.cache_key)
         if self.tools is not None:
-            return self.tools.put_into(body)
+            body = self.tools.put_into(body)
+        if self.thoughts is not None:
+            return with_thoughts(body, self.thoughts)
         came = self.exchange.came
         return body if self.rewritten or came is None else came
 
@@ -239,10 +254,12 @@ def refused_marks(outgoing: OutgoingRequest) -> OutgoingRequest:
 
 
 def lessened(outgoing: OutgoingRequest, services: Services) -> OutgoingRequest | None:
-    """The upstream found the context too long: half as much of memory, then nothing.
+    """The upstream found the context too long: no thoughts, half as much of memory, then nothing.
 
     None if there is nothing that could be left out.
     """
+    if outgoing.thoughts:
+        return replace(outgoing, thoughts={}, reason="context_trimmed")
     prompt = outgoing.prompt
     if isinstance(prompt, Degraded) or prompt.empty:
         return None

@@ -25,6 +25,14 @@ def test_a_refusal_is_known_for_a_while() -> None:
     assert len(refusals) == 0
 
 
+def test_a_refusal_that_does_not_hold_any_more_is_forgotten() -> None:
+    refusals = Refusals(Clock())
+    refusals.add(RefusalKind("m"))
+    refusals.discard(RefusalKind("m"))
+    refusals.discard(RefusalKind("m"))
+    assert RefusalKind("m") not in refusals
+
+
 def test_the_oldest_is_forgotten_where_there_are_too_many() -> None:
     refusals = Refusals(Clock())
     for number in range(10 * MOST):

@@ -29,6 +29,7 @@ from tests.support.upstream.answers import (
     tool_call,
 )
 from tests.support.upstream.spoken import SPOKEN, Spoken, cuts
+from tests.support.upstream.thinking import Thinker
 from tests.support.upstream.tooling import (
     SAVE,
     SEARCH,
@@ -261,6 +262,25 @@ async def test_a_plain_answer_is_that_of_all_rounds(one: Rig) -> None:
         (2, SEARCH, True, ["fact_found"]),
     ]
     assert all(0 <= run["ms"] < 2000 for run in runs)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_further_round_of_a_model_that_must_get_its_thoughts_back(
+    one: Rig, stream: bool
+) -> None:
+    up, model = Thinker(), f"thinker-{uuid.uuid4().hex}"
+    one.up.always(up)
+    rounds = []
+    for thoughts in ("Worth keeping.", "", ""):
+        up.says(None, thoughts, [tool_call(SAVE, '{"text": "x"}')])
+        up.says("Done.")
+        before = len(one.up.requests)
+        answer = await talk(one).ask(messages("u1"), model=model, stream=stream)
+        assert answer.status_code == 200, answer.text
+        assert one.up.requests[-1].messages[1]["reasoning_content"] == thoughts
+        rounds.append(len(one.up.requests) - before)
+    assert rounds == [2, 3, 2]
+    assert tools_of(one).saved == ["x"] * 3
 
 
 async def test_the_model_calls_on_behalf_of_who_asks_and_from_where(one: Rig) -> None:

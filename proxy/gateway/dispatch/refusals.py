@@ -20,12 +20,12 @@ LONGEST = 256
 
 class RefusalKind(NamedTuple):
     """What decides: the model; and of tools, how much it reasons (JSON), whether the client brings
-    some itself."""
+    some itself.  "thoughtless" are calls without what the model thought before it made them."""
 
     model: str | None = None
     effort: bytes = b""
     own: bool = False
-    what: Literal["tools", "marks"] = "tools"
+    what: Literal["tools", "marks", "thoughtless"] = "tools"
 
     @property
     def short(self) -> bool:
@@ -47,6 +47,10 @@ class Refusals:
         if not kind.short:
             return
         self._until[kind] = self._clock() + SECONDS
+
+    def discard(self, kind: RefusalKind) -> None:
+        """What was done about it was refused."""
+        self._until.pop(kind, None)
 
     def __contains__(self, kind: RefusalKind) -> bool:
         until = self._until.get(kind)

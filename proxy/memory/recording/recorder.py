@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -203,6 +203,17 @@ class Recorder:
                 return await self._looked_back(key, enough)
         except TimeoutError:
             raise await self._judged(key, StoreTimeout("no answer in time")) from None
+
+    async def as_came(self, key: SessionKey, ids: Collection[str]) -> Mapping[str, bytes]:
+        """What came of these messages where it is more than is carried back, by id, but for what
+        waits in the spool.  Within the load timeout.  Raises StoreError."""
+        if failure := self._pauses.loading(key):
+            raise failure
+        try:
+            async with Limit(self._load_timeout):
+                return await self._store.wires(key, ids)
+        except TimeoutError as error:
+            raise StoreTimeout("the store did not answer in time") from error
 
     async def attempted(self, key: SessionKey, idempotency_key: str) -> Snapshot:
         """The whole log, with the exchange recorded under this key.  Raises StoreError."""

@@ -76,6 +76,7 @@ class Scripts:
         self.work_finish = read_script("work_finish", "work_prelude")
         self.work_put_off = read_script("work_put_off", "work_prelude")
         self.work_forget = read_script("work_forget")
+        self.work_tidy = read_script("work_tidy")
         self.index_look = read_script("index_look", "index_prelude")
         self.index_rows = read_script("index_rows", "index_prelude")
         self.index_write = read_script("index_write", "index_prelude")

@@ -20,6 +20,9 @@ PASSED_AT_ONCE = 4096
 MOST_PASSED = 50_000
 """Pieces that one look reads past, because they are of tenants that it is without."""
 
+LOOKS, TIDIED_AT_ONCE = 16, 500
+"""Looks at most, where names are in the way whose pieces are lost; how many a script forgets."""
+
 
 class RedisQueue(RedisBase):
     """See :class:`proxy.memory.store.Queue`."""
@@ -35,6 +38,17 @@ class RedisQueue(RedisBase):
         self, now: float, limit: int, without: Collection[str] = ()
     ) -> Sequence[Work]:
         """Of more than ``MOST_PASSED`` that are passed over, those behind are not found."""
+        for _ in range(LOOKS):
+            pieces, lost = await self._look_for(now, limit, without)
+            if not lost:
+                break
+            await self._tidy(lost)
+        return pieces
+
+    async def _look_for(
+        self, now: float, limit: int, without: Collection[str]
+    ) -> tuple[Sequence[Work], Sequence[bytes]]:
+        """The pieces that are due first, and names among these of which none is kept."""
         found, passed, others = dict[bytes, bytes](), 0, _written(without)
         at_once = max(limit, PASSED_AT_ONCE) if others else limit
         while len(found) < limit and passed < MOST_PASSED:
@@ -52,13 +66,19 @@ class RedisQueue(RedisBase):
         (found,) = await self._link.many([(due, search)])
         return list(zip(found[::2], found[1::2], strict=True))
 
-    async def _pieces(self, found: Mapping[bytes, bytes]) -> Sequence[Work]:
+    async def _pieces(self, found: Mapping[bytes, bytes]) -> tuple[list[Work], list[bytes]]:
         if not found:
-            return ()
+            return [], []
         pieces = QUEUE_KEYS[1]
         (packed,) = await self._link.many([(pieces, ("HMGET", pieces, *found))])
-        rows = zip(found.items(), packed, strict=True)
-        return [read_piece(name, score, piece) for (name, score), piece in rows if piece]
+        kept = dict(zip(found, packed, strict=True))
+        works = [read_piece(name, found[name], piece) for name, piece in kept.items() if piece]
+        return works, [name for name, piece in kept.items() if not piece]
+
+    async def _tidy(self, names: Sequence[bytes]) -> None:
+        for first in range(0, len(names), TIDIED_AT_ONCE):
+            some = names[first : first + TIDIED_AT_ONCE]
+            await self._scripts.read(self._scripts.work_tidy, QUEUE_KEYS, some)
 
     @within("read")
     async def asked_for(

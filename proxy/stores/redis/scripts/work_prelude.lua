@@ -16,13 +16,15 @@ local function keep(pieces, name, asked, attempts, lease, profile)
   redis.call('HSET', pieces, name, counts .. lease .. ' ' .. profile)
 end
 
--- Ask for the piece that ARGV[at] describes: name, profile, at, after, later.
+-- Ask for the piece that ARGV[at] describes: name, profile, at, after, later.  One that is not among
+-- the due is, whatever is kept of it: a server that evicts keys may have lost when it was.
 local DUE_SIZE = 5
 local function enqueue(due, pieces, at)
   local name, profile = ARGV[at], ARGV[at + 1]
   local asked, attempts, lease = piece_of(pieces, name)
   asked = (asked or 0) + 1
-  if not lease or (lease == '-' and attempts == 0) then
+  local waits = not lease or (lease == '-' and attempts == 0)
+  if waits or not redis.call('ZSCORE', due, name) then
     local often = asked >= tonumber(ARGV[at + 3])
     redis.call('ZADD', due, often and ARGV[at + 2] or ARGV[at + 4], name)
   end

@@ -6,14 +6,18 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from proxy.memory.items import ItemOwner, Place
 from proxy.memory.model import Due, SessionKey
 from proxy.stores.open import Backend, open_store
+from proxy.stores.redis.items import LISTED_AT_ONCE, shelf_keys
 from proxy.stores.redis.work import LOOKS, QUEUE_KEYS
 from tests.support.clock import Clock
 from tests.support.processes.redis import Server, standalone
+from tests.support.store.shelves import gone, places, put, value
 from tests.support.waiting import PATIENCE
 
 KEY = SessionKey("tenant", "session")
+KAI = ItemOwner("tenant", "kai")
 DUE = Due(kind="summary", profile="p", at=1.0)
 
 
@@ -81,3 +85,72 @@ async def test_work_of_which_is_lost_when_it_is_due_is_done_once_it_is_asked_for
     (work,) = await store.waiting(9.0, 9)
     assert (work.asked, work.attempts) == (2, int(state == "failed"))
     assert await store.claim(work, 9.0, 60.0) is not None
+
+
+# Items
+
+
+MANY = 10 * LISTED_AT_ONCE
+"""More than a small hash has, which is read at once."""
+
+
+async def test_items_whose_places_are_lost_are_found_and_removed_as_before(
+    store: Backend, server: Server
+) -> None:
+    await store.change_items(KAI, [put(("a",), f"{n:04d}") for n in range(MANY)])
+    await store.change_items(KAI, [put(("b",), "k")])
+    listed = shelf_keys(KAI)[1]
+    server.ask("DEL", listed)
+    assert await store.people("tenant") == ["kai"]
+    assert await store.namespaces(KAI, (), None, 9) == [("a",), ("b",)]
+    server.ask("DEL", listed)
+    assert await places(store, KAI, ("b",)) == [Place(("b",), "k")]
+    server.ask("DEL", listed)
+    await store.change_items(KAI, [put(("b",), "new"), gone(("a",), "0000")])
+    assert await store.drop_items(KAI, ("a",)) == MANY - 1
+    server.ask("DEL", listed)
+    assert await store.drop_items(KAI, ()) == 2
+    assert server.ask("KEYS", "*") == []
+
+
+async def test_a_shelf_that_ends_does_so_with_places_that_were_listed_again(
+    store: Backend, server: Server, clock: Clock
+) -> None:
+    await store.change_items(KAI, [put(("a",), "k", expires_at=clock.now + 100)])
+    listed = shelf_keys(KAI)[1]
+    server.ask("DEL", listed)
+    assert len(await places(store, KAI)) == 1
+    assert 150 <= server.ask("TTL", listed) <= 160
+
+
+@pytest.mark.parametrize("lost", [0, 2])
+async def test_of_a_shelf_that_has_lost_items_nothing_is_left_once_it_is_dropped(
+    store: Backend, server: Server, clock: Clock, lost: int
+) -> None:
+    """Not the names either: of items that are lost they are in two lists yet."""
+    await store.change_items(KAI, [put(("a",), "k", expires_at=clock.now + 100)])
+    keys = shelf_keys(KAI)
+    server.ask("DEL", keys[lost])
+    await store.change_items(KAI, [put(("a",), "new")])
+    server.ask("DEL", keys[1])
+    assert await store.drop_items(KAI, ()) == (1 if lost == 0 else 2)
+    assert server.ask("KEYS", "*") == []
+
+
+async def test_items_whose_places_are_lost_move_with_their_tenant(
+    store: Backend, server: Server
+) -> None:
+    await store.change_items(KAI, [put(("a",), "k", b"1")])
+    server.ask("DEL", shelf_keys(KAI)[1])
+    await store.move("tenant", "new")
+    assert await value(store, ItemOwner("new", "kai"), ("a",), "k") == b"1"
+    assert server.ask("KEYS", "mp:{tenant*") == []
+
+
+async def test_places_are_listed_again_by_a_server_that_is_full(
+    store: Backend, server: Server
+) -> None:
+    await store.change_items(KAI, [put(("a",), "k")])
+    server.ask("DEL", shelf_keys(KAI)[1])
+    with server.full():
+        assert await store.drop_items(KAI, ()) == 1

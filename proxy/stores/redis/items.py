@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 from proxy.memory.archive import PAGE_BYTES, Page
 from proxy.memory.erasure import Subject
 from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
+from proxy.memory.store import StoreError
 from proxy.stores.common.rules import begins, begins_behind, ends, pack, page_of, unpack
 from proxy.stores.redis.base import RedisBase, exactly, in_turn, mark_key, within
 from proxy.stores.redis.connection import every
@@ -21,11 +23,41 @@ PARTS = (b"items", b"item-places", b"item-ends")
 AT_ONCE = 500
 """Places that one script looks at or removes, so that it never blocks the server for long."""
 
+LISTED_AT_ONCE = 100
+"""Items whose places one script lists again: it reads their values with them."""
+
 WALK_SECONDS = 600.0
 """What going through all keys may take."""
 
 Row = tuple[bytes, bytes]
 """A packed place and the record there; see items_prelude.lua."""
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class PlacesLost(StoreError):
+    """A server that evicts keys has thrown the list of a shelf's places away."""
+
+    def __init__(self, shelf: ItemOwner) -> None:
+        super().__init__("Redis: the places of items are lost")
+        self.shelf = shelf
+
+
+def listed(
+    work: Callable[Concatenate[RedisItems, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[RedisItems, P], Coroutine[Any, Any, T]]:
+    """A method that goes through a shelf: it begins anew once lost places are listed again."""
+
+    @wraps(work)
+    async def method(self: RedisItems, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await work(self, *args, **kwargs)
+        except PlacesLost as lost:
+            await self._list_places(lost.shelf)
+            return await work(self, *args, **kwargs)
+
+    return method
 
 
 class RedisItems(RedisBase):
@@ -42,6 +74,7 @@ class RedisItems(RedisBase):
         alive = (item for item in found if item.expires_at is None or item.expires_at > now)
         return {item.place: item for item in alive}
 
+    @listed
     @in_turn
     @within("read")
     async def items(
@@ -60,11 +93,12 @@ class RedisItems(RedisBase):
         script, keys = self._scripts.items_page, shelf_keys(shelf)
         while left and len(rows) < limit and size < PAGE_BYTES:
             arguments = (b"(" + at, b"(" + end, limit - len(rows), AT_ONCE, repr(self._clock()))
-            at, *flat = await self._scripts.read(script, keys, arguments)
+            at, *flat = _of_listed(shelf, await self._scripts.read(script, keys, arguments))
             rows += _pairs(flat)
             left, size = bool(at), size + sum([len(part) for part in flat])
         return rows, left
 
+    @listed
     @in_turn
     @within("read")
     async def namespaces(
@@ -76,7 +110,7 @@ class RedisItems(RedisBase):
         found: list[Namespace] = []
         while at is not None and len(found) < limit:
             arguments = (at, end, limit - len(found), AT_ONCE, repr(self._clock()))
-            at, *places = await self._scripts.read(script, keys, arguments)
+            at, *places = _of_listed(shelf, await self._scripts.read(script, keys, arguments))
             found += [unpack(place).namespace for place in places]
         return found
 
@@ -104,15 +138,21 @@ class RedisItems(RedisBase):
             filled += await self._change(script, keys, (repr(self._clock()), began, *_flat(rows)))
         return filled
 
+    @listed
     async def drop_items(self, shelf: ItemOwner, prefix: Namespace) -> int:
         begin = begins(prefix)
         arguments = (b"(" + begin, b"(" + ends(begin), AT_ONCE, repr(self._clock()))
         script, keys = self._scripts.items_drop, shelf_keys(shelf)
         gone, removed = 0, AT_ONCE
         while removed == AT_ONCE:
-            removed, there = await self._change(script, keys, arguments)
+            removed, there = _of_listed(shelf, await self._change(script, keys, arguments))
             gone += there
         return gone
+
+    async def _list_places(self, shelf: ItemOwner) -> None:
+        script, keys, at = self._scripts.items_relist, shelf_keys(shelf), 0
+        while at := await self._step(script, keys, (at, LISTED_AT_ONCE)):
+            pass
 
     async def _move_items(self, old: str, new: str) -> None:
         """Hand a tenant's items to another; what is at a place already stays, and so does ours.
@@ -123,6 +163,7 @@ class RedisItems(RedisBase):
         for user in ("", *map(_user_of, keys)):
             await self._move_shelf(ItemOwner(old, user), ItemOwner(new, user))
 
+    @listed
     async def _move_shelf(self, here: ItemOwner, there: ItemOwner) -> None:
         end = ends(b"")
         rows, _ = await self._rows(here, b"", end, AT_ONCE)
@@ -154,12 +195,19 @@ def shelf_keys(shelf: ItemOwner) -> list[bytes]:
 
 def _of_people(tenant: str) -> bytes:
     """The pattern of the keys that only people's shelves have, one a shelf."""
-    return f"mp:{{{quote(tenant, safe='')}:*}}:{PARTS[1].decode()}".encode()
+    return f"mp:{{{quote(tenant, safe='')}:*}}:{PARTS[0].decode()}".encode()
 
 
 def _user_of(key: bytes) -> str:
     """Whose a key is that only people's shelves have."""
     return unquote(key.decode().partition(":{")[2].partition("}")[0].partition(":")[2])
+
+
+def _of_listed(shelf: ItemOwner, reply: Sequence[Any] | None) -> Sequence[Any]:
+    """What a script says that goes through a shelf, all of whose places are listed."""
+    if reply is None:
+        raise PlacesLost(shelf)
+    return reply
 
 
 def _arguments(change: Change) -> tuple[Any, ...]:

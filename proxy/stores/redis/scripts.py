@@ -85,6 +85,7 @@ class Scripts:
         self.index_forget = read_script("index_forget", "index_prelude")
         self.index_vectors = read_script("index_vectors", "index_prelude")
         self.items_page = read_script("items_page", "items_prelude")
+        self.items_relist = read_script("items_relist", "items_prelude")
         self.items_namespaces = read_script("items_namespaces", "items_prelude")
         self.items_change = read_script("items_change", "items_prelude", "marks")
         self.items_fill = read_script("items_fill", "items_prelude", "marks")

@@ -2,8 +2,10 @@
 -- step depends on the one before.
 --
 -- ARGV: where to begin behind, the end of the range, most namespaces, most steps, now.
--- Returns { where to go on behind, or false at the end; then a place in each namespace }.
+-- Returns { where to go on behind, or false at the end; then a place in each namespace }, or false
+-- where places are to be listed again before.
 
+if unlisted() then return false end
 local at, most, now = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[5])
 local found = { false }
 for _ = 1, tonumber(ARGV[4]) do

@@ -2,8 +2,10 @@
 -- round trip would cost more than all else.
 --
 -- ARGV: the lexical range (from, to), most items, most places to look at, now.
--- Returns { the last place looked at, or '' at the end; then place and record of each }.
+-- Returns { the last place looked at, or '' at the end; then place and record of each }, or false
+-- where places are to be listed again before.
 
+if unlisted() then return false end
 local limit, places, now = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local rows = { '' }
 local MOST_BYTES = 1000000 -- of records at once, so that the server is never busy for long

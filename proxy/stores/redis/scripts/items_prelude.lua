@@ -8,6 +8,12 @@ local ITEMS, PLACES, ENDS = KEYS[1], KEYS[2], KEYS[3]
 local GRACE = 60 -- seconds by which the clocks of hosts may differ
 local LONGEST = 1e10 -- seconds; times to live have a limit
 
+-- Has it items that are in no list of places, because the server evicts keys?  None is in the list
+-- that is not there, but where the items are lost: then there are more of these.
+local function unlisted()
+  return redis.call('HLEN', ITEMS) > redis.call('ZCARD', PLACES)
+end
+
 local function remove(place)
   redis.call('HDEL', ITEMS, place)
   redis.call('ZREM', PLACES, place)
@@ -41,10 +47,12 @@ local function alive(place, now)
   return not is_over(ending, now) and record or nil
 end
 
--- Remove some of what is over, and let the keys themselves end where all of their items do.
+-- Remove some of what is over, and let the keys themselves end where all of their items do, or where
+-- there is none.
 local function tidy(now)
   local over = redis.call('ZRANGEBYSCORE', ENDS, '-inf', string.format('%.17g', now), 'LIMIT', 0, 10)
   for _, place in ipairs(over) do remove(place) end
+  if redis.call('HLEN', ITEMS) == 0 then return redis.call('UNLINK', ITEMS, PLACES, ENDS) end
   local last = redis.call('ZREVRANGE', ENDS, 0, 0, 'WITHSCORES')
   local ends = #last > 0 and redis.call('ZCARD', ENDS) == redis.call('ZCARD', PLACES)
   for i = 1, 3 do

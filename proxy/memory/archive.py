@@ -229,9 +229,10 @@ class Archive(Protocol):
         """
         ...
 
-    async def relist(self, tenant: str, user: str) -> None:
+    async def relist(self, tenant: str, user: str) -> Sequence[str]:
         """Let ``sessions`` name all that there are of a person, also where a store has lost that.
 
+        The names that were theirs of sessions that are not there, of which something may be left.
         Goes through the whole store: not for requests but an erasure's.
         """
         ...

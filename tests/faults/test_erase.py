@@ -89,6 +89,27 @@ async def test_nothing_is_left_of_a_person_whose_lists_are_lost(
         assert place.scan(one, *kai.markers) == []
 
 
+@pytest.mark.parametrize(
+    ("part", "listed"), [("meta", False), ("meta", True), ("item-places", False)]
+)
+@pytest.mark.parametrize("store", ["redis", "redis-cluster"])
+async def test_nothing_is_left_of_a_person_of_whom_keys_were_evicted(
+    store: str, part: str, listed: bool, places: Places, tmp_path: Path
+) -> None:
+    """Heads of sessions, places of what was learned; also where somebody has looked since."""
+    place = places.of(store, tmp_path)
+    async with filled(place) as (one, kai):
+        for server in place.servers:
+            for key in server.ask("KEYS", f"*}}:{part}"):
+                server.ask("DEL", key)
+        for query in (f"?user={kai.user}", "") if listed else ():
+            await kai.call("GET", f"{API}/sessions{query}")
+        expected = await kai.erase(dry_run="true")
+        receipt = await kai.erase()
+        assert receipt["counts"] == expected["counts"]
+        assert place.scan(one, *kai.markers) == []
+
+
 @pytest.mark.parametrize("store", ["redis", "redis-cluster"])
 async def test_a_server_that_is_full_lets_everything_be_erased(
     store: str, places: Places, tmp_path: Path

@@ -7,17 +7,20 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from proxy.memory.items import ItemOwner, Place
-from proxy.memory.model import Due, SessionKey
+from proxy.memory.model import Ask, Due, SessionKey
 from proxy.stores.open import Backend, open_store
+from proxy.stores.redis.base import session_keys
 from proxy.stores.redis.items import LISTED_AT_ONCE, shelf_keys
 from proxy.stores.redis.work import LOOKS, QUEUE_KEYS
 from tests.support.clock import Clock
 from tests.support.processes.redis import Server, standalone
+from tests.support.store.commits import chat
 from tests.support.store.shelves import gone, places, put, value
 from tests.support.waiting import PATIENCE
 
 KEY = SessionKey("tenant", "session")
 KAI = ItemOwner("tenant", "kai")
+ALL = Ask(profile="default", whole=True)
 DUE = Due(kind="summary", profile="p", at=1.0)
 
 
@@ -40,6 +43,38 @@ async def store(server: Server, clock: Clock) -> AsyncIterator[Backend]:
     await store.open()
     yield store
     await store.close()
+
+
+# Sessions
+
+
+async def test_whoever_erases_finds_sessions_that_have_lost_their_heads(
+    store: Backend, server: Server
+) -> None:
+    """Also behind others who have looked at the list."""
+    for name, user in (("a", "kai"), ("b", "kai"), ("c", "eve")):
+        await store.commit(SessionKey("tenant", name), chat("x1", user=user))
+    heads = {name: session_keys(SessionKey("tenant", name))[0] for name in "abc"}
+    server.ask("DEL", heads["b"], heads["c"])
+    for user in ("kai", None):
+        page = await store.sessions("tenant", user, None, 9)
+        assert [session.id for session in page.items] == ["a"]
+    assert await store.relist("tenant", "kai") == ["b"]
+    assert not await store.delete(SessionKey("tenant", "b"))
+    await store.clear("tenant", "kai")
+    assert await store.relist("tenant", "kai") == []
+    assert (await store.load(SessionKey("tenant", "a"), ALL)).exists
+
+
+async def test_a_session_of_anothers_that_a_list_names_is_not_the_persons(
+    store: Backend, server: Server
+) -> None:
+    """The name was kept until somebody else began anew with it."""
+    await store.commit(KEY, chat("x1", user="kai"))
+    server.ask("DEL", session_keys(KEY)[0])
+    await store.commit(KEY, chat("x2", user="eve"))
+    assert await store.relist("tenant", "kai") == []
+    assert (await store.sessions("tenant", "kai", None, 9)).items == ()
 
 
 # The queue of work

@@ -112,14 +112,14 @@ class Eraser:
         """What ``person`` would remove now."""
         subject = Subject(tenant, user)
         async with self._turns.of(subject):
-            await self._store.relist(tenant, user)
-            return Receipt(subject, await self._person_counts(tenant, user))
+            lost = await self._store.relist(tenant, user)
+            return Receipt(subject, await self._person_counts(tenant, user, lost))
 
-    async def _person_counts(self, tenant: str, user: str) -> Counts:
+    async def _person_counts(self, tenant: str, user: str, lost: Sequence[str]) -> Counts:
         counts = await shelf_counts(self._store, ItemOwner(tenant, user), self._learned.kinds)
         ids: list[str] = []
         places = await places_of(self._store, Owner(tenant, user=user))
-        async for key in self._sessions(tenant, user):
+        async for key in self._sessions(tenant, user, lost):
             ids.append(key.session)
             indexed = places.get(key.session, ())
             counts.add(await session_counts(self._store, key, indexed))
@@ -134,22 +134,22 @@ class Eraser:
         subject, total = Subject(tenant, user), Counts()
         async with self._erasing(subject) as marks:
             # Before the mark, which this may outlast: who writes now writes the lists as well.
-            await self._store.relist(tenant, user)
+            lost = await self._store.relist(tenant, user)
             await marks.put(subject)
             for _ in range(ROUNDS):
-                found = await self._person(tenant, user, marks)
+                found = await self._person(tenant, user, lost, marks)
                 total.add(found)
                 if not found:
                     return Receipt(subject, total, await self._end(marks))
         raise Busy
 
-    async def _person(self, tenant: str, user: str, marks: Marks) -> Counts:
+    async def _person(self, tenant: str, user: str, lost: Sequence[str], marks: Marks) -> Counts:
         """Remove what is there now; what it was."""
         found, shelf, owner = Counts(), ItemOwner(tenant, user), Owner(tenant, user=user)
         # First: what is proposed of their remarks must find that they are gone.
         found.proposals = await self._learned.remarks.person(tenant, user)
         places = await places_of(self._store, owner)
-        async for keys in _together(self._sessions(tenant, user)):
+        async for keys in _together(self._sessions(tenant, user, lost)):
             await marks.put(*(Subject(tenant, session=key.session) for key in keys))
             for key in keys:
                 found.add(await self._theirs(key, places.get(key.session, ())))
@@ -176,10 +176,17 @@ class Eraser:
             found.add(counts)
         return found
 
-    async def _sessions(self, tenant: str, user: str) -> AsyncIterator[SessionKey]:
-        """A person's sessions: those in the store, and those that the spool will make theirs."""
+    async def _sessions(
+        self, tenant: str, user: str, lost: Sequence[str]
+    ) -> AsyncIterator[SessionKey]:
+        """A person's sessions: those in the store, those of which it has ``lost`` what says whose
+        they are, and those that the spool will make theirs."""
         async for session in sessions_of(self._store, tenant, user):
             yield SessionKey(tenant, session.id)
+        for id in lost:
+            key = SessionKey(tenant, id)
+            if await self._store.session(key) is None:
+                yield key
         for id in await asyncio.to_thread(self._spool.sessions_of, tenant, user):
             key = SessionKey(tenant, id)
             found = await self._store.session(key)

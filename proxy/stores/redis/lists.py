@@ -1,13 +1,13 @@
 """The lists of sessions in Redis, and what takes sessions from them: deleting, moving.
 
 A list of sessions lives in another slot than the sessions: what it names is looked up one by one,
-and what is dead is dropped from it.
+and what is dead is dropped from it.  A person's keeps the names of sessions that have lost their
+heads but not all else, since who erases the person finds them by nothing else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
 
 from proxy.memory.archive import PAGE_BYTES, Page, Session
 from proxy.memory.erasure import Subject
@@ -51,13 +51,17 @@ class RedisLists(RedisBase):
         keys = await every(self._link.scan(ANY_LIST))
         return sorted({tenant for tenant in map(read_tenant, keys) if tenant})
 
-    async def relist(self, tenant: str, user: str) -> None:
+    async def relist(self, tenant: str, user: str) -> Sequence[str]:
         """A key that was evicted, a server that came back empty, a proxy that was killed between a
         session and its lists: the head of each session says whose it is."""
+        (listed, _) = list_keys(tenant, user)
+        lost = {name.decode() for name in await self._ask(listed, "ZRANGE", listed, 0, -1)}
         async for keys in self._each_key(every_head(tenant)):
             heads = {key: name for key in keys if (name := read_head(key))}
+            lost.difference_update(heads.values())
             if heads:
                 await self._relist_some(tenant, user, heads)
+        return sorted(lost)
 
     @within("write")
     async def _relist_some(self, tenant: str, user: str, heads: Mapping[bytes, str]) -> None:
@@ -76,7 +80,7 @@ class RedisLists(RedisBase):
     ) -> Page[Session]:
         keys = list_keys(tenant, user)
         found: list[tuple[Place, Session]] = []
-        dead: list[Any] = []
+        dead: dict[Place, bool] = {}
         place = read_cursor(after) if after is not None else None
         left, size, at_once = True, 0, FEW
         while left and len(found) <= limit and (size < PAGE_BYTES or not found):
@@ -86,14 +90,24 @@ class RedisLists(RedisBase):
             size, at_once = size + read, 2 * at_once if read < SMALL else FEW
             for row, session in zip(rows, sessions, strict=True):
                 if session is None or (user is not None and session.user != user):
-                    dead += [row[1], repr(row[0])]
+                    dead[row] = session is None
                 else:
                     found.append((row, session))
         if dead:
-            await self._scripts.read(self._scripts.forget, keys, dead)
+            await self._drop_dead(tenant, user, dead)
         page = found[:limit]
         more = sessions_cursor(*page[-1][0]) if page and (left or len(found) > limit) else None
         return Page(tuple(session for _, session in page), more)
+
+    async def _drop_dead(self, tenant: str, user: str | None, dead: Mapping[Place, bool]) -> None:
+        """Drop these from a list; of each whether there is no head of this name."""
+        headless = [name for (_, name), lost in dead.items() if lost and user is not None]
+        keys = [session_keys(SessionKey(tenant, name)) for name in headless]
+        left = await self._link.many([(rest[0], ("EXISTS", *rest)) for _, *rest in keys])
+        kept = {name for name, there in zip(headless, left, strict=True) if there}
+        gone = [part for at, name in dead if name not in kept for part in (name, repr(at))]
+        if gone:
+            await self._scripts.read(self._scripts.forget, list_keys(tenant, user), gone)
 
     async def _behind(self, key: bytes, place: Place | None, limit: int) -> list[Place]:
         """Some of the list behind a place, the latest first; none at its end."""

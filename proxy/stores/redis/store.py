@@ -11,7 +11,7 @@ from copy import copy
 from typing import Self
 
 from proxy.memory.model import SessionKey, State
-from proxy.recall.index import Behind, Owner, behind_in
+from proxy.recall.index import Behind, Owner, behind_in, sessions_of
 from proxy.stores.redis.archive import SCANNED_AT_ONCE, RedisArchive, RedisSummaries, page_of
 from proxy.stores.redis.base import list_keys, session_keys, within
 from proxy.stores.redis.codec import read_messages, read_session
@@ -133,7 +133,10 @@ class RedisStore(
         return (await self._ask(meta, "HGET", meta, "owner") or b"").decode()
 
     async def clear(self, tenant: str, user: str) -> None:
-        """The server has removed what has expired, and does so with what is being put back."""
+        """The server has removed what has expired, and does so with what is being put back: left
+        are the names in their list."""
+        async for _ in sessions_of(self, tenant, user):
+            pass
 
     async def wipe(self) -> None:
         """The server alone writes its files."""

@@ -209,8 +209,9 @@ class SQLiteStore(SQLiteFile):
 
     _clear_some = writes(sqlite_waste.clear_some)
 
-    async def relist(self, tenant: str, user: str) -> None:
+    async def relist(self, tenant: str, user: str) -> Sequence[str]:
         """What it lists are the sessions themselves."""
+        return ()
 
     async def clear(self, tenant: str, user: str) -> None:
         while await self._clear_some(tenant, user):

@@ -249,8 +249,9 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
         self._forget_work(*key)
         return state is not None
 
-    async def relist(self, tenant: str, user: str) -> None:
+    async def relist(self, tenant: str, user: str) -> Sequence[str]:
         """What it lists are the sessions themselves."""
+        return ()
 
     async def clear(self, tenant: str, user: str) -> None:
         """What has expired is gone when it is looked for."""

@@ -52,8 +52,8 @@ async def test_whoever_erases_finds_sessions_that_have_lost_their_heads(
     store: Backend, server: Server
 ) -> None:
     """Also behind others who have looked at the list."""
-    for name, user in (("a", "kai"), ("b", "kai"), ("c", "eve")):
-        await store.commit(SessionKey("tenant", name), chat("x1", user=user))
+    for name, whose in (("a", "kai"), ("b", "kai"), ("c", "eve")):
+        await store.commit(SessionKey("tenant", name), chat("x1", user=whose))
     heads = {name: session_keys(SessionKey("tenant", name))[0] for name in "abc"}
     server.ask("DEL", heads["b"], heads["c"])
     for user in ("kai", None):

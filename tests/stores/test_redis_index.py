@@ -204,7 +204,7 @@ async def test_what_is_left_of_an_index_is_no_part_of_its_successor(
     assert len(lives(server)) == 5
 
 
-@pytest.mark.parametrize("lost", ["rows", "vocabulary"])
+@pytest.mark.parametrize("lost", ["rows", "vocabulary", "marks"])
 async def test_an_index_that_has_lost_a_part_is_made_anew_and_keeps_what_it_was_told(
     store: Backend, server: Server, lost: str
 ) -> None:
@@ -216,7 +216,7 @@ async def test_an_index_that_has_lost_a_part_is_made_anew_and_keeps_what_it_was_
     await indexer.catch_up(KAI)
     await indexer.dismiss(KAI, "tea")
     server.ask("DEL", _part(lost))
-    assert await store.whole(KAI, 1000) is None or lost == "rows"
+    assert (await store.whole(KAI, 1000) is None) == (lost == "vocabulary")
     await store.commit(sessions[0], chat("x2", user="kai"))
     assert await indexer.level(sessions[0]) == 4
     assert await indexer.dismissed(KAI) == ("tea",)
@@ -225,6 +225,14 @@ async def test_an_index_that_has_lost_a_part_is_made_anew_and_keeps_what_it_was_
         "s": 4,
         "t": 2,
     }
+
+
+async def test_an_index_that_has_forgotten_all_sessions_has_lost_none(
+    store: Backend, server: Server
+) -> None:
+    assert await store.write(KAI, batch(0, [["a"]]))
+    await store.drop_session(KAI, "session")
+    assert await store.write(KAI, batch(2, [["b"]], first=1))
 
 
 async def test_an_index_without_terms_has_lost_none(store: Backend, server: Server) -> None:

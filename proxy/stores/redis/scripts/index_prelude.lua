@@ -2,7 +2,8 @@
 -- the index of a user, si: for that of a session:
 --   meta    hash: revision, state; without it there is no index, whatever else is left
 --   rows    string: the rows, one behind the other
---   marks   hash: s<session> -> "number seq digest", n<number> -> session
+--   marks   hash: s<session> -> "number seq digest", n<number> -> session, and from the beginning a
+--           field without a name, so that it is there when all sessions are forgotten, too
 --   vocabulary  string: every term that has a key; it is there before the first one
 --   models  set: "size model" of every key of vectors
 --   t:<term>        string: postings

@@ -24,7 +24,7 @@ if not meta then
 end
 local missing = tonumber(ARGV[3]) * ROW_SIZE - redis.call('STRLEN', ROWS)
 if missing ~= 0 then return missing > 0 and -2 or 0 end
-if ARGV[3] ~= '0' and redis.call('EXISTS', VOCABULARY) == 0 then return -2 end
+if ARGV[3] ~= '0' and redis.call('EXISTS', MARKS, VOCABULARY) < 2 then return -2 end
 
 -- How long (ms) it lives, 0 for ever; left is -1 where it does so already.  Twice the time, so that
 -- it is not renewed, key by key, with every batch.  Never shortened: other sessions of the person may
@@ -51,6 +51,7 @@ end
 if #terms > 0 or not meta then redis.call('APPEND', VOCABULARY, table.concat(terms)) end
 if #ARGV[4] > 0 then redis.call('APPEND', ROWS, ARGV[4]) end
 
+if not meta then redis.call('HSET', MARKS, '', '') end
 if ARGV[7] ~= '' then
   local session, number = ARGV[6], string.match(ARGV[7], '^%d+')
   local old = string.match(redis.call('HGET', MARKS, 's' .. session) or '', '^%d+')

@@ -28,7 +28,7 @@ from proxy.memory.model import Edited, SessionKey, Summary
 from proxy.memory.recording.spool import Spool
 from proxy.memory.store import StoreError, StoreInUse
 from proxy.memory_api.erasure.eraser import AT_ONCE, LEASE, RENEWAL, ROUNDS, Eraser, Marks
-from proxy.recall.index import Owner
+from proxy.recall.index import IndexBatch, Owner
 from proxy.recall.indexing.indexer import Indexer, passages_of
 from proxy.settings import ProfileSettings
 from proxy.stores.open import Backend, open_store
@@ -382,6 +382,26 @@ async def test_what_is_in_the_index_of_a_session_has_no_vector_any_more(
     await eraser.person("t", "kai")
     assert (await store.look(owner, (), 0)).revision == 0
     assert not (await store.vectors(owner, "m/4", 4, 0, 6)).strip(b"\0")
+
+
+async def test_a_session_in_an_index_of_another_format_leaves_no_vector_there(
+    store: Backend, eraser: Eraser, clock: Clock
+) -> None:
+    """Nobody can tell what of it is whose: it is made anew, and keeps what it was told."""
+    indexer, owner = Indexer(store, store, lambda body: body.decode(), clock), Owner("t", "kai")
+    for session in "ab":
+        await store.commit(key(session), chat(f"x-{session}", user="kai"))
+        await indexer.level(key(session))
+    await store.put_vectors(owner, "m/4", 4, dict.fromkeys(range(4), b"1234"))
+    look, other = await store.look(owner, (), 0), b'[999,4,0,2,[],["tea"],0.0,0.0,{"m/4":4}]'
+    assert await store.write(owner, IndexBatch(look.revision, other, "b", None, first=4))
+    assert await eraser.count_session(key("a")) is not None
+    assert (await store.look(owner, (), 0)).state == other
+    assert await eraser.session(key("a")) is not None
+    assert not (await store.vectors(owner, "m/4", 4, 0, 4)).strip(b"\0")
+    assert await indexer.dismissed(owner) == ("tea",)
+    assert await indexer.catch_up(owner) == 2
+    assert await passages_of(store, owner, "b") == [0, 1]
 
 
 async def test_passages_that_lead_nowhere_any_more_are_not_counted(

@@ -11,7 +11,7 @@ from proxy.chat.message import text_of
 from proxy.memory.archive import Revision
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
-from proxy.recall.index import Owner, owner_of
+from proxy.recall.index import IndexBatch, Owner, owner_of
 from proxy.recall.indexing.indexer import Indexer, passages_of
 from proxy.settings import Settings
 from proxy.stores.open import Backend
@@ -111,6 +111,19 @@ async def test_no_vector_tells_what_a_message_said(
     await client.request(method, f"{URL}/{created[0]['id']}", json=body)
     for owner in owners:
         assert await embedded(store, owner) == [False, True]
+
+
+@pytest.mark.parametrize(("method", "body"), CHANGES)
+async def test_no_vector_of_an_index_of_another_format_tells_what_a_message_said(
+    client: httpx.AsyncClient, store: Backend, method: str, body: dict[str, str] | None
+) -> None:
+    """Which of them are the message's nobody can tell."""
+    created = await seed(client, "s", *talk("u1", "a1"), user="kai")
+    owner = await embed(store, "kai")
+    look = await store.look(owner, (), 0)
+    assert await store.write(owner, IndexBatch(look.revision, b"[999]", "s", None, first=2))
+    await client.request(method, f"{URL}/{created[0]['id']}", json=body)
+    assert await embedded(store, owner) == [False, False]
 
 
 @pytest.mark.parametrize(("method", "body"), CHANGES)

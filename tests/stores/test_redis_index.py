@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 
 import pytest
 from redis.crc import key_slot
@@ -12,7 +13,8 @@ from proxy.memory.archive import Details
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreFull, StoreTimeout
 from proxy.recall.index import Look, Owner, owner_of
-from proxy.recall.indexing.indexer import Indexer, places_of
+from proxy.recall.indexing.indexer import Indexer, drop_index, places_of
+from proxy.recall.indexing.state import State
 from proxy.stores.open import Backend, open_store
 from proxy.stores.redis.base import list_keys, session_keys
 from proxy.stores.redis.index import PARTS, index_keys, term_keys
@@ -254,6 +256,24 @@ async def test_an_index_whose_vocabulary_is_lost_is_dropped_without_a_rest(
     assert len(left) == WORDS + 7 and _part("rows") not in left
     await store.drop(EVE)
     assert lives(server) == {}
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_an_index_that_has_lost_the_names_of_its_vectors_is_dropped_with_them(
+    store: Backend, server: Server, again: bool
+) -> None:
+    """Also when it was made anew in between."""
+    indexer, key = Indexer(store, store, bytes.decode, time.time), SessionKey("tenant", "s")
+    await store.commit(key, chat("x1", user="kai"))
+    await indexer.level(key)
+    for name in ("old: {m}/4", "m/4"):
+        await indexer.update(KAI, partial(State.with_vectors, name=name, end=2))
+        await store.put_vectors(KAI, name, 4, {0: b"1234", 1: b"5678"})
+    server.ask("DEL", _part("models"))
+    if again:
+        await indexer.rebuild(KAI)
+    await drop_index(store, KAI)
+    assert server.ask("KEYS", "*:ui:*") == []
 
 
 async def test_scripts_are_sent_again_when_the_server_has_lost_them(

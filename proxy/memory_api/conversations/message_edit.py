@@ -31,7 +31,7 @@ from proxy.memory_api.operation import operation
 from proxy.memory_api.parameters import MessageAt, SessionAt
 from proxy.memory_api.shapes.messages import Message, MessageContent, MessageDeleted, WholeMessage
 from proxy.recall.index import owner_of
-from proxy.recall.indexing.indexer import Said, blank_messages
+from proxy.recall.indexing.indexer import Said, blank_messages, renew_unread
 from proxy.recall.ranking.packing import check_of
 
 _INSTEAD: Mapping[str, type] = {
@@ -132,7 +132,9 @@ async def _blank(api: Api, key: SessionKey, revision: Revision, seqs: tuple[int,
     cards = [x.card for x in revision.edited if x.card.id not in revision.removed]
     said = Said(seqs, [check_of(card.id, card.digest) for card in cards])
     for user in {None, session.user} if session else ():
-        await blank_messages(api.store, owner_of(key, user), key.session, said)
+        owner = owner_of(key, user)
+        await renew_unread(api.store, owner, time.time())
+        await blank_messages(api.store, owner, key.session, said)
 
 
 async def _in_force(api: Api, key: SessionKey) -> Summary | None:

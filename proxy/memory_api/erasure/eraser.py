@@ -30,7 +30,13 @@ from proxy.memory_api.erasure.in_mind import forget_texts
 from proxy.memory_api.erasure.receipt import Counts, Receipt
 from proxy.memory_api.overview.counts import Counted, session_counts, shelf_counts
 from proxy.recall.index import Owner, owner_of, sessions_of
-from proxy.recall.indexing.indexer import blank, passages_of, places_of
+from proxy.recall.indexing.indexer import (
+    blank,
+    drop_index,
+    passages_of,
+    places_of,
+    renew_unread,
+)
 
 LEASE = 60.0
 """Seconds that marks lie ahead: what an erasure that was cut off leaves runs out by itself."""
@@ -160,7 +166,7 @@ class Eraser:
         await self._store.drop_items(shelf, ())
         await marks.renew()
         # Behind the sessions: what is indexed of one that is gone is removed by who indexes it.
-        await self._store.drop(owner)
+        await drop_index(self._store, owner)
         await marks.renew()
         whose = EntryOwner(tenant, marks.sessions, user)
         found.spooled = await asyncio.to_thread(self._spool.erase, whose)
@@ -226,6 +232,7 @@ class Eraser:
             if known:
                 await marks.put(subject)
             owner = owner_of(key, session.user if session else None)
+            await renew_unread(self._store, owner, self._clock())
             passages = await passages_of(self._store, owner, key.session)
             indexed = await self._indexed(key, session)
             for _ in range(ROUNDS):

@@ -165,7 +165,7 @@ class Indexer:
     async def rebuild(self, owner: Owner) -> int:
         """Make an index anew from history.  Raises StoreError."""
         dismissed = (await self._state(owner)).dismissed
-        await self._index.drop(owner)
+        await drop_index(self._index, owner)
         await self.update(owner, lambda old: msgspec.structs.replace(old, dismissed=dismissed))
         return await self.catch_up(owner)
 
@@ -239,9 +239,8 @@ class Indexer:
     async def _renew(self, owner: Owner, data: bytes) -> None:
         """Begin an index in the place of one of another format, or of one that has lost a part; of
         either ``data`` tells."""
-        await self._index.drop(owner)
-        state = State(born=self._clock(), dismissed=dismissed_in(data))
-        await self._put(owner, _marked(Look(), state))
+        await drop_index(self._index, owner)
+        await self._put(owner, _anew(data, self._clock()))
 
     async def update(self, owner: Owner, change: Callable[[State], State]) -> None:
         """Change what an index knows of itself; the same object means no change.
@@ -282,6 +281,11 @@ def _marked(look: Look, state: State) -> IndexBatch:
         mark=None,
         first=state.passages,
     )
+
+
+def _anew(data: bytes, now: float) -> IndexBatch:
+    """The batch that begins an index in the place of one of which ``data`` tells."""
+    return _marked(Look(), State(born=now, dismissed=dismissed_in(data)))
 
 
 ROWS_AT_ONCE = 5_000
@@ -326,6 +330,25 @@ async def passages_of(
             theirs &= ~np.isin(rows["check"], list(before.now))
         found += (np.flatnonzero(theirs) + first).tolist()
     return found
+
+
+async def renew_unread(index: Index, owner: Owner, now: float) -> None:
+    """Begin an index of another format anew: what of it is whose, nobody can tell who erases.
+
+    Raises StoreError.
+    """
+    data = (await index.look(owner, (), 0)).state
+    if read_state(data) is None:
+        await index.drop(owner)
+        await index.write(owner, _anew(data, now))
+
+
+async def drop_index(index: Index, owner: Owner) -> None:
+    """Forget an index.  A store that evicts keys may not know any more of what models it has
+    vectors; the index does, and who puts one tells the store.  Raises StoreError.
+    """
+    await blank(index, owner, [0])
+    await index.drop(owner)
 
 
 async def blank_messages(index: Index, owner: Owner, session: str, before: Said) -> None:

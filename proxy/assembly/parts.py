@@ -124,7 +124,7 @@ class Parts(msgspec.Struct, frozen=True):
     def _api(self) -> Api:
         settings, store = self.resources.settings, self.resources.store
         counter, recalling = self.resources.tokenizers.counter_for, self.recalling
-        return Api(
+        api = Api(
             settings=settings,
             telemetry=self.resources.telemetry,
             store=store,
@@ -146,6 +146,8 @@ class Parts(msgspec.Struct, frozen=True):
             troubled=lambda: self.recorder.troubled,
             losing=lambda: self.recorder.losing,
         )
+        self.resources.opened.push_async_callback(api.eraser.close)
+        return api
 
 
 async def parts_of(

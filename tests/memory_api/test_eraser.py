@@ -27,7 +27,9 @@ from proxy.memory.items import Change, ItemOwner
 from proxy.memory.model import Edited, SessionKey, Summary
 from proxy.memory.recording.spool import Spool
 from proxy.memory.store import StoreError, StoreInUse
+from proxy.memory_api.erasure import eraser as module
 from proxy.memory_api.erasure.eraser import AT_ONCE, LEASE, RENEWAL, ROUNDS, Eraser, Marks
+from proxy.memory_api.erasure.receipt import Receipt
 from proxy.recall.index import IndexBatch, Owner
 from proxy.recall.indexing.indexer import Indexer, passages_of
 from proxy.settings import ProfileSettings
@@ -159,6 +161,61 @@ async def test_behind_an_erasure_that_failed_what_is_said_is_recorded(
             await eraser.person("t", "kai")
     assert await store.commit(key("a"), chat("x2", NOW, user="kai")) == "erased"
     assert await store.commit(key("a"), chat("x3", NOW + 1, user="kai")) == "recorded"
+
+
+@pytest.mark.parametrize("more", [0, 1])
+async def test_a_store_that_cannot_lower_a_mark_keeps_nobody_waiting(
+    store: Backend, eraser: Eraser, monkeypatch: pytest.MonkeyPatch, more: int
+) -> None:
+    """It goes on behind the answer, of so many at once."""
+    monkeypatch.setattr(module, "LOWERED_WITHIN", 0.001)
+    monkeypatch.setattr(module, "LOWER_AFTER", 0.0)
+    monkeypatch.setattr(module, "MOST_LOWERED", 1)
+    free, mark = asyncio.Event(), store.mark
+
+    async def locked(subjects: Sequence[Subject], until: float) -> None:
+        if until > NOW:
+            await mark(subjects, until)
+            raise StoreError("locked")
+        await free.wait()
+        await mark(subjects, until)
+
+    monkeypatch.setattr(store, "mark", locked)
+    for number in range(1 + more):
+        with pytest.raises(StoreError):
+            await eraser.person("t", f"kai{number}")
+    free.set()
+    await eraser.close()
+    outcomes = [
+        await store.commit(key(f"a{number}"), chat("x", NOW + 1, user=f"kai{number}"))
+        for number in range(1 + more)
+    ]
+    assert outcomes == ["recorded", "erased"][: 1 + more]
+
+
+async def test_marks_are_not_lowered_under_another_erasure_of_the_same(
+    store: Backend, eraser: Eraser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOWERED_WITHIN", 0.001)
+    asked: list[float] = []
+    mark, drop_items = store.mark, store.drop_items
+
+    async def noted(subjects: Sequence[Subject], until: float) -> None:
+        asked.append(until - NOW)
+        await mark(subjects, until)
+
+    async def once(*shelf: Any) -> int:
+        monkeypatch.setattr(store, "drop_items", drop_items)
+        await asyncio.sleep(0)
+        raise StoreError("away")
+
+    monkeypatch.setattr(store, "mark", noted)
+    monkeypatch.setattr(store, "drop_items", once)
+    erasures = [eraser.person("t", "kai") for _ in range(2)]
+    failed, receipt = await asyncio.gather(*erasures, return_exceptions=True)
+    await eraser.close()
+    assert isinstance(failed, StoreError) and isinstance(receipt, Receipt)
+    assert asked == [LEASE, LEASE, 0, 0]
 
 
 async def test_marks_are_renewed_while_it_takes_long(clock: Clock) -> None:

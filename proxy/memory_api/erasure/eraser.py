@@ -95,6 +95,15 @@ class Marks:
 LOWERINGS, LOWER_AFTER = 10, 0.5
 """How often the marks of an erasure that failed are tried to be lowered, and seconds in between."""
 
+LOWERED_WITHIN = 1.0
+"""Seconds for which who is told of the failure waits for that."""
+
+MOST_LOWERED = 64
+"""Erasures whose marks are being lowered; those of others run out by themselves."""
+
+ENDING = 2.0
+"""Seconds that the marks have at the end of the process."""
+
 ROUNDS = 10
 """How often all places are gone through while something is found in them still."""
 
@@ -111,6 +120,16 @@ class Eraser:
         self._store, self._spool, self._learned, self._clock = store, spool, learned, clock
         self._turns: Locks[Subject] = Locks()
         """Counting takes turns as well: of much it takes long."""
+        self._lowering: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        """Marks that could not be lowered run out by themselves."""
+        under_way = list(self._lowering)
+        if under_way:
+            await asyncio.wait(under_way, timeout=ENDING)
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
 
     # A person
 
@@ -294,26 +313,33 @@ class Eraser:
         At its end this process has nothing of what it had in mind of texts, and also where it fails
         no mark lies ahead, if the store takes that: what is said behind it is recorded.
         """
-        async with self._turns.of(subject):
-            marks = Marks(self._store, self._clock)
-            try:
+        marks = Marks(self._store, self._clock)
+        try:
+            async with self._turns.of(subject):
                 yield marks
-            except Exception:
-                await _lower(marks)
-                raise
-            finally:
-                forget_texts()
+        except Exception:
+            await self._begin_lowering(subject, marks)
+            raise
+        finally:
+            forget_texts()
 
-
-async def _lower(marks: Marks) -> None:
-    """Nothing is removed any more: what is said from now on need not be lost, nor until the lease
-    runs out.  The store that has just failed has some seconds."""
-    for _ in range(LOWERINGS):
-        with suppress(StoreError):
-            if not marks.settled:
-                await marks.settle()
+    async def _begin_lowering(self, subject: Subject, marks: Marks) -> None:
+        """Nothing is removed any more: what is said from now on need not be lost, nor until the
+        lease runs out.  A store that has just failed may take longer than who waits here."""
+        if marks.settled or len(self._lowering) >= MOST_LOWERED:
             return
-        await asyncio.sleep(LOWER_AFTER)
+        task = asyncio.create_task(self._lower(subject, marks), name="lowering marks")
+        self._lowering.add(task)
+        task.add_done_callback(self._lowering.discard)
+        await asyncio.wait({task}, timeout=LOWERED_WITHIN)
+
+    async def _lower(self, subject: Subject, marks: Marks) -> None:
+        for _ in range(LOWERINGS):
+            with suppress(StoreError):
+                async with self._turns.of(subject):
+                    await marks.settle()
+                return
+            await asyncio.sleep(LOWER_AFTER)
 
 
 async def _together(keys: AsyncIterator[SessionKey]) -> AsyncIterator[list[SessionKey]]:

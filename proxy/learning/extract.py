@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from proxy.background.completion import Completer, Unreadable, assignment
+from proxy.background.completion import Completed, Completer, Unreadable, assignment
 from proxy.settings import ProfileSettings
 from proxy.settings.written import WriterSettings
 
@@ -20,6 +20,8 @@ REQUESTS = 2
 """How often a model is asked for the same at most."""
 
 AGAIN = "That cannot be used: {problem}\nAnswer once more, with JSON only."
+
+CUT = "it was cut off before its end"
 
 _BEGINS = re.compile(r"[{\[]")
 
@@ -96,22 +98,32 @@ class KindModel(msgspec.Struct, frozen=True):
         for _ in range(requests):
             answer = await self._ask(about, text, schema)
             try:
-                return read(answer)
+                return _whole(answer, read)
             except Unusable as wrong:
                 readable, problem = readable or wrong.readable, str(wrong)
-                text = again(prompt, answer, wrong)
+                text = again(prompt, answer.text, wrong)
         if not readable:
             raise Unreadable(problem)
         return None
 
-    async def _ask(self, about: About, text: str, schema: Mapping[str, object] | None) -> str:
+    async def _ask(self, about: About, text: str, schema: Mapping[str, object] | None) -> Completed:
         writer = self.settings(about.settings)
         asked = assignment(about.tenant, self.feature, writer, text, about.model, schema)
-        return (await self.completer.complete(asked)).text
+        return await self.completer.complete(asked)
+
+
+def _whole(answer: Completed, read: Callable[[str], T]) -> T:
+    """What is made of an answer that came to its end.  Raises Unusable."""
+    if answer.cut:
+        raise Unusable(CUT, readable=False)
+    return read(answer.text)
 
 
 def json_in(answer: str, wanted: Callable[[object], bool]) -> object | None:
-    """The first ``wanted`` value in an answer that may have fences, thoughts or talk around it."""
+    """The first ``wanted`` value in an answer that may have fences, thoughts or talk around it.
+
+    An empty list counts where there is no object, not even a broken one: it may be part of that.
+    """
     decoder = json.JSONDecoder()
     at = read = 0
     while read < MOST_READ and (found := _BEGINS.search(answer, at)):
@@ -122,7 +134,7 @@ def json_in(answer: str, wanted: Callable[[object], bool]) -> object | None:
         except (ValueError, RecursionError):
             read += len(answer) - begin  # at most: an error does not say
             continue
-        if wanted(value):
+        if wanted(value) and (value or "{" not in answer):
             return value
         read += at - begin
     return None

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.background.completion import BudgetSpent, Denied, Failed, NoCredential, read_answer
+from proxy.background.completion import (
+    BudgetSpent,
+    Completed,
+    Denied,
+    Failed,
+    NoCredential,
+    Unreadable,
+    read_answer,
+)
 from proxy.memory.model import Due, SessionKey, Work
 from tests.support.learning.harness import DAY, MAY, Harness, learning, states, work
 
@@ -40,6 +48,25 @@ async def test_what_a_model_may_not_answer_is_skipped_and_what_follows_is_learne
     harness.model.answers.clear()
     second = (await asking(harness, b="I moved to Paris."))["b"]
     assert await job.run(second) is None
+    assert await harness.current() == ["The user lives in Paris."]
+
+
+@pytest.mark.parametrize("text", ['{"operations": []}', '{"operations": [{"op": "add", "text": "I'])
+async def test_an_answer_that_is_cut_off_is_asked_for_once_more(
+    harness: Harness, text: str
+) -> None:
+    """Even where it is one as far as it goes: what would have followed nobody knows."""
+    cut = Completed(text, "m", cut=True)
+    first = (await asking(harness, a="I live in Berlin."))["a"]
+    harness.model.answers = [cut]
+    assert await harness.job.run(first) is None
+    assert await harness.current() == ["The user lives in Berlin."]
+    assert len(harness.model.asked) == 2
+    second = (await asking(harness, b="I moved to Paris."))["b"]
+    harness.model.answers = [cut, cut]
+    with pytest.raises(Unreadable, match="cut off"):
+        await harness.job.run(second)
+    assert await harness.job.run(second) is None
     assert await harness.current() == ["The user lives in Paris."]
 
 

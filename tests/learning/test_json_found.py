@@ -12,7 +12,13 @@ from proxy.learning.evidence import Said
 from proxy.learning.extract import MOST_READ, json_in
 from proxy.learning.facts.claim import MOST_WRITTEN, operations_in
 from proxy.learning.profile.document import PatchError, Schema
-from proxy.learning.profile.proposal import MOST_PATCH, Grounds, agreed, proposal_in
+from proxy.learning.profile.proposal import (
+    MOST_PATCH,
+    Grounds,
+    ProposedPatch,
+    agreed,
+    proposal_in,
+)
 from tests.support.learning.harness import MAY
 
 
@@ -32,6 +38,34 @@ def is_wanted(value: object) -> bool:
 )
 def test_the_first_value_that_is_wanted_is_found(answer: str) -> None:
     assert json_in(answer, is_wanted) == {"good": [1]}
+
+
+NOTED = [{"op": "add", "text": "Plays chess.", "quote": "I play chess"}]
+
+
+@pytest.mark.parametrize("talk", ["{}", "Notes so far were [], so I add: {}", "```json\n{}\n```"])
+def test_an_empty_list_before_what_is_asked_for_is_talk(talk: str) -> None:
+    (read,) = operations_in(talk.replace("{}", json.dumps({"operations": NOTED}))) or ()
+    assert read.quote == "I play chess"
+
+
+@pytest.mark.parametrize("talk", ["[]", "```json\n[]\n```", "Nothing to note: []"])
+def test_an_empty_list_where_there_is_no_object_is_nothing_new(talk: str) -> None:
+    assert operations_in(talk) == ()
+    assert proposal_in(talk) == ProposedPatch([], [])
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        '{"set": [], "append": [{"key": "hobbies", "value": "chess", "quote": "I play che',
+        '{"set": [], "append": [{"key": "hobbies", "quote": "I play chess",}], "remove": []}',
+        '{"operations": [{"op": "add", "text": "Plays chess.", "sources": [], "quote": "I pl',
+    ],
+)
+def test_an_empty_list_in_a_broken_object_is_no_answer(broken: str) -> None:
+    assert proposal_in(broken) is None
+    assert operations_in(broken) is None
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ MAY = 1_683_554_160.0
 
 BACKOFF = Backoff(first=5.0, most=600.0)
 
-Answer = str | Exception | Callable[[Assignment], str]
+Answer = str | Completed | Exception | Callable[[Assignment], str]
 
 
 def count(text: str) -> int:
@@ -116,6 +116,8 @@ class ScriptedModel:
         given = self.answers.pop(0) if self.answers else self._by_rules
         if isinstance(given, Exception):
             raise given
+        if isinstance(given, Completed):
+            return given
         text = given if isinstance(given, str) else given(assignment)
         return Completed(text=text, model="scripted")
 

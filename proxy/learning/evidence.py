@@ -125,9 +125,8 @@ def evidence(quote: str, said: Sequence[Said], first: int = 0) -> Evidence | Non
 
     Case, spaces, punctuation and width do not count.  None: nowhere, or too short to tell.
     """
-    parts = [_flat(part) for part in _LEFT_OUT.split(quote[:LONGEST])]
-    parts = [part for part in parts if part.strip()]
-    if not parts or not all(map(_tells, parts)):
+    parts = _parts(quote)
+    if not parts:
         return None
     ordered = sorted(range(len(said)), key=lambda place: place != first)
     voices: tuple[Voice, ...] = ("own", "pasted")
@@ -138,11 +137,41 @@ def evidence(quote: str, said: Sequence[Said], first: int = 0) -> Evidence | Non
     return None
 
 
+class OwnWords:
+    """The user's own words in some messages, looked at once for all quotes."""
+
+    def __init__(self, said: Sequence[Said]) -> None:
+        self._said = [(source_of(each), _stretches(each.own)) for each in said]
+
+    def places(self, quote: str) -> list[int]:
+        """Which of the messages have a quote; each but once, in its last piece."""
+        parts = _parts(quote)
+        found = {
+            source: place
+            for place, (source, stretches) in enumerate(self._said)
+            if parts and _all_in(parts, stretches)
+        }
+        return sorted(found.values())
+
+
+def _parts(quote: str) -> list[str]:
+    """The stretches of a quote, none of one that is too short to tell."""
+    parts = [_flat(part) for part in _LEFT_OUT.split(quote[:LONGEST])]
+    parts = [part for part in parts if part.strip()]
+    return parts if all(map(_tells, parts)) else []
+
+
 def _holds(said: Said, voice: Voice, parts: Sequence[str]) -> bool:
     if voice == "pasted" and not said.pasted:
         return False
-    text = said.own if voice == "own" else said.text
-    stretches = [_flat(stretch) for stretch in text.split(BLANK) if stretch]
+    return _all_in(parts, _stretches(said.own if voice == "own" else said.text))
+
+
+def _stretches(text: str) -> list[str]:
+    return [_flat(stretch) for stretch in text.split(BLANK) if stretch]
+
+
+def _all_in(parts: Sequence[str], stretches: Sequence[str]) -> bool:
     return all(any(part in stretch for stretch in stretches) for part in parts)
 
 

@@ -12,7 +12,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -131,7 +131,14 @@ async def test_an_unreadable_batch_is_counted_for_whichever_session_asks(harness
 
 # Later words win
 
-CITIES = ("Berlin", "Paris", "Rome", "Kiel", "Bonn")
+MONTHS = (
+    "I moved to Bonn",
+    "I moved to Paris",
+    "I moved to Kiel",
+    "I moved to Bonn",
+    "I bought a dog",
+)
+MOVED = re.compile(r"moved to (\w+)")
 
 
 class Mover(ScriptedModel):
@@ -142,19 +149,28 @@ class Mover(ScriptedModel):
         if assignment.feature == "facts":
             noted = json.loads(super()._by_rules(assignment))["operations"]
             return answer(*(reversed(noted) if notes_in(assignment.text) else noted[-1:]))
-        found = [
-            (x.text, re.search(r"moved to (\w+)", x.text)) for x in messages_in(assignment.text)
-        ]
-        homes = [{"key": "home", "value": x[1], "quote": text} for text, x in found if x]
-        history = [{**each, "key": "history"} for each in homes]
-        return json.dumps({"set": homes, "append": history, "remove": []})
+        said = {x.text: MOVED.search(x.text) for x in messages_in(assignment.text)}
+        homes = [{"key": "home", "value": x[1], "quote": text} for text, x in said.items() if x]
+        listed = [{**each, "key": "history"} for each in homes]
+        pets = [{"key": "pets", "value": "dog", "quote": text} for text in said if "dog" in text]
+        return json.dumps({"set": homes[::-1], "append": listed + pets, "remove": []})
+
+
+def told_of(months: Sequence[int]) -> dict[str, Any]:
+    """The profile of who has said only that."""
+    cities = [found[1] for month in sorted(months) if (found := MOVED.search(MONTHS[month]))]
+    pets = {"pets": ["dog"]} if any("dog" in MONTHS[month] for month in months) else {}
+    return {"home": cities[-1], "history": sorted(set(cities)), **pets}
 
 
 async def _moves(
-    order: Sequence[int], ready: Sequence[bool], down: Sequence[bool]
-) -> tuple[list[str], Any]:
+    order: Sequence[int], ready: Sequence[bool], down: Sequence[bool], forgotten: int
+) -> tuple[list[str], list[Any]]:
     """One session a month, in an order of arrival, each read when it comes or with the next one;
-    those whose model is down when they come, at the end."""
+    those whose model is down when they come, at the end.
+
+    The facts then, and the profile, before and after one month is forgotten.
+    """
     store = open_store("memory://", timeout=PATIENCE, commit_timeout=PATIENCE)
     await store.open()
     try:
@@ -164,7 +180,7 @@ async def _moves(
         for month, at_once, fails in zip(order, (*ready, True), down, strict=True):
             name, said = f"month{month}", MAY + month * 30 * DAY
             model.down |= {name} if fails else set()
-            await harness.say(f"I moved to {CITIES[month]}", session=name, at=said, model=name)
+            await harness.say(MONTHS[month], session=name, at=said, model=name)
             await ask(harness, name)
             if at_once:
                 with suppress(Failed):
@@ -172,24 +188,32 @@ async def _moves(
         model.down.clear()
         for month in order:
             await harness.learn(f"month{month}")
-        return await harness.current(), await env.document()
+        current, profiles = await harness.current(), [await env.document()]
+        await env.forget(f"month{forgotten}")
+        return current, [*profiles, await env.document()]
     finally:
         await store.close()
 
 
 @given(
-    st.permutations(range(len(CITIES))),
+    st.permutations(range(len(MONTHS))),
     st.lists(st.booleans(), min_size=4, max_size=4),
     st.lists(st.booleans(), min_size=5, max_size=5),
+    st.integers(0, len(MONTHS) - 1),
 )
+@example([0, 3, 1, 2, 4], [True] * 4, [False] * 5, 1)
+@example([2, 4, 3, 0, 1], [False, True, True, True], [False] * 5, 4)
 @settings(max_examples=40, deadline=None)
 def test_what_was_said_last_holds_in_any_order_of_arrival(
-    order: Sequence[int], ready: Sequence[bool], down: Sequence[bool]
+    order: Sequence[int], ready: Sequence[bool], down: Sequence[bool], forgotten: int
 ) -> None:
-    current, profile = asyncio.run(_moves(order, ready, down))
+    """Said once more, or with something else in between; and as if one month had never been."""
+    current, profiles = asyncio.run(_moves(order, ready, down, forgotten))
     assert current == ["The user lives in Bonn."]
-    assert profile["home"] == "Bonn"
-    assert sorted(profile["history"]) == sorted(CITIES), "a list grows whenever it was said"
+    for profile in profiles:
+        profile["history"].sort()  # a list grows whenever it was said
+    left = [month for month in order if month != forgotten]
+    assert profiles == [told_of(order), told_of(left)]
 
 
 def moved(op: str, city: str, message: int) -> dict[str, Any]:

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from proxy.learning.evidence import Said
 from proxy.learning.profile.document import (
@@ -16,6 +14,7 @@ from proxy.learning.profile.document import (
     PatchError,
     Schema,
     Version,
+    Way,
     differences,
 )
 from proxy.learning.profile.proposal import (
@@ -23,11 +22,10 @@ from proxy.learning.profile.proposal import (
     ProfileChange,
     Proposal,
     ProposedPatch,
-    Way,
     agreed,
-    told_at,
 )
 from proxy.learning.profile.replay import folded
+from proxy.learning.profile.times import told_at
 
 QUOTE = "I took up chess"
 GROUNDS = Grounds([Said("m", "e", 1, f"{QUOTE}.", 1.0)], Schema(), {})
@@ -92,31 +90,6 @@ def edited(versions: Sequence[Version], at: float, document: Document) -> list[V
     number = versions[-1].version + 1
     made = Version(version=number, document=document, patch=patch, origin="edited", created_at=at)
     return [*versions, made]
-
-
-HOBBIES = ("golf", "chess", "tea", "piano")
-
-
-@given(st.data())
-def test_a_list_has_what_was_not_taken_back_later_in_any_order_of_arrival(
-    data: st.DataObject,
-) -> None:
-    """What is taken back before it is known leaves no trace: it is read once more at the end."""
-    gone = data.draw(st.sets(st.sampled_from(HOBBIES)))
-    ups: list[tuple[Way, str, float]] = [
-        ("append", hobby, float(time)) for time, hobby in enumerate(HOBBIES * 2)
-    ]
-    downs: list[tuple[Way, str, float]] = [
-        ("remove", hobby, 10.0 + HOBBIES.index(hobby)) for hobby in gone
-    ]
-    order = data.draw(st.permutations([*ups, *downs]))
-    known, versions = set[str](), list[Version]()
-    late = [each for each in order if each[0] == "remove"]
-    for way, hobby, at in [*order, *late]:
-        if way == "append" or hobby in known:
-            versions = read(versions, at, change(way, hobby))
-            known.add(hobby)
-    assert sorted(versions[-1].document.get("hobbies", [])) == sorted({*HOBBIES} - gone)
 
 
 def test_the_last_one_of_a_list_is_taken_back_and_no_other() -> None:

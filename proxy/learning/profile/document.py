@@ -8,6 +8,7 @@ lock of all three.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -31,6 +32,8 @@ MOST_VERSIONS = 200
 
 Origin = Literal["learned", "edited"]
 
+Way = Literal["set", "append", "remove"]
+
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """The current document.  ``version`` is its number, ``kept`` those of all versions there are.
@@ -44,9 +47,25 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     kept: tuple[int, ...] = ()
 
 
+class Statement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What somebody said of a member of the document, and in which message.
+
+    So many ``operations`` of a version's patch came of it: none where it was so already, or where
+    something else had been said later.
+    """
+
+    way: Way
+    path: str
+    value: Any = None
+    source: Source
+    operations: int = 0
+
+
 class Version(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A document and the patch that made it from the version before.  ``created_at``: Unix seconds.
 
+    ``said`` is what was said until the next version, in the order in which it was read; the last
+    operations of the patch are from that.  Those before them are from all ``sources`` together.
     ``rolled_back_to`` is the number of the version that it repeats; its patch says the same.
     ``before`` is where each member of the document is from, of a version into which all before it
     were folded: its patch is history.
@@ -57,9 +76,28 @@ class Version(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     patch: tuple[Operation, ...] = ()
     origin: Origin = "learned"
     sources: tuple[Source, ...] = ()
+    said: tuple[Statement, ...] = ()
     created_at: float = 0.0
     rolled_back_to: int | None = None
     before: dict[str, tuple[Source, ...]] | None = None
+
+    @property
+    def whole(self) -> tuple[Operation, ...]:
+        """The operations that are from all sources together."""
+        return self.patch[: len(self.patch) - sum(each.operations for each in self.said)]
+
+    @property
+    def taught_by(self) -> tuple[Source, ...]:
+        """Where all of the patch is from."""
+        told = (each.source for each in self.said if each.operations)
+        return tuple(dict.fromkeys((*self.sources, *told)))
+
+    @property
+    def steps(self) -> Iterator[tuple[Operation, tuple[Source, ...]]]:
+        """The operations of the patch, each with where it is from."""
+        said = ((each.source,) for each in self.said for _ in range(each.operations))
+        together = (self.sources for _ in self.whole)
+        return zip(self.patch, chain(together, said), strict=False)
 
 
 def profile_place(user: str) -> Place:
@@ -194,6 +232,13 @@ def tokens(pointer: str) -> list[str]:
 def pointer(names: Sequence[str]) -> str:
     """The opposite of ``tokens``."""
     return "".join(f"/{escaped(name)}" for name in names)
+
+
+def inner_at(names: Sequence[str], value: Any) -> Any:
+    """The member of a member; None where there is none."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def _name(operation: object, member: str) -> str | None:

@@ -26,10 +26,11 @@ from proxy.learning.profile.proposal import (
     Proposal,
     agreed,
     proposal_in,
-    told_at,
 )
+from proxy.learning.profile.statement import bounded
 from proxy.learning.profile.store import ProfileStore, StoredProfile
-from proxy.memory.items import ItemOwner, Items
+from proxy.learning.profile.times import told_at
+from proxy.memory.items import Change, ItemOwner, Items
 from proxy.recall.own_words import BLANK
 
 PROMPT = """\
@@ -159,22 +160,26 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
         What does not fit into what they have made is left out.
         """
         changes = batch.marks(FEATURE)
-        version = self._version(held, proposal, grounds) if proposal else None
-        if version is not None:
-            changes += await self.profiles.changes(batch.shelf, held, version)
+        if proposal is not None:
+            changes += await self._learned(batch.shelf, held, proposal, grounds)
         return await self.items.change_items(batch.shelf, changes, batch.since)
 
-    def _version(self, held: StoredProfile, proposal: Proposal, grounds: Grounds) -> Version | None:
+    async def _learned(
+        self, shelf: ItemOwner, held: StoredProfile, proposal: Proposal, grounds: Grounds
+    ) -> list[Change]:
         try:
             made = agreed(proposal, held.value.document, grounds)
         except PatchError:
-            return None
-        if made.document == held.value.document:
-            return None
-        return Version(
+            return []
+        told = any(each.operations for each in made.said)
+        if made.document == held.value.document and not told:
+            return await self.profiles.said_again(shelf, held, made.said)
+        version = Version(
             version=held.value.last + 1,
             document=made.document,
             patch=made.patch,
             sources=made.sources,
+            said=bounded(made.said),
             created_at=self.clock(),
         )
+        return await self.profiles.changes(shelf, held, version)

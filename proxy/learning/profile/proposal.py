@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from proxy.chat.jsontext import canonical
-from proxy.learning.evidence import Said, Source, evidence, is_instruction, source_of
+from proxy.learning.evidence import OwnWords, Said, Source, is_instruction, source_of
 from proxy.learning.extract import json_in
 from proxy.learning.profile.document import (
     MOST_BYTES,
@@ -26,14 +25,14 @@ from proxy.learning.profile.document import (
     Operation,
     PatchError,
     Schema,
-    Version,
+    Statement,
+    Way,
     applied,
     pointer,
-    same,
-    tokens,
 )
+from proxy.learning.profile.statement import MOST_ALIKE, MOST_IDLE_BYTES, is_nothing, named_in
+from proxy.learning.profile.times import changed, entered, later_than, overwrites, steps
 
-Way = Literal["set", "append", "remove"]
 WAYS: tuple[Way, ...] = ("set", "append", "remove")
 
 KEYS = (
@@ -57,9 +56,6 @@ MOST_QUOTES = 50
 
 MOST_PATCH = 4 * MOST_BYTES
 """Bytes of a patch: more than a whole document needs."""
-
-_END = "/-"
-"""How a path ends by which a list grows."""
 
 _DEEPEST = 4
 """Names in a key."""
@@ -147,59 +143,121 @@ class Grounds(NamedTuple):
 
 
 class Agreed(NamedTuple):
-    """What comes of a proposal: the patch, the document after it, and the messages it is from."""
+    """What comes of a proposal: the patch, the document after it, and what was said for that.
+
+    ``sources`` are the messages of a patch that was proposed as a whole.
+    """
 
     patch: tuple[Operation, ...]
     document: Document
-    sources: tuple[Source, ...]
+    sources: tuple[Source, ...] = ()
+    said: tuple[Statement, ...] = ()
 
 
 def agreed(proposal: Proposal, document: Document, grounds: Grounds) -> Agreed:
-    """What of a proposal holds.  Raises PatchError where nothing does that was proposed."""
+    """What of a proposal holds.  Raises PatchError where nothing does that was proposed.
+
+    It is taken in the order in which it was said.
+    """
     if isinstance(proposal, ProposedPatch):
         return _whole(proposal, document, grounds)
-    patch: list[Operation] = []
-    sources: dict[Source, None] = {}
-    wrong: PatchError | None = None
-    for change in proposal:
+    told, wrong = _told(proposal, grounds.said)
+    done = Agreed((), document)
+    for change, source in told:
         try:
-            source = _source(change.quote, grounds.said)
-            operations = _made(change, document)
-            steps = _steps(document, operations)
-            if any(_is_older(step, source.at, grounds.times) for step in steps):
-                continue
-            after = _after(document, operations, grounds.schema)
+            done = _with(done, change, source, grounds)
         except PatchError as error:
             wrong = wrong or error
-            continue
-        if operations:
-            patch, document, sources = [*patch, *operations], after, {**sources, source: None}
-    if wrong is not None and not patch:
+    if wrong is not None and not done.said:
         raise wrong
-    return Agreed(tuple(patch), document, tuple(sources))
+    return done
+
+
+def _told(
+    changes: Sequence[ProfileChange], said: Sequence[Said]
+) -> tuple[list[tuple[ProfileChange, Source]], PatchError | None]:
+    """The changes with the messages that they are from, in the order of these, and what is wrong
+    with the first that is from none."""
+    found: list[tuple[float, int, ProfileChange]] = []
+    wrong: PatchError | None = None
+    own = OwnWords(said)
+    for change in changes:
+        places = _naming(change, own.places(change.quote), said)[-MOST_ALIKE:]
+        found += ((said[place].at, place, change) for place in places)
+        if not places:
+            wrong = wrong or _not_said(change.quote)
+    found.sort(key=lambda each: each[:2])
+    return [(change, source_of(said[place])) for _, place, change in found], wrong
+
+
+def _not_said(quote: str) -> PatchError:
+    return PatchError(f"these are not the person's own words: {quote[:100]!r}")
+
+
+def _naming(change: ProfileChange, places: list[int], said: Sequence[Said]) -> list[int]:
+    """Of the messages that have the words those that name the value, if there are any."""
+    texts = [each.casefold() for each in named_in(change.value) if isinstance(each, str)]
+    naming = [x for x in places if any(text in said[x].own.casefold() for text in texts)]
+    return naming or places
+
+
+def _with(done: Agreed, change: ProfileChange, source: Source, grounds: Grounds) -> Agreed:
+    """What is agreed once a change was looked at that somebody has said.  Raises PatchError."""
+    statement = _stated(change, source, done.document)
+
+    def carried(document: Document, patch: Sequence[Operation]) -> Document:
+        return _after(document, patch, grounds.schema)
+
+    made = entered(statement, done.document, grounds.times, carried)
+    if not made.patch and not _is_worth(statement):
+        return done
+    return Agreed((*done.patch, *made.patch), made.document, said=(*done.said, made.statement))
+
+
+def _stated(change: ProfileChange, source: Source, document: Document) -> Statement:
+    """What was said, as JSON has it.  Raises PatchError, as ``_readable``; what is to go may be
+    anything."""
+    value = _as_json(named_in(change.value) if change.way == "append" else change.value)
+    path = pointer(_names_of(change.key, document))
+    _readable([{"path": path, "value": None if change.way == "remove" else value}])
+    return Statement(way=change.way, path=path, value=value, source=source)
+
+
+def _is_worth(statement: Statement) -> bool:
+    """Is it to be kept though nothing comes of it?"""
+    size = len(msgspec.json.encode(statement))
+    return not is_nothing(statement.value) and size <= MOST_IDLE_BYTES
 
 
 def _whole(proposal: ProposedPatch, document: Document, grounds: Grounds) -> Agreed:
-    """A patch as a whole, or an error; what older words would write over is left out."""
+    """A patch as a whole, or an error; what older words would write over is left out.
+
+    It does not say what is from which of its words: it counts as said with the first of them where
+    it would write over something, and with the last where something would write over it.
+    """
     if not proposal.patch:
-        return Agreed((), document, ())
+        return Agreed((), document)
     patch = _readable(proposal.patch)
-    sources = tuple(dict.fromkeys(_source(quote, grounds.said) for quote in proposal.quotes))
+    own = OwnWords(grounds.said)
+    sources = tuple(dict.fromkeys(_source(quote, own, grounds.said) for quote in proposal.quotes))
     _after(document, patch, grounds.schema)
     if not sources:
         raise PatchError('"quotes" must have the words of the person that the patch is from')
-    at = min(source.at for source in sources)
-    steps = _steps(document, patch)
-    patch = tuple(step.operation for step in steps if not _is_older(step, at, grounds.times))
+    later = later_than(min(source.at for source in sources), grounds.times)
+    patch = tuple(
+        step.operation
+        for step in steps(document, patch)
+        if not overwrites(changed(step), step.was, step.now, later)
+    )
     return Agreed(patch, _after(document, patch, grounds.schema), sources)
 
 
-def _source(quote: str, said: Sequence[Said]) -> Source:
-    """The message with these words of the user's own.  Raises PatchError."""
-    there = evidence(quote, said)
-    if there is None or there.voice != "own":
-        raise PatchError(f"these are not the person's own words: {quote[:100]!r}")
-    return source_of(there.said)
+def _source(quote: str, own: OwnWords, said: Sequence[Said]) -> Source:
+    """The first message with these words of the user's own.  Raises PatchError."""
+    places = own.places(quote)
+    if not places:
+        raise _not_said(quote)
+    return source_of(said[places[0]])
 
 
 def _after(document: Document, patch: Sequence[Operation], schema: Schema) -> Document:
@@ -217,14 +275,23 @@ def _readable(patch: object) -> tuple[Operation, ...]:
     Raises PatchError for what JSON has not, and for instructions that would stand in prompts.
     """
     try:
-        encoded = msgspec.json.encode(patch)
-        read = msgspec.json.decode(encoded, type=tuple[Operation, ...])
+        read = msgspec.convert(_as_json(patch), tuple[Operation, ...])
+    except msgspec.ValidationError as error:
+        raise PatchError(f"the patch is not valid: {error}") from None
+    if any(map(is_instruction, _texts([[each.get("path"), each.get("value")] for each in read]))):
+        raise PatchError("instructions to an assistant are no facts about a person")
+    return read
+
+
+def _as_json(value: object) -> Any:
+    """What JSON has of a value, which is not too much.  Raises PatchError."""
+    try:
+        encoded = msgspec.json.encode(value)
+        read = msgspec.json.decode(encoded)
     except (ValueError, RecursionError) as error:
         raise PatchError(f"the patch is not valid: {error}") from None
     if len(encoded) > MOST_PATCH:
         raise PatchError(f"the patch has more than {MOST_PATCH} bytes")
-    if any(map(is_instruction, _texts([[each.get("path"), each.get("value")] for each in read]))):
-        raise PatchError("instructions to an assistant are no facts about a person")
     return read
 
 
@@ -238,20 +305,6 @@ def _texts(value: object) -> Iterator[str]:
         yield from chain(value, chain.from_iterable(map(_texts, value.values())))
 
 
-# From a change to operations
-
-
-def _made(change: ProfileChange, document: Document) -> tuple[Operation, ...]:
-    """The JSON Patch of one change; empty where the document is so already.  Raises PatchError."""
-    names = _names_of(change.key, document)
-    held = _at(names, document)
-    ways = {"set": _set, "append": _append, "remove": _remove}
-    made = ways[change.way](pointer(names), held, change.value)
-    if made and change.way != "remove":
-        made = [*_holders(names, document), *made]
-    return _readable(made)
-
-
 def _names_of(key: str, document: Document) -> list[str]:
     """The names of a member: the key itself, or a way to it with dots or slashes."""
     if not key.strip("./ "):
@@ -260,152 +313,3 @@ def _names_of(key: str, document: Document) -> list[str]:
         return [key]
     names = key.strip("./").replace("/", ".").split(".")
     return names[:_DEEPEST]
-
-
-def _at(names: Sequence[str], value: Any) -> Any:
-    for name in names:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
-
-
-def _holders(names: Sequence[str], document: Document) -> Iterator[Operation]:
-    """What adds the objects that hold a member, where there are none yet."""
-    for size in range(1, len(names)):
-        if _at(names[:size], document) is None:
-            yield {"op": "add", "path": pointer(names[:size]), "value": {}}
-
-
-def _set(path: str, held: Any, value: Any) -> list[Operation]:
-    if value in (None, "", []) or (held is not None and same(held, value)):
-        return []
-    return [{"op": "replace" if held is not None else "add", "path": path, "value": value}]
-
-
-def _append(path: str, held: Any, value: Any) -> list[Operation]:
-    """A member that is no list yet becomes one; what is in it already is not added."""
-    values = [each for each in (value if isinstance(value, list) else [value]) if each]
-    there = _elements(held)
-    known, named = set(map(_key, there)), dict[bytes, Any]()
-    for each in values:
-        named.setdefault(_key(each), each)
-    new = [each for key, each in named.items() if key not in known]
-    if not new:
-        return []
-    if len(new) > MOST_OPERATIONS:
-        raise PatchError(f"more than {MOST_OPERATIONS} operations")
-    grown = [{"op": "add", "path": f"{path}{_END}", "value": each} for each in new]
-    if isinstance(held, list):
-        return grown
-    return [{"op": "add", "path": path, "value": there}, *grown]
-
-
-def _elements(held: Any) -> list[Any]:
-    """The elements of a list; what is none is one, or nothing."""
-    return held if isinstance(held, list) else [held] if held not in (None, "") else []
-
-
-def _remove(path: str, held: Any, value: Any) -> list[Operation]:
-    """A member, or of a list, where a value is named, this element of it.
-
-    A text that does not have what is named stays: "moved from Bonn to Berlin" takes Bonn away
-    where Berlin stands already.
-    """
-    if held is None or (isinstance(held, str) and not _has(held, value)):
-        return []
-    if isinstance(held, list) and value not in (None, "", []):
-        key = _key(value)
-        gone = [i for i, each in enumerate(held) if _key(each) == key]
-        if len(gone) < len(held):
-            return [{"op": "remove", "path": f"{path}/{i}"} for i in reversed(gone)]
-    return [{"op": "remove", "path": path}]
-
-
-def _has(held: str, value: Any) -> bool:
-    """Whether a text has some of what is named, or is part of it; so it does where nothing is."""
-    named = [each for each in (value if isinstance(value, list) else [value]) if each]
-    texts = [each.strip().casefold() for each in named if isinstance(each, str)]
-    one = held.casefold()
-    return not texts or any(one in each or each in one for each in texts)
-
-
-def _key(value: Any) -> bytes:
-    """What two elements of a list are the same by: case does not count."""
-    return canonical(value.strip().casefold() if isinstance(value, str) else value)
-
-
-# What was said later wins
-
-
-class _Step(NamedTuple):
-    """An operation, with what it was carried out on, None if that is not known, and what came of
-    it."""
-
-    operation: Operation
-    was: Document | None
-    now: Document
-
-
-def _steps(document: Document, patch: Sequence[Operation]) -> Iterator[_Step]:
-    """The operations, carried out one after the other.  Raises PatchError."""
-    for operation in patch:
-        was, document = document, applied(document, [operation])
-        yield _Step(operation, was, document)
-
-
-def told_at(versions: Sequence[Version]) -> dict[str, float]:
-    """When what a profile has, or has no more, was said last, by path (Unix seconds).
-
-    An element of a list goes by its value.  What a person changed by hand was said when they did.
-    """
-    times: dict[str, float] = {}
-    was: Document | None = {}
-    for version in versions:
-        learned = [source.at for source in version.sources if version.origin == "learned"]
-        at = max(learned, default=version.created_at)
-        if version.before is not None:  # what it was made from is not kept
-            was = None
-        for operation in version.patch:
-            for path in _changed(_Step(operation, was, version.document)):
-                times[path] = max(at, times.get(path, at))
-        for name, sources in (version.before or {}).items():
-            path = pointer([name])
-            times[path] = max([times.get(path, 0.0), *(source.at for source in sources)])
-        was = version.document
-    return times
-
-
-def _changed(step: _Step) -> Iterator[str]:
-    """The places that an operation changes; of a list that it changes, or that is gone, the values
-    that it has more or less.
-
-    A place for what follows is no change.
-    """
-    for path in (str(step.operation[each]) for each in ("from", "path") if each in step.operation):
-        holder = path.rpartition("/")[0]
-        was, now = (_at(tokens(holder), each) for each in (step.was, step.now))
-        before, after = (_at(tokens(path), each) for each in (step.was, step.now))
-        if isinstance(was, list) or isinstance(now, list):
-            yield from [holder] if step.was is None else _differences(holder, was, now)
-        elif isinstance(before, list) and (step.operation["op"] == "remove" or not after):
-            yield from _differences(path, before, after)
-        elif step.operation["op"] != "add" or step.operation["value"] not in ([], {}, [before]):
-            yield path
-
-
-def _differences(path: str, was: Any, now: Any) -> Iterator[str]:
-    """Each value that only one of two lists has, as a place in the list."""
-    for key in set(map(_key, _elements(was))) ^ set(map(_key, _elements(now))):
-        yield f"{path}{pointer([key.decode()])}"
-
-
-def _is_older(step: _Step, at: float, times: Mapping[str, float]) -> bool:
-    """Would what was said then be written over something that was said later?
-
-    That may be what it changes, what is in that, or what that is in.
-    """
-    for names in map(tokens, _changed(step)):
-        for other, said in times.items():
-            theirs = tokens(other) if said > at else None
-            if theirs is not None and names[: len(theirs)] == theirs[: len(names)]:
-                return True
-    return False

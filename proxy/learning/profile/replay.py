@@ -18,6 +18,8 @@ from proxy.learning.evidence import IsGone, Source
 from proxy.learning.profile.document import (
     Document,
     Operation,
+    PatchError,
+    Statement,
     Version,
     after,
     applied,
@@ -25,6 +27,14 @@ from proxy.learning.profile.document import (
     pointer,
     same,
     tokens,
+)
+from proxy.learning.profile.statement import bounded, holds, idle, with_idle
+from proxy.learning.profile.times import (
+    Entered,
+    entered,
+    note_statement,
+    note_version,
+    told_at,
 )
 
 _PLACES = ("from", "path")
@@ -35,31 +45,88 @@ _END = "-"
 def replayed(versions: Sequence[Version], gone: IsGone) -> list[Version]:
     """The versions (by number) that are left, with the documents and patches that they have then.
 
-    Those are dropped that were learned from something gone, and those of which nothing is left.
+    Those are dropped of which nothing is left.  What else was said counts as if it had been read
+    without what is gone: once more, or before something that was said later.
     """
+    replay = _Replay(gone)
     was: Document = {}
-    now: Document = {}
-    documents: dict[int, Document] = {}
-    kept: list[Version] = []
     for version in versions:
-        then = _again(version, was, now, documents, gone)
+        replay.carry_out(version, was)
         was = version.document
-        if then is not None:
-            now = then.document
-            kept.append(then)
-        documents[version.version] = now
-    return kept
+    return replay.kept
+
+
+class _Replay:
+    """The versions that are left so far, and when what the last one has was said."""
+
+    def __init__(self, gone: IsGone) -> None:
+        self._gone = gone
+        self._times: dict[str, float] = {}
+        self._documents: dict[int, Document] = {}
+        self.kept: list[Version] = []
+
+    def carry_out(self, version: Version, was: Document) -> None:
+        """Once more, what was once made of the document ``was``."""
+        now = self._now
+        if version.before is not None:
+            then = _of_what_is_left(version, self._gone)
+            note_version(self._times, then, now)
+        else:
+            then = self._heeding(self._as_a_whole(version, was, now), version.said, now)
+        if then.patch or not version.patch or then.before is not None:
+            self.kept.append(then)
+        elif self.kept:
+            self.kept[-1] = with_idle(self.kept[-1], then.said)
+        self._documents[version.version] = self._now
+
+    @property
+    def _now(self) -> Document:
+        return self.kept[-1].document if self.kept else {}
+
+    def _as_a_whole(self, version: Version, was: Document, now: Document) -> Version:
+        """A version without its statements, carried out on ``now``."""
+        if version.rolled_back_to in self._documents:
+            return _repeated(version, now, self._documents[version.rolled_back_to], self._gone)
+        if any(map(self._gone, version.sources)):
+            return replace(version, document=now, patch=(), sources=(), said=())
+        patch, document = _carried_out(version.whole, was, now)
+        sources = version.sources if patch or not version.whole else ()
+        return replace(version, document=document, patch=tuple(patch), sources=sources, said=())
+
+    def _heeding(self, version: Version, said: Sequence[Statement], was: Document) -> Version:
+        """A version, made of the document ``was``, after what of this is not gone."""
+        note_version(self._times, version, was)
+        document, patch, heard = version.document, [*version.patch], list[Statement]()
+        for each in said:
+            if not self._gone(each.source):
+                made = _entered(each, document, self._times)
+                note_statement(self._times, made.statement, was)
+                document = made.document
+                patch += made.patch
+                heard.append(made.statement)
+        return replace(version, document=document, patch=tuple(patch), said=tuple(heard))
+
+
+def _entered(statement: Statement, document: Document, times: Mapping[str, float]) -> Entered:
+    try:
+        return entered(statement, document, times)
+    except PatchError:
+        return Entered(replace(statement, operations=0), (), document)
 
 
 def folded(oldest: Version, following: Version) -> Version:
-    """Two versions as one, which is the second: its document, and where each member is from."""
+    """Two versions as one, which is the second: its document, and where each member is from.
+
+    Of what was said until the first, that stays which the document agrees with.
+    """
     before = oldest.before if oldest.before is not None else _origins(oldest, {})
     if following.rolled_back_to is not None:
-        origins = {name: following.sources for name in following.document}
+        origins = {name: following.taught_by for name in following.document}
     else:
         origins = _origins(following, before)
     there = {name: origins[name] for name in following.document if name in origins}
-    return replace(following, before=there)
+    agreeing = idle(each for each in oldest.said if holds(each, following.document))
+    return replace(following, before=there, said=bounded((*agreeing, *following.said)))
 
 
 def _origins(
@@ -67,34 +134,14 @@ def _origins(
 ) -> dict[str, tuple[Source, ...]]:
     """Where the members of the document are from that a version changes, and all others."""
     origins = dict(before)
-    for operation in version.patch:
+    for operation, sources in version.steps:
         for path in (operation[place] for place in _PLACES if place in operation):
             names = tokens(path)
             whole = operation["op"] in _PUTS and len(names) < 2
             for name in names[:1] or version.document:
                 earlier = () if whole else origins.get(name, ())
-                origins[name] = tuple(dict.fromkeys((*earlier, *version.sources)))
+                origins[name] = tuple(dict.fromkeys((*earlier, *sources)))
     return origins
-
-
-def _again(
-    version: Version,
-    was: Document,
-    now: Document,
-    documents: dict[int, Document],
-    gone: IsGone,
-) -> Version | None:
-    """A version carried out on ``now`` that was once on ``was``; None if nothing is left of it."""
-    if version.before is not None:
-        return _of_what_is_left(version, gone)
-    if version.rolled_back_to in documents:
-        return _repeated(version, now, documents[version.rolled_back_to], gone)
-    if any(map(gone, version.sources)):
-        return None
-    patch, document = _carried_out(version.patch, was, now)
-    if not patch and version.patch:
-        return None
-    return replace(version, patch=tuple(patch), document=document)
 
 
 def _repeated(version: Version, now: Document, document: Document, gone: IsGone) -> Version:
@@ -103,21 +150,38 @@ def _repeated(version: Version, now: Document, document: Document, gone: IsGone)
         document=document,
         patch=tuple(differences(now, document)),
         sources=tuple(source for source in version.sources if not gone(source)),
+        said=(),
     )
 
 
 def _of_what_is_left(version: Version, gone: IsGone) -> Version:
+    """What versions became of which only that is known where each member is from: without those
+    that are from something gone, but with what else was said of these."""
     origins = version.before or {}
     lost = {name for name, sources in origins.items() if any(map(gone, sources))}
-    if not lost and not any(map(gone, version.sources)):
-        return version
-    return replace(
+    said = tuple(each for each in version.said if not gone(each.source))
+    if not lost and not any(map(gone, version.taught_by)):
+        return replace(version, said=said)
+    left = replace(
         version,
         document={name: value for name, value in version.document.items() if name not in lost},
         before={name: sources for name, sources in origins.items() if name not in lost},
         patch=(),
         sources=(),
+        said=(),
     )
+    return _restored(left, [each for each in idle(said) if holds(each, version.document)])
+
+
+def _restored(version: Version, said: Sequence[Statement]) -> Version:
+    """The same with what was said of it as well; its patch is history, and stays empty."""
+    document, origins, times = version.document, dict(version.before or {}), told_at([version])
+    for each in said:
+        made = _entered(each, document, times)
+        document = made.document
+        for name in tokens(each.path)[:1] if made.patch else ():
+            origins[name] = (*origins.get(name, ()), each.source)
+    return replace(version, document=document, before=origins, said=tuple(said))
 
 
 def _carried_out(
@@ -219,12 +283,13 @@ def undone(before: Sequence[Version], left: Sequence[Version]) -> Iterator[Forgo
         then = now.get(version.version)
         if then is None or (then.patch, then.before) != (version.patch, version.before):
             name = f"profile_{version.version}"
-            yield Forgotten(name, "profile", "rolled_back", _text(version))
+            yield Forgotten(name, "profile", "rolled_back", _lost(version, then))
 
 
-def _text(version: Version) -> str:
-    """What a version changed, on one line."""
-    return "; ".join(_change(operation) for operation in version.patch)
+def _lost(version: Version, then: Version | None) -> str:
+    """What a version changed and does not change any more, on one line; else all of it."""
+    lost = [each for each in version.patch if then is None or each not in then.patch]
+    return "; ".join(map(_change, lost or version.patch))
 
 
 def _change(operation: Operation) -> str:

@@ -19,6 +19,7 @@ from proxy.learning.profile.document import (
     Operation,
     Profile,
     Schema,
+    Statement,
     Version,
     applied,
     differences,
@@ -27,6 +28,7 @@ from proxy.learning.profile.document import (
     version_place,
 )
 from proxy.learning.profile.replay import folded, replayed, undone
+from proxy.learning.profile.statement import with_idle
 from proxy.learning.prompt_cards import FRAME, Allowance, Block, card_place, whole_block
 from proxy.memory.archive import Page
 from proxy.memory.items import Change, Item, ItemOwner
@@ -185,7 +187,7 @@ class ProfileStore(Collection):
             before = [version_in(item) for item in items]
             left = replayed(before, is_gone)
             told = list(undone(before, left))
-            if dry_run or not told:
+            if dry_run or left == before:
                 return told, ()
             return told, [*self._leaving(shelf, held, left), *_rewriting(items, left)]
 
@@ -232,6 +234,19 @@ class ProfileStore(Collection):
         profile = Profile(document=version.document, version=number, last=number, kept=kept)
         return [*self._becoming(shelf, profile, held.version), *changes]
 
+    async def said_again(
+        self, shelf: ItemOwner, held: StoredProfile, said: Sequence[Statement]
+    ) -> list[Change]:
+        """What keeps with the current version what was said behind it and changes nothing.
+
+        Where nothing is known yet there is none, and nothing to keep.
+        """
+        place = version_place(shelf.user, held.value.version)
+        item = await self.at(shelf, place) if said else None
+        if item is None:
+            return []
+        return [putting(place, with_idle(version_in(item), said), item.version)]
+
     def _becoming(self, shelf: ItemOwner, profile: Profile, stored: int) -> list[Change]:
         """The current one and its card; ``stored``: the version of the item that it takes over."""
         where, beside = profile_place(shelf.user), card_place(shelf.user, FEATURE)
@@ -244,7 +259,7 @@ class ProfileStore(Collection):
     def _repeating(self, until: Sequence[Version], profile: Profile) -> Version:
         """The last of some versions once more, and where all of them are from."""
         again = until[-1]
-        sources = (source for version in until for source in version.sources)
+        sources = (source for version in until for source in version.taught_by)
         return Version(
             version=profile.last + 1,
             document=again.document,

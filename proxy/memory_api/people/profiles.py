@@ -185,7 +185,7 @@ def version_object(version: Version) -> ProfileVersion:
         document=version.document,
         patch=version.patch,
         origin=version.origin,
-        sources=[source_object(source) for source in version.sources],
+        sources=[source_object(source) for source in version.taught_by],
         rolled_back_to=version.rolled_back_to,
         created_at=version.created_at,
     )

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.recall.standing.standing import MOST, StandingInstruction, current, notice, pinned
+from proxy.recall.standing.standing import (
+    MOST,
+    MOST_PARTS,
+    StandingInstruction,
+    current,
+    notice,
+    pinned,
+)
 
 PLENTY = 10_000
 
@@ -160,6 +167,76 @@ def test_to_take_back_one_thing_leaves_the_others(other: str) -> None:
     assert holding(*reversed(kept), other) == kept
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("I'm allergic to peanuts and kiwi.", "The doctor says I'm no longer allergic to kiwi."),
+        ("I'm allergic to cow's milk and goat's milk", "I'm no longer allergic to goat's milk."),
+        ("I'm vegetarian and allergic to nuts.", "I'm no longer vegetarian."),
+        ("I'm vegan. I'm allergic to nuts.", "I'm no longer vegan."),
+        ("I am gluten intolerant and allergic to soy", "I'm not gluten intolerant any more"),
+        ("I'm allergic to nuts and kiwi, please call me Sam.", "I'm no longer allergic to kiwi."),
+        ("I don't eat meat or fish.", "I eat fish again."),
+        ("Always answer in French and don't use emojis.", "You can use emojis again."),
+        ("Never use emojis or tables.", "You can use tables again."),
+        ("From now on:\n- answer in French\n- never use emojis", "You can use emojis again."),
+        (
+            "Always use type hints and never give me comments.",
+            "Comments are ok again, but keep the type hints.",
+        ),
+        ("Antworte immer auf Deutsch und benutze keine Emojis", "Du darfst wieder Emojis nutzen"),
+        ("Ich bin Veganer und allergisch gegen Nüsse.", "Ich bin nicht mehr vegan."),
+        ("Je suis végane et allergique aux noix.", "Je ne suis plus végane."),
+        ("Soy vegana y tengo alergia a las nueces.", "Ya no soy vegana."),
+        ("Responde siempre en catalán y no uses nunca emojis", "Puedes usar emojis otra vez"),
+        ("Sono vegano e allergico alle noci.", "Non sono più vegano."),
+        ("Sou vegano e alérgico a nozes.", "Já não sou vegano."),
+        ("Я веган и у меня аллергия на орехи", "Я больше не веган"),
+        ("以后都用简体中文回答我，别用表情符号", "你可以用表情符号了"),
+        ("我对花生和猕猴桃过敏", "我对猕猴桃不过敏了"),
+        ("私はピーナッツとキウイのアレルギーがあります", "もうキウイのアレルギーではありません"),
+        ("저는 땅콩과 키위 알레르기가 있어요", "이제 키위 알레르기 없어요"),
+    ],
+)
+def test_of_what_is_taken_back_in_part_the_rest_holds_below_the_newer(old: str, new: str) -> None:
+    assert holding(old, new) == [new, old]
+    assert pins("Hello", PLENTY, old, new) == [new, old]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Always answer in German, use metric units.", "From now on use imperial units."),
+        ("Always answer in French and in under 100 words", "From now on, answer in English."),
+        ("Call me Sam and keep your answers short.", "Call me Alex."),
+        ("Antworte immer auf Deutsch und kurz.", "Antworte ab jetzt immer auf Englisch."),
+    ],
+)
+def test_of_what_a_newer_one_replaces_in_part_the_rest_holds(old: str, new: str) -> None:
+    assert holding(old, new) == [new, old]
+
+
+@pytest.mark.parametrize(
+    "newer",
+    [
+        ("You can use emojis again.", "Back to English, please."),
+        ("You can use emojis again.", "Forget all my instructions."),
+        ("Stop answering in French.", "You can use emojis again."),
+        ("Always answer in German, never use emojis.",),
+    ],
+)
+def test_what_is_replaced_or_taken_back_part_by_part_is_gone(newer: tuple[str, ...]) -> None:
+    old = "Always answer in French and never use emojis."
+    assert old not in holding(old, *newer)
+
+
+def test_a_withdrawal_is_not_shown_where_it_leaves_nothing() -> None:
+    emojis = "You can use emojis again."
+    both = "Always answer in French and never use emojis."
+    assert holding(both, emojis, "Never use emojis.") == ["Never use emojis.", both]
+    assert holding("Never use emojis.", emojis) == []
+
+
 def test_what_is_taken_back_is_what_was_said_right_before() -> None:
     french, emojis = "Always answer in French.", "Never use emojis."
     standings = said(french, emojis, "Forget that.")
@@ -186,6 +263,15 @@ def test_only_so_many_of_the_newest_are_looked_at() -> None:
         StandingInstruction("instruction", str(i), frozenset({str(i)})) for i in range(MOST + 5)
     ]
     assert current(many) == tuple(many[:MOST])
+
+
+def test_of_so_many_with_many_parts_fewer_are_looked_at() -> None:
+    parts = [tuple(frozenset({f"{i} {part}"}) for part in range(4)) for i in range(MOST)]
+    many = [
+        StandingInstruction("instruction", str(i), frozenset().union(*matters), matters=matters)
+        for i, matters in enumerate(parts)
+    ]
+    assert current(many) == tuple(many[: MOST_PARTS // 4])
 
 
 def test_all_are_pinned_if_all_fit_newest_first() -> None:

@@ -207,6 +207,10 @@ class Standing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """But not those that say they are to last."""
     conditions: tuple[str, ...] = ()
     """Under which an order holds, up to where they end."""
+    joins: Told = Told()
+    """Words between two parts of a sentence, each of which may be taken back alone ("and")."""
+    but: Told = Told()
+    """The same where the other side follows."""
     general: str = ""
     """Words that say nothing of an order's matter."""
     general_unspaced: tuple[str, ...] = ()

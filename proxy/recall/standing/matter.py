@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import NamedTuple, TypeAlias
 
 from proxy.recall.lexicon.language import Language
-from proxy.recall.lexicon.loader import LANGUAGES, any_of, compiled, patterns, vocabulary
+from proxy.recall.lexicon.loader import LANGUAGES, any_of, compiled, patterns, told, vocabulary
 from proxy.recall.lexicon.spelling import loosely
 
 STEM = 5
 """Letters kept of a word."""
+MOST_CLAUSES = 12
+"""More of a sentence are one with the last."""
 
 _WORD = re.compile(r"[一-鿿]+|[ァ-ヶー]{2,}|[가-힣]+|[^\W_぀-ヿ一-鿿가-힣]{2,}")
 _HAN = re.compile(r"[一-鿿]")
@@ -66,6 +69,9 @@ _GENERAL_PHRASES = compiled(
     loosely(any_of(lambda each: each.standing.general_phrases)), re.IGNORECASE
 )
 _SCOPE = compiled(any_of(lambda each: each.standing.conditions), re.IGNORECASE)
+_BUT = compiled(rf"[,，]?\s*{told(lambda each: each.standing.but)}", re.IGNORECASE)
+_AND = rf"{told(lambda each: each.standing.joins)}|{told(lambda each: each.standing.but)}"
+_JOINT = compiled(rf"[,;:،；，、：–—\n]|\s-\s|(?P<word>{_AND})", re.IGNORECASE)
 
 
 def stems(text: str) -> frozenset[str]:
@@ -110,3 +116,36 @@ def split_scope(text: str) -> tuple[str, str]:
     """A sentence's rule, and the condition under which it holds ("when I ask about ...")."""
     conditions = " ".join(m[0] for m in _SCOPE.finditer(text))
     return _SCOPE.sub(" ", text), conditions
+
+
+class Clause(NamedTuple):
+    """A part of a sentence; whether it is a word as "and" that joins it to what stands before."""
+
+    text: str
+    joined: bool
+
+    @property
+    def is_item(self) -> bool:
+        """Whether it can only go on with a list: "emojis or tables"."""
+        return self.joined and len(self.text.split()) <= _ITEM
+
+
+_ITEM = 2
+"""Words of the last thing in a list."""
+
+
+def clauses(text: str) -> Iterator[Clause]:
+    """The parts of a sentence between commas and words as "and"."""
+    start, joined = 0, False
+    for joint in islice(_JOINT.finditer(text), MOST_CLAUSES - 1):
+        if part := text[start : joint.start()].strip():
+            yield Clause(part, joined)
+            joined = False
+        start, joined = joint.end(), joined or bool(joint["word"])
+    yield Clause(text[start:].strip(), joined)
+
+
+def before_but(text: str) -> str:
+    """A sentence up to where it comes to the other side: "emojis are fine again, but no tables"."""
+    but = _BUT.search(text)
+    return text[: but.start()] if but else text

@@ -7,16 +7,16 @@ are given as they were said, and kept until a newer one on the same matter takes
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from proxy.recall.lexicon.cues import Cue, Seen
 from proxy.recall.lexicon.loader import any_of, compiled, told
 from proxy.recall.own_words import LONG, Sentence, Voice, end_with_list, voices
 from proxy.recall.query.words import reading
-from proxy.recall.standing.matter import matter_of, split_scope, stems
+from proxy.recall.standing.matter import before_but, clauses, matter_of, split_scope, stems
 from proxy.recall.standing.wording import WORDINGS, Kind, Wording
 
 SAME = 0.6
@@ -27,6 +27,8 @@ NEAR = 3
 """Sentences before an instruction that may order the piece of work that it is for."""
 MOST = 200
 """Older ones than the newest of this number are not looked at."""
+MOST_PARTS = 2 * MOST
+"""Nor older ones than those that have so many parts together."""
 REMEMBERED = 512
 """Messages, of those that are not long, whose instructions a process remembers."""
 SHORT = 300
@@ -51,17 +53,26 @@ class StandingInstruction:
     ``kind``: an instruction to the assistant, a preference of the user, a leaning (a preference
     said softly), or the withdrawal of one.  ``text``: as it was said.  ``matter``: the stems it is
     about; ``scope``: those of the condition under which it holds ("when I ask about ...").
+    ``matters``: of one that says several things, the stems of each.
     """
 
     kind: Kind
     text: str
     matter: frozenset[str]
     scope: frozenset[str] = frozenset()
+    matters: tuple[frozenset[str], ...] = ()
+
+    @cached_property
+    def parts(self) -> tuple[StandingInstruction, ...]:
+        """What of it may be taken back alone."""
+        if len(self.matters) < 2:
+            return (self,)
+        return tuple(replace(self, matter=matter, matters=()) for matter in self.matters)
 
     @cached_property
     def values(self) -> frozenset[str]:
         """What it sets one of several values of, as the language of answers."""
-        return frozenset(stem for stem in self.matter if stem.startswith("<"))
+        return _values(self.matter)
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -72,6 +83,10 @@ class StandingInstruction:
         """Whether it withdraws what was said right before it, whatever that was."""
         said = (language.taken_back.search(self.text) for language in WORDINGS)
         return self.kind == "withdrawal" and any(said)
+
+
+def _values(matter: frozenset[str]) -> frozenset[str]:
+    return frozenset(stem for stem in matter if stem.startswith("<"))
 
 
 def notice(text: str) -> tuple[StandingInstruction, ...]:
@@ -114,20 +129,37 @@ def current(
     standings: Sequence[StandingInstruction],
     right_after: Callable[[int, int], bool] = _adjacent,
 ) -> tuple[StandingInstruction, ...]:
-    """Those, of newest first, that no newer one supersedes or withdraws; at most ``MOST`` read.
+    """Those, of newest first, of which newer ones leave anything; at most ``MOST`` read.
 
-    ``right_after`` tells by their places here whether of two neighbours the newer one was said with
-    nothing of the user's between them.
+    A withdrawal is among them where it takes back a part of one.  ``right_after`` tells by their
+    places here whether of two neighbours the newer one was said with nothing of the user's between
+    them.
     """
-    kept: list[StandingInstruction] = []
+    kept: set[int] = set()
     newer: list[StandingInstruction] = []
+    parts = 0
     for place, standing in enumerate(standings[:MOST]):
+        parts += len(standing.parts)
+        if parts > MOST_PARTS:
+            break
         taken_back = newer and newer[-1].takes_back and right_after(place, place - 1)
-        holds = standing.kind != "withdrawal" and not taken_back
-        if holds and not any(_supersedes(n, standing) for n in newer):
-            kept.append(standing)
+        if standing.kind != "withdrawal" and not taken_back:
+            kept.update(_kept(standing, newer))
         newer.append(standing)
-    return tuple(kept)
+    return tuple(standing for standing in newer if id(standing) in kept)
+
+
+def _kept(old: StandingInstruction, newer: Sequence[StandingInstruction]) -> set[int]:
+    """The ids of what is kept for an older one: none, or it and what takes back a part of it."""
+    left, by = set(range(len(old.parts))), set[int]()
+    for place, new in enumerate(newer):
+        gone = _gone(new, old)
+        left -= gone
+        if not left:
+            return set()
+        if gone and new.kind == "withdrawal" and not any(_gone(n, new) for n in newer[:place]):
+            by.add(id(new))
+    return {id(old), *by}
 
 
 def pinned(
@@ -142,7 +174,6 @@ def pinned(
     most ``budget``.  A leaning is pinned only where the question touches its matter.  Where not
     all fit, what the question touches most goes first, then what holds everywhere.
     """
-    standings = [s for s in standings if s.kind != "withdrawal"]
     if not standings:
         return ()
     asked = stems(_ends(question))
@@ -151,7 +182,7 @@ def pinned(
         key=lambda s: (s.kind == "leaning", -len(s.words & asked)),
     )
     rest = [s for s in standings if not s.words & asked and s.kind != "leaning"]
-    order = sorted(rest, key=lambda s: (s.kind != "instruction", bool(s.scope)))
+    order = sorted(rest, key=lambda s: (s.kind in ("preference", "leaning"), bool(s.scope)))
     chosen: set[int] = set()
     for standing in [*touched, *order]:
         cost = count(standing.text)
@@ -177,8 +208,9 @@ def _noticed(voice: Voice, cued: Sequence[Wording], seen: Seen) -> list[Standing
             continue
         if kind is not None:
             end = end_with_list(voice.text, sentence.end)
-            standing = _standing(kind, voice, voice.text[sentence.start : end])
-            found.setdefault(standing.text, standing)
+            standing = _standing(kind, voice, voice.text[sentence.start : end], cued, seen)
+            before = found.get(standing.text)
+            found[standing.text] = _joined(before, standing) if before else standing
     return list(found.values())
 
 
@@ -228,17 +260,85 @@ def _by_others(sentence: Sentence, end: int) -> bool:
     return bool(_REPORTED.search(before) or _SAID_AFTER.search(after))
 
 
-def _standing(kind: Kind, voice: Voice, said: str) -> StandingInstruction:
+def _standing(
+    kind: Kind, voice: Voice, said: str, cued: Sequence[Wording], seen: Seen
+) -> StandingInstruction:
     rule, condition = split_scope(said)
     whole = voice.text[voice.sentences[0].start : voice.sentences[-1].end]
     alone = kind in ("instruction", "withdrawal") or len(whole) > SHORT
-    return StandingInstruction(kind, said if alone else whole, matter_of(rule), stems(condition))
+    text, scope = said if alone else whole, stems(condition)
+    if kind == "withdrawal":
+        return StandingInstruction(kind, text, matter_of(before_but(rule)), scope)
+    return StandingInstruction(kind, text, matter_of(rule), scope, _matters(rule, cued, seen))
+
+
+def _joined(one: StandingInstruction, other: StandingInstruction) -> StandingInstruction:
+    """What two sentences of a message say that is kept as a whole."""
+    return StandingInstruction(
+        "preference" if "preference" in (one.kind, other.kind) else one.kind,
+        one.text,
+        one.matter | other.matter,
+        one.scope & other.scope,
+        tuple(dict.fromkeys(part.matter for each in (one, other) for part in each.parts)),
+    )
+
+
+def _matters(rule: str, cued: Sequence[Wording], seen: Seen) -> tuple[frozenset[str], ...]:
+    """What the parts of a rule are about, each with what goes on about the same; none of a rule
+    that has one."""
+    found: list[frozenset[str]] = []
+    before = frozenset[str]()
+    for matter, apart in _parts(rule, cued, seen):
+        same = (i for i, each in enumerate(found) if (each & matter) - ALLERGY)
+        place = next(same, -1) if not matter & ALLERGY else -1
+        if apart and place < 0:
+            found.append(matter | before)
+            before = frozenset()
+        elif found:
+            found[place] |= matter
+        else:
+            before |= matter
+    return tuple(found) if len(found) > 1 else ()
+
+
+def _parts(rule: str, cued: Sequence[Wording], seen: Seen) -> Iterator[tuple[frozenset[str], bool]]:
+    """What each clause is about, and whether it is a part of its own: it sets a value, is a wish by
+    itself, or goes on with a list.  All that an allergy is told with is such a list."""
+    allergy = matter_of(rule) & ALLERGY
+    kind: Kind | None = None
+    for clause in clauses(rule):
+        matter, own = matter_of(clause.text), _wished(clause.text, cued, seen)
+        kind = own or kind
+        if own or _values(matter):
+            yield matter, True
+        elif matter:
+            in_list = kind and (clause.is_item or kind == "preference")
+            yield matter | allergy, bool(allergy or in_list)
+
+
+def _wished(clause: str, cued: Sequence[Wording], seen: Seen) -> Kind | None:
+    """As what a part of a sentence would be noticed if it was said alone."""
+    words = clause.replace("’", "'")
+    for language in _cued(words, cued):
+        for kind, patterns in language.patterns:
+            if kind != "withdrawal" and _end(words, patterns, seen) is not None:
+                return kind
+    return None
+
+
+def _gone(new: StandingInstruction, old: StandingInstruction) -> set[int]:
+    """Which parts of an older one a newer one leaves nothing of."""
+    if new.kind == "withdrawal":
+        return _withdrawn(new, old)
+    if new.matter.isdisjoint(old.matter):  # as nearly all are: what follows takes far longer
+        return set()
+    said = new.parts if len(new.parts) < 2 else (new, *new.parts)
+    parts = enumerate(old.parts)
+    return {place for place, part in parts if any(_supersedes(each, part) for each in said)}
 
 
 def _supersedes(new: StandingInstruction, old: StandingInstruction) -> bool:
-    if new.kind == "withdrawal":
-        return _withdraws(new, old)
-    if new.matter.isdisjoint(old.matter):  # as nearly all are: what follows takes far longer
+    if new.matter.isdisjoint(old.matter):
         return False
     if new.kind == "leaning" and old.kind != "leaning":
         return False
@@ -254,12 +354,18 @@ def _supersedes(new: StandingInstruction, old: StandingInstruction) -> bool:
     return _shared(new.matter, old.matter) >= SAME
 
 
-def _withdraws(new: StandingInstruction, old: StandingInstruction) -> bool:
+def _withdrawn(new: StandingInstruction, old: StandingInstruction) -> set[int]:
+    """Which parts of an older one are taken back: those of which all is named, or, if there are
+    none, those that have most of what is."""
+    parts = dict(enumerate(old.parts))
     if not new.words:
-        return bool(_EVERYTHING.search(new.text))
+        return set(parts) if _EVERYTHING.search(new.text) else set()
     # Who is not allergic to one thing, or has not one diet, says nothing of others.
     named = new.words - ALLERGY - OWN or new.words
-    return len(named & old.words) >= WITHDRAWN * len(named)
+    shared = {place: len(named & part.words) for place, part in parts.items()}
+    whole = {i for i, part in parts.items() if shared[i] and part.words - ALLERGY - OWN <= named}
+    most = max(WITHDRAWN * len(named), *shared.values())
+    return whole or {place for place, share in shared.items() if share >= most}
 
 
 def _shared(a: frozenset[str], b: frozenset[str]) -> float:

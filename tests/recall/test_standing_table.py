@@ -95,6 +95,10 @@ Me chame de Duda
 نادني سلمى
 انا نباتي
 لا آكل السمك
+Schreib mir die Antworten immer auf Deutsch und kurz
+Dame los precios siempre en euros
+Write the summary, and from now on, always use kilometers
+写一封信给房东，以后都用正式的语气
 """
 
 NONE = """
@@ -185,6 +189,21 @@ Nesta carta, nunca use gírias
 في هذه الرسالة لا تذكر أخي أبدا
 ليس لدي حساسية من القطط
 أنا لست نباتيا
+Write a poem about autumn, always start lines with a vowel
+Generate a product description, never mention the price, always end with a question
+Help me write an email, and please never use emojis
+Schreib mir einen Newsletter, verwende nie das Wort Rabatt
+Schreib eine Mail an den Chef und benutze immer die Sie-Form
+Écris-moi une newsletter pour Noël, n'utilise jamais le mot 'promotion' dedans
+Écris un poème sur l'automne et utilise toujours des rimes
+Escríbeme un correo para el jefe, usa siempre un tono formal
+Scrivi una risposta a una recensione cattiva, usa sempre un tono molto formale
+Escreva um e-mail ao cliente, nunca use a palavra desconto
+Напиши письмо директору, всегда используй формальный тон
+写一封信给房东，永远用正式的语气
+手紙を書いて、必ず敬語を使って
+편지를 써 줘, 항상 존댓말을 써 주세요
+اكتب رسالة للمدير، استخدم دائما أسلوبا رسميا
 """
 
 

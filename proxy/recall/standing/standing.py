@@ -202,22 +202,32 @@ def _noticed(voice: Voice, cued: Sequence[Wording], seen: Seen) -> list[Standing
     end = 0
     for place, sentence in enumerate(voice.sentences):
         kind = _kind(sentence, cued, seen) if sentence.start >= end else None
-        if kind == "instruction" and _of_work(
-            sentence, voice.sentences[max(0, place - NEAR) : place], cued
-        ):
+        before = voice.sentences[max(0, place - NEAR) : place]
+        if kind == "instruction" and _of_work(sentence, before, cued, seen):
             continue
         if kind is not None:
             end = end_with_list(voice.text, sentence.end)
             standing = _standing(kind, voice, voice.text[sentence.start : end], cued, seen)
-            before = found.get(standing.text)
-            found[standing.text] = _joined(before, standing) if before else standing
+            same = found.get(standing.text)
+            found[standing.text] = _joined(same, standing) if same else standing
     return list(found.values())
 
 
-def _of_work(sentence: Sentence, before: Sequence[Sentence], cued: Sequence[Wording]) -> bool:
-    """Whether an instruction is for the piece of work that was ordered in the sentences before."""
-    ordered = any(language.works.search(each.words) for language in cued for each in before)
+def _of_work(
+    sentence: Sentence, before: Sequence[Sentence], cued: Sequence[Wording], seen: Seen
+) -> bool:
+    """Whether an instruction is for the piece of work that was ordered before it, in the sentences
+    there or in its own."""
+    words = [*(each.words for each in before), *_leading(sentence.words, cued, seen)]
+    ordered = any(language.works.search(each) for language in cued for each in words)
     return ordered and not any(language.lasting.search(sentence.words) for language in cued)
+
+
+def _leading(words: str, cued: Sequence[Wording], seen: Seen) -> list[str]:
+    """The clauses before the first that is a wish by itself; none if there is no such."""
+    found = [clause.text for clause in clauses(words)]
+    wishes = (i for i, each in enumerate(found) if _wished(each, cued, seen))
+    return found[: next(wishes, 0)]
 
 
 def _likely(seen: Seen) -> list[Wording]:

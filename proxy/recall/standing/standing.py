@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 
 from proxy.recall.lexicon.cues import Cue, Seen
 from proxy.recall.lexicon.loader import any_of, compiled, told
-from proxy.recall.own_words import LONG, Sentence, Voice, end_with_list, voices
+from proxy.recall.own_words import BLANK, LONG, Sentence, Voice, end_with_list, voices
 from proxy.recall.query.words import reading
 from proxy.recall.standing.matter import before_but, clauses, matter_of, split_scope, stems
 from proxy.recall.standing.wording import WORDINGS, Kind, Wording
@@ -38,6 +38,10 @@ SHORT = 300
 # What somebody else said, or is said to prefer, in the same sentence before, or after.
 _REPORTED = compiled(told(lambda each: each.standing.reported), re.IGNORECASE)
 _SAID_AFTER = compiled(any_of(lambda each: each.standing.reported_after), re.IGNORECASE)
+_COLON = re.compile(
+    rf"(?P<before>[^:：]*)(?::(?!\S)|：)(?:\Z|[\s{BLANK}.]*(?P<goes_on>[^\s{BLANK}.]))"
+)
+_PARAGRAPH = re.compile(r"\n[ \t]*\n")
 # A withdrawal that names no matter and says this takes back all ("forget all my instructions").
 _EVERYTHING = compiled(told(lambda each: each.standing.everything), re.IGNORECASE)
 OWN = frozenset({"<name>", "<diet>"})
@@ -199,18 +203,35 @@ def _ends(text: str) -> str:
 
 def _noticed(voice: Voice, cued: Sequence[Wording], seen: Seen) -> list[StandingInstruction]:
     found: dict[str, StandingInstruction] = {}
-    end = 0
+    end = orders = 0
     for place, sentence in enumerate(voice.sentences):
-        kind = _kind(sentence, cued, seen) if sentence.start >= end else None
-        before = voice.sentences[max(0, place - NEAR) : place]
-        if kind == "instruction" and _of_work(sentence, before, cued, seen):
+        if sentence.start < end:
             continue
-        if kind is not None:
+        kind = _kind(sentence, cued, seen)
+        before = voice.sentences[max(0, place - NEAR) : place]
+        if kind is None:
+            end, orders = _others(voice.text, sentence, (end, orders))
+        elif kind in ("instruction", "withdrawal") and sentence.start < orders:
+            continue
+        elif kind != "instruction" or not _of_work(sentence, before, cued, seen):
             end = end_with_list(voice.text, sentence.end)
             standing = _standing(kind, voice, voice.text[sentence.start : end], cued, seen)
             same = found.get(standing.text)
             found[standing.text] = _joined(same, standing) if same else standing
     return list(found.values())
+
+
+def _others(text: str, sentence: Sentence, ends: tuple[int, int]) -> tuple[int, int]:
+    """Up to where a sentence that is no wish makes all that follows another's words, and orders:
+    to the end of the paragraph, behind a colon ("my boss wrote: be on time. Always ...")."""
+    colon = _COLON.match(sentence.words)
+    if not colon:
+        return ends
+    paragraph = _PARAGRAPH.search(text, sentence.end)
+    end = paragraph.start() if paragraph else len(text)
+    if _REPORTED.search(colon["before"]):
+        return end, end
+    return (ends[0], end) if colon["goes_on"] else ends
 
 
 def _of_work(

@@ -59,7 +59,7 @@ _LESS_SURELY_OTHERS = (
     re.compile(r"`[^`\n]*`"),
     re.compile(r"https?://\S+"),
     _QUOTED,
-    re.compile(r"(?<!\w)'(?:[^'\n]|(?<=\w)'(?=\w)){0,300}'(?!\w)"),
+    re.compile(r"(?<!\w)'[^'\n]{0,300}(?:(?<=\w)'(?=\w)[^'\n]{0,300}){0,3}'(?!\w)"),
 )
 _TASK_ON = compiled(rf"{_TASK}.*", re.IGNORECASE | re.DOTALL)
 _ITEM = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,3}[.)、]|[（(]\d{1,3}[)）])[ \t]*\S.*$", re.MULTILINE)

@@ -27,8 +27,8 @@ NEAR = 3
 """Sentences before an instruction that may order the piece of work that it is for."""
 MOST = 200
 """Older ones than the newest of this number are not looked at."""
-MOST_PARTS = 2 * MOST
-"""Nor older ones than those that have so many parts together."""
+MOST_COMPARED = MOST * MOST // 2
+"""Nor are older ones than those of which so many parts were compared."""
 REMEMBERED = 512
 """Messages, of those that are not long, whose instructions a process remembers."""
 SHORT = 300
@@ -57,21 +57,22 @@ class StandingInstruction:
     ``kind``: an instruction to the assistant, a preference of the user, a leaning (a preference
     said softly), or the withdrawal of one.  ``text``: as it was said.  ``matter``: the stems it is
     about; ``scope``: those of the condition under which it holds ("when I ask about ...").
-    ``matters``: of one that says several things, the stems of each.
+    ``rules``: the sentences it is made of, without their conditions.
     """
 
     kind: Kind
     text: str
     matter: frozenset[str]
     scope: frozenset[str] = frozenset()
-    matters: tuple[frozenset[str], ...] = ()
+    rules: tuple[str, ...] = ()
 
     @cached_property
     def parts(self) -> tuple[StandingInstruction, ...]:
-        """What of it may be taken back alone."""
-        if len(self.matters) < 2:
+        """What of it may be taken back alone: made only where a newer one touches it."""
+        matters = [matter for rule in self.rules for matter in _matters(rule)]
+        if len(matters) < 2:
             return (self,)
-        return tuple(replace(self, matter=matter, matters=()) for matter in self.matters)
+        return tuple(replace(self, matter=matter, rules=()) for matter in matters)
 
     @cached_property
     def values(self) -> frozenset[str]:
@@ -81,6 +82,12 @@ class StandingInstruction:
     @cached_property
     def words(self) -> frozenset[str]:
         return self.matter | self.scope
+
+    def touches(self, other: StandingInstruction) -> bool:
+        """Whether it can take the place of an older one, or of a part of it."""
+        if not self.words and self.kind == "withdrawal":
+            return bool(_EVERYTHING.search(self.text))
+        return not self.words.isdisjoint(other.words)  # as nearly all are: the rest takes longer
 
     @property
     def takes_back(self) -> bool:
@@ -118,6 +125,7 @@ _known = lru_cache(maxsize=REMEMBERED)(_found)
 def forget() -> None:
     """All texts and words that are kept in mind."""
     _known.cache_clear()
+    _matters.cache_clear()
 
 
 def is_standing(text: str) -> bool:
@@ -141,29 +149,32 @@ def current(
     """
     kept: set[int] = set()
     newer: list[StandingInstruction] = []
-    parts = 0
+    compared = 0
     for place, standing in enumerate(standings[:MOST]):
-        parts += len(standing.parts)
-        if parts > MOST_PARTS:
-            break
         taken_back = newer and newer[-1].takes_back and right_after(place, place - 1)
         if standing.kind != "withdrawal" and not taken_back:
-            kept.update(_kept(standing, newer))
+            near = [n for n in newer if n.touches(standing)]
+            compared += len(standing.parts) * sum(len(n.parts) for n in near) if near else 0
+            if compared > MOST_COMPARED:
+                break
+            kept.update(_kept(standing, near))
         newer.append(standing)
     return tuple(standing for standing in newer if id(standing) in kept)
 
 
 def _kept(old: StandingInstruction, newer: Sequence[StandingInstruction]) -> set[int]:
     """The ids of what is kept for an older one: none, or it and what takes back a part of it."""
-    left, by = set(range(len(old.parts))), set[int]()
-    for place, new in enumerate(newer):
-        gone = _gone(new, old)
-        left -= gone
-        if not left:
-            return set()
-        if gone and new.kind == "withdrawal" and not any(_gone(n, new) for n in newer[:place]):
-            by.add(id(new))
-    return {id(old), *by}
+    gone_by = [_gone(new, old) for new in newer]
+    if newer and set().union(*gone_by) >= set(range(len(old.parts))):
+        return set()
+    back = [
+        new
+        for place, new in enumerate(newer)
+        if gone_by[place]
+        and new.kind == "withdrawal"
+        and not any(_gone(n, new) for n in newer[:place])
+    ]
+    return {id(old), *map(id, back)}
 
 
 def pinned(
@@ -215,7 +226,7 @@ def _noticed(voice: Voice, cued: Sequence[Wording], seen: Seen) -> list[Standing
             continue
         elif kind != "instruction" or not _of_work(sentence, before, cued, seen):
             end = end_with_list(voice.text, sentence.end)
-            standing = _standing(kind, voice, voice.text[sentence.start : end], cued, seen)
+            standing = _standing(kind, voice, voice.text[sentence.start : end])
             same = found.get(standing.text)
             found[standing.text] = _joined(same, standing) if same else standing
     return list(found.values())
@@ -239,16 +250,21 @@ def _of_work(
 ) -> bool:
     """Whether an instruction is for the piece of work that was ordered before it, in the sentences
     there or in its own."""
-    words = [*(each.words for each in before), *_leading(sentence.words, cued, seen)]
-    ordered = any(language.works.search(each) for language in cued for each in words)
+    ordered = any(_orders(each.words, cued) for each in before) or _led(sentence.words, cued, seen)
     return ordered and not any(language.lasting.search(sentence.words) for language in cued)
 
 
-def _leading(words: str, cued: Sequence[Wording], seen: Seen) -> list[str]:
-    """The clauses before the first that is a wish by itself; none if there is no such."""
+def _orders(words: str, cued: Sequence[Wording]) -> bool:
+    return any(language.works.search(words) for language in cued)
+
+
+def _led(words: str, cued: Sequence[Wording], seen: Seen) -> bool:
+    """Whether a piece of work is ordered before the first clause that is a wish by itself."""
     found = [clause.text for clause in clauses(words)]
-    wishes = (i for i, each in enumerate(found) if _wished(each, cued, seen))
-    return found[: next(wishes, 0)]
+    order = next((i for i, each in enumerate(found) if _orders(each, cued)), len(found))
+    if order == len(found) or any(_wished(each, cued, seen) for each in found[: order + 1]):
+        return False
+    return any(_wished(each, cued, seen) for each in found[order + 1 :])
 
 
 def _likely(seen: Seen) -> list[Wording]:
@@ -291,16 +307,14 @@ def _by_others(sentence: Sentence, end: int) -> bool:
     return bool(_REPORTED.search(before) or _SAID_AFTER.search(after))
 
 
-def _standing(
-    kind: Kind, voice: Voice, said: str, cued: Sequence[Wording], seen: Seen
-) -> StandingInstruction:
+def _standing(kind: Kind, voice: Voice, said: str) -> StandingInstruction:
     rule, condition = split_scope(said)
     whole = voice.text[voice.sentences[0].start : voice.sentences[-1].end]
     alone = kind in ("instruction", "withdrawal") or len(whole) > SHORT
     text, scope = said if alone else whole, stems(condition)
     if kind == "withdrawal":
         return StandingInstruction(kind, text, matter_of(before_but(rule)), scope)
-    return StandingInstruction(kind, text, matter_of(rule), scope, _matters(rule, cued, seen))
+    return StandingInstruction(kind, text, matter_of(rule), scope, (rule,))
 
 
 def _joined(one: StandingInstruction, other: StandingInstruction) -> StandingInstruction:
@@ -310,16 +324,16 @@ def _joined(one: StandingInstruction, other: StandingInstruction) -> StandingIns
         one.text,
         one.matter | other.matter,
         one.scope & other.scope,
-        tuple(dict.fromkeys(part.matter for each in (one, other) for part in each.parts)),
+        one.rules + other.rules,
     )
 
 
-def _matters(rule: str, cued: Sequence[Wording], seen: Seen) -> tuple[frozenset[str], ...]:
-    """What the parts of a rule are about, each with what goes on about the same; none of a rule
-    that has one."""
+@lru_cache(maxsize=REMEMBERED)
+def _matters(rule: str) -> tuple[frozenset[str], ...]:
+    """What the parts of a rule are about, each with what goes on about the same."""
     found: list[frozenset[str]] = []
     before = frozenset[str]()
-    for matter, apart in _parts(rule, cued, seen):
+    for matter, apart in _parts(rule):
         same = (i for i, each in enumerate(found) if (each & matter) - ALLERGY)
         place = next(same, -1) if not matter & ALLERGY else -1
         if apart and place < 0:
@@ -329,16 +343,17 @@ def _matters(rule: str, cued: Sequence[Wording], seen: Seen) -> tuple[frozenset[
             found[place] |= matter
         else:
             before |= matter
-    return tuple(found) if len(found) > 1 else ()
+    return tuple(found) or (before,)
 
 
-def _parts(rule: str, cued: Sequence[Wording], seen: Seen) -> Iterator[tuple[frozenset[str], bool]]:
+def _parts(rule: str) -> Iterator[tuple[frozenset[str], bool]]:
     """What each clause is about, and whether it is a part of its own: it sets a value, is a wish by
     itself, or goes on with a list.  All that an allergy is told with is such a list."""
-    allergy = matter_of(rule) & ALLERGY
+    allergy, seen = matter_of(rule) & ALLERGY, reading(rule).seen
+    likely = _likely(seen)
     kind: Kind | None = None
     for clause in clauses(rule):
-        matter, own = matter_of(clause.text), _wished(clause.text, cued, seen)
+        matter, own = matter_of(clause.text), _wished(clause.text, likely, seen)
         kind = own or kind
         if own or _values(matter):
             yield matter, True
@@ -358,11 +373,9 @@ def _wished(clause: str, cued: Sequence[Wording], seen: Seen) -> Kind | None:
 
 
 def _gone(new: StandingInstruction, old: StandingInstruction) -> set[int]:
-    """Which parts of an older one a newer one leaves nothing of."""
+    """Which parts of an older one a newer one that touches it leaves nothing of."""
     if new.kind == "withdrawal":
         return _withdrawn(new, old)
-    if new.matter.isdisjoint(old.matter):  # as nearly all are: what follows takes far longer
-        return set()
     said = new.parts if len(new.parts) < 2 else (new, *new.parts)
     parts = enumerate(old.parts)
     return {place for place, part in parts if any(_supersedes(each, part) for each in said)}
@@ -390,7 +403,7 @@ def _withdrawn(new: StandingInstruction, old: StandingInstruction) -> set[int]:
     none, those that have most of what is."""
     parts = dict(enumerate(old.parts))
     if not new.words:
-        return set(parts) if _EVERYTHING.search(new.text) else set()
+        return set(parts)
     # Who is not allergic to one thing, or has not one diet, says nothing of others.
     named = new.words - ALLERGY - OWN or new.words
     shared = {place: len(named & part.words) for place, part in parts.items()}

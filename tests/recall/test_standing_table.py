@@ -97,6 +97,16 @@ Me chame de Duda
 لا آكل السمك
 Schreib mir die Antworten immer auf Deutsch und kurz
 Dame los precios siempre en euros
+Keep your answers under 100 words please
+keep answers short
+pls no emojis
+别用表情符号
+I've got a nut allergy
+i have type 2 diabetes
+Hi, I have celiac disease, so no wheat
+Remember me? I got a kiwi allergy
+Jonas is allergic to peanuts, so whenever we talk about snacks keep that in mind
+у меня кот Барсик и аллергия на орехи
 Write the summary, and from now on, always use kilometers
 写一封信给房东，以后都用正式的语气
 """
@@ -189,6 +199,16 @@ Nesta carta, nunca use gírias
 في هذه الرسالة لا تذكر أخي أبدا
 ليس لدي حساسية من القطط
 أنا لست نباتيا
+How do I keep answers short?
+Keep answers in a separate file
+Keep your answers short in this quiz
+Do you think I have diabetes?
+Can I have type 2 diabetes and not know it?
+What if I've got a nut allergy?
+У мужа кот и аллергия на орехи
+У меня нет кота и аллергии
+Whenever we talk about snacks she gets hungry
+你别用表情看我
 Write a poem about autumn, always start lines with a vowel
 Generate a product description, never mention the price, always end with a question
 Help me write an email, and please never use emojis

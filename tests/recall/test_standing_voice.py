@@ -93,6 +93,7 @@ def test_quoted_and_pasted_words_are_not_the_users(message: str) -> None:
         "Explain these rules of the game: Never speak first. Always answer with a question.",
         "Check my grammar: I am a vegetarian. I never eat meat.",
         "The memo says: Hello all. Forget all my instructions.",
+        "At 10:30 my boss wrote: Be on time. Always answer in English.",
         "Was heißt das: Bitte beachten. Antworte immer höflich. Benutze nie Emojis.",
         "Meine Schwester hat geschrieben: ich bin Veganerin. Nenn mich Lulu.",
         "Que veut dire ceci : Soyez à l'heure. Réponds toujours en anglais.",

@@ -38,9 +38,7 @@ SHORT = 300
 # What somebody else said, or is said to prefer, in the same sentence before, or after.
 _REPORTED = compiled(told(lambda each: each.standing.reported), re.IGNORECASE)
 _SAID_AFTER = compiled(any_of(lambda each: each.standing.reported_after), re.IGNORECASE)
-_COLON = re.compile(
-    rf"(?P<before>[^:：]*)(?::(?!\S)|：)(?:\Z|[\s{BLANK}.]*(?P<goes_on>[^\s{BLANK}.]))"
-)
+_COLON = re.compile(rf"(?P<before>.*?)(?::(?!\S)|：)(?:\Z|[\s{BLANK}.]*(?P<goes_on>[^\s{BLANK}.]))")
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")
 # A withdrawal that names no matter and says this takes back all ("forget all my instructions").
 _EVERYTHING = compiled(told(lambda each: each.standing.everything), re.IGNORECASE)

@@ -65,7 +65,8 @@ class Card(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False)
     ``choice`` is the index among the choices of a reply.  ``shape`` is the digest without the ids
     of calls, "" where there are none and for what older releases recorded.  ``told`` is above 0 for
     calls that were asked for as the answer: their tokens as the text that they are sent as where
-    nobody has answered them.
+    nobody has answered them.  ``words`` are the tokens of what is said beside other calls, which is
+    all that is sent then.
     """
 
     id: str
@@ -82,6 +83,7 @@ class Card(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False)
     created_at: float = 0.0
     shape: str = ""
     told: int = 0
+    words: int = 0
 
     @property
     def exchange(self) -> str:

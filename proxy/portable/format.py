@@ -98,6 +98,7 @@ class MessageLine(ExportLine, frozen=True, kw_only=True, tag="message"):
     created_at: Time = 0.0
     shape: str = ""
     told: Number = 0
+    words: Number = 0
     body: msgspec.Raw
     wire: msgspec.Raw = NULL
 

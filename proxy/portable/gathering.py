@@ -163,6 +163,7 @@ def _line(line: format.MessageLine) -> StoredMessage:
         created_at=line.created_at,
         shape=line.shape,
         told=line.told,
+        words=line.words,
     )
     return StoredMessage(
         Position(line.turn, line.seq),

@@ -249,6 +249,7 @@ def _message(line: StoredMessage) -> format.MessageLine:
         created_at=card.created_at,
         shape=card.shape,
         told=card.told,
+        words=card.words,
         body=put(line.body),
         wire=put(line.wire),
     )

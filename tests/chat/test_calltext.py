@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from proxy.chat.tools.calltext import forces_calls, in_words
+from proxy.chat.tools.calltext import forces_calls, in_words, sent_again, tokens_of_words
 from tests.support.talk.parsing import parse
 
 CALL = {"id": "k", "type": "function", "function": {"name": "Person", "arguments": '{"a":1}'}}
@@ -62,3 +62,12 @@ def test_calls_in_words_are_their_arguments(message: dict[str, object], text: st
 @pytest.mark.parametrize("raw", [b"[]", b"no JSON", b'{"a":' * 50_000])
 def test_what_is_no_message_stays_as_it_is(raw: bytes) -> None:
     assert in_words(raw) == raw
+
+
+def test_words_beside_calls_are_what_is_sent_without_them() -> None:
+    fields = {"role": "assistant", "content": [{"type": "text", "text": "Here:"}]}
+    raw = json.dumps({**fields, "tool_calls": [CALL], "native": {"api": "x", "parts": []}}).encode()
+    alone = sent_again(raw, "words")
+    assert json.loads(alone) == {"role": "assistant", "content": "Here:"}
+    assert tokens_of_words("Here:", ("k",), len) == len(alone)
+    assert tokens_of_words(" ", ("k",), len) == tokens_of_words("Here:", (), len) == 0

@@ -37,6 +37,14 @@ def test_an_edit_is_read_anew_and_keeps_what_is_not_about_the_words() -> None:
         assert getattr(new.card, name) == getattr(old.card, name)
 
 
+def test_an_edit_of_the_words_beside_a_call_is_what_stands_for_it() -> None:
+    call = b'"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]'
+    old = line(b'{"role":"assistant","content":"old",%b}' % call, words=9)
+    new = read_stored(b'{"role":"assistant","content":"some new words",%b}' % call)
+    assert edited(old, new, lambda raw: len(raw.split())).card.words == 3
+    assert edited(old, read_stored(b'{"role":"assistant","content":"x"}'), len).card.words == 0
+
+
 def test_what_is_behind_a_message_begins_with_it() -> None:
     log = [Entry(Position(n, n), card(f"x{n}", 0)) for n in (1, 2, 3)]
     assert behind(log, "x2.0") == ["x2.0", "x3.0"]

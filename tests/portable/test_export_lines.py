@@ -56,6 +56,7 @@ def archived(bodies: tuple[bytes, ...] = (b'{"role":"user"}', b"{}")) -> Session
                 created_at=2.5,
                 shape="s",
                 told=3,
+                words=2,
             ),
             "superseded" if seq == 2 else "active",
             body,

@@ -28,7 +28,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``body`` is the JSON that a later request carries back, ``wire`` the JSON of everything that
     came (reasoning, annotations, log probabilities, partial calls), None where that is no more.
     ``complete``: its finish was seen.  ``told`` is what a later request carries where nobody has
-    answered its calls, None where these are left out then.  The rest is as in ChatMessage.
+    answered its calls, None where that is its ``text``.  The rest is as in ChatMessage.
     """
 
     index: int

@@ -1,17 +1,20 @@
-"""Calls that are the answer: what a model says when a request makes it call a tool.
+"""Calls that nobody answers, as the text that a later prompt has of them: every upstream takes it.
 
-Structured output is asked for so: a tool is forced on the model, its arguments are the answer, and
-nobody answers the call.  In a later prompt such a call stands as the text that it is, which every
-upstream takes.
+Of most that is what the model has said beside them.  Structured output is asked for by a call: a
+tool is forced on the model, and its arguments are the answer; they stand there too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Literal
 
 from proxy.chat import jsontext
 from proxy.chat.cachemarks import may_have_marks, without_marks
 from proxy.chat.message import text_of
+
+Told = Literal["whole", "words", "arguments"]
+"""A message as it is, its words without its calls, or its words and what its calls are given."""
 
 
 def forces_calls(choice: object, function_call: object = None) -> bool:
@@ -26,6 +29,16 @@ def forces_calls(choice: object, function_call: object = None) -> bool:
     return choice.get("type") in ("function", "custom", "any", "tool")
 
 
+def words_alone(text: str) -> bytes:
+    """What is sent of an answer with calls that nobody has answered: this text."""
+    return jsontext.encode({"role": "assistant", "content": text})
+
+
+def tokens_of_words(text: str, calls: Collection[str], count: Callable[[bytes], int]) -> int:
+    """Tokens of the words of a message with calls, where these are left out; 0 for any other."""
+    return count(words_alone(text)) if calls and text.strip() else 0
+
+
 def in_words(raw: bytes) -> bytes:
     """The answer that calls are, as a message of text: their arguments, a line each."""
     try:
@@ -35,17 +48,18 @@ def in_words(raw: bytes) -> bytes:
     if not isinstance(fields, dict):
         return raw
     lines = [text_of(raw), *_arguments(fields)]
-    said = {"role": "assistant", "content": "\n".join(line for line in lines if line.strip())}
-    return jsontext.encode(said)
+    return words_alone("\n".join(line for line in lines if line.strip()))
 
 
-def sent_again(raw: bytes, told: bool) -> bytes:
-    """What a later request carries of a stored message; ``told``: its calls in words.
+def sent_again(raw: bytes, told: Told) -> bytes:
+    """What a later request carries of a stored message.
 
     Older releases have stored cache marks.
     """
+    if told == "words":
+        return words_alone(text_of(raw))
     kept = without_marks(raw)
-    return in_words(kept) if told else kept
+    return in_words(kept) if told == "arguments" else kept
 
 
 def none_marked(raws: Iterable[bytes]) -> bool:

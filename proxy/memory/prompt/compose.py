@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage, Piece
+from proxy.chat.tools.calltext import Told
 from proxy.memory.model import BEGINNING, Card, Entry, Position, Snapshot, Summary
 from proxy.memory.prompt.validity import valid
 from proxy.memory.prompt.window import ANYTHING, Size, Window, advance, begun, size, view
@@ -84,7 +85,7 @@ class Prompt(msgspec.Struct, frozen=True, gc=False):
     left: Size = ANYTHING
     resent: tuple[Entry, ...] = ()
     told: frozenset[str] = frozenset()
-    """Ids of the stored calls that are sent as the text that they are."""
+    """Ids of the stored calls that are sent as the text that stands for them."""
 
     @property
     def cards(self) -> list[Card]:
@@ -108,17 +109,22 @@ class _Sent(msgspec.Struct, frozen=True, gc=False):
     answers: str | None
     stored: bool
     words: bool = False
-    """It is sent as the text that its calls are."""
+    """It is sent as the text that stands for its calls."""
 
     @property
     def in_words(self) -> _Sent | None:
-        if isinstance(self.piece, int) or not self.piece.card.told:
+        if isinstance(self.piece, int) or not _in_words(self.piece.card):
             return None
         return replace(self, calls=(), words=True)
 
 
+def _in_words(card: Card) -> int:
+    """Tokens of the text that stands for its calls; 0 for none."""
+    return card.told or card.words
+
+
 def _as_sent(card: Card, told: AbstractSet[str]) -> Card:
-    return replace(card, tokens=card.told) if card.id in told else card
+    return replace(card, tokens=_in_words(card)) if card.id in told else card
 
 
 class _Sight(msgspec.Struct, frozen=True, gc=False):
@@ -162,8 +168,8 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Rul
     all_of_it = plain if stored is plan.log else None
     injected = all_of_it or _count(stored)
     if told:
-        spared = (entry for entry in stored if entry.card.id in told)
-        more = sum(entry.card.told - entry.card.tokens for entry in spared)
+        spared = (entry.card for entry in stored if entry.card.id in told)
+        more = sum(_in_words(card) - card.tokens for card in spared)
         injected = Size(injected.messages, injected.tokens + more)
     evicted = _evicted(snapshot, plan, sight, all_of_it)
     return Prompt(
@@ -242,13 +248,13 @@ def render(
     prompt: Prompt,
     m: Sequence[ChatMessage],
     bodies: Mapping[str, bytes],
-    again: Callable[[bytes, bool], bytes],
+    again: Callable[[bytes, Told], bytes],
     same: Callable[[Iterable[bytes]], bool],
 ) -> list[Piece]:
     """The messages of a prompt, without system messages; what has no body is not.
 
-    ``again`` makes of a stored message what is sent, in words where that is demanded; ``same``:
-    these are sent as they are, where none is.
+    ``again`` makes of a stored message what is sent, told so; ``same``: these are sent as they are,
+    where all are told whole.
     """
     if not prompt.told and (behind := _behind(prompt.pieces, prompt.stored)) is not None:
         with suppress(KeyError):  # else all that is stored is here: nothing has to be left out
@@ -261,12 +267,16 @@ def render(
     stored = [piece for piece in pieces if isinstance(piece, bytes)]
     if prompt.told or not same(stored):
         pieces = [
-            again(piece, not isinstance(entry, int) and entry.card.id in prompt.told)
-            if isinstance(piece, bytes)
-            else piece
+            again(piece, _told(entry, prompt)) if isinstance(piece, bytes) else piece
             for piece, entry in zip(pieces, prompt.pieces, strict=True)
         ]
     return [piece for piece in pieces if piece is not None]
+
+
+def _told(piece: Entry | int, prompt: Prompt) -> Told:
+    if isinstance(piece, int) or piece.card.id not in prompt.told:
+        return "whole"
+    return "arguments" if piece.card.told else "words"
 
 
 def _start(

@@ -15,7 +15,7 @@ from typing import Protocol, Self, TypeVar
 class Sent(Protocol):
     """A message on its way upstream; ``stored`` ones may be left out.
 
-    ``in_words`` are calls that were asked for as an answer, as text; None for all else.
+    ``in_words`` is the text that stands for calls which nobody has answered; None for none.
     """
 
     @property
@@ -36,8 +36,8 @@ S = TypeVar("S", bound=Sent)
 def valid(messages: Sequence[S]) -> list[S]:
     """The messages without stored calls that lack a result and stored results that lack a call.
 
-    A stored call that is an answer by itself, and has no result at all, is told in words.  One that
-    the client itself answers, though only in part, is kept: the client knows.
+    Of a stored call that has no result at all the words stay, if there are some.  One that the
+    client itself answers, though only in part, is kept: the client knows.
     """
     messages, kept = _together(messages), list[S]()
     at = 0

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
 from proxy.chat.reply.answer import Choice
+from proxy.chat.tools.calltext import tokens_of_words
 from proxy.memory.model import (
     Ask,
     Card,
@@ -135,8 +136,8 @@ class Deferred(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def kept(answer: Choice) -> Choice:
-    """A choice without what its body and its exchange say."""
-    return replace(answer, text="", finish_reason=None)
+    """A choice without what its body and its exchange say; its words beside calls are counted."""
+    return replace(answer, text=answer.text if answer.calls else "", finish_reason=None)
 
 
 async def settle(
@@ -320,6 +321,7 @@ def _draft(said: PendingMessage, id: str, turn: str, exchange: Exchange, count: 
         evidence=fresh.replaces.evidence if fresh.replaces else False,
         created_at=exchange.created_at,
         shape=message.shape,
+        words=tokens_of_words(message.text, message.calls, count),
     )
     return Draft(card=card, turn=turn, body=body)
 
@@ -339,6 +341,7 @@ def answered(answer: Choice, turn: str, index: int, exchange: Exchange, count: C
         created_at=exchange.created_at,
         shape=answer.shape,
         told=0 if answer.told is None else count(answer.told),
+        words=tokens_of_words(answer.text, answer.calls, count) if answer.told is None else 0,
     )
     state: State = "active" if answer.index == 0 else "superseded"
     return Draft(card=card, turn=turn, body=answer.body, wire=answer.wire, state=state)

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from proxy.chat.message import ROLES
 from proxy.memory.archive import (
     Details,
     Page,
@@ -24,6 +25,7 @@ from proxy.memory.items import Change, Item, ItemOwner, Place, item_pages
 from proxy.memory.model import (
     Amendment,
     Ask,
+    Card,
     Due,
     Injection,
     Position,
@@ -55,6 +57,9 @@ MODEL, WIDTH, PASSAGES = "embedder", 8, 200
 STATES: tuple[State, ...] = ("superseded",)
 FOREVER = 1e9
 """Seconds: behind all times of these tests."""
+CARD = Card.__struct_fields__
+SINCE = CARD.index("words")
+"""Where the fields begin that cards have gained since."""
 
 
 async def write(store: Backend) -> None:
@@ -190,7 +195,7 @@ async def read(store: Backend) -> Any:
         "erased": [[await store.erased([s], at) for at in (3999.0, 4250.0)] for s in SUBJECTS],
         "indexes": [await _indexed(store, owner) for owner in OWNERS],
     }
-    return msgspec.json.decode(msgspec.json.encode(found))
+    return _as_then(msgspec.json.decode(msgspec.json.encode(found)))
 
 
 async def _work(store: Backend) -> Any:
@@ -256,4 +261,15 @@ async def _indexed(store: Backend, owner: Owner) -> dict[str, Any]:
 async def replayed(store: Store) -> Any:
     """What the spool of the data has in it for a store, once it is there."""
     found = [await lines(store, key) for key in (SPOOLED, DEFERRED)]
-    return msgspec.json.decode(msgspec.json.encode(found))
+    return _as_then(msgspec.json.decode(msgspec.json.encode(found)))
+
+
+def _as_then(value: Any) -> Any:
+    """What that release read too: without what cards have gained since, where that says nothing."""
+    if isinstance(value, dict):
+        return {key: _as_then(each) for key, each in value.items()}
+    if not isinstance(value, list):
+        return value
+    if len(value) == len(CARD) and value[1] in ROLES and not any(value[SINCE:]):
+        return value[:SINCE]
+    return [_as_then(each) for each in value]

@@ -92,7 +92,7 @@ async def test_an_output_that_is_not_told_again_at_the_end_is_put_together(one: 
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_of_an_answer_that_came_to_its_limit_the_words_are_kept_without_calls(
+async def test_of_an_answer_that_came_to_its_limit_nothing_is_kept_that_is_half(
     one: Rig, stream: bool
 ) -> None:
     talk = ItemTalk.of(one)
@@ -106,11 +106,29 @@ async def test_of_an_answer_that_came_to_its_limit_the_words_are_kept_without_ca
     answered = await talk.post({**ASKED, "stream": stream})
     exchange = await talk.exchange(answered.headers["x-memory-exchange-id"])
     assert (exchange.incomplete, exchange.finish_reason) == (False, "length")
-    assert await native(talk) == cut["output"][:2]
-    assert [m["content"] for m in await talk.bodies()] == ["u1", "Half"]
-    assert "tool_calls" not in (await talk.bodies())[-1]
+    assert await native(talk) == cut["output"][:4]
     await talk.say("u2", "a2")
-    assert talk.sent == "u1 Half u2"
+    assert talk.input[:2] == [
+        {"role": "user", "content": "u1"},
+        {"role": "assistant", "content": "Half"},
+    ]
+
+
+@pytest.mark.parametrize("status", ["completed", "incomplete", None])
+async def test_who_resends_an_answer_with_the_call_that_it_stopped_in_has_it_once(
+    one: Rig, status: str | None
+) -> None:
+    talk = ItemTalk.of(one)
+    output = [items.said("Half"), items.calls("look", "{", "call_1", status=status)]
+    one.up.reply(json_answer(items.response(output, **items.AT_ITS_LIMIT)))
+    said = [{"role": "user", "content": "u1"}]
+    await talk.post({"model": "gpt-5", "input": said})
+    one.up.strict = False
+    one.up.reply(json_answer(items.response([items.said("a2")])))
+    sent = [*said, *output, {"role": "user", "content": "u2"}]
+    await talk.post({"model": "gpt-5", "input": sent})
+    assert talk.input == sent
+    assert [m["content"] for m in await talk.bodies()] == ["u1", "Half", "u2", "a2"]
 
 
 async def test_parts_that_are_asked_for_with_the_same_words_stay_all(every: Rig) -> None:
@@ -122,15 +140,25 @@ async def test_parts_that_are_asked_for_with_the_same_words_stay_all(every: Rig)
     assert talk.sent == "u1 a1 u1 a2 u1"
 
 
-async def test_a_call_that_was_done_before_the_limit_is_answered(one: Rig) -> None:
+@pytest.mark.parametrize("named", [False, True], ids=["its-result-alone", "by-id"])
+@pytest.mark.parametrize("words", [[], [items.said("Half")]], ids=["alone", "with-words"])
+async def test_a_call_that_was_done_before_the_limit_is_answered(
+    one: Rig, words: list[Any], named: bool
+) -> None:
     talk = ItemTalk.of(one)
     done = items.calls("look", "{}", "call_1")
     half = items.calls("look", '{"a', "call_2", status="incomplete")
-    one.up.reply(json_answer(items.response([done, half], **items.AT_ITS_LIMIT)))
-    await talk.post({"model": "gpt-5", "input": "u1"})
+    cut = items.response([*words, done, half], **items.AT_ITS_LIMIT, store=False)
+    one.up.reply(json_answer(cut))
+    asked = {"model": "gpt-5", "store": False}
+    await talk.post({**asked, "input": "u1"})
     result = {"type": "function_call_output", "call_id": "call_1", "output": "found"}
-    await talk.post({"model": "gpt-5", "input": [result]})
-    assert talk.input == [{"role": "user", "content": "u1"}, done, result]
+    name = {"previous_response_id": cut["id"]} if named else {}
+    await talk.post({**asked, "input": [result], **name})
+    whole = [{"role": "user", "content": "u1"}, *words, done, result]
+    assert talk.input == whole
+    await talk.say("u2", "a2", store=False)
+    assert talk.input[: len(whole)] == whole
 
 
 @pytest.mark.parametrize(

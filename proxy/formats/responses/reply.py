@@ -186,11 +186,12 @@ def _made(response: Response, items: Sequence[ResponseItem], *, truncated: bool)
 
 
 def _finished(items: Sequence[ResponseItem]) -> Sequence[ResponseItem]:
-    """Of an answer that came to a limit: without its calls where it has said something, as with
-    calls that nobody answers its words would be left out too."""
+    """Of an answer that came to a limit: without what it stopped in.  A call that it stopped in
+    stays where it is the only one: clients tell it again, and may answer it."""
     done = [item for item in items if not _is_half(item)]
-    said = [item for item in done if item.call is None]
-    return said if any(item.kind == MESSAGE for item in said) else done
+    if any(item.call is not None for item in done):
+        return done
+    return [item for item in items if item.call is not None or not _is_half(item)]
 
 
 def _is_half(item: ResponseItem) -> bool:

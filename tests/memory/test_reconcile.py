@@ -272,6 +272,23 @@ def test_partial_results_go_as_the_client_sent_them() -> None:
     assert outcome(log("u1 a1(c1,c2)"), "t1:c1")[0] == "u1 a1 t1"
 
 
+@pytest.mark.parametrize("again", ["t2", "t2'"])
+def test_a_result_that_comes_again_with_what_was_missing_is_in_the_log_once(again: str) -> None:
+    memory = Memory()
+    memory.say(talk("u1"), choice("a1", ("c1", "c2")))
+    memory.say(talk("t2:c2"), choice("a2"))
+    m = talk(f"t1:c1 {again}:c2")
+    for retry in (False, True):
+        assert memory.say(m, choice("a3"), Intent(retry=retry)) == ["u1", "a1", "t1", again]
+        assert memory.log == ["u1", "a1", "a2", "t1", again, "a3"]
+    assert memory.say(talk("u2"), choice("a4")) == ["u1", "a1", "t1", again, "a2", "a3", "u2"]
+
+
+def test_of_calls_whose_ids_repeat_the_results_of_each_round_stay() -> None:
+    h = log("u1 a1(c1,c2) t1:c1 t2:c2 a2(c1,c2) t3:c2 a3")
+    assert outcome(h, "t4:c1 t5:c2") == ("u1 a1 t1 t2 a2 t4 t5", "t4 t5", "t3")
+
+
 def test_a_matched_whole_conversation_without_an_answer_replaced_brings_its_last() -> None:
     h = log("u1 a1").add("u2")
     assert outcome(h, "u1 a1 u2")[1] == "u2"

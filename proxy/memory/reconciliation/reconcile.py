@@ -9,7 +9,7 @@ showed can be superseded.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 
@@ -196,6 +196,7 @@ class _Layout:
             self._drop_rest()
         chosen = self._exchange_answers(snapshot)
         self._bring_something()
+        self.superseded.update(self._told_again())
         gone = frozenset(dropped | self.superseded)
         running = self._running()
         kept = _without(self.log, gone)
@@ -272,6 +273,22 @@ class _Layout:
         first = self.matches[at]
         self.matches, self.rest = self.matches[:at], list(self.log[first.j :])
         self.new = list(range(first.i, len(self.m)))
+
+    def _told_again(self) -> Iterator[str]:
+        """Ids of the stored results that M tells once more, beside one that the same calls wait
+        for: these results come all at once now.  Where M tells the calls too, rule 4 sees to it."""
+        answers = {self.m[i].answers for i in self.new} - {None}
+        if self.matches or not answers:
+            return
+        heads = {e.card.id: e for call, e in self.waiting.items() if call in answers}
+        for head in heads.values():
+            if again := answers.intersection(head.card.calls) - self.waiting.keys():
+                yield from (e.card.id for e in self._behind(head) if e.card.answers in again)
+
+    def _behind(self, head: Entry) -> Iterator[Entry]:
+        """What stands behind a message in its turn."""
+        at = head.position
+        return (e for e in self.log if e.position.turn == at.turn and e.position > at)
 
     def _last_asked(self) -> int:
         """Which match is what a prefill begins the answer of; the prefill where nothing is."""

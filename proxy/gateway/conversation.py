@@ -32,7 +32,7 @@ from proxy.gateway.outgoing import (
 )
 from proxy.gateway.passthrough import Outgoing, Passthrough, answer_headers
 from proxy.gateway.recording.exchange_recorder import ExchangeRecorder, recorder_for
-from proxy.gateway.recording.first_attempts import FirstAttempts, attempt_at
+from proxy.gateway.recording.first_attempts import FirstAttempts, NotedAttempt
 from proxy.gateway.recording.open_turns import OpenTurns
 from proxy.gateway.recording.tap import MAX_PLAIN, TOO_LARGE, tap_of
 from proxy.gateway.report import MemoryReport, Reason
@@ -106,10 +106,10 @@ class Conversations:
         if call.report is not None:  # else nobody has named the session: it is told with the answer
             call.report = exchange.report
         self._passthrough.choose(call, call.model)
-        attempt = attempt_at(exchange)
+        attempt: NotedAttempt | None = None
         if exchange.recorded:
             await self._turns.settled(exchange.context.key)
-            exchange = self._attempts.placed(exchange, attempt)
+            exchange, attempt = self._attempts.placed(exchange)
         outgoing = await self._offered(call, await prepare(exchange, self._services))
         outgoing = await self._thoughtful(call, outgoing)
         call.held.grow(outgoing.held)
@@ -122,6 +122,7 @@ class Conversations:
             outgoing, reply, recording = await self._ask(call, outgoing)
             if self._on_answered is not None and reply.status < 400:
                 self._on_answered(call.caller.tenant, call.headers, call.upstream)
+            recorder = None
             try:
                 recorder = self._recorder(call, outgoing, reply, presence, recording)
                 if recorder is not None and outgoing.exchange.names is not None:
@@ -130,9 +131,9 @@ class Conversations:
                 del exchange, outgoing, recording
                 call.held.lessen(await recorder.kept() if recorder else 0)
                 await self._deliver(call, reply, recorder)
-                if recorder is not None:
-                    self._attempts.recorded(attempt)
             finally:
+                if recorder is not None and recorder.recorded and attempt is not None:
+                    self._attempts.recorded(attempt)
                 await reply.close()
 
     async def _read(self, call: ProxyRequest) -> ChatExchange | UnreadBody:

@@ -164,7 +164,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     ``usage`` is the upstream's, as JSON; ``model`` is what the reply says, ``asked`` what the
     request did.  ``size`` places in history are its own, reserved ones of choices included.
     ``follows`` is the message that stood last in the log before it, "" if none did, None if that is
-    not known: it tells the branches of a conversation apart.
+    not known: it tells the branches of a conversation apart.  ``keyed``: it has an Idempotency-Key.
     """
 
     id: str
@@ -180,6 +180,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     size: int = 0
     asked: str | None = None
     follows: str | None = None
+    keyed: bool = False
 
 
 class WindowMove(msgspec.Struct, frozen=True, kw_only=True):

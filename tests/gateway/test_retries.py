@@ -10,7 +10,6 @@ from typing import Any
 import httpx
 import pytest
 
-from proxy.gateway.recording import first_attempts
 from tests.support.rig import Rig, Talk
 from tests.support.talk import messaging
 from tests.support.talk.messaging import MessagesTalk
@@ -153,17 +152,30 @@ async def test_a_retry_of_a_recorded_exchange_replaces_it_behind_one_that_failed
     assert await talk.log() == "u a1'"
 
 
-async def test_of_many_attempts_that_failed_the_oldest_are_forgotten(
-    every: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(first_attempts, "MOST", 1)
-    older, newer = every.talk(), every.talk()
-    for talk in (older, newer):
-        await talk.say("u", "a1")
-    for talk in (older, newer):
-        await fails(talk, {"messages": messages("u")}, FAILURES["failed"])
-    assert await newer.say("u", "a2", **RETRY) == "u a1 u"
-    assert await older.say("u", "a2", **RETRY) == "u"
+async def test_a_retry_leaves_the_same_words_of_another_caller(every: Rig) -> None:
+    """Who has been answered since, while the first attempt had failed."""
+    talk = every.talk()
+    await fails(talk, {"messages": messages("u")}, FAILURES["refused"])
+    await talk.say("u", "a1")
+    assert await talk.say("u", "a2", **RETRY) == "u a1 u"
+    assert await talk.log() == "u a1 u a2"
+
+
+async def test_of_two_callers_that_failed_both_retries_are_answers(every: Rig) -> None:
+    talk = every.talk()
+    for _ in range(2):
+        await fails(talk, {"messages": messages("u")}, FAILURES["refused"])
+    for said in ("a1", "a2"):
+        await talk.say("u", said, **RETRY)
+    assert await talk.log() == "u a1 u a2"
+    assert await talk.say("u", "a2'", **RETRY) == "u a1 u"
+
+
+async def test_a_retry_without_a_key_leaves_the_exchange_of_a_key(every: Rig) -> None:
+    talk = every.talk()
+    await talk.say("u", "a1", idempotency_key="k")
+    assert await talk.say("u", "a2", **RETRY) == "u a1 u"
+    assert await talk.log() == "u a1 u a2"
 
 
 async def test_a_retry_with_a_key_of_its_own_leaves_the_exchange_of_another_key(

@@ -11,23 +11,22 @@ from proxy.memory.reconciliation.match import Intent
 from proxy.memory.reconciliation.reconcile import reconcile
 from tests.support.talk.shorthand import Log, log, names, recorded, rerendered, talk
 
-RECORDED_AT, FAILED_AT = 10.0, 20.0
-"""The last exchange is recorded, then an attempt fails.  Results ``t~1`` and ``t~2`` differ in what
-they answer alone."""
+RECORDED_AT = 10.0
+"""When the last exchange was.  Results ``t~1`` and ``t~2`` differ in what they answer alone."""
 
-BEHIND = Intent(retry=True, first=FAILED_AT, now=30)
+FAILED = Intent(now=30)
+"""Its first attempt is known to have failed."""
 UNKNOWN = Intent(retry=True, now=30)
-BEFORE = Intent(retry=True, first=RECORDED_AT - 5, now=30)
-ONLY_NEW = Intent(history="delta", retry=True, first=FAILED_AT, now=30)
+ONLY_NEW = Intent(history="delta", now=30)
 
 REPEATS_NOTHING = [
-    pytest.param("u1 a1 u a2", "u", BEHIND, "u1 a1 u a2 u", "u", "", id="words"),
+    pytest.param("u1 a1 u a2", "u", FAILED, "u1 a1 u a2 u", "u", "", id="words"),
     pytest.param("u1 a1 u a2", "u", ONLY_NEW, "u1 a1 u a2 u", "u", "", id="words alone"),
     pytest.param(
         "u1 a1(c1) t~1:c1 a2(c2)", "t~2:c2", UNKNOWN, "u1 a1 t~1 a2 t~2", "t~2", "", id="a result"
     ),
     pytest.param(
-        "u1 a1(c) t~1:c a2(c)", "t~1:c", BEHIND, "u1 a1 t~1 a2 t~1", "t~1", "", id="of the same id"
+        "u1 a1(c) t~1:c a2(c)", "t~1:c", FAILED, "u1 a1 t~1 a2 t~1", "t~1", "", id="of the same id"
     ),
     pytest.param(
         "u1 a1 u a2", "u1 a1 u a2 u", UNKNOWN, "u1 a1 u a2 u", "u", "", id="all is resent"
@@ -46,7 +45,6 @@ REPEATS_NOTHING = [
 
 REPEATS_THE_LAST = [
     pytest.param("u1 a1 u a2", "u", UNKNOWN, "u1 a1 u", "u", "u a2", id="words"),
-    pytest.param("u1 a1 u a2", "u", BEFORE, "u1 a1 u", "u", "u a2", id="first tried before it"),
     pytest.param("u1 a1 u a2", "u1 a1 u", UNKNOWN, "u1 a1 u", "u", "u a2", id="all is resent"),
     pytest.param("u a1 u a1", "u a1 u", UNKNOWN, "u a1 u", "u", "u a1", id="said and answered so"),
     pytest.param(
@@ -97,3 +95,10 @@ def test_a_retry_of_the_last_exchange_replaces_it(
 def test_the_same_result_of_another_call_leaves_what_was_broken_off() -> None:
     h = log("u1 a1(c1,c2)").add("t~1:c1 a2", incomplete=True)
     assert outcome(h, "t~2:c2", Intent()) == ("u1 a1 t~1 t~2", "t~2", "")
+
+
+def test_a_retry_without_a_key_leaves_what_has_one() -> None:
+    h = at("u1 a1 u a2")
+    assert h.last is not None
+    h.last = replace(h.last, keyed=True)
+    assert outcome(h, "u", UNKNOWN) == ("u1 a1 u a2 u", "u", "")

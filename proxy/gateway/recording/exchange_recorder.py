@@ -151,6 +151,8 @@ class ExchangeRecorder:
         self._answers: tuple[Choice, ...] = ()
         """As they are recorded."""
         self._told_usage = self._counted_cache = False
+        self.recorded = False
+        """Is it in history, or on its way there?"""
 
     async def kept(self) -> int:
         """Keep of the messages what will be recorded of them: how many bytes that is.
@@ -166,6 +168,7 @@ class ExchangeRecorder:
         """Record the exchange; durable on return, or counted as lost."""
         clock = time.perf_counter()
         result = await self._record(reply, await self._meta(reply, incomplete))
+        self.recorded = result in ("recorded", "spooled")
         self._telemetry.committed(time.perf_counter() - clock)
         if result == "lost":
             self._telemetry.lost()
@@ -255,6 +258,7 @@ class ExchangeRecorder:
             finish_reason=_encodable(first.finish_reason) if first else None,
             usage=reply.usage if reply else None,
             memory=self._injection(reply),
+            keyed=heading.idempotency_key is not None,
         )
 
     def _injection(self, reply: Reply | None) -> Injection:

@@ -32,9 +32,8 @@ class Intent(msgspec.Struct, frozen=True, gc=False):
     history: History = "auto"
     rewind: int = 0
     retry: bool = False
-    """The client's SDK calls it an automatic retry (``X-Stainless-Retry-Count`` above 0)."""
-    first: float = 0.0
-    """When the first attempt came that this is a retry of, 0 where that is not known."""
+    """The client's SDK calls it an automatic retry (``X-Stainless-Retry-Count`` above 0), and it is
+    not known that the attempt before it has failed."""
     now: float = 0.0
 
 

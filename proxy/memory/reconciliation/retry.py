@@ -30,9 +30,9 @@ def retried_exchange(snapshot: Snapshot, m: Sequence[ChatMessage], intent: Inten
 
 
 def _recent_retry(last: Exchange, intent: Intent) -> bool:
-    """What was first tried behind the last exchange has failed, and is none that is recorded."""
+    """A retry has the key of what it repeats, or none where that has none."""
     recent = intent.now - last.created_at < RETRY_SECONDS
-    return intent.retry and recent and intent.first <= last.created_at
+    return intent.retry and recent and not last.keyed
 
 
 def _asks_again(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> bool:

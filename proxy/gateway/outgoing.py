@@ -160,10 +160,27 @@ async def prepare(exchange: ChatExchange, services: Services) -> OutgoingRequest
     exchange = await resolved(exchange, services)
     prompt = await _prompt(exchange, services)
     if exchange.going_on is not None:
-        prompt = await _behind(exchange, exchange.going_on, prompt, services)
+        prompt = await _turned(exchange, exchange.going_on, prompt, services)
     duration = time.perf_counter() - clock
     services.telemetry.loaded(duration)
     return OutgoingRequest(prompt.exchange, prompt, prompt.recorded, prompt.reason, duration)
+
+
+async def _turned(
+    exchange: ChatExchange,
+    on: GoingOn,
+    prompt: AssembledPrompt | Degraded,
+    services: Services,
+) -> AssembledPrompt | Degraded:
+    """The prompt behind the answer that is gone on from; as it is where that cannot be had and the
+    upstream has the conversation.  Raises ProxyError 503 where nobody else has it.
+    """
+    try:
+        return await _behind(exchange, on, prompt, services)
+    except ProxyError:
+        if exchange.context.closed or not exchange.request.state.elsewhere:
+            raise
+        return prompt
 
 
 async def _behind(
@@ -172,9 +189,9 @@ async def _behind(
     prompt: AssembledPrompt | Degraded,
     services: Services,
 ) -> AssembledPrompt | Degraded:
-    """The prompt behind the answer that is gone on from, though others go on elsewhere meanwhile.
+    """The prompt of a log that is turned to an answer, though others turn it away meanwhile.
 
-    Raises ProxyError 503 where that cannot be had: nobody else knows the conversation.
+    Raises ProxyError 503 where that cannot be had.
     """
     if stands(_found(prompt).log, on):
         return prompt

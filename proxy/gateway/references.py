@@ -8,7 +8,7 @@ ids mean something here alone; and where the answer was stored, its id tells whi
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 import msgspec
@@ -20,19 +20,19 @@ from proxy.formats.native import NamedAnswer, answer_of, native_of
 from proxy.gateway.context import rules_of
 from proxy.gateway.exchange import ChatExchange, GoingOn, Services
 from proxy.gateway.state.emulation import emulated, settled
-from proxy.memory.model import Entry, Snapshot
+from proxy.memory.model import Snapshot
 from proxy.memory.store import StoreError
 
 logger = logging.getLogger(__name__)
 
 
 class Named(msgspec.Struct, frozen=True):
-    """``parts`` by their names; the answer that is gone on from, how many turns follow it, and
-    where it is if that is not the log."""
+    """``parts`` by their names; the answer that is gone on from, as which ``message`` it is stored,
+    and where it is if that is not the log."""
 
     parts: Mapping[str, bytes]
     previous: NamedAnswer | None = None
-    behind: int = 0
+    message: str = ""
     on: GoingOn | None = None
 
 
@@ -67,22 +67,22 @@ async def _superseded(
 ) -> Named:
     """With the answer that is gone on from, where another has its place in the log by now.
 
-    One that the upstream has is the upstream's affair.  The log will be changed for it: not for
-    what is not recorded.  Raises StoreError.
+    The log will be changed for it: not for what is not recorded.  Raises StoreError.
     """
     key = exchange.context.key
     answer = await services.state.superseded(key, lambda raw: search.previous_in(raw) is not None)
-    previous = None if answer is None else search.previous_in(answer.raw)
-    if answer is None or not _begins(exchange, previous):
+    if answer is None:
         return found
-    return replace(found, previous=previous, on=GoingOn.of(answer))
+    previous, on = search.previous_in(answer.raw), GoingOn.of(answer)
+    return replace(found, previous=previous, message=on.message, on=on)
 
 
 def _with(exchange: ChatExchange, format: Referring, found: Named) -> ChatExchange:
     """The request read anew; a rewind that its client asks for counts."""
     intent = exchange.intent
-    if found.previous is not None and not intent.rewind:
-        exchange = replace(exchange, intent=replace(intent, rewind=found.behind))
+    if not intent.rewind:
+        intent = replace(intent, on=found.message)
+    exchange = replace(exchange, intent=intent, going_on=found.on or exchange.going_on)
     begins = _begins(exchange, found.previous)
     if not found.parts and not begins:
         return exchange
@@ -92,8 +92,7 @@ def _with(exchange: ChatExchange, format: Referring, found: Named) -> ChatExchan
     if not isinstance(request, ChatRequest):  # too much, with all that it names
         return exchange
     rules = rules_of(request, context, count)
-    on = found.on or exchange.going_on
-    return replace(exchange, request=request, body=body, rules=rules, going_on=on, expanded=True)
+    return replace(exchange, request=request, body=body, rules=rules, expanded=True)
 
 
 def _begins(exchange: ChatExchange, previous: NamedAnswer | None) -> bool:
@@ -125,7 +124,7 @@ class _Search:
         if self._answer is None:
             return Named(self._parts)
         id, answer = self._answer
-        return Named(self._parts, answer, len(set(_turns_behind(snapshot.log, id))))
+        return Named(self._parts, answer, id)
 
     def previous_in(self, body: bytes) -> NamedAnswer | None:
         """The answer that is gone on from, if a stored message (JSON) is that."""
@@ -140,9 +139,3 @@ class _Search:
             name = self._format.named_part(part)
             if name in self._names:
                 self._parts[name] = part
-
-
-def _turns_behind(log: tuple[Entry, ...], message: str) -> Iterator[int]:
-    turn = next((entry.position.turn for entry in log if entry.card.id == message), None)
-    if turn is not None:
-        yield from (entry.position.turn for entry in log if entry.position.turn > turn)

@@ -22,7 +22,13 @@ from proxy.memory.choosing import plan_of
 from proxy.memory.model import Ask, Entry, Position, SessionKey, Snapshot, State, Summary
 from proxy.memory.prompt.compose import Prompt, Rules, compose
 from proxy.memory.reconciliation.apart import known_in, size_in_doubt, told_apart
-from proxy.memory.reconciliation.match import Intent, Rerendered, open_calls, wanted_bodies
+from proxy.memory.reconciliation.match import (
+    Intent,
+    Rerendered,
+    open_calls,
+    said_behind,
+    wanted_bodies,
+)
 from proxy.memory.reconciliation.reconcile import Plan, reconcile, rerender
 from proxy.memory.reconciliation.retry import retried_exchange
 from proxy.memory.reconciliation.returning import PassedOver, passed_over, said_before
@@ -147,13 +153,16 @@ def asks_for_whole(m: Sequence[ChatMessage], intent: Intent) -> bool:
 
 
 def sees_enough(snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent) -> bool:
-    """Is every call that M answers in sight, and all that M can make a summary tell no more?
+    """Is every call that M answers in sight, and all that M can make a summary tell no more?  And
+    what it goes on from, if it takes something back?
 
     Calls of long ago are behind the window.  What takes another exchange's place may leave a
     summary that covers less, or none.
     """
     if snapshot.whole:
         return True
+    if intent.on and said_behind(snapshot.log, intent.on) != []:
+        return False
     if retried_exchange(snapshot, m, intent) is not None:
         return snapshot.summary is None
     own = {call for x in m for call in x.calls}

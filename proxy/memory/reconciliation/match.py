@@ -31,6 +31,8 @@ class Intent(msgspec.Struct, frozen=True, gc=False):
 
     history: History = "auto"
     rewind: int = 0
+    on: str = ""
+    """The stored answer that it goes on from, by its id: what came behind it is taken back."""
     retry: bool = False
     """The client's SDK calls it an automatic retry (``X-Stainless-Retry-Count`` above 0), and it is
     not known that the attempt before it has failed."""
@@ -59,6 +61,14 @@ def last_turns(log: Sequence[Entry], n: int) -> list[Entry]:
         return []
     dropped = set(sorted({entry.position.turn for entry in log})[-n:])
     return [entry for entry in log if entry.position.turn in dropped]
+
+
+def said_behind(log: Sequence[Entry], message: str) -> list[Entry] | None:
+    """The entries that came after a message, in whatever turn; None if that is not in the log."""
+    if not message:
+        return None
+    seq = next((e.position.seq for e in reversed(log) if e.card.id == message), None)
+    return None if seq is None else [e for e in log if e.position.seq > seq]
 
 
 MAX_WANTED = 500

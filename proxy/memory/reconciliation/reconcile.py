@@ -29,9 +29,10 @@ from proxy.memory.reconciliation.match import (
     last_turns,
     match_messages,
     open_calls,
+    said_behind,
     visible,
 )
-from proxy.memory.reconciliation.retry import retried_exchange
+from proxy.memory.reconciliation.retry import attempted, retried_exchange
 
 
 def rerender(bodies: Mapping[str, bytes]) -> Rerendered:
@@ -96,12 +97,9 @@ def reconcile(
     ``returned``: digests of answers with which M goes back to another branch, see ``PassedOver``.
     """
     retried = retried_exchange(snapshot, m, intent)
-    if retried is not None:
-        gone = [e for e in snapshot.log if e.card.exchange == retried]
-    else:
-        gone = last_turns(snapshot.log, intent.rewind)
+    gone = _taken_back(snapshot.log, intent, retried)
     dropped = {entry.card.id for entry in gone}
-    told = _told_by_client(gone) if retried is not None else set()
+    told = _told_by_client([e for e in gone if e.card.exchange == retried])
     log = _without(snapshot.log, dropped - told)
     found, again = Alignment(log), dict[int, Card]()
     if intent.history != "delta":
@@ -127,6 +125,12 @@ def _onward(log: tuple[Entry, ...], m: Sequence[ChatMessage]) -> Plan | None:
         fresh=tuple([Fresh(i, opens=m[i].role == "user") for i in said]),
         follows=log[-1].card.id if log else "",
     )
+
+
+def _taken_back(log: Sequence[Entry], intent: Intent, retried: str | None) -> list[Entry]:
+    """A retry does not rewind again; what it goes on from stays the same."""
+    again = last_turns(log, intent.rewind) if retried is None else attempted(log, retried)
+    return [*again, *(said_behind(log, intent.on) or ())]
 
 
 def _told_by_client(gone: Sequence[Entry]) -> set[str]:

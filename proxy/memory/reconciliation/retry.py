@@ -11,22 +11,41 @@ from collections.abc import Set as AbstractSet
 from itertools import takewhile
 
 from proxy.chat.message import ChatMessage
-from proxy.memory.model import Card, Exchange, Snapshot
-from proxy.memory.reconciliation.match import Intent, open_calls, visible
+from proxy.memory.model import Card, Entry, Exchange, Snapshot
+from proxy.memory.reconciliation.match import Intent, open_calls, said_behind, visible
 
 RETRY_SECONDS = 120
 """How long after its commit an SDK's automatic retry still means the same exchange."""
 
 
 def retried_exchange(snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent) -> str | None:
-    """The exchange that this request is another attempt of."""
+    """The exchange that this request is another attempt of; none that it goes on from."""
     if snapshot.attempt is not None:
         return snapshot.attempt.id
+    if said_behind(snapshot.log, intent.on) is not None:
+        return None
     last = snapshot.last
-    again = last is not None and (last.incomplete or _recent_retry(last, intent))
+    again = last is not None and (_broken_off(last, intent) or _recent_retry(last, intent))
     if last is not None and again and _asks_again(snapshot, m, last.id):
         return last.id
     return _answered_again(snapshot, m)
+
+
+def attempted(log: Sequence[Entry], exchange: str) -> list[Entry]:
+    """What an exchange has in the log; and what follows it in its turn, if that answers its calls:
+    results would be left of which nobody knows the call."""
+    own = [e for e in log if e.card.exchange == exchange]
+    calls = {call for e in own for call in e.card.calls}
+    if not calls:
+        return own
+    end = own[-1].position
+    behind = [e for e in log if e.position.turn == end.turn and e.position > end]
+    return [*own, *behind] if any(e.card.answers in calls for e in behind) else own
+
+
+def _broken_off(last: Exchange, intent: Intent) -> bool:
+    """Its words may be asked again; who takes turns back has seen it, and counts it among them."""
+    return last.incomplete and not intent.rewind
 
 
 def _recent_retry(last: Exchange, intent: Intent) -> bool:

@@ -11,7 +11,7 @@ from proxy.memory.prompt.compose import Rules, compose
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.reconciliation.reconcile import reconcile
-from tests.support.talk.shorthand import Log, log, names, recorded, rerendered, talk
+from tests.support.talk.shorthand import Log, log, message, names, recorded, rerendered, talk
 
 RECORDED_AT = 10.0
 """When the last exchange was.  Results ``t~1`` and ``t~2`` differ in what they answer alone."""
@@ -108,6 +108,15 @@ def test_a_retry_without_a_key_leaves_what_has_one() -> None:
     assert h.last is not None
     h.last = replace(h.last, keyed=True)
     assert outcome(h, "u", UNKNOWN) == ("u1 a1 u a2 u", "u", "")
+
+
+def test_a_retry_of_nothing_replaces_the_answer_to_it() -> None:
+    h = at("u1 a1").add("a2", at=RECORDED_AT)
+    nothing = [message("", "user", blank=True)]
+    assert outcome_of(h, nothing, UNKNOWN)[1:] == ("", "a2")
+    assert outcome_of(h, nothing, FAILED)[1:] == ("", "")
+    assert outcome(h, "u2", UNKNOWN)[1:] == ("u2", "")
+    assert outcome_of(at("u1 a1"), nothing, UNKNOWN)[1:] == ("", "")
 
 
 # Results that come again

@@ -26,7 +26,7 @@ def retried_exchange(snapshot: Snapshot, m: Sequence[ChatMessage], intent: Inten
         return None
     last = snapshot.last
     again = last is not None and (_broken_off(last, intent) or _recent_retry(last, intent))
-    if last is not None and again and _asks_again(snapshot, m, last.id):
+    if last is not None and again and _says_the_same(snapshot, m, last.id):
         return last.id
     return _answered_again(snapshot, m)
 
@@ -52,6 +52,18 @@ def _recent_retry(last: Exchange, intent: Intent) -> bool:
     """A retry has the key of what it repeats, or none where that has none."""
     recent = intent.now - last.created_at < RETRY_SECONDS
     return intent.retry and recent and not last.keyed
+
+
+def _says_the_same(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> bool:
+    return _asks_again(snapshot, m, exchange) or _says_nothing(snapshot, m, exchange)
+
+
+def _says_nothing(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> bool:
+    """Is M blank, of which nothing is recorded, and the exchange an answer to such?"""
+    if any(visible(x) for x in m):
+        return False
+    origins = {e.card.origin for e in snapshot.log if e.card.exchange == exchange}
+    return origins == {"response"}
 
 
 def _asks_again(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> bool:

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from docs.record import PICTURE, record
 from proxy import demo
-from proxy.demo.apis import Json, completion_events
+from proxy.demo.apis import Json, Used, completion_events
 from proxy.demo.model import answer, said
 from proxy.demo.screen import MARK, SCENES, from_memory
 from tests.support.processes.program import running
@@ -151,7 +151,9 @@ def test_what_the_app_did_not_send_came_from_memory(
 def test_the_pretended_model_streams_what_it_answers() -> None:
     for messages, tools in (([U1], []), ([{"role": "user", "content": "weather?"}], [{}])):
         message = answer(messages, tools)
-        streamed = said(b"".join(completion_events(message)).decode())
+        streamed = said(
+            b"".join(completion_events(message, "chatcmpl-1", Used(9, 2, False))).decode()
+        )
         assert streamed["content"] == (message["content"] or "")
         calls = [call["function"] for call in streamed.get("tool_calls", [])]
         assert calls == [call["function"] for call in message.get("tool_calls", [])]

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from proxy.cli import app
 from proxy.demo.apis import Json
 from proxy.demo.model import MARK, UNKNOWN, WRITE, answer_anybody
+from proxy.demo.upstream import PretendedUpstream
 from proxy.preflight import bring_up_to_date
 from proxy.settings import load
 from tests.support.processes.program import line, running
@@ -66,6 +67,37 @@ def test_contents_in_parts_are_read() -> None:
 def test_a_summary_that_it_writes_has_no_mark() -> None:
     told = answer_anybody([{"role": "user", "content": f"{WRITE}: my name is Kai"}])["content"]
     assert told == "The human said: my name is Kai."
+
+
+async def answered(path: str, body: Json) -> str:
+    """Its answer, without a proxy in front."""
+    transport = httpx.ASGITransport(PretendedUpstream(answer_anybody))
+    async with httpx.AsyncClient(transport=transport, base_url="http://demo") as client:
+        return (await client.post(f"/v1/{path}", json={"model": "any", **body})).text
+
+
+HELLO: list[Json] = [{"role": "user", "content": "Hello there"}]
+
+
+async def test_it_says_what_was_used_as_an_upstream_does() -> None:
+    chat = json.loads(await answered("chat/completions", {"messages": HELLO}))["usage"]
+    assert chat["prompt_tokens"] >= 2
+    assert chat["total_tokens"] == chat["prompt_tokens"] + chat["completion_tokens"]
+    response = json.loads(await answered("responses", {"input": HELLO}))["usage"]
+    message = json.loads(await answered("messages", {"messages": HELLO}))["usage"]
+    said = (chat["prompt_tokens"], chat["completion_tokens"])
+    assert said == (response["input_tokens"], response["output_tokens"])
+    assert said == (message["input_tokens"], message["output_tokens"])
+
+
+async def test_a_stream_of_it_says_what_was_used_where_that_is_asked() -> None:
+    asked = {"messages": HELLO, "stream": True}
+    assert "usage" not in await answered("chat/completions", asked)
+    wanted = {**asked, "stream_options": {"include_usage": True}}
+    *_, last, done = (await answered("chat/completions", wanted)).strip().split("\n\n")
+    event = json.loads(last.removeprefix("data: "))
+    assert (event["choices"], done) == ([], "data: [DONE]")
+    assert event["usage"]["prompt_tokens"] >= 2
 
 
 @pytest.fixture(scope="module", params=["1", "2"], ids=["one-process", "two-workers"])

@@ -1,6 +1,6 @@
 """The pretended model's APIs: what each request says, and how an answer looks in each.  Pure.
 
-OpenAI's chat completions and Responses, and Anthropic's Messages: text alone, and no usage.
+OpenAI's chat completions and Responses, and Anthropic's Messages: text alone, and what it cost.
 """
 
 from __future__ import annotations
@@ -18,6 +18,17 @@ NAME = "pretend-1"
 """The model's."""
 
 
+class Used(msgspec.Struct, frozen=True):
+    """The tokens of a request's messages and of its answer; ``streamed``: wanted in a stream too.
+
+    The newer APIs tell it there always.
+    """
+
+    prompt: int
+    completion: int
+    streamed: bool
+
+
 class Api(msgspec.Struct, frozen=True):
     """``heard``: the messages of a request's body, in chat completions' form; raises LookupError,
     TypeError and AttributeError for what is no request.  ``whole`` and ``events``: an assistant
@@ -28,8 +39,8 @@ class Api(msgspec.Struct, frozen=True):
     path: str
     prefix: str
     heard: Callable[[Json], list[Json]]
-    whole: Callable[[Json, str], Json]
-    events: Callable[[Json, str], Iterator[bytes]]
+    whole: Callable[[Json, str, Used], Json]
+    events: Callable[[Json, str, Used], Iterator[bytes]]
 
 
 def _words(message: Json) -> list[str]:
@@ -52,21 +63,32 @@ def _text(parts: object) -> str:
 # Chat completions
 
 
-def completion(message: Json, name: str = "chatcmpl-1") -> Json:
-    """The answer as a ``chat.completion`` whose id is ``name``."""
-    return _completion(name, "chat.completion", {"message": message}, _reason(message))
+def _whole_completion(message: Json, name: str, used: Used) -> Json:
+    whole = _completion(name, "chat.completion", {"message": message}, _reason(message))
+    return whole | {"usage": _completion_usage(used)}
 
 
-def completion_events(message: Json, name: str = "chatcmpl-1") -> Iterator[bytes]:
-    """The answer as server-sent events, a word each."""
+def completion_events(message: Json, name: str, used: Used) -> Iterator[bytes]:
+    """The answer as server-sent events, a word each; what it ``used`` in one of its own."""
     deltas: list[Json] = [{"role": "assistant", "content": ""}]
     deltas += ({"content": word} for word in _words(message))
     for call in message.get("tool_calls", ()):
         deltas.append({"tool_calls": [{"index": 0, **call}]})
     for delta in deltas:
         yield _event(_completion(name, "chat.completion.chunk", {"delta": delta}, None))
-    yield _event(_completion(name, "chat.completion.chunk", {"delta": {}}, _reason(message)))
+    last = _completion(name, "chat.completion.chunk", {"delta": {}}, _reason(message))
+    yield _event(last)
+    if used.streamed:
+        yield _event(last | {"choices": [], "usage": _completion_usage(used)})
     yield b"data: [DONE]\n\n"
+
+
+def _completion_usage(used: Used) -> Json:
+    return {
+        "prompt_tokens": used.prompt,
+        "completion_tokens": used.completion,
+        "total_tokens": used.prompt + used.completion,
+    }
 
 
 def _reason(message: Json) -> str:
@@ -94,18 +116,22 @@ def _of_role(role: str, content: object) -> Json:
     return {"role": "system" if role == "developer" else role, "content": _text(content)}
 
 
-def _response(message: Json, name: str) -> Json:
-    return _response_of(name, "completed", [_item(name, "completed", message.get("content") or "")])
+def _response(message: Json, name: str, used: Used) -> Json:
+    item = _item(name, "completed", message.get("content") or "")
+    return _response_of(name, "completed", [item]) | {"usage": _response_usage(used)}
+
+
+def _response_usage(used: Used) -> Json:
+    return {
+        "input_tokens": used.prompt,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": used.completion,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": used.prompt + used.completion,
+    }
 
 
 def _response_of(name: str, status: str, output: Sequence[Json]) -> Json:
-    usage = {
-        "input_tokens": 0,
-        "input_tokens_details": {"cached_tokens": 0},
-        "output_tokens": 0,
-        "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": 0,
-    }
     return {
         "id": name,
         "object": "response",
@@ -120,7 +146,7 @@ def _response_of(name: str, status: str, output: Sequence[Json]) -> Json:
         "parallel_tool_calls": True,
         "tool_choice": "auto",
         "tools": [],
-        "usage": usage if status == "completed" else None,
+        "usage": None,
     }
 
 
@@ -139,15 +165,15 @@ def _part(text: str) -> Json:
     return {"type": "output_text", "text": text, "annotations": []}
 
 
-def _response_events(message: Json, name: str) -> Iterator[bytes]:
-    text = message.get("content") or ""
-    for number, (kind, more) in enumerate(_steps(message, name, text)):
+def _response_events(message: Json, name: str, used: Used) -> Iterator[bytes]:
+    for number, (kind, more) in enumerate(_steps(message, name, used)):
         full = {"type": kind, "sequence_number": number, **more}
         yield _event(full, kind)
 
 
-def _steps(message: Json, name: str, text: str) -> Iterable[tuple[str, Json]]:
+def _steps(message: Json, name: str, used: Used) -> Iterable[tuple[str, Json]]:
     """Types of events, and what each has beside that."""
+    text = message.get("content") or ""
     at: Json = {"item_id": f"msg_{name}", "output_index": 0, "content_index": 0}
     yield "response.created", {"response": _response_of(name, "in_progress", [])}
     item = {"output_index": 0, "item": _item(name, "in_progress", None)}
@@ -159,7 +185,7 @@ def _steps(message: Json, name: str, text: str) -> Iterable[tuple[str, Json]]:
     yield "response.content_part.done", {**at, "part": _part(text)}
     done = {"output_index": 0, "item": _item(name, "completed", text)}
     yield "response.output_item.done", done
-    yield "response.completed", {"response": _response(message, name)}
+    yield "response.completed", {"response": _response(message, name, used)}
 
 
 # Messages
@@ -170,11 +196,12 @@ def _messages(body: Json) -> list[Json]:
     return [*first, *(_of_role(each["role"], each["content"]) for each in body["messages"])]
 
 
-def _message(message: Json, name: str) -> Json:
-    return _message_of(name, [{"type": "text", "text": message.get("content") or ""}], "end_turn")
+def _message(message: Json, name: str, used: Used) -> Json:
+    content = [{"type": "text", "text": message.get("content") or ""}]
+    return _message_of(name, content, "end_turn", used)
 
 
-def _message_of(name: str, content: Sequence[Json], reason: str | None) -> Json:
+def _message_of(name: str, content: Sequence[Json], reason: str | None, used: Used) -> Json:
     return {
         "id": name,
         "type": "message",
@@ -183,20 +210,23 @@ def _message_of(name: str, content: Sequence[Json], reason: str | None) -> Json:
         "content": content,
         "stop_reason": reason,
         "stop_sequence": None,
-        "usage": {"input_tokens": 0, "output_tokens": 0},
+        "usage": {"input_tokens": used.prompt, "output_tokens": used.completion},
     }
 
 
-def _message_events(message: Json, name: str) -> Iterator[bytes]:
+def _message_events(message: Json, name: str, used: Used) -> Iterator[bytes]:
     block = {"index": 0, "content_block": {"type": "text", "text": ""}}
     deltas = [{"index": 0, "delta": {"type": "text_delta", "text": w}} for w in _words(message)]
     end = {"stop_reason": "end_turn", "stop_sequence": None}
     steps: list[tuple[str, Json]] = [
-        ("message_start", {"message": _message_of(name, [], None)}),
+        (
+            "message_start",
+            {"message": _message_of(name, [], None, msgspec.structs.replace(used, completion=0))},
+        ),
         ("content_block_start", block),
         *(("content_block_delta", delta) for delta in deltas),
         ("content_block_stop", {"index": 0}),
-        ("message_delta", {"delta": end, "usage": {"output_tokens": 0}}),
+        ("message_delta", {"delta": end, "usage": {"output_tokens": used.completion}}),
         ("message_stop", {}),
     ]
     for kind, more in steps:
@@ -208,7 +238,7 @@ APIS = (
         "/v1/chat/completions",
         "chatcmpl-",
         lambda body: list(body["messages"]),
-        completion,
+        _whole_completion,
         completion_events,
     ),
     Api("/v1/responses", "resp_", _input, _response, _response_events),

@@ -16,7 +16,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from proxy.demo.apis import APIS, NAME, Api, Json
+from proxy.chat.models.tokens import Tokenizers
+from proxy.demo.apis import APIS, NAME, Api, Json, Used
 from proxy.demo.model import answer, answer_anybody, writes
 from proxy.server import address_of, embedded, listen
 from proxy.settings import DEMO, ServerSettings, Settings
@@ -33,6 +34,7 @@ class PretendedUpstream:
     def __init__(self, answering: Answering = answer) -> None:
         self.received: Sequence[Json] = ()
         self._answering = answering
+        self._tokenizers = Tokenizers()
         self._routes = Starlette(
             routes=[
                 *(Route(each.path, partial(self._chat, each), methods=["POST"]) for each in APIS),
@@ -49,14 +51,20 @@ class PretendedUpstream:
             body = json.loads(await request.body())
             messages, tools = api.heard(body), body.get("tools") or ()
             said = self._answering(messages, tools)
+            used = self._used(body, messages, said)
         except (ValueError, LookupError, TypeError, AttributeError):
             return _refused(400, f"This is no request for {api.path}.")
         if not writes(messages):
             self.received = messages
         name = f"{api.prefix}{uuid4().hex}"  # some clients tell answers apart by it
         if body.get("stream"):
-            return StreamingResponse(api.events(said, name), media_type="text/event-stream")
-        return JSONResponse(api.whole(said, name))
+            return StreamingResponse(api.events(said, name, used), media_type="text/event-stream")
+        return JSONResponse(api.whole(said, name, used))
+
+    def _used(self, body: Json, messages: Sequence[Json], said: Json) -> Used:
+        count = self._tokenizers.counter_for(body.get("model")).count
+        streamed = (body.get("stream_options") or {}).get("include_usage") is True
+        return Used(sum(map(count, messages)), count(said), streamed)
 
 
 async def _models(request: Request) -> Response:

@@ -33,8 +33,22 @@ def stats(
         table.add_row(clock(row["at"])[: 16 if bucket == "hour" else 10], *_numbers(row))
     table.add_row("all", *_numbers(found["totals"]), style="bold")
     desk.out.console.print(table)
+    if sentence := untold(found["totals"]):
+        desk.out.say(sentence)
     if not found["complete"]:
         desk.out.say("There are more exchanges than were looked at; these are the newest.")
+
+
+def untold(totals: dict[str, Any]) -> str | None:
+    """A sentence where upstreams have counted a part alone: more may be injected than prompt."""
+    exchanges = totals["exchanges"]
+    told = totals.get("with_usage", exchanges)  # an older proxy does not say
+    if told >= exchanges:
+        return None
+    return (
+        f"Upstreams have told the usage of {told} of {exchanges} exchanges: "
+        "prompt, completion, cached and written are of those alone."
+    )
 
 
 def _numbers(row: dict[str, Any]) -> list[str]:

@@ -77,6 +77,16 @@ async def test_tokens_of_the_cache_are_told(visit: Console) -> None:
     await expect(facts).to_contain_text(f"Completion{told['completion_tokens']}")
 
 
+async def test_tokens_of_a_prompt_that_nobody_counted_are_said_to_be_those_of_memory(
+    visit: Console,
+) -> None:
+    await ask(visit, "How are you?")
+    await ask(visit, "And how is your sister?", stream=True)
+    spent = section(await inspect(visit), "Tokens from memory")
+    await expect(spent).to_contain_text("The upstream has not said how many tokens")
+    await expect(spent.locator(".spent-legend")).to_contain_text("100 %")
+
+
 async def test_one_steps_from_exchange_to_exchange(visit: Console) -> None:
     ids = [await ask(visit, f"Question {n}") for n in range(3)]
     panel = await inspect(visit)

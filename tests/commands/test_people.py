@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from proxy.commands.stats import untold
 from tests.commands.conftest import Program, Run
 
 
@@ -64,6 +65,14 @@ def test_context_says_what_would_be_sent(run: Run, talked: str) -> None:
     assert "It rains again." in shown.output
     assert "Do I need an umbrella?" in shown.output
     assert "of them from memory: 6 messages" in shown.output
+
+
+def test_stats_say_of_how_many_exchanges_usage_is_known() -> None:
+    told = untold({"exchanges": 12, "with_usage": 3})
+    assert told is not None
+    assert told.startswith("Upstreams have told the usage of 3 of 12 exchanges")
+    assert untold({"exchanges": 12, "with_usage": 12}) is None
+    assert untold({"exchanges": 12}) is None
 
 
 def test_stats_have_a_row_for_each_day(run: Run, talked: str) -> None:

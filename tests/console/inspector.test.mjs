@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { groupsOf, partsOf, spentOf, usageOf } from "../../proxy/console/inspector/figures.js";
+import { groupsOf, partsOf, spentOf, totalOf, usageOf } from "../../proxy/console/inspector/figures.js";
 import { sentOf } from "../../proxy/console/inspector/sending.js";
 
 const BREAKDOWN = { system: 10, summary: 0, messages: 50, known: 5, recalled: 20 };
@@ -26,6 +26,11 @@ test("where it is not known on what tokens were spent they are one part", () => 
 
 test("an upstream that counts less than was injected leaves nothing for the client", () => {
   assert.ok(spentOf(exchange(BREAKDOWN, { prompt_tokens: 3 })).every(({ kind }) => kind !== "own"));
+});
+
+test("a prompt that the upstream has not counted has no total", () => {
+  assert.equal(totalOf({ usage: { prompt_tokens: 9 } }), 9);
+  for (const usage of [null, {}, { prompt_tokens: null }, { input_tokens: 0 }]) assert.equal(totalOf({ usage }), null);
 });
 
 test("usage is read in all of its forms", () => {

@@ -229,6 +229,7 @@ async def test_everything_that_happened_is_counted_where_it_happened(
         "sessions": 2,
         "messages": 6,
         "exchanges": 3,
+        "with_usage": 2,
         "tokens": {
             "prompt": 40,
             "completion": 10,
@@ -247,6 +248,7 @@ async def test_everything_that_happened_is_counted_where_it_happened(
         "sessions": 0,
         "messages": 0,
         "exchanges": 0,
+        "with_usage": 0,
         "tokens": dict.fromkeys(found["totals"]["tokens"], 0),
         "latency_ms": {"p50": None, "p95": None},
     }

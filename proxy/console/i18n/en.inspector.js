@@ -131,5 +131,7 @@ export default {
   "why.shown.cut": { one: "{n} more is not listed.", other: "{n} more are not listed." },
   "why.shown.none": "Nothing of memory’s stood in this prompt.",
   "why.spent": "Tokens of the prompt",
+  "why.spent.memory": "Tokens from memory",
+  "why.spent.untold": "The upstream has not said how many tokens the whole prompt had.",
   "why.tools": "Memory tools that the model called",
 };

@@ -252,6 +252,7 @@ export default {
   "stats.range": "Time",
   "stats.tokens": "Tokens",
   "stats.uncached": "Prompt, not cached",
+  "stats.untold": { one: "Upstreams have told the usage of {told} of {n} exchange: tokens of prompts and completions are of those alone.", other: "Upstreams have told the usage of {told} of {n} exchanges: tokens of prompts and completions are of those alone." },
   "stats.week": "7 days",
   "stats.written": "Written to the cache",
   tenant: "Tenant",

@@ -131,5 +131,7 @@ export default {
   "why.shown.cut": { one: "另有 {n} 项未列出。", other: "另有 {n} 项未列出。" },
   "why.shown.none": "此提示词中没有来自记忆的内容。",
   "why.spent": "提示词 Token",
+  "why.spent.memory": "来自记忆的 Token",
+  "why.spent.untold": "上游没有报告整个提示词的 Token 数。",
   "why.tools": "模型调用的记忆工具",
 };

@@ -252,6 +252,7 @@ export default {
   "stats.range": "时间范围",
   "stats.tokens": "Token 用量",
   "stats.uncached": "提示（未缓存）",
+  "stats.untold": { one: "上游报告了 {n} 次交互中 {told} 次的用量：提示与生成的 Token 只计这些。", other: "上游报告了 {n} 次交互中 {told} 次的用量：提示与生成的 Token 只计这些。" },
   "stats.week": "7 天",
   "stats.written": "写入缓存",
   tenant: "租户",

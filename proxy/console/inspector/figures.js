@@ -5,13 +5,16 @@ const SPENT = ["system", "summary", "messages", "known", "recalled"];
 
 /** `kind`: one of SPENT, "injected" where it is not known on what, "own": the client's. @typedef {{kind: string, tokens: number}} Spent */
 
+/** Tokens of the whole prompt, null where the upstream has not said. @param {any} exchange @returns {number | null} */
+export const totalOf = ({ usage }) => usageOf(usage)?.prompt || null;
+
 /** What the tokens of a prompt were spent on; the client's are what the upstream counted beside. @param {any} exchange @returns {Spent[]} */
 export function spentOf({ memory, usage }) {
   const { breakdown, tokens } = memory;
   const injected = breakdown
     ? SPENT.map((kind) => ({ kind, tokens: number(breakdown[kind]) ?? 0 }))
     : [{ kind: "injected", tokens }];
-  const own = (usageOf(usage)?.prompt ?? 0) - tokens;
+  const own = (totalOf({ usage }) ?? 0) - tokens;
   return [...injected, { kind: "own", tokens: own }].filter((each) => each.tokens > 0);
 }
 

@@ -6,7 +6,7 @@ import { Json } from "../parts/json.js";
 import { html } from "../vendor/preact.js";
 import { Bar } from "./bar.js";
 import { Evicted } from "./evicted.js";
-import { spentOf, usageOf } from "./figures.js";
+import { spentOf, totalOf, usageOf } from "./figures.js";
 import { Passages } from "./passages.js";
 import { PromptList } from "./prompt.js";
 import { Stepper } from "./stepper.js";
@@ -24,7 +24,7 @@ export function Why(props) {
   return html`<div class="why">
     <${Stepper} key=${session.id} session=${session.id} ...${{ exchange, exchanges, onExchange }} />
     <${Verdict} exchange=${exchange} />
-    <section><h3>${t("why.spent")}</h3><${Bar} spent=${spentOf(exchange)} label=${t("why.spent")} /></section>
+    <${Spent} exchange=${exchange} />
     <${Evicted} evicted=${memory.evicted} />
     ${memory.recalled.length > 0 && html`<section><h3>${t("why.recalled")} <span class="muted num">${n(memory.recalled.length)}</span></h3>
       <${Passages} key=${exchange.id} recalled=${memory.recalled} ...${inside} /></section>`}
@@ -34,6 +34,14 @@ export function Why(props) {
     <${Facts} exchange=${exchange} />
     <footer class="buttons"><button type="button" class="button danger-quiet" onClick=${() => onOpen({ kind: "forget", exchange: exchange.id })}>${t("talk.forget")}</button></footer>
   </div>`;
+}
+
+/** Of the whole prompt, or where the upstream has not counted it of what memory put into it. @param {{exchange: any}} props */
+function Spent({ exchange }) {
+  const counted = totalOf(exchange) !== null;
+  const label = t(counted ? "why.spent" : "why.spent.memory");
+  return html`<section><h3>${label}</h3><${Bar} spent=${spentOf(exchange)} label=${label} />
+    ${!counted && html`<p class="muted small">${t("why.spent.untold")}</p>`}</section>`;
 }
 
 /** @param {Inspected} props */

@@ -48,6 +48,7 @@ function Body({ stats: { data, error, refresh } }) {
   if (data === null) return error ? html`<${Failed} error=${error} retry=${refresh} />` : html`<${Loading} />`;
   return html`${error && html`<p class="note warn" role="status">${t("error.stale")} ${error.message}</p>`}
     <${Totals} totals=${data.totals} />
+    ${data.totals.with_usage < data.totals.exchanges && html`<p class="note">${t("stats.untold", { n: data.totals.exchanges, told: data.totals.with_usage })}</p>`}
     ${!data.complete && html`<p class="note">${t("stats.incomplete", { time: time(data.counted_since) })}</p>`}
     ${data.totals.exchanges === 0 ? html`<${Empty} title=${t("stats.none")}><p class="muted">${t("stats.none.hint")}</p></${Empty}>`
       : html`<${Charts} data=${data} />`}`;

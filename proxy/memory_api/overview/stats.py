@@ -178,6 +178,7 @@ def _figures(figures: Figures) -> dict[str, Any]:
         "sessions": len(figures.sessions),
         "messages": figures.messages,
         "exchanges": figures.exchanges,
+        "with_usage": figures.with_usage,
         "tokens": Tokens(
             prompt=figures.prompt,
             completion=figures.completion,
@@ -320,6 +321,7 @@ class Figures(msgspec.Struct):
     sessions: set[str] = msgspec.field(default_factory=set)
     messages: int = 0
     exchanges: int = 0
+    with_usage: int = 0
     prompt: int = 0
     completion: int = 0
     cached: int = 0
@@ -333,6 +335,7 @@ class Figures(msgspec.Struct):
         self.sessions.add(sample.session)
         self.messages += sample.messages
         self.exchanges += sample.chat
+        self.with_usage += sample.chat and sample.used.prompt > 0
         self.prompt += sample.used.prompt
         self.completion += sample.used.completion
         self.cached += sample.used.cached

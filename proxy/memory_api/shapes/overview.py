@@ -60,12 +60,19 @@ class Latency(Struct, kw_only=True):
     p95: float | None
 
 
+WithUsage = Annotated[
+    Count,
+    Meta(description="Exchanges of which the upstream has told a prompt's tokens: these are here."),
+]
+
+
 class Figures(Struct, kw_only=True):
     """What happened in a time."""
 
     sessions: Count
     messages: Count
     exchanges: Count
+    with_usage: WithUsage
     tokens: Tokens
     latency_ms: Latency
 
@@ -77,6 +84,7 @@ class Bucket(Struct, kw_only=True):
     sessions: Count
     messages: Count
     exchanges: Count
+    with_usage: WithUsage
     tokens: Tokens
     latency_ms: Latency
 

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import msgspec
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
     from proxy.integrations.api import MemoryApi
 
 PAGE = 200
+
+NO_MATCH = "There are none that match"
+NO_FILTERS: Mapping[str, str | None] = MappingProxyType({})
+
+NOT_THERE = ("session_not_found", "memory_not_found", "user_not_found")
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -76,18 +82,29 @@ class Desk(msgspec.Struct, frozen=True):
         none: str,
         limit: int | None,
         usual: int,
+        filters: Mapping[str, str | None] = NO_FILTERS,
         **params: str | None,
     ) -> None:
         """Print a list, and say so where it goes on or where there is ``none``, and for whom.
 
-        Without ``limit`` people get ``usual`` objects, programs all of them.
+        Without ``limit`` people get ``usual`` objects, programs all of them.  ``filters`` are
+        parameters too: behind them there may be more than they let through.
         """
-        found = self.pages(path, limit or (None if self.out.as_json else usual), **params)
+        most = limit or (None if self.out.as_json else usual)
+        found = self.pages(path, most, **filters, **params)
         if not self.out.many(found, columns) and not self.out.as_json:
-            return self.out.say(f"{none} for {self.whose()}.")
+            filtered = any(value is not None for value in filters.values())
+            return self.out.say(f"{NO_MATCH if filtered else none} for {self.whose()}.")
         if found.more:
             sentence = f"These are {found.count}; there are more: --limit N shows N of them."
             self.out.aside.print(Text(sentence), soft_wrap=True)
+
+    def of_whom(self, error: MemoryProxyError) -> MemoryProxyError:
+        """The error; where something is not there it says for whom: another key may have it."""
+        if error.status != 404 or error.code not in NOT_THERE:
+            return error
+        sentence = f"{error.message.removesuffix('.')} for {self.whose()}."
+        return MemoryProxyError(error.status, error.code, sentence)
 
     def whose(self) -> str:
         """For whom is asked, in words."""
@@ -180,7 +197,11 @@ def _run(work: Callable[..., None], *, of_all: bool) -> Callable[..., None]:
         **own: Any,
     ) -> None:
         with ending(), Reach(url, store, tenant, config, of_all).api() as api:
-            work(Desk(api, Output(as_json=as_json)), **own)
+            desk = Desk(api, Output(as_json=as_json))
+            try:
+                work(desk, **own)
+            except MemoryProxyError as error:
+                raise desk.of_whom(error) from error
 
     del run.__wrapped__
     return run

@@ -45,8 +45,8 @@ def list_(
     limit: Limit = None,
 ) -> None:
     """What is kept of a person beside what was said: 100, or all with --json."""
-    none = "Nothing is known of this person"
-    desk.listing(path_of(user), COLUMNS, none, limit, 100, kind=kind, state=state)
+    none, filters = "Nothing is known of this person", {"kind": kind, "state": state}
+    desk.listing(path_of(user), COLUMNS, none, limit, 100, filters)
 
 
 @command(memories, "search")

@@ -44,8 +44,9 @@ def list_(
     limit: Limit = None,
 ) -> None:
     """The newest sessions first: 50, or all with --json."""
-    asked = {"user": user, "query": query, "preview": "true"}
-    desk.listing("/sessions", COLUMNS, "There are no sessions", limit, 50, **asked)
+    filters = {"user": user, "query": query}
+    none = "There are no sessions"
+    desk.listing("/sessions", COLUMNS, none, limit, 50, filters, preview="true")
 
 
 @command(sessions, "show")

@@ -32,8 +32,10 @@ def test_list_as_json_is_an_object_of_the_api_a_line(
 
 
 def test_nothing_found_is_said_to_people_and_empty_for_programs(run: Run) -> None:
-    told = f"There are no sessions for this key (tenant {digest_of(KEY.encode())[:8]}…).\n"
-    assert run("sessions", "list", "--user", "nobody").output == told
+    told = f"There are none that match for this key (tenant {digest_of(KEY.encode())[:8]}…).\n"
+    lists = [["sessions", "list", "--user", "nobody"], ["memories", "list", "ann"]]
+    assert run(*lists[0]).output == told
+    assert run(*lists[1], "--kind", "episode").output == told
     assert run("sessions", "list", "--user", "nobody", "--json").output == ""
 
 
@@ -43,6 +45,12 @@ def test_lists_say_for_whom_there_is_nothing(run: Run) -> None:
     for command in lists:
         found = run(*command, MEMORY_PROXY_KEY="typo")
         assert (found.exit_code, found.output.endswith(key)) == (0, True), found.output
+
+
+def test_what_is_not_there_is_said_not_to_be_there_for_whom(run: Run) -> None:
+    shown = run("sessions", "show", "nothing", MEMORY_PROXY_KEY="typo")
+    whose = f"for this key (tenant {digest_of(b'typo')[:8]}…). (session_not_found)\n"
+    assert (shown.exit_code, shown.stderr.endswith(f"no such session {whose}")) == (3, True)
 
 
 def test_a_list_that_goes_on_says_so(run: Run, program: Program) -> None:

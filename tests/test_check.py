@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -448,6 +449,18 @@ def test_what_is_valid_and_probably_not_meant_is_said(
 ) -> None:
     found = [part for part, _ in check.doubts(settings(tmp_path, **overrides))]
     assert found == doubted
+
+
+def test_mcp_without_its_library_is_said_as_serve_says_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = settings(tmp_path, **{"mcp.enabled": True})
+    assert not list(check.doubts(wanted))
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    ((setting, text),) = check.doubts(wanted)
+    assert setting == "mcp.enabled"
+    assert "pip install '.[mcp]'" in text
+    assert not list(check.doubts(settings(tmp_path)))
 
 
 def test_a_window_that_recall_leaves_no_room_for_is_said() -> None:

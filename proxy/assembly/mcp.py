@@ -12,6 +12,7 @@ from proxy.lazy import late
 from proxy.mcp.door import closed_route, mcp_route
 from proxy.mcp.errors import mcp_disabled, mcp_not_installed
 from proxy.memory_api.api import Api
+from proxy.settings import Settings
 from proxy.settings.extras import installing
 
 if TYPE_CHECKING:
@@ -26,7 +27,15 @@ def route_of_mcp(api: Api) -> BaseRoute:
     """The route of /mcp, which says why there is nothing where there is none."""
     if not api.settings.mcp.enabled:
         return closed_route(mcp_disabled, api.telemetry)
-    if find_spec("mcp") is None:
-        logger.warning("there is no MCP: %s", installing("mcp"))
+    problem = without_library(api.settings)
+    if problem is not None:
+        logger.warning("%s", problem)
         return closed_route(mcp_not_installed, api.telemetry)
     return mcp_route(api, protocol.McpServer().answer)
+
+
+def without_library(settings: Settings) -> str | None:
+    """Why there is no MCP though it is wanted, and what to do; None where all is well."""
+    if not settings.mcp.enabled or find_spec("mcp") is not None:
+        return None
+    return f"there is no MCP: {installing('mcp')}"

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.structs import replace
 
-from proxy.assembly.mcp import without_library
+from proxy.assembly.mcp import unmet
 from proxy.assembly.origin import upstream_options
 from proxy.assembly.resources import store_of, upstream_of
 from proxy.assembly.upstreams import destination_of
@@ -382,8 +382,7 @@ def doubts(settings: Settings) -> Iterator[tuple[str, str]]:
         yield "tenancy.mode", '"single" gives everybody who can connect the same memory'
     if _in_the_clear(settings.upstream.url):
         yield "upstream.url", "is plain http to another host: keys and messages travel in the clear"
-    if problem := without_library(settings):
-        yield "mcp.enabled", problem
+    yield from unmet(settings)
     yield from _listed(settings, public=public)
     yield from _embeddings(settings)
     profiles = {f"profiles.{name}": profile for name, profile in settings.profiles.items()}

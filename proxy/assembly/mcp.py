@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -27,15 +28,14 @@ def route_of_mcp(api: Api) -> BaseRoute:
     """The route of /mcp, which says why there is nothing where there is none."""
     if not api.settings.mcp.enabled:
         return closed_route(mcp_disabled, api.telemetry)
-    problem = without_library(api.settings)
+    problem = next(unmet(api.settings), None)
     if problem is not None:
-        logger.warning("%s", problem)
+        logger.warning("%s: %s", *problem)
         return closed_route(mcp_not_installed, api.telemetry)
     return mcp_route(api, protocol.McpServer().answer)
 
 
-def without_library(settings: Settings) -> str | None:
-    """Why there is no MCP though it is wanted, and what to do; None where all is well."""
-    if not settings.mcp.enabled or find_spec("mcp") is not None:
-        return None
-    return f"there is no MCP: {installing('mcp')}"
+def unmet(settings: Settings) -> Iterator[tuple[str, str]]:
+    """The setting that wants what is not installed, and a sentence; nothing where all is well."""
+    if settings.mcp.enabled and find_spec("mcp") is None:
+        yield "mcp.enabled", f"there is no MCP: {installing('mcp')}"

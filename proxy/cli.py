@@ -15,15 +15,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from msgspec.structs import asdict
 from rich.console import Console
 from rich.text import Text
+from typer.core import TyperGroup
 
 from proxy import __version__
-from proxy.commands.command import AsJson, command, ending
+from proxy.commands.command import AsJson, command, ending, failing
 from proxy.commands.context import context
 from proxy.commands.failure import NOT_FOUND, USAGE, CommandError
 from proxy.commands.init import init
@@ -56,8 +57,22 @@ else:
         )
     )
 
+
+class _Program(TyperGroup):
+    """The whole command line: all of it ends as commands do, help and version too."""
+
+    def make_context(self, *arguments: Any, **more: Any) -> Any:
+        with failing():
+            return super().make_context(*arguments, **more)
+
+    def invoke(self, ctx: Any) -> Any:
+        with failing():
+            return super().invoke(ctx)
+
+
 app = typer.Typer(
     name="memory-proxy",
+    cls=_Program,
     help="An OpenAI-compatible streaming reverse proxy that gives chat applications memory.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

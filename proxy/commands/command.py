@@ -209,10 +209,16 @@ def _run(work: Callable[..., None], *, of_all: bool) -> Callable[..., None]:
 
 @contextmanager
 def ending() -> Iterator[None]:
-    """Whatever a command fails at becomes a sentence and an exit status."""
+    """Whatever a command fails at, and what ends it, becomes a sentence and an exit status."""
+    with failing(), _orderly():
+        yield
+
+
+@contextmanager
+def failing() -> Iterator[None]:
+    """Whatever a program fails at becomes a sentence and an exit status."""
     try:
-        with _orderly():
-            yield
+        yield
     except MemoryProxyError as error:
         _end(told(error))
     except CommandError as error:
@@ -221,14 +227,23 @@ def ending() -> Iterator[None]:
         # What the shell hands over may be any bytes; a file may be called so, an id may not.
         _end(CommandError("The command line has bytes that are not UTF-8.", USAGE))
     except BrokenPipeError:
-        # Who read the output has seen enough.
-        abandon()
-        raise typer.Exit(0) from None
+        _seen_enough()
+    except SystemExit as end:
+        # So rich ends a program whose output nobody reads, that of --help among it.
+        if not isinstance(end.__context__, BrokenPipeError):
+            raise
+        _seen_enough()
     except OSError as error:
         abandon()
         _end(CommandError(f"Reading or writing failed: {error.strerror or error}"))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):  # Abort: at a question
         raise typer.Exit(INTERRUPTED) from None
+
+
+def _seen_enough() -> NoReturn:
+    """Who read the output reads no further: that is no failure."""
+    abandon()
+    raise typer.Exit(0) from None
 
 
 # Windows has no SIGHUP.

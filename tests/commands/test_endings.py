@@ -69,6 +69,38 @@ def test_who_reads_no_further_has_seen_enough(
         os.close(writer)
 
 
+CHECK = ["check", "--upstream", "demo", "--port", "0", "--store", "memory://"]
+SERVE = ["serve", *CHECK[1:]]
+ALL = pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["sessions", "--help"], ["version"], CHECK, ["demo"], SERVE],
+    ids=" ".join,
+)
+
+
+@ALL
+def test_whatever_prints_ends_well_where_nobody_reads_further(
+    arguments: list[str], program: Program, tmp_path: Path
+) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        status, _, errors = ended(program, *arguments, stdout=writer, cwd=tmp_path)
+    finally:
+        os.close(writer)
+    assert (status, "Traceback" in errors) == (0, False), errors
+
+
+@ALL
+def test_whatever_prints_says_that_there_is_no_room_for_it(
+    arguments: list[str], program: Program, tmp_path: Path
+) -> None:
+    with Path("/dev/full").open("wb") as full:
+        status, _, errors = ended(program, *arguments, stdout=full, cwd=tmp_path)
+    said = "memory-proxy: Reading or writing failed: No space left on device\n"
+    assert (status, errors.endswith(said), "Traceback" in errors) == (1, True, False), errors
+
+
 @LISTED
 def test_output_that_has_no_room_is_said(
     more: list[str], program: Program, talked: str, tmp_path: Path

@@ -113,3 +113,10 @@ def test_in_a_terminal_what_cannot_be_is_asked_again(monkeypatch: pytest.MonkeyP
     chosen = load(Path("other.toml"))
     assert (chosen.upstream.url, chosen.server.port) == ("demo", 9000)
     assert chosen.tenancy.mode == "single"
+
+
+def test_who_leaves_its_questions_interrupts_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C, and Ctrl-D or an end of the input, are the same to a question."""
+    monkeypatch.setattr(init, "_somebody_is_there", lambda: True)
+    assert RUNNER.invoke(app, ["init"], input="").exit_code == 130
+    assert not FILE.exists()

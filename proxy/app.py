@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -19,6 +21,7 @@ from proxy.errors import ProxyError, missing_v1, not_found
 from proxy.gateway.gateway import Gateway
 from proxy.gateway.request import Scope
 from proxy.gateway.routes import misses_v1, route
+from proxy.logs import Access, access
 from proxy.memory.recording.spool import SpoolError
 from proxy.memory.store import Store, StoreError
 from proxy.recall.query.words import CUES
@@ -46,7 +49,7 @@ class MemoryProxy:
         self._telemetry = Telemetry()
         self._gateway: Gateway | None = None
         self._others = Starlette(lifespan=self._lifespan)
-        self._others.router.default = _nothing_here
+        self._others.router.default = self._nothing_here
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or self._gateway is None:
@@ -54,10 +57,33 @@ class MemoryProxy:
         found = route(scope["raw_path"])
         if found is not None:
             await self._gateway.serve(found, scope, receive, send)
-        elif misses_v1(scope["raw_path"]):
-            await _answer(send, missing_v1())
+        elif api := misses_v1(scope["raw_path"]):
+            await self._refuse(scope, send, missing_v1(), f".../{api}")
         else:
             await self._others(scope, receive, send)
+
+    async def _nothing_here(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._refuse(scope, send, not_found(), "...")
+
+    async def _refuse(self, scope: Scope, send: Send, error: ProxyError, path: str) -> None:
+        """Answer where there is nothing.  ``path``: as far as it may be logged."""
+        clock = time.perf_counter()
+        delivery = Delivery(send)
+        await delivery.start(error.status, error.raw_headers)
+        await delivery.end(error.body)
+        self._telemetry.answered("other", error.status, "none")
+        line = Access(
+            request=secrets.token_hex(8),
+            method=scope["method"],
+            route="other",
+            path=path,
+            status=error.status,
+            ms=(time.perf_counter() - clock) * 1000,
+            memory="none",
+            bytes=delivery.bytes,
+            error=error.code,
+        )
+        access(line)
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
@@ -121,13 +147,3 @@ async def _look_at(store: Store) -> None:
         logger.warning("the store cannot be used, chats go on without memory: %s", failure)
     except Exception:  # the boundary to a back end: the proxy starts whatever it answers
         logger.exception("the store failed in an unknown way")
-
-
-async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:
-    await _answer(send, not_found())
-
-
-async def _answer(send: Send, error: ProxyError) -> None:
-    delivery = Delivery(send)
-    await delivery.start(error.status, error.raw_headers)
-    await delivery.end(error.body)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import logging
 import pickle
 import socket
 import threading
@@ -67,6 +68,22 @@ async def test_a_base_url_without_v1_is_told_what_is_missing(
     assert said["code"] == "not_found"
     assert "/v1" in str(said["message"])
     assert one.up.requests == []
+
+
+async def test_what_is_asked_where_nothing_is_is_counted_and_logged_without_its_path(
+    one: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "proxy.access")
+    for path in ("/kai/chat/completions", "/kai"):
+        assert (await raw.ask(one.port, "POST", path, [], BODY)).status == 404
+    lines = [vars(each)["fields"] for each in caplog.records if each.name == "proxy.access"]
+    assert [line["path"] for line in lines] == [".../chat/completions", "..."]
+    assert {(line["route"], line["status"], line["error"]) for line in lines} == {
+        ("other", 404, "not_found")
+    }
+    told = (await one.client.get("/metrics")).text
+    assert 'memory_requests_total{memory="none",route="other",status="404"}' in told
+    assert "kai" not in told
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ _FOREIGN = re.compile(r"[\x00-\x1f\x7f?#%]")
 _LAYERS = 8
 """Encodings upon encodings that are undone."""
 _FETCHED = re.compile(r"responses/[^/]+")
+_MEANT = ("chat/completions", "models")
 _DEPLOYMENT = re.compile(rb"^/deployments/[^/]+(?=/)")
 
 
@@ -135,8 +136,9 @@ def route(raw_path: bytes) -> Route | None:
     return Route(found["session"], target, name)
 
 
-def misses_v1(raw_path: bytes) -> bool:
-    """A client whose base_url lacks /v1; ids of the memory API may end in any way."""
+def misses_v1(raw_path: bytes) -> str | None:
+    """Which API a client means whose base_url lacks /v1; ids of the memory API may end in any
+    way."""
     if raw_path.startswith(b"/memory/") or route(raw_path) is not None:
-        return False
-    return raw_path.endswith((b"/chat/completions", b"/models"))
+        return None
+    return next((api for api in _MEANT if raw_path.endswith(b"/" + api.encode())), None)

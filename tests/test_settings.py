@@ -459,3 +459,35 @@ def test_what_is_no_secret_in_a_url_is_shown() -> None:
     assert without_credentials("https://a/v1?version=2") == "https://a/v1?********"
     assert without_credentials("redis://u:p@a:1/0") == "redis://********@a:1/0"
     assert without_credentials("./data/spool@home?.db") == "./data/spool@home?.db"
+
+
+def test_true_is_no_number(tmp_path: Path) -> None:
+    text = "[server]\nport = true\n[store]\ncommit_timeout = false\n[profiles.p]\nevict_to = true\n"
+    told = problems(tmp_path, text)
+    names = ("server.port", "store.commit_timeout", "profiles.p.evict_to")
+    assert told == tuple(f"{name}: must not be true or false: it is no switch" for name in names)
+
+
+def test_switches_are_true_or_false(tmp_path: Path) -> None:
+    text = (
+        "[mcp]\nenabled = true\n[[upstreams]]\nname = 'a'\nurl = 'http://a/v1'\ntrust_env = true\n"
+    )
+    found = load(write(tmp_path, text))
+    assert (found.mcp.enabled, found.upstreams[0].trust_env) == (True, True)
+
+
+def test_what_is_wrong_with_a_time_says_in_what_it_is_measured(tmp_path: Path) -> None:
+    text = "[server]\nbody_timeout = '30s'\nworkers = 'x'\n[memory]\nttl = '1h'\n"
+    body, workers, ttl = problems(tmp_path, text)
+    assert body.endswith("(it is '30s'; it is in seconds)")
+    assert workers.endswith("(it is 'x')")
+    assert ttl.endswith("(it is '1h'; it is in seconds)")
+
+
+def test_a_setting_without_its_table_is_told_where_it_belongs(tmp_path: Path) -> None:
+    told = problems(tmp_path, "port = 1\nmax_tokens = 7\nnonsense = 1\n")
+    assert told == (
+        "port: unknown setting; did you mean server.port?",
+        "max_tokens: unknown setting; did you mean memory.max_tokens?",
+        "nonsense: unknown setting",
+    )

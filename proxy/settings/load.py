@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -24,6 +25,9 @@ from proxy.settings.upstreams import with_key
 
 # Kinds of errors whose input is a plain number, word or switch: safe and helpful to repeat.
 _REPEATED = ("int_", "float_", "bool_", "literal_", "greater_", "less_", "finite_")
+
+_TIME = re.compile(r"timeout$|seconds$|^ttl$")
+"""Names of settings that are times."""
 
 _SENTENCES = {
     "model_type": "must be a table",
@@ -115,10 +119,16 @@ def _sentence(place: Location, error: ErrorDetails) -> str:
         return "must be a name of the characters a-z, 0-9, _ and -"
     message = message.removeprefix("Value error, ").replace("Input should be", "must be")
     message = message[0].lower() + message[1:]
-    return f"{message} (it is {error['input']!r})" if kind.startswith(_REPEATED) else message
+    if not kind.startswith(_REPEATED):
+        return message
+    unit = "; it is in seconds" if _TIME.search(str(place[-1])) else ""
+    return f"{message} (it is {error['input']!r}{unit})"
 
 
 def _unknown(place: Location) -> str:
+    below = [top for top in settings_in(()) if str(place[0]) in settings_in((top,))]
+    if len(place) == 1 and below:
+        return f"unknown setting; did you mean {below[0]}.{place[0]}?"
     close = get_close_matches(str(place[-1]), settings_in(place[:-1]), n=1)
     if not close:
         return "unknown setting"

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic.fields import FieldInfo
 
 from proxy.stores.address import read_address
 
@@ -20,10 +29,23 @@ _ORIGIN = re.compile(r"https?://[^/?#@\s]+")
 _TRUSTED = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s/?#@:\[\]*]+)(?::[0-9]{1,5})?")
 
 
+def _is_switch(field: FieldInfo) -> bool:
+    kind = field.annotation
+    return bool in (kind, *get_args(kind))
+
+
 class Section(BaseModel):
     """Values that never change, with no names but its own."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_switch(cls, value: object, info: ValidationInfo) -> object:
+        """A number that is said to be true would be 1."""
+        if isinstance(value, bool) and not _is_switch(cls.model_fields[info.field_name or ""]):
+            raise ValueError("must not be true or false: it is no switch")
+        return value
 
 
 def http_url(text: str) -> str:

@@ -478,7 +478,7 @@ def test_switches_are_true_or_false(tmp_path: Path) -> None:
 
 def test_what_is_wrong_with_a_time_says_in_what_it_is_measured(tmp_path: Path) -> None:
     text = "[server]\nbody_timeout = '30s'\nworkers = 'x'\n[memory]\nttl = '1h'\n"
-    body, workers, ttl = problems(tmp_path, text)
+    workers, body, ttl = problems(tmp_path, text)
     assert body.endswith("(it is '30s'; it is in seconds)")
     assert workers.endswith("(it is 'x')")
     assert ttl.endswith("(it is '1h'; it is in seconds)")

@@ -71,7 +71,7 @@ def test_the_package_is_looked_for_by_its_real_name(tmp_path: Path) -> None:
             f"{NAME}.dimensions: must be 0: {LOCAL} has dimensions of its own",
         ),
         ('url = "a"', f"{NAME}.url: must be a URL such as http://127.0.0.1:11434/v1"),
-        ("timeout = 0", f"{NAME}.timeout: must be greater than 0 (it is 0)"),
+        ("timeout = 0", f"{NAME}.timeout: must be greater than 0 (it is 0; it is in seconds)"),
         (
             "dimensions = -1",
             f"{NAME}.dimensions: must be greater than or equal to 0 (it is -1)",

@@ -345,7 +345,7 @@ class Conversations:
         length = content_length(reply.headers)
         if recorder is not None and call.report and (length or 0) > MAX_PLAIN:
             call.report = replace(call.report, reason=TOO_LARGE)
-        await call.delivery.start(reply.status, answer_headers(reply, call.report))
+        await call.delivery.start(reply.status, answer_headers(reply, call))
         if recorder is None:
             return await relay(reply, call.delivery, length)
         peeked = PeekedReply(reply)

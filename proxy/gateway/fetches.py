@@ -45,7 +45,7 @@ class Fetches:
             if reply.status == 200:
                 reply = decoded(reply)
             try:
-                await call.delivery.start(reply.status, answer_headers(reply, call.report))
+                await call.delivery.start(reply.status, answer_headers(reply, call))
                 await self._deliver(call, reply)
             finally:
                 await reply.close()

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from proxy.errors import RawHeaders, unknown_upstream
 from proxy.gateway.identity import without_ours
-from proxy.gateway.report import MemoryReport
 from proxy.gateway.request import ProxyRequest
 from proxy.settings.upstreams import DEFAULT
 from proxy.telemetry import Telemetry
@@ -89,6 +88,8 @@ class Passthrough:
     async def ask(self, call: ProxyRequest, out: Outgoing, *, rewritten: bool = False) -> Reply:
         """Send a call upstream.  ``rewritten``: the body is ours, and so is what must be read."""
         headers = _outgoing(call, rewritten=rewritten)
+        destination = call.destination
+        call.origin = (destination.upstream if destination else self._upstream).origin
         clock = time.perf_counter()
         reply = await self._send(call, headers, out)
         waited = time.perf_counter() - clock
@@ -106,7 +107,7 @@ class Passthrough:
 
     async def _relay(self, call: ProxyRequest, reply: Reply) -> None:
         try:
-            await call.delivery.start(reply.status, answer_headers(reply, call.report))
+            await call.delivery.start(reply.status, answer_headers(reply, call))
             bodiless = call.method == "HEAD" or reply.status in _BODILESS
             length = None if bodiless else content_length(reply.headers)
             await relay(reply, call.delivery, length)
@@ -130,10 +131,12 @@ def _outgoing(call: ProxyRequest, *, rewritten: bool) -> RawHeaders:
     return [*headers, (b"accept-encoding", b"identity")] if read else headers
 
 
-def answer_headers(reply: Reply, report: MemoryReport | None) -> RawHeaders:
+def answer_headers(reply: Reply, call: ProxyRequest) -> RawHeaders:
     """The upstream's end-to-end headers, and what memory did where there is a session."""
-    dropped = _LENGTH if reply.status in _BODILESS else frozenset()
+    dropped, report = _LENGTH if reply.status in _BODILESS else frozenset(), call.report
     headers = end_to_end(reply.headers, dropped, response=True)
+    if reply.status == 201 or 300 <= reply.status < 400:
+        headers = [_here(field, call) for field in headers]
     if report is None:
         return headers
     headers = [field for field in headers if not field[0].lower().startswith(b"x-memory-")]
@@ -141,6 +144,14 @@ def answer_headers(reply: Reply, report: MemoryReport | None) -> RawHeaders:
     if is_event_stream(headers):
         headers += _unbuffered(headers)
     return headers
+
+
+def _here(field: tuple[bytes, bytes], call: ProxyRequest) -> tuple[bytes, bytes]:
+    """A ``Location`` below the upstream's URL as the path that leads there through the proxy: who
+    followed it as it is would leave memory behind, and hand its key to whoever is at that host."""
+    name, value = field
+    behind = call.origin.below(value) if call.origin and name.lower() == b"location" else None
+    return field if behind is None else (name, call.route.prefix + behind)
 
 
 def _unbuffered(headers: RawHeaders) -> RawHeaders:

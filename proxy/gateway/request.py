@@ -21,6 +21,7 @@ from proxy.wire import body as bodies
 from proxy.wire.body import Receive
 from proxy.wire.coding.decoding import IDENTITY, coding_of, decoded
 from proxy.wire.headers import content_length
+from proxy.wire.origin import Origin
 from proxy.wire.places import SMALL, Holding
 from proxy.wire.relay import Delivery
 
@@ -52,6 +53,8 @@ class ProxyRequest(msgspec.Struct):
     model: str | None = None
     destination: Destination | None = None
     """Which of several upstreams it goes to; None is [upstream]."""
+    origin: Origin | None = None
+    """Where the upstream is that was asked last."""
     upstream_seconds: float = 0.0
     """How long the heads of the upstream's answers took."""
 

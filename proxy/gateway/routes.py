@@ -60,10 +60,12 @@ ERRORS: Mapping[str, Callable[[ProxyError], bytes]] = {"messages": error_body}
 
 
 class Route(msgspec.Struct, frozen=True):
-    """``session`` is the encoded segment of the path, if any; ``target`` the path upstream;
-    ``name`` what the path is for, without version and deployment: ``chat/completions``."""
+    """``session`` is the encoded segment of the path, if any; ``target`` the path upstream, and
+    ``prefix`` what stands before it here; ``name`` what the path is for, without version and
+    deployment: ``chat/completions``."""
 
     session: bytes | None
+    prefix: bytes
     target: bytes
     name: str
 
@@ -133,7 +135,7 @@ def route(raw_path: bytes) -> Route | None:
         return None
     target: bytes = found["rest"]
     name = _DEPLOYMENT.sub(b"", target, count=1).strip(b"/").decode("latin-1")
-    return Route(found["session"], target, name)
+    return Route(found["session"], raw_path[: found.start("rest")], target, name)
 
 
 def misses_v1(raw_path: bytes) -> str | None:

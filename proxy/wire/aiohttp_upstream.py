@@ -51,14 +51,14 @@ class AiohttpUpstream:
 
     def __init__(self, options: UpstreamOptions) -> None:
         self._options = options
-        self._origin = Origin.of(options.url)
+        self.origin = Origin.of(options.url)
         self._session: aiohttp.ClientSession | None = None
         self._proxy = egress_proxy(options)
         self.exchanges = 0
 
     def __repr__(self) -> str:
         state = "closed" if self._session is None else f"{self.exchanges} exchanges"
-        return f"<AiohttpUpstream {self._origin.site} {state}>"
+        return f"<AiohttpUpstream {self.origin.site} {state}>"
 
     async def open(self) -> None:
         options = self._options
@@ -92,7 +92,7 @@ class AiohttpUpstream:
         body: Body,
         content_length: int | None = None,
     ) -> AiohttpReply:
-        url = URL(self._origin.site + self._origin.target(target).decode("ascii"), encoded=True)
+        url = URL(self.origin.site + self.origin.target(target).decode("ascii"), encoded=True)
         self.exchanges += 1
         try:
             return AiohttpReply(self, await self._send(method, url, headers, body, content_length))

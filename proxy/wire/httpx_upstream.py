@@ -30,7 +30,7 @@ class HttpxUpstream:
 
     def __init__(self, options: UpstreamOptions) -> None:
         self._options = options
-        self._origin = Origin.of(options.url)
+        self.origin = Origin.of(options.url)
         self._timeout = {
             "connect": options.connect_timeout,
             "read": options.read_timeout,
@@ -42,7 +42,7 @@ class HttpxUpstream:
 
     def __repr__(self) -> str:
         state = "closed" if self._transport is None else f"{self.exchanges} exchanges"
-        return f"<HttpxUpstream {self._origin.site} {state}>"
+        return f"<HttpxUpstream {self.origin.site} {state}>"
 
     async def open(self) -> None:
         context = tls(self._options)
@@ -71,12 +71,12 @@ class HttpxUpstream:
     ) -> HttpxReply:
         request = httpx.Request(
             method,
-            self._origin.site,
-            headers=[(b"Host", self._origin.host), *headers, *_framing(body, content_length)],
+            self.origin.site,
+            headers=[(b"Host", self.origin.host), *headers, *_framing(body, content_length)],
             stream=_Body(body),
             extensions={"timeout": self._timeout},
         )
-        request.url = _Url(self._origin.site, self._origin.target(target))
+        request.url = _Url(self.origin.site, self.origin.target(target))
         self.exchanges += 1
         try:
             return HttpxReply(self, await self._send(request))

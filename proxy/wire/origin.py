@@ -80,6 +80,18 @@ class Origin(msgspec.Struct, frozen=True):
         path, _, query = raw.partition(b"?")
         return self.path + path + b"?" + self.query + (b"&" + query if query else b"")
 
+    def below(self, location: bytes) -> bytes | None:
+        """What of a ``Location`` is behind the base URL, with its query; None if it is elsewhere.
+
+        It may be a whole URL, or a path of this site (RFC 9110 10.2.2).
+        """
+        size = len(self.site)
+        whole = location[:size].lower() == self.site.lower().encode("ascii")
+        path = location[size:] if whole else location
+        if not path.startswith(self.path + b"/") or location.startswith(b"//"):
+            return None
+        return path[len(self.path) :]
+
 
 def _split(url: str, what: str) -> SplitResult:
     parts = urlsplit(url)

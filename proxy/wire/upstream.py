@@ -14,7 +14,7 @@ from proxy.errors import RawHeaders
 from proxy.lazy import late
 from proxy.wire.body import Body
 from proxy.wire.direct.upstream import DirectUpstream
-from proxy.wire.origin import UpstreamOptions, egress_proxy
+from proxy.wire.origin import Origin, UpstreamOptions, egress_proxy
 
 if TYPE_CHECKING:
     from proxy.wire import aiohttp_upstream, httpx_upstream
@@ -58,6 +58,11 @@ class Upstream(Protocol):
     @property
     def exchanges(self) -> int:
         """Requests under way and replies not closed: 0 means that nothing was left behind."""
+        ...
+
+    @property
+    def origin(self) -> Origin:
+        """Where it is."""
         ...
 
     async def open(self) -> None: ...

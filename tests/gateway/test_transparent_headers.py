@@ -137,6 +137,20 @@ async def test_redirects_are_the_clients_to_follow(relayed: Rig) -> None:
     assert len(relayed.up.requests) == 1
 
 
+@pytest.mark.parametrize("prefix", ["/v1", "/s/talk/v1", "/openai/v1"])
+@pytest.mark.parametrize("whole", [True, False], ids=["url", "path"])
+@pytest.mark.parametrize("status", [201, 307])
+async def test_a_redirect_within_the_upstream_leads_through_the_proxy(
+    status: int, whole: bool, prefix: str, relayed: Rig
+) -> None:
+    site = f"http://127.0.0.1:{relayed.up.port}" if whole else ""
+    location = f"{site}/v1/models?after=a"
+    relayed.up.always(Script(status=status, headers=(("location", location),), pieces=[b"{}"]))
+    answer = await raw.ask(relayed.port, "GET", f"{prefix}/models/")
+    there = f"{prefix}/models?after=a".encode()
+    assert (answer.status, answer.get("location")) == (status, there)
+
+
 async def test_no_memory_header_is_added_without_a_session(relayed: Rig) -> None:
     for path in (CHAT, "/v1/models"):
         answer = await raw.ask(relayed.port, "POST", path, [], b'{"model":"m","messages":[]}')

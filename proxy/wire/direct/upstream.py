@@ -29,8 +29,8 @@ class DirectUpstream:
 
     def __init__(self, options: UpstreamOptions) -> None:
         self._options = options
-        self._origin = Origin.of(options.url)
-        self._host_line = b"Host: " + self._origin.host + b"\r\n"
+        self.origin = Origin.of(options.url)
+        self._host_line = b"Host: " + self.origin.host + b"\r\n"
         self._dialer: Dialer | None = None
         self._idle: list[Connection] = []
         self._asked: set[Connection] = set()
@@ -39,7 +39,7 @@ class DirectUpstream:
 
     def __repr__(self) -> str:
         state = "closed" if self._dialer is None else f"{self.exchanges} exchanges"
-        return f"<DirectUpstream {self._origin.site} {state}>"
+        return f"<DirectUpstream {self.origin.site} {state}>"
 
     async def open(self) -> None:
         parts, options = urlsplit(self._options.url), self._options
@@ -90,7 +90,7 @@ class DirectUpstream:
         length: int | None,
     ) -> bytes:
         """Raises ValueError where a header would be more than one."""
-        lines = [method.encode("ascii"), b" ", self._origin.target(target), b" HTTP/1.1\r\n"]
+        lines = [method.encode("ascii"), b" ", self.origin.target(target), b" HTTP/1.1\r\n"]
         lines.append(self._host_line)
         for name, value in headers:
             lines += (name, b": ", value, b"\r\n")

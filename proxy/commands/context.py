@@ -10,7 +10,7 @@ from rich.text import Text
 
 from proxy.chat.tools.made import calls_made
 from proxy.commands.command import Desk
-from proxy.commands.output import STYLES, Object, cut, line, plain, text_of
+from proxy.commands.output import STYLES, Object, cut, line, numbered, plain, text_of
 from proxy.integrations.terms import segment
 
 
@@ -40,8 +40,8 @@ def _print(desk: Desk, found: Object) -> None:
     injected, evicted = found["injected"], found["evicted"]
     desk.out.say(
         f"\n{found['tokens']} tokens, {injected['tokens']} of them from memory: "
-        f"{injected['messages']} messages, {injected['recalled']} recalled; "
-        f"left out: {evicted['messages']} messages of {evicted['tokens']} tokens"
+        f"{numbered(injected['messages'], 'messages')}, {injected['recalled']} recalled; "
+        f"left out: {numbered(evicted['messages'], 'messages')} of {evicted['tokens']} tokens"
     )
     for one in found["recalled"]:
         desk.out.say(f"  recalled {one['score']:.2f}  {cut(line(one['text']), 70)}")

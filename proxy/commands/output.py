@@ -91,6 +91,13 @@ class Output:
         file.flush()
 
 
+def numbered(count: int, things: str) -> str:
+    """ "3 memories", "1 memory": of plurals that end in s, or have no other form."""
+    if count != 1 or not things.endswith("s"):
+        return f"{count} {things}"
+    return f"1 {things[:-3]}y" if things.endswith("ies") else f"1 {things[:-1]}"
+
+
 def standard_output() -> TextIO:
     """Raises CommandError where who started this has closed it."""
     if sys.stdout is None:

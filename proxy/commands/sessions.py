@@ -13,7 +13,7 @@ from rich.text import Text
 
 from proxy.commands.command import Desk, Limit, Yes, command
 from proxy.commands.failure import USAGE, CommandError
-from proxy.commands.output import Object, bubble, drawn
+from proxy.commands.output import Object, bubble, drawn, numbered
 from proxy.commands.transfer import STANDARD, bring_in, export, working
 from proxy.integrations.terms import segment
 from proxy.portable.names import FORMATS
@@ -194,11 +194,13 @@ def rewind(
     """Take back the end of a conversation; it stays in history as superseded."""
     if (turns is None) == (to is None):
         raise CommandError("Say either --turns or --to.", USAGE)
-    what = f"the last {turns} turns" if turns else f"everything from {to} on"
-    desk.confirm(f"Rewind {session}: {what}?", yes=yes)
+    path = f"/sessions/{segment(session)}"
+    if not yes:
+        what = f"the last {numbered(turns, 'turns')}" if turns else f"everything from {to} on"
+        there = numbered(desk.api.ask("GET", path)["messages"], "messages")
+        desk.confirm(f"Rewind {session}, which has {there}: {what}?", yes=False)
     body = {"turns": turns} if turns else {"to": to}
-    path = f"/sessions/{segment(session)}/rewind"
-    found = desk.api.ask("POST", path, body=json.dumps(body).encode())
+    found = desk.api.ask("POST", f"{path}/rewind", body=json.dumps(body).encode())
     desk.out.one(found, facts(found))
 
 
@@ -226,7 +228,7 @@ def counted(receipt: Object) -> str:
     told: list[str] = []
     for name, found in receipt["counts"].items():
         if isinstance(found, dict):
-            told += [f"{each} memories of kind {kind}" for kind, each in found.items() if each]
+            told += [f"{numbered(n, 'memories')} of kind {kind}" for kind, n in found.items() if n]
         elif found:
-            told.append(f"{found} {name.replace('_', ' ')}")
+            told.append(numbered(found, name.replace("_", " ")))
     return ", ".join(told) or "nothing"

@@ -27,7 +27,7 @@ from rich.progress import (
 
 from proxy.commands.command import Desk
 from proxy.commands.failure import USAGE, CommandError
-from proxy.commands.output import line, standard_output
+from proxy.commands.output import Object, line, numbered, standard_output
 
 STANDARD = Path("-")
 PIECE = 1 << 18
@@ -176,15 +176,27 @@ def bring_in(desk: Desk, file: Path, params: Sequence[tuple[str, str]]) -> None:
         body = pieces(opened, lambda size: progress.advance(task, size))
         found = desk.api.ask("POST", "/import", params, body)
     if desk.out.as_json:
-        return desk.out.raw(found)
-    skipped = found["skipped"]
-    done = "would be imported" if found.get("dry_run") else "imported"
-    desk.out.say(
-        f"{found['sessions']} sessions with {found['messages']} messages and "
-        f"{found['memories']} memories {done} ({found['format']})"
+        desk.out.raw(found)
+    else:
+        _tell(desk, found)
+    if found["warnings"] and not _anything(found):
+        sentence = f"There is nothing to import in {file}, read as {found['format']}"
+        raise CommandError(f"{sentence}: --format names another format.")
+
+
+def _anything(found: Object) -> bool:
+    """Is there what was imported, or is there already?"""
+    return bool(found["sessions"] or found["memories"] or any(found["skipped"].values()))
+
+
+def _tell(desk: Desk, found: Object) -> None:
+    sessions, messages, memories = (
+        numbered(found[things], things) for things in ("sessions", "messages", "memories")
     )
-    if any(skipped.values()):
-        told = ", ".join(f"{count} {what}" for what, count in skipped.items() if count)
-        desk.out.say(f"skipped, as they are there already: {told}")
+    done = "would be imported" if found.get("dry_run") else "imported"
+    desk.out.say(f"{sessions} with {messages} and {memories} {done} ({found['format']})")
+    skipped = [numbered(count, things) for things, count in found["skipped"].items() if count]
+    if skipped:
+        desk.out.say(f"skipped, as they are there already: {', '.join(skipped)}")
     for warning in found["warnings"]:
         desk.out.say(f"note: {line(str(warning))}")

@@ -78,7 +78,7 @@ def test_several_files_are_imported_one_after_the_other(url: str) -> None:
     result = run(url, *(str(SAMPLES / name) for name in names))
     assert result.exit_code == 0, result.output
     assert [row for row in result.stdout.splitlines() if " imported (" in row] == [
-        "1 sessions with 2 messages and 0 memories imported (librechat)",
+        "1 session with 2 messages and 0 memories imported (librechat)",
         "2 sessions with 10 messages and 0 memories imported (open_webui)",
         "0 sessions with 0 messages and 2 memories imported (mem0)",
     ]
@@ -88,7 +88,8 @@ def test_several_files_are_imported_one_after_the_other(url: str) -> None:
 def test_a_format_can_be_forced_and_programs_get_the_answer_of_the_api(url: str) -> None:
     file = str(SAMPLES / "claude_code.jsonl")
     wrong = run(url, file, "--format", "codex")
-    assert (wrong.exit_code == 0, "memories imported" in wrong.output) == (True, True)
+    told = f"memory-proxy: There is nothing to import in {file}, read as codex: "
+    assert (wrong.exit_code, "note: " in wrong.output, told in wrong.stderr) == (1, True, True)
     found = json.loads(run(url, file, "--format", "claude_code", "--dry-run", "--json").stdout)
     assert (found["format"], found["sessions"], found["dry_run"]) == ("claude_code", 1, True)
 

@@ -29,9 +29,9 @@ def test_a_conversation_is_imported_shown_and_erased(tmp_path: Path) -> None:
             return result.output
 
         imported = run("sessions", "import", str(file), "--session", session)
-        assert imported.startswith("1 sessions with 1 messages")
+        assert imported.startswith("1 session with 1 message ")
         assert "Where is the library?" in run("sessions", "show", session)
-        assert "1 messages" in run("sessions", "delete", session, "--yes")
+        assert "1 message" in run("sessions", "delete", session, "--yes")
         at = ["--store", server.url, "--tenant", tenant]
         gone = RUNNER.invoke(app, ["sessions", "list", *at], env=environ)
         assert (gone.exit_code, f"There is no tenant '{tenant}'" in gone.stderr) == (3, True)

@@ -136,6 +136,16 @@ def test_tail_finds_the_end_of_what_was_rewound(run: Run, talked: str, program: 
     assert "It rains.\n" not in shown and "Question" not in shown
 
 
+def test_the_question_before_a_rewind_says_how_much_there_is(
+    run: Run, talked: str, program: Program
+) -> None:
+    there = program.api("GET", f"/sessions/{talked}").json()["messages"]
+    asked = run("sessions", "rewind", talked, "--turns", "500")
+    question = f"Rewind {talked}, which has {there} messages: the last 500 turns?"
+    assert (asked.exit_code, question in asked.stderr) == (2, True), asked.stderr
+    assert "the last 1 turn?" in run("sessions", "rewind", talked, "--turns", "1").stderr
+
+
 def test_fork_and_rewind(run: Run, talked: str, program: Program) -> None:
     copy = f"{talked}-copy"
     assert run("sessions", "fork", talked, copy).exit_code == 0
@@ -162,7 +172,7 @@ def test_export_and_import_bring_it_back(
     assert run("sessions", "import", str(file)).exit_code == 0
     assert [program.api("GET", f"{path}{rest}").json() for rest in ("", "/messages")] == before
     skipped = run("sessions", "import", "-", stdin=file.read_bytes())
-    assert "skipped, as they are there already: 1 sessions" in skipped.output
+    assert "skipped, as they are there already: 1 session\n" in skipped.output
 
 
 def test_an_export_that_fails_leaves_no_file(run: Run, tmp_path: Path) -> None:

@@ -81,7 +81,10 @@ async def test_tokens_of_a_prompt_that_nobody_counted_are_said_to_be_those_of_me
     visit: Console,
 ) -> None:
     await ask(visit, "How are you?")
-    await ask(visit, "And how is your sister?", stream=True)
+    said = [{"role": "user", "content": "And how is your sister?"}]
+    body = {"model": "scripted-1", "messages": said, "stream": True}
+    headers = {"x-session-id": "talk", "x-user-id": "kim"}
+    await visit.client.post("/v1/chat/completions", json=body, headers=headers)
     spent = section(await inspect(visit), "Tokens from memory")
     await expect(spent).to_contain_text("The upstream has not said how many tokens")
     await expect(spent.locator(".spent-legend")).to_contain_text("100 %")

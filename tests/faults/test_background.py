@@ -32,6 +32,7 @@ from proxy.summary.summarizer import Summarizer
 from proxy.telemetry import Telemetry
 from proxy.tenancy import ANONYMOUS
 from proxy.wire.failures import UpstreamTimeout, UpstreamUnreachable
+from proxy.wire.origin import Origin
 from tests.support.oracle.store import InMemoryStore
 from tests.support.talk.chronicle import (
     EACH,
@@ -79,6 +80,7 @@ class PlayedUpstream:
     """Answers what ``plays`` says to a text; ``asked`` are the times and texts of all requests."""
 
     exchanges = 0
+    origin = Origin.of("http://upstream.example/v1")
 
     def __init__(self, plays: Callable[[str], Answer]) -> None:
         self._plays = plays

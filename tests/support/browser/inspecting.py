@@ -23,10 +23,9 @@ async def told(console: Console, text: str) -> list[str]:
     return ids
 
 
-async def ask(console: Console, text: str, *, stream: bool = False, **headers: str) -> str:
-    """A chat in the session; its exchange.  In a stream the upstream tells no usage."""
-    said = [{"role": "user", "content": text}]
-    body = {"model": "scripted-1", "messages": said, "stream": stream}
+async def ask(console: Console, text: str, **headers: str) -> str:
+    """A chat in the session; its exchange."""
+    body = {"model": "scripted-1", "messages": [{"role": "user", "content": text}]}
     head = {"x-session-id": "talk", "x-user-id": "kim", **headers}
     answer = await console.client.post("/v1/chat/completions", json=body, headers=head)
     assert answer.status_code == 200, answer.text

@@ -18,6 +18,7 @@ from proxy.background.completion import (
     Completed,
     Failed,
     NoCredential,
+    NoModel,
     Refused,
     SchemaRefused,
     Unreadable,
@@ -124,7 +125,7 @@ class UpstreamCompleter:
             raise NoCredential("the tenant's key is not known here")
         model = assignment.model or assignment.default_model
         if not model:
-            raise Refused("there is no model to ask")
+            raise NoModel("there is no model to ask")
         await self._budget.check(assignment.tenant)
         knows = (assignment.place, model) not in self._without_schema
         request = _Request(assignment, model, credential, wants_schema(assignment) and knows)

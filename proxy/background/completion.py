@@ -147,6 +147,10 @@ class NoCredential(CompletionError):
     """The tenant's credential is not known in this process: not before its next request."""
 
 
+class NoModel(CompletionError):
+    """Neither the settings nor the session name one: not before somebody goes on with it."""
+
+
 class BudgetSpent(CompletionError):
     """The tenant has no tokens left for today; ``until`` (Unix seconds) there are new ones."""
 
@@ -163,7 +167,7 @@ class Completer(Protocol):
         ...
 
     async def complete(self, assignment: Assignment) -> Completed:
-        """Ask once.  Raises Refused, Failed, NoCredential, BudgetSpent, StoreError."""
+        """Ask once.  Raises Refused, Failed, NoCredential, NoModel, BudgetSpent, StoreError."""
         ...
 
 

@@ -17,7 +17,14 @@ from typing import Literal, NamedTuple, Protocol
 import msgspec
 from cachetools import LRUCache
 
-from proxy.background.completion import BudgetSpent, CompletionError, Failed, NoCredential, Refused
+from proxy.background.completion import (
+    BudgetSpent,
+    CompletionError,
+    Failed,
+    NoCredential,
+    NoModel,
+    Refused,
+)
 from proxy.memory.model import Kind, Work
 from proxy.memory.store import Queue, StoreError
 
@@ -34,7 +41,7 @@ class Job(Protocol):
 
         The time (Unix seconds) to look again, None: not before it is asked for again.  What has
         been done stays done whatever is raised: Refused (never tried again), Failed, NoCredential,
-        Spent, StoreError (all put off).
+        NoModel, BudgetSpent, StoreError (all put off).
         """
         ...
 
@@ -44,6 +51,10 @@ Outcome = Literal["finished", "refused", "failed", "put_off", "lost"]
 
 NOT_HERE = 60.0
 """Seconds until work is looked at again whose credential no process has."""
+
+NO_MODEL = 3600.0
+"""Seconds until work is looked at again that has no model: it is due before where its session or
+person goes on."""
 
 DOUBLINGS = 30
 
@@ -76,6 +87,8 @@ def ending_of(error: BaseException, now: float, wait: float) -> Ending:
             return Ending("put_off", until)
         case NoCredential():
             return Ending("put_off", now + NOT_HERE)
+        case NoModel():
+            return Ending("put_off", now + NO_MODEL)
         case Failed(retry_after=least) if least is not None:
             return Ending("failed", now + max(wait, least))
         case _:

@@ -15,6 +15,7 @@ from contextlib import aclosing, asynccontextmanager
 from functools import partial
 
 import msgspec
+from msgspec.structs import replace
 
 from proxy.background.completion import (
     BudgetSpent,
@@ -198,10 +199,10 @@ class LearningJob(msgspec.Struct):
 
     async def _read(self, context: LearningContext, tried: Tried) -> None:
         """Read all that waits of the person, with all extractors."""
-        others = [each async for each in self._others(context)]
+        own, *others = _with_models([context, *[each async for each in self._others(context)]])
         for extractor in self.extractors:
             if extractor.model.wants(context.settings):
-                reading = [context, *(x for x in others if _can(extractor, x))]
+                reading = [own, *(x for x in others if _can(extractor, x))]
                 await tried.step(partial(self._read_all, extractor, reading))
 
     async def _others(self, context: LearningContext) -> AsyncIterator[LearningContext]:
@@ -311,6 +312,13 @@ class LearningJob(msgspec.Struct):
         self.skipped(extractor.model.feature)
         read = batch.marks(extractor.model.feature)
         return await self.items.change_items(batch.shelf, read, batch.since)
+
+
+def _with_models(contexts: Sequence[LearningContext]) -> list[LearningContext]:
+    """Who has gone on with no conversation, as with one that was imported, has named no model for
+    it: it is read with that of the person's others."""
+    known = next((each.model for each in contexts if each.model), None)
+    return [each if each.model else replace(each, model=known) for each in contexts]
 
 
 def _can(extractor: Extractor, context: LearningContext) -> bool:

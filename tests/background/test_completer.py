@@ -20,6 +20,7 @@ from proxy.background.completion import (
     Completed,
     Failed,
     NoCredential,
+    NoModel,
     Refused,
     Unreadable,
 )
@@ -137,7 +138,7 @@ async def test_a_model_is_that_of_the_settings_else_that_of_the_chat(office: Off
     await office.complete(default_model="chat-model")
     await office.complete(model="", default_model="chat-model")
     assert [body["model"] for body in office.bodies()] == ["m", "chat-model"]
-    with pytest.raises(Refused, match="no model"):
+    with pytest.raises(NoModel):
         await office.complete(model="")
 
 

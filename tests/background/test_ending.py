@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.background.completion import BudgetSpent, Failed, NoCredential, Refused
-from proxy.background.runner import NOT_HERE, Backoff, Ending, ending_of
+from proxy.background.completion import BudgetSpent, Failed, NoCredential, NoModel, Refused
+from proxy.background.runner import NO_MODEL, NOT_HERE, Backoff, Ending, ending_of
 
 chances = st.floats(0, 1)
 
@@ -37,6 +37,7 @@ def test_what_exceptions_mean() -> None:
     assert ending_of(Refused("400"), now, wait) == Ending("refused")
     assert ending_of(BudgetSpent(5000.0), now, wait) == Ending("put_off", 5000.0)
     assert ending_of(NoCredential(), now, wait) == Ending("put_off", now + NOT_HERE)
+    assert ending_of(NoModel(), now, wait) == Ending("put_off", now + NO_MODEL)
     assert ending_of(Failed("500"), now, wait) == Ending("failed", 1008.0)
     assert ending_of(Failed("429", 30), now, wait) == Ending("failed", 1030.0)
     assert ending_of(Failed("429", 1.0), now, wait) == Ending("failed", 1008.0)

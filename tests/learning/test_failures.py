@@ -10,6 +10,7 @@ from proxy.background.completion import (
     Denied,
     Failed,
     NoCredential,
+    NoModel,
     Unreadable,
     read_answer,
 )
@@ -146,6 +147,24 @@ async def test_what_waits_for_others_of_the_same_model_is_tried_for_itself(
     harness.model.answers = [Failed("500")]
     assert await harness.job.run(works["b"]) is None
     assert await harness.current() == ["The user lives in Paris."]
+
+
+async def test_what_names_no_model_is_not_skipped_and_read_with_what_does(
+    harness: Harness,
+) -> None:
+    """An import is nobody's chat; what its person says next is."""
+    old = (await asking(harness, old="I live in Berlin.", model=""))["old"]
+    job, harness.model.answers = harness.job, [NoModel("no model")]
+    with pytest.raises(NoModel):
+        await job.run(old)
+    assert (await harness.facts(), harness.skipped) == ([], [])
+    works = await asking(harness, new="I moved to Paris.")
+    assert await job.run(works["new"]) is None
+    assert [asked.default_model for asked in harness.model.asked] == [None, "m"]
+    assert [fact.text for fact in await harness.facts()] == [
+        "The user lives in Berlin.",
+        "The user lives in Paris.",
+    ]
 
 
 async def test_tokens_that_are_spent_are_so_for_all_sessions(harness: Harness) -> None:

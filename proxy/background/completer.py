@@ -30,6 +30,7 @@ from proxy.background.completion import (
 )
 from proxy.background.credentials import Credentials
 from proxy.background.further import Further
+from proxy.background.pauses import ModelPauses
 from proxy.errors import RawHeaders
 from proxy.lazy import late
 from proxy.memory.usage import Spent
@@ -94,6 +95,7 @@ class UpstreamCompleter:
         self._further = further
         self._upstreams, self._credentials, self._budget = upstreams, credentials, budget
         self._counter, self._telemetry, self._clock = counter, telemetry, clock
+        self._pauses = ModelPauses(clock)
         self._without_schema: LRUCache[tuple[str, str], None] = LRUCache(MODELS)
 
     def __repr__(self) -> str:
@@ -130,13 +132,18 @@ class UpstreamCompleter:
         knows = (assignment.place, model) not in self._without_schema
         request = _Request(assignment, model, credential, wants_schema(assignment) and knows)
         try:
-            async with asyncio.timeout(assignment.timeout):
-                written = await self._with_or_without(request)
-        except TimeoutError as error:
-            raise Failed("no answer in time") from error
+            with self._pauses.asking(assignment, model):
+                written = await self._in_time(request)
         finally:
             await self._budget.settle()
         return Completed(written.text, written.model or model, written.cut)
+
+    async def _in_time(self, request: _Request) -> Written:
+        try:
+            async with asyncio.timeout(request.assignment.timeout):
+                return await self._with_or_without(request)
+        except TimeoutError as error:
+            raise Failed("no answer in time") from error
 
     async def _with_or_without(self, request: _Request) -> Written:
         try:

@@ -151,12 +151,26 @@ class NoModel(CompletionError):
     """Neither the settings nor the session name one: not before somebody goes on with it."""
 
 
-class BudgetSpent(CompletionError):
-    """The tenant has no tokens left for today; ``until`` (Unix seconds) there are new ones."""
+class NotYet(CompletionError):
+    """Nothing is asked before ``until`` (Unix seconds), and nobody has failed."""
+
+    def __init__(self, message: str, until: float) -> None:
+        super().__init__(message)
+        self.until = until
+
+
+class BudgetSpent(NotYet):
+    """The tenant has no tokens left for today."""
 
     def __init__(self, until: float) -> None:
-        super().__init__("the tokens of the day are spent")
-        self.until = until
+        super().__init__("the tokens of the day are spent", until)
+
+
+class Paused(NotYet):
+    """The model is left alone for a while."""
+
+    def __init__(self, until: float) -> None:
+        super().__init__("the model is left alone until it may be asked again", until)
 
 
 class Completer(Protocol):
@@ -167,7 +181,7 @@ class Completer(Protocol):
         ...
 
     async def complete(self, assignment: Assignment) -> Completed:
-        """Ask once.  Raises Refused, Failed, NoCredential, NoModel, BudgetSpent, StoreError."""
+        """Ask once.  Raises Refused, Failed, NoCredential, NoModel, NotYet, StoreError."""
         ...
 
 

@@ -18,11 +18,11 @@ import msgspec
 from cachetools import LRUCache
 
 from proxy.background.completion import (
-    BudgetSpent,
     CompletionError,
     Failed,
     NoCredential,
     NoModel,
+    NotYet,
     Refused,
 )
 from proxy.memory.model import Kind, Work
@@ -41,7 +41,7 @@ class Job(Protocol):
 
         The time (Unix seconds) to look again, None: not before it is asked for again.  What has
         been done stays done whatever is raised: Refused (never tried again), Failed, NoCredential,
-        NoModel, BudgetSpent, StoreError (all put off).
+        NoModel, NotYet, StoreError (all put off).
         """
         ...
 
@@ -55,6 +55,10 @@ NOT_HERE = 60.0
 NO_MODEL = 3600.0
 """Seconds until work is looked at again that has no model: it is due before where its session or
 person goes on."""
+
+NOT_YET = 3600.0
+"""Seconds until work is looked at again for which it is too early, however long it has to wait: a
+budget may have been raised meanwhile."""
 
 DOUBLINGS = 30
 
@@ -83,8 +87,8 @@ def ending_of(error: BaseException, now: float, wait: float) -> Ending:
     match error:
         case Refused():
             return Ending("refused")
-        case BudgetSpent(until=until):
-            return Ending("put_off", until)
+        case NotYet(until=until):
+            return Ending("put_off", min(until, now + NOT_YET))
         case NoCredential():
             return Ending("put_off", now + NOT_HERE)
         case NoModel():

@@ -21,6 +21,7 @@ from proxy.background.completion import (
     Failed,
     NoCredential,
     NoModel,
+    Paused,
     Refused,
     Unreadable,
 )
@@ -224,6 +225,21 @@ async def test_what_is_about_the_moment_may_be_tried_again(office: Office, statu
     assert caught.value.retry_after == 17
     assert len(office.up.requests) == 1
     assert await office.spent() == usage.Spent(calls=1, failed=1)
+
+
+async def test_nobody_else_is_asked_for_before_the_time_that_an_answer_says(
+    office: Office,
+) -> None:
+    office.up.reply(json_answer({}, 429, headers=(("retry-after", "17"),)), said("x"))
+    with pytest.raises(Failed):
+        await office.complete("of one person")
+    for feature in ("facts", "summary"):
+        with pytest.raises(Paused) as caught:
+            await office.complete("of another", feature=feature)
+        assert caught.value.until == NOON + 17
+    assert len(office.up.requests) == 1
+    office.clock.now += 17
+    assert (await office.complete("of another")).text == "x"
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.background.completion import BudgetSpent, Failed, NoCredential, NoModel, Refused
-from proxy.background.runner import NO_MODEL, NOT_HERE, Backoff, Ending, ending_of
+from proxy.background.completion import BudgetSpent, Failed, NoCredential, NoModel, Paused, Refused
+from proxy.background.runner import NO_MODEL, NOT_HERE, NOT_YET, Backoff, Ending, ending_of
 
 chances = st.floats(0, 1)
 
@@ -35,7 +35,9 @@ def test_each_wait_is_longer_than_the_one_before_whatever_the_chances(
 def test_what_exceptions_mean() -> None:
     now, wait = 1000.0, 8.0
     assert ending_of(Refused("400"), now, wait) == Ending("refused")
-    assert ending_of(BudgetSpent(5000.0), now, wait) == Ending("put_off", 5000.0)
+    assert ending_of(BudgetSpent(2000.0), now, wait) == Ending("put_off", 2000.0)
+    assert ending_of(BudgetSpent(80_000.0), now, wait) == Ending("put_off", now + NOT_YET)
+    assert ending_of(Paused(1030.0), now, wait) == Ending("put_off", 1030.0)
     assert ending_of(NoCredential(), now, wait) == Ending("put_off", now + NOT_HERE)
     assert ending_of(NoModel(), now, wait) == Ending("put_off", now + NO_MODEL)
     assert ending_of(Failed("500"), now, wait) == Ending("failed", 1008.0)

@@ -108,10 +108,16 @@ def test_nobody_is_asked_before_they_want_to_be() -> None:
 
 
 def test_what_is_spent_waits_for_the_next_day_and_has_not_failed() -> None:
-    job, ended, _ = run_for(ScriptedJob(BudgetSpent(BEGAN + 7 * HOUR), Failed("500")), 8 * HOUR)
-    assert job.waits[0] == pytest.approx(7 * HOUR, abs=1.2)
+    job, ended, _ = run_for(ScriptedJob(BudgetSpent(BEGAN + HOUR / 2), Failed("500")), HOUR)
+    assert job.waits[0] == pytest.approx(HOUR / 2, abs=1.2)
     assert job.ran[1][0].attempts == 0
     assert ended == ["put_off", "failed", "finished"]
+
+
+def test_a_budget_that_was_raised_is_noticed_within_the_hour() -> None:
+    job, ended, _ = run_for(ScriptedJob(BudgetSpent(BEGAN + 20 * HOUR)), 2 * HOUR)
+    assert job.waits == [pytest.approx(HOUR, abs=1.2)]
+    assert ended == ["put_off", "finished"]
 
 
 def test_a_credential_that_has_gone_is_waited_for_and_nothing_has_failed() -> None:

@@ -13,6 +13,7 @@ from proxy.background.completion import (
     Completed,
     Failed,
     NoCredential,
+    Paused,
     Refused,
 )
 from proxy.memory.store import StoreError
@@ -84,7 +85,14 @@ async def test_what_is_asked_follows_the_settings() -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [Refused("no"), Failed("no"), NoCredential("no"), BudgetSpent(0.0), StoreError("down")],
+    [
+        Refused("no"),
+        Failed("no"),
+        NoCredential("no"),
+        BudgetSpent(0.0),
+        Paused(0.0),
+        StoreError("down"),
+    ],
     ids=lambda error: type(error).__name__,
 )
 async def test_a_failure_leaves_the_question_as_it_is(error: Exception) -> None:

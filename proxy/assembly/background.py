@@ -96,7 +96,7 @@ async def writing_of(
         resources.store,
         {
             "summary": summarizer,
-            "rebuild": Rebuilder(summarizer),
+            "rebuild": Rebuilder(summarizer, settings.background.max_retry_seconds),
             "learning": _learning(resources, learned, completer),
         },
         settings.background.concurrency,

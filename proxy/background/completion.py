@@ -128,6 +128,10 @@ class Denied(Refused):
     """A refusal that is not about what was asked: key, rights, quota or model are not right."""
 
 
+DENIALS = 500
+"""Failures after which work is given up whose key, rights, quota or model are not right."""
+
+
 class Failed(CompletionError):
     """It may go well later: no connection, no answer in time, 408, 409, 425, 429, 5xx.
 

@@ -18,6 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.background.completion import (
+    DENIALS,
     BudgetSpent,
     CompletionError,
     Denied,
@@ -46,9 +47,6 @@ SOON = 5.0
 
 BUSY = 15.0
 """Seconds after which one is looked at again whose person is being read: it is read then, too."""
-
-DENIALS = 500
-"""Failures after which a session is left whose key, rights, quota or model are not right."""
 
 REFUSED = 3
 """Batches refused one after the other, after which the others are left for another time."""

@@ -13,7 +13,7 @@ import msgspec
 from cachetools import LRUCache, TTLCache
 
 from proxy.background.completion import Assignment
-from proxy.memory.model import SessionKey
+from proxy.memory.model import SessionKey, Snapshot, Summary
 from proxy.summary.waiting import Turn
 
 
@@ -58,6 +58,43 @@ class Unfinished:
 def _digest(asked: Assignment) -> bytes:
     model = asked.model or asked.default_model
     return hashlib.sha256(f"{model}\n{asked.text}".encode("utf-8", "surrogatepass")).digest()
+
+
+DRAFTS = 1000
+DRAFT_SECONDS = 2 * 86_400.0
+"""Of how many sessions drafts are kept, and how long: beyond the day whose tokens one has spent."""
+
+
+class _Draft(NamedTuple):
+    """A summary, and the session that it is of as it was then."""
+
+    profile: str
+    began: float
+    changes: int
+    summary: Summary
+
+
+class Drafts:
+    """Summaries that are being written anew, as far as they have come: one that takes more than
+    the tokens of a day goes on with those of the next.  ``clock`` gives seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._kept: TTLCache[SessionKey, _Draft] = TTLCache(DRAFTS, DRAFT_SECONDS, clock)
+
+    def __repr__(self) -> str:
+        return f"<Drafts [{len(self._kept)} sessions]>"
+
+    def find(self, key: SessionKey, profile: str, snapshot: Snapshot) -> Summary | None:
+        """None as well where what it tells may have changed."""
+        draft, seen = self._kept.get(key), (profile, snapshot.began, snapshot.changes)
+        return draft.summary if draft is not None and draft[:3] == seen else None
+
+    def keep(self, key: SessionKey, profile: str, snapshot: Snapshot, summary: Summary) -> None:
+        self._kept[key] = _Draft(profile, snapshot.began, snapshot.changes, summary)
+
+    def forget(self, key: SessionKey) -> None:
+        self._kept.pop(key, None)
 
 
 MOST = 10_000

@@ -13,13 +13,20 @@ from typing import Literal, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from proxy.background.completion import Completer, CompletionError, Refused
+from proxy.background.completion import (
+    DENIALS,
+    Completer,
+    CompletionError,
+    Denied,
+    Failed,
+    Refused,
+)
 from proxy.memory.model import Ask, SessionKey, Snapshot, Summary, Work
 from proxy.memory.prompt.window import Window
 from proxy.memory.store import Memory, Summaries
 from proxy.settings import ProfileSettings
 from proxy.settings.written import SummarySettings
-from proxy.summary.attempts import GivenUp, Unfinished
+from proxy.summary.attempts import Drafts, GivenUp, Unfinished
 from proxy.summary.lines import Count, Decode, TalkLine, lines_of, under_days
 from proxy.summary.waiting import (
     SummaryBatch,
@@ -88,7 +95,7 @@ class Summarizer:
         self._unfinished = Unfinished(clock)
         self._writer = Writer(completer, count, self._unfinished)
         self._decode, self._count, self._clock = decode, count, clock
-        self._given_up = GivenUp()
+        self._given_up, self._drafts = GivenUp(), Drafts(clock)
 
     def __repr__(self) -> str:
         return f"<Summarizer {self._given_up!r}>"
@@ -154,13 +161,18 @@ class Summarizer:
                 return None
             replaced = sight.base
             summary = await self._anew(sight, settings)
+            self._drafts.forget(sight.key)
             if summary is None or await self._put(sight, summary, anew=True):
                 return None
         return self._clock() + SOON
 
     async def _anew(self, sight: _Sight, settings: SummarySettings) -> Summary | None:
-        """What is told where nothing is, of all that waits then; None if no summary comes of it."""
-        summary: Summary | None = None
+        """What is told where nothing is, of all that waits then; None if no summary comes of it.
+
+        What was told before a failure is gone on with.
+        """
+        whose = sight.key, sight.ask.profile, sight.snapshot
+        summary = self._drafts.find(*whose)
         while True:
             snapshot = replace(sight.snapshot, summary=summary)
             waiting = waiting_turns(snapshot, settings)
@@ -171,6 +183,7 @@ class Summarizer:
             summary = await self._next(step, batch, settings)
             if summary is None:
                 return None
+            self._drafts.keep(*whose, summary)
 
     async def _look(self, work: Work, window: Window) -> _Sight:
         since, key = self._clock(), SessionKey(work.tenant, work.session)
@@ -271,10 +284,13 @@ def _may_be_replaced(summary: Summary | None) -> bool:
 
 
 class Rebuilder:
-    """See :class:`proxy.background.runner.Job`; the kind is "rebuild"."""
+    """See :class:`proxy.background.runner.Job`; the kind is "rebuild".
 
-    def __init__(self, summarizer: Summarizer) -> None:
-        self._summarizer = summarizer
+    Nobody asks for it again: what is denied is tried again after ``wait`` seconds.
+    """
+
+    def __init__(self, summarizer: Summarizer, wait: float) -> None:
+        self._summarizer, self._wait = summarizer, wait
 
     def __repr__(self) -> str:
         return f"<Rebuilder of {self._summarizer!r}>"
@@ -283,4 +299,9 @@ class Rebuilder:
         return self._summarizer.ready(work)
 
     async def run(self, work: Work) -> float | None:
-        return await self._summarizer.rebuild(work)
+        try:
+            return await self._summarizer.rebuild(work)
+        except Denied as denied:
+            if work.attempts < DENIALS:
+                raise Failed(str(denied), self._wait) from denied
+            raise

@@ -8,11 +8,18 @@ import json
 import msgspec
 import pytest
 
-from proxy.background.completion import Assignment, Completed, Denied, Failed, Refused
+from proxy.background.completion import (
+    DENIALS,
+    Assignment,
+    Completed,
+    Denied,
+    Failed,
+    Refused,
+)
 from proxy.background.runner import LEASE
 from proxy.learning.batch import Batch, Model, ReadMark, mark_place
 from proxy.learning.evidence import Gone
-from proxy.learning.job import BUSY, DENIALS, SOON, person_key
+from proxy.learning.job import BUSY, SOON, person_key
 from proxy.memory.items import ItemOwner
 from proxy.memory.model import Due, SessionKey
 from proxy.memory.store import StoreError

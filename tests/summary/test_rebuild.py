@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from proxy.background.completion import Denied, Failed
+from proxy.background.completion import DENIALS, BudgetSpent, Denied, Failed
 from proxy.memory.model import Summary, Work
+from proxy.summary.summarizer import Rebuilder
 from tests.support.store.commits import draft, record
-from tests.support.talk.summarising import Workshop, ids, markers
+from tests.support.talk.summarising import Workshop, ids, markers, narrate
+
+DAY = 86_400.0
 
 
 async def told_wrong(workshop: Workshop, last: int, text: str = "All wrong.") -> None:
@@ -62,6 +65,51 @@ async def test_what_is_in_force_stays_where_the_model_fails(
 
     assert await texts(workshop) == before
     assert not (await workshop.look()).stalled
+
+
+async def test_one_that_takes_more_than_the_tokens_of_a_day_goes_on_with_those_of_the_next(
+    workshop: Workshop,
+) -> None:
+    await told_wrong(workshop, 25)
+    workshop.narrator.answers += [narrate, BudgetSpent(workshop.clock() + DAY)]
+    with pytest.raises(BudgetSpent):
+        await rebuild(workshop)
+    workshop.clock.now += DAY
+    await workshop.talk_behind(26, 26)
+
+    assert await rebuild(workshop) is None
+
+    first, spent, *others = workshop.narrator.asked
+    assert others[0] == spent and len(others) == 2
+    assert await workshop.told() == [*ids(1, 25), "xe25.0", "xe25.1", *ids(26, 26)]
+
+
+async def test_one_of_messages_that_have_changed_since_begins_anew(workshop: Workshop) -> None:
+    await told_wrong(workshop, 25)
+    workshop.narrator.answers += [narrate, Failed("503")]
+    with pytest.raises(Failed):
+        await rebuild(workshop)
+    await workshop.commit(record("x99", draft("x99", 0), superseded=("x1.0", "x1.1")))
+    words = Summary(text="", version=0)
+    assert await workshop.store.put_summary(workshop.key, words, 0, None)
+
+    assert await rebuild(workshop) is None
+
+    assert markers((await texts(workshop))[0]) == await workshop.told() == ids(2, 25)
+
+
+@pytest.mark.parametrize(("attempts", "raised"), [(0, Failed), (DENIALS, Denied)])
+async def test_what_is_denied_is_tried_again_but_not_for_ever(
+    workshop: Workshop, attempts: int, raised: type[Exception]
+) -> None:
+    await told_wrong(workshop, 3)
+    workshop.narrator.answers.append(Denied("401"))
+    job, work = Rebuilder(workshop.summarizer, 600.0), replace(workshop.work, attempts=attempts)
+    with pytest.raises(raised) as caught:
+        await job.run(work)
+    assert getattr(caught.value, "retry_after", 600.0) == 600.0
+    assert await job.run(work) is None
+    assert await workshop.told() == ids(1, 3)
 
 
 async def test_what_is_folded_in_meanwhile_is_no_reason_to_begin_anew(workshop: Workshop) -> None:

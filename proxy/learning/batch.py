@@ -228,6 +228,13 @@ class Improver(Protocol):
     @property
     def model(self) -> Model: ...
 
+    async def subject(self, context: LearningContext) -> str | None:
+        """What of the tenant's is to be made better now; None where it is too early.
+
+        Raises StoreError.
+        """
+        ...
+
     async def improve(self, context: LearningContext) -> bool:
         """False: to be tried again.  Raises CompletionError and StoreError."""
         ...

@@ -1,5 +1,5 @@
-"""Batches that could not be learned: how often, and when one is tried again, for all sessions of
-its person together."""
+"""Batches and improvements of which nothing came: how often, and when one is tried again, for all
+sessions of its person or tenant together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from proxy.learning.batch import Batch
 from proxy.memory.items import ItemOwner
 
 REMEMBERED = 1000
-"""Batches that a process remembers to have failed."""
+"""Batches and improvements that a process remembers to have failed."""
 
 UNREADABLE_ATTEMPTS = 3
 """How often a batch is put off for answers that nobody can read; then it is skipped."""
@@ -35,8 +35,16 @@ def batch_name(feature: str, batch: Batch) -> BatchName:
     return BatchName(batch.shelf, feature, first.session, first.message, len(first.text))
 
 
+class Improvement(NamedTuple):
+    """Of something that is the tenant's."""
+
+    shelf: ItemOwner
+    feature: str
+    subject: str
+
+
 class Failures(msgspec.Struct):
-    """Of one batch; ``until`` (Unix seconds) it is not tried again."""
+    """Of one of them; ``until`` (Unix seconds) it is not tried again."""
 
     unreadable: int = 0
     failed: int = 0
@@ -45,7 +53,7 @@ class Failures(msgspec.Struct):
 
 class BatchFailures:
     def __init__(self) -> None:
-        self._known: LRUCache[BatchName, Failures] = LRUCache(REMEMBERED)
+        self._known: LRUCache[BatchName | Improvement, Failures] = LRUCache(REMEMBERED)
         self._in_a_row: LRUCache[tuple[ItemOwner, str], int] = LRUCache(REMEMBERED)
 
     def __repr__(self) -> str:
@@ -53,9 +61,14 @@ class BatchFailures:
 
     def check(self, name: BatchName, now: float) -> None:
         """Raises Failed where it is too early to try this batch again."""
+        wait = self.wait(name, now)
+        if wait > 0:
+            raise Failed("what has failed waits for its next try", wait)
+
+    def wait(self, name: BatchName | Improvement, now: float) -> float:
+        """Seconds until it may be tried again."""
         known = self._known.get(name)
-        if known is not None and known.until > now:
-            raise Failed("what has failed waits for its next try", known.until - now)
+        return known.until - now if known is not None else 0.0
 
     def unreadable(self, name: BatchName, backoff: Backoff, now: float) -> bool:
         """Count an answer that nobody can read, and let the batch wait; False if it has waited
@@ -77,11 +90,17 @@ class BatchFailures:
         """The model can be read."""
         self._in_a_row.pop((name.shelf, name.feature), None)
 
-    def failed(self, name: BatchName, failure: Failed, backoff: Backoff, now: float) -> None:
+    def failed(
+        self, name: BatchName | Improvement, failure: Failed, backoff: Backoff, now: float
+    ) -> None:
         """Let it wait no longer than the session that has tried it."""
         known = self._of(name)
         known.until = now + max(backoff.seconds(known.failed, 1.0), failure.retry_after or 0.0)
         known.failed += 1
 
-    def _of(self, name: BatchName) -> Failures:
+    def forget(self, name: Improvement) -> None:
+        """It has gone well."""
+        self._known.pop(name, None)
+
+    def _of(self, name: BatchName | Improvement) -> Failures:
         return self._known.setdefault(name, Failures())

@@ -28,7 +28,7 @@ from proxy.background.completion import (
 )
 from proxy.background.runner import LEASE, Backoff, LeaseLost, held
 from proxy.learning.batch import Batch, Extractor, Improver, LearningContext
-from proxy.learning.failures import BatchFailures, batch_name
+from proxy.learning.failures import BatchFailures, Improvement, batch_name
 from proxy.learning.reading import Reader
 from proxy.memory.archive import Session
 from proxy.memory.history.reading import NEWEST_TURN
@@ -63,14 +63,20 @@ def person_key(shelf: ItemOwner) -> SessionKey:
     return SessionKey(shelf.tenant, f" {digest}")
 
 
-@asynccontextmanager
-async def alone(queue: Queue, shelf: ItemOwner, clock: Callable[[], float]) -> AsyncIterator[bool]:
-    """Whether we are the only reader of this person, in all processes, for as long as this lasts.
+def improvement_key(improvement: Improvement) -> SessionKey:
+    """The same of who improves something; no person's digest is as long."""
+    digest = hashlib.sha256(improvement.subject.encode()).hexdigest()
+    return SessionKey(improvement.shelf.tenant, f" {improvement.feature} {digest}")
 
-    A piece of work stands for the reader, so that a killed one's place is free when its lease runs
+
+@asynccontextmanager
+async def alone(queue: Queue, key: SessionKey, clock: Callable[[], float]) -> AsyncIterator[bool]:
+    """Whether nobody else does what has this key, in all processes, for as long as this lasts.
+
+    A piece of work stands for who does, so that a killed one's place is free when its lease runs
     out.  Raises LeaseLost, and StoreError.
     """
-    key, now = person_key(shelf), clock()
+    now = clock()
     due = Due(kind="learning", profile="", at=now)
     await queue.enqueue(key, due)
     work = Work(tenant=key.tenant, session=key.session, kind="learning", profile="", due=now)
@@ -160,7 +166,7 @@ class LearningJob(msgspec.Struct):
         tried, busy = Tried(), False
         if await self._waits(context):
             try:
-                async with alone(self.queue, context.shelf, self.clock) as may:
+                async with alone(self.queue, person_key(context.shelf), self.clock) as may:
                     busy = not may
                     if may:
                         await self._read(context, tried)
@@ -168,10 +174,42 @@ class LearningJob(msgspec.Struct):
                 tried.again = True
         for improver in self.improvers:
             if improver.model.wants(context.settings):
-                await tried.step(partial(improver.improve, context))
+                await tried.step(partial(self._improve, improver, context))
         tried.end(work.attempts, self.backoff.most)
         wait = SOON if tried.again else BUSY
         return self.clock() + wait if tried.again or busy else None
+
+    async def _improve(self, improver: Improver, context: LearningContext) -> bool:
+        """Let it be improved by one session at a time; False: to be tried again.
+
+        What others are at, or have failed at, is theirs: they try it again.
+        """
+        subject = await improver.subject(context)
+        if subject is None:
+            return True
+        what = Improvement(ItemOwner(context.tenant), improver.model.feature, subject)
+        if self._failures.wait(what, self.clock()) > 0:
+            return True
+        try:
+            async with alone(self.queue, improvement_key(what), self.clock) as may:
+                return await self._improve_alone(improver, context, what) if may else True
+        except LeaseLost:
+            return False
+
+    async def _improve_alone(
+        self, improver: Improver, context: LearningContext, what: Improvement
+    ) -> bool:
+        try:
+            improved = await improver.improve(context)
+        except Denied as denied:
+            failure = Failed(str(denied), self.backoff.most)
+            self._failures.failed(what, failure, self.backoff, self.clock())
+            raise
+        except Failed as failure:
+            self._failures.failed(what, failure, self.backoff, self.clock())
+            raise
+        self._failures.forget(what)
+        return improved
 
     async def _context(
         self, session: Session | None, tenant: str, profile: str, since: float

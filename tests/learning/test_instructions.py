@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy.background.completion import Assignment, Completed, Failed
+from proxy.background.completion import Assignment, Completed, Denied, Failed, Refused
 from proxy.learning.instructions.document import (
     MOST_PROPOSALS,
     NOTE,
@@ -24,7 +24,14 @@ from proxy.memory.model import SessionKey
 from proxy.settings import Settings
 from tests.support.learning import environment
 from tests.support.learning.environment import TENANT, Env
-from tests.support.learning.harness import Harness, ScriptedModel, block_of, count
+from tests.support.learning.harness import (
+    BACKOFF,
+    Harness,
+    ScriptedModel,
+    block_of,
+    count,
+    work,
+)
 
 APP = "shop"
 SHORT = "Answer briefly and name the price."
@@ -241,6 +248,51 @@ async def test_a_failure_changes_nothing_and_is_raised(env: Env) -> None:
     env.answers(improved(SHORT))
     await env.reflect()
     assert len(await proposals(env)) == 1
+
+
+@pytest.mark.parametrize("failure", [Failed("500"), Denied("404")])
+async def test_what_has_failed_is_tried_again_by_who_has_tried_it(
+    env: Env, failure: Exception
+) -> None:
+    await judged(env, "Too long.", "No price in it.")
+    sessions = [f"p{n}" for n in range(5)]
+    for session in sessions:
+        await env.harness.say("Hello", session=session)
+    job = env.job
+    env.answers(failure, improved(SHORT))
+    with pytest.raises(Failed):
+        await job.run(work("s"))
+    assert [await job.run(work(each)) for each in sessions] == [None] * 5
+    assert len(env.asked) == 1
+    env.harness.clock.now += BACKOFF.most
+    assert await job.run(work("s")) is None
+    assert len(await proposals(env)) == 1
+
+
+async def test_feedback_that_the_model_refuses_to_read_waits_for_more(env: Env) -> None:
+    await judged(env, "Too long.", "No price in it.")
+    env.answers(Refused("400"))
+    await env.reflect()
+    await env.reflect()
+    assert len(env.asked) == 1
+    assert env.harness.skipped == ["instructions"]
+
+
+async def test_one_session_at_a_time_makes_them_better(env: Env) -> None:
+    await judged(env, "Too long.", "No price in it.")
+    await env.harness.say("Hello", session="t")
+
+    class Slow(ScriptedModel):
+        async def complete(self, assignment: Assignment) -> Completed:
+            self.asked.append(assignment)
+            if len(self.asked) == 1:
+                assert await slow.job.run(work("t")) is None
+            return Completed(improved(SHORT), "scripted")
+
+    env.harness.model = Slow()
+    slow = prepared(env.harness)
+    await slow.reflect()
+    assert len(await proposals(env)) == len(env.asked) == 1
 
 
 async def test_feedback_about_what_is_gone_is_not_used(env: Env) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 
 import msgspec
 
-from proxy.background.completion import Unreadable
+from proxy.background.completion import Denied, Refused, Unreadable
 from proxy.chat.jsontext import well_formed
 from proxy.learning.batch import Answered, Exchanges, LearningContext
 from proxy.learning.extract import KindModel, Unusable, json_in, told
@@ -128,11 +128,15 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
     clock: Callable[[], float]
     skipped: Callable[[str], None] = msgspec.field(default=lambda feature: None)
 
+    async def subject(self, context: LearningContext) -> str | None:
+        chosen = context.settings.instructions
+        waiting = await self.pending.waiting(ItemOwner(context.key.tenant), chosen.name)
+        return chosen.name if waiting.value.due(chosen.after_feedback) else None
+
     async def improve(self, context: LearningContext) -> bool:
-        chosen, shelf = context.settings.instructions, ItemOwner(context.key.tenant)
-        waiting = await self.pending.waiting(shelf, chosen.name)
-        if not waiting.value.due(chosen.after_feedback):
+        if await self.subject(context) is None:
             return True
+        chosen, shelf = context.settings.instructions, ItemOwner(context.key.tenant)
         pending = await self.pending.pending(shelf, chosen.name)
         held = await self.instructions.current(shelf, chosen.name)
         remarks = await self._remarks(shelf.tenant, [each for _, each in pending])
@@ -173,13 +177,18 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
     async def _improved(
         self, context: LearningContext, held: StoredInstructions, remarks: Sequence[Remark]
     ) -> Improved | None:
-        """What the model proposes, None if that cannot be used.  Raises CompletionError."""
+        """What the model proposes, None if that cannot be used, or it refuses what it is asked.
+
+        Raises CompletionError.
+        """
         chosen = context.settings.instructions
         text = prompt(held.value.text, remarks, chosen.focus, chosen.max_tokens)
         read, again = partial(self._read, max_tokens=chosen.max_tokens), told(LONGEST_ANSWER)
         try:
             return await self.model.extract(context, text, read, again, SCHEMA)
-        except Unreadable:
+        except Denied:
+            raise
+        except (Refused, Unreadable):
             return None
 
     def _read(self, answer: str, max_tokens: int) -> Improved:

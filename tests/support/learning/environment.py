@@ -10,6 +10,7 @@ from proxy.chat.message import text_of
 from proxy.learning.batch import Exchanges
 from proxy.learning.collection import Forgotten
 from proxy.learning.feedback import Score
+from proxy.learning.job import LearningJob
 from proxy.learning.kinds import Watch
 from proxy.learning.learned import Learned
 from proxy.learning.profile.document import Document, Schema, Schemas
@@ -102,6 +103,11 @@ class Env:
 
     async def reflect(self, session: str = "s") -> float | None:
         """Let the job look at what there is to make better."""
+        return await self.job.run(work(session))
+
+    @property
+    def job(self) -> LearningJob:
+        """One more that learns and makes better, as in another process."""
         job = self.harness.job
         job.improvers = self.improvers
-        return await job.run(work(session))
+        return job

@@ -271,7 +271,7 @@ async def test_one_request_is_enough_for_a_batch(judging: Env) -> None:
         found_good((2, "that worked")),
         found_good((1, "ok")),
         '{"good": [{"number": 1}, 7, null]}',
-        '{"good": [{"number": "1", "quote": "that worked"}]}',
+        '{"good": [{"number": "one", "quote": "that worked"}]}',
     ],
 )
 async def test_what_the_user_did_not_say_shows_nothing(judging: Env, answer: str) -> None:
@@ -334,6 +334,11 @@ def test_pasted_words_are_no_praise() -> None:
         _said("He wrote:\n```\nthat worked fine\n```\nWhat now? Thanks."),
     )
     assert good_in(found_good((1, "that worked fine")), [pair]) == []
+
+
+def test_a_number_that_is_written_as_a_text_is_one() -> None:
+    pair = Pair(SessionKey("t", "s"), "?", "m", _said("Thanks, that worked."))
+    assert good_in('{"good": [{"number": "1", "quote": "that worked"}]}', [pair]) == [pair]
 
 
 def _said(text: str) -> Said:

@@ -105,7 +105,7 @@ def _shown(named: Sequence[object], number: int, pair: Pair) -> bool:
         each["quote"]
         for each in named
         if isinstance(each, dict)
-        and each.get("number") == number
+        and each.get("number") in (number, str(number))
         and isinstance(each.get("quote"), str)
     )
     found = (evidence(quote, [pair.after]) for quote in quotes)

@@ -127,7 +127,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
             "wire.upstream",
         }
     ),
-    "background": frozenset({"wire", "chat", "memory", "errors", "telemetry", "upstreams"}),
+    "background": frozenset({"wire", "chat", "memory", "errors", "telemetry", "logs", "upstreams"}),
     "summary": frozenset({"background.completion", "memory", "recall.lexicon", "settings"}),
     "rewrite": frozenset({"background.completion", "memory.store", "recall.query", "settings"}),
     "learning": frozenset(

@@ -14,8 +14,10 @@ from cachetools import LRUCache
 
 from proxy.background.budget import Budget
 from proxy.background.completion import (
+    LONGEST_NAME,
     Assignment,
     Completed,
+    CompletionError,
     Failed,
     NoCredential,
     NoModel,
@@ -134,6 +136,9 @@ class UpstreamCompleter:
         try:
             with self._pauses.asking(assignment, model):
                 written = await self._in_time(request)
+        except CompletionError as error:
+            error.asked = f"{assignment.feature} by {model[:LONGEST_NAME]}"
+            raise
         finally:
             await self._budget.settle()
         return Completed(written.text, written.model or model, written.cut)

@@ -117,7 +117,13 @@ class Completed(msgspec.Struct, frozen=True):
 
 
 class CompletionError(Exception):
-    """Nothing came of an assignment."""
+    """Nothing came of an assignment.  ``asked``: for what, and which model, where that is known."""
+
+    asked = ""
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{text} ({self.asked})" if self.asked else text
 
 
 class Refused(CompletionError):
@@ -194,7 +200,9 @@ FORMAT = "response_format"
 MOST_TOKENS = 100_000_000
 """Ten times what any model takes at once."""
 
-_LONGEST_NAME = 200
+LONGEST_NAME = 200
+"""Characters of a model's."""
+
 _THOUGHTS = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>\s*|\Z)", re.DOTALL)
 """What local models put before their answer, for want of a field of its own."""
 
@@ -272,7 +280,7 @@ def read_answer(body: bytes) -> Written:
     model, used = fields.get("model"), fields.get("usage")
     return Written(
         text=_without_thoughts(text),
-        model=model if isinstance(model, str) and len(model) <= _LONGEST_NAME else "",
+        model=model if isinstance(model, str) and len(model) <= LONGEST_NAME else "",
         cut=choice.get("finish_reason") in _CUT,
         input_tokens=_tokens(used, "prompt_tokens"),
         output_tokens=_tokens(used, "completion_tokens"),

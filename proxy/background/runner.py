@@ -25,6 +25,7 @@ from proxy.background.completion import (
     NotYet,
     Refused,
 )
+from proxy.logs import hashed
 from proxy.memory.model import Kind, Work
 from proxy.memory.store import Queue, StoreError
 
@@ -366,19 +367,25 @@ class Runner:
             async with held(self._queue, work, self._clock):
                 return Ending("finished", await self._jobs[work.kind].run(work))
         except LeaseLost:
-            logger.warning("a job was stopped: its lease was lost")
+            logger.warning("a job was stopped, %s: its lease was lost", _named(work))
             return Ending("lost")
         except asyncio.CancelledError as error:
             if self._closing:
                 return Ending("put_off", self._clock())
             return self._after(error, work)
         except (CompletionError, StoreError, TimeoutError) as error:
-            logger.warning("a job was not done: %s", str(error) or "no answer in time")
+            reason = str(error) or "no answer in time"
+            logger.warning("a job was not done, %s: %s", _named(work), reason)
             return self._after(error, work)
         except Exception as error:  # a background task has no caller: it is tried again later
-            logger.exception("a job failed")
+            logger.exception("a job failed, %s", _named(work))
             return self._after(error, work)
 
     def _after(self, error: BaseException, work: Work) -> Ending:
         wait = self._backoff.seconds(work.attempts, self._chance())
         return ending_of(error, self._clock(), wait)
+
+
+def _named(work: Work) -> str:
+    """What work it is, and of which tenant, as the lines of requests have it."""
+    return f"{work.kind} of {hashed(work.tenant)}"

@@ -206,7 +206,7 @@ async def test_a_refusal_is_never_repeated(office: Office, status: int) -> None:
     office.up.always(error_answer(status, "secret detail"))
     with pytest.raises(Refused) as caught:
         await office.complete()
-    assert str(caught.value) == f"refused with status {status}"
+    assert str(caught.value) == f"refused with status {status} (facts by m)"
     assert len(office.up.requests) == 1
     assert await office.spent() == usage.Spent(calls=1, failed=1)
 

@@ -9,6 +9,7 @@ import pytest
 
 from proxy.background.completion import BudgetSpent, Failed, NoCredential, Refused
 from proxy.background.runner import NOT_HERE
+from proxy.logs import hashed
 from proxy.memory.model import Due, SessionKey
 from proxy.memory.store import StoreError
 from tests.support.learning.jobs import FIRST, KEY, LONGEST, Bench, Distant, ScriptedJob, ask, left
@@ -136,6 +137,7 @@ def test_failures_are_logged_without_what_was_said_or_whose_it_was(
     lines = [record.getMessage() for record in caplog.records if record.name.startswith("proxy")]
     assert len(lines) == 3
     assert not [line for line in lines if "said" in line or any(name in line for name in KEY)]
+    assert all(f"summary of {hashed(KEY.tenant)}" in line for line in lines)
 
 
 def test_work_of_a_kind_that_has_no_job_here_is_left_to_others() -> None:

@@ -168,7 +168,7 @@ LOOKS = 64
 """After which a look ends, however many tenants there are whose work cannot be done here."""
 
 REMEMBERED = 10_000
-"""Tenants of which is known whose turn was last."""
+"""Tenants, and kinds of their work, of which is known whose turn was last."""
 
 TIDYING = 1.0
 """Seconds that a cancelled job has to put its work off."""
@@ -181,7 +181,8 @@ class Runner:
     """Runs at most ``concurrency`` jobs, and of one tenant at most half of them, at least one.
 
     No tenant has two places while another waits for its first; that goes to whose turn was longest
-    ago, however much of the others' has been due for longer.
+    ago, however much of the others' has been due for longer.  So do the kinds of a tenant's work
+    take turns, as far as a look sees them.
 
     ``clock`` is in Unix seconds, ``chance`` gives numbers from 0 to 1; ``on_ended`` is told what
     became of each job.
@@ -203,6 +204,7 @@ class Runner:
         self._running: set[asyncio.Task[None]] = set()
         self._busy: Counter[str] = Counter()
         self._begun: LRUCache[str, int] = LRUCache(REMEMBERED)
+        self._begun_kinds: LRUCache[tuple[str, Kind], int] = LRUCache(REMEMBERED)
         self._turns = 0
         self._looking: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
@@ -302,12 +304,16 @@ class Runner:
 
     def _in_turn(self, found: Sequence[Work]) -> list[Work]:
         """One of each tenant, then another: first of those that have the fewest running, of these
-        first whose turn was longest ago; each tenant's own in the order in which they are due."""
+        first whose turn was longest ago; each tenant's own first of the kind whose turn was, then
+        in the order in which they are due."""
         places, turns = Counter(self._busy), list[tuple[int, int, int]]()
-        for at, work in enumerate(found):
+        for at, work in sorted(enumerate(found), key=lambda each: self._last_of_kind(each[1])):
             turns.append((places[work.tenant], self._begun.get(work.tenant, 0), at))
             places[work.tenant] += 1
         return [found[at] for *_, at in sorted(turns)]
+
+    def _last_of_kind(self, work: Work) -> int:
+        return self._begun_kinds.get((work.tenant, work.kind), 0)
 
     async def _consider(self, work: Work, most: int) -> None:
         if len(self._running) >= self._most or self._busy[work.tenant] >= most:
@@ -336,7 +342,7 @@ class Runner:
     def _begin(self, work: Work) -> None:
         self._busy[work.tenant] += 1
         self._turns += 1
-        self._begun[work.tenant] = self._turns
+        self._begun[work.tenant] = self._begun_kinds[work.tenant, work.kind] = self._turns
         task = asyncio.create_task(self._carry_out(work), name="background job")
         self._running.add(task)
         task.add_done_callback(lambda task: self._ended(task, work.tenant))

@@ -277,6 +277,20 @@ def test_tenants_take_turns() -> None:
     assert "".join(virtually(main())) == "abcabcabc"
 
 
+def test_the_kinds_of_a_tenants_work_take_turns() -> None:
+    async def main() -> list[str]:
+        store, job = InMemoryStore(), ScriptedJob(seconds=10)
+        for number in range(4):
+            await ask(store, SessionKey("one", f"s{number}"), at=clock() - 100, kind="rebuild")
+        for number in range(2):
+            await ask(store, SessionKey("one", f"s{number}"))
+        async with Bench(store, job, concurrency=2).open():
+            await asyncio.sleep(55)
+        return [work.kind[0] for work, _ in job.ran]
+
+    assert "".join(virtually(main())) == "rsrsrr"
+
+
 @pytest.mark.parametrize(("concurrency", "most"), [(1, 1), (2, 1), (3, 1), (4, 2), (9, 4)])
 def test_a_tenant_has_half_the_places_and_at_least_one(concurrency: int, most: int) -> None:
     async def main() -> int:

@@ -100,7 +100,7 @@ class Distant:
 
 
 class Bench:
-    """A runner, its job of kind "summary", and what became of each run."""
+    """A runner, its job of the kinds "summary" and "rebuild", and what became of each run."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Bench:
         chance: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.ended: list[str] = []
-        jobs: Mapping[Kind, ScriptedJob] = {"summary": job}
+        jobs: Mapping[Kind, ScriptedJob] = {"summary": job, "rebuild": job}
         backoff = Backoff(FIRST, LONGEST)
         self.runner = Runner(queue, jobs, concurrency, backoff, clock, self._note, chance)
 
@@ -126,9 +126,9 @@ class Bench:
             await self.runner.close(closing)
 
 
-async def ask(queue: Queue, key: SessionKey = KEY, at: float = 0.0) -> None:
-    """Ask for a summary, due ``at`` (0: now)."""
-    await queue.enqueue(key, Due(kind="summary", profile="", at=at or clock()))
+async def ask(queue: Queue, key: SessionKey = KEY, at: float = 0.0, kind: Kind = "summary") -> None:
+    """Ask for a summary, or for other work, due ``at`` (0: now)."""
+    await queue.enqueue(key, Due(kind=kind, profile="", at=at or clock()))
 
 
 async def left(queue: Queue) -> list[Work]:

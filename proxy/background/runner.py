@@ -158,6 +158,9 @@ logger = logging.getLogger(__name__)
 POLL = 1.0
 """Seconds between looks at the queue, more or less a fifth: processes must not keep step."""
 
+SEEN = POLL / 2
+"""Seconds for which a look past all that waits of some tenants is believed."""
+
 PATIENCE = 5.0
 """Seconds for which work that cannot be done here is left to other processes."""
 
@@ -208,7 +211,8 @@ class Runner:
         self._turns = 0
         self._looking: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
-        self._look_at = self._not_before = 0.0
+        self._look_at = self._not_before = self._all_until = 0.0
+        self._all = frozenset[str]()
         self._failures = 0
         self._closing = False
 
@@ -238,6 +242,10 @@ class Runner:
 
     def awake(self, at: float) -> None:
         """Something is due ``at`` (Unix seconds): look then, not when the next look would be."""
+        self._all_until = min(self._all_until, at)
+        self._look_again(at)
+
+    def _look_again(self, at: float) -> None:
         self._look_at = min(self._look_at, at)
         self._changed.set()
 
@@ -292,15 +300,21 @@ class Runner:
         """
         passed = frozenset(tenant for tenant, busy in self._busy.items() if busy >= most)
         for _ in range(LOOKS):
-            if len(self._running) >= self._most:
+            if len(self._running) >= self._most or self._are_all(passed):
                 break
             found = await self._queue.waiting(self._clock(), AT_ONCE, passed)
             for work in self._in_turn(found):
                 await self._consider(work, most)
             passed |= {work.tenant for work in found}
             if len(found) < AT_ONCE:
+                self._all, self._all_until = passed, self._clock() + SEEN
                 break
         return bool(passed)
+
+    def _are_all(self, tenants: frozenset[str]) -> bool:
+        """Was there nothing but theirs a moment ago?  To read past all of it takes time, and each
+        job that ends looks."""
+        return bool(tenants) and tenants >= self._all and self._clock() < self._all_until
 
     def _in_turn(self, found: Sequence[Work]) -> list[Work]:
         """One of each tenant, then another: first of those that have the fewest running, of these
@@ -352,7 +366,7 @@ class Runner:
         self._busy[tenant] -= 1
         if not self._busy[tenant]:
             del self._busy[tenant]
-        self.awake(self._clock())
+        self._look_again(self._clock())
 
     async def _carry_out(self, work: Work) -> None:
         ending = await self._run_job(work)

@@ -265,6 +265,24 @@ def test_behind_thousands_of_pieces_others_are_found() -> None:
     assert sorted(virtually(main())) == ["greedy", "greedy", "modest", "modest"]
 
 
+def test_a_job_that_ends_has_not_all_looked_at_that_waits() -> None:
+    async def main() -> tuple[int, int]:
+        queue, job = Distant(InMemoryStore()), ScriptedJob(seconds=0.01)
+        for number in range(500):
+            await ask(queue.queue, SessionKey("greedy", f"s{number}"), at=clock() - 100)
+        async with Bench(queue, job, concurrency=4).open():
+            await asyncio.sleep(0.75)
+            looks = queue.calls["waiting"]
+            await ask(queue.queue, SessionKey("modest", "s"))
+            await asyncio.sleep(1.25)
+        assert "modest" in job.tenants
+        return looks, len(job.ran)
+
+    looks, jobs = virtually(main())
+    assert jobs > 200
+    assert looks < 200
+
+
 def test_tenants_take_turns() -> None:
     async def main() -> list[str]:
         store, job = InMemoryStore(), ScriptedJob(seconds=10)

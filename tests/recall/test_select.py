@@ -17,6 +17,7 @@ from proxy.recall.ranking.select import (
     BLOCK_TOKENS,
     BRIEF,
     CUT,
+    FEW_TOKENS,
     PASSAGE_TOKENS,
     SESSION_TOKENS,
     Passage,
@@ -182,6 +183,11 @@ LONG_TEXT = "apple bread. " * 400
 def long(number: int, tokens: int = 600) -> Passage:
     text = LONG_TEXT.replace("bread", f"bread{number}")
     return Passage(number, number + 1, 5, "assistant", text, tokens, NOW)
+
+
+def test_an_excerpt_of_two_pieces_fits_into_the_room_of_a_general_question() -> None:
+    (got,) = chosen([long(0, 400)], FEW_TOKENS)
+    assert got.cut and got.tokens > CUT
 
 
 def test_what_was_cut_is_whole_again_where_there_is_room_left() -> None:

@@ -10,7 +10,7 @@ from itertools import pairwise
 import msgspec
 
 from proxy.recall.query.question import asks
-from proxy.recall.ranking.cutting import Cutter
+from proxy.recall.ranking.cutting import GAP, Cutter
 from proxy.recall.ranking.match import Matches
 from proxy.recall.ranking.score import LONG, Ranked
 
@@ -31,9 +31,6 @@ them in meaning are looked for too: where its own find much, those only push in 
 DOUBTED, SURE = 0.5, 0.75
 """The shares of a general question's words, see ``Matches.known``, up to which it is doubted that
 it means anything of this history, and from which on it is not."""
-
-FEW_TOKENS = 260
-"""What a question of which that is doubted gets, block and all: a few passages, or an excerpt."""
 
 GOES_ON = 0.25
 """The least share of what the messages before said that one passage must hold, where a message goes
@@ -58,6 +55,13 @@ BRIEF = 40
 DENSER = 1.1
 """What an excerpt may have in tokens by character, against the whole: it has more names and code.
 """
+
+MARKS = 3 * len(GAP)
+"""Tokens of the marks in an excerpt of two pieces, where each character is one."""
+
+FEW_TOKENS = BLOCK_TOKENS + SESSION_TOKENS + 1 + int(DENSER * (CUT + MARKS))
+"""What a question of which it is doubted that it means anything of this history gets, block and
+all: a few passages, or an excerpt."""
 
 KEPT_TEXTS = 512
 KEPT_LENGTH = 400

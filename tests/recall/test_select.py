@@ -18,6 +18,7 @@ from proxy.recall.ranking.select import (
     BRIEF,
     CUT,
     FEW_TOKENS,
+    MARKS,
     PASSAGE_TOKENS,
     SESSION_TOKENS,
     Passage,
@@ -214,6 +215,57 @@ def test_what_was_recalled_as_an_excerpt_is_one_again() -> None:
     before = msgspec.structs.replace(ranked(given), tokens=CUT)
     (got,) = choose(MATCHES, [before], {0: given}.get, 2_000)
     assert got.cut
+
+
+FOOD = ("rice", "toast", "pumpkin", "noodles", "lentils", "walnuts", "spinach", "grapes", "kiwi")
+
+
+def sheet(yes: str, no: str, mark: str = "- ", between: str = "") -> str:
+    """Two lists of one sheet, each of several pieces."""
+    rest = ", fresh, dried, frozen or from a tin, at home or at friends', with or without salt"
+    items = between + "\n".join(f"{mark}{food}{rest}" for food in FOOD)
+    intro = "Here is the sheet from my clinic, for the week before they look at it.\n\n"
+    return f"{intro}{yes}\n{items.replace('spinach', 'bread')}\n{no}\n{items}\nThat is all of it."
+
+
+def cut_for_spinach(text: str) -> str:
+    question = read("How do I cook spinach?", (), NOW)
+    return Cutter(question, dict.fromkeys(question.terms, 1.0)).excerpt(text, len(text) // 4, CUT)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        sheet("You may eat:", "Never eat any of:"),
+        sheet("你可以吃：", "Never eat any of："),
+        sheet("## Good for you", "## Never eat any of"),
+        sheet("**Good for you**", "**Never eat any of**"),
+        sheet("You may eat:", "**Never eat any of:**", "1. ", "\n"),
+        sheet("You may eat:", "Never eat any of:", ""),
+    ],
+    ids=["colon", "wide-colon", "title", "bold", "numbered", "plain"],
+)
+def test_an_excerpt_of_a_list_begins_with_what_the_list_is_of(text: str) -> None:
+    cut = cut_for_spinach(text)
+    assert "spinach" in cut and "toast" not in cut
+    assert cut.count("Never eat any of") == 1
+    assert "You may" not in cut and "Good for" not in cut and "你可以吃" not in cut
+    assert len(cut) // 4 <= CUT + MARKS
+
+
+@pytest.mark.parametrize(
+    "above",
+    ["Never eat any of:\n- stones\n- glass\n", "```\n# never eat\n```\n"],
+    ids=["behind-a-list", "comment-of-code"],
+)
+def test_what_stands_behind_a_list_or_code_is_not_told_under_its_heading(above: str) -> None:
+    text = above + "\n".join(f"On day {n} we walk to the sea, in the rain too." for n in range(60))
+    assert "ever eat" not in cut_for_spinach(f"{text} Then there is spinach for all.")
+
+
+def test_a_heading_costs_no_piece_of_its_text() -> None:
+    text = sheet("You may eat:", f"Never eat what {'really ' * 60}hurts, which is:")
+    assert "spinach" in cut_for_spinach(text) and "Never" not in cut_for_spinach(text)
 
 
 def test_an_excerpt_of_code_has_its_fences() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 from proxy.recall.lexicon.folding import fold
@@ -25,7 +26,15 @@ NEARBY = 0.5
 
 MOST_CHARACTERS = 32_768
 
+MOST_LINES = 200
+"""Lines above a piece in which its heading is looked for."""
+
+COLONS = (":", "：", "﹕", "፦", "᠄")
+"""Those of all scripts."""
+
 _BREAK = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
+_ITEM = re.compile(r"\s*(?:[-*+–—]\s|[•‣▪·]|\d{1,3}(?:[.)]\s|[、）]))|\s+\S")
+_TITLE = re.compile(r"#{1,6}\s|(\*\*|__)[^*_]+\1\s*$")
 
 
 class Piece(NamedTuple):
@@ -54,18 +63,25 @@ class Cutter:
     def excerpt(self, text: str, tokens: int, most: int) -> str:
         """The parts of a text of so many ``tokens`` that matter most, in ``most`` tokens, about.
 
-        What is left out leaves a mark.  Of a very long text only the beginning is looked at.
+        Each has the line with it that it stands under, where that fits.  What is left out leaves a
+        mark.  Of a very long text only the beginning is looked at.
         """
         size = max(1, PIECE * len(text) // max(1, tokens))
         pieces = list(_pieces(text[:MOST_CHARACTERS], size))
         scores = _smooth([self._score(text[start:end]) for start, end in pieces])
         room = most * len(text) / max(1, tokens)
-        taken: list[Piece] = []
+        taken: set[Piece] = set()
         for place in sorted(range(len(pieces)), key=lambda each: (-scores[each], each)):
-            length = pieces[place].end - pieces[place].start
-            if length <= room:
-                room -= length
-                taken.append(pieces[place])
+            piece = pieces[place]
+            length = piece.end - piece.start
+            if length > room:
+                continue
+            room -= length
+            taken.add(piece)
+            heading = _heading(text, piece.start)
+            if heading and heading not in taken and heading.end - heading.start <= room:
+                room -= heading.end - heading.start
+                taken.add(heading)
         return _join(text, sorted(taken)) or text[: int(room)]
 
     def _score(self, text: str) -> float:
@@ -95,12 +111,36 @@ def _smooth(scores: Sequence[float]) -> list[float]:
     ]
 
 
+def _heading(text: str, start: int) -> Piece | None:
+    """The line above that says what is told here: often it turns the meaning ("never eat:").
+
+    A title counts for all below it, a line that ends in a colon for what stands right below it.
+    """
+    end = text.rfind("\n", 0, start) + 1
+    first = text[end:MOST_CHARACTERS].partition("\n")[0]
+    if _introduces(first) or text.count(FENCE, 0, start) % 2:
+        return None
+    right_below, listed, fenced = True, bool(_ITEM.match(first)), False
+    for line in islice(reversed(text[:end].splitlines(keepends=True)), MOST_LINES):
+        end -= len(line)
+        fenced ^= line.startswith(FENCE)
+        if not fenced and (_TITLE.match(line) or (right_below and _introduces(line))):
+            return Piece(end, end + len(line))
+        right_below &= bool(_ITEM.match(line)) == listed if line.strip() else listed
+    return None
+
+
+def _introduces(line: str) -> bool:
+    return bool(_TITLE.match(line)) or line.rstrip().rstrip("*_").endswith(COLONS)
+
+
 def _join(text: str, pieces: Sequence[Piece]) -> str:
     """The pieces, ascending, with a mark where something is left out."""
     runs: list[Piece] = []
     for piece in pieces:
-        if runs and piece.start == runs[-1].end:
-            piece = Piece(runs.pop().start, piece.end)
+        if runs and piece.start <= runs[-1].end:
+            before = runs.pop()
+            piece = Piece(before.start, max(before.end, piece.end))
         runs.append(piece)
     left_out = GAP if runs and runs[-1].end < len(text) else ""
     begins = GAP if runs and runs[0].start else ""

@@ -74,6 +74,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
             "recall",
             "learning",
             "portable",
+            "summary.attempts",
             "console",
             "errors",
             "telemetry",

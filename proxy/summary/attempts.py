@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
+from weakref import WeakSet
 
 import msgspec
 from cachetools import LRUCache, TTLCache
@@ -38,6 +39,7 @@ class Unfinished:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._kept: TTLCache[SessionKey, dict[bytes, Written]] = TTLCache(SESSIONS, SECONDS, clock)
+        _ALL.add(self)
 
     def __repr__(self) -> str:
         return f"<Unfinished [{len(self._kept)} sessions]>"
@@ -81,6 +83,7 @@ class Drafts:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._kept: TTLCache[SessionKey, _Draft] = TTLCache(DRAFTS, DRAFT_SECONDS, clock)
+        _ALL.add(self)
 
     def __repr__(self) -> str:
         return f"<Drafts [{len(self._kept)} sessions]>"
@@ -95,6 +98,15 @@ class Drafts:
 
     def forget(self, key: SessionKey) -> None:
         self._kept.pop(key, None)
+
+
+_ALL: WeakSet[Unfinished | Drafts] = WeakSet()
+
+
+def forget(key: SessionKey) -> None:
+    """All that was written of a session and is not stored: it tells of what was said."""
+    for each in _ALL:
+        each.forget(key)
 
 
 MOST = 10_000

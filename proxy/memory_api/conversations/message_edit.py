@@ -23,7 +23,7 @@ from proxy.memory.model import Due, Edited, SessionKey, Summary
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Given
 from proxy.memory_api.conversations.sessions import BY_PATH, SESSION, must_not_wait, the_session
-from proxy.memory_api.erasure.in_mind import forget_texts
+from proxy.memory_api.erasure.in_mind import forget_session, forget_texts
 from proxy.memory_api.fields import bytes_of, invalid
 from proxy.memory_api.objects import line_object
 from proxy.memory_api.openapi.operation import Link
@@ -120,6 +120,7 @@ async def revise(api: Api, key: SessionKey, revision: Revision, seqs: tuple[int,
     if seqs:
         await _blank(api, key, revision, seqs)
         forget_texts()
+        forget_session(key)
         api.on_edited(key, seqs)
     if before is not None and await _in_force(api, key) != before:
         await _summarise(api, key)

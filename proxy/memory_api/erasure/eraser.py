@@ -26,7 +26,7 @@ from proxy.memory.naming import named_session, reference_of
 from proxy.memory.recording.spool import Spool
 from proxy.memory.recording.spool_owners import EntryOwner
 from proxy.memory.store import StoreError
-from proxy.memory_api.erasure.in_mind import forget_texts
+from proxy.memory_api.erasure.in_mind import forget_session, forget_texts
 from proxy.memory_api.erasure.receipt import Counts, Receipt
 from proxy.memory_api.overview.counts import Counted, session_counts, shelf_counts
 from proxy.recall.index import Owner, owner_of, sessions_of
@@ -288,6 +288,7 @@ class Eraser:
         place = named_session(reference_of(key.session))
         gone = Change(namespace=place.namespace, key=place.key, value=None)
         await self._store.change_items(ItemOwner(key.tenant), [gone])
+        forget_session(key)
         return await self._store.delete(key)
 
     async def _indexed(self, key: SessionKey, session: Session | None) -> Collection[int]:

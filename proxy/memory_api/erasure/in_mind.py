@@ -7,10 +7,12 @@ erased must not stay with them, and nobody can tell any more whose they were: so
 from __future__ import annotations
 
 from proxy.learning.facts.statements import gist
+from proxy.memory.model import SessionKey
 from proxy.recall import known_index
 from proxy.recall.query import question, words
 from proxy.recall.ranking import select
 from proxy.recall.standing import standing
+from proxy.summary.attempts import forget
 
 
 def forget_texts() -> None:
@@ -21,3 +23,8 @@ def forget_texts() -> None:
     select.forget()
     gist.cache_clear()
     known_index.forget()
+
+
+def forget_session(key: SessionKey) -> None:
+    """What is being written of a session: it stands by its name."""
+    forget(key)

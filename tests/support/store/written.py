@@ -60,6 +60,8 @@ FOREVER = 1e9
 CARD = Card.__struct_fields__
 SINCE = CARD.index("words")
 """Where the fields begin that cards have gained since."""
+GAINED = "keyed"
+"""The field that exchanges have gained since."""
 
 
 async def write(store: Backend) -> None:
@@ -265,9 +267,10 @@ async def replayed(store: Store) -> Any:
 
 
 def _as_then(value: Any) -> Any:
-    """What that release read too: without what cards have gained since, where that says nothing."""
+    """What that release read too: without what cards and exchanges have gained since, where that
+    says nothing."""
     if isinstance(value, dict):
-        return {key: _as_then(each) for key, each in value.items()}
+        return {key: _as_then(each) for key, each in value.items() if each or key != GAINED}
     if not isinstance(value, list):
         return value
     if len(value) == len(CARD) and value[1] in ROLES and not any(value[SINCE:]):

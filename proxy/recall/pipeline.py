@@ -22,11 +22,20 @@ from proxy.recall.query.query import RecallQuery
 from proxy.recall.query.question import Question
 from proxy.recall.query.words import Corpus
 from proxy.recall.ranking.breadth import broadly
+from proxy.recall.ranking.changing import Named, best_told, changes, told
 from proxy.recall.ranking.following import behind, following
 from proxy.recall.ranking.match import NOBODY, Matches, Numbers, candidates, match
 from proxy.recall.ranking.packing import Array, read_rows
 from proxy.recall.ranking.score import LONG, PARTS, Options, Ranked, ranked
-from proxy.recall.ranking.select import Passage, choose, deserved, relevant
+from proxy.recall.ranking.select import (
+    BLOCK_TOKENS,
+    BRIEF,
+    SESSION_TOKENS,
+    Passage,
+    choose,
+    deserved,
+    relevant,
+)
 from proxy.recall.results import Found, Kind, PassageSource, Place, Recollection
 from proxy.recall.semantic.vectors import NOTHING_NEAR, Near
 from proxy.recall.standing.standing import StandingInstruction, current, notice, pinned
@@ -57,9 +66,12 @@ LINE = 2
 STANDING_SHARE = 0.2
 """The largest part of the budget for standing instructions."""
 
+ONE_MORE = BLOCK_TOKENS + SESSION_TOKENS + BRIEF
+"""Tokens that leave room for a brief message of another session."""
+
 
 class Selection(msgspec.Struct, frozen=True):
-    """What an index of this ``state`` and ``revision`` says to a question.  ``numbers``, ascending,
+    """What an index of this ``state`` says to a question at a ``look``.  ``numbers``, ascending,
     are the passages to rank, ``behind`` some that follow the best; ``standing`` those with standing
     instructions, newest first."""
 
@@ -70,10 +82,14 @@ class Selection(msgspec.Struct, frozen=True):
     near: Near
     standing: tuple[int, ...]
     dismissed: frozenset[str]
-    session: int | None
     now: float
     state: State
-    revision: int
+    look: Look
+
+    @property
+    def session(self) -> int | None:
+        """The number of the session that asks."""
+        return self.look.mark.number if self.look.mark else None
 
     @property
     def all(self) -> Numbers:
@@ -102,7 +118,8 @@ class Noticed(msgspec.Struct, frozen=True):
 
 class Shortlist(msgspec.Struct, frozen=True):
     """Passages that are worth looking up, best first, and those with standing instructions, newest
-    first; where each of them stands, and whether something is near the question in meaning."""
+    first; where each of them stands, and whether something is near the question in meaning.
+    ``open``: what they were chosen from, where they leave room for what changed them later."""
 
     query: RecallQuery
     matches: Matches
@@ -112,6 +129,7 @@ class Shortlist(msgspec.Struct, frozen=True):
     dismissed: frozenset[str] = frozenset()
     now: float = 0.0
     near: bool = False
+    open: Selection | None = None
 
     def seqs(self) -> dict[str, set[int]]:
         """Seqs by session."""
@@ -145,10 +163,9 @@ def select(
         near=near,
         standing=tuple(reversed(state.standing)),
         dismissed=frozenset(state.dismissed),
-        session=look.mark.number if look.mark else None,
         now=now,
         state=state,
-        revision=look.revision,
+        look=look,
     )
 
 
@@ -167,7 +184,9 @@ def rank(selection: Selection, found: Rows) -> Shortlist:
     places: dict[int, Place] = {}
     worth: list[Ranked] = []
     best = _ranked(selection, rows[:size])
-    for each in (*best, *_following(selection, best, rows[size:end])):
+    left = _left(selection, best)
+    behind_it = _following(selection, best, rows[size:end]) if left > 0 else ()
+    for each in (*best, *behind_it):
         if len(worth) == MOST_READ:
             break
         place = place_of(each.session, each.seq, each.check)
@@ -188,7 +207,39 @@ def rank(selection: Selection, found: Rows) -> Shortlist:
         selection.dismissed,
         selection.now,
         selection.near.related,
+        selection if left >= ONE_MORE and not selection.matches.question.general else None,
     )
+
+
+def told_best(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> Named | None:
+    """What the best passage of the user tells beside what is asked; None where that is nothing, or
+    there is no room for what changed it."""
+    best = best_told(shortlist.ranked) if shortlist.open else None
+    source = best and _source_of(shortlist, messages, text_of)(best.number)
+    if not (best and source and source.is_meant):
+        return None
+    found = told(best.number, source.text, shortlist.matches.question)
+    return found if found.words else None
+
+
+def changed(shortlist: Shortlist, selection: Selection, numbers: Numbers, found: Rows) -> Shortlist:
+    """What of ``numbers`` was said by the user, and is not on the shortlist; ``found`` are their
+    rows."""
+    place_of = _place_of(selection, found.sessions)
+    worth: list[Ranked] = []
+    places: dict[int, Place] = {}
+    for each in changes(numbers, read_rows(found.data), shortlist.places):
+        place = place_of(each.session, each.seq, each.check)
+        if place is not None:
+            places[each.number] = place
+            worth.append(each)
+    return msgspec.structs.replace(shortlist, ranked=worth, standing=(), places=places)
+
+
+def together(shortlist: Shortlist, more: Shortlist) -> Shortlist:
+    """The one behind the other."""
+    ranked, places = [*shortlist.ranked, *more.ranked], {**shortlist.places, **more.places}
+    return msgspec.structs.replace(shortlist, ranked=ranked, places=places)
 
 
 def replay(selection: Selection, refs: Sequence[Recalled]) -> Shortlist:
@@ -226,13 +277,16 @@ def _ranked(selection: Selection, rows: Array) -> Sequence[Ranked]:
     return broadly(found) if selection.matches.question.lists else found
 
 
-def _following(selection: Selection, found: Sequence[Ranked], rows: Array) -> Sequence[Ranked]:
-    """What follows the best passage, where all that was found leaves room."""
-    query, sizes = selection.query, (min(each.tokens, LONG) for each in found)
+def _left(selection: Selection, found: Sequence[Ranked]) -> int:
+    """Tokens that all that was found leaves for what the user said of it later."""
+    query = selection.query
     if not found or query.searches or "user" not in query.options.roles:
-        return ()
-    if sum(sizes) >= query.budget:
-        return ()
+        return 0
+    return query.budget - sum([min(each.tokens, LONG) for each in found])
+
+
+def _following(selection: Selection, found: Sequence[Ranked], rows: Array) -> Sequence[Ranked]:
+    """What follows the best passage."""
     known = {each.number for each in found}
     return following(found[0], selection.behind, rows, known)
 

@@ -1,5 +1,5 @@
 """From a question to what is recalled: three round trips to the store, two where the rows are
-known, and pure ranking between.
+known, and pure ranking between; more only for what changed later of what was found.
 
 What is found in the index is looked up in history before it is used: that says whose a message is,
 whether it is still active, and what it says now.
@@ -21,12 +21,15 @@ from proxy.recall.pipeline import (
     Messages,
     Selection,
     Shortlist,
+    changed,
     in_force,
     matched,
     rank,
     replay,
     resolve,
     select,
+    together,
+    told_best,
 )
 from proxy.recall.query.query import RecallOptions, RecallQuery
 from proxy.recall.query.question import Question, in_other_words, read
@@ -70,7 +73,29 @@ class Recaller:
         shortlist = await self._shortlist(query)
         if shortlist is None:
             return Recollection()
-        return resolve(shortlist, await self._messages(shortlist), self._text_of)
+        messages = await self._messages(shortlist)
+        more = await self._changed(shortlist, messages)
+        if more is not None:
+            messages = {**messages, **await self._messages(more)}
+            shortlist = together(shortlist, more)
+        return resolve(shortlist, messages, self._text_of)
+
+    async def _changed(self, shortlist: Shortlist, messages: Messages) -> Shortlist | None:
+        """What the user said later of what was found; None where there is nothing.
+
+        No look at the store where words and rows are known.
+        """
+        best, selection = told_best(shortlist, messages, self._text_of), shortlist.open
+        if best is None or selection is None:
+            return None
+        owner, session = shortlist.query.owner, shortlist.query.key.session
+        look, state = await self._index.look(owner, best.terms, session, selection.look)
+        numbers = best.later(look.postings)
+        if state is None or not numbers.size:
+            return None
+        rows = await self._index.rows(owner, numbers, state, look.revision)
+        more = changed(shortlist, selection, numbers, rows)
+        return more if more.places else None
 
     async def standing(self, query: RecallQuery) -> tuple[Found, ...]:
         """The standing instructions in force, newest first.  Raises StoreError."""
@@ -101,7 +126,7 @@ class Recaller:
             return None
         if query.again is not None:
             return replay(selection, query.again)
-        state, revision = selection.state, selection.revision
+        state, revision = selection.state, selection.look.revision
         rows = await self._index.rows(query.owner, numbers, state, revision)
         return rank(selection, rows)
 

@@ -266,6 +266,12 @@ def _asked(text: str) -> tuple[Sought, ...]:
     return (*own, *(Sought((term,), weight) for term in traits))
 
 
+def words_of(text: str) -> Iterator[Sought]:
+    """The words of a message that say something, as they are looked for."""
+    said = reading(text[:READ])
+    return chain.from_iterable(_parts(word, said.likely)[0] for word in said.words)
+
+
 def forget() -> None:
     """All texts and words that are kept in mind."""
     small_talk.forget()
@@ -319,9 +325,7 @@ def _sought(text: str) -> Iterator[Sought]:
     said = reading(text)
     if _is_small_talk(said):
         return
-    known = [
-        _grams(word) if word.unspaced else _of_word(word.text, said.likely) for word in said.words
-    ]
+    known = [_parts(word, said.likely) for word in said.words]
     own, beginnings, near = (list(chain.from_iterable(part)) for part in zip(*known, strict=True))
     yield from own
     yield from _weighted(beginnings, BEGINNING_WEIGHT)
@@ -340,6 +344,10 @@ def _weighted(words: Iterable[Sought], share: float) -> Iterator[Sought]:
 
 Parts: TypeAlias = "tuple[Iterable[Sought], tuple[Sought, ...], tuple[Sought, ...]]"
 """What is looked for because of a word: itself, how it begins, what is near it in meaning."""
+
+
+def _parts(word: Word, likely: tuple[str, ...]) -> Parts:
+    return _grams(word) if word.unspaced else _of_word(word.text, likely)
 
 
 def _grams(word: Word) -> Parts:

@@ -8,7 +8,7 @@ from collections.abc import Collection
 import numpy as np
 
 from proxy.recall.ranking.match import NOBODY, Matches, Numbers
-from proxy.recall.ranking.packing import ASKS, FILLER, SAID_BY_USER, Array
+from proxy.recall.ranking.packing import SAID_BY_USER, WHO_SAYS, Array
 from proxy.recall.ranking.score import PARTS, Ranked
 from proxy.recall.ranking.select import BRIEF
 
@@ -18,7 +18,6 @@ BEST, BEHIND = 3, 10
 """Behind so many of the best matches so many passages are looked at."""
 
 _BEHIND = np.arange(1, BEHIND + 1)
-_WHO_SAYS = SAID_BY_USER | ASKS | FILLER
 
 
 def behind(matches: Matches) -> Numbers:
@@ -35,14 +34,21 @@ def following(best: Ranked, numbers: Numbers, rows: Array, known: Collection[int
     first, last = np.searchsorted(numbers, (best.number + 1, best.number + BEHIND + 1)).tolist()
     near = rows[first:last]
     fits = (near["session"] == best.session) & (near["seq"] > best.seq)
-    fits &= ((near["flags"] & _WHO_SAYS) == SAID_BY_USER) & (near["tokens"] <= BRIEF)
+    fits &= told_briefly(near)
     found = [
-        _ranked(int(numbers[first + place]), near[place]) for place in fits.nonzero()[0].tolist()
+        of_row(int(numbers[first + place]), near[place]) for place in fits.nonzero()[0].tolist()
     ]
     return [each for each in found if each.number not in known][:MOST_FOLLOWING]
 
 
-def _ranked(number: int, row: Array) -> Ranked:
+def told_briefly(rows: Array) -> Array:
+    """Which are brief messages of the user that ask nothing."""
+    found: Array = ((rows["flags"] & WHO_SAYS) == SAID_BY_USER) & (rows["tokens"] <= BRIEF)
+    return found
+
+
+def of_row(number: int, row: Array) -> Ranked:
+    """A passage that matched nothing."""
     names = ("session", "seq", "check", "tokens")
     session, seq, check, tokens = (int(row[name]) for name in names)
     nothing = (0.0,) * len(PARTS)

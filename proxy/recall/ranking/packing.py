@@ -41,6 +41,8 @@ ASKS = 4
 """Flag of a row: it ends with a question, so what follows is an answer."""
 FILLER = 8
 """Flag of a row: thanks, praise and the like; it says something only as an answer."""
+WHO_SAYS = SAID_BY_USER | ASKS | FILLER
+"""Of a row of the user that says something, only the first is set."""
 
 NAMES_DAY = 16
 """Flag of a row: the user names a day by the one it was said on ("yesterday"), which is known."""
@@ -88,3 +90,8 @@ def read_rows(data: bytes) -> Array:
 
 def read_postings(data: bytes) -> Array:
     return np.frombuffer(data, POSTING)
+
+
+def newest_of(data: bytes) -> int:
+    """The number of the newest passage in postings, 0 where there are none."""
+    return int.from_bytes(data[-POSTING_SIZE:][:4], "little")

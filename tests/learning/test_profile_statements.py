@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from proxy.learning.evidence import Said, Source, source_of
 from proxy.learning.profile.document import (
+    MOST_OPERATIONS,
     MOST_VERSIONS,
     Schema,
     Statement,
@@ -25,7 +26,7 @@ from proxy.learning.profile.document import (
     Way,
     merging,
 )
-from proxy.learning.profile.proposal import Grounds, ProfileChange, agreed
+from proxy.learning.profile.proposal import MOST_STATEMENTS, Grounds, ProfileChange, agreed
 from proxy.learning.profile.replay import folded, replayed
 from proxy.learning.profile.statement import MOST_ALIKE, MOST_IDLE, bounded, with_idle
 from proxy.learning.profile.times import told_at
@@ -42,11 +43,14 @@ class Told(NamedTuple):
 
     @property
     def change(self) -> ProfileChange:
-        return ProfileChange(self.way, self.key, self.value, f"I {self.way} {self.value}")
+        return ProfileChange(
+            self.way, self.key, self.value, f"I {self.way} {self.value or self.key}"
+        )
 
 
 TOLD = [
     *(Told("set", "home", city) for city in ("Bonn", "Berlin", "Kiel")),
+    Told("remove", "home", ""),
     *(Told(way, "hobbies", hobby) for hobby in ("golf", "tea") for way in ("append", "remove")),
     Told("set", "place.street", "Mill Road"),
 ]
@@ -87,6 +91,8 @@ def as_told(talk: Iterable[tuple[int, Told]]) -> dict[str, Any]:
     for _, told in sorted(talk):
         if told.key == "hobbies":
             hobbies[told.value] = told.way
+        elif told.key == "home" and told.way == "remove":
+            document.pop("home", None)
         elif told.key == "home":
             document["home"] = told.value
         else:
@@ -193,6 +199,30 @@ def test_words_of_several_messages_are_from_those_that_name_the_value(
     assert [each.operations for each in made.said] == [1, *[0] * (len(places) - 1)]
 
 
+@pytest.mark.parametrize(("way", "left"), [("append", ["tea", "golf"]), ("remove", ["tea"])])
+def test_of_several_values_in_one_change_each_goes_by_itself(way: Way, left: list[str]) -> None:
+    """Of one of them something was said later: the others come, or go, all the same."""
+    held = ["tea"] if way == "append" else ["golf", "tea"]
+    known = [with_idle(KAI_IS, [statement("append", "hobbies", "tea", 9.0)])]
+    change = ProfileChange(way, "hobbies", ["golf", "tea"], "golf and tea")
+    grounds = Grounds([Said("m", "e", 1, "golf and tea", 5.0)], Schema(), told_at(known))
+    made = agreed((change,), {"hobbies": held}, grounds)
+    assert made.document["hobbies"] == left
+    assert [(each.value, bool(each.operations)) for each in made.said] == [
+        (["golf"] if way == "append" else "golf", True),
+        (["tea"] if way == "append" else "tea", False),
+    ]
+
+
+def test_one_answer_changes_only_so_much() -> None:
+    said = [Said("m", "e", 1, "so many", 5.0)]
+    many = [f"hobby {n}" for n in range(90)]
+    changes = [ProfileChange("append", f"list {n}", many, "so many") for n in range(50)]
+    made = agreed(tuple(changes), {}, Grounds(said, Schema(), {}))
+    assert len(made.patch) <= MOST_OPERATIONS + 1
+    assert len(made.said) <= MOST_STATEMENTS
+
+
 # On the shelf
 
 
@@ -289,6 +319,30 @@ async def test_a_profile_rolled_back_goes_without_what_is_forgotten_and_nothing_
     await env.learned.profiles.roll_back(KAI, 1)
     await env.forget("s", exchanges[1])
     assert (await env.document()).keys() == FIVE.keys() - {"work"}
+
+
+async def test_a_profile_stays_rolled_back_in_whatever_order_what_was_undone_is_forgotten(
+    env: Env,
+) -> None:
+    await env.learned.profiles.edit(KAI, partial(merging, merge={"name": "Kai"}), Schema())
+    home = FIVE["home"]
+    moved = ("remove", home[1], home[2])
+    told = {"a": {"work": FIVE["work"]}, "b": {"home": home}, "c": {"home": moved}}
+    for session, said in told.items():
+        await env.learn_from(f"{next(iter(said.values()))[2]}.", answer(**said), session=session)
+    await env.learned.profiles.roll_back(KAI, 1)
+    for session in "ac":
+        await env.forget(session)
+        assert await env.document() == {"name": "Kai"}
+
+
+async def test_a_receipt_names_only_what_is_lost(env: Env) -> None:
+    for session, hobby in (("s", "golf"), ("t", "chess")):
+        liking = answer(hobbies=("append", hobby, f"I play {hobby}"))
+        await env.learn_from(f"I play {hobby}.", liking, session=session)
+    told = await env.forget("s")
+    assert [each.id for each in told] == ["profile_1"]
+    assert await env.document() == {"hobbies": ["chess"]}
 
 
 async def test_of_more_versions_than_are_kept_a_list_keeps_what_others_said(env: Env) -> None:

@@ -11,7 +11,7 @@ Patch with quotes, as older prompts asked for, is read as well, and made as a wh
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -53,6 +53,9 @@ KEYS = (
 MOST_KEYS = 12
 
 MOST_QUOTES = 50
+
+MOST_STATEMENTS = 3 * MOST_OPERATIONS
+"""Values of one answer that are looked at."""
 
 MOST_PATCH = 4 * MOST_BYTES
 """Bytes of a patch: more than a whole document needs."""
@@ -163,7 +166,8 @@ def agreed(proposal: Proposal, document: Document, grounds: Grounds) -> Agreed:
         return _whole(proposal, document, grounds)
     told, wrong = _told(proposal, grounds.said)
     done = Agreed((), document)
-    for change, source in told:
+    each_alone = ((one, source) for change, source in told for one in _values_of(change))
+    for change, source in islice(each_alone, MOST_STATEMENTS):
         try:
             done = _with(done, change, source, grounds)
         except PatchError as error:
@@ -190,6 +194,15 @@ def _told(
     return [(change, source_of(said[place])) for _, place, change in found], wrong
 
 
+def _values_of(change: ProfileChange) -> Iterator[ProfileChange]:
+    """The changes of a list, a value each: of one something may have been said later."""
+    if change.way == "set" or not isinstance(change.value, list) or not named_in(change.value):
+        yield change
+        return
+    for value in named_in(change.value):
+        yield change._replace(value=value)
+
+
 def _not_said(quote: str) -> PatchError:
     return PatchError(f"these are not the person's own words: {quote[:100]!r}")
 
@@ -203,6 +216,8 @@ def _naming(change: ProfileChange, places: list[int], said: Sequence[Said]) -> l
 
 def _with(done: Agreed, change: ProfileChange, source: Source, grounds: Grounds) -> Agreed:
     """What is agreed once a change was looked at that somebody has said.  Raises PatchError."""
+    if len(done.patch) >= MOST_OPERATIONS:
+        raise PatchError(f"more than {MOST_OPERATIONS} operations")
     statement = _stated(change, source, done.document)
 
     def carried(document: Document, patch: Sequence[Operation]) -> Document:
@@ -226,7 +241,8 @@ def _stated(change: ProfileChange, source: Source, document: Document) -> Statem
 def _is_worth(statement: Statement) -> bool:
     """Is it to be kept though nothing comes of it?"""
     size = len(msgspec.json.encode(statement))
-    return not is_nothing(statement.value) and size <= MOST_IDLE_BYTES
+    tells = statement.way == "remove" or not is_nothing(statement.value)
+    return tells and size <= MOST_IDLE_BYTES
 
 
 def _whole(proposal: ProposedPatch, document: Document, grounds: Grounds) -> Agreed:

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from proxy.chat.jsontext import canonical
 from proxy.learning.collection import Forgotten
 from proxy.learning.evidence import IsGone, Source
 from proxy.learning.profile.document import (
@@ -73,7 +74,8 @@ class _Replay:
             note_version(self._times, then, now)
         else:
             then = self._heeding(self._as_a_whole(version, was, now), version.said, now)
-        if then.patch or not version.patch or then.before is not None:
+        by_hand = version.rolled_back_to is not None
+        if then.patch or not version.patch or then.before is not None or by_hand:
             self.kept.append(then)
         elif self.kept:
             self.kept[-1] = with_idle(self.kept[-1], then.said)
@@ -281,15 +283,22 @@ def undone(before: Sequence[Version], left: Sequence[Version]) -> Iterator[Forgo
     now = {version.version: version for version in left}
     for version in before:
         then = now.get(version.version)
-        if then is None or (then.patch, then.before) != (version.patch, version.before):
-            name = f"profile_{version.version}"
-            yield Forgotten(name, "profile", "rolled_back", _lost(version, then))
+        lost = _lost(version, then)
+        if lost or then is None or then.before != version.before:
+            text = "; ".join(map(_change, lost))
+            yield Forgotten(f"profile_{version.version}", "profile", "rolled_back", text)
 
 
-def _lost(version: Version, then: Version | None) -> str:
-    """What a version changed and does not change any more, on one line; else all of it."""
-    lost = [each for each in version.patch if then is None or each not in then.patch]
-    return "; ".join(map(_change, lost or version.patch))
+def _lost(version: Version, then: Version | None) -> list[Operation]:
+    """What a version changed and does not change any more, in whatever words."""
+    left = set(map(_done, then.patch)) if then is not None else set()
+    return [each for each in version.patch if _done(each) not in left]
+
+
+def _done(operation: Operation) -> tuple[bool, str, bytes]:
+    """What comes of an operation: "add" and "replace" put the same."""
+    value = canonical(operation.get("value"))
+    return operation["op"] == "remove", operation["path"], value
 
 
 def _change(operation: Operation) -> str:

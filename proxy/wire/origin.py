@@ -6,6 +6,7 @@ Values and pure functions; the clients do the I/O.
 from __future__ import annotations
 
 import functools
+import re
 import ssl
 from os import PathLike
 from urllib.parse import SplitResult, urlsplit
@@ -45,6 +46,10 @@ class UpstreamOptions(msgspec.Struct, frozen=True):
             raise ValueError("the upstream's timeouts must be larger than 0")
 
 
+_DOTS = re.compile(rb"/(?:\.|%2e){1,2}(?:[/;]|\Z)", re.IGNORECASE)
+"""Steps up a path, which whoever follows it takes (RFC 3986 5.2.4)."""
+
+
 class Origin(msgspec.Struct, frozen=True):
     """A base URL, taken apart once."""
 
@@ -81,7 +86,8 @@ class Origin(msgspec.Struct, frozen=True):
         return self.path + path + b"?" + self.query + (b"&" + query if query else b"")
 
     def below(self, location: bytes) -> bytes | None:
-        """What of a ``Location`` is behind the base URL, with its query; None if it is elsewhere.
+        """What of a ``Location`` is behind the base URL; None if it is elsewhere, or may be by its
+        dots.  Of its query that of the base is left out, which ``target`` adds again.
 
         It may be a whole URL, or a path of this site (RFC 9110 10.2.2).
         """
@@ -90,7 +96,12 @@ class Origin(msgspec.Struct, frozen=True):
         path = location[size:] if whole else location
         if not path.startswith(self.path + b"/") or location.startswith(b"//"):
             return None
-        return path[len(self.path) :]
+        path, mark, query = path[len(self.path) :].partition(b"?")
+        if _DOTS.search(path):
+            return None
+        if self.query and (query + b"&").startswith(self.query + b"&"):
+            query = query[len(self.query) + 1 :]
+        return path + (mark + query if query else b"")
 
 
 def _split(url: str, what: str) -> SplitResult:

@@ -284,6 +284,13 @@ def test_a_result_that_comes_again_with_what_was_missing_is_in_the_log_once(agai
     assert memory.say(talk("u2"), choice("a4")) == ["u1", "a1", "t1", again, "a2", "a3", "u2"]
 
 
+@pytest.mark.parametrize("m", ["t3:c1 t2:c2", "t2:c2 t3:c1"])
+def test_results_of_long_ago_stand_behind_their_call_in_whatever_order_they_come(m: str) -> None:
+    h = log("u1 a1(c1,c2) t1:c1 a2 u2 a3")
+    first, second = (each.partition(":")[0] for each in m.split())
+    assert outcome(h, m) == (f"u2 a3 u1 a1 {first} {second}", f"{first} {second}", "t1")
+
+
 def test_of_calls_whose_ids_repeat_the_results_of_each_round_stay() -> None:
     h = log("u1 a1(c1,c2) t1:c1 t2:c2 a2(c1,c2) t3:c2 a3")
     assert outcome(h, "t4:c1 t5:c2") == ("u1 a1 t1 t2 a2 t4 t5", "t4 t5", "t3")

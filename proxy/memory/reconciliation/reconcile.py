@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
+from itertools import takewhile
 
 import msgspec
 from msgspec.structs import replace
@@ -316,13 +317,19 @@ class _Layout:
         last = self.matches[-1] if self.matches else None
         if first is not None and last is not None and first.answers in self.m[last.i].calls:
             return self.log[last.j]
-        if first is not None and first.answers is not None and first.answers in self.waiting:
-            return self.waiting[first.answers]
+        if (waiting := self._waited_for(recorded)) is not None:
+            return waiting
         if self.rest and recorded:
             return self.rest[-1]
         if last is not None:
             return self.log[last.j]
         return self.log[-1] if self.log and not self.full else None
+
+    def _waited_for(self, recorded: Sequence[int]) -> Entry | None:
+        """The message whose call waits for one of the results that come first: beside it others may
+        come again."""
+        answers = takewhile(bool, (self.m[i].answers for i in recorded))
+        return next((self.waiting[call] for call in answers if call in self.waiting), None)
 
     def _order(self, running: Entry | None) -> tuple[Entry | int, ...]:
         if self.full:

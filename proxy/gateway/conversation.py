@@ -259,7 +259,7 @@ class Conversations:
         known = self._wants_thoughts(call, outgoing)
         sent = await self._services.aside.run(len(body), unthought) if known else body
         reply = await self._send(call, sent, rewritten=True)
-        if known or kind is None or not _is_small_refusal(reply):
+        if known or kind is None or reply.status not in _INVALID or not _is_small(reply):
             return reply
         reply = PeekedReply(reply)
         if not wants_thoughts(await _error_in(reply)):
@@ -272,7 +272,7 @@ class Conversations:
         return reply
 
     def _may_be_for_memory(self, outgoing: OutgoingRequest, reply: Reply) -> bool:
-        if reply.status < 400 or (content_length(reply.headers) or 0) > MAX_ERROR:
+        if reply.status < 400 or not _is_small(reply):
             return False
         if outgoing.tools is not None or outgoing.marks or outgoing.exchange.format.signed:
             return True
@@ -358,8 +358,9 @@ class Conversations:
             raise
 
 
-def _is_small_refusal(reply: Reply) -> bool:
-    return reply.status in _INVALID and (content_length(reply.headers) or 0) <= MAX_ERROR
+def _is_small(reply: Reply) -> bool:
+    """May an error be read, as far as it says how large it is?"""
+    return (content_length(reply.headers) or 0) <= MAX_ERROR
 
 
 async def _error_in(reply: PeekedReply) -> bytes:

@@ -54,6 +54,17 @@ def ended(
         return process.returncode, output, errors
 
 
+@contextmanager
+def nobody_reads() -> Iterator[int]:
+    """The end of a pipe to write to, of which the other is closed."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        yield writer
+    finally:
+        os.close(writer)
+
+
 LISTED = pytest.mark.parametrize("more", [[], ["--json"]], ids=["text", "json"])
 
 
@@ -61,12 +72,8 @@ LISTED = pytest.mark.parametrize("more", [[], ["--json"]], ids=["text", "json"])
 def test_who_reads_no_further_has_seen_enough(
     more: list[str], program: Program, talked: str
 ) -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    try:
+    with nobody_reads() as writer:
         assert ended(program, "sessions", "show", talked, *more, stdout=writer) == (0, None, "")
-    finally:
-        os.close(writer)
 
 
 CHECK = ["check", "--upstream", "demo", "--port", "0", "--store", "memory://"]
@@ -82,12 +89,8 @@ ALL = pytest.mark.parametrize(
 def test_whatever_prints_ends_well_where_nobody_reads_further(
     arguments: list[str], program: Program, tmp_path: Path
 ) -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    try:
+    with nobody_reads() as writer:
         status, _, errors = ended(program, *arguments, stdout=writer, cwd=tmp_path)
-    finally:
-        os.close(writer)
     assert (status, "Traceback" in errors) == (0, False), errors
 
 

@@ -23,6 +23,20 @@ def redis_url() -> Iterator[str]:
         yield server.url
 
 
+@pytest.fixture(scope="module")
+def machine() -> Iterator[servers.Server]:
+    """A server for the tests of one file alone, which may empty it."""
+    with servers.standalone() as server:
+        yield server
+
+
+@pytest.fixture
+def server(machine: servers.Server) -> servers.Server:
+    """A server that is empty."""
+    machine.ask("FLUSHALL")
+    return machine
+
+
 @pytest.fixture(scope="session")
 def redis_cluster_url() -> Iterator[str]:
     with servers.cluster() as cluster:

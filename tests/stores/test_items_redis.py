@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-
 import pytest
 from redis.crc import key_slot
 
@@ -11,14 +9,13 @@ from proxy.memory.items import ItemOwner, Place
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreFull
 from proxy.memory.usage import Spent, UsageKey
-from proxy.stores.open import Backend, open_store
+from proxy.stores.open import Backend
 from proxy.stores.redis.base import list_keys, session_keys
 from proxy.stores.redis.items import shelf_keys
 from proxy.stores.redis.work import KEPT
 from tests.support.clock import Clock
-from tests.support.processes.redis import Server, standalone
+from tests.support.processes.redis import Server
 from tests.support.store.shelves import at, gone, places, put, value
-from tests.support.waiting import PATIENCE
 
 KAI = ItemOwner("tenant", "kai")
 NEW = ItemOwner("new", "kai")
@@ -27,25 +24,9 @@ FACTS = UsageKey(DAY, "facts")
 ONE = Spent(calls=1, input_tokens=100)
 
 
-@pytest.fixture(scope="module")
-def machine() -> Iterator[Server]:
-    with standalone() as server:
-        yield server
-
-
 @pytest.fixture
-def server(machine: Server) -> Server:
-    """A server that is empty."""
-    machine.ask("FLUSHALL")
-    return machine
-
-
-@pytest.fixture
-async def store(server: Server, clock: Clock) -> AsyncIterator[Backend]:
-    store = open_store(server.url, timeout=PATIENCE, commit_timeout=PATIENCE, clock=clock)
-    await store.open()
-    yield store
-    await store.close()
+def url(server: Server) -> str:
+    return server.url
 
 
 def lives(server: Server) -> list[int]:

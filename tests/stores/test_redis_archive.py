@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
@@ -22,26 +22,13 @@ from proxy.stores.redis.connection import connect
 from proxy.stores.redis.scripts import Script
 from proxy.stores.redis.store import RedisStore
 from tests.support.clock import Clock
-from tests.support.processes.redis import Server, guarded, standalone, wait_until
+from tests.support.processes.redis import Server, guarded, wait_until
 from tests.support.store.archives import edited, exchanges, lines, revise, take_out
 from tests.support.store.commits import chat, draft, record
 from tests.support.waiting import PATIENCE
 
 ALL = Ask(profile="default", whole=True)
 ACTIVE: tuple[State, ...] = ("active",)
-
-
-@pytest.fixture(scope="module")
-def machine() -> Iterator[Server]:
-    with standalone() as server:
-        yield server
-
-
-@pytest.fixture
-def server(machine: Server) -> Server:
-    """A server that is empty."""
-    machine.ask("FLUSHALL")
-    return machine
 
 
 @pytest.fixture

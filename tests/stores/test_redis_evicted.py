@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-
 import pytest
 
 from proxy.memory.items import ItemOwner, Place
 from proxy.memory.model import Ask, Due, SessionKey
-from proxy.stores.open import Backend, open_store
+from proxy.stores.open import Backend
 from proxy.stores.redis.base import session_keys
 from proxy.stores.redis.items import LISTED_AT_ONCE, shelf_keys
 from proxy.stores.redis.work import LOOKS, QUEUE_KEYS
 from tests.support.clock import Clock
-from tests.support.processes.redis import Server, standalone
+from tests.support.processes.redis import Server
 from tests.support.store.commits import chat
 from tests.support.store.shelves import gone, places, put, value
-from tests.support.waiting import PATIENCE
 
 KEY = SessionKey("tenant", "session")
 KAI = ItemOwner("tenant", "kai")
@@ -24,25 +21,9 @@ ALL = Ask(profile="default", whole=True)
 DUE = Due(kind="summary", profile="p", at=1.0)
 
 
-@pytest.fixture(scope="module")
-def machine() -> Iterator[Server]:
-    with standalone() as server:
-        yield server
-
-
 @pytest.fixture
-def server(machine: Server) -> Server:
-    """A server that is empty."""
-    machine.ask("FLUSHALL")
-    return machine
-
-
-@pytest.fixture
-async def store(server: Server, clock: Clock) -> AsyncIterator[Backend]:
-    store = open_store(server.url, timeout=PATIENCE, commit_timeout=PATIENCE, clock=clock)
-    await store.open()
-    yield store
-    await store.close()
+def url(server: Server) -> str:
+    return server.url
 
 
 # Sessions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from functools import partial
 
 import pytest
@@ -18,7 +18,7 @@ from proxy.recall.indexing.state import State
 from proxy.stores.open import Backend, open_store
 from proxy.stores.redis.base import list_keys, session_keys
 from proxy.stores.redis.index import PARTS, index_keys, term_keys
-from tests.support.processes.redis import Server, standalone, wait_until
+from tests.support.processes.redis import Server, wait_until
 from tests.support.store.archives import revise
 from tests.support.store.batches import batch, term
 from tests.support.store.commits import chat
@@ -28,19 +28,6 @@ KAI, EVE = Owner("tenant", user="kai"), Owner("tenant", user="eve")
 HOUR = 3_600_000
 WORDS = 2500
 """More terms than one script renews or removes."""
-
-
-@pytest.fixture(scope="module")
-def machine() -> Iterator[Server]:
-    with standalone() as server:
-        yield server
-
-
-@pytest.fixture
-def server(machine: Server) -> Server:
-    """A server that is empty."""
-    machine.ask("FLUSHALL")
-    return machine
 
 
 @pytest.fixture

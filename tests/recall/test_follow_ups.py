@@ -1,6 +1,7 @@
 """A message that goes on about what is in sight needs nothing older.
 
-``bench/data/follow_ups.jsonl``: a hundred, in five languages, behind what their people said before.
+``bench/data/follow_ups.jsonl``: a hundred, in five languages, behind what their people said before,
+and behind the long histories of ``conversations.jsonl``.
 """
 
 from __future__ import annotations
@@ -14,12 +15,20 @@ import pytest
 
 from proxy.memory.model import SessionKey
 from proxy.recall.query.query import RecallOptions, RecallQuery
+from proxy.recall.query.question import read
 from proxy.recall.recaller import Recaller
 from proxy.recall.results import Recollection
 from tests.support.store.passages import TENANT, Memory, said
 
-DATA = Path(__file__).parents[2] / "bench" / "data" / "follow_ups.jsonl"
-PEOPLE: list[dict[str, Any]] = list(map(json.loads, DATA.read_text("utf-8").splitlines()))
+DATA = Path(__file__).parents[2] / "bench" / "data"
+
+
+def _read(name: str) -> list[dict[str, Any]]:
+    return list(map(json.loads, (DATA / name).read_text("utf-8").splitlines()))
+
+
+PEOPLE = _read("follow_ups.jsonl")
+OTHERS = _read("conversations.jsonl")
 MOST_ANSWERED, MOST_TOKENS = 10, 40
 
 
@@ -48,15 +57,33 @@ async def asked(recaller: Recaller, user: str, text: str, *before: str) -> Recol
     )
 
 
-async def test_what_is_answered_in_the_window_recalls_next_to_nothing(remembering: Memory) -> None:
-    found: list[Recollection] = []
+async def told_much(remembering: Memory, user: str) -> None:
+    """What six people said in months, by one."""
+    for person in OTHERS:
+        for session in person["sessions"]:
+            texts = [text for _, _, text in session["turns"]]
+            name = f"{user}-{person['id']}-{session['sid']}"
+            await remembering.commit(name, said(name, *texts, user=user))
+
+
+async def all_asked(remembering: Memory) -> list[Recollection]:
+    return [
+        await asked(remembering.recaller, person["lang"], text, *topic["before"])
+        for person in PEOPLE
+        for topic in person["topics"]
+        for text in topic["asks"]
+    ]
+
+
+@pytest.mark.parametrize("long", [False, True], ids=["short-history", "long-history"])
+async def test_what_is_answered_in_the_window_recalls_next_to_nothing(
+    remembering: Memory, long: bool
+) -> None:
     for person in PEOPLE:
         await told(remembering, person)
-        found += [
-            await asked(remembering.recaller, person["lang"], text, *topic["before"])
-            for topic in person["topics"]
-            for text in topic["asks"]
-        ]
+        if long:
+            await told_much(remembering, person["lang"])
+    found = await all_asked(remembering)
     assert len(found) == 100
     assert sum(bool(each.passages) for each in found) <= MOST_ANSWERED
     assert fmean(sum(one.tokens for one in each.passages) for each in found) <= MOST_TOKENS
@@ -70,9 +97,10 @@ async def test_what_is_answered_in_the_window_recalls_next_to_nothing(rememberin
             ("Was my train late?", "Yes, on the way to the coast."),
             "five",
         ),
+        ("What about my sister?", ("Where is Oslo?", "In Norway."), "Biscuit"),
         ("What about her, is Biscuit well?", ("Where is Oslo?", "In Norway."), "Biscuit"),
     ],
-    ids=["goes-on-about-the-past", "names-somebody"],
+    ids=["goes-on-about-the-past", "is-about-the-users-own", "names-somebody"],
 )
 async def test_what_goes_on_about_the_past_is_found(
     remembering: Memory, text: str, before: tuple[str, ...], there: str
@@ -80,3 +108,21 @@ async def test_what_goes_on_about_the_past_is_found(
     await told(remembering, PEOPLE[0])
     found = await asked(remembering.recaller, "en", text, *before)
     assert any(there in each.text for each in found.passages)
+
+
+@pytest.mark.parametrize(
+    ("text", "goes_on"),
+    [
+        ("Is it open on Mondays?", True),
+        ("Is it what Anna meant?", False),
+        ("Dov'è il museo?", False),
+        ("¿Dónde vive el gato?", False),
+        ("Waar woont hij?", True),
+        ("Hoe lang duurt het?", True),
+        ("Hvor lang tid tager det?", True),
+        ("C'est ouvert ?", True),
+    ],
+)
+def test_a_day_is_nobodys_name_and_an_article_stands_for_nothing(text: str, goes_on: bool) -> None:
+    before = ("Tell me about the blue canoe.",)
+    assert bool(read(text, before, 0.0).context) == goes_on

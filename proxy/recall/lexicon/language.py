@@ -48,6 +48,8 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     frame: str = ""
     """Words of how one asks, in all their forms: they say little of what is asked about."""
+    before_nouns: str = ""
+    """Articles and the like, where nouns have a capital: what is behind one is nobody's name."""
     about_user: Told = Told()
     """Words of the first person."""
     about_assistant: Told = Told()

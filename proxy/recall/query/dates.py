@@ -211,6 +211,14 @@ _IN_YEAR = _compiled(
 )
 
 
+_CALENDAR = re.compile(rf"\W*(?:{MONTH}|{_WEEKDAY})s?\b", re.IGNORECASE)
+
+
+def is_of_calendar(word: str) -> bool:
+    """Whether a word names a month or a day of the week ("Mondays")."""
+    return _CALENDAR.match(word) is not None
+
+
 def _relative(said: Dates) -> Cue:
     words = {
         "two": said.day_before_yesterday,

@@ -8,7 +8,7 @@ finds, only with less finesse.  Cues are looked for in folded text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
 from functools import lru_cache
 from itertools import chain, islice, pairwise
@@ -17,12 +17,12 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from proxy.recall.lexicon.cues import EVERYTHING, Seen
+from proxy.recall.lexicon.cues import EVERYTHING, Cue, Seen
 from proxy.recall.lexicon.folding import fold
-from proxy.recall.lexicon.loader import LANGUAGES, compiled, told
+from proxy.recall.lexicon.loader import LANGUAGES, vocabulary
 from proxy.recall.query import of_oneself, small_talk, wording
 from proxy.recall.query.counting import counted
-from proxy.recall.query.dates import DAY, ahead, spans, terms_of_spans
+from proxy.recall.query.dates import DAY, ahead, is_of_calendar, spans, terms_of_spans
 from proxy.recall.query.related import forms, related
 from proxy.recall.query.small_talk import closes, is_small_talk
 from proxy.recall.query.stemming import stem, stems
@@ -38,6 +38,7 @@ from proxy.recall.query.words import (
     gram_term,
     grams,
     is_stop_word,
+    is_unspaced,
     of_script,
     reading,
     unlabelled,
@@ -50,8 +51,8 @@ READ = 2048
 _FRAMES = {each.language.name: frozenset(fold(each.question.frame).split()) for each in LANGUAGES}
 """Words of how one asks by Snowball's name of the language, folded."""
 
-_GOES_ON = compiled(rf"\W*{told(lambda each: each.question.goes_on)}")
-_GOES_ON_IN_ENGLISH = compiled(rf"\W*{told(lambda each: each.question.goes_on, ENGLISH)}")
+
+_BEFORE_NOUNS = frozenset(vocabulary(lambda each: each.question.before_nouns))
 
 
 def about_user(text: str, seen: Seen = EVERYTHING) -> bool:
@@ -85,10 +86,16 @@ def asks_when(text: str, seen: Seen = EVERYTHING) -> bool:
 
 def points_back(message: Reading) -> bool:
     """Whether a message has words that stand for something said before."""
-    # "I" begins many a message, and is "and" in Polish.
+    # The first word of a short message may be of each of several languages, but "I" is no "and".
     english = message.likely[:1] == (ENGLISH,)
-    goes_on = (_GOES_ON_IN_ENGLISH if english else _GOES_ON).match(message.folded)
-    return bool(goes_on or wording.POINTS_BACK.search(message.folded, message.seen))
+    begins = _of(wording.GOES_ON, (ENGLISH,) if english else message.likely)
+    cues = (*begins, *_of(wording.POINTS_BACK, (message.language,)))
+    return any(cue.search(message.folded, message.seen) for cue in cues)
+
+
+def _of(cues: Mapping[str, Cue], languages: Iterable[str]) -> list[Cue]:
+    """Those of these languages; where none has any, that of all together."""
+    return [cues[language] for language in languages if language in cues] or [cues[""]]
 
 
 MOST_WORDS = 48
@@ -171,6 +178,11 @@ class Question(msgspec.Struct, frozen=True):
         return not (self.words or self.days)
 
     @property
+    def goes_on_in_pairs(self) -> bool:
+        """Whether what it goes on about is in a script without spaces."""
+        return any(is_unspaced(w.text) for w in self.words if w.terms[0] in self.context)
+
+    @property
     def terms(self) -> tuple[bytes, ...]:
         return (*chain.from_iterable(word.terms for word in self.words), *self.days, *self.names)
 
@@ -198,7 +210,7 @@ def read(text: str, before: Sequence[str], now: float, zone: tzinfo | None = Non
     return replace(
         alone,
         words=tuple(_distinct([*own, *context, *alone.words])),
-        context=frozenset() if _names_one(text) else frozenset(w.terms[0] for w in context),
+        context=frozenset() if _is_about(message) else frozenset(w.terms[0] for w in context),
     )
 
 
@@ -307,11 +319,21 @@ def _context(message: Reading, own: int, before: Sequence[str]) -> list[Sought]:
     return [word._replace(weight=scale * word.weight) for word in found]
 
 
-def _names_one(text: str) -> bool:
-    """Whether a message has a name behind its first word: then it is about that."""
-    pairs = pairwise(text.split()[:MOST_WORDS])
-    inner = (word for before, word in pairs if before[-1].isalpha())
-    return any(word[0].isupper() and _CAPITAL.match(word) for word in inner)
+def _is_about(message: Reading) -> bool:
+    """Whether a message says what it is about: what is the user's, or a name behind its first word.
+
+    That is a word with a capital that is of no day, and in German has no article before it.
+    """
+    if wording.OWN.search(message.folded, message.seen):
+        return True
+    pairs = pairwise(message.text.split()[:MOST_WORDS])
+    return any(_is_name(before, word) for before, word in pairs if before[-1].isalpha())
+
+
+def _is_name(before: str, word: str) -> bool:
+    if not (word[0].isupper() and _CAPITAL.match(word)):
+        return False
+    return not (before.lower() in _BEFORE_NOUNS or is_of_calendar(word))
 
 
 def _is_small_talk(said: Reading) -> bool:

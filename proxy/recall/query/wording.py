@@ -23,13 +23,19 @@ GENERAL = Cue(
     f"{told(lambda each: each.question.general)}"
 )
 OWN = Cue(told(lambda each: each.facts.own))
-POINTS_BACK = Cue(told(lambda each: each.question.points_back))
 
 
 def _each(of: Callable[[Language], Told]) -> tuple[Cue, ...]:
     """Each language by itself: nearly all texts are in one."""
     names = [each.language.name for each in LANGUAGES if of(each) != Told()]
     return tuple(Cue(told(of, name), re.IGNORECASE) for name in names)
+
+
+def _by_language(of: Callable[[Language], Told], before: str = "") -> Mapping[str, Cue]:
+    """Each language's own by its name, and of all together by "": what points back in one is the
+    article of another."""
+    names = [each.language.name for each in LANGUAGES if of(each) != Told()]
+    return {name: Cue(f"{before}{told(of, name)}") for name in ("", *names)}
 
 
 def _by_trait(of: Callable[[Language], Mapping[Trait, Told]]) -> Mapping[Trait, tuple[Cue, ...]]:
@@ -39,12 +45,15 @@ def _by_trait(of: Callable[[Language], Mapping[Trait, Told]]) -> Mapping[Trait, 
     return {trait: of_trait(trait) for trait in get_args(Trait)}
 
 
+GOES_ON = _by_language(lambda each: each.question.goes_on, r"^\W*")
+POINTS_BACK = _by_language(lambda each: each.question.points_back)
 TELLS = _each(lambda each: each.person.tells)
 TRAITS = _by_trait(lambda each: each.person.traits)
 ASKS = _by_trait(lambda each: each.person.asks)
 ASKS_ALL = _each(lambda each: each.person.asks_all)
 
 CUES = (
-    *(HOW_ARE_YOU, ASKING, USER, ASSISTANT, WHEN, ORDERS, LISTS, GENERAL, OWN, POINTS_BACK),
+    *(HOW_ARE_YOU, ASKING, USER, ASSISTANT, WHEN, ORDERS, LISTS, GENERAL, OWN),
+    *(*GOES_ON.values(), *POINTS_BACK.values()),
     *(*TELLS, *chain(*TRAITS.values(), *ASKS.values()), *ASKS_ALL),
 )

@@ -32,9 +32,10 @@ DOUBTED, SURE = 0.5, 0.75
 """The shares of a general question's words, see ``Matches.known``, up to which it is doubted that
 it means anything of this history, and from which on it is not."""
 
-GOES_ON = 0.25
+GOES_ON, IN_PAIRS = 0.35, 0.45
 """The least share of what the messages before said that one passage must hold, where a message goes
-on about them: else it goes on about what is in sight, and nothing older was meant."""
+on about them: else it goes on about what is in sight, and nothing older was meant.  The second is
+for scripts without spaces, where pairs of characters overlap: one word in common is several."""
 
 ALIKE = 0.8
 """Share of words in common that makes two passages one."""
@@ -93,7 +94,7 @@ def relevant(matches: Matches, min_score: float = MIN_SCORE) -> bool:
     """
     if matches.dated.size:
         return True
-    if matches.goes_on < GOES_ON:
+    if matches.goes_on < (IN_PAIRS if matches.question.goes_on_in_pairs else GOES_ON):
         return False
     return bool(matches.cover.size) and float(matches.cover.max()) >= min_score
 

@@ -86,16 +86,15 @@ class Services(msgspec.Struct, frozen=True):
 
 
 class GoingOn(NamedTuple):
-    """The stored answer that a request goes on from, its seq, and the message that its exchange
-    followed (see Exchange)."""
+    """The stored answer that a request goes on from, and the message that its exchange followed
+    (see Exchange)."""
 
     message: str
-    seq: int
     follows: str | None
 
     @classmethod
     def of(cls, answer: KeptAnswer) -> GoingOn:
-        return cls(answer.line.card.id, answer.line.position.seq, answer.exchange.follows)
+        return cls(answer.line.card.id, answer.exchange.follows)
 
 
 class ChatExchange(msgspec.Struct, frozen=True, gc=False):

@@ -22,7 +22,7 @@ from proxy.gateway.prompt.enrich import enrich, narrowed
 from proxy.gateway.prompt.prompt import AssembledPrompt
 from proxy.gateway.references import resolved
 from proxy.gateway.report import NOTHING_NOTED, MemoryReport, Reason
-from proxy.gateway.state.emulation import is_turned, stands
+from proxy.gateway.state.emulation import stands
 from proxy.gateway.tools.use import ToolUse, tool_use
 from proxy.memory.model import Injection, Snapshot
 from proxy.memory.store import StoreError, StoreTimeout
@@ -30,9 +30,6 @@ from proxy.memory.store import StoreError, StoreTimeout
 logger = logging.getLogger(__name__)
 
 _ESCAPE = rb"\u00"
-
-TURNS = 5
-"""How often a log is turned to what a request goes on from, where others turn it away again."""
 
 
 class Degraded(msgspec.Struct, frozen=True, gc=False):
@@ -189,23 +186,21 @@ async def _behind(
     prompt: AssembledPrompt | Degraded,
     services: Services,
 ) -> AssembledPrompt | Degraded:
-    """The prompt of a log that is turned to an answer, though others turn it away meanwhile.
+    """The prompt of the way to an answer, where the log is another.
 
     Raises ProxyError 503 where that cannot be had.
     """
     if stands(_found(prompt).log, on):
         return prompt
-    key = exchange.context.key
-    async with services.state.turn(key):
-        for _ in range(TURNS):
-            try:
-                await services.state.turn_to(key, on.message)
-            except StoreError as failure:
-                raise memory_unavailable() from failure
-            prompt = await _prompt(exchange, services)
-            if is_turned(_found(prompt), on):
-                return prompt
-    raise memory_unavailable()
+    try:
+        way = await services.state.way_to(exchange.context.key, on.message)
+    except StoreError as failure:
+        raise memory_unavailable() from failure
+    if not way:
+        raise memory_unavailable()
+    prompt = await _prompt(replace(exchange, intent=replace(exchange.intent, way=way)), services)
+    _found(prompt)
+    return prompt
 
 
 def _found(prompt: AssembledPrompt | Degraded) -> Snapshot:

@@ -53,7 +53,7 @@ async def _looked_up(exchange: ChatExchange, services: Services) -> ChatExchange
     try:
         snapshot = await services.recorder.look_back(exchange.context.key, search.is_over)
         found = await services.aside.run(len(exchange.body), partial(search.found, snapshot))
-        if state.previous and found.previous is None and exchange.recorded:
+        if state.previous and found.previous is None:
             found = await _superseded(exchange, services, search, found)
     except StoreError as failure:
         logger.warning("what a request names is not looked up: %s", failure)
@@ -67,7 +67,7 @@ async def _superseded(
 ) -> Named:
     """With the answer that is gone on from, where another has its place in the log by now.
 
-    The log will be changed for it: not for what is not recorded.  Raises StoreError.
+    Raises StoreError.
     """
     key = exchange.context.key
     answer = await services.state.superseded(key, lambda raw: search.previous_in(raw) is not None)

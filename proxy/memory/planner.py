@@ -32,6 +32,7 @@ from proxy.memory.reconciliation.match import (
 from proxy.memory.reconciliation.reconcile import Plan, reconcile, rerender
 from proxy.memory.reconciliation.retry import retried_exchange
 from proxy.memory.reconciliation.returning import PassedOver, passed_over, said_before
+from proxy.memory.reconciliation.turning import turned, turning
 from proxy.memory.store import Memory, Summaries
 
 T = TypeVar("T")
@@ -94,16 +95,19 @@ class Planner(msgspec.Struct, frozen=True):
         rules: Rules,
     ) -> Planned:
         """The plan for a request, given a snapshot that ``sees_enough``."""
-        m = await self._told_apart(m, snapshot.log)
-        bodies, length = snapshot.bodies, len(snapshot.log) + len(m)
-        if wanted := await self.run(length, partial(wanted_bodies, snapshot, m)):
+        seen = turned(snapshot, intent)
+        m = await self._told_apart(m, seen.log)
+        bodies, length = snapshot.bodies, len(seen.log) + len(m)
+        if wanted := await self.run(length, partial(wanted_bodies, seen, m)):
             bodies = {**bodies, **await self.store.bodies(key, wanted)}
         rerendered = self.rerender(bodies)
-        plan = await self.run(length, partial(plan_of, snapshot, m, intent, rerendered))
-        if doubts := passed_over(snapshot.log, plan, m):
+        plan = await self.run(length, partial(plan_of, seen, m, intent, rerendered))
+        if doubts := passed_over(seen.log, plan, m):
             returned = await self._returned(key, doubts)
-            again = partial(reconcile, snapshot, m, intent, rerendered, returned)
+            again = partial(reconcile, seen, m, intent, rerendered, returned)
             plan = await self.run(length, again) if returned else plan
+        if seen is not snapshot:
+            plan = turning(plan, snapshot.log, seen.log)
         if rules.summarised is not None and (changed := _told_of(snapshot, plan)):
             summary = _untouched(await self.store.summaries(key), changed)
             snapshot = replace(snapshot, summary=summary)
@@ -136,7 +140,7 @@ def _told_of(snapshot: Snapshot, plan: Plan) -> list[Position]:
         return []
     changed = plan.superseded.union(plan.activated)
     idle = (entry for group in snapshot.alternates.values() for entry in group)
-    entries = [e for e in (*snapshot.log, *idle) if e.card.id in changed]
+    entries = [e for e in (*snapshot.log, *idle, *plan.log) if e.card.id in changed]
     return [e.position for e in entries if summary.covers(e.position)]
 
 
@@ -147,7 +151,7 @@ def _untouched(versions: Sequence[Summary], changed: Sequence[Position]) -> Summ
 
 def asks_for_whole(m: Sequence[ChatMessage], intent: Intent) -> bool:
     """Must the whole log be seen?  Only then can answers be aligned and turns be counted."""
-    if intent.history == "full" or intent.rewind:
+    if intent.history == "full" or intent.rewind or intent.way:
         return True
     return intent.history == "auto" and any(x.role == "assistant" for x in m)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from proxy.memory.store import StoreError
 from tests.support.rig import Rig
 from tests.support.talk.responding import ItemTalk, item_list, output_of
 from tests.support.talk.words import messages
-from tests.support.upstream.answers import error_answer
+from tests.support.upstream.answers import DROPPED, SILENT, Script, error_answer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -118,7 +119,7 @@ async def test_one_goes_on_from_what_was_taken_back(every: Rig, store: bool) -> 
     assert await said.talk.gone() == "u3 a3"
 
 
-async def test_an_upstream_that_has_the_conversation_is_asked_though_the_log_cannot_be_turned(
+async def test_an_upstream_that_has_the_conversation_is_asked_though_history_cannot_be_read(
     one: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = Branches(one, store=True)
@@ -126,11 +127,11 @@ async def test_an_upstream_that_has_the_conversation_is_asked_though_the_log_can
     await said.say("a1", "u2", "a2")
     await said.say("a1", "u3", "a3")
 
-    async def never(key: SessionKey, revision: object) -> None:
+    async def never(key: SessionKey, before: int | None, limit: int) -> None:
         raise StoreError("no")
 
     with monkeypatch.context() as patch:
-        patch.setattr(one.store, "revise", never, raising=False)
+        patch.setattr(one.store, "exchanges", never, raising=False)
         await said.say("a2", "u4", "a4")
     assert one.up.requests[-1].json["previous_response_id"]
     assert (await said.log()).endswith("u4 a4")
@@ -141,3 +142,38 @@ async def test_an_answer_that_is_not_given_takes_nothing_back(one: Rig) -> None:
     one.up.reply(error_answer(500, "try again"))
     await said.talk.post(said.body("a1", "t3:c1"))
     assert await said.log() == "u1 a1 t1 a2 t2 a3"
+
+
+async def of_two_branches(rig: Rig, *, store: bool) -> Branches:
+    said = Branches(rig, store=store)
+    await said.say("", "u1", "a1")
+    await said.say("a1", "u2", "a2")
+    await said.say("a1", "u3", "a3")
+    return said
+
+
+@stored_or_not
+@pytest.mark.parametrize("failing", [error_answer(500, "try again"), DROPPED])
+async def test_nor_does_one_that_goes_on_from_what_was_taken_back(
+    every: Rig, store: bool, failing: Script
+) -> None:
+    said = await of_two_branches(every, store=store)
+    every.up.reply(failing)
+    answered = await said.talk.post(said.body("a2", "u4"))
+    assert answered.status_code >= 500
+    assert said.got("u1 a1 u2 a2 u4")
+    assert await said.log() == "u1 a1 u3 a3"
+    assert await said.talk.gone() == "u2 a2"
+    await said.say("a2", "u4", "a4")
+    assert await said.log() == "u1 a1 u2 a2 u4 a4"
+
+
+@stored_or_not
+async def test_nor_does_a_client_that_leaves_before_the_answer(one: Rig, store: bool) -> None:
+    said = await of_two_branches(one, store=store)
+    one.up.reply(SILENT)
+    asking = asyncio.create_task(said.talk.post(said.body("a2", "u4")))
+    asked = await one.up.wait_for(len(one.up.requests) + 1)
+    asking.cancel()
+    await asked.gone.wait()
+    assert await said.log() == "u1 a1 u3 a3"

@@ -154,7 +154,7 @@ async def test_and_one_that_another_has_taken_the_place_of(every: Rig) -> None:
     assert not talk.upstream.refused
 
 
-async def test_what_is_not_recorded_takes_nothing_back_for_it(one: Rig) -> None:
+async def test_what_is_not_recorded_has_it_and_takes_nothing_back(one: Rig) -> None:
     talk = ItemTalk.of(one)
     await asks(talk, {"input": "u1"})
     second = await asks(talk, {"input": "u2"})
@@ -162,8 +162,8 @@ async def test_what_is_not_recorded_takes_nothing_back_for_it(one: Rig) -> None:
     await asks(talk, {"input": "u4", "previous_response_id": second["id"]})
     log = await talk.log()
     body = {"model": "gpt-5", "input": "u5", "previous_response_id": third["id"]}
-    assert (await talk.post(body, x_memory_mode="read")).status_code == 404
-    assert one.up.requests[-1].json["previous_response_id"] == third["id"]
+    assert (await talk.post(body, x_memory_mode="read")).status_code == 200
+    assert talk.sent == "u1 reply 1: u1 u2 reply 2: u2 u3 reply 3: u3 u5"
     assert await talk.log() == log
 
 

@@ -14,7 +14,7 @@ from proxy.memory.store import StoreError
 from tests.support.rig import Rig, rig
 from tests.support.talk.keeping import PROFILE, Keeping, asks
 from tests.support.upstream import items
-from tests.support.upstream.answers import sse
+from tests.support.upstream.answers import error_answer, sse
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -108,6 +108,24 @@ async def test_several_go_on_from_one(every: Rig) -> None:
         await asks(client, "r2", right)
         assert keeping.sent == "u1 reply 1: u1 r1 reply 3: r1 r2"
         assert (await client.responses.retrieve(left.id)).output_text == "reply 2: l1"
+
+
+async def test_what_is_not_answered_takes_nothing_back(one: Rig) -> None:
+    keeping, session = Keeping(one), one.talk().session
+    async with keeping.client(X_Session_Id=session) as client:
+        root = await asks(client, "u1")
+        left = await asks(client, "l1", root)
+        await asks(client, "r1", root)
+        await client.responses.input_tokens.count(
+            model="gpt-5", input="l2", previous_response_id=left.id
+        )
+        one.up.reply(error_answer(500, "try again"))
+        with pytest.raises(InternalServerError):
+            await asks(client, "l2", left)
+        assert keeping.sent == "u1 reply 1: u1 l1 reply 2: l1 l2"
+        assert await keeping.log(session) == "u1 reply 1: u1 r1 reply 3: r1"
+        await asks(client, "l2", left)
+    assert (await keeping.log(session)).startswith("u1 reply 1: u1 l1 reply 2: l1 l2")
 
 
 async def test_they_may_do_so_at_the_same_time(every: Rig) -> None:

@@ -1,7 +1,7 @@
 """A request that goes on from what the proxy keeps, for an upstream that keeps nothing.
 
 The upstream gets the conversation and no names.  Where a client goes on from a response, the log
-becomes the way to that response: several may go on from one.
+becomes the way to that response, with the answer: several may go on from one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from proxy.formats.responses.writing import STORE, stateless
 from proxy.gateway.context import rules_of
 from proxy.gateway.exchange import ChatExchange, GoingOn, Services
 from proxy.gateway.state.log import StateLog
-from proxy.memory.model import Entry, SessionKey, Snapshot, exchange_of
+from proxy.memory.model import Entry, SessionKey, exchange_of
 from proxy.memory.naming import reference_in, reference_of
 from proxy.memory.store import StoreError
 
@@ -90,16 +90,6 @@ def stands(log: Sequence[Entry], on: GoingOn) -> bool:
     exchange = exchange_of(on.message)
     before = [entry.card.id for entry in log if entry.card.exchange != exchange]
     return on.follows is None or not before or before[-1] == on.follows
-
-
-def is_turned(snapshot: Snapshot, on: GoingOn) -> bool:
-    """The same of a log that has been turned to it, and may have been turned away again.
-
-    What joined an old turn may be out of sight.
-    """
-    if any(entry.position.seq > on.seq for entry in snapshot.log):
-        return False
-    return not snapshot.whole or any(entry.card.id == on.message for entry in snapshot.log)
 
 
 def _seq(entry: Entry) -> int:

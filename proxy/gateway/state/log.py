@@ -11,8 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -21,13 +20,13 @@ from cachetools import LRUCache
 from proxy.formats.native import frame_of, without_answer
 from proxy.formats.responses.items import API
 from proxy.formats.responses.names import AnswerName
-from proxy.memory.archive import Message, Revision, Session, StoredMessage
-from proxy.memory.history.branches import nothing_but
+from proxy.memory.archive import Message, Session, StoredMessage
+from proxy.memory.history.branches import way_to
 from proxy.memory.history.reading import oldest_first, without_texts
 from proxy.memory.items import Change, ItemOwner, Items
 from proxy.memory.limit import Limit
 from proxy.memory.locks import Locks
-from proxy.memory.model import Edited, Exchange, SessionKey, State
+from proxy.memory.model import Edited, Entry, Exchange, SessionKey, State
 from proxy.memory.naming import conversation_name, named_session, reference_of
 from proxy.memory.store import Store, StoreError, StoreTimeout
 
@@ -88,7 +87,7 @@ class StateLog:
     def __init__(self, store: StateStore, timeout: float) -> None:
         self.store, self._timeout = store, timeout
         self._kept: LRUCache[SessionKey, float] = LRUCache(KNOWN)
-        self._turns: Locks[SessionKey] = Locks()
+        self._reading: Locks[SessionKey] = Locks()
 
     async def session_of(self, tenant: str, reference: str) -> SessionKey:
         """The session that names mean with this reference; there may be none of that name.
@@ -179,23 +178,16 @@ class StateLog:
             return None
         return KeptAnswer(said, line, tuple(inputs))
 
-    @asynccontextmanager
-    async def turn(self, key: SessionKey) -> AsyncIterator[None]:
-        """One at a time turns the log of a session: others of this process wait."""
-        async with self._turns.of(key):
-            yield
+    async def way_to(self, key: SessionKey, message: str) -> tuple[Entry, ...]:
+        """The way to a message: what it was said behind, and nothing else.  Empty if history has
+        it not.
 
-    async def turn_to(self, key: SessionKey, message: str) -> None:
-        """Make the way to a message all of the log: what it was said behind, and nothing else.
-
-        Raises StoreError.
+        The whole of a session is read for it: by one at a time.  Raises StoreError.
         """
-        session = await self.session(key)
-        if session is None:
-            return
-        lines = await without_texts(self.store, key, session.end)
-        exchanges = await oldest_first(self.store, key, session.end)
-        switch = await asyncio.to_thread(nothing_but, lines, exchanges, message)
-        if switch is not None and (switch.superseded or switch.activated):
-            revision = Revision(superseded=switch.superseded, activated=switch.activated)
-            await self.store.revise(key, revision)
+        async with self._reading.of(key):
+            session = await self.session(key)
+            if session is None:
+                return ()
+            lines = await without_texts(self.store, key, session.end)
+            exchanges = await oldest_first(self.store, key, session.end)
+            return await asyncio.to_thread(way_to, lines, exchanges, message)

@@ -24,7 +24,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.memory.archive import PlacedExchange, SessionArchive, StoredMessage
-from proxy.memory.model import BEGINNING, Position, State, Summary, exchange_of
+from proxy.memory.model import BEGINNING, Entry, Position, State, Summary, exchange_of
 
 
 class Switch(msgspec.Struct, frozen=True):
@@ -71,24 +71,19 @@ def switch_to(
     )
 
 
-def nothing_but(
+def way_to(
     lines: Sequence[StoredMessage], exchanges: Sequence[PlacedExchange], message: str
-) -> Switch | None:
-    """What makes the way to a message all of the log; None if there is no such message.
+) -> tuple[Entry, ...]:
+    """What was said up to a message, and nothing else; empty if there is no such message.
 
     For those who say what they go on from: what ran beside it is no part of that.
     """
     tree = _Tree(lines, exchanges)
     target = tree.lines.get(message)
     if target is None:
-        return None
-    way = tree.way(target, whole=False)
-    active = {line.card.id for line in lines if line.state == "active"}
-    ids = [line.card.id for line in lines]
-    return Switch(
-        superseded=tuple(id for id in ids if id in active and id not in way),
-        activated=tuple(id for id in ids if id in way and id not in active),
-    )
+        return ()
+    way = tree.way(target, whole=False).values()
+    return tuple([Entry(line.position, line.card) for line in way])
 
 
 class _Tree:

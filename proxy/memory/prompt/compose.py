@@ -64,9 +64,10 @@ class Prompt(msgspec.Struct, frozen=True, gc=False):
     ``stored`` are the entries among them.
 
     ``start`` is where the profile's window starts from now on; it ``moved``, or was found ``anew``
-    because what it showed was superseded.  ``injected`` counts stored messages, and the tokens of
-    these, of the summary and of the remembered system message, which ``system_tokens`` and
-    ``summary_tokens`` count by themselves; ``evicted`` what is left out, and ``reason`` why.
+    because what it showed was superseded, or what was before it comes back.  ``injected`` counts
+    stored messages, and the tokens of these, of the summary and of the remembered system message,
+    which ``system_tokens`` and ``summary_tokens`` count by themselves; ``evicted`` what is left
+    out, and ``reason`` why.
     ``left`` may be said before there is something to summarise.  ``resent``: see Plan.
     """
 
@@ -284,9 +285,10 @@ def _start(
 ) -> tuple[Position, bool]:
     old = snapshot.start or BEGINNING
     anew = False
-    if snapshot.start is not None and plan.superseded:
-        gone = plan.superseded
-        anew = any(e.position < old for e in snapshot.log if e.card.id in gone)
+    if snapshot.start is not None and (plan.superseded or plan.activated):
+        switched = plan.superseded.union(plan.activated)
+        entries = (*snapshot.log, *plan.log) if plan.activated else snapshot.log
+        anew = any(e.position < old for e in entries if e.card.id in switched)
     start = BEGINNING if anew else old
     shows_all = not plan.log or plan.log[0].position >= start
     if plain is not None and shows_all and window.holds(plain):

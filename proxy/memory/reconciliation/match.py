@@ -33,6 +33,8 @@ class Intent(msgspec.Struct, frozen=True, gc=False):
     rewind: int = 0
     on: str = ""
     """The stored answer that it goes on from, by its id: what came behind it is taken back."""
+    way: tuple[Entry, ...] = ()
+    """All that led to that answer, where the log is another branch: this becomes the log."""
     retry: bool = False
     """The client's SDK calls it an automatic retry (``X-Stainless-Retry-Count`` above 0), and it is
     not known that the attempt before it has failed."""

@@ -60,6 +60,17 @@ async def test_the_words_stay_whatever_the_answer_ended_with(
     assert int(answer.headers["x-memory-tokens"]) == cards[0].tokens + cards[1].words
 
 
+async def test_a_call_that_is_not_sent_takes_no_room_in_a_window(every: Rig) -> None:
+    talk = every.talk()
+    large = tool_call("write", json.dumps({"text": "Once more. " * 200}))
+    await talk.ask([ASKED], calling(large, "tool_calls"))
+    answer = await talk.ask([NEXT], OK, x_memory_max_tokens="60")
+    assert every.up.requests[-1].messages == [ASKED, SAID, NEXT]
+    assert "x-memory-reason" not in answer.headers
+    await talk.ask([RESULT], OK, x_memory_max_tokens="60")
+    assert every.up.requests[-1].messages[:2] == [ASKED, {**SAID, "tool_calls": [large]}]
+
+
 async def test_words_of_messages_stay_that_stop_in_a_call(every: Rig) -> None:
     talk = MessagesTalk.on(every)
     said = (anthropic.text(WORDS), anthropic.tool_use("write", {"text": "Once."}))

@@ -16,7 +16,7 @@ from proxy.memory.prompt.compose import Prompt, Rules, compose
 from proxy.memory.prompt.window import NOWHERE, Size, Window, advance, begun, size, view
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.reconciliation.reconcile import Plan, reconcile
-from tests.support.talk.shorthand import message, rerendered, talk
+from tests.support.talk.shorthand import log, message, names, rerendered, talk
 from tests.support.talk.simulator import Conversation, choice
 from tests.support.upstream.strict import validate
 
@@ -90,6 +90,24 @@ def assert_bounded(snapshot: Snapshot, plan: Plan, prompt: Prompt, window: Windo
     running = [e for e in plan.log if e.position.turn == plan.running]
     over = size(x for x in prompt.pieces if not isinstance(x, int))
     assert window.holds(over) or {x for x in prompt.pieces if not isinstance(x, int)} <= {*running}
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "sent"),
+    [
+        pytest.param(0, "u3", "u1 a1 u2 u3", id="nothing-is-said-beside-it"),
+        pytest.param(10, "u3", "u1 a1 u2 a2 u3", id="what-is-said-beside-it-counts"),
+        pytest.param(60, "u3", "u2 a2 u3", id="as-much-as-it-takes"),
+        pytest.param(10, "t:c1", "u2 a2 t", id="the-request-answers-it"),
+    ],
+)
+def test_a_call_that_nobody_answers_counts_as_it_is_sent(words: int, said: str, sent: str) -> None:
+    snapshot = log("u1 a1 u2 a2(c1)").snapshot()
+    *before, call = snapshot.log
+    call = replace(call, card=replace(call.card, tokens=1000, words=words))
+    m = talk(said)
+    _, prompt = asked(replace(snapshot, log=(*before, call)), m, Window(max_tokens=80))
+    assert names(prompt.pieces, m) == sent
 
 
 def entries(sizes: Sequence[Sequence[int]]) -> list[Entry]:

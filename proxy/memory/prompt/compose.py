@@ -20,6 +20,7 @@ from proxy.chat.tools.calltext import Told
 from proxy.memory.model import BEGINNING, Card, Entry, Position, Snapshot, Summary
 from proxy.memory.prompt.validity import valid
 from proxy.memory.prompt.window import ANYTHING, Size, Window, advance, begun, size, view
+from proxy.memory.reconciliation.match import open_calls
 from proxy.memory.reconciliation.reconcile import Plan
 
 NONE = Size(0, 0)
@@ -155,11 +156,12 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Rul
         system, system_tokens = None, 0
     window = rules.window.beside(system_tokens)
     plain = _plain(plan.log)
-    start, anew = _start(snapshot, plan, window, plain)
+    counted = plan if plain is not None else _counted(plan, m)
+    start, anew = _start(snapshot, counted, window, plain)
     cover = snapshot.summary if rules.summarised else None
     summary, summary_tokens = _summary(snapshot, plan, rules, system_tokens)
     beside = system_tokens + summary_tokens
-    uncapped, shown = _shown(snapshot, plan, rules, start, beside)
+    uncapped, shown = _shown(snapshot, counted, rules, start, beside)
     if window.by_turn:
         until = cover.until if cover else BEGINNING
         uncapped, shown = (begun(plan.log, at, plan.running, until) for at in (uncapped, shown))
@@ -186,10 +188,29 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Rul
         reason=_reason(sight, rules, capped=shown != uncapped) if evicted.messages else None,
         system_tokens=system_tokens,
         summary_tokens=summary_tokens,
-        left=_left(plan, start, cover, window) if rules.summarised else ANYTHING,
+        left=_left(counted, start, cover, window) if rules.summarised else ANYTHING,
         resent=plan.resent,
         told=told,
     )
+
+
+def _counted(plan: Plan, m: Sequence[ChatMessage]) -> Plan:
+    """The plan with a log as it counts for a window: of a message whose calls nobody answers, what
+    stands for them."""
+    waiting, answered = open_calls(plan.log), {x.answers for x in m}
+    cut = {
+        entry.card.id
+        for entry in waiting.values()
+        if answered.isdisjoint(entry.card.calls) and waiting.keys() >= {*entry.card.calls}
+    }
+    if not cut:
+        return plan
+    return replace(plan, log=tuple([_cut(e) if e.card.id in cut else e for e in plan.log]))
+
+
+def _cut(entry: Entry) -> Entry:
+    tokens = _in_words(entry.card)
+    return replace(entry, card=replace(entry.card, tokens=tokens, blank=not tokens))
 
 
 def _left(plan: Plan, start: Position, cover: Summary | None, window: Window) -> Size:

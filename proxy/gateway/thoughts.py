@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from proxy.chat.thoughts import NONE, thoughts_in
 from proxy.gateway.exchange import Services
 from proxy.gateway.outgoing import Degraded, OutgoingRequest
-from proxy.memory.model import Card, SessionKey
+from proxy.memory.model import Card, Entry, SessionKey
+from proxy.memory.planner import Planned
 from proxy.memory.store import StoreError
 
 logger = logging.getLogger(__name__)
@@ -78,10 +79,20 @@ def _calling(outgoing: OutgoingRequest) -> list[Card]:
         return []
     stored = {card.id for card in _stored(outgoing)}
     said = {call for message in outgoing.exchange.request.messages for call in message.calls}
-    log = outgoing.prompt.loaded.prepared.snapshot.log
+    log = _with_chosen(outgoing.prompt.loaded.prepared.planned)
     cards = (entry.card for entry in reversed(log) if entry.card.calls)
     sent = (card for card in cards if card.id in stored or not said.isdisjoint(card.calls))
     return list(islice(sent, MOST))
+
+
+def _with_chosen(planned: Planned) -> Sequence[Entry]:
+    """The log, with the choices that the client goes on from instead of those that it had."""
+    snapshot, back = planned.snapshot, {*planned.plan.activated}
+    idle = (entry for group in snapshot.alternates.values() for entry in group)
+    chosen = {entry.card.exchange: entry for entry in idle if entry.card.id in back}
+    return [
+        chosen.get(e.card.exchange, e) if e.card.origin == "response" else e for e in snapshot.log
+    ]
 
 
 def _stored(outgoing: OutgoingRequest) -> Sequence[Card]:

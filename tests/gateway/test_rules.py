@@ -277,6 +277,16 @@ async def test_results_alone_choose_the_choice_whose_calls_they_answer(every: Ri
     assert (memory.messages, memory.evicted_messages) == (5, 0)
 
 
+async def test_another_choice_that_calls_is_sent_again_and_not_stored_again(every: Rig) -> None:
+    talk = every.talk()
+    await talk.ask(messages("u1"), several("a1(c1)", "a2(c2)"), n=2)
+    assert await talk.say("u1 a2(c2) t2:c2", "a3") == "u1 a2 t2"
+    assert await talk.log() == "u1 a2 t2 a3"
+    assert await talk.gone() == "a1"
+    assert await talk.say("u1 a2(c2) t2:c2 a3 u2", "a4") == "u1 a2 t2 a3 u2"
+    assert await talk.gone() == "a1"
+
+
 async def test_results_choose_between_two_choices_that_call(every: Rig) -> None:
     talk = every.talk()
     await talk.ask(messages("u1"), several("a1(c1)", "a2(c2)"), n=2)

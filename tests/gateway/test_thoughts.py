@@ -13,7 +13,7 @@ import pytest
 from proxy.memory.store import StoreError
 from tests.support.rig import Rig, Talk, rig
 from tests.support.talk.words import messages
-from tests.support.upstream.answers import error_answer, tool_call
+from tests.support.upstream.answers import chat_completion, error_answer, json_answer, tool_call
 from tests.support.upstream.thinking import MUST_GO_BACK, Thinker
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -147,6 +147,38 @@ async def test_an_id_that_several_calls_have_tells_nothing(one: Rig) -> None:
     up.says("Still.")
     await mine.ask("u2")
     assert mine.thoughts == ["", "", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("ids", "told"),
+    [
+        pytest.param(("c1", "c2"), False, id="the-result-alone"),
+        pytest.param(("c1", "c2"), True, id="all-is-resent"),
+        pytest.param(("c1", "c1"), True, id="all-is-resent-and-the-ids-are-the-same"),
+    ],
+)
+async def test_the_thoughts_of_another_choice_go_back_with_its_call(
+    every: Rig, ids: tuple[str, str], told: bool
+) -> None:
+    up = Thinker()
+    mine = Thinking(every, up)
+    said = [
+        {"role": "assistant", "content": None, "tool_calls": [tool_call("look", where, id)]}
+        for where, id in zip(('{"where": "outside"}', '{"where": "up"}'), ids, strict=True)
+    ]
+    choices = [
+        {"index": n, "message": each | {"reasoning_content": f"{n}"}, "finish_reason": "tool_calls"}
+        for n, each in enumerate(said)
+    ]
+    every.up.reply(json_answer(chat_completion("") | {"choices": choices}))
+    await mine.ask("u1", n=2)
+    result = {"role": "tool", "tool_call_id": ids[1], "content": "Rain."}
+    up.says("It rains.")
+    assert await mine.ask([*messages("u1"), said[1], result] if told else [result]) == 2
+    assert mine.thoughts == ["1"]
+    up.says("Still.")
+    await mine.ask("u2")
+    assert mine.thoughts == ["1", ""]
 
 
 async def test_more_thoughts_than_there_is_room_for_are_left_out_from_the_oldest(

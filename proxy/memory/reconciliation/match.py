@@ -162,7 +162,8 @@ def _aligned(
     if len(seen) < len(m) or len(cards) < len(log):
         matches = [Match(mine[x.i], theirs[x.j], x.kind) for x in matches]
     matches = [_continued(match, log, m, rerendered) for match in matches]
-    return Alignment(log, tuple(_in_client_form(_retold(matches, log), log, m)), evidence)
+    matches = _in_client_form(_retold(matches, log), log, m)
+    return Alignment(log, tuple(_with_choice(matches, log, snapshot, m)), evidence)
 
 
 def _repeats_an_answer(run: Sequence[Card], cards: Sequence[Card]) -> bool:
@@ -267,6 +268,19 @@ def _retold(matches: Sequence[Match], log: Sequence[Entry]) -> list[Match]:
             kept[n] = matches[n]._replace(kind=MatchKind.RETOLD)
         later.add(turn)
     return kept
+
+
+def _with_choice(
+    matches: list[Match], log: Sequence[Entry], snapshot: Snapshot, m: Sequence[ChatMessage]
+) -> list[Match]:
+    """Another choice of the newest answer is no other form of it, whatever it calls: it is stored
+    already."""
+    last = matches[-1]
+    if last.kind is not MatchKind.REPLACED or last.j < len(log) - 1:
+        return matches
+    if alternate(snapshot, log[last.j].card, m[last.i].digest) is None:
+        return matches
+    return [*matches[:-1], last._replace(kind=MatchKind.SIMILAR)]
 
 
 def _in_client_form(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import product
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 import pytest
@@ -69,11 +69,11 @@ def read(known: list[Version], batch: Iterable[tuple[int, Told]], chance: Random
     proposal = list(dict.fromkeys(told.change for _, told in batch))
     chance.shuffle(proposal)
     said = [said_at(told, at) for at, told in batch]
-    held = known[-1].document
-    made = agreed(tuple(proposal), held, Grounds(said, Schema(), told_at(known)))
-    if made.patch:
-        return [*known, Version(version=known[-1].version + 1, **made._asdict())]
-    return [*known[:-1], with_idle(known[-1], made.said)]
+    held = known[-1] if known else Version(version=0, document={})
+    made = agreed(tuple(proposal), held.document, Grounds(said, Schema(), told_at(known)))
+    if made.patch or not known:
+        return [*known, Version(version=held.version + 1, **made._asdict())]
+    return [*known[:-1], with_idle(held, made.said)]
 
 
 KAI_IS = Version(
@@ -85,8 +85,9 @@ KAI_IS = Version(
 )
 
 
-def as_told(talk: Iterable[tuple[int, Told]]) -> dict[str, Any]:
-    document: dict[str, Any] = {"name": "Kai"}
+def as_told(talk: Iterable[tuple[int, Told]], known: Sequence[Version]) -> dict[str, Any]:
+    """What all is known then that was told behind these versions."""
+    document = shown(known)
     hobbies = dict[str, str]()
     for _, told in sorted(talk):
         if told.key == "hobbies":
@@ -102,7 +103,7 @@ def as_told(talk: Iterable[tuple[int, Told]]) -> dict[str, Any]:
 
 
 def shown(versions: Sequence[Version]) -> dict[str, Any]:
-    document = dict(versions[-1].document)
+    document = dict(versions[-1].document) if versions else {}
     hobbies = sorted(document.pop("hobbies", []))
     return document | ({"hobbies": hobbies} if hobbies else {})
 
@@ -117,23 +118,28 @@ def batches(talk: Sequence[tuple[int, Told]], chance: Random) -> Iterable[list[t
         left = left[size:]
 
 
-def all_read(talk: Sequence[tuple[int, Told]], chance: Random) -> list[Version]:
-    versions = [KAI_IS]
+def all_read(
+    talk: Sequence[tuple[int, Told]], chance: Random, known: Sequence[Version]
+) -> list[Version]:
+    versions = list(known)
     for batch in batches(talk, chance):
         versions = read(versions, batch, chance)
     return versions
 
 
-@given(TALKS, st.randoms(), st.sets(st.integers(0, 11), max_size=3))
+@given(
+    TALKS, st.randoms(), st.sets(st.integers(0, 11), max_size=3), st.sampled_from([[KAI_IS], []])
+)
 def test_what_was_said_last_holds_and_what_is_forgotten_was_never_said(
-    told: list[tuple[Told, int]], chance: Random, forgotten: set[int]
+    told: list[tuple[Told, int]], chance: Random, forgotten: set[int], known: list[Version]
 ) -> None:
     talk = [(at, each) for at, (each, _) in enumerate(told)]
-    versions = all_read(talk, chance)
-    assert shown(versions) == as_told(talk)
+    versions = all_read(talk, chance, known)
+    assert shown(versions) == as_told(talk, known)
     assert replayed(versions, lambda source: False) == versions
     left = replayed(versions, lambda source: source.at in forgotten)
-    assert shown(left) == as_told((at, each) for at, each in talk if at not in forgotten)
+    heard = [(at, each) for at, each in talk if at not in forgotten]
+    assert shown(left) == as_told(heard, known)
     assert replayed(left, lambda source: source.at in forgotten) == left
     assert not any(each.source.at in forgotten for version in left for each in version.said)
     assert not any(each.at in forgotten for version in left for each in version.taught_by)
@@ -144,10 +150,10 @@ def test_what_else_was_said_of_folded_versions_holds_when_some_of_it_is_forgotte
     told: list[tuple[Told, int]], chance: Random, forgotten: int, folds: int
 ) -> None:
     talk = [(at, each) for at, (each, _) in enumerate(told)]
-    versions = all_read(talk, chance)
+    versions = all_read(talk, chance, [KAI_IS])
     for _ in range(min(folds, len(versions) - 1)):
         versions = [folded(versions[0], versions[1]), *versions[2:]]
-    assert shown(versions) == as_told(talk)
+    assert shown(versions) == as_told(talk, [KAI_IS])
     left = replayed(versions, lambda source: source.at == forgotten)
     named = [each.value for at, each in talk if at != forgotten]
     document = shown(left)
@@ -166,6 +172,15 @@ def test_of_what_changes_nothing_the_newest_is_kept_and_all_that_changed_somethi
     assert bounded([first, *again]) == (first, *again[:MOST_ALIKE])
     many = [statement("remove", "hobbies", f"hobby {at}", float(at)) for at in range(100)]
     assert bounded([first, *many]) == (first, *many[-MOST_IDLE:])
+
+
+def test_what_is_no_more_stays_so_when_all_that_was_known_is_forgotten() -> None:
+    golf = {way: Told(way, "hobbies", "golf") for way in get_args(Way)}
+    versions = read([], [(1, Told("set", "home", "Bonn")), (9, golf["remove"])], Random(0))
+    left = replayed(versions, lambda source: source.at == 1)
+    assert shown(left) == {} and len(left) == 1
+    assert shown(read(left, [(5, golf["append"])], Random(0))) == {}
+    assert replayed(left, lambda source: source.at == 9) == []
 
 
 @pytest.mark.parametrize(
@@ -283,6 +298,24 @@ async def test_what_is_said_once_more_is_no_version_and_stays_when_the_first_is_
     (version,) = await env.learned.profiles.all_versions(KAI)
     assert [source.session for source in version.taught_by] == ["again"]
     assert len(await env.forget("again")) == 1 and await env.document() == {}
+
+
+async def test_what_was_given_up_before_anything_is_known_does_not_come_with_older_words(
+    env: Env,
+) -> None:
+    """Nor does it stay given up when nobody has said so any more."""
+    late, early = ("remove", "golf", "I gave up golf"), ("append", "golf", "I play golf")
+    for session, told, at in (("late", late, MAY), ("early", early, MAY - DAY)):
+        await env.harness.say(f"{told[2]}.", session=session, at=at)
+        env.answers(answer(hobbies=told))
+        await env.harness.learn(session)
+    assert await env.document() == {}
+    (version,) = await env.learned.profiles.all_versions(KAI)
+    assert [each.source.session for each in version.said] == ["late", "early"]
+    await env.forget("late")
+    assert await env.document() == {"hobbies": ["golf"]}
+    await env.forget("early")
+    assert await env.learned.profiles.all_versions(KAI) == []
 
 
 async def test_nothing_stays_of_what_was_only_said_once_more(env: Env) -> None:

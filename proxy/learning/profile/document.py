@@ -66,6 +66,7 @@ class Version(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``said`` is what was said until the next version, in the order in which it was read; the last
     operations of the patch are from that.  Those before them are from all ``sources`` together.
+    Of a first version the patch is empty where all that was said is of what is no more.
     ``rolled_back_to`` is the number of the version that it repeats; its patch says the same.
     ``before`` is where each member of the document is from, of a version into which all before it
     were folded: its patch is history.

@@ -171,8 +171,9 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
             made = agreed(proposal, held.value.document, grounds)
         except PatchError:
             return []
+        first = bool(made.said) and not held.value.kept  # what is no more may be told of earlier
         told = any(each.operations for each in made.said)
-        if made.document == held.value.document and not told:
+        if made.document == held.value.document and not (told or first):
             return await self.profiles.said_again(shelf, held, made.said)
         version = Version(
             version=held.value.last + 1,

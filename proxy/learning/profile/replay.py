@@ -75,7 +75,8 @@ class _Replay:
         else:
             then = self._heeding(self._as_a_whole(version, was, now), version.said, now)
         by_hand = version.rolled_back_to is not None
-        if then.patch or not version.patch or then.before is not None or by_hand:
+        first = not self.kept and bool(then.said)  # what was said of it must lie somewhere
+        if then.patch or then.before is not None or by_hand or first:
             self.kept.append(then)
         elif self.kept:
             self.kept[-1] = with_idle(self.kept[-1], then.said)

@@ -237,10 +237,7 @@ class ProfileStore(Collection):
     async def said_again(
         self, shelf: ItemOwner, held: StoredProfile, said: Sequence[Statement]
     ) -> list[Change]:
-        """What keeps with the current version what was said behind it and changes nothing.
-
-        Where nothing is known yet there is none, and nothing to keep.
-        """
+        """What keeps with the current version what was said behind it and changes nothing."""
         place = version_place(shelf.user, held.value.version)
         item = await self.at(shelf, place) if said else None
         if item is None:

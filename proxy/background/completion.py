@@ -153,6 +153,13 @@ class Unreadable(Failed):
     """An answer came that cannot be used; it may stay so however often it is asked for."""
 
 
+def try_again(denied: Denied, attempts: int, wait: float) -> None:
+    """Raise Failed for work that was denied and that nobody else asks for, unless it has failed too
+    often: it is tried again after ``wait`` seconds."""
+    if attempts < DENIALS:
+        raise Failed(str(denied), wait) from denied
+
+
 class NoCredential(CompletionError):
     """The tenant's credential is not known in this process: not before its next request."""
 

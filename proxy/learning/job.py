@@ -18,13 +18,13 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.background.completion import (
-    DENIALS,
     BudgetSpent,
     CompletionError,
     Denied,
     Failed,
     Refused,
     Unreadable,
+    try_again,
 )
 from proxy.background.runner import LEASE, Backoff, LeaseLost, held
 from proxy.learning.batch import Batch, Extractor, Improver, LearningContext
@@ -107,8 +107,8 @@ class Tried(msgspec.Struct):
         """A refusal alone is the end of it; everything else is tried again, a denial after so many
         seconds: nobody else asks for what was said, where its session is not gone on with."""
         denied = next((each for each in self.failures if isinstance(each, Denied)), None)
-        if denied is not None and attempts < DENIALS:
-            raise Failed(str(denied), wait) from denied
+        if denied is not None:
+            try_again(denied, attempts, wait)
         if self.failures:
             raise min(self.failures, key=lambda failure: isinstance(failure, Refused))
 

@@ -14,12 +14,11 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.background.completion import (
-    DENIALS,
     Completer,
     CompletionError,
     Denied,
-    Failed,
     Refused,
+    try_again,
 )
 from proxy.memory.model import Ask, SessionKey, Snapshot, Summary, Work
 from proxy.memory.prompt.window import Window
@@ -302,6 +301,5 @@ class Rebuilder:
         try:
             return await self._summarizer.rebuild(work)
         except Denied as denied:
-            if work.attempts < DENIALS:
-                raise Failed(str(denied), self._wait) from denied
+            try_again(denied, work.attempts, self._wait)
             raise

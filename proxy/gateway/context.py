@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -79,7 +78,7 @@ def options_of(recall: RecallSettings) -> RecallOptions:
         roles=recall.roles,
         half_life_days=recall.half_life_days or None,
         standing_max_tokens=recall.standing.max_tokens,
-        zone=None if recall.time_zone == "UTC" else ZoneInfo(recall.time_zone),
+        zone=recall.zone,
     )
 
 

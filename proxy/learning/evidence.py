@@ -33,6 +33,7 @@ class Said(msgspec.Struct, frozen=True):
 
     ``text`` is what they wrote; ``pasted`` is what of it they quote or have pasted.  ``dated`` is
     the day (YYYY-MM-DD) that the session's text before it has named last, "" if it has named none.
+    Their clocks were ``ahead`` of UTC by so many seconds.
     """
 
     message: str
@@ -43,6 +44,12 @@ class Said(msgspec.Struct, frozen=True):
     pasted: tuple[Span, ...] = ()
     session: str = ""
     dated: str = ""
+    ahead: float = 0.0
+
+    @property
+    def on_the_wall(self) -> float:
+        """What their clocks showed, in seconds as if that were UTC."""
+        return self.at + self.ahead
 
     @property
     def own(self) -> str:
@@ -51,12 +58,12 @@ class Said(msgspec.Struct, frozen=True):
 
 
 def headed(number: int, said: Said, text: str) -> str:
-    """A message as a model is shown it: a heading with its time (UTC) and the day that its text
+    """A message as a model is shown it: a heading with its time there and the day that its text
     goes on from, then this text of it.
 
     Indented, so that no line of it can pass for a heading.
     """
-    when = datetime.fromtimestamp(said.at, UTC)
+    when = datetime.fromtimestamp(said.on_the_wall, UTC)
     dated = f", text of {said.dated}" if said.dated else ""
     indented = text.replace("\n", "\n  ")
     return f"Message {number}, {when:%A} {when:%Y-%m-%d %H:%M}{dated}:\n  {indented}"

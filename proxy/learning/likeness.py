@@ -9,6 +9,7 @@ import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import tzinfo
 from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
@@ -55,15 +56,15 @@ class SoughtTerms(NamedTuple):
 
 
 class AskedText:
-    """What is asked at a time (Unix seconds), read when somebody needs that: where all fits, nobody
-    does."""
+    """What is asked at a time (Unix seconds) in a zone, None for UTC; read when somebody needs
+    that: where all fits, nobody does."""
 
-    def __init__(self, text: str, now: float) -> None:
-        self._text, self._now = text, now
+    def __init__(self, text: str, now: float, zone: tzinfo | None = None) -> None:
+        self._text, self._now, self._zone = text, now, zone
 
     @cached_property
     def _question(self) -> Question:
-        return read(self._text, (), self._now)
+        return read(self._text, (), self._now, self._zone)
 
     @property
     def empty(self) -> bool:

@@ -169,7 +169,8 @@ class PromptCards:
         if not cards.found:
             return Known()
         now = self._time()
-        asked, counted = AskedText(question, now), partial(self._count, count)
+        asked = AskedText(question, now, cards.settings.recall.zone)
+        counted = partial(self._count, count)
         head: list[Block] = []
         tail: list[Block] = []
         for kind in self._kinds:

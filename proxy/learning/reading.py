@@ -22,7 +22,7 @@ from proxy.memory.items import Items
 from proxy.memory.model import Ask, SessionKey, Snapshot, State
 from proxy.recall.lexicon.loader import COMMON, compiled, either
 from proxy.recall.own_words import Span, pasted
-from proxy.recall.query.dates import date_of, days_above
+from proxy.recall.query.dates import ahead, date_of, days_above
 
 CHARACTERS = 4
 """Characters of a token, at most, in nearly all texts."""
@@ -83,6 +83,7 @@ def piece(said: Said, start: int, end: int) -> Said:
         pasted=tuple(pasted),
         session=said.session,
         dated=said.dated,
+        ahead=said.ahead,
     )
 
 
@@ -216,7 +217,7 @@ class Reader(msgspec.Struct, frozen=True):
                 while waiting and _is_next(waiting[-1], heads):
                     unread = waiting.pop()
                     most = room(unread.context)
-                    pieces = self._behind(unread.context.key, unread.mark, most)
+                    pieces = self._behind(unread, most)
                     rest = await opened.enter_async_context(aclosing(pieces))
                     await _push(heads, len(waiting), unread, rest, unread.first)
                 if heads:
@@ -274,16 +275,17 @@ class Reader(msgspec.Struct, frozen=True):
                 yield message
             after = int(page.after) if page.after is not None else None
 
-    async def _behind(
-        self, key: SessionKey, mark: ReadMark, room: int
-    ) -> AsyncGenerator[Piece, None]:
-        async with aclosing(self._said(key, mark)) as messages:
+    async def _behind(self, unread: Unread, room: int) -> AsyncGenerator[Piece, None]:
+        context, mark = unread.context, unread.mark
+        async with aclosing(self._said(context.key, mark)) as messages:
             async for message in messages:
-                for part in await asyncio.to_thread(self._pieces, key, message, mark, room):
+                for part in await asyncio.to_thread(self._pieces, context, message, mark, room):
                     yield part
                     mark = part.then
 
-    def _pieces(self, key: SessionKey, message: Message, mark: ReadMark, room: int) -> list[Piece]:
+    def _pieces(
+        self, context: LearningContext, message: Message, mark: ReadMark, room: int
+    ) -> list[Piece]:
         card, text = message.card, self._text(message)
         if not text.strip():
             return []
@@ -294,8 +296,9 @@ class Reader(msgspec.Struct, frozen=True):
             text,
             card.created_at,
             pasted(text),
-            key.session,
+            context.key.session,
             mark.dated,
+            ahead(card.created_at, context.settings.recall.zone),
         )
         read = mark.offset if mark.message == card.id else 0
         rest = piece(said, read, len(text)) if read else said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import tzinfo
 from functools import cache
 from importlib.util import find_spec
 from inspect import isclass
@@ -112,6 +113,11 @@ class RecallSettings(Section):
     standing: Standing = Standing()
     rewrite: RewriteSettings = RewriteSettings()
     embeddings: EmbeddingsSettings = EmbeddingsSettings()
+
+    @property
+    def zone(self) -> tzinfo | None:
+        """Where days are told; None for UTC."""
+        return None if self.time_zone == "UTC" else ZoneInfo(self.time_zone)
 
 
 LONGEST_TTL = 100 * 366 * 86_400

@@ -241,7 +241,7 @@ class Toolbox:
         return found.fitted(whose.key.session, Cost(0, whose.count), room).passages
 
     def _notebook(self, whose: ToolContext) -> FactTools:
-        return FactTools(self._facts, whose.profile.facts)
+        return FactTools(self._facts, whose.profile.facts, whose.profile.recall.zone)
 
 
 def _shelf(whose: ToolContext) -> ItemOwner:

@@ -7,12 +7,13 @@ of all facts together: who changes facts must have seen the card before.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import tzinfo
 from heapq import nlargest
 from operator import attrgetter
 
 import msgspec
 
-from proxy.learning.facts.fact import FACTS, USER, Fact, dates_of
+from proxy.learning.facts.fact import FACTS, USER, Fact, dates_of, noted_on
 from proxy.learning.likeness import SIZE, AskedText, Words, terms_in
 from proxy.learning.prompt_cards import FRAME, Allowance, Block, affordable, framed
 from proxy.memory.model import Recalled
@@ -35,6 +36,14 @@ class FactLine(msgspec.Struct, frozen=True, array_like=True):
 
     def holds(self, now: float) -> bool:
         return self.expires_at is None or self.expires_at > now
+
+    def told_in(self, zone: tzinfo | None) -> str:
+        """The line with the day in a zone on which it was noted; it has that in UTC, as None is."""
+        if zone is None:
+            return self.line
+        text, noted, dates = self.line.rpartition(f"({noted_on(self.last_confirmed, None)}")
+        there = noted and f"({noted_on(self.last_confirmed, zone)}"
+        return f"{text}{there}{dates}"
 
 
 class FactCard(msgspec.Struct, frozen=True):
@@ -108,8 +117,8 @@ def line_of(fact: Fact) -> str:
     return f"- {told} ({dates_of(fact)})"
 
 
-def lines_text(lines: Sequence[FactLine]) -> str:
-    return "\n".join(line.line for line in lines)
+def lines_text(lines: Sequence[FactLine], zone: tzinfo | None) -> str:
+    return "\n".join(line.told_in(zone) for line in lines)
 
 
 def _other(fact: Fact) -> str:
@@ -125,10 +134,10 @@ def choose(
     card: bytes, profile: ProfileSettings, question: AskedText, room: Allowance
 ) -> Block | None:
     """All facts if they fit, else those like the question; facts about others only then."""
-    known, left = read_card(card), room.tokens - FRAME
+    known, left, zone = read_card(card), room.tokens - FRAME, profile.recall.zone
     lines = [line for line in known.lines if line.holds(room.now)]
     if all(line.about_user for line in lines) and sum(x.tokens for x in lines) <= left:
-        return _block([(0.0, line) for line in lines], lines, room)
+        return _block([(0.0, line) for line in lines], lines, room, zone)
     likeness = zip(known.words.likeness(question), known.lines, strict=True)
     scored = [
         (score, line)
@@ -136,16 +145,18 @@ def choose(
         if (line.about_user or score > 0) and line.holds(room.now)
     ]
     scored.sort(key=lambda each: (-each[0], -each[1].last_confirmed))
-    return _block(list(affordable(scored, left)), lines, room)
+    return _block(list(affordable(scored, left)), lines, room, zone)
 
 
-def _block(chosen: Sequence[Scored], order: Sequence[FactLine], room: Allowance) -> Block | None:
+def _block(
+    chosen: Sequence[Scored], order: Sequence[FactLine], room: Allowance, zone: tzinfo | None
+) -> Block | None:
     """The block of those of the chosen, best first, that fit when they are counted."""
     kept = list(chosen)
     while kept:
         scores = {line.id: score for score, line in kept}
         lines = [line for line in order if line.id in scores]
-        text = lines_text(lines)
+        text = lines_text(lines, zone)
         tokens = room.count(framed(FACTS, NOTE, text))
         if tokens <= room.tokens:
             sources = tuple(_source(line, scores[line.id]) for line in lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import tzinfo
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
@@ -102,11 +103,20 @@ The messages do say something about the user. Read them once more.
 """Added where nothing was found in messages that clearly tell something."""
 
 
-def prompt(said: Sequence[Said], facts: Sequence[Fact], held: int, focus: str) -> str:
-    """``facts`` of the ``held`` ones are numbered from 1 in this order, and so are the messages."""
+def prompt(
+    said: Sequence[Said],
+    facts: Sequence[Fact],
+    held: int,
+    focus: str,
+    zone: tzinfo | None = None,
+) -> str:
+    """``facts`` of the ``held`` ones are numbered from 1 in this order, and so are the messages.
+
+    Days are told in a ``zone``, None for UTC.
+    """
     return PROMPT.format(
         title=NOTES if len(facts) >= held else RELATED.format(shown=len(facts), held=held),
-        facts="\n".join(_noted(i, fact) for i, fact in enumerate(facts, 1)) or "(none)",
+        facts="\n".join(_noted(i, fact, zone) for i, fact in enumerate(facts, 1)) or "(none)",
         messages="\n\n".join(
             headed(i, each, marked(each).strip("\n")) for i, each in enumerate(said, 1)
         ),
@@ -114,9 +124,9 @@ def prompt(said: Sequence[Said], facts: Sequence[Fact], held: int, focus: str) -
     )
 
 
-def _noted(number: int, fact: Fact) -> str:
+def _noted(number: int, fact: Fact, zone: tzinfo | None) -> str:
     whom = "" if fact.about == USER else f" [about {fact.about}]"
-    return f"{number}. {fact.text}{whom} ({dates_of(fact)})"
+    return f"{number}. {fact.text}{whom} ({dates_of(fact, zone)})"
 
 
 def marked(said: Said) -> str:
@@ -271,14 +281,15 @@ def _claim(
         return None
     text, whom = _in_their_words(text, whom, one_line(operation.quote), found)
     said = found.said
-    begins = holds_from(operation.valid_from, said.at, f"{text} {operation.quote}")
+    then = said.on_the_wall
+    begins = holds_from(operation.valid_from, then, f"{text} {operation.quote}")
     return Claim(
         op=operation.op,
         text=text,
         about=whom,
         state=_state(text, whom, found),
         valid_from=begins,
-        until=holds_until(operation.expires, said.at, said.at if begins is None else begins),
+        until=holds_until(operation.expires, then, then if begins is None else begins),
         source=source_of(said),
         fact=shown[operation.fact - 1] if 0 < operation.fact <= len(shown) else None,
     )

@@ -95,7 +95,8 @@ class FactExtractor(msgspec.Struct, frozen=True):
                 raise Unusable("there is nothing in it")
             return found
 
-        text = prompt(batch.said, shown, held, batch.settings.facts.focus)
+        settings = batch.settings
+        text = prompt(batch.said, shown, held, settings.facts.focus, settings.recall.zone)
         found = await self.model.extract(batch, text, read, _again, SCHEMA)
         if found is None:
             self.on_empty()
@@ -117,7 +118,7 @@ def _shown(kept: StoredFacts, batch: Batch, now: float) -> list[Fact]:
     held = _held(kept, now)
     if len(held) > SHOWN:
         asked = "\n".join(said.own[:CUE] for said in batch.said)
-        scores = kept.card.value.words.likeness(AskedText(asked, now))
+        scores = kept.card.value.words.likeness(AskedText(asked, now, batch.settings.recall.zone))
         lines = zip(kept.card.value.lines, scores, strict=True)
         likeness = {line.id: score for line, score in lines}
         latest = sorted(held, key=lambda fact: -fact.last_confirmed)

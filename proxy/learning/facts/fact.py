@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 from typing import Literal
 
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from proxy.learning.collection import LearnedMemory, Stored, stored
 from proxy.learning.evidence import Source, source_fields
 from proxy.memory.items import PEOPLE, Item, Place
-from proxy.recall.query.dates import MONTHS
+from proxy.recall.query.dates import MONTHS, ahead
 from proxy.settings.written import FactsSettings
 
 State = Literal["current", "superseded", "quarantined"]
@@ -222,8 +222,13 @@ def date_text(time: float) -> str:
     return datetime.fromtimestamp(min(max(FIRST, time), LAST), UTC).date().isoformat()
 
 
-def dates_of(fact: Fact) -> str:
-    """When it was noted last, and when it holds, as far as that was said."""
+def noted_on(time: float, zone: tzinfo | None) -> str:
+    """That it was noted then, by the day in a zone; None is UTC."""
+    return f"noted {date_text(time + ahead(time, zone))}"
+
+
+def dates_of(fact: Fact, zone: tzinfo | None = None) -> str:
+    """When it was noted last, there, and when it holds, as far as that was said."""
     begins = date_text(fact.valid_from) if fact.known_since else None
     ends = date_text(fact.until - 1) if fact.until is not None else None
     match begins, ends:
@@ -235,7 +240,7 @@ def dates_of(fact: Fact) -> str:
             holds = f"; holds to {ends}"
         case _:
             holds = f"; holds {begins} to {ends}"
-    return f"noted {date_text(fact.last_confirmed)}{holds}"
+    return f"{noted_on(fact.last_confirmed, zone)}{holds}"
 
 
 def _names(texts: str, time: float) -> bool:

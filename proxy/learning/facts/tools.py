@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import tzinfo
 from typing import NamedTuple
 from unicodedata import normalize
 
@@ -34,10 +35,13 @@ class FoundFact(NamedTuple):
 
 
 class FactTools:
-    """All methods raise StoreError; ``settings`` say how long what is kept holds."""
+    """All methods raise StoreError; ``settings`` say how long what is kept holds, ``zone`` where
+    days are told, None for UTC."""
 
-    def __init__(self, facts: FactStore, settings: FactsSettings) -> None:
-        self._facts, self._settings = facts, settings
+    def __init__(
+        self, facts: FactStore, settings: FactsSettings, zone: tzinfo | None = None
+    ) -> None:
+        self._facts, self._settings, self._zone = facts, settings, zone
 
     async def save(
         self, shelf: ItemOwner, text: str, source: Source, since: float | None = None
@@ -77,9 +81,9 @@ class FactTools:
         """Facts in force that share words with a question, best first.  One round trip."""
         card = await self._facts.card(shelf)
         now = self._facts.clock()
-        scores = card.words.likeness(AskedText(query, now))
+        scores = card.words.likeness(AskedText(query, now, self._zone))
         found = [
-            FoundFact(line.id, line.line.removeprefix("- "), score)
+            FoundFact(line.id, line.told_in(self._zone).removeprefix("- "), score)
             for score, line in zip(scores, card.lines, strict=True)
             if score > 0 and line.holds(now)
         ]

@@ -72,7 +72,7 @@ def prompt(document: Document, schema: Schema, said: Sequence[Said], focus: str)
         f"What matters most: {focus}\n" if focus else "",
         f"{SCHEMA}\n{schema.text}\n" if schema.text else f"{FREE}\n",
         f"The document now:\n{msgspec.json.encode(document).decode()}\n",
-        "The new messages, oldest first, with their times (UTC):",
+        "The new messages, oldest first, with their times:",
         *messages,
     ]
     return "\n".join(filter(None, parts))

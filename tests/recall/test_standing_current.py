@@ -169,6 +169,67 @@ def test_to_take_back_one_thing_leaves_the_others(other: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
+        ("I'm lactose-intolerant.", "I'm no longer lactose intolerant."),
+        ("I'm intolerant to lactose.", "I'm not intolerant to lactose any more."),
+        ("I'm gluten-free.", "I'm no longer gluten-free."),
+        ("I have to eat gluten-free.", "I don't have to eat gluten-free any more."),
+        ("I'm on a nut-free diet.", "I'm no longer on a nut-free diet."),
+        ("I have a nut allergy.", "I don't have a nut allergy any more."),
+        ("I have coeliac disease.", "I don't have coeliac disease after all."),
+        ("Ich bin laktoseintolerant.", "Ich bin nicht mehr laktoseintolerant."),
+        ("Ich bin leider Fruktose-intolerant.", "Ich bin doch nicht fruktoseintolerant."),
+        ("Ich bin laktoseintolerant.", "Ich habe keine Laktoseintoleranz mehr."),
+        ("Ich habe eine Nussallergie.", "Ich bin doch kein Nussallergiker."),
+        ("Ich habe Zöliakie.", "Ich habe doch keine Zöliakie."),
+        ("Ich vertrage keine Milch.", "Ich vertrage jetzt wieder Milch."),
+        ("Ich esse glutenfrei.", "Ich esse nicht mehr glutenfrei."),
+        ("Je suis intolérant au lactose.", "Je ne suis plus intolérant au lactose."),
+        ("J'ai une intolérance au gluten.", "Je n'ai plus d'intolérance au gluten."),
+        ("Soy intolerante a la lactosa.", "Ya no soy intolerante a la lactosa."),
+        ("Tengo alergia a las nueces.", "Ya no tengo alergia a las nueces."),
+        ("Sono intollerante al lattosio.", "Non sono più intollerante al lattosio."),
+        ("Ho un'allergia alle noci.", "Non ho più un'allergia alle noci."),
+        ("Sou intolerante ao glúten.", "Já não sou intolerante ao glúten."),
+        ("Tenho alergia a nozes.", "Não tenho mais alergia a nozes."),
+        ("Sou vegano.", "Não sou mais vegano."),
+        ("У меня непереносимость лактозы.", "У меня больше нет непереносимости лактозы."),
+        ("我有乳糖不耐症", "我没有乳糖不耐症了"),
+    ],
+)
+def test_what_is_not_tolerated_is_noticed_and_taken_back_by_its_name(old: str, new: str) -> None:
+    assert holding(old) == [old]
+    assert holding(old, new) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "other"),
+    [
+        ("I'm lactose intolerant.", "I'm no longer gluten intolerant."),
+        ("I'm gluten-free.", "I'm no longer nut-free."),
+        ("I have a nut allergy.", "I don't have any other allergies."),
+        ("I have a nut allergy.", "I don't have a severe nut allergy."),
+        ("I have a nut allergy.", "I no longer have a nut allergy test kit."),
+        ("I have a nut allergy.", "What if I don't have a nut allergy?"),
+        ("Ich vertrage keine Milch.", "Ich vertrage wieder keine Milch."),
+        ("Ich habe eine Nussallergie.", "Ich habe keine Nussallergie-Tabletten."),
+        ("Ich habe eine Nussallergie.", "Ich bin nicht mehr laktoseintolerant."),
+        ("Ich bin glutenintolerant.", "Ich bin nicht mehr laktoseintolerant."),
+        ("Ich bin allergisch gegen Nüsse.", "Ich bin nicht mehr allergisch gegen Pollen."),
+        ("Je suis intolérant au lactose.", "Je ne suis plus intolérant au gluten."),
+        ("Soy intolerante a la lactosa.", "Ya no soy intolerante al gluten."),
+        ("Sono intollerante al lattosio.", "Non sono più intollerante al glutine."),
+        ("Tenho alergia a nozes.", "Já não tenho alergia a camarão."),
+        ("У меня аллергия на орехи.", "У меня больше нет аллергии на пыльцу."),
+        ("我有乳糖不耐症", "我对花生不过敏了"),
+    ],
+)
+def test_who_tolerates_one_thing_again_says_nothing_of_others(old: str, other: str) -> None:
+    assert old in holding(old, other)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
         ("I'm allergic to peanuts and kiwi.", "The doctor says I'm no longer allergic to kiwi."),
         ("I'm allergic to cow's milk and goat's milk", "I'm no longer allergic to goat's milk."),
         ("I'm vegetarian and allergic to nuts.", "I'm no longer vegetarian."),
@@ -185,6 +246,14 @@ def test_to_take_back_one_thing_leaves_the_others(other: str) -> None:
         ),
         ("Antworte immer auf Deutsch und benutze keine Emojis", "Du darfst wieder Emojis nutzen"),
         ("Ich bin Veganer und allergisch gegen Nüsse.", "Ich bin nicht mehr vegan."),
+        (
+            "Ich habe eine Nussallergie und eine Pollenallergie.",
+            "Ich habe keine Pollenallergie mehr.",
+        ),
+        (
+            "Ich bin laktoseintolerant und allergisch gegen Nüsse.",
+            "Ich bin nicht mehr laktoseintolerant.",
+        ),
         ("Je suis végane et allergique aux noix.", "Je ne suis plus végane."),
         ("Soy vegana y tengo alergia a las nueces.", "Ya no soy vegana."),
         ("Responde siempre en catalán y no uses nunca emojis", "Puedes usar emojis otra vez"),

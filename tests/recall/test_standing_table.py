@@ -135,6 +135,12 @@ I'm allergic to Mondays
 How do I know if I'm allergic to cats?
 Do I have a nut allergy?
 I'm not allergic to anything
+What do I do if I'm on a gluten-free diet?
+I eat sugar-free gum
+Is this bread gluten-free?
+Bin ich laktoseintolerant?
+Mein Sohn ist Nussallergiker
+Ho un'amica intollerante al lattosio
 My wife is vegan
 I'm vegan-friendly, I think
 Call me tomorrow.

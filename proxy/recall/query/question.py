@@ -52,6 +52,9 @@ _FRAMES = {each.language.name: frozenset(fold(each.question.frame).split()) for 
 """Words of how one asks by Snowball's name of the language, folded."""
 
 
+_MATERIAL = re.compile(r"[:\n]")
+_QUOTED = re.compile(r"(?<!\w)'[^']+'(?!\w)|[\"“„«][^\"”“»]+[\"”“»]")
+
 _BEFORE_NOUNS = frozenset(vocabulary(lambda each: each.question.before_nouns))
 
 
@@ -66,11 +69,12 @@ def about_assistant(text: str, seen: Seen = EVERYTHING) -> bool:
 
 
 def is_general(text: str, seen: Seen = EVERYTHING) -> bool:
-    """Whether a message asks what anybody might ask, and does not come to the one who asks."""
+    """Whether a message asks what anybody might ask, and does not come to the one who asks: in what
+    it asks, not in what it gives to work on behind a colon, on further lines or in quotes."""
     begins = wording.GENERAL.search(text, seen)
     if begins is None:
         return False
-    rest = text[begins.end() :]
+    rest = _QUOTED.sub(" ", _MATERIAL.split(text[begins.end() :], maxsplit=1)[0])
     return not (about_user(rest, seen) or wording.OWN.search(rest, seen))
 
 

@@ -104,13 +104,16 @@ class Summaries(Protocol):
         changes: int | None,
         since: float | None = None,
         began: float | None = None,
+        seen: str | None = None,
     ) -> bool:
         """Make this the session's summary, its version one above ``after``; False: not done.
 
         Only if the version in force is ``after`` (0: there is none), the session exists, and, but
         for None, its count of ``changes`` is still this one, it was not erased at ``since`` (when
-        it was read) or later, and it is the one that ``began`` then: one that expires leaves no
-        mark behind, and another may have its id.  The session is not stalled any more.
+        it was read) or later, it is the one that ``began`` then (one that expires leaves no mark
+        behind, and another may have its id), and the message at the seq that the summary has seen
+        is ``seen``, by its id: a server that has lost its newest writes gives their seqs to others.
+        The session is not stalled any more.
         """
         ...
 

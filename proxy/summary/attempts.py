@@ -15,7 +15,7 @@ from cachetools import LRUCache, TTLCache
 
 from proxy.background.completion import Assignment
 from proxy.memory.model import SessionKey, Snapshot, Summary
-from proxy.summary.waiting import Turn
+from proxy.summary.waiting import Turn, newest_seen
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -68,12 +68,21 @@ DRAFT_SECONDS = 2 * 86_400.0
 
 
 class _Draft(NamedTuple):
-    """A summary, and the session that it is of as it was then."""
+    """A summary, and the session that it is of as it was then.
+
+    ``newest`` is the message at the seq that it has seen: a server that has lost it has another.
+    """
 
     profile: str
     began: float
     changes: int
+    newest: str | None
     summary: Summary
+
+    @classmethod
+    def of(cls, profile: str, snapshot: Snapshot, summary: Summary) -> _Draft:
+        newest = newest_seen(summary, snapshot)
+        return cls(profile, snapshot.began, snapshot.changes, newest, summary)
 
 
 class Drafts:
@@ -90,11 +99,13 @@ class Drafts:
 
     def find(self, key: SessionKey, profile: str, snapshot: Snapshot) -> Summary | None:
         """None as well where what it tells may have changed."""
-        draft, seen = self._kept.get(key), (profile, snapshot.began, snapshot.changes)
-        return draft.summary if draft is not None and draft[:3] == seen else None
+        draft = self._kept.get(key)
+        if draft is None or draft != _Draft.of(profile, snapshot, draft.summary):
+            return None
+        return draft.summary
 
     def keep(self, key: SessionKey, profile: str, snapshot: Snapshot, summary: Summary) -> None:
-        self._kept[key] = _Draft(profile, snapshot.began, snapshot.changes, summary)
+        self._kept[key] = _Draft.of(profile, snapshot, summary)
 
     def forget(self, key: SessionKey) -> None:
         self._kept.pop(key, None)

@@ -34,6 +34,7 @@ from proxy.summary.waiting import (
     first_batch,
     is_due,
     moved_on,
+    newest_seen,
     reach,
     up_to,
     waiting_turns,
@@ -262,9 +263,10 @@ class Summarizer:
 
         ``anew``: no version is part of that, but a person's words are not overwritten.
         """
+        newest = newest_seen(summary, sight.snapshot)
         for _ in range(CONFLICTS):
             seen = sight.snapshot
-            as_seen = (sight.version, seen.changes, sight.since, seen.began)
+            as_seen = (sight.version, seen.changes, sight.since, seen.began, newest)
             if await self._store.put_summary(sight.key, summary, *as_seen):
                 self._unfinished.forget(sight.key)
                 return True

@@ -112,6 +112,12 @@ def covered_by(summary: Summary, snapshot: Snapshot) -> list[Entry]:
     return [entry for entry in snapshot.log if summary.covers(entry.position)]
 
 
+def newest_seen(summary: Summary, snapshot: Snapshot) -> str | None:
+    """The id of the message at the seq that a summary has seen; None if it is not in the log."""
+    newest = (entry for entry in snapshot.log if entry.position.seq == summary.seen)
+    return next((entry.card.id for entry in newest), None)
+
+
 def _bound(snapshot: Snapshot, settings: SummarySettings) -> int:
     """The first turn that must not be covered."""
     if not snapshot.log:

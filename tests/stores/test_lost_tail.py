@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from redis import Redis
 
+from proxy.background.completion import Failed
 from proxy.chat.message import text_of
 from proxy.memory.archive import Message
 from proxy.memory.model import Ask, Commit, SessionKey
@@ -18,6 +19,7 @@ from proxy.stores.open import Backend
 from tests.support.clock import Clock
 from tests.support.store.commits import chat, draft, record
 from tests.support.store.passages import said
+from tests.support.talk.summarising import Workshop, ids, narrate
 
 ASK = Ask(profile="default", max_messages=40)
 SEQS = range(1, 7)
@@ -147,3 +149,48 @@ async def test_of_an_index_that_is_known_and_lost_nothing_is_taken_for_true(
     await another.level(key)
     expected = await other.look(owner, terms, 100, session=key.session)
     assert (await known.look(owner, terms, key.session)).look == expected
+
+
+@pytest.fixture
+def workshop(store: Backend, key: SessionKey, clock: Clock) -> Workshop:
+    return Workshop(store, key, clock, max_input_tokens=200)
+
+
+@pytest.mark.parametrize("at_once", [True, False], ids=["meanwhile", "later"])
+async def test_a_summary_of_what_is_lost_covers_nothing_that_comes_in_its_place(
+    workshop: Workshop, lag: Callable[[], Callable[[], None]], at_once: bool
+) -> None:
+    await workshop.talk_behind(1, 1)
+    fail_over = lag()
+    await workshop.talk_behind(2, 4)
+
+    async def lose() -> None:
+        fail_over()
+        if at_once:
+            await workshop.talk_behind(6, 9)
+
+    workshop.narrator.meanwhile = lose
+    await workshop.run()
+    if not at_once:
+        await workshop.talk_behind(6, 9)
+        await workshop.run()
+
+    assert await workshop.told() == [*ids(1, 1), "xe1.0", "xe1.1", *ids(6, 9)]
+
+
+async def test_a_summary_that_is_written_anew_does_not_go_on_from_what_is_lost(
+    workshop: Workshop, lag: Callable[[], Callable[[], None]]
+) -> None:
+    await workshop.talk_behind(1, 1)
+    await workshop.run()
+    fail_over = lag()
+    await workshop.talk_behind(2, 15)
+    workshop.narrator.answers += [narrate, Failed("503")]
+    with pytest.raises(Failed):
+        await workshop.summarizer.rebuild(workshop.work)
+    fail_over()
+    await workshop.talk_behind(16, 35)
+
+    assert await workshop.summarizer.rebuild(workshop.work) is None
+
+    assert await workshop.told() == [*ids(1, 1), "xe1.0", "xe1.1", *ids(16, 35)]

@@ -305,3 +305,16 @@ async def test_what_was_made_from_a_version_that_was_forgotten_is_not_put(
     assert await store.put_summary(key, summary(3, "by hand"), 0, None)
     assert not await store.put_summary(key, summary(5, "too late"), 1, seen.changes)
     assert await in_force(store, key) == 1
+
+
+async def test_a_summary_is_put_where_the_message_that_it_has_seen_last_is_there(
+    store: Store, key: SessionKey
+) -> None:
+    await turns(store, key)
+    await store.commit(key, chat('x"5'))
+    made = (key, summary(3, seen=10), 0, None, None, None)
+    for lost in ("x5.1", "x4.1", 'x"5.0'):
+        assert not await store.put_summary(*made, lost)
+    assert not await store.put_summary(key, summary(3, seen=11), 0, None, None, None, 'x"5.1')
+    assert await store.put_summary(*made, 'x"5.1')
+    assert await in_force(store, key) == 1

@@ -76,11 +76,13 @@ class RedisSummaries(RedisBase):
         changes: int | None,
         since: float | None = None,
         began: float | None = None,
+        seen: str | None = None,
     ) -> bool:
         packed = pack_version(replace(summary, version=after + 1))
         at = "" if changes is None else changes
         keys = [*session_keys(key), mark_key(of_session(key))]
-        arguments = (packed, after, at, MOST_VERSIONS, exactly(since), exactly(began))
+        times = exactly(since), exactly(began)
+        arguments = (packed, after, at, MOST_VERSIONS, *times, seen or "")
         return bool(await self._change(self._scripts.summary_put, keys, arguments))
 
     async def drop_summaries(self, key: SessionKey) -> bool:

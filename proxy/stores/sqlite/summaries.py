@@ -17,6 +17,8 @@ _VERSIONS = "SELECT data FROM summaries WHERE session = ? ORDER BY version DESC"
 
 _STALL = "UPDATE sessions SET stalled = ? WHERE id = ?"
 
+_ENTRY = "SELECT entry FROM messages WHERE session = ? AND seq = ?"
+
 _BEGAN = "SELECT created_at FROM sessions WHERE id = ?"
 
 
@@ -34,11 +36,14 @@ def put(
     changes: int | None,
     since: float | None = None,
     began: float | None = None,
+    seen: str | None = None,
 ) -> bool:
     head = _head_of(connection, now, key, began)
     if head is None or forbids(mark_of(connection, [of_session(key)], now), since):
         return False
     if changes not in (None, head.changes) or _in_force(connection, head) != after:
+        return False
+    if seen not in (None, _id_at(connection, head, summary.seen)):
         return False
     connection.execute(
         "INSERT INTO summaries (session, version, data) VALUES (?, ?, ?)",
@@ -86,6 +91,11 @@ def _head_of(
         return head
     (created_at,) = connection.execute(_BEGAN, (head.id,)).fetchone()
     return head if created_at == began else None
+
+
+def _id_at(connection: sqlite3.Connection, head: Head, seq: int) -> str | None:
+    row = connection.execute(_ENTRY, (head.id, seq)).fetchone()
+    return codec.decode_entries(row)[0].card.id if row else None
 
 
 def _versions(connection: sqlite3.Connection, session: int | None) -> Sequence[Summary]:

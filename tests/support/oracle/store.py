@@ -146,9 +146,13 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
         changes: int | None,
         since: float | None = None,
         began: float | None = None,
+        seen: str | None = None,
     ) -> bool:
         state = self._find_as_of(key, began)
         if state is None or forbids(self._mark_of([of_session(key)]), since):
+            return False
+        line = state.lines.get(summary.seen)
+        if seen not in (None, line.card.id if line else None):
             return False
         return state.put_summary(summary, after, changes)
 

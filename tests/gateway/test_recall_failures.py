@@ -130,6 +130,19 @@ async def test_what_could_not_be_indexed_is_indexed_once_the_store_can(
     assert await until_reminded(person, word) > 0
 
 
+async def test_where_the_store_takes_nothing_what_is_indexed_is_recalled(
+    own: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person, word = somebody(own), marker()
+    talk = await person.tells(f"My boat is called {word}.")
+    with monkeypatch.context() as patch:
+        patch.setattr(own.store, "write", failing(StoreError("full")), raising=False)
+        await person.says(talk, "I had soup.")
+        response = await person.says(person.talk(), f"What about {word}?", x_memory_mode="read")
+    assert response.headers["x-memory-recalled"] != "0"
+    assert "x-memory-reason" not in response.headers
+
+
 async def test_what_came_by_way_of_the_spool_is_indexed_too(
     own: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -222,12 +222,13 @@ class IndexUpdater:
     async def settled(self, owner: Owner, but: SessionKey | None = None) -> None:
         """Index at once what waits of an owner's sessions, ``but`` of the one that sees all it has.
 
-        It is done once for all who ask together, and goes on where they have no time left.  Raises
-        StoreError.
+        It is done once for all who ask together, and goes on where they have no time left.  Where
+        the store takes nothing, as one that is full, it waits on: what is indexed can be found.
         """
-        for key in self._late.of(owner):
-            if key != but:
-                await asyncio.shield(self._next.get(key) or self._begin(key))
+        with suppress(StoreError):
+            for key in self._late.of(owner):
+                if key != but:
+                    await asyncio.shield(self._next.get(key) or self._begin(key))
 
     def _begin(self, key: SessionKey) -> asyncio.Task[None]:
         task = self._next[key] = asyncio.create_task(self._settle(key), name="indexing at once")

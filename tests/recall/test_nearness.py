@@ -11,6 +11,7 @@ import pytest
 from proxy.chat.message import text_of
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
+from proxy.recall.index import Owner
 from proxy.recall.indexing.backfill import EmbeddingBackfill
 from proxy.recall.query.query import RecallOptions
 from proxy.recall.recaller import Recaller
@@ -105,6 +106,24 @@ async def test_what_is_new_is_found_beside_what_was_known(sense: Sense) -> None:
     await sense.memory.commit("b", said("x2", "A scarlet dinghy, I saw.", user="kai"))
     await sense.fill()
     assert {"x1.0", "x2.0"} <= set(ids(await sense.recall()))
+
+
+async def test_of_what_is_known_nothing_is_read_again(
+    sense: Sense, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await sense.recall()
+    await sense.memory.commit("b", said("x2", "A scarlet dinghy, I saw.", user="kai"))
+    await sense.fill()
+    read, real = list[range](), sense.memory.store.vectors
+
+    async def noted(owner: Owner, model: str, size: int, first: int, last: int) -> bytes:
+        read.append(range(first, last))
+        return await real(owner, model, size, first, last)
+
+    monkeypatch.setattr(sense.memory.store, "vectors", noted)
+    for _ in range(2):
+        await sense.recall()
+    assert read == [range(3, 4)]
 
 
 async def test_vectors_of_another_model_are_never_compared(sense: Sense) -> None:

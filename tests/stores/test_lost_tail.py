@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from redis import Redis
@@ -12,12 +12,17 @@ from proxy.chat.message import text_of
 from proxy.memory.archive import Message
 from proxy.memory.model import Ask, Commit, SessionKey
 from proxy.recall.index import Owner
+from proxy.recall.indexing.backfill import EmbeddingBackfill
 from proxy.recall.indexing.indexer import Indexer
+from proxy.recall.indexing.state import State, read_state
 from proxy.recall.known_index import KnownIndex
 from proxy.recall.query.words import analyse
+from proxy.recall.ranking.packing import Array
+from proxy.recall.semantic.vectors import Shelf, name_of, pack
 from proxy.stores.open import Backend
 from tests.support.clock import Clock
 from tests.support.store.commits import chat, draft, record
+from tests.support.store.meanings import Meanings
 from tests.support.store.passages import said
 from tests.support.talk.summarising import Workshop, ids, narrate
 
@@ -149,6 +154,76 @@ async def test_of_an_index_that_is_known_and_lost_nothing_is_taken_for_true(
     await another.level(key)
     expected = await other.look(owner, terms, 100, session=key.session)
     assert (await known.look(owner, terms, key.session)).look == expected
+
+
+class Writer:
+    """Another process, which indexes and embeds all that is said in a session."""
+
+    def __init__(self, store: Backend, key: SessionKey, clock: Clock) -> None:
+        self.store, self.key, self.owner = store, key, Owner(key.tenant, user="kai")
+        self.embedder = Meanings()
+        self.indexer = Indexer(store, store, text_of, clock)
+        self.backfill = EmbeddingBackfill(store, store, self.embedder, text_of, clock)
+
+    async def says(self, id: str, text: str) -> None:
+        await self.store.commit(self.key, said(id, text, user="kai"))
+        await self.indexer.level(self.key)
+
+    async def state(self) -> State:
+        state = read_state((await self.store.look(self.owner, (), 0)).state)
+        assert state is not None
+        return state
+
+    async def near(self, shelf: Shelf) -> bytes:
+        """The vectors that somebody goes by, with all that is there now embedded."""
+        await self.backfill.fill(self.owner)
+        size = self.embedder.dimensions
+        name = name_of(self.embedder.model, size)
+        return (await shelf.matrix(self.owner, name, size, await self.state())).data.tobytes()
+
+
+@pytest.fixture
+def writer(other: Backend, key: SessionKey, clock: Clock) -> Writer:
+    return Writer(other, key, clock)
+
+
+@pytest.mark.parametrize("new", [("soup",), ("soup", "rain"), ("soup", "boat")])
+async def test_vectors_that_are_known_and_lost_are_not_searched(
+    store: Backend, writer: Writer, lag: Callable[[], Callable[[], None]], new: tuple[str, ...]
+) -> None:
+    shelf = Shelf(store)
+    await writer.says("x1", "A puppy.")
+    fail_over = lag()
+    await writer.says("lost", "A boat.")
+    await writer.near(shelf)
+    fail_over()
+    for id, word in enumerate(new):
+        await writer.says(f"new{id}", f"A {word}.")
+    assert await writer.near(shelf) == await writer.near(Shelf(store))
+
+
+async def test_what_is_lost_while_it_is_embedded_leaves_its_place_to_what_comes(
+    store: Backend,
+    writer: Writer,
+    lag: Callable[[], Callable[[], None]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await writer.says("x1", "A puppy.")
+    await writer.near(Shelf(store))
+    fail_over = lag()
+    await writer.says("lost", "A boat.")
+    embed = writer.embedder.embed
+
+    async def lose(texts: Sequence[str]) -> Array:
+        monkeypatch.undo()
+        fail_over()
+        return await embed(texts)
+
+    monkeypatch.setattr(writer.embedder, "embed", lose)
+    await writer.near(Shelf(store))
+    await writer.says("new", "A soup.")
+    alone = await writer.embedder.embed(["A puppy.", "A soup."])
+    assert await writer.near(Shelf(store)) == b"".join(pack(alone))
 
 
 @pytest.fixture

@@ -206,9 +206,11 @@ def _check(message: Message) -> int:
 def _marked(now: State, then: State, name: str, first: int, end: int) -> State:
     """The state after the passages from ``first`` to ``end`` of the index ``then`` were embedded.
 
-    If it has been made anew since, these numbers are other passages, which need vectors again.
+    If it has been made anew since, these numbers are other passages, which need vectors again; and
+    where a server has lost some, those that come in their place.
     """
     known = now.embedded.get(name, 0)
-    if now.born == then.born:
+    lost = now.passages <= then.passages and now.check != then.check
+    if now.born == then.born and not lost:
         return now if known >= end else now.with_vectors(name, end)
     return now if known <= first else now.with_vectors(name, first)

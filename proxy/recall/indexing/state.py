@@ -77,6 +77,10 @@ class State(msgspec.Struct, frozen=True, array_like=True):
             check=crc32(rows, self.check),
         )
 
+    def becomes(self, later: State, rows: bytes) -> bool:
+        """Whether a later state is of the same index, grown by these rows."""
+        return self.born == later.born and crc32(rows, self.check) == later.check
+
     def without(self, instruction: str) -> State:
         """With a standing instruction dismissed."""
         kept = tuple(id for id in self.dismissed if id != instruction)

@@ -247,10 +247,14 @@ class Nearness:
         logger.warning("recall goes by words alone for a while: %s %s", self._embedder.model, why)
 
 
-class Kept(msgspec.Struct, frozen=True):
-    """Vectors of the index that was ``born`` then."""
+MOST_GROWN = 1_000
+"""Rows that are read to see that an index has only grown; of more its vectors are read anew."""
 
-    born: float
+
+class Kept(msgspec.Struct, frozen=True):
+    """Vectors of an index that was in this state."""
+
+    state: State
     matrix: Matrix
 
 
@@ -267,15 +271,28 @@ class Shelf:
         """All vectors of that name, as far as the state says.  Raises StoreError."""
         end = state.embedded.get(name, 0)
         kept = self._kept.get((owner, name))
-        if kept is None or kept.born != state.born or kept.matrix.end > end:
-            first = max(0, end - MOST_SEARCHED)
-            kept = Kept(state.born, Matrix.read(first, b"", size))
-        begin = max(kept.matrix.end, end - MOST_SEARCHED)
+        if kept is None or kept.matrix.end > end or not await self._is_of(owner, kept.state, state):
+            matrix = Matrix.read(max(0, end - MOST_SEARCHED), b"", size)
+        else:
+            matrix = kept.matrix
+        begin = max(matrix.end, end - MOST_SEARCHED)
         if begin < end:
             data = await self._index.vectors(owner, name, size, begin, end)
             more = Matrix.read(begin, data.ljust((end - begin) * size, b"\0"), size)
-            whole = kept.matrix.extended(more) if kept.matrix.end == begin else more
-            kept = Kept(state.born, whole)
-        if kept.matrix.bytes <= self._kept.maxsize:
-            self._kept[owner, name] = kept
-        return kept.matrix
+            matrix = matrix.extended(more) if matrix.end == begin else more
+        if matrix.bytes <= self._kept.maxsize:
+            self._kept[owner, name] = Kept(state, matrix)
+        return matrix
+
+    async def _is_of(self, owner: Owner, one: State, other: State) -> bool:
+        """Whether one of two states of an index has become the other.
+
+        A server that has lost its newest passages gives their numbers to others.  No look at the
+        store where there are as many.
+        """
+        earlier, later = sorted((one, other), key=lambda each: each.passages)
+        grown = range(earlier.passages, later.passages)
+        if len(grown) > MOST_GROWN:
+            return False
+        rows = (await self._index.rows(owner, grown)).data if grown else b""
+        return earlier.becomes(later, rows)

@@ -116,7 +116,7 @@ class Conversations:
         outgoing = self._marked(call, outgoing)
         key, ttl = exchange.context.key, exchange.context.profile.ttl
         if outgoing.exchange.names is not None and not self._services.recorder.spools(key):
-            await self._services.state.keep_name(key, ttl)
+            await self._services.state.keep_name(key, ttl, outgoing.session_began)
         with self._turns.turn(key, Presence(call.receive)) as presence:
             call.delivery.presence = presence
             outgoing, reply, recording = await self._ask(call, outgoing)

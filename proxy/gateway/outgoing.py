@@ -71,6 +71,13 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
         return isinstance(self.prompt, AssembledPrompt) and not self.prompt.empty
 
     @property
+    def session_began(self) -> float | None:
+        """Unix seconds, 0 where there is no session yet; None where that is not known."""
+        if isinstance(self.prompt, Degraded):
+            return None
+        return self.prompt.loaded.prepared.snapshot.began
+
+    @property
     def held(self) -> int:
         """Bytes of the body, and of what was loaded of the session."""
         of_session = sum(map(len, self.thoughts.values())) if self.thoughts else 0

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 import pytest_asyncio
 from openai import APIStatusError, AsyncOpenAI, BadRequestError, NotFoundError
 
-from proxy.memory.items import ItemOwner
+from proxy.memory.items import Change, ItemOwner
+from proxy.memory.model import SessionKey
 from proxy.memory.naming import named_session, reference_of
 from proxy.tenancy import digest_of
 from tests.support.rig import KEY, Rig
+from tests.support.store.commits import chat
 from tests.support.talk.keeping import Keeping, asks
 from tests.support.upstream import items
 
@@ -175,6 +178,44 @@ async def test_with_a_session_goes_what_leads_to_it(keeping: Keeping, erased: st
     answered = await one.client.delete(f"/memory/v1/{path}", headers=headers)
     assert answered.status_code == 200, answered.text
     assert not await one.store.items_at(shelf, [place])
+
+
+@pytest.mark.parametrize(
+    ("turns", "others"), [(1, 0), (2, 0), (2, 1)], ids=["new", "gone", "begun-anew"]
+)
+async def test_where_a_store_has_lost_a_session_and_its_name_both_come_again(
+    keeping: Keeping, turns: int, others: int
+) -> None:
+    store, session = keeping.rig.store, keeping.rig.talk().session
+    tenant = digest_of(KEY.encode())
+    place = named_session(reference_of(session))
+    lost = Change(namespace=place.namespace, key=place.key, value=None)
+    async with keeping.client(X_Session_Id=session) as mine, keeping.client() as bare:
+        for _ in range(turns):
+            await asks(mine, "u1")
+        await store.delete(SessionKey(tenant, session))
+        await store.change_items(ItemOwner(tenant), [lost])
+        for n in range(others):
+            await store.commit(SessionKey(tenant, session), chat(f"other-{n}", time.time()))
+        answered = await asks(mine, "u2")
+        again = await asks(bare, "u3", answered)
+    assert again.previous_response_id == answered.id
+
+
+async def test_a_name_is_written_once_for_all_turns_of_a_while(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written, real = list[ItemOwner](), keeping.rig.store.change_items
+
+    async def noted(shelf: ItemOwner, changes: Sequence[Change]) -> object:
+        written.append(shelf)
+        return await real(shelf, changes)
+
+    monkeypatch.setattr(keeping.rig.store, "change_items", noted, raising=False)
+    async with keeping.client(X_Session_Id=keeping.rig.talk().session) as mine:
+        for n in range(3):
+            await asks(mine, f"u{n}")
+    assert len(written) == 1
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 from cachetools import LRUCache
@@ -81,12 +81,26 @@ class _NamedSession(msgspec.Struct, frozen=True):
     session: str
 
 
+class _KeptName(NamedTuple):
+    """When a name was written (Unix seconds), and of the session when it began: 0 before it had."""
+
+    written: float
+    began: float
+
+    def leads_to(self, began: float | None) -> bool:
+        """Whether it leads to a session that was found so: see ``keep_name``."""
+        return began is None or (began > 0 and self.began in (0.0, began))
+
+    def is_fresh(self, ttl: int, now: float) -> bool:
+        return now < self.written + min(RENEWAL, ttl / LIVES if ttl else RENEWAL)
+
+
 class StateLog:
     """Reads and names.  ``timeout`` is for each look, in seconds."""
 
     def __init__(self, store: StateStore, timeout: float) -> None:
         self.store, self._timeout = store, timeout
-        self._kept: LRUCache[SessionKey, float] = LRUCache(KNOWN)
+        self._kept: LRUCache[SessionKey, _KeptName] = LRUCache(KNOWN)
         self._reading: Locks[SessionKey] = Locks()
 
     async def session_of(self, tenant: str, reference: str) -> SessionKey:
@@ -100,13 +114,19 @@ class StateLog:
             return SessionKey(tenant, conversation_name(reference))
         return SessionKey(tenant, msgspec.json.decode(found.value, type=_NamedSession).session)
 
-    async def keep_name(self, key: SessionKey, ttl: int) -> None:
+    async def keep_name(self, key: SessionKey, ttl: int, began: float | None = 0.0) -> None:
         """Let names lead to a session, before the first of them is told; ``ttl`` in seconds.
 
-        Does not raise: without it they mean something together with the session alone.
+        ``began``: when the session did, as it was found; 0 where there was none, None where that is
+        not known.  A server that has lost it has lost its name too.  Does not raise: without it
+        they mean something together with the session alone.
         """
         reference, now = reference_of(key.session), time.time()
-        if conversation_name(reference) == key.session or self._is_kept(key, ttl, now):
+        if conversation_name(reference) == key.session:
+            return
+        kept = self._kept.get(key)
+        if kept is not None and kept.is_fresh(ttl, now) and kept.leads_to(began):
+            self._kept[key] = kept._replace(began=began or kept.began)
             return
         place = named_session(reference)
         change = Change(
@@ -120,11 +140,7 @@ class StateLog:
         except StoreError as failure:
             logger.warning("a response is known by its session alone: %s", failure)
             return
-        self._kept[key] = now
-
-    def _is_kept(self, key: SessionKey, ttl: int, now: float) -> bool:
-        written = self._kept.get(key)
-        return written is not None and now < written + min(RENEWAL, ttl / LIVES if ttl else RENEWAL)
+        self._kept[key] = _KeptName(now, began or 0.0)
 
     async def session(self, key: SessionKey) -> Session | None:
         """Raises StoreError."""

@@ -10,9 +10,10 @@ import asyncio
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
+from weakref import WeakSet
 
 from hiredis import pack_command
-from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection
+from redis.asyncio.connection import Connection, SSLConnection
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
@@ -30,6 +31,7 @@ from proxy.stores.address import Address
 from proxy.stores.redis.wire import Wire
 
 Command = Sequence[Any]
+Node: TypeAlias = tuple[str, int]
 
 MAX_CONNECTIONS = 32
 """Most connections to one server; who needs one more waits, within its own time limit."""
@@ -71,13 +73,15 @@ class Link(Protocol):
 class Lane:
     """Connections to one server, opened when needed and kept.
 
-    ``make`` gives a connection that is not yet open.
+    ``make`` gives a connection that is not yet open; behind Sentinel it may lead elsewhere.
     """
 
-    def __init__(self, make: Callable[[], AbstractConnection]) -> None:
+    def __init__(self, make: Callable[[], Connection]) -> None:
         self._make = make
         self._free = asyncio.Semaphore(MAX_CONNECTIONS)
         self._idle: deque[Wire] = deque()
+        self._all: WeakSet[Wire] = WeakSet()
+        self._server: Node | None = None
 
     def __repr__(self) -> str:
         return f"<Lane [{len(self._idle)} idle]>"
@@ -94,7 +98,26 @@ class Lane:
                     return await self._exchange(self._idle.pop(), commands)
                 except RedisConnectionError:
                     await self.close()
-            return await self._exchange(await Wire.opened(self._make()), commands)
+            return await self._exchange(await self._opened(), commands)
+
+    async def _opened(self) -> Wire:
+        known = self._server
+        wire = await Wire.opened(self._make())
+        if wire.server != self._server:
+            if known != self._server:
+                await wire.close()
+                raise RedisConnectionError("the master has changed while it was connected to")
+            self._server = wire.server
+            await self._leave()
+        self._all.add(wire)
+        return wire
+
+    async def _leave(self) -> None:
+        """Close what leads to another server, also where somebody waits for it: a master that hung
+        takes writes when it wakes, and forgets them once it is a replica."""
+        self._idle.clear()
+        for wire in list(self._all):
+            await wire.close()
 
     async def _exchange(self, wire: Wire, commands: Sequence[Command]) -> list[Any]:
         try:
@@ -128,9 +151,7 @@ class Lane:
 class Direct:
     """A single server: standalone, or the master that Sentinel names."""
 
-    def __init__(
-        self, make: Callable[[], AbstractConnection], sentinel: Sentinel | None = None
-    ) -> None:
+    def __init__(self, make: Callable[[], Connection], sentinel: Sentinel | None = None) -> None:
         self._lane = Lane(make)
         self._sentinel = sentinel
 
@@ -178,8 +199,6 @@ def _packed(commands: Sequence[Command]) -> bytes:
 
 # A cluster: which server has a slot, and following it when it moves
 
-Node: TypeAlias = tuple[str, int]
-
 ATTEMPTS = 5
 """How often a command is sent at most, to whichever servers."""
 
@@ -196,7 +215,7 @@ class Sharded:
     """
 
     def __init__(
-        self, seeds: Sequence[Node], make: Callable[[Node], AbstractConnection], patience: float
+        self, seeds: Sequence[Node], make: Callable[[Node], Connection], patience: float
     ) -> None:
         self._seeds = tuple(seeds)
         self._make = make
@@ -376,7 +395,7 @@ def connect(address: Address, patience: float) -> Link:
     return Direct(lambda: _connection(address, address.nodes[0]))
 
 
-def _connection(address: Address, node: Node) -> AbstractConnection:
+def _connection(address: Address, node: Node) -> Connection:
     kind = SSLConnection if address.tls else Connection
     host, port = node
     return kind(host=host, port=port, **_settings(address), **_tls(address))

@@ -11,7 +11,7 @@ import asyncio
 from typing import Any
 
 from hiredis import Reader
-from redis.asyncio.connection import AbstractConnection
+from redis.asyncio.connection import Connection
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import InvalidResponse, ReadOnlyError
 
@@ -21,11 +21,12 @@ _NOTHING = object()
 class Wire(asyncio.Protocol):
     """A connection that is open."""
 
-    def __init__(self, connection: AbstractConnection) -> None:
+    def __init__(self, connection: Connection) -> None:
         writer, parser = connection._writer, connection._parser
         if writer is None:
             raise RedisConnectionError("the connection was closed while it was opened")
         self._connection = connection
+        self.server: tuple[str, int] = (connection.host, connection.port)
         self._transport: Any = writer.transport
         self._reader = Reader(
             protocolError=InvalidResponse, replyError=parser.parse_error, notEnoughData=_NOTHING
@@ -37,7 +38,7 @@ class Wire(asyncio.Protocol):
         self._transport.set_protocol(self)
 
     @classmethod
-    async def opened(cls, connection: AbstractConnection) -> Wire:
+    async def opened(cls, connection: Connection) -> Wire:
         """Connect.  Raises RedisError, OSError."""
         try:
             await connection.connect()  # type: ignore[no-untyped-call]
@@ -67,6 +68,8 @@ class Wire(asyncio.Protocol):
         return replies
 
     async def close(self) -> None:
+        """Whoever asks gets RedisConnectionError."""
+        self.connection_lost(None)
         await self._connection.disconnect(nowait=True)
 
     # What the transport calls

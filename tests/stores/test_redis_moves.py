@@ -1,0 +1,105 @@
+"""Where connections lead elsewhere than those before: Sentinel has named another master."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from redis.asyncio.connection import Connection
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+from proxy.stores.redis.connection import Lane
+from tests.support.tcp import TcpServer
+
+
+class Master(TcpServer):
+    """Answers each command with its name, unless it hangs."""
+
+    def __init__(self, name: bytes) -> None:
+        super().__init__()
+        self._name = name
+        self.asked, self.awake = asyncio.Event(), asyncio.Event()
+        self.awake.set()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while await reader.read(65536):
+                self.asked.set()
+                await self.awake.wait()
+                writer.write(b"+%s\r\n" % self._name)
+        finally:
+            writer.close()
+
+    def connection(self) -> Connection:
+        return Connection(host="127.0.0.1", port=self.port, protocol=2, driver_info=None)
+
+
+class Slow(Connection):
+    """Is open when it is let."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(host="127.0.0.1", port=port, protocol=2, driver_info=None)
+        self.begun, self.let = asyncio.Event(), asyncio.Event()
+
+    async def connect(self) -> None:
+        self.begun.set()
+        await super().connect()  # type: ignore[no-untyped-call]
+        await self.let.wait()
+
+
+@pytest.fixture
+async def masters() -> AsyncIterator[tuple[Master, Master]]:
+    async with Master(b"old") as old, Master(b"new") as new:
+        yield old, new
+
+
+async def test_whoever_waits_for_a_master_that_hangs_is_answered_by_the_next_one(
+    masters: tuple[Master, Master],
+) -> None:
+    old, new = masters
+    named = old
+    lane = Lane(lambda: named.connection())
+    assert await lane.run(("PING",)) == [b"old"]
+    old.awake.clear()
+    old.asked.clear()
+    waiting = asyncio.create_task(lane.run(("PING",)))
+    await old.asked.wait()
+    named = new
+    assert await lane.run(("PING",)) == [b"new"]
+    assert await waiting == [b"new"]
+    old.awake.set()
+    assert await asyncio.gather(*(lane.run(("PING",)) for _ in range(4))) == [[b"new"]] * 4
+    await lane.close()
+
+
+async def test_connections_that_are_idle_lead_to_the_old_master_no_more(
+    masters: tuple[Master, Master],
+) -> None:
+    old, new = masters
+    named = old
+    lane = Lane(lambda: named.connection())
+    assert await asyncio.gather(*(lane.run(("PING",)) for _ in range(2))) == [[b"old"]] * 2
+    named = new
+    await asyncio.gather(*(lane.run(("PING",)) for _ in range(3)))  # one of them opens another
+    assert await asyncio.gather(*(lane.run(("PING",)) for _ in range(3))) == [[b"new"]] * 3
+    await lane.close()
+
+
+async def test_a_connection_that_was_opened_to_the_old_master_meanwhile_is_not_used(
+    masters: tuple[Master, Master],
+) -> None:
+    old, new = masters
+    slow = Slow(old.port)
+    coming = [new.connection(), slow, old.connection()]
+    lane = Lane(coming.pop)
+    assert await lane.run(("PING",)) == [b"old"]
+    await lane.close()
+    late = asyncio.create_task(lane.run(("PING",)))
+    await slow.begun.wait()
+    assert await lane.run(("PING",)) == [b"new"]
+    slow.let.set()
+    with pytest.raises(RedisConnectionError, match="the master has changed"):
+        await late
+    assert await lane.run(("PING",)) == [b"new"]
+    await lane.close()

@@ -146,6 +146,55 @@ async def test_a_file_that_was_deleted_or_replaced_is_not_written_into(
     assert len((await sqlite.load(KEY, WHOLE)).log) == 4
 
 
+@pytest.mark.parametrize("which", ["wal", "shm"])
+@pytest.mark.parametrize("how", ["deleted", "replaced"])
+async def test_a_log_that_was_deleted_or_replaced_is_not_written_into(
+    sqlite: SQLiteStore, path: Path, which: str, how: str
+) -> None:
+    await sqlite.commit(KEY, chat("x1"))
+    beside, away = path.with_name(f"{path.name}-{which}"), path.with_suffix(".away")
+    beside.rename(away)
+    if how == "replaced":
+        beside.write_bytes(b"")
+    for work in (sqlite.commit(KEY, chat("x2")), sqlite.load(KEY, WINDOW), sqlite.ping()):
+        with pytest.raises(StoreError, match="deleted or replaced"):
+            await work
+    again = SQLiteStore(path, timeout=PATIENCE, commit_timeout=PATIENCE)
+    await again.open()
+    assert len((await again.load(KEY, WHOLE)).log) == 2
+    await again.close()
+
+
+async def test_what_a_deleted_log_had_is_in_the_file_afterwards(
+    sqlite: SQLiteStore, path: Path, tmp_path: Path
+) -> None:
+    """Also where the proxy is killed then: its threads that had nothing to do have the log open."""
+    await sqlite.commit(KEY, chat("x1"))
+    await sqlite.sessions("tenant", None, None, 10)
+    path.with_name(f"{path.name}-wal").unlink()
+    with pytest.raises(StoreError, match="start the proxy again"):
+        await sqlite.commit(KEY, chat("x2"))
+    left = tmp_path / "left" / path.name
+    left.parent.mkdir()
+    left.write_bytes(path.read_bytes())
+    again = SQLiteStore(left, timeout=PATIENCE, commit_timeout=PATIENCE)
+    await again.open()
+    assert len((await again.load(KEY, WHOLE)).log) == 2
+    assert await again.commit(KEY, chat("x2")) == "recorded"
+    await again.close()
+
+
+async def test_a_log_that_goes_with_its_last_connection_is_nobodys_fault(
+    sqlite: SQLiteStore, path: Path
+) -> None:
+    await sqlite.commit(KEY, chat("x1"))
+    await sqlite.close()
+    assert not path.with_name(f"{path.name}-wal").exists()
+    await sqlite.open()
+    for exchange in ("x2", "x3"):
+        assert await sqlite.commit(KEY, chat(exchange)) == "recorded"
+
+
 # Redis
 
 

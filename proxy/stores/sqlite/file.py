@@ -13,7 +13,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from copy import copy
 from functools import wraps
 from pathlib import Path
@@ -41,6 +41,9 @@ for, and of what the method of the contract takes."""
 
 Running: TypeAlias = Coroutine[Any, Any, T]
 
+Identity: TypeAlias = tuple[int, int] | None
+"""What tells a file from another one of its name; None where there is none."""
+
 ROOM = 16 * 1024 * 1024
 """Bytes that a disk should have left: a large exchange and the log before it."""
 
@@ -59,39 +62,56 @@ _PEEK = "SELECT id FROM sessions LIMIT 1"
 
 
 class SQLiteOpener:
-    """Opens the file, and knows it again: by its name anybody may have put another one there."""
+    """Opens the file, and knows it and its log again: by their names anybody may have put others
+    there."""
 
     def __init__(self, path: Path, patience: float, *, as_is: bool) -> None:
         self._path, self._patience = path, patience
         self._connect = connect_as_is if as_is else connect
         self._connecting = Lock()
-        self._known: tuple[int, int] | None = None
+        self._connections = 0
+        self._known: Identity = None
+        self._log: tuple[Identity, Identity] | None = None
 
     def connect(self) -> sqlite3.Connection:
         # One thread after the other: creating the file must be over before anyone locks it.
         with self._connecting:
             self.check()
             connection = self._connect(self._path, self._patience)
-            self._known = self._there()
+            self._known = _identity(self._path)
+            if not self._connections:
+                self._log = self._log_there()
+            self._connections += 1
             return connection
+
+    def close(self, connection: sqlite3.Connection) -> None:
+        """With the last connection SQLite removes the log, and the next one makes another."""
+        with self._connecting, closing(connection):
+            self._connections -= 1
+            log = self._log_there()
+            if not self._connections and log == self._log:
+                self._log = None
+            if log[0] is None:  # nobody will find what is in it: into the file with it
+                connection.execute("PRAGMA wal_checkpoint").fetchone()
 
     def check(self) -> None:
         """What is written into a file that nobody finds again is lost."""
-        if self._known is not None and self._there() != self._known:
+        if self._known is not None and _identity(self._path) != self._known:
             raise StoreError(
                 f"{self._path} was deleted or replaced while it was in use: "
                 "put it back, or start the proxy again"
+            )
+        if self._log is not None and self._log_there() != self._log:
+            raise StoreError(
+                f"{self._path}-wal or -shm was deleted or replaced while it was in use: "
+                "start the proxy again"
             )
 
     def index(self) -> WalIndex | None:
         return hold(self._path)
 
-    def _there(self) -> tuple[int, int] | None:
-        try:
-            found = os.stat(self._path)
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
+    def _log_there(self) -> tuple[Identity, Identity]:
+        return _identity(f"{self._path}-wal"), _identity(f"{self._path}-shm")
 
 
 class SQLiteFile:
@@ -330,6 +350,14 @@ def timeless(work: Callable[Concatenate[sqlite3.Connection, P], T]) -> Work[P, T
         return work(connection, *args, **kwargs)
 
     return timed
+
+
+def _identity(path: Path | str) -> Identity:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _room(folder: Path) -> int | None:

@@ -360,13 +360,16 @@ class MemoryOpener:
             migrate(self._kept)
         return self._connection()
 
+    def close(self, connection: sqlite3.Connection) -> None:
+        connection.close()
+
     def check(self) -> None:
         """Nobody can delete or replace it."""
 
     def index(self) -> None:
         """There is no log, and one thread for all."""
 
-    def close(self) -> None:
+    def end(self) -> None:
         if self._kept is not None:
             self._kept.close()
         self._kept = None
@@ -409,7 +412,7 @@ class SQLiteMemory(SQLiteStore):
     async def close(self) -> None:
         await super().close()
         if self._beside is None:
-            self._memory.close()
+            self._memory.end()
 
     def _by(self, reader: Worker | None, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
         return self._writing.run(work, self._timeout)

@@ -127,6 +127,10 @@ class Opener(Protocol):
         """Raises OSError, sqlite3.Error, StoreError."""
         ...
 
+    def close(self, connection: sqlite3.Connection) -> None:
+        """Raises sqlite3.Error; it is closed then too."""
+        ...
+
     def check(self) -> None:
         """Raise StoreError where what is open is not what lies at the path any more."""
         ...
@@ -317,7 +321,7 @@ class Worker:
             self._changes.lost()
         if connection is not None:
             with suppress(sqlite3.Error):
-                connection.close()
+                self._opener.close(connection)
         if index is not None:
             let_go(index)
 

@@ -373,6 +373,21 @@ async def test_an_unreachable_server_is_a_store_error_at_once(url: str, key: Ses
     await store.close()
 
 
+async def test_a_password_that_is_missing_is_told_whatever_is_asked(tenant: str) -> None:
+    key = SessionKey(tenant, "s")
+    with standalone(requirepass="p@ss") as server:
+        store = open_store(server.url, timeout=PATIENCE, commit_timeout=PATIENCE)
+        for work in (
+            store.ping(),
+            store.load(key, ALL),
+            store.commit(key, chat("x1")),
+            store.sessions(tenant, None, None, 10),
+        ):
+            with pytest.raises(StoreError, match="Authentication required"):
+                await work
+        await store.close()
+
+
 async def test_passwords_and_databases_are_used(tenant: str) -> None:
     key = SessionKey(tenant, "s")
     with standalone(requirepass="p@ss") as server:

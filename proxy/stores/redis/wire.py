@@ -12,10 +12,14 @@ from typing import Any
 
 from hiredis import Reader
 from redis.asyncio.connection import Connection
+from redis.exceptions import AuthenticationError, InvalidResponse, ReadOnlyError, RedisError
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import InvalidResponse, ReadOnlyError
 
 _NOTHING = object()
+
+REFUSAL = "Protocol error: unauthenticated"
+"""What a server with a password says of a command that is long or has many parts: it does not even
+read it, and closes the connection."""
 
 
 class Wire(asyncio.Protocol):
@@ -60,11 +64,8 @@ class Wire(asyncio.Protocol):
         self._transport.write(packed)
         replies = await self._asking
         for reply in replies:
-            if isinstance(reply, ReadOnlyError):
-                # The master has become a replica: another connection may lead to the new one.
-                raise RedisConnectionError(str(reply)) from reply
-            if isinstance(reply, RedisConnectionError):
-                raise reply
+            if isinstance(reply, RedisError):
+                _look_at(reply)
         return replies
 
     async def close(self) -> None:
@@ -86,8 +87,25 @@ class Wire(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost = True
+        if any(_is_refusal(reply) for reply in self._replies):
+            return self._fail(AuthenticationError("Authentication required."))
         self._fail(RedisConnectionError("the server has closed the connection"))
 
     def _fail(self, error: Exception) -> None:
         if self._asking is not None and not self._asking.done():
             self._asking.set_exception(error)
+
+
+def _look_at(error: RedisError) -> None:
+    """Raise what concerns the connection and not the command alone."""
+    if isinstance(error, ReadOnlyError):
+        # The master has become a replica: another connection may lead to the new one.
+        raise RedisConnectionError(str(error)) from error
+    if _is_refusal(error):
+        raise AuthenticationError("Authentication required.") from error
+    if isinstance(error, RedisConnectionError):
+        raise error
+
+
+def _is_refusal(reply: object) -> bool:
+    return isinstance(reply, RedisError) and str(reply).startswith(REFUSAL)

@@ -131,7 +131,8 @@ class Referring(Format, Protocol):
         ...
 
     def expand(self, body: bytes, parts: Mapping[str, bytes], *, begins: bool) -> bytes:
-        """A request's body with these parts (JSON by name) instead of their names.
+        """A request's body with these parts (JSON by name) instead of their names, without those
+        that are null.
 
         ``begins``: and without the answer that it goes on from, which upstream nobody has.
         """

@@ -3,12 +3,13 @@
 A stored message is a chat message, whichever API it came by.  Its member ``native`` holds what the
 API itself said, ``{"api": NAME, "parts": [...]}``: content blocks or items, verbatim and in order,
 with signatures, encrypted reasoning and types that chat completions do not have.  It plays no part
-in equality, and goes upstream only where the same API is spoken.
+in equality, and goes upstream only where the same API is spoken.  ``named`` are the names of what
+came and is no part: a request that names it means this, or null, nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -17,6 +18,12 @@ from proxy.chat import jsontext
 from proxy.chat.native import FIELD, MARK
 
 T = TypeVar("T")
+
+NOTHING = b"null"
+"""As a part: what is named is left out."""
+
+_NAMED = "named"
+_NAMES = b'"named"'
 
 
 class _Native(msgspec.Struct):
@@ -46,16 +53,20 @@ def with_native(
     parts: Sequence[bytes],
     answer: NamedAnswer | None = None,
     frame: bytes = b"",
+    named: Mapping[str, bytes] | None = None,
 ) -> bytes:
     """A chat message (a JSON object) with the JSON of its parts in this API.
 
-    ``frame`` is the JSON of the answer around its parts, where the proxy keeps it.
+    ``frame`` is the JSON of the answer around its parts, where the proxy keeps it; ``named`` has
+    JSON by name.
     """
     native = {"api": jsontext.encode(api), "parts": jsontext.join_items(list(parts))}
     if answer is not None:
         native["answer"] = jsontext.encode(answer)
     if frame:
         native["frame"] = frame
+    if named:
+        native[_NAMED] = jsontext.join_fields(dict(named))
     return jsontext.join_fields({**jsontext.fields(message), FIELD: jsontext.join_fields(native)})
 
 
@@ -70,6 +81,12 @@ def native_of(message: bytes, api: str) -> tuple[bytes, ...] | None:
     except jsontext.UNREADABLE:  # half a surrogate pair somewhere, or a client's own field
         parts = _member(message, api, "parts", lambda raw: tuple(jsontext.items(raw)))
     return parts if parts is not None and all(part.startswith(b"{") for part in parts) else None
+
+
+def named_in(message: bytes, api: str) -> Mapping[str, bytes]:
+    """What names of this API stand for that are not a stored message's parts, as JSON."""
+    named = _member(message, api, _NAMED, jsontext.fields) if _NAMES in message else None
+    return {name: raw for name, raw in (named or {}).items() if raw[:1] == b"{" or raw == NOTHING}
 
 
 def none_native(messages: Iterable[bytes]) -> bool:

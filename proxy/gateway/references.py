@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from proxy.chat.request import ChatRequest
 from proxy.formats.format import Referring
-from proxy.formats.native import NamedAnswer, answer_of, native_of
+from proxy.formats.native import NamedAnswer, answer_of, named_in, native_of
 from proxy.gateway.context import rules_of
 from proxy.gateway.exchange import ChatExchange, GoingOn, Services
 from proxy.gateway.state.emulation import emulated, settled
@@ -135,7 +135,14 @@ class _Search:
         answer = self.previous_in(body)
         if answer is not None:
             self._answer = id, answer
-        for part in native_of(body, self._format.api) or () if self._names else ():
+        if self._names:
+            self._look_for_names(body)
+
+    def _look_for_names(self, body: bytes) -> None:
+        for part in native_of(body, self._format.api) or ():
             name = self._format.named_part(part)
             if name in self._names:
                 self._parts[name] = part
+        for name, part in named_in(body, self._format.api).items():
+            if name in self._names:
+                self._parts.setdefault(name, part)

@@ -192,7 +192,7 @@ async def test_items_that_are_only_named_are_sent(one: Rig, stores: bool) -> Non
     output = [items.thought(), items.said("Yes.")]
     talk.upstream.reply(*output, store=stores)
     await asks(talk, {"input": "u1"})
-    named = [{"type": "item_reference", "id": item["id"]} for item in output]
+    named = [items.named(item) for item in output]
     user = [{"role": "user", "content": [{"type": "input_text", "text": text}]} for text in "12"]
     user[0]["content"] = [{"type": "input_text", "text": "u1"}]
     await asks(talk, {"input": [user[0], *named, user[1]]})
@@ -274,6 +274,17 @@ async def test_thoughts_that_nobody_keeps_are_not_sent_again(one: Rig) -> None:
     await asks(talk, {"input": "u1", "store": False})
     await asks(talk, {"input": "u2"})
     assert talk.input[1:2] == [answer]
+
+
+async def test_where_they_are_named_they_are_left_out(one: Rig) -> None:
+    talk = ItemTalk.of(one)
+    thought, call = items.thought(encrypted=False), items.calls("look", "{}", "call_1")
+    talk.upstream.reply(thought, call, store=False)
+    await asks(talk, {"input": "u1"})
+    result = items.result(call, "found")
+    await asks(talk, {"input": [items.named(thought), call, result]})
+    assert talk.input == [{"role": "user", "content": "u1"}, call, result]
+    assert not talk.upstream.refused
 
 
 async def test_what_is_recalled_may_stand_in_instructions(remembering: Rig) -> None:

@@ -161,6 +161,27 @@ async def test_a_result_may_come_late(every: Rig) -> None:
         assert "u4" in keeping.sent and "u5" not in keeping.sent
 
 
+@pytest.mark.parametrize(
+    ("thought", "kept"),
+    [(items.told("Let me look."), True), (items.thought(encrypted=False), False)],
+    ids=["told-in-full", "nobody-has-it"],
+)
+async def test_a_thought_goes_back_with_its_call_as_far_as_it_was_told(
+    every: Rig, thought: items.Json, kept: bool
+) -> None:
+    keeping = Keeping(every)
+    call = items.calls("look", "{}", "call_1")
+    sent = [call, items.result(call, "42")]
+    whole = [thought, *sent] if kept else sent
+    async with keeping.client(X_Session_Id=every.talk().session) as client:
+        keeping.upstream.reply(thought, call)
+        first = await asks(client, "u1")
+        await asks(client, sent[1:], first)
+        assert every.up.requests[-1].json["input"][1:] == whole
+        await asks(client, [{"role": "user", "content": "u1"}, items.named(thought), *sent])
+        assert every.up.requests[-1].json["input"][1:] == whole
+
+
 async def test_only_what_is_made_in_the_background_is_cancelled_or_streamed_again(
     one: Rig,
 ) -> None:

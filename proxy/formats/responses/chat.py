@@ -81,19 +81,24 @@ def sendable(
 ) -> list[ResponseItem]:
     """What of a group can be kept and sent again: all but media of more than ``limit`` characters.
 
-    A thought goes with what follows from it: without that it is refused.  So is one that is not
-    encrypted where its answer is not ``stored``: then nobody has it.
+    A thought goes with what follows from it: without that it is refused.  So is one that is
+    neither encrypted nor told in full where its answer is not ``stored``: then nobody has it.
     """
     kept: list[ResponseItem] = []
     follows = False
     for item in reversed(group):
         if item.kind == REASONING:
-            follows = follows and (stored or bool(value_of(item).get(ENCRYPTED)))
+            follows = follows and (stored or _holds(value_of(item)))
         else:
             follows = _light(item, limit)
         if follows:
             kept.append(item)
     return kept[::-1]
+
+
+def _holds(thought: Mapping[str, object]) -> bool:
+    """Is a thought in its item?  Of others that is a name, with a summary at most."""
+    return bool(thought.get(ENCRYPTED) or thought.get("content"))
 
 
 def _light(item: ResponseItem, limit: int) -> bool:

@@ -13,7 +13,7 @@ from proxy.chat.extent import has_over
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
 from proxy.chat.reply.answer import Choice, Reply, cache_use, make_choice
 from proxy.chat.reply.reply import MAX_REPLY_VALUES
-from proxy.formats.native import NamedAnswer, with_native
+from proxy.formats.native import NOTHING, NamedAnswer, with_native
 from proxy.formats.responses.chat import said_of, sendable, value_of
 from proxy.formats.responses.items import API, MESSAGE, TOLD, ResponseItem, read_item
 from proxy.formats.responses.kept import frame_around
@@ -162,9 +162,14 @@ def _choice(
         choice = replace(_made(response, finished, truncated=truncated), wire=wire)
     answer = response.answer
     stored = (answer is None or answer.stored) and not response.kept
-    parts = [i.raw for i in sendable(finished, MAX_INLINE_MEDIA_BYTES, stored=stored)]
+    sent = sendable(finished, MAX_INLINE_MEDIA_BYTES, stored=stored)
+    parts = [item.raw for item in sent]
     kept = [i.raw for i in sendable(items, MAX_INLINE_MEDIA_BYTES)]
-    body = with_native(choice.body, API, parts, answer, frame) if choice.complete else choice.body
+    if choice.complete:
+        unsent = {} if stored else _unsent(items, sent)
+        body = with_native(choice.body, API, parts, answer, frame, unsent)
+    else:
+        body = choice.body
     if choice.complete and choice.wire is None and kept == parts:
         return replace(choice, body=body)
     whole = with_native(choice.wire or choice.body, API, kept, answer, frame)
@@ -183,6 +188,12 @@ def _made(response: Response, items: Sequence[ResponseItem], *, truncated: bool)
         logprobs=None,
         max_inline_media_bytes=MAX_INLINE_MEDIA_BYTES,
     )
+
+
+def _unsent(items: Sequence[ResponseItem], sent: Sequence[ResponseItem]) -> dict[str, bytes]:
+    """What is not kept, by name: nobody else has it either."""
+    known = {item.id for item in sent}
+    return {item.id: NOTHING for item in items if item.id and item.id not in known}
 
 
 def _finished(items: Sequence[ResponseItem]) -> Sequence[ResponseItem]:

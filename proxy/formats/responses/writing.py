@@ -16,7 +16,7 @@ from proxy.chat.message import ChatMessage, Piece, last_user
 from proxy.chat.native import without_native
 from proxy.chat.request import ChatRequest, field_of
 from proxy.formats.format import Addition
-from proxy.formats.native import native_of
+from proxy.formats.native import NOTHING, native_of
 from proxy.formats.responses.chat import items_of
 from proxy.formats.responses.items import (
     API,
@@ -62,8 +62,8 @@ def expanded(body: bytes, parts: Mapping[str, bytes], *, begins: bool) -> bytes:
         fields.pop(PREVIOUS, None)
     if parts:
         items = map(read_item, jsontext.items(fields[INPUT]))
-        raws = [_expanded(item, parts) for item in items if item is not None]
-        fields[INPUT] = jsontext.join_items(raws)
+        raws = (_expanded(item, parts) for item in items if item is not None)
+        fields[INPUT] = jsontext.join_items([raw for raw in raws if raw != NOTHING])
     return jsontext.join_fields(fields)
 
 

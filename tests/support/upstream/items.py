@@ -48,6 +48,22 @@ def thought(*, encrypted: bool = True) -> Json:
     return {**item, "encrypted_content": f"secret-{number}"} if encrypted else item
 
 
+def told(text: str) -> Json:
+    """A reasoning item in plain words, as servers give it that keep nothing."""
+    part = {"type": "reasoning_text", "text": text}
+    return {**thought(encrypted=False), "content": [part]}
+
+
+def named(item: Json) -> Json:
+    """What clients send that count on the item being stored."""
+    return {"type": "item_reference", "id": item["id"]}
+
+
+def result(item: Json, output: str) -> Json:
+    """What answers a call."""
+    return {"type": "function_call_output", "call_id": item["call_id"], "output": output}
+
+
 def calls(name: str, arguments: str, call_id: str, **more: Any) -> Json:
     return {
         "id": f"fc_{next(_numbers)}",

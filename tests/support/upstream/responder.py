@@ -122,11 +122,14 @@ class Responder:
             if id not in self.stored:
                 raise RefusedItem(f"Item with id '{id}' not found.", 404)
             return self.stored[id]
-        if kind == "reasoning" and not item.get("encrypted_content") and id not in self.stored:
+        if kind == "reasoning" and not (self._reads(item) or id in self.stored):
             raise RefusedItem(f"Item with id '{id}' not found. Items are not persisted.", 404)
         if kind == "message":
             _message(item)
         return {**item, "type": kind}
+
+    def _reads(self, thought: Json) -> bool:
+        return bool(thought.get("encrypted_content"))
 
     def _default(self, given: Sequence[Json]) -> list[Json]:
         self._replies += 1

@@ -39,6 +39,9 @@ class StatelessResponder(Responder):
         self._must_be_stateless(body)
         return []
 
+    def _reads(self, thought: Json) -> bool:
+        return "content" in thought or super()._reads(thought)
+
     def _must_be_stateless(self, body: Any) -> None:
         for name in KEPT:
             if body.get(name) is not None:

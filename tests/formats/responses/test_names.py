@@ -1,0 +1,49 @@
+"""What names of items mean that are not carried back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
+from proxy.formats.native import named_in, with_native
+from proxy.formats.responses.items import API
+from proxy.formats.responses.reply import read_reply
+from tests.support.upstream import items
+
+IMAGE = {
+    "id": "ig_1",
+    "type": "image_generation_call",
+    "status": "completed",
+    "result": "A" * (MAX_INLINE_MEDIA_BYTES + 1),
+}
+
+
+def named(output: list[dict[str, Any]], **more: Any) -> dict[str, bytes]:
+    """Of an answer with this output."""
+    reply = read_reply(json.dumps(items.response(output, **more)).encode())
+    assert reply is not None
+    return dict(named_in(reply.choices[0].body, API))
+
+
+def test_what_an_upstream_stores_it_knows_by_its_name() -> None:
+    output = [items.thought(encrypted=False), items.said("Here."), IMAGE]
+    assert named(output, store=True) == {}
+
+
+def test_what_nobody_keeps_is_nothing() -> None:
+    thought = items.thought(encrypted=False)
+    output = [thought, items.said("Here."), IMAGE]
+    assert named(output, store=False) == {thought["id"]: b"null", "ig_1": b"null"}
+
+
+def test_what_is_carried_back_needs_none() -> None:
+    output = [items.thought(), items.told("Hm."), items.said("Here.")]
+    assert named(output, store=False) == {}
+
+
+def test_a_clients_own_field_of_that_name_means_nothing() -> None:
+    message = b'{"role":"assistant","content":"a"}'
+    odd = with_native(message, API, [], named={"a": b"5", "b": b"[{}]", "c": b'"x"'})
+    assert named_in(odd, API) == {}
+    assert named_in(odd.replace(b'"named":{', b'"named":[{', 1), API) == {}

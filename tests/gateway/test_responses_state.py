@@ -343,6 +343,16 @@ async def test_thoughts_that_are_refused_are_left_out(one: Rig, status: int, sai
     assert await talk.log() == "u1 Yes. u2 reply 1: u2"
 
 
+async def test_so_are_names_of_thoughts(one: Rig) -> None:
+    talk = ItemTalk.of(one)
+    thought, answer = items.thought(), items.said("Yes.")
+    sent = [items.named(thought), answer, {"role": "user", "content": "u2"}]
+    await asks(talk, {"input": sent})
+    del answer["id"]
+    assert talk.input == [answer, sent[-1]]
+    assert talk.upstream.refused == [f"Item with id '{thought['id']}' not found."]
+
+
 async def test_another_refusal_is_the_clients_to_read(one: Rig) -> None:
     talk = ItemTalk.of(one)
     await talk.say("u1", "a1")

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.support.rig import Rig
-from tests.support.talk.responding import ItemTalk
+from tests.support.talk.responding import ItemTalk, item_list
+from tests.support.talk.words import messages
 from tests.support.upstream import items
 from tests.support.upstream.answers import json_answer, pieces_of, sse
 from tests.support.waiting import eventually
@@ -78,7 +79,48 @@ async def test_of_a_stream_that_ends_early_the_text_is_kept(one: Rig) -> None:
     exchange = await talk.exchange(answered.headers["x-memory-exchange-id"])
     assert exchange.incomplete
     assert await talk.log() == "u1 Half of "
-    assert "native" not in (await talk.bodies())[-1]
+    assert not await native(talk)
+
+
+CUTS = [
+    ("u0 a0", 3, 1, ""),  # in a thought
+    ("u0 a0", 4, 1, ""),  # behind it
+    ("u0 a0", 5, 2, ""),
+    ("u0 a0", 7, 2, "Half of "),
+    ("", 7, 2, "Half of "),
+]
+
+
+@pytest.mark.parametrize(("before", "events", "begun", "text"), CUTS)
+async def test_what_a_client_names_of_a_stream_that_ended_early_is_its_text(
+    every: Rig, before: str, events: int, begun: int, text: str
+) -> None:
+    talk = ItemTalk.of(every)
+    if before:
+        await talk.say(*before.split())
+    output = [items.thought(), items.said("Half of it.")]
+    every.up.reply(sse(items.events(items.response(output))[:events]))
+    said = item_list(messages(f"{before} u1"))
+    await talk.post({**ASKED, "input": said})
+    said += [items.named(item) for item in output[:begun]]
+    talk.upstream.reply(items.said("a2"))
+    await talk.post({**ASKED, "input": [*said, {"role": "user", "content": "u2"}]})
+    assert talk.sent.split() == f"{before} u1 {text} u2".split()
+    assert (await talk.log()).split() == f"{before} u1 {text} u2 a2".split()
+    assert not talk.upstream.refused
+
+
+async def test_a_call_of_it_that_was_carried_out_is_sent_without_its_thought(one: Rig) -> None:
+    talk = ItemTalk.of(one)
+    await talk.say("u0", "a0")
+    output = [items.thought(), items.calls("look", "{}", "call_1"), items.said("Meanwhile")]
+    one.up.reply(sse(items.events(items.response(output))[:7]))
+    said = item_list(messages("u0 a0 u1"))
+    await talk.post({**ASKED, "input": said})
+    result = items.result(output[1], "found")
+    await talk.post({**ASKED, "input": [*said, *map(items.named, output[:2]), result]})
+    del output[1]["id"]
+    assert talk.input == [*said, output[1], result]
 
 
 async def test_an_output_that_is_not_told_again_at_the_end_is_put_together(one: Rig) -> None:
@@ -215,6 +257,9 @@ ODD = [
     b'{"type": "response.output_text.delta", "output_index": 99999999999, "delta": "y"}',
     b'{"type": "response.output_item.done", "output_index": 0, "item": 5}',
     b'{"type": "response.output_item.done", "output_index": 0, "item": {"type": []}}',
+    b'{"type": "response.output_item.added", "output_index": 0, "item": {"id": "m"}}',
+    b'{"type": "response.output_item.added", "output_index": [], "item": {"id": "m"}}',
+    b'{"type": "response.output_item.added", "output_index": 0, "item": {"id": [5]}}',
     b'{"type": "response.completed", "response": 5}',
     b'{"type": "response.completed", "response": {"output": 5, "usage": [], "id": {}}}',
     b'{"type": "response.completed", "response": {"status": [], "output": [5, [], {}]}}',

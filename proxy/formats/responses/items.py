@@ -27,6 +27,9 @@ CUSTOM = "custom_tool_call"
 TOLD = (FUNCTION, CUSTOM)
 """The calls that chat completions have as well."""
 
+PREFIXES = {MESSAGE: "msg", FUNCTION: "fc", CUSTOM: "ctc", REASONING: "rs"}
+"""What ids of items begin with: upstreams look at it."""
+
 _LOCAL_SHELL_OUTPUT = "local_shell_call_output"
 """Its ``id`` is its call's in OpenAI's own form, which has no ``call_id``."""
 

@@ -13,7 +13,7 @@ from proxy.chat import jsontext
 from proxy.chat.native import without_native
 from proxy.formats.native import native_of
 from proxy.formats.responses.chat import items_of
-from proxy.formats.responses.items import API, CUSTOM, FUNCTION, MESSAGE, read_item
+from proxy.formats.responses.items import API, MESSAGE, PREFIXES, read_item
 
 MAX_FRAME = 4096
 """Bytes of a frame; of a larger one the longest fields, tools and instructions mostly, are left
@@ -23,9 +23,6 @@ _LEFT_OUT = ("output", "usage", "input", "input_messages", "output_messages")
 """Fields that are kept as such, and what some upstreams repeat: memory is in it."""
 
 _UNDER_WAY = (b'"in_progress"', b'"queued"')
-
-_PREFIXES = {MESSAGE: "msg", FUNCTION: "fc", CUSTOM: "ctc", "reasoning": "rs"}
-"""What ids of items begin with: upstreams look at it."""
 
 
 class KeptItem(NamedTuple):
@@ -73,7 +70,7 @@ def items_in(message: str, body: bytes) -> Iterator[KeptItem]:
             yield KeptItem(item.id, message, raw)
             continue
         exchange, _, index = message.partition("_")[2].rpartition(".")
-        id = f"{_PREFIXES.get(item.kind, 'item')}_{exchange}_{index}_{number}"
+        id = f"{PREFIXES.get(item.kind, 'item')}_{exchange}_{index}_{number}"
         yield KeptItem(id, message, _with_id(raw, item.kind, id))
 
 

@@ -18,6 +18,7 @@ from proxy.formats.responses.chat import said_of, sendable, value_of
 from proxy.formats.responses.items import API, MESSAGE, TOLD, ResponseItem, read_item
 from proxy.formats.responses.kept import frame_around
 from proxy.formats.responses.names import read_answer_name
+from proxy.formats.responses.thoughts import without_thought
 
 _NULL = msgspec.Raw(b"null")
 
@@ -126,16 +127,27 @@ def read_reply(body: bytes) -> Reply | None:
 
 
 def reply_of(
-    response: Response, items: Sequence[ResponseItem], *, raw: bytes, truncated: bool = False
+    response: Response,
+    items: Sequence[ResponseItem],
+    *,
+    raw: bytes,
+    truncated: bool = False,
+    begun: Mapping[str, bytes] | None = None,
 ) -> Reply:
-    """A reply with this output; ``raw`` is the response's JSON, ``truncated``: there was more."""
+    """A reply with this output; ``raw`` is the response's JSON, ``truncated``: there was more.
+
+    ``begun``: what there is of items that were not done, by name (JSON).
+    """
     if response.pending is not None:
         return Reply(model=_text(response.model), pending=response.pending)
     usage = bytes(response.usage)
     cached, written = cache_use(usage)
     frame = frame_around(raw) if response.kept else b""
+    choices: tuple[Choice, ...] = ()
+    if items or begun:
+        choices = (_choice(response, items, frame, begun or {}, truncated=truncated),)
     return Reply(
-        choices=(_choice(response, items, frame, truncated=truncated),) if items else (),
+        choices=choices,
         usage=usage if usage.startswith(b"{") else None,
         cached_tokens=cached,
         cache_write_tokens=written,
@@ -150,7 +162,12 @@ def _text(value: object) -> str | None:
 
 
 def _choice(
-    response: Response, items: Sequence[ResponseItem], frame: bytes, *, truncated: bool
+    response: Response,
+    items: Sequence[ResponseItem],
+    frame: bytes,
+    begun: Mapping[str, bytes],
+    *,
+    truncated: bool,
 ) -> Choice:
     """One that came to its end, be it a limit, is carried back but for what was not finished; of
     one that was cut off a later request carries the text alone."""
@@ -169,7 +186,7 @@ def _choice(
         unsent = {} if stored else _unsent(items, sent)
         body = with_native(choice.body, API, parts, answer, frame, unsent)
     else:
-        body = choice.body
+        body = _cut(choice.body, {**begun, **_named(items)})
     if choice.complete and choice.wire is None and kept == parts:
         return replace(choice, body=body)
     whole = with_native(choice.wire or choice.body, API, kept, answer, frame)
@@ -190,10 +207,24 @@ def _made(response: Response, items: Sequence[ResponseItem], *, truncated: bool)
     )
 
 
+def _cut(body: bytes, named: Mapping[str, bytes]) -> bytes:
+    """What was cut off has no parts that go back, and clients name them all the same."""
+    return with_native(body, API, (), named=named) if named else body
+
+
 def _unsent(items: Sequence[ResponseItem], sent: Sequence[ResponseItem]) -> dict[str, bytes]:
     """What is not kept, by name: nobody else has it either."""
     known = {item.id for item in sent}
     return {item.id: NOTHING for item in items if item.id and item.id not in known}
+
+
+def _named(cut: Sequence[ResponseItem]) -> dict[str, bytes]:
+    """Of an answer that was cut off, what clients may name: words and calls without thoughts."""
+    return {
+        item.id: without_thought(item) if item.kind == MESSAGE or item.call is not None else NOTHING
+        for item in cut
+        if item.id
+    }
 
 
 def _finished(items: Sequence[ResponseItem]) -> Sequence[ResponseItem]:

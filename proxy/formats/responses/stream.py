@@ -16,6 +16,7 @@ from proxy.chat.reply.deltas import Rope
 from proxy.chat.reply.events import DONE, Mark
 from proxy.chat.reply.reply import MAX_REPLY_BYTES, MAX_REPLY_VALUES
 from proxy.chat.slim import values
+from proxy.formats.native import NOTHING
 from proxy.formats.responses.items import ResponseItem, read_item
 from proxy.formats.responses.reply import Response, filled, read_response, reply_of
 
@@ -42,6 +43,10 @@ _TEXTS: dict[object, Literal["text", "refusal"]] = {
 }
 
 
+class _Named(msgspec.Struct):
+    id: str = ""
+
+
 class _StreamEvent(msgspec.Struct):
     type: Any = None
     output_index: Any = None
@@ -52,6 +57,7 @@ class _StreamEvent(msgspec.Struct):
 
 
 _event = msgspec.json.Decoder(_StreamEvent)
+_named = msgspec.json.Decoder(_Named)
 
 
 class EventReader:
@@ -61,6 +67,8 @@ class EventReader:
         self._room, self._values = max_bytes, MAX_REPLY_VALUES
         self._items: dict[int, ResponseItem] = {}
         self._texts: dict[int, dict[str, Rope]] = {}
+        self._begun: dict[int, str] = {}
+        """Names, by which clients know what is cut off."""
         self._response: Response | None = None
         self._raw = b"{}"
         self._failed = self._truncated = False
@@ -80,6 +88,8 @@ class EventReader:
             return
         if event.type in _TEXTS:
             self._add_text(event)
+        elif event.type == "response.output_item.added":
+            self._begin(event)
         elif event.type == "response.output_item.done":
             self._add_item(event)
         elif event.response != _NULL:
@@ -88,8 +98,11 @@ class EventReader:
 
     def build(self) -> Reply:
         response = self._response or Response()
-        items = response.items or [self._item(at) for at in sorted({*self._items, *self._texts})]
-        reply = reply_of(response, items, raw=self._raw, truncated=self._truncated)
+        items, begun = response.items, dict[str, bytes]()
+        if not items:
+            items = [self._item(at) for at in sorted({*self._items, *self._texts})]
+            begun = self._unfinished()
+        reply = reply_of(response, items, raw=self._raw, truncated=self._truncated, begun=begun)
         return msgspec.structs.replace(reply, error=reply.error or self._failed)
 
     def _take(self, raw: bytes) -> None:
@@ -107,6 +120,14 @@ class EventReader:
         kind = _TEXTS[event.type]
         self._texts.setdefault(at, {}).setdefault(kind, Rope()).add(delta)
 
+    def _begin(self, event: _StreamEvent) -> None:
+        try:
+            name = _named.decode(event.item).id
+        except jsontext.UNREADABLE:
+            return
+        if name and self._takes(event.output_index, len(name)):
+            self._begun[event.output_index] = name
+
     def _add_item(self, event: _StreamEvent) -> None:
         at, raw = event.output_index, bytes(event.item)
         self._values -= values(raw)
@@ -120,6 +141,11 @@ class EventReader:
         self._room -= size
         self._truncated = self._truncated or self._room < 0
         return self._room >= 0 and isinstance(at, int) and 0 <= at < MAX_ITEMS
+
+    def _unfinished(self) -> dict[str, bytes]:
+        """What was begun and not done, by name: its text as an item (JSON), else null."""
+        names = ((at, name) for at, name in self._begun.items() if at not in self._items)
+        return {name: self._item(at).raw if at in self._texts else NOTHING for at, name in names}
 
     def _item(self, at: int) -> ResponseItem:
         """One that is done, or what has come of it."""

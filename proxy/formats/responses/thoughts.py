@@ -12,7 +12,9 @@ from collections.abc import Iterator, Sequence
 from proxy.chat import jsontext
 from proxy.formats.responses.items import (
     MESSAGE,
+    PREFIXES,
     REASONING,
+    REFERENCE,
     TOLD,
     ResponseItem,
     grouped,
@@ -25,6 +27,7 @@ _REFUSED = re.compile(
     rb"|encrypted content .{0,4096}could not be",
     re.IGNORECASE | re.DOTALL,
 )
+_THOUGHTS = f"{PREFIXES[REASONING]}_"
 _NAMED = (MESSAGE, *TOLD)
 """Items that need no name, and that by their name would want the thought before them."""
 
@@ -34,23 +37,35 @@ def refuses_thoughts(status: int, error: bytes) -> bool:
 
 
 def without_thoughts(body: bytes) -> bytes | None:
-    """A request's body without reasoning; None if it has none."""
+    """A request's body without reasoning, sent or named; None if it has none."""
     fields = jsontext.fields(body)
     listed = fields.get(INPUT, b"")
     items = read_items(jsontext.items(listed)) if listed.startswith(b"[") else None
-    if not items or not any(item.kind == REASONING for item in items):
+    if not items or not any(map(_is_thought, items)):
         return None
     kept = [raw for group in grouped(items) for raw in _thoughtless(group)]
     return jsontext.join_fields({**fields, INPUT: jsontext.join_items(kept)})
 
 
 def _thoughtless(group: Sequence[ResponseItem]) -> Iterator[bytes]:
-    if not any(item.kind == REASONING for item in group):
+    if not any(map(_is_thought, group)):
         yield from (item.raw for item in group)
         return
     for item in group:
-        if item.kind in _NAMED:
-            known = jsontext.fields(item.raw)
-            yield jsontext.join_fields({key: raw for key, raw in known.items() if key != "id"})
-        elif item.kind != REASONING:
-            yield item.raw
+        if not _is_thought(item):
+            yield without_thought(item)
+
+
+def without_thought(item: ResponseItem) -> bytes:
+    """An item (JSON) as it may stand without the thought before it."""
+    if item.kind not in _NAMED:
+        return item.raw
+    try:
+        known = jsontext.fields(item.raw)
+    except jsontext.UNREADABLE:  # an upstream's, that is not UTF-8: it goes as it came
+        return item.raw
+    return jsontext.join_fields({key: raw for key, raw in known.items() if key != "id"})
+
+
+def _is_thought(item: ResponseItem) -> bool:
+    return item.kind == REASONING or (item.kind == REFERENCE and item.id.startswith(_THOUGHTS))

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
 from proxy.formats.native import named_in, with_native
 from proxy.formats.responses.items import API
 from proxy.formats.responses.reply import read_reply
+from proxy.formats.responses.stream import EventReader
 from tests.support.upstream import items
 
 IMAGE = {
@@ -40,6 +43,20 @@ def test_what_nobody_keeps_is_nothing() -> None:
 def test_what_is_carried_back_needs_none() -> None:
     output = [items.thought(), items.told("Hm."), items.said("Here.")]
     assert named(output, store=False) == {}
+
+
+@pytest.mark.parametrize("item", [{"id": 5}, {"id": ""}, {}, [], None, "x"])
+def test_a_beginning_without_a_name_is_none(item: Any) -> None:
+    reader = EventReader()
+    begun = {"type": "response.output_item.added", "output_index": 0, "item": item}
+    reader.feed(json.dumps(begun).encode())
+    assert reader.build().choices == ()
+
+
+def test_an_item_that_is_not_utf8_is_named_as_it_came() -> None:
+    reader, item = EventReader(), b'{"id":"m","role":"assistant","\xff":1}'
+    reader.feed(b'{"type":"response.output_item.done","output_index":0,"item":' + item + b"}")
+    assert item in reader.build().choices[0].body
 
 
 def test_a_clients_own_field_of_that_name_means_nothing() -> None:

@@ -182,19 +182,31 @@ async def test_what_the_spool_stumbles_over_is_counted_as_lost(bench: Workbench)
     assert bench.recorder.tally.lost == 1
 
 
+def over(store: FaultyStore, path: Path) -> Recorder:
+    spool = Spool(path, store.name, 1 << 20)
+    planner = Planner(store)
+    return Recorder(store, spool, planner, lambda model: len, 1.0, lambda: None, lambda key: None)
+
+
 async def test_without_a_spool_a_store_that_works_is_enough(
     store: FaultyStore, tmp_path: Path
 ) -> None:
     taken = tmp_path / "taken"
     taken.mkdir()
-    spool = Spool(taken, store.name, 1 << 20)
-    planner = Planner(store)
-    recorder = Recorder(
-        store, spool, planner, lambda model: len, 1.0, lambda: None, lambda key: None
-    )
+    recorder = over(store, taken)
     await recorder.open()
     assert await recorder.record(KEY, chat("x1")) == "recorded"
     assert not recorder.spools(KEY)
+    await recorder.close(1)
+
+
+async def test_a_spool_that_was_damaged_is_one_again(store: FaultyStore, path: Path) -> None:
+    path.write_bytes(b"no spool" * 1024)
+    recorder = over(store, path)
+    await recorder.open()
+    store.fail(DOWN)
+    assert await recorder.record(KEY, chat("x1")) == "spooled"
+    store.recover()
     await recorder.close(1)
 
 

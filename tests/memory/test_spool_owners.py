@@ -147,7 +147,7 @@ def test_nothing_that_was_erased_is_in_the_files(path: Path, spool: Spool, kind:
 def test_an_erasure_says_so_if_others_keep_what_is_gone_in_the_log(
     path: Path, spool: Spool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.memory.recording.spool.PATIENCE", 0.05)
+    monkeypatch.setattr("proxy.memory.recording.place.PATIENCE", 0.05)
     impatient = opened(path)
     put(spool, "a", "x1", "kai")
     other = connect(path, 0.05)

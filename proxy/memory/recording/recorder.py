@@ -155,7 +155,7 @@ class Recorder:
         is counted.
         """
         try:
-            await self._backlog.aside(self._spool.open)
+            await self._backlog.aside(self._spool.open, True)
             for store, count in (await self._backlog.aside(self._spool.elsewhere)).items():
                 told = "entries in the spool that wait for another store, %s: %d"
                 logger.warning(told, store, count)
@@ -407,7 +407,7 @@ class Recorder:
         while True:
             with suppress(StoreError, SpoolError):  # still down: the entries stay where they are
                 if not self._spool.is_open:
-                    await self._backlog.aside(self._spool.open)
+                    await self._backlog.aside(self._spool.open, True)
                 await self.replay()
                 await self._review()
             await asyncio.sleep(REPLAY_EVERY)

@@ -20,43 +20,20 @@ from typing import Literal, NamedTuple
 
 from proxy.memory.model import SessionKey
 from proxy.memory.recording import spool_owners, store_names
-from proxy.memory.recording.host_lock import alone
+from proxy.memory.recording.place import SpoolPlace
 from proxy.memory.recording.spool_owners import EntryOwner, QuarantinedEntry
-from proxy.memory.recording.spool_stamp import Stamp
-from proxy.memory.recording.sqlite_file import (
-    OpenFile,
-    connect,
-    copy,
-    create,
-    identity,
-    is_busy,
-    used,
-)
+from proxy.memory.recording.sqlite_file import OpenFile, copy, identity, is_damage, used
 from proxy.memory.recording.store_names import IsSame
 
 logger = logging.getLogger(__name__)
 
 Kind = Literal["commit", "deferred", "amendment", "more"]
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS entries (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    store TEXT NOT NULL, tenant TEXT NOT NULL, session TEXT NOT NULL,
-    exchange TEXT NOT NULL, kind TEXT NOT NULL, payload BLOB NOT NULL,
-    created_at REAL NOT NULL, quarantined TEXT,
-    UNIQUE (store, exchange, kind)
-);
-CREATE INDEX IF NOT EXISTS by_session ON entries (store, tenant, session, id);
-"""
-
 # Ids are of one file: in another that has taken its place they may be others' by now.
 _SAME = "id = ? AND exchange = ? AND kind = ?"
 
 UNASKED = 0.1
 """Seconds for which a spool is taken to be as its stamp says: see spool_stamp.py."""
-
-PATIENCE = 5.0
-"""Seconds for which other processes are waited for."""
 
 PAGE_BYTES = 32 * 1024 * 1024
 """Payloads that are read at once: as many as fit, and one whatever its size."""
@@ -74,6 +51,10 @@ NEARLY = 0.95
 
 class SpoolError(Exception):
     """The spool cannot be read or written, or is full."""
+
+
+class SpoolDamaged(SpoolError):
+    """The file is damaged; the next use finds another."""
 
 
 class SpoolFull(SpoolError):
@@ -104,7 +85,7 @@ class Spool:
         self, path: Path, store: str, max_bytes: int, is_same: IsSame = str.__eq__
     ) -> None:
         self._path, self._store, self._max_bytes = path, store, max_bytes
-        self._is_same = is_same
+        self._place = SpoolPlace(path, store, is_same)
         self._lock = threading.Lock()
         self._closed = True
         self._file: OpenFile | None = None
@@ -115,44 +96,50 @@ class Spool:
         self._sessions: frozenset[SessionKey] = frozenset()
         self._missed = False
         """Was it told that the file is not at the path any more?"""
+        self._renewing = False
+        self._damaged: OpenFile | None = None
+        """The file that was found to be so, which may be in use no more."""
 
     @property
     def is_open(self) -> bool:
         """Is it, and its file where others would find it?"""
-        return self._file is not None and self._is_there(self._file)
+        return self._is_sound and self._file is not None and self._place.has(self._file)
 
-    def open(self) -> None:
-        """Create the file (mode 0600) if need be; what fails here is tried again by each use."""
-        with self._lock, _mapped():
-            self._closed = False
+    def open(self, renewing: bool = False) -> None:
+        """Create the file (mode 0600) if need be; what fails here is tried again by each use.
+
+        ``renewing``: one that is damaged is set aside, and another made.
+        """
+        with self._lock, self._mapped():
+            self._closed, self._renewing = False, renewing
             self._keep_up()
             self._opened()
 
     def _opened(self) -> OpenFile:
         """The file in use; one that is created if there is none."""
-        if self._file is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._alone():
-                return self._use(self._open())
-        return self._file
+        old = self._file
+        if old is not None and self._is_sound:
+            return old
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._place.alone():
+            new = self._use(self._renewed(old))
+        if old is not None:
+            old.close()
+        return new
 
-    def _open(self) -> OpenFile:
-        if not self._path.exists():
-            for left in ("wal", "shm"):  # those of a file that is gone, which may be in use still
-                self._beside(left).unlink(missing_ok=True)
-        create(self._path)
-        until = time.monotonic() + PATIENCE
-        while True:
-            try:
-                stamp, (db, look) = Stamp(self._beside("stamp")), self._connected()
-                file, log = identity(self._path), identity(self._beside("wal"))
-                return OpenFile(db, look, stamp, file, log)
-            except sqlite3.OperationalError as error:
-                # Processes that open a new file at once lock each other out: SQLite's own patience
-                # does not cover the change to write-ahead logging.
-                if not is_busy(error) or time.monotonic() > until:
-                    raise
-                time.sleep(0.01)
+    @property
+    def _is_sound(self) -> bool:
+        return self._damaged is None or self._damaged is not self._file
+
+    def _renewed(self, old: OpenFile | None) -> OpenFile:
+        """What lies at the path; a new one where that is damaged, as ``old`` is."""
+        try:
+            if old is None or not self._place.has(old):  # another worker was first
+                return self._place.open()
+        except sqlite3.DatabaseError as error:
+            if not (self._renewing and is_damage(error)):
+                raise
+        return self._place.renew()
 
     def _use(self, file: OpenFile) -> OpenFile:
         self._passed, self._missed = {}, False
@@ -160,28 +147,16 @@ class Spool:
         self._seen, self._told, self._asked = NEVER, UNTOLD, -UNASKED
         return file
 
-    def _beside(self, what: str) -> Path:
-        return self._path.with_name(f"{self._path.name}-{what}")
-
-    def _alone(self) -> AbstractContextManager[None]:
-        """No other process makes these files meanwhile, or removes what is left of older ones."""
-        return alone(self._beside("lock"), PATIENCE)
-
-    def _is_there(self, file: OpenFile) -> bool:
-        """Does the file that is open still lie at the path?"""
-        there = identity(self._path)
-        return there is not None and there == file.file
-
     def _follow(self) -> None:
         """Take all that waits along to the file that lies at the path now.
 
         Someone has deleted or replaced the one that is open: nobody would find what is in it.
         """
         old = self._file
-        if old is None or self._is_there(old):
+        if old is None or self._place.has(old):
             return
-        with self._alone():
-            if self._path.exists() and identity(self._beside("wal")) == old.log:
+        with self._place.alone():
+            if self._path.exists() and identity(self._place.beside("wal")) == old.log:
                 # SQLite would take the log of the old file for the new one's.
                 raise SpoolError("its file was replaced while it was in use: start the proxy again")
             self._move(old)
@@ -191,7 +166,7 @@ class Spool:
         if not self._missed:
             logger.error("the spool's file was deleted or replaced while it was in use")
             self._missed = True
-        new = self._open()
+        new = self._place.open()
         try:
             copy(old.db, new.db)
         except BaseException:
@@ -205,16 +180,6 @@ class Spool:
         with suppress(sqlite3.Error, OSError):
             self._follow()
 
-    def _connected(self) -> tuple[sqlite3.Connection, sqlite3.Connection]:
-        db = connect(self._path, PATIENCE)
-        try:
-            db.executescript(_SCHEMA)
-            store_names.adopt(db, self._store, self._is_same)
-            return db, connect(self._path, PATIENCE)
-        except BaseException:
-            db.close()
-            raise
-
     def close(self) -> None:
         with self._lock:  # a thread may still be at it
             self._closed = True
@@ -224,6 +189,12 @@ class Spool:
 
     def put(self, key: SessionKey, exchange: str, kind: Kind, payload: bytes) -> None:
         """Keep an entry; durable on return.  The same exchange and kind again is a no-op."""
+        try:
+            self._put(key, exchange, kind, payload)
+        except SpoolDamaged:
+            self._put(key, exchange, kind, payload)
+
+    def _put(self, key: SessionKey, exchange: str, kind: Kind, payload: bytes) -> None:
         with self._writing() as db:
             if used(db) + len(payload) > self._max_bytes:
                 raise SpoolError("the spool is full")
@@ -247,7 +218,7 @@ class Spool:
         file, now = self._file, time.monotonic()
         if file is None:
             return frozenset()
-        with _mapped():
+        with self._mapped(file):
             # First: what is written after this has another one.
             stamped = bytes(file.stamp)
             told = stamped, self._passes
@@ -414,7 +385,7 @@ class Spool:
 
     @contextmanager
     def _using(self, follow: Callable[[], None]) -> Iterator[sqlite3.Connection]:
-        with self._lock, _mapped():
+        with self._lock, self._mapped():
             if self._closed:
                 raise SpoolError("the spool is not open")
             follow()
@@ -427,15 +398,19 @@ class Spool:
             try:
                 yield db
             except BaseException:
-                db.execute("ROLLBACK")
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
                 raise
             db.execute("COMMIT")
             self._opened().stamp.renew()
 
-
-@contextmanager
-def _mapped() -> Iterator[None]:
-    try:
-        yield
-    except (sqlite3.Error, OSError) as error:
-        raise SpoolError(f"the spool cannot be used: {error}") from error
+    @contextmanager
+    def _mapped(self, file: OpenFile | None = None) -> Iterator[None]:
+        """``file``: what is used, where it may be another one than that of the moment."""
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            kind = SpoolError
+            if is_damage(error) and self._renewing:
+                kind, self._damaged = SpoolDamaged, file or self._file
+            raise kind(f"the spool cannot be used: {error}") from error

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from proxy.memory.recording.spool_stamp import Stamp
 
 Identity = tuple[int, int] | None
+
+SET_ASIDE = 9
+"""Damaged files that are kept; each may be as large as a spool."""
 
 
 class OpenFile(NamedTuple):
@@ -66,14 +69,61 @@ def used(db: sqlite3.Connection) -> int:
 
 
 def copy(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
-    """Put all entries into another file, once; those that are carried out meanwhile count once."""
-    columns = "store, tenant, session, exchange, kind, payload, created_at, quarantined"
-    rows = old.execute(f"SELECT {columns} FROM entries ORDER BY id")
+    """Put all entries into another file, once, of a damaged one those before and behind the damage;
+    those that are carried out meanwhile count once."""
     new.execute("BEGIN IMMEDIATE")
-    new.executemany(
-        f"INSERT OR IGNORE INTO entries ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows
-    )
+    if not _copied(old, new, 0):
+        _copied(old, new, _behind_damage(old))
     new.execute("COMMIT")
+
+
+def _copied(old: sqlite3.Connection, new: sqlite3.Connection, first: int) -> bool:
+    """Was there no damage behind the entry ``first``?  Those before it are copied."""
+    columns = "store, tenant, session, exchange, kind, payload, created_at, quarantined"
+    query = f"SELECT {columns} FROM entries WHERE id >= ? ORDER BY id"
+    try:
+        new.executemany(
+            f"INSERT OR IGNORE INTO entries ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            old.execute(query, (first,)),
+        )
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        return False
+    return True
+
+
+def _behind_damage(old: sqlite3.Connection) -> int:
+    first = 0
+    try:
+        for row in old.execute("SELECT id, created_at FROM entries ORDER BY id DESC"):
+            first = int(row[0])
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+    return first
+
+
+def copy_damaged(path: Path, new: sqlite3.Connection) -> None:
+    """The same of a file that is not open, of which perhaps nothing can be read."""
+    with closing(sqlite3.connect(path)) as old:
+        copy(old, new)
+
+
+def set_aside(path: Path) -> Path:
+    """Give a damaged file another name, and its log with it.  Raises OSError."""
+    names = (path.with_name(f"{path.name}-damaged-{n}") for n in range(1, SET_ASIDE + 1))
+    aside = next((name for name in names if not name.exists()), None)
+    if aside is None:
+        raise OSError(f"it is damaged, as are {SET_ASIDE} beside it: remove them")
+    for end in ("-wal", "-shm", ""):
+        with suppress(FileNotFoundError):
+            os.rename(f"{path}{end}", f"{aside}{end}")
+    return aside
+
+
+def is_damage(error: Exception) -> bool:
+    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB"))
 
 
 def is_busy(error: sqlite3.OperationalError) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -23,13 +24,13 @@ from proxy.learning.learned import Learned
 from proxy.learning.profile.document import Schemas
 from proxy.memory.archive import Revision
 from proxy.memory.erasure import Subject
-from proxy.memory.items import Change, ItemOwner
+from proxy.memory.items import Change, ItemOwner, Namespace
 from proxy.memory.model import Edited, SessionKey, Summary
 from proxy.memory.recording.spool import Spool
 from proxy.memory.store import StoreError, StoreInUse
 from proxy.memory_api.erasure import eraser as module
 from proxy.memory_api.erasure.eraser import AT_ONCE, LEASE, RENEWAL, ROUNDS, Eraser, Marks
-from proxy.memory_api.erasure.receipt import Receipt
+from proxy.memory_api.erasure.receipt import Counts, Receipt
 from proxy.recall.index import IndexBatch, Owner
 from proxy.recall.indexing.indexer import Indexer, passages_of
 from proxy.settings import ProfileSettings
@@ -285,6 +286,54 @@ async def test_sessions_are_marked_together_before_they_are_removed(
     assert receipt.counts.sessions == 7 and not await sessions(store)
     assert asked == [1, 3, 3, 1, 3, 3, 2]
     assert await store.commit(key("s6"), chat("y", NOW)) == "erased"
+
+
+async def test_behind_a_failure_nothing_is_removed_any_more(
+    store: Backend, eraser: Eraser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several are removed at once: what is said when the marks are lowered must not go too."""
+    for n in range(3):
+        await store.commit(key(f"s{n}"), chat("x", user="kai"))
+    ended: list[str] = []
+
+    async def delete(asked: SessionKey) -> bool:
+        if asked == key("s1"):
+            raise StoreError("away")
+        for _ in range(20):
+            await asyncio.sleep(0)
+        ended.append(asked.session)
+        return True
+
+    monkeypatch.setattr(store, "delete", delete)
+    gone = Counts()
+    with pytest.raises(StoreError):
+        await eraser.person("t", "kai", gone)
+    assert sorted(ended) == ["s0", "s2"] and gone.sessions == 2
+
+
+async def test_what_many_sessions_have_in_common_is_asked_for_once(
+    store: Backend, eraser: Eraser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names that were given out, and what was proposed because of what somebody said."""
+    for n in range(20):
+        await store.commit(key(f"s{n}"), chat("x", user="kai"))
+    asked: Counter[str] = Counter()
+    change_items, namespaces = store.change_items, store.namespaces
+
+    async def changed(*given: Any) -> bool:
+        asked["change_items"] += 1
+        return await change_items(*given)
+
+    async def listed(*given: Any) -> Sequence[Namespace]:
+        asked["namespaces"] += 1
+        return await namespaces(*given)
+
+    monkeypatch.setattr(store, "change_items", changed)
+    monkeypatch.setattr(store, "namespaces", listed)
+    assert (await eraser.count_person("t", "kai")).counts.sessions == 20
+    assert asked == {"namespaces": 1}
+    assert (await eraser.person("t", "kai")).counts.sessions == 20
+    assert asked == {"namespaces": 3, "change_items": 2}
 
 
 async def test_two_erasures_of_the_same_person_go_one_behind_the_other(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import httpx
@@ -90,6 +91,38 @@ async def test_a_session_that_its_owner_erases_is_logged_and_a_dry_run_is_not(
     (line,) = lines(caplog, "proxy.audit")
     assert (line["event"], line["session"], line["messages"]) == ("erased", hashed("s-1"), 2)
     assert "by" not in line
+
+
+@pytest.mark.parametrize("path", [f"{USERS}/kim", f"{SESSIONS}/s-1"])
+async def test_what_was_erased_before_the_store_failed_is_logged_as_unfinished(
+    client: httpx.AsyncClient,
+    store: Backend,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    path: str,
+) -> None:
+    for session in ("s-1", "s-2"):
+        await seed(client, session, *talk("hello", "hi"), user="kim")
+    delete, gone = store.delete, 0
+
+    async def fails(key: SessionKey) -> bool:
+        nonlocal gone
+        gone += 1
+        if gone > 1:
+            raise StoreError("away")
+        return await delete(key)
+
+    with monkeypatch.context() as away:
+        away.setattr(store, "delete", fails)
+        away.setattr(store, "wipe", partial(fails, SessionKey(ALICE, "")))
+        assert (await client.delete(path)).status_code == 503
+        (line,) = lines(caplog, "proxy.audit")
+        assert (line["event"], line["sessions"], line["messages"]) == ("erased", 1, 2)
+        assert line["unfinished"] is True
+        assert (await client.delete(path)).status_code == 503
+    assert len(lines(caplog, "proxy.audit")) == 1
+    assert (await client.delete(f"{USERS}/kim")).status_code == 200
+    assert "unfinished" not in lines(caplog, "proxy.audit")[-1]
 
 
 async def test_an_import_is_logged_with_counts(

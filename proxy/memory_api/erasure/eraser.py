@@ -12,10 +12,13 @@ Each place is either looked at after the mark was set, or its writers look behin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import TypeVar
 
 from proxy.learning.collection import Busy
+from proxy.learning.feedback import count_feedback, forget_feedback
 from proxy.learning.learned import Learned
 from proxy.memory.archive import Session
 from proxy.memory.erasure import Erasures, Subject
@@ -38,6 +41,8 @@ from proxy.recall.indexing.indexer import (
     renew_unread,
 )
 
+T = TypeVar("T")
+
 LEASE = 60.0
 """Seconds that marks lie ahead: what an erasure that was cut off leaves runs out by itself."""
 
@@ -45,7 +50,10 @@ RENEWAL = 20.0
 """Seconds after which they are set anew."""
 
 AT_ONCE = 100
-"""Marks that are set with one question to the store: some have thousands of sessions."""
+"""Sessions that are marked with one question to the store: some have thousands."""
+
+SEVERAL = 8
+"""Sessions that are counted or removed at the same time: each asks the store a dozen times."""
 
 
 class Marks:
@@ -144,62 +152,78 @@ class Eraser:
         counts = await shelf_counts(self._store, ItemOwner(tenant, user), self._learned.kinds)
         ids: list[str] = []
         places = await places_of(self._store, Owner(tenant, user=user))
-        async for key in self._sessions(tenant, user, lost):
-            ids.append(key.session)
-            indexed = places.get(key.session, ())
-            counts.add(await session_counts(self._store, key, indexed))
-            repeated = await self._learned.drop_session(key, None, dry_run=True)
-            counts.feedback += repeated.feedback
-        counts.proposals = await self._learned.remarks.person(tenant, user, ids, dry_run=True)
+        async for keys in _together(self._sessions(tenant, user, lost), SEVERAL):
+            ids += [key.session for key in keys]
+            for found in await _of_each(keys, partial(self._history, places)):
+                counts.add(found)
+        theirs = set(ids)
+        counts.proposals = await self._learned.remarks.person(tenant, user, theirs, dry_run=True)
         counts.spooled = await self._spooled(EntryOwner(tenant, ids, user))
         return counts
 
-    async def person(self, tenant: str, user: str) -> Receipt:
-        """Remove all that is known of a person, and all that they said."""
-        subject, total = Subject(tenant, user), Counts()
+    async def person(self, tenant: str, user: str, gone: Counts | None = None) -> Receipt:
+        """Remove all that is known of a person, and all that they said.
+
+        ``gone`` is told what is, also where it fails part-way.
+        """
+        subject, total = Subject(tenant, user), Counts() if gone is None else gone
         async with self._erasing(subject) as marks:
             # Before the mark, which this may outlast: who writes now writes the lists as well.
             lost = await self._store.relist(tenant, user)
             await marks.put(subject)
             for _ in range(ROUNDS):
-                found = await self._person(tenant, user, lost, marks)
-                total.add(found)
+                found = Counts()
+                try:
+                    await self._person(tenant, user, lost, marks, found)
+                finally:
+                    total.add(found)
                 if not found:
                     return Receipt(subject, total, await self._end(marks))
         raise Busy
 
-    async def _person(self, tenant: str, user: str, lost: Sequence[str], marks: Marks) -> Counts:
-        """Remove what is there now; what it was."""
-        found, shelf, owner = Counts(), ItemOwner(tenant, user), Owner(tenant, user=user)
-        # First: what is proposed of their remarks must find that they are gone.
-        found.proposals = await self._learned.remarks.person(tenant, user)
+    async def _person(
+        self, tenant: str, user: str, lost: Sequence[str], marks: Marks, found: Counts
+    ) -> None:
+        """Remove what is there now, and add to ``found`` what it was."""
+        shelf, owner = ItemOwner(tenant, user), Owner(tenant, user=user)
         places = await places_of(self._store, owner)
-        async for keys in _together(self._sessions(tenant, user, lost)):
+        async for keys in _together(self._sessions(tenant, user, lost), AT_ONCE):
             await marks.put(*(Subject(tenant, session=key.session) for key in keys))
-            for key in keys:
-                found.add(await self._theirs(key, places.get(key.session, ())))
+            # First: what is proposed of their remarks must find that they are gone.
+            ids = {key.session for key in keys}
+            found.proposals += await self._learned.remarks.person(tenant, user, ids)
+            await self._forget_names(tenant, keys)
+            for at in range(0, len(keys), SEVERAL):
+                some = keys[at : at + SEVERAL]
+                await _of_each(some, partial(self._theirs, places, found))
                 await marks.renew()
         await self._store.clear(tenant, user)
         await marks.renew()
-        found.add(await shelf_counts(self._store, shelf, self._learned.kinds))
+        kept = await shelf_counts(self._store, shelf, self._learned.kinds)
         await self._store.drop_items(shelf, ())
+        found.add(kept)
         await marks.renew()
         # Behind the sessions: what is indexed of one that is gone is removed by who indexes it.
         await drop_index(self._store, owner)
         await marks.renew()
         whose = EntryOwner(tenant, marks.sessions, user)
-        found.spooled = await asyncio.to_thread(self._spool.erase, whose)
-        return found
+        found.spooled += await asyncio.to_thread(self._spool.erase, whose)
 
-    async def _theirs(self, key: SessionKey, indexed: Collection[int]) -> Counts:
-        """Remove a session of somebody who is erased; what it was."""
-        found = Counts()
-        counts = await session_counts(self._store, key, indexed)
-        repeated = await self._learned.drop_session(key, None)
-        found.feedback, found.proposals = repeated.feedback, repeated.proposals
+    async def _history(self, places: Mapping[str, Collection[int]], key: SessionKey) -> Counts:
+        """What there is of a session, with what was said of it while it was nobody's."""
+        counts = await session_counts(self._store, key, places.get(key.session, ()))
+        counts.feedback = await count_feedback(self._store, key, None)
+        return counts
+
+    async def _theirs(
+        self, places: Mapping[str, Collection[int]], found: Counts, key: SessionKey
+    ) -> None:
+        """Remove a session of somebody who is erased, and add to ``found`` what it was."""
+        counts = await session_counts(self._store, key, places.get(key.session, ()))
+        feedback = await forget_feedback(self._store, key, None)
+        found.feedback += feedback
         if await self._delete(key):
             found.add(counts)
-        return found
 
     async def _sessions(
         self, tenant: str, user: str, lost: Sequence[str]
@@ -237,14 +261,15 @@ class Eraser:
         counts.feedback, counts.proposals = repeated.feedback, repeated.proposals
         return Receipt(Subject(key.tenant, session=key.session), counts)
 
-    async def session(self, key: SessionKey) -> Receipt | None:
+    async def session(self, key: SessionKey, gone: Counts | None = None) -> Receipt | None:
         """Remove a session with all that it owns, and what repeats it: examples, comments, and what
         was proposed because of these.
 
         What was learned of it otherwise stays.  None where there is nothing of this name: then what
-        an erasure that was cut off may have left is gone as well.
+        an erasure that was cut off may have left is gone as well.  ``gone``: as for a person.
         """
-        subject, total = Subject(key.tenant, session=key.session), Counts()
+        subject = Subject(key.tenant, session=key.session)
+        total = Counts() if gone is None else gone
         async with self._erasing(subject) as marks:
             session = await self._store.session(key)
             known = session or await self._spooled(EntryOwner(key.tenant, (key.session,)))
@@ -257,8 +282,11 @@ class Eraser:
             for _ in range(ROUNDS):
                 # Before and behind its end: whoever embeds it meanwhile looks behind himself too.
                 await blank(self._store, owner, passages)
-                found = await self._session(key, await self._store.session(key), indexed)
-                total.add(found)
+                found = Counts()
+                try:
+                    await self._session(key, await self._store.session(key), indexed, found)
+                finally:
+                    total.add(found)
                 if not found:
                     receipt = Receipt(subject, total, await self._end(marks))
                     return receipt if known or total else None
@@ -266,10 +294,9 @@ class Eraser:
         raise Busy
 
     async def _session(
-        self, key: SessionKey, session: Session | None, indexed: Collection[int]
-    ) -> Counts:
-        """Remove what is there now; what it was."""
-        found = Counts()
+        self, key: SessionKey, session: Session | None, indexed: Collection[int], found: Counts
+    ) -> None:
+        """Remove what is there now, and add to ``found`` what it was."""
         # First: who tries again must find the session to know whose it was.
         user = session.user if session else None
         repeated = await self._learned.drop_session(key, user)
@@ -279,15 +306,17 @@ class Eraser:
             self._spool.erase, EntryOwner(key.tenant, (key.session,))
         )
         counts = await session_counts(self._store, key, indexed)
+        await self._forget_names(key.tenant, [key])
         if await self._delete(key):
             found.add(counts)
-        return found
+
+    async def _forget_names(self, tenant: str, keys: Sequence[SessionKey]) -> None:
+        """Remove what leads to these sessions from names that were given out."""
+        places = [named_session(reference_of(key.session)) for key in keys]
+        gone = [Change(namespace=at.namespace, key=at.key, value=None) for at in places]
+        await self._store.change_items(ItemOwner(tenant), gone)
 
     async def _delete(self, key: SessionKey) -> bool:
-        """Remove the session, and what leads to it from names that were given out."""
-        place = named_session(reference_of(key.session))
-        gone = Change(namespace=place.namespace, key=place.key, value=None)
-        await self._store.change_items(ItemOwner(key.tenant), [gone])
         forget_session(key)
         return await self._store.delete(key)
 
@@ -343,12 +372,27 @@ class Eraser:
             await asyncio.sleep(LOWER_AFTER)
 
 
-async def _together(keys: AsyncIterator[SessionKey]) -> AsyncIterator[list[SessionKey]]:
-    """As many as are marked at once."""
+async def _of_each(
+    keys: Sequence[SessionKey], ask: Callable[[SessionKey], Awaitable[T]]
+) -> list[T]:
+    """The answers for some sessions, asked for at once; where one fails the others have ended too:
+    nothing is removed any more behind a failure."""
+    answers = await asyncio.gather(*map(ask, keys), return_exceptions=True)
+    return [_answer(each) for each in answers]
+
+
+def _answer(found: T | BaseException) -> T:
+    if isinstance(found, BaseException):
+        raise found
+    return found
+
+
+async def _together(keys: AsyncIterator[SessionKey], most: int) -> AsyncIterator[list[SessionKey]]:
+    """So many at once; the last ones may be none."""
     some: list[SessionKey] = []
     async for key in keys:
         some.append(key)
-        if len(some) == AT_ONCE:
+        if len(some) == most:
             yield some
             some = []
     yield some

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from starlette.requests import Request
@@ -10,11 +11,12 @@ from starlette.requests import Request
 from proxy.errors import session_not_found
 from proxy.learning.kinds import Kinds
 from proxy.logs import audit, hashed
-from proxy.memory.erasure import MARKED_SECONDS
+from proxy.memory.erasure import MARKED_SECONDS, Subject
 from proxy.memory_api.access import who
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Asked, Given
 from proxy.memory_api.endpoint import presence
+from proxy.memory_api.erasure.receipt import Counts as Gone
 from proxy.memory_api.erasure.receipt import Receipt
 from proxy.memory_api.objects import session_object
 from proxy.memory_api.operation import operation
@@ -35,9 +37,12 @@ async def delete_session(
     """
     session = await api.store.session(at)
     given.hold_for(session_object(session) if session else None)
-    erase = api.eraser.count_session if dry_run else api.eraser.session
-    with _watched(request, dry_run):
-        receipt = await erase(at)
+    if dry_run:  # what only counts ends when its client leaves; an erasure goes on
+        with presence(request):
+            receipt = await api.eraser.count_session(at)
+    else:
+        with _told_if_cut(request, Subject(at.tenant, session=at.session)) as gone:
+            receipt = await api.eraser.session(at, gone)
     if receipt is None:
         raise session_not_found()
     _audit(request, receipt)
@@ -61,23 +66,35 @@ async def delete_user(
     """
     if given.any:
         given.hold_for(await person_of(api, owner))
-    erase = api.eraser.count_person if dry_run else api.eraser.person
-    user = owner.user or ""
-    with _watched(request, dry_run):
-        receipt = await erase(owner.tenant, user)
+    tenant, user = owner.tenant, owner.user or ""
+    if dry_run:
+        with presence(request):
+            receipt = await api.eraser.count_person(tenant, user)
+    else:
+        with _told_if_cut(request, Subject(tenant, user)) as gone:
+            receipt = await api.eraser.person(tenant, user, gone)
     _audit(request, receipt)
     return Erasure(user_id=user, **_told(receipt, api.learned.kinds))
 
 
-def _watched(request: Request, dry_run: bool) -> AbstractContextManager[None]:
-    """What only counts ends when its client leaves; an erasure goes on."""
-    return presence(request) if dry_run else nullcontext()
+@contextmanager
+def _told_if_cut(request: Request, subject: Subject) -> Iterator[Gone]:
+    """To be filled with what is erased, which is logged also where the rest fails."""
+    gone = Gone()
+    try:
+        yield gone
+    except BaseException:  # also where the process ends
+        if gone:
+            _log(request, subject, gone, unfinished=True)
+        raise
 
 
 def _audit(request: Request, receipt: Receipt) -> None:
-    if receipt.erased_at is None:
-        return  # only counted
-    subject, counts = receipt.subject, receipt.counts
+    if receipt.erased_at is not None:  # else only counted
+        _log(request, receipt.subject, receipt.counts)
+
+
+def _log(request: Request, subject: Subject, counts: Gone, **more: bool) -> None:
     what = "session" if subject.session else "user"
     audit(
         "erased",
@@ -87,6 +104,7 @@ def _audit(request: Request, receipt: Receipt) -> None:
         messages=counts.messages,
         memories=counts.memories.total(),
         items=counts.items,
+        **more,
     )
 
 

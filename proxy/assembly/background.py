@@ -24,6 +24,7 @@ from proxy.learning.learned import Learned
 from proxy.learning.reading import Reader
 from proxy.memory.model import Due
 from proxy.settings import ProfileSettings, Settings, WriterSettings
+from proxy.stores.open import Backend
 from proxy.summary.summarizer import Rebuilder, Summarizer
 from proxy.tenancy import ANONYMOUS
 from proxy.upstreams.choice import Upstreams
@@ -62,12 +63,14 @@ def writers(settings: Settings) -> Iterator[WriterSettings]:
         yield from (part for part in profile.asking.values() if part.enabled)
 
 
-def learning_of(resources: Resources, kinds: Sequence[Kind] = KINDS) -> Learned:
+def learning_of(resources: Resources, store: Backend, kinds: Sequence[Kind] = KINDS) -> Learned:
     """What is learned, as it is kept, shown and forgotten, whether or not anything is learned now.
+
+    ``store`` is that of the resources, or their patient one.
 
     Raises ValueError for a schema that is none.
     """
-    settings, store, count = resources.settings, resources.store, resources.count_text
+    settings, count = resources.settings, resources.count_text
     return Learned.under(settings, store, text_of, count, time.time, kinds)
 
 

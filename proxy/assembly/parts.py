@@ -41,7 +41,7 @@ from proxy.memory.planner import Planner
 from proxy.memory.recording.backlog import Means
 from proxy.memory.recording.recorder import Recorder, unattended
 from proxy.memory.recording.spool import Spool
-from proxy.memory_api.api import Api
+from proxy.memory_api.api import Api, Patient
 from proxy.memory_api.conversations.message_edit import remove
 from proxy.memory_api.routes import admin_routes
 from proxy.recall.recaller import RecallAdmin
@@ -67,6 +67,7 @@ class Parts(msgspec.Struct, frozen=True):
     resources: Resources
     recalling: Recalling
     learned: Learned
+    patient: Patient
     writing: Writing | None
     spool: Spool
     recorder: Recorder
@@ -142,6 +143,7 @@ class Parts(msgspec.Struct, frozen=True):
             shelves=store,
             meter=store,
             learned=self.learned,
+            patient=self.patient,
             rooms=self.rooms,
             troubled=lambda: self.recorder.troubled,
             losing=lambda: self.recorder.losing,
@@ -166,7 +168,8 @@ async def parts_of(
     Raises ValueError for settings that cannot be met, OSError.
     """
     recalling = await recalling_of(resources, index_delay)
-    learned = learning_of(resources, kinds)
+    learned = learning_of(resources, resources.store, kinds)
+    patient = Patient(resources.patient, learning_of(resources, resources.patient, kinds))
     upstreams = await upstreams_of(resources)
     windows = ContextWindows(upstreams) if upstreams else None
     writing = await writing_of(resources, learned, upstreams) if writes else None
@@ -188,6 +191,7 @@ async def parts_of(
         resources,
         recalling,
         learned,
+        patient,
         writing,
         spool,
         recorder,

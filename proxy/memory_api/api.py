@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
 from proxy.chat.message import ChatMessage
@@ -78,6 +78,14 @@ class ReadMessage(Protocol):
     def __call__(self, raw: bytes, limit: int, /) -> ChatMessage | None: ...
 
 
+class Patient(NamedTuple):
+    """The same store and what is learned in it, with more time than a chat has: for what asks so
+    often, erasing and importing, that one late answer must not end it."""
+
+    store: Counted
+    learned: Learned
+
+
 @dataclass(frozen=True)
 class Api:
     """Everything that health, metrics and the memory API need.
@@ -110,14 +118,19 @@ class Api:
     shelves: Items
     meter: Meter
     learned: Learned
+    patient: Patient
     rooms: Rooms
     troubled: Callable[[], int] = lambda: 0
     losing: Callable[[], bool] = lambda: False
 
+    async def reach(self, tenant: str) -> None:
+        """Find a store that is away before it is asked with patience.  Raises StoreError."""
+        await self.store.peek(SessionKey(tenant, ""))
+
     @cached_property
     def eraser(self) -> Eraser:
         """One for all requests: it lets nothing be erased twice at the same time."""
-        return Eraser(self.store, self.spool, self.learned, steady)
+        return Eraser(self.patient.store, self.spool, self.patient.learned, steady)
 
     @cached_property
     def large_fork(self) -> asyncio.Lock:

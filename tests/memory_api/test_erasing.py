@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
 
 import httpx
 import msgspec
@@ -13,10 +15,20 @@ import pytest
 from proxy.memory.erasure import MARKED_SECONDS
 from proxy.memory.model import SessionKey
 from proxy.memory.recording.spool import SpoolError
-from proxy.memory.store import StoreInUse
+from proxy.memory.store import StoreInUse, StoreTimeout
+from proxy.settings import Settings
 from proxy.stores.open import Backend
 from proxy.tenancy import digest_of
-from tests.support.memory_api import ADMIN_KEY, SESSIONS, Site, error_of, said, seed, talk
+from tests.support.memory_api import (
+    ADMIN_KEY,
+    SESSIONS,
+    Site,
+    error_of,
+    open_site,
+    said,
+    seed,
+    talk,
+)
 from tests.support.store.commits import chat
 from tests.support.store.recording import deferred
 from tests.support.store.recording import said as uttered
@@ -209,6 +221,60 @@ async def test_while_the_text_is_in_a_file_the_erasure_is_to_be_repeated(
     assert (await erased(client, f"{USERS}/kai"))["counts"] == NOTHING
     gone = await client.delete(f"{SESSIONS}/kai-0")
     assert gone.status_code == 404 and error_of(gone)["code"] == "session_not_found"
+
+
+class Late:
+    """A store that answers nobody in time who has no more of it than a chat."""
+
+    def __init__(self, store: Backend) -> None:
+        self._store, self.late = store, False
+
+    def __getattr__(self, name: str) -> Any:
+        if self.late and name not in ("peek", "session"):
+            raise StoreTimeout(name)
+        return getattr(self._store, name)
+
+
+async def test_a_store_that_is_late_ends_neither_an_erasure_nor_an_import(
+    settings: Settings, store: Backend, tmp_path: Path
+) -> None:
+    late = Late(store)
+    async with (
+        open_site(settings, cast(Backend, late), tmp_path, patient=store) as site,
+        site.client("alice") as client,
+    ):
+        await known(client, "kai")
+        saved = (await client.get("/memory/v1/export?user=kai")).content
+        late.late = True
+        assert (await erased(client, f"{USERS}/kai?dry_run=true"))["counts"]["sessions"] == 2
+        assert (await erased(client, f"{SESSIONS}/kai-0"))["counts"]["sessions"] == 1
+        assert (await erased(client, f"{USERS}/kai"))["counts"]["memories"]["fact"] == 1
+        answer = await client.post("/memory/v1/import", content=saved)
+        assert answer.json()["sessions"] == 2, answer.text
+        assert (await erased(client, f"{USERS}/kai"))["counts"]["sessions"] == 2
+
+
+async def test_a_store_that_is_away_is_found_before_it_is_asked_with_patience(
+    client: httpx.AsyncClient, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    async def away(key: SessionKey) -> None:
+        raise StoreTimeout("no answer")
+
+    async def patiently(tenant: str, user: str) -> Sequence[str]:
+        asked.append(user)
+        return ()
+
+    monkeypatch.setattr(site.store, "relist", patiently)
+    with monkeypatch.context() as patch:
+        patch.setattr(site.store, "peek", away)
+        for query in ("", "?dry_run=true"):
+            response = await client.delete(f"{USERS}/kai{query}")
+            assert response.status_code == 503
+    assert asked == []
+    await erased(client, f"{USERS}/kai")
+    assert asked == ["kai"]
 
 
 async def test_nobody_erases_what_is_not_theirs(client: httpx.AsyncClient, site: Site) -> None:

@@ -92,6 +92,19 @@ async def test_a_row_of_another_type_is_a_store_error(
     assert (await sqlite.load(SessionKey("tenant", "other"), WHOLE)).log == ()
 
 
+async def test_long_pages_of_the_patient_keep_no_lists_waiting(sqlite: SQLiteStore) -> None:
+    await sqlite.commit(KEY, chat("x1"))
+    patient = sqlite.patient(PATIENCE)
+    await patient.open()
+    busy = asyncio.create_task(patient._page(lambda c: c.execute(ENDLESS).fetchone()))
+    await asyncio.sleep(0)
+    async with asyncio.timeout(PATIENCE):
+        assert (await sqlite.lines(KEY, 0, 10)).items
+    busy.cancel()
+    await asyncio.gather(busy, return_exceptions=True)
+    await patient.close()
+
+
 async def test_reading_that_nobody_waits_for_any_more_is_broken_off(path: Path) -> None:
     store = SQLiteStore(path, timeout=0.3, commit_timeout=PATIENCE)
     await store.open()

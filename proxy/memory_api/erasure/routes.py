@@ -66,6 +66,7 @@ async def delete_user(
     """
     if given.any:
         given.hold_for(await person_of(api, owner))
+    await api.reach(owner.tenant)
     tenant, user = owner.tenant, owner.user or ""
     if dry_run:
         with presence(request):

@@ -187,6 +187,7 @@ async def import_file(
     warnings, refused = Warnings(), None
     importer = Importer(api, tenant, terms, api.reading, warnings, strict=strict, dry_run=dry_run)
     try:
+        await api.reach(tenant)
         found = await _read(api, file, wanted, importer, warnings)
         await importer.end()
     except (Broken, ProxyError) as error:

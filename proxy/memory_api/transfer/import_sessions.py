@@ -84,9 +84,9 @@ class Importer:
         self._reading, self._dry_run = reading, dry_run
         self._warnings, self._began = warnings, steady()
         self._noting = Noting(parts.settings.memory.facts, terms.now)
-        self._parts, self._store, self._tenant = parts, parts.store, tenant
+        self._parts, self._store, self._tenant = parts, parts.patient.store, tenant
         self._terms, self._strict = terms, strict
-        self._adopting = Adopting(parts.shelves, parts.learned)
+        self._adopting = Adopting(parts.patient.store, parts.patient.learned)
         self._conversations = 0
         self._brought: dict[SessionKey, str | None] = {}
         """The sessions that were put and ask for work, and whose they are."""
@@ -182,7 +182,7 @@ class Importer:
         if self._dry_run:
             return self._count(archived) if await self._try(head.id) else self._is_there(head.id)
         if head.user:
-            await self._announce(key, head.user)
+            await self._announce(head.user)
         if self._parts.spool.waiting(key) or not await self._restore(key, archived):
             return await self._leave_out(head)
         self._count(archived)
@@ -274,13 +274,9 @@ class Importer:
             _note(user, self._people)
             await self._store.unmark(Subject(self._tenant, user), self._began)
 
-    async def _announce(self, key: SessionKey, user: str) -> None:
-        """First: were we ended in between, recall would never look at so old a session.
-
-        Recall asks with more patience than a request has: a store that is away is found before.
-        """
+    async def _announce(self, user: str) -> None:
+        """First: were we ended in between, recall would never look at so old a session."""
         if user not in self._announced:
-            await self._store.peek(key)
             _note(user, self._announced)
             await self._parts.recall_admin.look_again(Owner(self._tenant, user=user))
 

@@ -5,6 +5,7 @@ Loads and commits are one script each; what Redis calls its errors never leaves 
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Collection, Sequence
 from copy import copy
@@ -13,7 +14,7 @@ from typing import Self
 from proxy.memory.model import SessionKey, State
 from proxy.recall.index import Behind, Owner, behind_in, sessions_of
 from proxy.stores.redis.archive import SCANNED_AT_ONCE, RedisArchive, RedisSummaries, page_of
-from proxy.stores.redis.base import list_keys, session_keys, within
+from proxy.stores.redis.base import PAGES_AT_ONCE, list_keys, session_keys, within
 from proxy.stores.redis.codec import read_messages, read_session
 from proxy.stores.redis.commit import RedisCommits, RedisErasures
 from proxy.stores.redis.concerns import QUESTIONS, concerns_of
@@ -87,6 +88,7 @@ class RedisStore(
     def patient(self, seconds: float) -> Self:
         twin = copy(self)
         twin._timeout = twin._commit_timeout = seconds
+        twin._turns = asyncio.Semaphore(PAGES_AT_ONCE)
         twin._shared = True
         return twin
 

@@ -170,7 +170,7 @@ class SQLiteFile:
         twin = copy(self)
         twin._beside, twin._timeout, twin._commit_timeout = self, seconds, seconds
         twin._readers, twin._writer, twin._lister, twin._prober = (), None, None, None
-        twin._tidying = None
+        twin._tidying, twin._turn = None, asyncio.Lock()
         return twin
 
     def part_of(self, key: SessionKey) -> str:

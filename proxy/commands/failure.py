@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import re
 
-from proxy.integrations.terms import NO_ANSWER_OF_OURS, UNREACHABLE, MemoryProxyError
+from proxy.integrations.terms import (
+    NO_ANSWER_OF_OURS,
+    UNREACHABLE,
+    MemoryProxyError,
+    NoAnswerInTime,
+)
 
 FAILED, USAGE, NOT_FOUND, NOT_ALLOWED, CONFLICT, INTERRUPTED = 1, 2, 3, 4, 5, 130
 
@@ -32,6 +37,8 @@ class CommandError(Exception):
 
 def told(error: MemoryProxyError) -> CommandError:
     """What the memory API refused, as the end of a command."""
+    if isinstance(error, NoAnswerInTime):
+        return CommandError(error.message)
     if error.code == UNREACHABLE:
         hint = "Start the proxy, name another with --url, or use --store to work without one."
         return CommandError(f"{error.message} {hint}")

@@ -179,7 +179,7 @@ def fork(
     given = {"id": new, "until": until, "title": title}
     body = {name: value for name, value in given.items() if value is not None}
     path = f"/sessions/{segment(session)}/fork"
-    found = desk.api.ask("POST", path, body=json.dumps(body).encode())
+    found = desk.api.ask("POST", path, body=json.dumps(body).encode(), long=True)
     desk.out.one(found, facts(found))
 
 
@@ -200,7 +200,7 @@ def rewind(
         there = numbered(desk.api.ask("GET", path)["messages"], "messages")
         desk.confirm(f"Rewind {session}, which has {there}: {what}?", yes=False)
     body = {"turns": turns} if turns else {"to": to}
-    found = desk.api.ask("POST", f"{path}/rewind", body=json.dumps(body).encode())
+    found = desk.api.ask("POST", f"{path}/rewind", body=json.dumps(body).encode(), long=True)
     desk.out.one(found, facts(found))
 
 
@@ -213,11 +213,12 @@ def delete(desk: Desk, session: Session, yes: Yes = False) -> None:
 def erase(desk: Desk, path: str, what: str, *, yes: bool) -> None:
     """Say what would go, ask, and do it."""
     if not yes:
-        would = desk.api.ask("DELETE", path, [("dry_run", "true")])
+        with working("counting"):
+            would = desk.api.ask("DELETE", path, [("dry_run", "true")], long=True)
         desk.out.aside.print(Text(f"{what} has {counted(would)}."))
         desk.confirm("Erase all of it, for good?", yes=False)
     with working("erasing"):
-        receipt = desk.api.ask("DELETE", path)
+        receipt = desk.api.ask("DELETE", path, long=True)
     if desk.out.as_json:
         return desk.out.raw(receipt)
     desk.out.say(f"erased: {counted(receipt)}")

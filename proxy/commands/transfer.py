@@ -174,7 +174,7 @@ def bring_in(desk: Desk, file: Path, params: Sequence[tuple[str, str]]) -> None:
     with read(file) as opened, loading() as progress:
         task = progress.add_task("sent", total=size_of(file))
         body = pieces(opened, lambda size: progress.advance(task, size))
-        found = desk.api.ask("POST", "/import", params, body)
+        found = desk.api.ask("POST", "/import", params, body, long=True)
     if desk.out.as_json:
         desk.out.raw(found)
     else:

@@ -12,10 +12,18 @@ import httpx
 import msgspec
 from pydantic import BaseModel
 
-from proxy.integrations.terms import NO_ANSWER_OF_OURS, UNREACHABLE, MemoryProxyError
+from proxy.integrations.terms import (
+    NO_ANSWER_OF_OURS,
+    UNREACHABLE,
+    MemoryProxyError,
+    NoAnswerInTime,
+)
 
 SECONDS = 30.0
 """How long a request of a client of our own may take at each step."""
+
+LONG = httpx.Timeout(3600.0, connect=SECONDS)
+"""The same where an answer comes when all is done, as the erasure of thousands of sessions."""
 
 
 class _Answer(dict[str, Any]):
@@ -53,13 +61,15 @@ class MemoryApi:
         path: str,
         params: Sequence[tuple[str, str]] = (),
         body: bytes | Iterable[bytes] | None = None,
+        *,
+        long: bool = False,
     ) -> dict[str, Any]:
         """The answer, a JSON object.  Raises MemoryProxyError.
 
         ``path`` is below ``/memory/v1``, ids in it as :func:`segment` writes them.  A ``body`` in
-        pieces is sent as they come.
+        pieces is sent as they come.  ``long``: it may take its time, see LONG.
         """
-        with self.stream(method, path, params, body) as response:
+        with self.stream(method, path, params, body, long=long) as response:
             response.read()
             return _object_of(response)
 
@@ -70,13 +80,16 @@ class MemoryApi:
         path: str,
         params: Sequence[tuple[str, str]] = (),
         body: bytes | Iterable[bytes] | None = None,
+        *,
+        long: bool = False,
     ) -> Iterator[httpx.Response]:
         """An answer that is still to be read.  Raises MemoryProxyError, also while it is read."""
         url = f"{self._root}/memory/v1{path}"
         query = httpx.QueryParams([*params, *self._tenant])
+        timeout = LONG if long else httpx.USE_CLIENT_DEFAULT
         try:
             with self._client.stream(
-                method, url, params=query, content=body, headers=self._headers
+                method, url, params=query, content=body, headers=self._headers, timeout=timeout
             ) as response:
                 if not response.is_success:
                     response.read()
@@ -86,6 +99,9 @@ class MemoryApi:
             # Its own words quote the header: the key.
             sentence = f"Nothing is sent to {self._root}: HTTP cannot carry such a key."
             raise MemoryProxyError(None, UNREACHABLE, sentence) from None
+        except httpx.ReadTimeout:
+            sentence = f"No answer from {self._root} in time; what was asked may go on there."
+            raise NoAnswerInTime(None, UNREACHABLE, sentence) from None
         except httpx.TransportError as error:
             reason = str(error) or type(error).__name__
             sentence = f"No answer from {self._root}: {reason}."

@@ -28,6 +28,10 @@ class MemoryProxyError(Exception):
         self.status, self.code, self.message = status, code, message
 
 
+class NoAnswerInTime(MemoryProxyError):
+    """The proxy was there, and may go on with what it was asked."""
+
+
 def segment(id: str) -> str:
     """An id as a segment of a path.  A dot as it is could be a step of the path."""
     return quote(id, safe="").replace(".", "%2E")

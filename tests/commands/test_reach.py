@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 
+import httpx
 import pytest
 from typer.testing import CliRunner
 
@@ -25,6 +26,27 @@ def test_no_proxy_says_what_to_do() -> None:
     result = RUNNER.invoke(app, ["sessions", "list", "--url", f"http://127.0.0.1:{port}"])
     assert result.exit_code == 1
     assert "Start the proxy, name another with --url, or use --store" in result.stderr
+
+
+def test_what_a_proxy_is_late_with_may_go_on_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+
+    def late(client: httpx.Client, request: httpx.Request, **_: object) -> httpx.Response:
+        waited.append(request.extensions["timeout"]["read"])
+        raise httpx.ReadTimeout("timed out", request=request)
+
+    monkeypatch.setattr(httpx.Client, "send", late)
+    for command in (
+        ["users", "erase", "kai"],
+        ["users", "erase", "kai", "--yes"],
+        ["sessions", "delete", "s", "--yes"],
+        ["sessions", "fork", "s", "copy"],
+        ["sessions", "rewind", "s", "--turns", "1", "--yes"],
+        ["sessions", "import", __file__],
+    ):
+        result = RUNNER.invoke(app, [*command, "--url", "http://127.0.0.1:1"])
+        assert (result.exit_code, waited.pop()) == (1, 3600)
+        assert "may go on there" in result.stderr and "Start the proxy" not in result.stderr
 
 
 @pytest.mark.parametrize("answered", [401, 404, 409])

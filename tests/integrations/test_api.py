@@ -18,7 +18,7 @@ import pytest
 from pydantic import BaseModel
 
 from proxy.integrations.api import MemoryApi, encoded
-from proxy.integrations.terms import MemoryProxyError, segment
+from proxy.integrations.terms import MemoryProxyError, NoAnswerInTime, segment
 from tests.integrations.conftest import Served
 from tests.support.processes.program import ROOT
 from tests.support.waiting import PATIENCE
@@ -110,6 +110,21 @@ def test_nobody_at_the_address_is_an_error(http: httpx.Client) -> None:
     with pytest.raises(MemoryProxyError, match="No answer from http://127.0.0.1:1: ") as caught:
         MemoryApi("http://127.0.0.1:1", None, None, http).ask("GET", "/x")
     assert (caught.value.status, caught.value.code) == (None, "unreachable")
+
+
+def test_what_takes_long_has_its_time_and_what_is_late_may_go_on() -> None:
+    seen: list[float] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request.extensions["timeout"]["read"])
+        raise httpx.ReadTimeout("timed out", request=request)
+
+    for long in (False, True):
+        with pytest.raises(NoAnswerInTime, match="what was asked may go on there") as caught:
+            api(answer).ask("DELETE", "/users/kai", long=long)
+        assert (caught.value.status, caught.value.code) == (None, "unreachable")
+    usual, patient = seen
+    assert usual < 60 < patient
 
 
 def test_a_client_that_was_given_stays_open(served: Served, http: httpx.Client) -> None:

@@ -23,8 +23,13 @@ MAX_CHOICES = 128
 PIECE = 64 * 1024
 """Bytes that are looked at by one call: other threads go on in between."""
 
+BLOCK = 512
+"""Bytes that are all text or all media: no language has a word as long, and few media are less."""
+
 _SIGNS = (b",", b"[", b"{")
-_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=-_"
+
+# In JSON a slash and the end of a line may be escaped.
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=-_\\"
 
 
 def has_over(most: int, *raws: bytes) -> bool:
@@ -43,13 +48,13 @@ def has_over(most: int, *raws: bytes) -> bool:
 
 
 def has_more_text(most: int, raw: bytes) -> bool:
-    """Are there more bytes than ``most`` beside media?  A piece that is all base64 is of those."""
+    """Are there more bytes than ``most`` beside media?  A block that is all base64 is of those."""
     if len(raw) <= most:
         return False
-    pieces = (raw[at : at + PIECE] for at in range(0, len(raw), PIECE))
+    blocks = (raw[at : at + BLOCK] for at in range(0, len(raw), BLOCK))
     found = 0
-    for piece in pieces:
-        found += len(piece) if piece.translate(None, _BASE64) else 0
+    for block in blocks:
+        found += len(block) if block.translate(None, _BASE64) else 0
         if found > most:
             return True
     return False

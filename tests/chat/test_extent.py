@@ -56,3 +56,12 @@ def test_media_are_no_text_however_large() -> None:
     media = b'[{"image_url":{"url":"data:image/png;base64,' + b"iVBORw0KGgo" * 100_000 + b'"}}]'
     assert not has_more_text(3 * extent.PIECE, media)
     assert has_more_text(3 * extent.PIECE, media.replace(b"Ggo", b"G o"))
+
+
+@pytest.mark.parametrize("some", [b"iVBORw0K", rb"iVBOR\/0K", rb"iVBORw0K\r\n"])
+def test_many_small_media_are_no_text_either(some: bytes) -> None:
+    image = b'{"type":"image_url","image_url":{"url":"data:image/png;base64,%b"}}'
+    media = b"[" + b",".join(300 * [image % (some * 3750)]) + b"]"
+    assert not has_more_text(len(media) // 20, media)
+    text = b"I said it. " * (len(media) // 100)
+    assert has_more_text(len(text), media[:-1] + b',{"text":"' + text + b'"}]')

@@ -22,7 +22,7 @@ from proxy.memory.model import (
 )
 from proxy.memory.store import Store, StoreError, StoreFull, StoreTimeout
 from proxy.stores.open import Backend, open_store
-from proxy.stores.redis.base import list_keys, session_keys
+from proxy.stores.redis.base import PAGES_AT_ONCE, list_keys, session_keys
 from proxy.stores.redis.store import RedisStore
 from proxy.stores.redis.work import QUEUE_KEYS
 from tests.support.processes.redis import HOST, Server, free_port, standalone, wait_until
@@ -397,3 +397,16 @@ async def test_passwords_and_databases_are_used(tenant: str) -> None:
         store = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE)
         assert await store.commit(key, chat("x1")) == "recorded"
         await store.close()
+
+
+async def test_pages_that_a_patient_one_waits_for_keep_no_lists_waiting() -> None:
+    url = f"redis://{HOST}:{free_port()}"
+    store = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE)
+    patient = store.patient(PATIENCE)
+    assert isinstance(patient, RedisStore)
+    for _ in range(PAGES_AT_ONCE):
+        await patient._turns.acquire()
+    async with asyncio.timeout(PATIENCE):
+        with pytest.raises(StoreError):
+            await store.sessions("t", None, None, 10)
+    await store.close()

@@ -24,7 +24,7 @@ from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import NamedTuple
 
 import msgspec
@@ -57,11 +57,12 @@ class Content(msgspec.Struct, frozen=True):
     """What a content says.
 
     ``text`` is all its text, ``parts`` the canonical parts in order: stripped texts, and JSON
-    values in a list of one.
+    values in a list of one.  ``ends``: where in ``text`` each text ends, where there are several.
     """
 
     text: str
     parts: tuple[str | list[object], ...]
+    ends: tuple[int, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -110,7 +111,8 @@ def read_content(content: object) -> Content:
             parts += [core] if core else []
         else:
             parts += [[unmarked(part)] for part in group]
-    return Content("\n".join(texts), tuple(parts))
+    ends = accumulate(len(text) + 1 for text in texts) if len(texts) > 1 else ()
+    return Content("\n".join(texts), tuple(parts), tuple(end - 1 for end in ends))
 
 
 def _text(part: object) -> str | None:

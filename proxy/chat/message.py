@@ -7,6 +7,7 @@ here raises: a message that makes no sense is the upstream's to refuse.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,6 +16,7 @@ from proxy.chat.blocks import may_have_blocks, without_blocks
 from proxy.chat.cachemarks import without_marks
 from proxy.chat.canonical import Content, digest, read_calls, read_content
 from proxy.chat.media.parts import without_large_media, without_media_in_text
+from proxy.chat.typed import typed_in
 
 SYSTEM_ROLES = ("system", "developer")
 ROLES = (*SYSTEM_ROLES, "user", "assistant", "tool", "function")
@@ -28,12 +30,12 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
     ``raw`` is its JSON as sent.  ``digest`` is equal for messages that are equal (see
     ``canonical``).  ``calls`` are the ids of its tool calls, ``answers`` is the id of the call that
     it answers; legacy functions use ``function:NAME``, a missing id is "".  ``shape`` is the digest
-    without these ids, "" where there are none.  ``text`` is all its
-    text parts joined with line feeds, or what stands in for them.  ``blank``: there is nothing in
-    it.  A message that answers a call is never blank: an empty result is a result.  ``said`` is the
-    JSON without blocks of memory, where it came with any: all but ``raw`` is about that.  ``apart``
-    are its parts, where it may be several messages: of so many ``pieces``, at most.
-    ``media_in_text``: its content is JSON that may have media in it.
+    without these ids, "" where there are none.  ``text`` is all its text parts joined with line
+    feeds, or what stands in for them; ``ends`` is where each of several ends in it.  ``blank``:
+    there is nothing in it.  A message that answers a call is never blank: an empty result is a
+    result.  ``said`` is the JSON without blocks of memory, where it came with any: all but ``raw``
+    is about that.  ``apart`` are its parts, where it may be several messages: of so many
+    ``pieces``, at most.  ``media_in_text``: its content is JSON that may have media in it.
     """
 
     raw: bytes
@@ -43,12 +45,18 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
     calls: tuple[str, ...] = ()
     answers: str | None = None
     text: str = ""
+    ends: tuple[int, ...] = ()
     blank: bool = False
     said: bytes | None = None
     apart: Apart | None = None
     pieces: int = 1
     media_in_text: bool = False
     max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES
+
+    @property
+    def own(self) -> str:
+        """The text without what the user's program has put into it."""
+        return self.text if self.role == "assistant" else typed_in(self.text, self.ends)
 
     @property
     def legible(self) -> bytes:
@@ -151,16 +159,28 @@ def text_of(raw: bytes) -> str:
         return read_stored(raw).text
 
 
-_REMINDER, _REMINDED = "<system-reminder>", "</system-reminder>"
+class Own(NamedTuple):
+    """What somebody has said themselves, and its share of all the text of the message."""
+
+    text: str
+    share: float = 1.0
 
 
-def without_reminders(text: str) -> str:
-    """What was said, without what Claude Code puts beside it for the model.  In linear time."""
-    kept, at = [], 0
-    while (start := text.find(_REMINDER, at)) >= 0 and (end := text.find(_REMINDED, start)) >= 0:
-        kept.append(text[at:start])
-        at = end + len(_REMINDED)
-    return "".join([*kept, text[at:]]) if kept else text
+def own_of(raw: bytes) -> Own:
+    """What is found, recalled and learned of a message."""
+    try:
+        plain = _plain.decode(raw)
+        text, own = plain.content, plain.content
+        if plain.role != "assistant":
+            own = typed_in(text)
+    except jsontext.UNREADABLE:
+        message = read_stored(raw)
+        text, own = message.text, message.own
+    return Own(own) if len(own) >= len(text) else Own(own.strip(), len(own) / len(text))
+
+
+def own_text_of(raw: bytes) -> str:
+    return own_of(raw).text
 
 
 def _read_any(raw: bytes, limit: int) -> ChatMessage | None:
@@ -193,6 +213,7 @@ def _read(raw: bytes, fields: dict[str, object], limit: int) -> ChatMessage:
         calls=tuple(call.id for call in calls if call.id is not None),
         answers=answers,
         text=content.text,
+        ends=content.ends,
         blank=content.empty and not calls and answers is None,
         max_inline_media_bytes=limit,
     )

@@ -15,7 +15,7 @@ import msgspec
 from proxy.chat import jsontext
 from proxy.chat.cachemarks import without_marks
 from proxy.chat.extent import MAX_CHOICES, MAX_MESSAGES, MAX_VALUES, has_more_text, has_over
-from proxy.chat.message import SYSTEM_ROLES, ChatMessage, read_message, without_reminders
+from proxy.chat.message import SYSTEM_ROLES, ChatMessage, read_message
 from proxy.chat.tools.calltext import forces_calls
 
 MAX_TEXT = 8 * 1024 * 1024
@@ -115,9 +115,9 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def last_user_text(self) -> str:
-        """The text of the last user message, without reminders; "" without one."""
+        """The text of the last user message that is their own; "" without one."""
         said = self.last_user
-        return without_reminders(said.text) if said else ""
+        return said.own if said else ""
 
     def with_messages(self, parts: Iterable[bytes]) -> bytes:
         """The request with these messages instead (their JSON, the leading ones included).

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.chat.message import ChatMessage, read_message, read_stored, text_of, without_reminders
+from proxy.chat.message import ChatMessage, read_message, read_stored, text_of
 
 Fields = dict[str, object]
 
@@ -260,18 +260,3 @@ def test_arguments_with_half_an_emoji_compare_as_values() -> None:
     a = calling(call('{"a":1,"b":"\\ud83d"}'))
     b = calling(call('{"b":"\\ud83d", "a":1}'))
     assert read(a).digest == read(b).digest
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("Hi", "Hi"),
-        ("<system-reminder>\nx\n</system-reminder>\nHi", "\nHi"),
-        ("a<system-reminder>x</system-reminder>b<system-reminder></system-reminder>c", "abc"),
-        ("</system-reminder>a<system-reminder>b", "</system-reminder>a<system-reminder>b"),
-        ("<system-reminder>" * 100_000, "<system-reminder>" * 100_000),
-    ],
-    ids=["none", "one", "two", "not closed", "many"],
-)
-def test_reminders_are_not_what_was_said(text: str, said: str) -> None:
-    assert without_reminders(text) == said

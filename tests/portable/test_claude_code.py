@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from proxy.portable.programs.claude_code import typed
 from proxy.portable.source import Broken
 from tests.support.talk.foreign import Json, archived, dumped, read, read_all, said, sample
 
@@ -55,23 +54,6 @@ def test_what_the_program_put_in_is_left_out_and_told() -> None:
         "What agents did on their own, in side conversations, was left out (line 11).",
         "Calls of tools that never had a result are lines in brackets.",
     ]
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("Hello", "Hello"),
-        ("a <b> c", "a <b> c"),
-        ("<command-message>x</command-message>\n<command-name>/clear</command-name>", "/clear"),
-        ("<bash-input>ls -l</bash-input>", "! ls -l"),
-        ("<bash-stdout>a</bash-stdout>", ""),
-        ("<local-command-stdout>a</local-command-stdout>", ""),
-        ("[Request interrupted by user for tool use]", ""),
-        ("Before <system-reminder>x</system-reminder>after", "Before after"),
-    ],
-)
-def test_what_a_person_has_typed(text: str, found: str) -> None:
-    assert typed(text) == found
 
 
 def line(uuid: str, parent: str | None, kind: str = "user", **more: Any) -> Json:

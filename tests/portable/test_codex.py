@@ -53,6 +53,12 @@ def test_what_the_program_put_in_is_left_out_and_told() -> None:
     ]
 
 
+def test_of_what_an_editor_tells_only_the_request_is_the_users() -> None:
+    told = "# Context from my IDE setup:\n## Open tabs: a.py\n## My request for Codex:\nWhy?"
+    (found,) = read(lines(META, message("user", told), message("assistant", "So.")))
+    assert [m["content"] for m in said(found)] == ["Why?", "So."]
+
+
 def test_older_transcripts_have_items_without_dates() -> None:
     (found,) = read(sample("codex_before.jsonl"))
     assert found.id == "33333333-0000-4000-8000-000000000002"

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.chat.blocks import block, escaped
-from proxy.chat.message import ChatMessage, Piece, last_user, text_of, without_reminders
+from proxy.chat.message import ChatMessage, Piece, last_user, own_text_of
 from proxy.gateway.context import RequestContext
 from proxy.gateway.report import Reason
 from proxy.memory.limit import Limit
@@ -144,8 +144,8 @@ def text_at(pieces: Sequence[Piece], at: int, question: ChatMessage | None) -> s
     piece = pieces[at]
     if isinstance(piece, ChatMessage):
         readable = piece is question or len(piece.raw) <= READABLE
-        return without_reminders(piece.text) if readable else ""
-    return without_reminders(text_of(piece)) if len(piece) <= READABLE else ""
+        return piece.own if readable else ""
+    return own_text_of(piece) if len(piece) <= READABLE else ""
 
 
 def _blocks(found: Recollection, session: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from proxy.chat.message import ChatMessage, Piece, last_user, read_stored, without_reminders
+from proxy.chat.message import ChatMessage, Piece, last_user, read_stored
 from proxy.chat.request import ChatRequest
 from proxy.gateway.context import RequestContext
 from proxy.recall.query.query import RecallQuery
@@ -89,6 +89,6 @@ def _back(messages: Sequence[Piece], at: int) -> Iterator[Utterance]:
         if len(piece.raw if isinstance(piece, ChatMessage) else piece) > READABLE:
             continue
         message = piece if isinstance(piece, ChatMessage) else read_stored(piece)
-        text = without_reminders(message.text).strip()
+        text = message.own.strip()
         if message.role in ("user", "assistant") and text:
             yield Utterance(message.role, text)

@@ -11,30 +11,13 @@ codex-rs/protocol/src/protocol.rs (RolloutLine, RolloutItem), codex-rs/protocol/
 from __future__ import annotations
 
 from proxy.chat.message import SYSTEM_ROLES
+from proxy.chat.typed import typed
 from proxy.portable.check import Fields, fields_in, list_in, moment_in, text_in
 from proxy.portable.programs.blocks import ADDED, ToolResult, blocks_of
 from proxy.portable.programs.claude_code import ASIDE
 from proxy.portable.programs.content import content_of
 from proxy.portable.programs.record import Record
 from proxy.portable.source import Conversation, Warnings
-
-PUT_IN = (
-    "<environment_context>",
-    "<user_instructions>",
-    "<permissions instructions>",
-    "<INSTRUCTIONS>",
-    "# AGENTS.md instructions",
-    "<apps_instructions>",
-    "<skills_instructions>",
-    "<collaboration_mode>",
-    "<model_switch>",
-    "<personality_spec>",
-    "<skill>",
-    "<turn_aborted>",
-    "<subagent_notification>",
-    "<user_shell_command>",
-)
-"""How parts begin that stand in a user's message and are not the user's."""
 
 
 class Codex:
@@ -99,13 +82,13 @@ class Codex:
 
     def _ask(self, item: Fields, at: float | None) -> int:
         parts = [part for part in list_in(item, "content") if isinstance(part, dict)]
-        typed = [part for part in parts if not _is_put_in(part)]
-        if len(typed) < len(parts):
+        said = [kept for part in parts if (kept := _own(part)) is not None]
+        if said != parts:
             self._warnings.add(ADDED)
-        if not typed:
+        if not said:
             return 0
         own = self._entry()
-        held = self._record.ask(own, self._last, content_of([_plain(x) for x in typed]), at)
+        held = self._record.ask(own, self._last, content_of([_plain(x) for x in said]), at)
         self._asked.append(self._last)
         self._last, self._open = own, ""
         return held
@@ -123,8 +106,13 @@ class Codex:
         return Conversation(said, id=text_in(meta, "id") or None, created_at=began)
 
 
-def _is_put_in(part: Fields) -> bool:
-    return text_in(part, "text").lstrip().startswith(PUT_IN)
+def _own(part: Fields) -> Fields | None:
+    """A part without what the program put in, None where that is all of it."""
+    text = text_in(part, "text")
+    own = typed(text)
+    if own == text:
+        return part
+    return {**part, "text": own} if own.strip() else None
 
 
 def _plain(part: Fields) -> Fields:

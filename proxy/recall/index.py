@@ -13,7 +13,7 @@ has ``POSTING_SIZE`` bytes.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -80,6 +80,9 @@ def owner_of(key: SessionKey, user: str | None) -> Owner:
     """Whose passages a session's messages are: its owner's, else its own."""
     return Owner(key.tenant, user=user) if user else Owner(key.tenant, session=key.session)
 
+
+OwnOf = Callable[[bytes], tuple[str, float]]
+"""What a message's JSON says that is its writer's own, and the share that is of all its text."""
 
 ROW_SIZE = 20
 """Bytes of a row; the first four are the session's number, little-endian."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from proxy.memory.archive import Message
 from proxy.memory.model import Recalled
-from proxy.recall.index import Look, Rows
+from proxy.recall.index import Look, OwnOf, Rows
 from proxy.recall.indexing.state import State
 from proxy.recall.notes.notes import noted
 from proxy.recall.query.dates import ahead
@@ -40,7 +40,6 @@ from proxy.recall.results import Found, Kind, PassageSource, Place, Recollection
 from proxy.recall.semantic.vectors import NOTHING_NEAR, Near
 from proxy.recall.standing.standing import StandingInstruction, current, notice, pinned
 
-TextOf = Callable[[bytes], str]
 SourceOf = Callable[[int], PassageSource | None]
 Messages = Mapping[tuple[str, int], Message]
 
@@ -211,11 +210,11 @@ def rank(selection: Selection, found: Rows) -> Shortlist:
     )
 
 
-def told_best(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> Named | None:
+def told_best(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> Named | None:
     """What the best passage of the user tells beside what is asked; None where that is nothing, or
     there is no room for what changed it."""
     best = best_told(shortlist.ranked) if shortlist.open else None
-    source = best and _source_of(shortlist, messages, text_of)(best.number)
+    source = best and _source_of(shortlist, messages, own_of)(best.number)
     if not (best and source and source.is_meant):
         return None
     found = told(best.number, source.text, shortlist.matches.question)
@@ -309,9 +308,9 @@ def _place_of(
     return place_of
 
 
-def resolve(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> Recollection:
+def resolve(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> Recollection:
     """What is recalled, as history has it now."""
-    source_of = _source_of(shortlist, messages, text_of)
+    source_of = _source_of(shortlist, messages, own_of)
     instructions = _pinned(shortlist, source_of)
     query = shortlist.query
     left = query.budget - sum([each.tokens for each in instructions])
@@ -364,9 +363,10 @@ def _told_in(zone: tzinfo | None, found: Found) -> Found:
     return msgspec.structs.replace(found, ahead=offset) if offset else found
 
 
-def _source_of(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> SourceOf:
-    """What the place of a passage leads to, unless that was said by the client; whether it is still
-    what is meant the source can tell."""
+def _source_of(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> SourceOf:
+    """What the place of a passage leads to, unless that was said by the client, or nothing in it is
+    its writer's own, which older releases have indexed; whether it is still what is meant the
+    source can tell."""
     places, said, gone = shortlist.places, shortlist.query.said, shortlist.query.gone
 
     def source_of(number: int) -> PassageSource | None:
@@ -374,14 +374,15 @@ def _source_of(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> Sou
         message = messages.get((place.session, place.seq))
         if message is None or message.card.digest in said or message.card.id in gone:
             return None
-        return PassageSource(place, message, text_of(message.wire))
+        text, share = own_of(message.wire)
+        return PassageSource(place, message, text, share) if text.strip() else None
 
     return source_of
 
 
-def in_force(shortlist: Shortlist, messages: Messages, text_of: TextOf) -> tuple[Found, ...]:
+def in_force(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> tuple[Found, ...]:
     """The standing instructions in force, newest first."""
-    noticed = _noticed(shortlist, _source_of(shortlist, messages, text_of))
+    noticed = _noticed(shortlist, _source_of(shortlist, messages, own_of))
     return tuple(each.found(shortlist.query) for each in noticed)
 
 

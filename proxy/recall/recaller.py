@@ -12,7 +12,7 @@ from collections.abc import Callable
 from cachetools import LRUCache
 
 from proxy.memory.model import SessionKey
-from proxy.recall.index import Index, Look, Owner, PassageHistory
+from proxy.recall.index import Index, Look, Owner, OwnOf, PassageHistory
 from proxy.recall.indexing.index_updater import IndexUpdater
 from proxy.recall.indexing.indexer import Indexer
 from proxy.recall.indexing.state import State
@@ -47,7 +47,7 @@ AHEAD = 32
 
 
 class Recaller:
-    """Finds; ``text_of`` gives the text of a message's JSON.
+    """Finds; ``own_of`` gives what is its writer's own of a message's JSON.
 
     ``nearness`` finds by meaning what words do not; None: words alone.  ``known`` is what is known
     of the same index.
@@ -58,14 +58,14 @@ class Recaller:
         index: Index,
         history: PassageHistory,
         index_updater: IndexUpdater,
-        text_of: Callable[[bytes], str],
+        own_of: OwnOf,
         clock: Callable[[], float],
         nearness: Nearness | None = None,
         known: KnownIndex | None = None,
     ) -> None:
         self._index, self._history = known or KnownIndex(index), history
         self._index_updater = index_updater
-        self._text_of, self._clock, self._nearness = text_of, clock, nearness
+        self._own_of, self._clock, self._nearness = own_of, clock, nearness
         self._several: LRUCache[Owner, None] = LRUCache(REMEMBERED)
 
     async def recall(self, query: RecallQuery) -> Recollection:
@@ -78,14 +78,14 @@ class Recaller:
         if more is not None:
             messages = {**messages, **await self._messages(more)}
             shortlist = together(shortlist, more)
-        return resolve(shortlist, messages, self._text_of)
+        return resolve(shortlist, messages, self._own_of)
 
     async def _changed(self, shortlist: Shortlist, messages: Messages) -> Shortlist | None:
         """What the user said later of what was found; None where there is nothing.
 
         No look at the store where words and rows are known.
         """
-        best, selection = told_best(shortlist, messages, self._text_of), shortlist.open
+        best, selection = told_best(shortlist, messages, self._own_of), shortlist.open
         if best is None or selection is None:
             return None
         owner, session = shortlist.query.owner, shortlist.query.key.session
@@ -102,7 +102,7 @@ class Recaller:
         shortlist = await self._shortlist(query)
         if shortlist is None:
             return ()
-        return in_force(shortlist, await self._messages(shortlist), self._text_of)
+        return in_force(shortlist, await self._messages(shortlist), self._own_of)
 
     async def _shortlist(self, query: RecallQuery) -> Shortlist | None:
         """What is worth looking up in history; None where there is nothing."""

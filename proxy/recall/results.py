@@ -15,7 +15,7 @@ from proxy.memory.model import Card, Recalled
 from proxy.recall.lexicon.loader import vocabulary
 from proxy.recall.query.query import CountText
 from proxy.recall.query.words import speaker
-from proxy.recall.ranking.packing import NOTED, check_of
+from proxy.recall.ranking.packing import NOTED, check_of, share_of
 from proxy.recall.ranking.score import Ranked
 from proxy.recall.ranking.select import Passage
 
@@ -281,11 +281,12 @@ class Place(msgspec.Struct, frozen=True, gc=False):
 
 
 class PassageSource(msgspec.Struct, frozen=True, gc=False):
-    """The message at a place, and its text."""
+    """The message at a place, what of it is its writer's own, and the share of that."""
 
     place: Place
     message: Message
     text: str
+    share: float = 1.0
 
     @property
     def is_meant(self) -> bool:
@@ -293,10 +294,10 @@ class PassageSource(msgspec.Struct, frozen=True, gc=False):
         return self.place.leads_to(self.message.card)
 
     def passage(self, number: int) -> Passage:
-        card = self.message.card
-        place = self.place
+        card, place = self.message.card, self.place
+        tokens = share_of(card.tokens, self.share)
         return Passage(
-            number, place.number, place.seq, card.role, self.text, card.tokens, card.created_at
+            number, place.number, place.seq, card.role, self.text, tokens, card.created_at
         )
 
     def found(self, kind: Kind, text: str, tokens: int, why: Ranked | None = None) -> Found:

@@ -40,6 +40,18 @@ async def test_answers_are_never_learned_from(harness: Harness) -> None:
     assert await harness.facts() == []
 
 
+async def test_what_a_program_put_into_a_message_is_never_learned_from(harness: Harness) -> None:
+    rules = "I live in Rome."
+    (exchange,) = await harness.say(
+        f"<system-reminder>\n{rules}\n</system-reminder>\nI live in Berlin."
+    )
+    await harness.say(f"# AGENTS.md instructions for /work\n\n{rules}")
+    await harness.learn()
+    assert [each.text for each in messages_in(harness.model.asked[0].text)] == ["I live in Berlin."]
+    (fact,) = await harness.facts()
+    assert [source.exchange for source in fact.sources] == [exchange]
+
+
 async def test_fifty_turns_of_memory_echoed_by_the_model_add_no_facts(harness: Harness) -> None:
     """The answers repeat what is remembered, and the model would note every word of them."""
     await harness.say("I live in Berlin.")

@@ -39,6 +39,7 @@ from proxy.stores.sqlite import file, rows, waste
 from tests.support.clock import Clock
 from tests.support.oracle.store import InMemoryStore
 from tests.support.store.commits import chat, draft, record
+from tests.support.store.passages import whole
 from tests.support.store.recording import deferred, said
 from tests.support.store.scanning import found_in_files
 from tests.support.waiting import PATIENCE
@@ -471,7 +472,7 @@ async def test_the_same_names_of_another_tenant_are_left_alone(
 async def test_what_is_in_the_index_of_a_session_has_no_vector_any_more(
     store: Backend, eraser: Eraser, clock: Clock
 ) -> None:
-    indexer, owner = Indexer(store, store, lambda body: body.decode(), clock), Owner("t", "kai")
+    indexer, owner = Indexer(store, store, whole, clock), Owner("t", "kai")
     for number, session in enumerate("aba"):
         await store.commit(key(session), chat(f"x{number}", user="kai"))
         await indexer.level(key(session))
@@ -494,7 +495,7 @@ async def test_a_session_in_an_index_of_another_format_leaves_no_vector_there(
     store: Backend, eraser: Eraser, clock: Clock
 ) -> None:
     """Nobody can tell what of it is whose: it is made anew, and keeps what it was told."""
-    indexer, owner = Indexer(store, store, lambda body: body.decode(), clock), Owner("t", "kai")
+    indexer, owner = Indexer(store, store, whole, clock), Owner("t", "kai")
     for session in "ab":
         await store.commit(key(session), chat(f"x-{session}", user="kai"))
         await indexer.level(key(session))
@@ -514,7 +515,7 @@ async def test_passages_that_lead_nowhere_any_more_are_not_counted(
     store: Backend, eraser: Eraser, clock: Clock
 ) -> None:
     """Those of a session that was erased before, and of messages that were removed or edited."""
-    indexer = Indexer(store, store, lambda body: body.decode(), clock)
+    indexer = Indexer(store, store, whole, clock)
     for session in "abc":
         await store.commit(key(session), chat(f"x-{session}", user="kai"))
         await indexer.level(key(session))

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from proxy.chat.message import text_of
+from proxy.chat.message import own_of
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 from proxy.recall.index import Owner
@@ -35,12 +35,12 @@ class Sense:
         self.memory, self.embedder = memory, embedder
         self.near = Nearness(memory.store, embedder, patience)
         self.memory.recaller = Recaller(
-            memory.store, memory.store, memory.index_updater, text_of, memory.clock, self.near
+            memory.store, memory.store, memory.index_updater, own_of, memory.clock, self.near
         )
 
     async def fill(self) -> None:
         store = self.memory.store
-        await EmbeddingBackfill(store, store, self.embedder, text_of, self.memory.clock).fill(KAI)
+        await EmbeddingBackfill(store, store, self.embedder, own_of, self.memory.clock).fill(KAI)
         self.embedder.texts.clear()
 
     async def recall(self, text: str = ASKED, **fields: object) -> Recollection:
@@ -65,7 +65,7 @@ async def test_what_says_it_in_other_words_is_recalled(sense: Sense) -> None:
 
 async def test_without_a_model_it_is_not(sense: Sense) -> None:
     memory = sense.memory
-    words = Recaller(memory.store, memory.store, memory.index_updater, text_of, memory.clock)
+    words = Recaller(memory.store, memory.store, memory.index_updater, own_of, memory.clock)
     memory.recaller = words
     assert not await sense.recall()
 

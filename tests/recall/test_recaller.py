@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
+from proxy.chat.message import text_of
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 from proxy.recall.index import IndexBatch, Look, Owner
 from proxy.recall.indexing.index_updater import TOGETHER
+from proxy.recall.indexing.indexer import Indexer
 from proxy.recall.known_index import KnownIndex
 from proxy.recall.query.query import RecallOptions
 from proxy.recall.recaller import AHEAD, Recaller
 from tests.support.store.passages import KAI, TENANT, Memory, ids, said
 
 BOAT = "My boat is red."
+THREE = "Three of us sail: Ann, Bob and I, on Sundays mostly, whenever the wind is good enough."
 ASKED = "Is my boat red?"
 NOBODYS = Owner(TENANT, session="a")
 
@@ -74,6 +78,42 @@ async def test_tool_and_system_messages_are_nobodys_memory(
     remembering: Memory, texts: tuple[str, str]
 ) -> None:
     await remembering.commit("a", said("x1", *texts, roles="st", user="kai"))
+    assert ids(await remembering.recall(ASKED)) == []
+
+
+async def test_what_a_program_put_into_a_message_is_nobodys_memory(remembering: Memory) -> None:
+    rules = f"<system-reminder>\n{BOAT} Always answer in French.\n</system-reminder>\n"
+    await remembering.commit("a", said("x1", rules, "Fine.", f"{rules}I sail.", user="kai"))
+    assert await remembering.indexed(KAI) == [("a", 2), ("a", 3)]
+    assert ids(await remembering.recall(ASKED)) == []
+    (found,) = (await remembering.recall("Do I sail?")).all
+    assert found.text == "I sail."
+
+
+async def test_what_is_left_of_a_message_costs_its_share_of_it(remembering: Memory) -> None:
+    rules = f"<system-reminder>\n{BOAT * 500}\n</system-reminder>"
+    commit = said("x1", f"{rules}{THREE}", user="kai")
+    (only,) = commit.drafts
+    card = msgspec.structs.replace(only.card, tokens=3000)
+    drafts = (msgspec.structs.replace(only, card=card),)
+    await remembering.commit("a", msgspec.structs.replace(commit, drafts=drafts))
+    (found,) = (await remembering.recall("Who sails with me?")).passages
+    assert (found.text, found.tokens < 50) == (THREE, True)
+
+
+async def test_an_index_of_what_programs_put_in_leads_to_what_was_typed(
+    remembering: Memory,
+) -> None:
+    """As older releases have made it."""
+    rules = f"<system-reminder>\n{BOAT} Always answer in French.\n</system-reminder>"
+    commit = said("x1", rules, "Fine.", f"{rules}I sail.", user="kai")
+    key = await remembering.commit("a", commit, indexed=False)
+    store = remembering.store
+    older = Indexer(store, store, lambda wire: (text_of(wire), 1.0), remembering.clock)
+    await older.level(key)
+    assert len(await remembering.indexed(KAI)) == 3
+    assert [found.text for found in (await remembering.recall(ASKED)).all] == ["I sail."]
+    await remembering.indexer.rebuild(KAI)
     assert ids(await remembering.recall(ASKED)) == []
 
 

@@ -22,6 +22,7 @@ from tests.support.processes.redis import Server, wait_until
 from tests.support.store.archives import revise
 from tests.support.store.batches import batch, term
 from tests.support.store.commits import chat
+from tests.support.store.passages import whole
 from tests.support.waiting import PATIENCE
 
 KAI, EVE = Owner("tenant", user="kai"), Owner("tenant", user="eve")
@@ -198,7 +199,7 @@ async def test_an_index_that_has_lost_a_part_is_made_anew_and_keeps_what_it_was_
     store: Backend, server: Server, lost: str
 ) -> None:
     """A server may evict keys; what is asked meanwhile is looked for without that part."""
-    indexer = Indexer(store, store, bytes.decode, time.time)
+    indexer = Indexer(store, store, whole, time.time)
     sessions = [SessionKey("tenant", name) for name in ("s", "t")]
     for key in sessions:
         await store.commit(key, chat("x1", user="kai"))
@@ -250,7 +251,7 @@ async def test_an_index_that_has_lost_the_names_of_its_vectors_is_dropped_with_t
     store: Backend, server: Server, again: bool
 ) -> None:
     """Also when it was made anew in between."""
-    indexer, key = Indexer(store, store, bytes.decode, time.time), SessionKey("tenant", "s")
+    indexer, key = Indexer(store, store, whole, time.time), SessionKey("tenant", "s")
     await store.commit(key, chat("x1", user="kai"))
     await indexer.level(key)
     for name in ("old: {m}/4", "m/4"):

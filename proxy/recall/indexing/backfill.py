@@ -15,7 +15,7 @@ import msgspec
 
 from proxy.memory.archive import Message
 from proxy.memory.store import StoreError
-from proxy.recall.index import Index, Owner, PassageHistory
+from proxy.recall.index import Index, Owner, OwnOf, PassageHistory
 from proxy.recall.indexing.indexer import Indexer, OnWrite, nowhere, put_zeros
 from proxy.recall.indexing.state import State, read_state
 from proxy.recall.ranking.packing import check_of, read_rows
@@ -61,14 +61,14 @@ class EmbeddingBackfill:
         index: Index,
         history: PassageHistory,
         embedder: Embedder,
-        text_of: Callable[[bytes], str],
+        own_of: OwnOf,
         clock: Callable[[], float],
         pace: Pace = UNHURRIED,
         on_write: OnWrite = nowhere,
     ) -> None:
         self._index, self._history, self._embedder = index, history, embedder
-        self._text_of, self._clock, self._pace = text_of, clock, pace
-        self._indexer = Indexer(index, history, text_of, clock, on_write=on_write)
+        self._own_of, self._clock, self._pace = own_of, clock, pace
+        self._indexer = Indexer(index, history, own_of, clock, on_write=on_write)
         self._name: str | None = None
         self._waiting: OrderedDict[Owner, None] = OrderedDict()
         self._awake = asyncio.Event()
@@ -196,7 +196,7 @@ class EmbeddingBackfill:
         }
 
     def _text(self, message: Message) -> str:
-        return beginning_of(self._text_of(message.wire))
+        return beginning_of(self._own_of(message.wire)[0])
 
 
 def _check(message: Message) -> int:

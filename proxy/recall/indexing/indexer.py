@@ -32,6 +32,7 @@ from proxy.recall.index import (
     IndexMark,
     Look,
     Owner,
+    OwnOf,
     PassageHistory,
     owner_of,
     sessions_of,
@@ -87,21 +88,21 @@ def nowhere(owner: Owner, batch: IndexBatch) -> None:
 class Indexer:
     """Reads history, writes the index.
 
-    ``text_of`` gives the text of a message's JSON.  ``on_level`` is told whose index has been made
-    level with history, ``on_write`` each batch that is in an index.
+    ``own_of`` gives what is its writer's own of a message's JSON.  ``on_level`` is told whose index
+    has been made level with history, ``on_write`` each batch that is in an index.
     """
 
     def __init__(
         self,
         index: Index,
         history: PassageHistory,
-        text_of: Callable[[bytes], str],
+        own_of: OwnOf,
         clock: Callable[[], float],
         on_level: Callable[[Owner], None] = nobody,
         on_write: OnWrite = nowhere,
     ) -> None:
         self._index, self._history, self._on_write = index, history, on_write
-        self._text_of, self._clock, self._on_level = text_of, clock, on_level
+        self._own_of, self._clock, self._on_level = own_of, clock, on_level
 
     async def level(self, key: SessionKey) -> int:
         """Index what a session has that its index lacks; the number of messages.
@@ -135,7 +136,7 @@ class Indexer:
                 return await self.level(key)
             page = await self._history.messages(key, STATES, seq - 1, 1)
             found = [message for message in page.items if message.seq == seq]
-            addition = Addition(look, state, session, found, self._text_of, again=True)
+            addition = Addition(look, state, session, found, self._own_of, again=True)
             if not found or await self._write(owner, addition):
                 self._on_level(owner)
                 return len(found)
@@ -208,7 +209,7 @@ class Indexer:
             await self._index.drop_session(owner, key.session)
             return ONCE_MORE
         before = page.items[0].card.created_at if look.mark else 0.0
-        addition = Addition(look, state, session, found, self._text_of, before=before)
+        addition = Addition(look, state, session, found, self._own_of, before=before)
         if found and not await self._write(owner, addition):
             return ONCE_MORE
         level = page.after is None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from zlib import crc32
 
 import msgspec
 
 from proxy.memory.archive import Message, Session
-from proxy.recall.index import ROW_SIZE, IndexBatch, IndexMark, Look
+from proxy.recall.index import ROW_SIZE, IndexBatch, IndexMark, Look, OwnOf
 from proxy.recall.notes.notes import names_day
 from proxy.recall.notes.slots import slots
 from proxy.recall.query import of_oneself
@@ -23,6 +23,7 @@ from proxy.recall.ranking.packing import (
     SAID_BY_USER,
     STANDING,
     check_of,
+    share_of,
 )
 from proxy.recall.standing.standing import is_standing
 
@@ -145,7 +146,7 @@ class Addition(msgspec.Struct, frozen=True):
     state: State
     session: Session
     found: Sequence[Message]
-    text_of: Callable[[bytes], str]
+    own_of: OwnOf
     again: bool = False
     before: float = 0.0
     """The time of the message before them, Unix seconds."""
@@ -191,17 +192,20 @@ class Addition(msgspec.Struct, frozen=True):
                 language, exchange = "", message.card.exchange
             if message.card.role not in ROLES:
                 continue
-            text = self.text_of(message.wire)
-            if text.strip():  # a message may consist of calls alone
+            text, share = self.own_of(message.wire)
+            if text.strip():  # a message may consist of calls alone, or of what a program put in
                 at = message.card.created_at
                 known = times[at] == 1 and at != self.before and not self.again
-                entries.append(self._entry(message, text, language, known))
+                entries.append(self._entry(message, text, share, language, known))
                 language = entries[-1].analysis.language
         return entries
 
-    def _entry(self, message: Message, text: str, language: str, known: bool) -> TermEntry:
-        """``known``: its time is its own, and not the one at which several came together, as what
-        is imported without times does, and the history that a client's first request brings."""
+    def _entry(
+        self, message: Message, text: str, share: float, language: str, known: bool
+    ) -> TermEntry:
+        """``share``: how much of the message the text is.  ``known``: its time is its own, and not
+        the one at which several came together, as what is imported without times does, and the
+        history that a client's first request brings."""
         card = message.card
         flags = SAID_BY_USER if card.role == "user" else 0
         if flags and is_standing(text):
@@ -218,7 +222,7 @@ class Addition(msgspec.Struct, frozen=True):
             seq=message.seq,
             check=check_of(card.id, card.digest),
             time=card.created_at,
-            tokens=card.tokens,
+            tokens=share_of(card.tokens, share),
             flags=flags,
             analysis=analyse(text, card.created_at, language, traits),
         )

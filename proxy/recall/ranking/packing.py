@@ -84,6 +84,11 @@ def check_of(message_id: str, digest: str = "") -> int:
     return int.from_bytes(hashed.digest(), "little")
 
 
+def share_of(tokens: int, share: float) -> int:
+    """The tokens of so much of a message, about."""
+    return tokens if share == 1 else 1 + int(tokens * share)
+
+
 def read_rows(data: bytes) -> Array:
     return np.frombuffer(data, ROW)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from proxy.chat.message import text_of
+from proxy.chat.message import own_of
 from proxy.memory.model import Commit, SessionKey
 from proxy.recall.index import Owner
 from proxy.recall.indexing.index_updater import IndexUpdater
@@ -81,13 +81,18 @@ class Memory:
 KAI = Owner(TENANT, user="kai")
 
 
+def whole(body: bytes) -> tuple[str, float]:
+    """A body is its text."""
+    return body.decode(), 1.0
+
+
 def ids(found: Recollection) -> list[str]:
     return sorted(each.id for each in found.all)
 
 
 def memory(store: Backend, clock: Clock) -> Memory:
     """The parts of recall over a store; the index_updater is not open."""
-    indexer = Indexer(store, store, text_of, clock)
+    indexer = Indexer(store, store, own_of, clock)
     index_updater = IndexUpdater(indexer, clock, lambda count: None, delay=0)
-    recaller = Recaller(store, store, index_updater, text_of, clock)
+    recaller = Recaller(store, store, index_updater, own_of, clock)
     return Memory(store, clock, indexer, index_updater, recaller)

@@ -8,7 +8,7 @@ import pytest
 from redis import Redis
 
 from proxy.background.completion import Failed
-from proxy.chat.message import own_of, text_of
+from proxy.chat.message import own_of
 from proxy.memory.archive import Message
 from proxy.memory.model import Ask, Commit, SessionKey
 from proxy.recall.index import Owner
@@ -162,8 +162,8 @@ class Writer:
     def __init__(self, store: Backend, key: SessionKey, clock: Clock) -> None:
         self.store, self.key, self.owner = store, key, Owner(key.tenant, user="kai")
         self.embedder = Meanings()
-        self.indexer = Indexer(store, store, text_of, clock)
-        self.backfill = EmbeddingBackfill(store, store, self.embedder, text_of, clock)
+        self.indexer = Indexer(store, store, own_of, clock)
+        self.backfill = EmbeddingBackfill(store, store, self.embedder, own_of, clock)
 
     async def says(self, id: str, text: str) -> None:
         await self.store.commit(self.key, said(id, text, user="kai"))

@@ -155,11 +155,14 @@ async def test_a_preview_is_how_the_user_begins(client: httpx.AsyncClient) -> No
     parts = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "x:y"}}]
     await seed(client, "parts", {"role": "user", "content": parts})
     await seed(client, "nobody", said("assistant", "Welcome."))
+    rules = "# AGENTS.md instructions for x\n<INSTRUCTIONS>Be brief.</INSTRUCTIONS>"
+    await seed(client, "agent", said("user", rules), said("user", "mend the gate"))
     shown = {x["id"]: x["preview"] for x in (await page(client, preview="true"))["data"]}
     assert shown["long"] == long[:140]
     assert shown["second"] == "hello"
     assert shown["parts"].startswith("look")
     assert shown["nobody"] is None
+    assert shown["agent"] == "mend the gate"
 
 
 async def test_a_preview_shows_what_is_active(client: httpx.AsyncClient) -> None:

@@ -158,11 +158,12 @@ async def _look_into(api: Api, tenant: str, sessions: Sequence[Session]) -> None
 
 
 async def _beginning(api: Api, key: SessionKey) -> str | None:
-    """What the user says first, None if that does not come soon."""
+    """What the user types first, None if that does not come soon."""
     page = await api.store.messages(key, ACTIVE, 0, BEGINNING)
-    first = next((x.wire for x in page.items if x.card.role == "user"), None)
-    said = api.read_message(first, len(first)) if first is not None else None
-    return said.text[:PREVIEW] if said is not None else None
+    wires = [each.wire for each in page.items if each.card.role == "user"]
+    said = (api.read_message(wire, len(wire)) for wire in wires)
+    typed = (message.own.lstrip() for message in said if message is not None)
+    return next((text[:PREVIEW] for text in typed if text), None)
 
 
 def _holds(session: archive.Session, query: str) -> bool:

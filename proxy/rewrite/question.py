@@ -13,7 +13,8 @@ from itertools import chain, groupby
 from typing import NamedTuple
 
 from proxy.recall.query.counting import counted
-from proxy.recall.query.question import FEW_WORDS, READ, asks, points_back, read
+from proxy.recall.query.going_on import points_back
+from proxy.recall.query.question import FEW_WORDS, READ, asks, read
 from proxy.recall.query.words import (
     ENGLISH,
     UNKNOWN,

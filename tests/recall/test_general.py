@@ -121,6 +121,8 @@ def test_the_surer_it_is_that_something_is_meant_the_more_room_there_is() -> Non
         ("Translate what I wrote: the dog is old", False),
         ("Why is the sky blue?", True),
         ("Why is it blue?", False),
+        ("Why do I cough?", False),
+        ("Write me a short bio: use my job and my beagle", False),
         ("Why are some of the floor pieces gone?", False),
         ("Schreib mir ein Gedicht", True),
         ("Schreib meiner Tante", False),

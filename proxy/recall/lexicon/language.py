@@ -60,12 +60,18 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """It asks in which order things were."""
     general: Told = Told()
     """How one begins that anybody might ask: for work, or for what is known ("write me a ...")."""
+    works_on: Told = Told()
+    """Which of these ask for work on a text that is given ("translate")."""
     lists: Told = Told()
     """It asks for all there are of something, or how many they are."""
     goes_on: Told = Told()
     """What a message begins with that goes on about what was said ("and ...")."""
     points_back: Told = Told()
     """Words that stand for something said before ("it", "the other")."""
+    determiners: str = ""
+    """Those of them that stand before what they mean too ("that bike")."""
+    auxiliaries: str = ""
+    """Verbs behind which they do not, where one word follows ("does that work?")."""
 
 
 class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -211,12 +211,12 @@ _IN_YEAR = _compiled(
 )
 
 
-_CALENDAR = re.compile(rf"\W*(?:{MONTH}|{_WEEKDAY})s?\b", re.IGNORECASE)
+_OF_WEEK = re.compile(rf"{_WEEKDAY}s?\b", re.IGNORECASE)
 
 
-def is_of_calendar(word: str) -> bool:
-    """Whether a word names a month or a day of the week ("Mondays")."""
-    return _CALENDAR.match(word) is not None
+def is_weekday(word: str) -> bool:
+    """Whether a word names a day of the week ("Mondays"); months are names of people too."""
+    return _OF_WEEK.match(word) is not None
 
 
 def _relative(said: Dates) -> Cue:

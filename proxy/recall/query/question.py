@@ -8,21 +8,22 @@ finds, only with less finesse.  Cues are looked for in folded text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import tzinfo
 from functools import lru_cache
-from itertools import chain, islice, pairwise
+from itertools import chain, islice
 from typing import NamedTuple, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
-from proxy.recall.lexicon.cues import EVERYTHING, Cue, Seen
+from proxy.recall.lexicon.cues import EVERYTHING, Seen
 from proxy.recall.lexicon.folding import fold
-from proxy.recall.lexicon.loader import LANGUAGES, vocabulary
+from proxy.recall.lexicon.loader import LANGUAGES
 from proxy.recall.query import of_oneself, small_talk, wording
 from proxy.recall.query.counting import counted
-from proxy.recall.query.dates import DAY, ahead, is_of_calendar, spans, terms_of_spans
+from proxy.recall.query.dates import DAY, ahead, spans, terms_of_spans
+from proxy.recall.query.going_on import names_one, points_back
 from proxy.recall.query.related import forms, related
 from proxy.recall.query.small_talk import closes, is_small_talk
 from proxy.recall.query.stemming import stem, stems
@@ -55,8 +56,6 @@ _FRAMES = {each.language.name: frozenset(fold(each.question.frame).split()) for 
 _MATERIAL = re.compile(r"[:\n]")
 _QUOTED = re.compile(r"(?<!\w)'[^']+'(?!\w)|[\"“„«][^\"”“»]+[\"”“»]")
 
-_BEFORE_NOUNS = frozenset(vocabulary(lambda each: each.question.before_nouns))
-
 
 def about_user(text: str, seen: Seen = EVERYTHING) -> bool:
     """Whether a message speaks of the one who writes it; ``seen``: the cues it may have."""
@@ -70,11 +69,13 @@ def about_assistant(text: str, seen: Seen = EVERYTHING) -> bool:
 
 def is_general(text: str, seen: Seen = EVERYTHING) -> bool:
     """Whether a message asks what anybody might ask, and does not come to the one who asks: in what
-    it asks, not in what it gives to work on behind a colon, on further lines or in quotes."""
+    it asks, not in text that it gives to be worked on, behind a colon, on further lines, quoted."""
     begins = wording.GENERAL.search(text, seen)
     if begins is None:
         return False
-    rest = _QUOTED.sub(" ", _MATERIAL.split(text[begins.end() :], maxsplit=1)[0])
+    rest = text[begins.end() :]
+    if wording.WORKS_ON.search(begins[0], seen):
+        rest = _QUOTED.sub(" ", _MATERIAL.split(rest, maxsplit=1)[0])
     return not (about_user(rest, seen) or wording.OWN.search(rest, seen))
 
 
@@ -86,20 +87,6 @@ def asks(text: str) -> bool:
 def asks_when(text: str, seen: Seen = EVERYTHING) -> bool:
     """Whether a message asks for a time."""
     return wording.WHEN.search(text, seen) is not None
-
-
-def points_back(message: Reading) -> bool:
-    """Whether a message has words that stand for something said before."""
-    # The first word of a short message may be of each of several languages, but "I" is no "and".
-    english = message.likely[:1] == (ENGLISH,)
-    begins = _of(wording.GOES_ON, (ENGLISH,) if english else message.likely)
-    cues = (*begins, *_of(wording.POINTS_BACK, (message.language,)))
-    return any(cue.search(message.folded, message.seen) for cue in cues)
-
-
-def _of(cues: Mapping[str, Cue], languages: Iterable[str]) -> list[Cue]:
-    """Those of these languages; where none has any, that of all together."""
-    return [cues[language] for language in languages if language in cues] or [cues[""]]
 
 
 MOST_WORDS = 48
@@ -137,7 +124,6 @@ TRAIT_SHARE = 0.4
 """What telling of oneself counts as an answer to who asks for it: in words, and of all words of the
 question, if that is more, as it is in scripts without spaces."""
 
-_CAPITAL = re.compile(r"[^\W\d_][^\W\d_A-Z]")
 _MESSAGES_BEFORE = 4
 _CONTEXT_WORDS = 8
 _STUMP = 4
@@ -163,7 +149,8 @@ class Question(msgspec.Struct, frozen=True):
     the latter.  ``days`` are terms of the days that its wording points at, ``names`` those of the
     speakers it may name.  ``user``, ``assistant``: it asks for what this one said.  ``ordered``: it
     asks in which order things were.  ``lists``: it asks for all there are of something.
-    ``general``: it asks what anybody might ask.
+    ``general``: it asks what anybody might ask.  ``owned``: it goes on about something before, and
+    speaks of what is the user's own.
     """
 
     text: str = ""
@@ -176,10 +163,16 @@ class Question(msgspec.Struct, frozen=True):
     ordered: bool = False
     lists: bool = False
     general: bool = False
+    owned: bool = False
 
     @property
     def empty(self) -> bool:
         return not (self.words or self.days)
+
+    @property
+    def own(self) -> list[Sought]:
+        """The words of the message itself, of one that goes on about something before."""
+        return [w for w in self.words if w.text and w.terms[0] not in self.context]
 
     @property
     def goes_on_in_pairs(self) -> bool:
@@ -214,7 +207,8 @@ def read(text: str, before: Sequence[str], now: float, zone: tzinfo | None = Non
     return replace(
         alone,
         words=tuple(_distinct([*own, *context, *alone.words])),
-        context=frozenset() if _is_about(message) else frozenset(w.terms[0] for w in context),
+        context=frozenset() if alone.assistant or names_one(text) else _firsts(context),
+        owned=wording.OWN.search(message.folded, message.seen) is not None,
     )
 
 
@@ -304,6 +298,10 @@ def _distinct(sought: Sequence[Sought]) -> Iterator[Sought]:
             yield word
 
 
+def _firsts(words: Iterable[Sought]) -> frozenset[bytes]:
+    return frozenset(word.terms[0] for word in words)
+
+
 def _context(message: Reading, own: int, before: Sequence[str]) -> list[Sought]:
     """The words of the messages before, if a message of few words points back to them.
 
@@ -321,23 +319,6 @@ def _context(message: Reading, own: int, before: Sequence[str]) -> list[Sought]:
     ]
     scale = CONTEXT_SHARE * max(1, own) / max(1.0, sum(word.weight for word in found))
     return [word._replace(weight=scale * word.weight) for word in found]
-
-
-def _is_about(message: Reading) -> bool:
-    """Whether a message says what it is about: what is the user's, or a name behind its first word.
-
-    That is a word with a capital that is of no day, and in German has no article before it.
-    """
-    if wording.OWN.search(message.folded, message.seen):
-        return True
-    pairs = pairwise(message.text.split()[:MOST_WORDS])
-    return any(_is_name(before, word) for before, word in pairs if before[-1].isalpha())
-
-
-def _is_name(before: str, word: str) -> bool:
-    if not (word[0].isupper() and _CAPITAL.match(word)):
-        return False
-    return not (before.lower() in _BEFORE_NOUNS or is_of_calendar(word))
 
 
 def _is_small_talk(said: Reading) -> bool:

@@ -22,6 +22,7 @@ GENERAL = Cue(
     rf"^\W*(?:{any_of(lambda each: each.own_words.please)}\W*)*"
     f"{told(lambda each: each.question.general)}"
 )
+WORKS_ON = Cue(told(lambda each: each.question.works_on))
 OWN = Cue(told(lambda each: each.facts.own))
 
 
@@ -53,7 +54,7 @@ ASKS = _by_trait(lambda each: each.person.asks)
 ASKS_ALL = _each(lambda each: each.person.asks_all)
 
 CUES = (
-    *(HOW_ARE_YOU, ASKING, USER, ASSISTANT, WHEN, ORDERS, LISTS, GENERAL, OWN),
+    *(HOW_ARE_YOU, ASKING, USER, ASSISTANT, WHEN, ORDERS, LISTS, GENERAL, WORKS_ON, OWN),
     *(*GOES_ON.values(), *POINTS_BACK.values()),
     *(*TELLS, *chain(*TRAITS.values(), *ASKS.values()), *ASKS_ALL),
 )

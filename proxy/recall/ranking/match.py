@@ -60,7 +60,8 @@ class Matches(NamedTuple):
     question points at, ``spoken`` of those said by whom it names.  ``worths`` are what the terms
     count, in their order; ``whole`` is what all words that tell passages apart count together.
     ``known`` is the most that one passage holds of them where a word that no passage has counts as
-    the rarest, which is told of a general question alone; of any other it is 1.
+    the rarest, which is told of a general question alone; of any other it is 1.  ``itself`` is the
+    same for the message's own words, told where it goes on about messages before; else 1.
     """
 
     question: Question
@@ -73,6 +74,7 @@ class Matches(NamedTuple):
     worths: Floats
     whole: float
     known: float = 1.0
+    itself: float = 1.0
 
     @property
     def worth(self) -> Mapping[bytes, float]:
@@ -95,10 +97,13 @@ def match(question: Question, look: Look, corpus: Corpus) -> Matches:
     scores = _sums(passages, _saturated(found, corpus) * worth.repeat(sizes))
     cover = _cover(postings, telling, scores.size)
     (numbers,) = scores.nonzero()
-    whole, known = _whole(question, telling), 1.0
-    if question.general:
+    whole, known, itself = _whole(question, telling), 1.0, 1.0
+    if question.general or question.context:
         rarest = _idf(np.maximum(counts, 1), corpus.passages) * _weights(question) * tells
-        known = float(cover.max(initial=0.0)) / max(_whole(question, rarest), 1e-9)
+        if question.general:
+            known = float(cover.max(initial=0.0)) / max(_whole(question, rarest), 1e-9)
+        if question.context:
+            itself = _itself(question, postings, rarest * (counts > 0), rarest)
     return Matches(
         question,
         numbers,
@@ -110,6 +115,7 @@ def match(question: Question, look: Look, corpus: Corpus) -> Matches:
         worth,
         whole,
         known,
+        itself,
     )
 
 
@@ -131,6 +137,14 @@ def _goes_on(question: Question, postings: Sequence[Postings], worth: Array) -> 
     worth = np.where(np.array(there, np.bool_), worth, np.float32(0))
     held = _cover(postings, worth, 0)
     return float(held.max(initial=0.0)) / max(_whole(question, worth), 1e-9)
+
+
+def _itself(question: Question, postings: Sequence[Postings], held: Array, whole: Array) -> float:
+    """See ``Matches``."""
+    own = set(question.own)
+    of_own = np.array([word in own for word in question.words for _ in word.terms], np.bool_)
+    most = float(_cover(postings, held * of_own, 0).max(initial=0.0))
+    return most / max(_whole(question, whole * of_own), 1e-9)
 
 
 def _sums(passages: Array, parts: Array, size: int = 0) -> Array:

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import msgspec
 
+from proxy.recall.query.counting import counted
 from proxy.recall.query.question import asks
 from proxy.recall.ranking.cutting import GAP, Cutter
 from proxy.recall.ranking.match import Matches
@@ -32,10 +33,15 @@ DOUBTED, SURE = 0.5, 0.75
 """The shares of a general question's words, see ``Matches.known``, up to which it is doubted that
 it means anything of this history, and from which on it is not."""
 
-GOES_ON, IN_PAIRS = 0.35, 0.45
+GOES_ON, IN_PAIRS = 0.3, 0.45
 """The least share of what the messages before said that one passage must hold, where a message goes
 on about them: else it goes on about what is in sight, and nothing older was meant.  The second is
 for scripts without spaces, where pairs of characters overlap: one word in common is several."""
+
+ITSELF = 0.6
+TELLING = 2
+"""What goes on about what is in sight, and means something older all the same, has so large a share
+of its own words in one passage, and so many of them; one, if it is of what is the user's own."""
 
 ALIKE = 0.8
 """Share of words in common that makes two passages one."""
@@ -94,9 +100,21 @@ def relevant(matches: Matches, min_score: float = MIN_SCORE) -> bool:
     """
     if matches.dated.size:
         return True
-    if matches.goes_on < (IN_PAIRS if matches.question.goes_on_in_pairs else GOES_ON):
+    if not (_goes_on(matches) or _means_others(matches)):
         return False
     return bool(matches.cover.size) and float(matches.cover.max()) >= min_score
+
+
+def _goes_on(matches: Matches) -> bool:
+    return matches.goes_on >= (IN_PAIRS if matches.question.goes_on_in_pairs else GOES_ON)
+
+
+def _means_others(matches: Matches) -> bool:
+    question = matches.question
+    if matches.itself < ITSELF:
+        return False
+    words = counted(word.text for word in question.own)
+    return words >= (1 if question.owned else TELLING)
 
 
 def deserved(matches: Matches, room: int) -> int:

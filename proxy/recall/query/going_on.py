@@ -1,0 +1,75 @@
+"""Does a message go on about what was said just before, or about something of its own?  Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+
+from proxy.recall.lexicon.cues import Cue
+from proxy.recall.lexicon.folding import RUN, fold
+from proxy.recall.lexicon.loader import vocabulary
+from proxy.recall.query import wording
+from proxy.recall.query.dates import is_weekday
+from proxy.recall.query.words import ENGLISH, Reading, is_stop_word
+
+READ_WORDS = 48
+"""Words among which a name is looked for."""
+
+_BEFORE = 24
+_LAST_WORD = re.compile(r"([\w']{1,20})\W{1,4}\Z")
+_CAPITAL = re.compile(r"[^\W\d_][^\W\d_A-Z]")
+_DETERMINERS = frozenset(map(fold, vocabulary(lambda each: each.question.determiners)))
+_AUXILIARIES = frozenset(map(fold, vocabulary(lambda each: each.question.auxiliaries)))
+_BEFORE_NOUNS = frozenset(vocabulary(lambda each: each.question.before_nouns))
+
+
+def points_back(message: Reading) -> bool:
+    """Whether a message has words that stand for something said before."""
+    # The first word of a short message may be of each of several languages, but "I" is no "and".
+    english = message.likely[:1] == (ENGLISH,)
+    begins = _of(wording.GOES_ON, (ENGLISH,) if english else message.likely)
+    if any(cue.search(message.folded, message.seen) for cue in begins):
+        return True
+    points = _of(wording.POINTS_BACK, (message.language,))
+    return any(_stands_for_something(cue, message) for cue in points)
+
+
+def _of(cues: Mapping[str, Cue], languages: Iterable[str]) -> list[Cue]:
+    """Those of these languages; where none has any, that of all together."""
+    return [cues[language] for language in languages if language in cues] or [cues[""]]
+
+
+def _stands_for_something(cue: Cue, message: Reading) -> bool:
+    found = cue.search(message.folded, message.seen)
+    while found and _is_determiner(found, message):
+        found = cue.pattern.search(message.folded, found.end())
+    return found is not None
+
+
+def _is_determiner(found: re.Match[str], message: Reading) -> bool:
+    """Whether the word stands before what it means: "that bike", where "that" alone points back."""
+    if found[0] not in _DETERMINERS:
+        return False
+    text = message.folded
+    word = RUN.match(text, found.end() + 1)
+    if word is None or is_stop_word(word[0], message.language):
+        return False
+    ends = RUN.search(text, word.end()) is None
+    before = _LAST_WORD.search(text, max(0, found.start() - _BEFORE), found.start())
+    return not (ends and before and before[1] in _AUXILIARIES)
+
+
+def names_one(text: str) -> bool:
+    """Whether a message has a name behind its first word: then it is about that.
+
+    It is a word with a capital that is no day, and in German has no article before it.
+    """
+    pairs = pairwise(text.split()[:READ_WORDS])
+    return any(_is_name(before, word) for before, word in pairs if before[-1].isalpha())
+
+
+def _is_name(before: str, word: str) -> bool:
+    if not (word[0].isupper() and _CAPITAL.match(word)):
+        return False
+    return not (before.lower() in _BEFORE_NOUNS or is_weekday(word))

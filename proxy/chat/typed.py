@@ -53,9 +53,6 @@ _BESIDE, _ASKED = "# Context from my IDE setup:", "## My request for Codex:"
 """Begins what an editor tells; begins, behind that, what a person asks."""
 
 _COMMANDS = ("<command-name>", "<command-message>", "<bash-input>")
-_COMMAND = re.compile(r"<command-name>([^<]*)</command-name>")
-_ARGUMENTS = re.compile(r"<command-args>([^<]*)</command-args>")
-_SHELL = re.compile(r"<bash-input>([^<]*)</bash-input>")
 
 _OPENED = tuple(f"<{tag}>" for tag in _PARTS)
 _KNOWN = re.compile("|".join(map(re.escape, (*_OPENED, *_BEGINNINGS, _BESIDE, *_COMMANDS))))
@@ -107,8 +104,22 @@ def _beside(begins: str, said: str) -> str:
     if begins.startswith(_OPENED):
         return "" if begins.endswith(f"</{begins[1:].partition('>')[0]}>") else said
     if begins.startswith(_BESIDE):
-        return begins.rpartition(_ASKED)[2].strip()
-    if shell := _SHELL.match(begins):
-        return f"! {shell[1]}"
-    found = [pattern.search(begins) for pattern in (_COMMAND, _ARGUMENTS)]
-    return " ".join(match[1].strip() for match in found if match).strip()
+        return _behind_last_line(begins, _ASKED)
+    shell = _within("bash-input", begins)
+    if begins.startswith("<bash-input>") and shell is not None:
+        return f"! {shell}"
+    found = [_within(tag, begins) for tag in ("command-name", "command-args")]
+    return " ".join(part for part in found if part) if any(found) else said
+
+
+def _within(tag: str, text: str) -> str | None:
+    """What stands in a tag, which may name others; None where there is none."""
+    _, opened, rest = text.partition(f"<{tag}>")
+    inside, closed, _ = rest.rpartition(f"</{tag}>")
+    return inside.strip() if opened and closed else None
+
+
+def _behind_last_line(text: str, heading: str) -> str:
+    """What follows the first line that is this one."""
+    _, found, asked = f"\n{text}".partition(f"\n{heading}")
+    return asked.strip() if found else ""

@@ -12,6 +12,7 @@ from proxy.chat.typed import MOST_PARTS, typed, typed_in
 
 RULES = "# AGENTS.md instructions for /work\n\n<INSTRUCTIONS>\nSign it.\n</INSTRUCTIONS>"
 WHERE = "<environment_context>\n  <cwd>/work</cwd>\n</environment_context>"
+ASKED = "## My request for Codex:"
 REMINDER = "<system-reminder>\nSign what you commit.\n</system-reminder>"
 
 
@@ -22,7 +23,13 @@ REMINDER = "<system-reminder>\nSign what you commit.\n</system-reminder>"
         ("a <b> c", "a <b> c"),
         ("<command-message>x</command-message>\n<command-name>/clear</command-name>", "/clear"),
         ("<command-name>/fix</command-name><command-args>9</command-args>", "/fix 9"),
+        (
+            "<command-name>/ask</command-name><command-args>Is Map<K, V> fast?</command-args>",
+            "/ask Is Map<K, V> fast?",
+        ),
+        ("<command-name>/cut off", "<command-name>/cut off"),
         ("<bash-input>ls -l</bash-input>", "! ls -l"),
+        ("<bash-input>grep '<div>' x</bash-input>", "! grep '<div>' x"),
         ("<bash-stdout>a</bash-stdout>", ""),
         ("<local-command-stdout>a</local-command-stdout>", ""),
         ("[Request interrupted by user for tool use]", ""),
@@ -40,6 +47,10 @@ REMINDER = "<system-reminder>\nSign what you commit.\n</system-reminder>"
         ("<skill> is a tag", "<skill> is a tag"),
         ("What is <environment_context>?", "What is <environment_context>?"),
         ("# Context from my IDE setup:\n## Tabs\n## My request for Codex:\nWhy?\n", "Why?"),
+        (
+            f"# Context from my IDE setup:\n{ASKED}\nWhat is `{ASKED}` for?",
+            f"What is `{ASKED}` for?",
+        ),
         ("<session_context>\nThis is the Gemini CLI.\n</session_context>", ""),
         ("This is the Qwen Code. We are setting up the context for our chat.\nIt is Monday.", ""),
     ],

@@ -159,6 +159,19 @@ async def test_a_file_that_was_deleted_or_replaced_is_not_written_into(
     assert len((await sqlite.load(KEY, WHOLE)).log) == 4
 
 
+async def test_a_log_is_known_beside_the_file_that_a_link_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    link = tmp_path / "m.db"
+    link.symlink_to(tmp_path / "real" / "m.db")
+    linked = SQLiteStore(link, timeout=PATIENCE, commit_timeout=PATIENCE)
+    await linked.open()
+    await linked.commit(KEY, chat("x1"))
+    (tmp_path / "real" / "m.db-wal").unlink()
+    with pytest.raises(StoreError, match="deleted or replaced"):
+        await linked.commit(KEY, chat("x2"))
+    await linked.close()
+
+
 @pytest.mark.parametrize("which", ["wal", "shm"])
 @pytest.mark.parametrize("how", ["deleted", "replaced"])
 async def test_a_log_that_was_deleted_or_replaced_is_not_written_into(

@@ -67,6 +67,7 @@ class SQLiteOpener:
 
     def __init__(self, path: Path, patience: float, *, as_is: bool) -> None:
         self._path, self._patience = path, patience
+        self._file = os.path.realpath(path)  # beside that SQLite has its log
         self._connect = connect_as_is if as_is else connect
         self._connecting = Lock()
         self._connections = 0
@@ -108,10 +109,10 @@ class SQLiteOpener:
             )
 
     def index(self) -> WalIndex | None:
-        return hold(self._path)
+        return hold(Path(self._file))
 
     def _log_there(self) -> tuple[Identity, Identity]:
-        return _identity(f"{self._path}-wal"), _identity(f"{self._path}-shm")
+        return _identity(f"{self._file}-wal"), _identity(f"{self._file}-shm")
 
 
 class SQLiteFile:

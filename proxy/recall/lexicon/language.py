@@ -199,6 +199,16 @@ class Standing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Preferences said softly: what answers shall keep to or avoid, and no mere likes and moods."""
     withdrawals: tuple[str, ...] = ()
     """Of what was said before."""
+    ended: tuple[str, ...] = ()
+    """The same, told of oneself: what somebody is, has or eats is so no more."""
+    unsure: tuple[str, ...] = ()
+    """Before one of those: it is asked, doubted, supposed, or what another thinks."""
+    sure: tuple[str, ...] = ()
+    """But not by this, up to the end: it is so, whoever says it ("the doctor says")."""
+    corrected: tuple[str, ...] = ()
+    """Behind one of those: it was only told wrongly ("it's a severe one"), or another goes on."""
+    eating: str = ""
+    """Verbs that all food and drink is taken with: they do not tell which is taken again."""
     reported: Told = Told()
     """Another one's words follow."""
     reported_after: tuple[str, ...] = ()

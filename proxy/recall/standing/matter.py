@@ -42,6 +42,8 @@ def _typed(word: str) -> tuple[str, ...]:
 _STOPS = frozenset(
     fold(typed) for word in vocabulary(lambda each: each.standing.general) for typed in _typed(word)
 )
+EATING = frozenset(fold(word)[:STEM] for word in vocabulary(lambda each: each.standing.eating))
+"""Stems that tell no food from another."""
 _GENERAL_UNSPACED = compiled(any_of(lambda each: each.standing.general_unspaced))
 _VALUE_OF = {
     fold(word): f"<{value}>"
@@ -149,3 +151,8 @@ def before_but(text: str) -> str:
     """A sentence up to where it comes to the other side: "emojis are fine again, but no tables"."""
     but = _BUT.search(text)
     return text[: but.start()] if but else text
+
+
+def after_but(text: str) -> str:
+    """What a sentence says last, behind where it came to the other side."""
+    return _BUT.split(text)[-1]

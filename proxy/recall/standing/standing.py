@@ -16,7 +16,15 @@ from proxy.recall.lexicon.cues import Cue, Seen
 from proxy.recall.lexicon.loader import any_of, compiled, told
 from proxy.recall.own_words import BLANK, LONG, Sentence, Voice, end_with_list, voices
 from proxy.recall.query.words import reading
-from proxy.recall.standing.matter import before_but, clauses, matter_of, split_scope, stems
+from proxy.recall.standing.matter import (
+    EATING,
+    after_but,
+    before_but,
+    clauses,
+    matter_of,
+    split_scope,
+    stems,
+)
 from proxy.recall.standing.wording import WORDINGS, Kind, Wording
 
 SAME = 0.6
@@ -38,6 +46,8 @@ SHORT = 300
 # What somebody else said, or is said to prefer, in the same sentence before, or after.
 _REPORTED = compiled(told(lambda each: each.standing.reported), re.IGNORECASE)
 _SAID_AFTER = compiled(any_of(lambda each: each.standing.reported_after), re.IGNORECASE)
+# The rest of a clause that is a question, or is made one ("... , am I?").
+_ASKED = re.compile(r"[^,;:،；，：–—]*(?:[,،，][^,،，]{1,16})?[?？؟]")
 _COLON = re.compile(rf"(?P<before>.*?)(?::(?!\S)|：)(?:\Z|[\s{BLANK}.]*(?P<goes_on>[^\s{BLANK}.]))")
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")
 # A withdrawal that names no matter and says this takes back all ("forget all my instructions").
@@ -46,6 +56,8 @@ OWN = frozenset({"<name>", "<diet>"})
 """Of these a user has one, whatever else a sentence is about."""
 ALLERGY = frozenset({"<allergy>"})
 """Of these a user may have several: only who tells of all of them again means them."""
+NO_NAMES = ALLERGY | OWN | EATING
+"""None of these tells which allergy, diet or food is meant."""
 
 
 @dataclass(frozen=True)
@@ -277,15 +289,27 @@ def _cued(words: str, languages: Sequence[Wording]) -> list[Wording]:
 
 
 def _kind(sentence: Sentence, cued: Sequence[Wording], seen: Seen) -> Kind | None:
-    languages = _cued(sentence.words, cued)
-    for kind, patterns in (pair for language in languages for pair in language.patterns):
-        end = _end(sentence.words, patterns, seen)
-        if end is not None:
-            told = kind != "withdrawal" and (
-                _by_others(sentence, end) or _is_here(sentence, languages)
-            )
-            return None if told else kind
+    words, languages = sentence.words, _cued(sentence.words, cued)
+    for language in languages:
+        for kind, patterns in language.patterns:
+            found = _first(words, patterns, seen)
+            if found and (patterns is not language.ended or _is_so(words, found, language)):
+                told = kind != "withdrawal" and (
+                    _by_others(words, found.end()) or _is_here(sentence, languages)
+                )
+                return None if told else kind
     return None
+
+
+def _is_so(words: str, found: re.Match[str], language: Wording) -> bool:
+    """Whether the user states what is found, for all it says: an allergy that is gone by mistake
+    may cost a life, so that what is asked, doubted, another's opinion or put right ends nothing."""
+    before, after = after_but(words[: found.start()]), words[found.end() :]
+    if _ASKED.match(words, found.start()) or language.corrected.search(after):
+        return False
+    before = language.sure.sub("", before)
+    others = _REPORTED.search(before) or _SAID_AFTER.search(language.sure.sub("", after))
+    return not (others or language.unsure.search(before))
 
 
 def _is_here(sentence: Sentence, languages: Sequence[Wording]) -> bool:
@@ -293,16 +317,15 @@ def _is_here(sentence: Sentence, languages: Sequence[Wording]) -> bool:
     return any(language.here.search(sentence.words) for language in languages)
 
 
-def _end(words: str, patterns: Sequence[Cue], seen: Seen) -> int | None:
-    """Where that ends which is found first; of what begins at the same place the first counts."""
+def _first(words: str, patterns: Sequence[Cue], seen: Seen) -> re.Match[str] | None:
+    """What is found first; of what begins at the same place the first counts."""
     found = [match for each in patterns if (match := each.search(words, seen))]
-    return min(found, key=lambda match: match.start()).end() if found else None
+    return min(found, key=lambda match: match.start(), default=None)
 
 
-def _by_others(sentence: Sentence, end: int) -> bool:
+def _by_others(words: str, end: int) -> bool:
     """Whether what ends there is told as another's words."""
-    before, after = sentence.words[:end], sentence.words[end:]
-    return bool(_REPORTED.search(before) or _SAID_AFTER.search(after))
+    return bool(_REPORTED.search(words[:end]) or _SAID_AFTER.search(words[end:]))
 
 
 def _standing(kind: Kind, voice: Voice, said: str) -> StandingInstruction:
@@ -365,7 +388,7 @@ def _wished(clause: str, cued: Sequence[Wording], seen: Seen) -> Kind | None:
     words = clause.replace("’", "'")
     for language in _cued(words, cued):
         for kind, patterns in language.patterns:
-            if kind != "withdrawal" and _end(words, patterns, seen) is not None:
+            if kind != "withdrawal" and _first(words, patterns, seen):
                 return kind
     return None
 
@@ -402,11 +425,11 @@ def _withdrawn(new: StandingInstruction, old: StandingInstruction) -> set[int]:
     parts = dict(enumerate(old.parts))
     if not new.words:
         return set(parts)
-    # Who is not allergic to one thing, or has not one diet, says nothing of others.
-    named = new.words - ALLERGY - OWN or new.words
+    # Who is not allergic to one thing, has not one diet or eats one food says nothing of others.
+    named = (new.words - ALLERGY - OWN or new.words) - EATING
     shared = {place: len(named & part.words) for place, part in parts.items()}
-    whole = {i for i, part in parts.items() if shared[i] and part.words - ALLERGY - OWN <= named}
-    most = max(WITHDRAWN * len(named), *shared.values())
+    whole = {i for i, part in parts.items() if shared[i] and part.words - NO_NAMES <= named}
+    most = max(1, WITHDRAWN * len(named), *shared.values())
     return whole or {place for place, share in shared.items() if share >= most}
 
 

@@ -19,12 +19,16 @@ START = r"(?:^\W*|[,;:،，；：–—]\s*|\s-\s)"
 
 class Wording(NamedTuple):
     """Of one language: plain text one of which a sentence has, the same as a pattern, and by kind
-    the patterns that are looked for.  The others are as in ``Standing``.
+    the patterns that are looked for, ``ended`` among them.  The others are as in ``Standing``.
     """
 
     cues: tuple[str, ...]
     any: Cue
     patterns: tuple[tuple[Kind, tuple[Cue, ...]], ...]
+    ended: tuple[Cue, ...]
+    unsure: re.Pattern[str]
+    sure: re.Pattern[str]
+    corrected: re.Pattern[str]
     taken_back: re.Pattern[str]
     here: re.Pattern[str]
     works: re.Pattern[str]
@@ -36,17 +40,26 @@ class Wording(NamedTuple):
 
 
 def _compiled(said: Standing) -> Wording:
+    parts = {**said.parts, "START": START}
+    ended = tuple(_patterns(said.ended, parts))
     kinds: tuple[tuple[Kind, tuple[str, ...]], ...] = (
-        ("withdrawal", (*said.taken_back, *said.withdrawals)),
         ("instruction", said.orders),
         ("preference", said.preferences),
         ("leaning", said.leanings),
     )
-    parts = {**said.parts, "START": START}
+    withdrawals = tuple(_patterns((*said.taken_back, *said.withdrawals), parts))
     return Wording(
         tuple(sorted(frozenset().union(*map(spellings, said.cues)))),
         Cue("|".join(loosely(re.escape(cue)) for cue in said.cues)),
-        tuple((kind, tuple(_patterns(found, parts))) for kind, found in kinds),
+        (
+            ("withdrawal", withdrawals),
+            ("withdrawal", ended),
+            *((kind, tuple(_patterns(found, parts))) for kind, found in kinds),
+        ),
+        ended=ended,
+        unsure=_any(said.unsure, parts),
+        sure=_any(said.sure, parts),
+        corrected=_any(said.corrected, parts),
         taken_back=_any(said.taken_back, parts),
         here=_any(said.here, parts),
         works=_any(said.works, parts),

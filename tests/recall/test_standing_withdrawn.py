@@ -1,0 +1,178 @@
+"""What is lifted of allergies, illnesses and diets: only what the user states to be over.
+
+A pin that stays a while too long costs a line of a prompt; one that is lost may cost a life.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from proxy.recall.standing.standing import current, notice
+
+
+def holding(*messages: str) -> list[str]:
+    """What messages, oldest first, leave standing: newest first."""
+    said = [each for message in reversed(messages) for each in reversed(notice(message))]
+    return [standing.text for standing in current(said)]
+
+
+@pytest.mark.parametrize(
+    ("old", "asked"),
+    [
+        ("I have celiac disease.", "How do I know that I don't have celiac disease?"),
+        ("I have a nut allergy.", "how do i know i dont have a nut allergy"),
+        ("I have a nut allergy.", "I don't have a nut allergy, do I?"),
+        ("I don't eat nuts.", "can i eat nuts again"),
+        ("I'm allergic to walnuts.", "Do you think I'm no longer allergic to walnuts?"),
+        ("I have a nut allergy.", "Has my doctor said that I no longer have a nut allergy?"),
+        ("I have a nut allergy.", "If the tests show I no longer have a nut allergy, I eat some."),
+        ("I have type 2 diabetes.", "Imagine I no longer have diabetes: what could I eat?"),
+        ("I have type 2 diabetes.", "Last night I dreamed that I no longer have diabetes."),
+        ("Ich habe Zöliakie.", "Glaubst du, ich habe keine Zöliakie?"),
+        ("Ich habe eine Nussallergie.", "Woher weiß ich das, ich habe keine Nussallergie?"),
+        ("J'ai une allergie aux noix.", "Comment savoir si je n'ai plus d'allergie aux noix ?"),
+        ("Je suis allergique aux noix.", "Tu crois que je ne suis plus allergique aux noix ?"),
+        ("Tengo alergia a las nueces.", "¿Cómo sé si ya no tengo alergia a las nueces?"),
+        ("Soy alérgico a las nueces.", "¿Crees que ya no soy alérgico a las nueces?"),
+        ("Ho un'allergia alle noci.", "Come capisco se non ho più un'allergia alle noci?"),
+        ("Tenho alergia a nozes.", "Como sei se não tenho mais alergia a nozes?"),
+        ("У меня аллергия на орехи.", "Как узнать, что у меня больше нет аллергии на орехи?"),
+        ("我乳糖不耐。", "怎么知道我没有乳糖不耐？"),
+        ("我对核桃过敏。", "我对核桃不过敏了吗"),
+        ("私はくるみアレルギーです。", "もうくるみアレルギーではありませんか？"),
+    ],
+)
+def test_what_is_asked_supposed_or_dreamt_lifts_nothing(old: str, asked: str) -> None:
+    assert holding(old, asked) == [old]
+
+
+@pytest.mark.parametrize(
+    ("old", "opinion"),
+    [
+        ("I have a nut allergy.", "My doctor is not sure that I don't have a nut allergy."),
+        ("I have a nut allergy.", "My doctor has not said that I no longer have a nut allergy."),
+        ("I have a nut allergy.", "I don't have a nut allergy, my boss said."),
+        ("I have type 2 diabetes.", "My neighbour thinks I don't have diabetes."),
+        ("I have type 2 diabetes.", "Everybody at work acts as if I don't have diabetes."),
+        ("Ich habe Zöliakie.", "Mein Chef meint, ich habe keine Zöliakie."),
+        ("Je suis allergique aux noix.", "Mon chef pense que je ne suis plus allergique aux noix."),
+        ("Tengo alergia a las nueces.", "Mi jefe cree que ya no tengo alergia a las nueces."),
+        ("Ho un'allergia alle noci.", "Il mio capo pensa che non ho più un'allergia alle noci."),
+        ("Tenho alergia a nozes.", "Meu chefe acha que não tenho mais alergia a nozes."),
+        ("У меня аллергия на орехи.", "Врач думает, что у меня нет аллергии на орехи."),
+        ("我对花生过敏", "老板说我对花生不过敏"),
+    ],
+)
+def test_what_others_think_lifts_nothing(old: str, opinion: str) -> None:
+    assert holding(old, opinion) == [old]
+
+
+@pytest.mark.parametrize(
+    ("old", "put_right"),
+    [
+        ("I have a nut allergy.", "I don't have a mild nut allergy, it's a severe one."),
+        ("I have a nut allergy.", "I don't have only a nut allergy."),
+        (
+            "I have a nut allergy.",
+            "I don't have a nut allergy and an egg allergy, just the nut one.",
+        ),
+        ("I'm allergic to milk.", "I don't have a milk intolerance, it's a real allergy."),
+        ("I'm diabetic.", "I don't have type 1 diabetes, it's type 2."),
+        ("I have type 2 diabetes.", "I do not have diabetes type 1."),
+        ("I'm allergic to nuts.", "I'm no longer vegan and I'm still allergic to nuts."),
+        ("I'm allergic to nuts.", "I'm no longer vegan, I'm still allergic to nuts."),
+        ("Ich bin Diabetikerin.", "Ich bin keine Diabetikerin vom Typ 1."),
+        ("Ich habe eine Milchallergie.", "Ich habe keine Milchallergie, sondern eine schwere."),
+        ("Ich habe eine Nussallergie.", "Ich bin nicht mehr vegan und habe eine Nussallergie."),
+        ("Je suis diabétique.", "Je ne suis plus diabétique de type 1 mais de type 2."),
+        ("Soy alérgico a las nueces.", "Ya no soy vegano, sigo siendo alérgico a las nueces."),
+        ("Tengo alergia a las nueces.", "Ya no tengo una alergia leve a las nueces, es grave."),
+        ("Ho un'allergia alle noci.", "Non ho più un'allergia lieve alle noci, è grave."),
+        ("Tenho alergia a nozes.", "Não tenho mais alergia leve a nozes, é grave."),
+        ("У меня аллергия на орехи.", "У меня нет аллергии на орехи и яйца, только на орехи."),
+        ("我对花生过敏", "我对花生不过敏，只是对核桃过敏"),
+    ],
+)
+def test_what_is_put_right_lifts_nothing(old: str, put_right: str) -> None:
+    assert old in holding(old, put_right)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("I have a nut allergy.", "I do not have just a nut allergy, I have a fish allergy too."),
+        ("I'm lactose intolerant.", "I'm not lactose intolerant, I'm allergic to milk."),
+        ("I'm vegetarian.", "I'm no longer vegetarian, I'm vegan."),
+        ("Ich bin Veganer.", "Ich bin nicht mehr vegan, ich bin Vegetarier."),
+        ("Je suis végane.", "Je ne suis plus végane, je suis végétarienne."),
+        ("Soy vegano.", "Ya no soy vegano, soy vegetariano."),
+        ("Sono vegano.", "Non sono più vegano, sono vegetariano."),
+        ("Sou vegano.", "Já não sou vegano, sou vegetariano."),
+        ("Я веган", "Я больше не веган, я вегетарианец"),
+    ],
+)
+def test_who_tells_what_it_is_instead_is_pinned_with_all_of_it(old: str, new: str) -> None:
+    assert holding(old, new) == [new]
+
+
+@pytest.mark.parametrize(
+    ("old", "thing"),
+    [
+        ("I'm lactose intolerant.", "I don't eat lactose-free yoghurt, it's too sweet."),
+        ("I'm allergic to gluten.", "I don't eat gluten-free pasta, I prefer rice."),
+        ("I'm allergic to gluten.", "I can't eat gluten-free bread."),
+        ("I'm gluten intolerant.", "I prefer gluten-free beer."),
+        ("I eat gluten-free.", "I don't need to eat gluten-free bread every day."),
+        ("I'm on a gluten-free diet.", "I don't eat gluten-free at restaurants I don't trust."),
+        ("I have type 2 diabetes.", "I no longer have diabetes test strips."),
+        ("Ich esse glutenfrei.", "Ich esse nicht mehr glutenfrei als nötig."),
+    ],
+)
+def test_who_does_not_like_one_thing_without_it_tolerates_it_no_better(
+    old: str, thing: str
+) -> None:
+    assert old in holding(old, thing)
+
+
+@pytest.mark.parametrize(
+    ("old", "other"),
+    [
+        ("Ich vertrage keine Nüsse.", "Ich vertrage wieder Kaffee."),
+        ("Ich trinke keinen Alkohol.", "Ich trinke wieder Kaffee."),
+        ("Ich esse kein Schweinefleisch.", "Ich esse wieder mehr."),
+        ("I eat gluten-free.", "I no longer eat sugar-free."),
+        ("I eat gluten-free because of celiac disease.", "I no longer eat dairy-free."),
+        ("I don't eat pork.", "I can eat bread again."),
+    ],
+)
+def test_who_eats_one_food_again_says_nothing_of_others(old: str, other: str) -> None:
+    assert holding(old, other) == [old]
+
+
+@pytest.mark.parametrize(
+    ("old", "over"),
+    [
+        ("I have a nut allergy.", "The doctor says I no longer have a nut allergy."),
+        ("I have a nut allergy.", "My allergist told me that I no longer have a nut allergy."),
+        ("I have a nut allergy.", "I no longer have a nut allergy, the doctor said so."),
+        ("I have a nut allergy.", "I no longer have a nut allergy, so which nuts go into a cake?"),
+        ("I have a nut allergy.", "Turns out that I don't have a nut allergy!"),
+        ("I have celiac disease.", "I don't have celiac disease, it was a mistake."),
+        ("I have type 2 diabetes.", "I no longer have type 2 diabetes."),
+        ("I eat gluten-free.", "I don't eat gluten-free anymore."),
+        ("I'm vegan.", "Please note that I'm no longer vegan."),
+        ("I don't eat pork.", "I eat pork again."),
+        ("Ich habe eine Nussallergie.", "Der Arzt sagt, ich habe keine Nussallergie mehr."),
+        ("Ich habe eine Nussallergie.", "Ich habe keine Nussallergie mehr, was backe ich jetzt?"),
+        ("Ich trinke keine Milch.", "Ich trinke wieder Milch."),
+        ("Je suis allergique aux noix.", "Le médecin dit que je ne suis plus allergique aux noix."),
+        ("Tengo alergia a las nueces.", "El médico dice que ya no tengo alergia a las nueces."),
+        ("Ho un'allergia alle noci.", "Il medico dice che non ho più un'allergia alle noci."),
+        ("Tenho alergia a nozes.", "O médico disse que não tenho mais alergia a nozes."),
+        ("У меня аллергия на орехи.", "Врач сказал, что у меня больше нет аллергии на орехи."),
+        ("我对花生过敏", "医生说我对花生不过敏了"),
+    ],
+)
+def test_what_the_user_states_or_a_doctor_says_is_lifted(old: str, over: str) -> None:
+    assert holding(old) == [old]
+    assert holding(old, over) == []

@@ -28,8 +28,7 @@ BLOCK = 512
 
 _SIGNS = (b",", b"[", b"{")
 
-# In JSON a slash and the end of a line may be escaped.
-_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=-_\\"
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=-_"
 
 
 def has_over(most: int, *raws: bytes) -> bool:
@@ -54,7 +53,7 @@ def has_more_text(most: int, raw: bytes) -> bool:
     blocks = (raw[at : at + BLOCK] for at in range(0, len(raw), BLOCK))
     found = 0
     for block in blocks:
-        found += len(block) if block.translate(None, _BASE64) else 0
+        found += 0 if _is_media(block) else len(block)
         if found > most:
             return True
     return False
@@ -77,3 +76,12 @@ def _pieces(raw: bytes) -> Iterator[bytes]:
             piece = raw[at : at + PIECE + 1]
         yield piece
         at += len(piece)
+
+
+def _is_media(block: bytes) -> bool:
+    rest = block.translate(None, _BASE64)
+    if rest.strip(b"\\"):
+        return False
+    # In JSON a slash and the end of a line may be escaped, as may be all letters of a language.
+    escaped = sum(block.count(sign) for sign in (b"\\/", b"\\n", b"\\r")) if rest else 0
+    return len(rest) - escaped <= 1  # the last may be parted from its sign

@@ -65,3 +65,8 @@ def test_many_small_media_are_no_text_either(some: bytes) -> None:
     assert not has_more_text(len(media) // 20, media)
     text = b"I said it. " * (len(media) // 100)
     assert has_more_text(len(text), media[:-1] + b',{"text":"' + text + b'"}]')
+
+
+def test_text_of_escaped_letters_is_text() -> None:
+    text = json.dumps({"content": 1_000 * "你好"}).encode()
+    assert has_more_text(len(text) // 2, text)

@@ -163,7 +163,8 @@ class Archive(Protocol):
     ) -> Page[Session]:
         """A tenant's sessions, newest activity first; with ``user`` only this person's.
 
-        There are fewer than ``limit`` on a page of large ones: see ``PAGE_BYTES``.
+        There are fewer than ``limit`` on a page of large ones, see ``PAGE_BYTES``, and fewer or
+        none where many that have expired had to be passed.
         """
         ...
 

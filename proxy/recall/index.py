@@ -26,14 +26,18 @@ PAGE = 100
 """Sessions that are asked for at once."""
 
 
-class PassageHistory(Protocol):
-    """Implemented by every store; see :mod:`proxy.memory.store`.  All methods raise StoreError."""
-
-    async def session(self, key: SessionKey) -> Session | None: ...
+class Lists(Protocol):
+    """Sessions as :class:`proxy.memory.archive.Archive` lists them."""
 
     async def sessions(
         self, tenant: str, user: str | None, after: str | None, limit: int
     ) -> Page[Session]: ...
+
+
+class PassageHistory(Lists, Protocol):
+    """Implemented by every store; see :mod:`proxy.memory.store`.  All methods raise StoreError."""
+
+    async def session(self, key: SessionKey) -> Session | None: ...
 
     async def messages(
         self, key: SessionKey, states: Collection[State], after: int, limit: int
@@ -45,16 +49,27 @@ class PassageHistory(Protocol):
 
 
 async def sessions_of(
-    history: PassageHistory, tenant: str, user: str | None
+    history: Lists,
+    tenant: str,
+    user: str | None,
+    after: str | None = None,
+    at_once: int = PAGE,
 ) -> AsyncIterator[Session]:
-    """All sessions of a tenant, or of one user of it, newest activity first.  Raises StoreError."""
-    after: str | None = None
+    """All sessions of a tenant, or of one user of it, newest activity first; with ``after`` those
+    behind a cursor.  Raises StoreError."""
     while True:
-        page = await history.sessions(tenant, user, after, PAGE)
+        page = await history.sessions(tenant, user, after, at_once)
         for session in page.items:
             yield session
         if (after := page.after) is None:
             return
+
+
+async def newest_session(
+    history: Lists, tenant: str, user: str | None, after: str | None = None
+) -> Session | None:
+    """The first of ``sessions_of``.  Raises StoreError."""
+    return await anext(sessions_of(history, tenant, user, after, at_once=1), None)
 
 
 class Searched(PassageHistory, Protocol):

@@ -111,8 +111,8 @@ async def list_sessions(
     """List sessions.
 
     Newest activity first: what becomes active between two parts moves to the front, and the parts
-    that follow do not have it. With `query` a part may be short, or empty, and have more behind it:
-    follow `next` while `has_more` is true.
+    that follow do not have it. A part may be short, or empty, and have more behind it: follow
+    `next` while `has_more` is true.
     """
     try:
         start = opened(after) if after is not None else None

@@ -24,6 +24,7 @@ from proxy.memory_api.overview.shared import Shared
 from proxy.memory_api.parameters import OfUser, whole
 from proxy.memory_api.shapes import overview as shapes
 from proxy.memory_api.shapes.overview import Bucket, Latency, Stats, Tokens
+from proxy.recall.index import newest_session
 
 DAY = 86_400
 STEPS = {"day": DAY, "hour": 3600}
@@ -135,9 +136,9 @@ class Walk:
                 return
             if not self._left:
                 break
-        page = await self._store.sessions(self._tenant, self._user, after, 1)
-        newest = [session.last_active_at for session in page.items]
-        self._leave_out(at for at in newest if at >= self._since)
+        newest = await newest_session(self._store, self._tenant, self._user, after)
+        if newest is not None and newest.last_active_at >= self._since:
+            self._leave_out((newest.last_active_at,))
 
     def _leave_out(self, times: Iterable[float]) -> None:
         """What there is of these times is not counted."""

@@ -14,6 +14,7 @@ from proxy.memory.archive import Archive
 from proxy.memory.items import ItemOwner, Items
 from proxy.memory.recording.spool import Spool, SpoolError
 from proxy.memory.usage import Meter
+from proxy.recall.index import newest_session
 from proxy.settings import Settings
 
 KEPT = 1024
@@ -71,7 +72,8 @@ def named(settings: Settings) -> frozenset[str]:
 
 async def has_memory(store: Holdings, tenant: str) -> bool:
     """Has this tenant sessions, or anything beside them?  Raises StoreError."""
-    sessions = await store.sessions(tenant, None, None, 1)
-    if sessions.items or await store.namespaces(ItemOwner(tenant), (), None, 1):
+    if await newest_session(store, tenant, None) is not None:
+        return True
+    if await store.namespaces(ItemOwner(tenant), (), None, 1):
         return True
     return bool(await store.people(tenant))

@@ -7,7 +7,9 @@ heads but not all else, since who erases the person finds them by nothing else.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import takewhile
 
 from proxy.memory.archive import PAGE_BYTES, Page, Session
 from proxy.memory.erasure import Subject
@@ -38,6 +40,12 @@ Place = tuple[float, str]
 FEW, SMALL = 2, 1_000_000
 """Sessions that are read at once at first, and the bytes up to which twice as many are then: one
 may have a system message of megabytes."""
+
+DEAD = 500
+"""Names that are looked at together where nothing but dead ones were found."""
+
+SHARE = 0.5
+"""Of the time of a read: a page ends early behind it."""
 
 MOVE_SECONDS = 3600.0
 """Moving a tenant, or finding them all, takes as long as it takes; it must end even so."""
@@ -78,26 +86,43 @@ class RedisLists(RedisBase):
     async def sessions(
         self, tenant: str, user: str | None, after: str | None, limit: int
     ) -> Page[Session]:
-        keys = list_keys(tenant, user)
+        """What is dead is dropped step by step, so that a walk that is cut off has got on."""
+        key, now = list_keys(tenant, user)[0], asyncio.get_running_loop().time
+        until = now() + SHARE * self._timeout
         found: list[tuple[Place, Session]] = []
-        dead: dict[Place, bool] = {}
         place = read_cursor(after) if after is not None else None
         left, size, at_once = True, 0, FEW
         while left and len(found) <= limit and (size < PAGE_BYTES or not found):
-            rows = await self._behind(keys[0], place, min(at_once, limit + 1 - len(found)))
+            rows = await self._behind(key, place, min(at_once, limit + 1 - len(found)))
             sessions, read = await self._described(tenant, [name for _, name in rows])
             left, place = bool(rows), rows[-1] if rows else place
             size, at_once = size + read, 2 * at_once if read < SMALL else FEW
+            dead: dict[Place, bool] = {}
             for row, session in zip(rows, sessions, strict=True):
                 if session is None or (user is not None and session.user != user):
                     dead[row] = session is None
                 else:
                     found.append((row, session))
-        if dead:
             await self._drop_dead(tenant, user, dead)
+            if place is not None and 0 < len(rows) == len(dead):
+                place = await self._past_dead(tenant, user, place)
+            if now() >= until:
+                break
         page = found[:limit]
-        more = sessions_cursor(*page[-1][0]) if page and (left or len(found) > limit) else None
+        if len(found) > limit:
+            place = page[-1][0]
+        more = sessions_cursor(*place) if left and place is not None else None
         return Page(tuple(session for _, session in page), more)
+
+    async def _past_dead(self, tenant: str, user: str | None, place: Place) -> Place:
+        """Behind those that are dead from here on, some at most; what lives is not read yet."""
+        rows = await self._behind(list_keys(tenant, user)[0], place, DEAD)
+        metas = [session_keys(SessionKey(tenant, name))[0] for _, name in rows]
+        heads = await self._link.many([(meta, ("EXISTS", meta)) for meta in metas])
+        pairs = zip(rows, heads, strict=True)
+        dead = [row for row, _ in takewhile(lambda pair: not pair[1], pairs)]
+        await self._drop_dead(tenant, user, dict.fromkeys(dead, True))
+        return dead[-1] if dead else place
 
     async def _drop_dead(self, tenant: str, user: str | None, dead: Mapping[Place, bool]) -> None:
         """Drop these from a list; of each whether there is no head of this name."""

@@ -111,6 +111,30 @@ async def test_a_page_may_be_short_where_there_is_much_to_look_at(
     assert await everybody(client, 3) == ["kai", "lee"]
 
 
+async def test_who_stands_before_is_not_counted_again_for_the_parts_that_follow(
+    client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(people, "MOST_SESSIONS", 50)
+    for n in range(100):
+        await said(store, f"s{n}", ("kai", "lee")[n % 2], 1000.0 - n)
+    (found, after), parts = await page(client, limit=2), 1
+    while after is not None:
+        (more, after), parts = await page(client, limit=2, after=after), parts + 1
+        found += more
+    assert (found, parts) == (["kai", "lee"], 3)
+
+
+async def test_of_nobody_new_more_is_looked_at_together(
+    client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(people, "MOST_PAGES", 10)
+    for n in range(102):
+        await said(store, f"s{n}", "kai" if n < 100 else ("lee", "mio")[n % 2], 1000.0 - n)
+    first, after = await page(client, limit=3)
+    assert (first, after is not None) == (["kai", "lee", "mio"], False)
+    assert await everybody(client, 1) == ["kai", "lee", "mio"]
+
+
 async def test_an_unknown_cursor_is_refused(client: httpx.AsyncClient, store: Backend) -> None:
     await said(store, "a", "kai", 100.0)
     for after in ("!", "bm9uZQ", "%", "bmFuOng"):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Sequence
 from typing import Annotated
 
+from proxy.memory.archive import Session
 from proxy.memory.items import ItemOwner
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Tenant
@@ -19,13 +21,16 @@ from proxy.memory_api.parameters import OF_USER, After, Limit, PersonAt, Session
 from proxy.memory_api.people.memories import shelf_of
 from proxy.memory_api.shapes.people import STANDING_KINDS, Person, User, UserList
 from proxy.memory_api.shapes.sessions import Forget, ForgetReceipt, Forgotten
-from proxy.recall.index import Owner, sessions_of
+from proxy.recall.index import Owner, newest_session, sessions_of
 
 MOST_SESSIONS = 5000
 """Sessions that are looked at for one page of the list, those that are only counted included."""
 
 MOST_PAGES = 50
 """How often the store is asked for more of them."""
+
+MOST_AT_ONCE = 500
+"""For how many it is asked together at most, where those before were of nobody new."""
 
 
 TAG = "Users"
@@ -89,27 +94,48 @@ async def _page(
     """
     people: list[Person] = []
     seen: set[str] = set()
-    looked = 0
+    looked = at_once = 0
     for _ in range(MOST_PAGES):
-        page = await api.store.sessions(tenant, None, after, limit - len(people))
+        room = limit - len(people)
+        at_once = max(at_once, room)
+        page = await api.store.sessions(tenant, None, after, at_once)
+        while (size := _fitting(page.items, seen, room)) < len(page.items):
+            page = await api.store.sessions(tenant, None, after, size)
         looked, after = looked + len(page.items), page.after
-        for session in page.items:
-            if session.user is not None and session.user not in seen:
-                seen.add(session.user)
-                newest, count = await _counted(api, tenant, session.user)
-                looked += count
-                if newest == session.id:
-                    last = session.last_active_at
-                    people.append(Person(id=session.user, sessions=count, last_active_at=last))
+        fresh = _firsts(page.items, seen)
+        seen.update(fresh)
+        for user, session in fresh.items():
+            person = await _person(api, tenant, user, session)
+            looked += 1 if person is None else person.sessions
+            people += [person] if person is not None else []
+        at_once = 0 if fresh else min(2 * at_once, MOST_AT_ONCE)
         if after is None or 2 * len(people) > limit or looked >= MOST_SESSIONS:
             break
     return people, after
 
 
-async def _counted(api: Api, tenant: str, user: str) -> tuple[str | None, int]:
-    """A person's newest session, and how many there are."""
-    ids = [session.id async for session in sessions_of(api.store, tenant, user)]
-    return (ids[0] if ids else None), len(ids)
+def _firsts(sessions: Sequence[Session], seen: Collection[str]) -> dict[str, Session]:
+    """The people of these sessions that were not seen yet, each with the first of theirs."""
+    firsts: dict[str, Session] = {}
+    for session in sessions:
+        if session.user is not None and session.user not in seen:
+            firsts.setdefault(session.user, session)
+    return firsts
+
+
+def _fitting(sessions: Sequence[Session], seen: Collection[str], room: int) -> int:
+    """How many of these there are before the first person for whom there is no room."""
+    firsts = list(_firsts(sessions, seen).values())
+    return sessions.index(firsts[room]) if len(firsts) > room else len(sessions)
+
+
+async def _person(api: Api, tenant: str, user: str, session: Session) -> Person | None:
+    """None of whom this is not the newest session: that one stands before."""
+    newest = await newest_session(api.store, tenant, user)
+    if newest is None or newest.id != session.id:
+        return None
+    count = len([each.id async for each in sessions_of(api.store, tenant, user)])
+    return Person(id=user, sessions=count, last_active_at=session.last_active_at)
 
 
 async def _memories(api: Api, owner: Owner) -> dict[str, int]:

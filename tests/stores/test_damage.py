@@ -16,8 +16,8 @@ from proxy.memory.model import Ask, SessionKey, Snapshot, State
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.stores.open import Backend, open_store
 from proxy.stores.redis.base import session_keys
-from proxy.stores.redis.connection import Command
 from proxy.stores.redis.store import RedisStore
+from proxy.stores.redis.wire import Command
 from proxy.stores.sqlite.file import READERS
 from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.processes import redis as servers

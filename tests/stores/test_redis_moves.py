@@ -9,7 +9,7 @@ import pytest
 from redis.asyncio.connection import Connection
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from proxy.stores.redis.connection import Lane
+from proxy.stores.redis.wire import GuardedLane, Lane, Node
 from tests.support.tcp import TcpServer
 
 
@@ -103,3 +103,79 @@ async def test_a_connection_that_was_opened_to_the_old_master_meanwhile_is_not_u
         await late
     assert await lane.run(("PING",)) == [b"new"]
     await lane.close()
+
+
+def _at(master: Master) -> Node:
+    return "127.0.0.1", master.port
+
+
+async def test_a_master_that_still_answers_is_left_when_sentinel_names_another(
+    masters: tuple[Master, Master],
+) -> None:
+    old, new = masters
+    named = old
+
+    async def ask() -> Node:
+        return _at(named)
+
+    lane = GuardedLane(lambda: named.connection(), ask, pause=0)
+    assert await asyncio.gather(*(lane.run(("PING",)) for _ in range(2))) == [[b"old"]] * 2
+    named = new
+    await lane.run(("PING",))  # finds out
+    assert await asyncio.gather(*(lane.run(("PING",)) for _ in range(3))) == [[b"new"]] * 3
+    await lane.close()
+
+
+async def test_a_sentinel_that_hangs_or_fails_is_in_no_commands_way(
+    masters: tuple[Master, Master],
+) -> None:
+    old, _ = masters
+    asked = 0
+    fails = asyncio.Event()
+
+    async def ask() -> Node:
+        nonlocal asked
+        asked += 1
+        await fails.wait()
+        raise RedisConnectionError("no Sentinel knows the master")
+
+    lane = GuardedLane(old.connection, ask, pause=0)
+    assert [await lane.run(("PING",)) for _ in range(3)] == [[b"old"]] * 3
+    assert asked == 1
+    fails.set()
+    assert [await lane.run(("PING",)) for _ in range(2)] == [[b"old"]] * 2
+    assert asked > 1
+    await lane.close()
+
+
+async def test_sentinel_is_not_asked_with_every_command(masters: tuple[Master, Master]) -> None:
+    old, _ = masters
+    asked = 0
+
+    async def ask() -> Node:
+        nonlocal asked
+        asked += 1
+        return _at(old)
+
+    lane = GuardedLane(old.connection, ask, pause=60)
+    for _ in range(5):
+        await lane.run(("PING",))
+    assert asked == 1
+    await lane.close()
+
+
+async def test_a_look_that_is_under_way_ends_with_the_lane(masters: tuple[Master, Master]) -> None:
+    old, _ = masters
+    ended = asyncio.Event()
+
+    async def ask() -> Node:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        raise AssertionError
+
+    lane = GuardedLane(old.connection, ask)
+    await lane.run(("PING",))
+    await lane.close()
+    assert ended.is_set()

@@ -14,8 +14,8 @@ from proxy.recall.index import Owner
 from proxy.stores.common.known_passages import NOTHING_KNOWN
 from proxy.stores.open import open_store
 from proxy.stores.redis import told
-from proxy.stores.redis.connection import Command
 from proxy.stores.redis.store import RedisStore
+from proxy.stores.redis.wire import Command
 from tests.support.clock import Clock
 from tests.support.store.archives import revise
 from tests.support.store.batches import batch, term

@@ -50,9 +50,9 @@ from proxy.stores.redis.codec import (
     restored_values,
     revise_arguments,
 )
-from proxy.stores.redis.connection import checked
 from proxy.stores.redis.index import RedisIndex
 from proxy.stores.redis.lists import RedisLists
+from proxy.stores.redis.wire import checked
 
 
 class RedisSummaries(RedisBase):

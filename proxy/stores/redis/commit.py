@@ -30,9 +30,9 @@ from proxy.stores.common.rules import expiry, forbids, of_session
 from proxy.stores.common.steps import CommitStep, commit_steps
 from proxy.stores.redis.base import RedisBase, exactly, list_keys, mark_key, session_keys, within
 from proxy.stores.redis.codec import OUTCOMES, CommitContext, amend_arguments, commit_arguments
-from proxy.stores.redis.connection import checked
 from proxy.stores.redis.lists import RedisLists
 from proxy.stores.redis.told import outdate
+from proxy.stores.redis.wire import checked
 from proxy.stores.redis.work import QUEUE_KEYS, RedisQueue
 
 WRITTEN: Collection[Outcome] = ("recorded", "duplicate")

@@ -7,12 +7,10 @@ much per command as the command, and ten retries with backoff are no use to a re
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
-from weakref import WeakSet
+from typing import Any, Protocol
 
-from hiredis import pack_command
 from redis.asyncio.connection import Connection, SSLConnection
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
@@ -28,16 +26,7 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from proxy.stores.address import Address
-from proxy.stores.redis.wire import Wire
-
-Command = Sequence[Any]
-Node: TypeAlias = tuple[str, int]
-
-MAX_CONNECTIONS = 32
-"""Most connections to one server; who needs one more waits, within its own time limit."""
-
-SCANNED_AT_ONCE = 1000
-"""Keys that a server looks at before it turns to others."""
+from proxy.stores.redis.wire import Command, GuardedLane, Lane, Node, checked
 
 
 class Link(Protocol):
@@ -70,89 +59,11 @@ class Link(Protocol):
 # One server
 
 
-class Lane:
-    """Connections to one server, opened when needed and kept.
-
-    ``make`` gives a connection that is not yet open; behind Sentinel it may lead elsewhere.
-    """
-
-    def __init__(self, make: Callable[[], Connection]) -> None:
-        self._make = make
-        self._free = asyncio.Semaphore(MAX_CONNECTIONS)
-        self._idle: deque[Wire] = deque()
-        self._all: WeakSet[Wire] = WeakSet()
-        self._server: Node | None = None
-
-    def __repr__(self) -> str:
-        return f"<Lane [{len(self._idle)} idle]>"
-
-    async def run(self, *commands: Command) -> list[Any]:
-        """Replies in order.  Raises RedisConnectionError where the server cannot be asked.
-
-        A connection that was idle may have been closed by the server: then once more on a new one.
-        What is sent twice must be harmless twice.
-        """
-        async with self._free:
-            if self._idle:
-                try:
-                    return await self._exchange(self._idle.pop(), commands)
-                except RedisConnectionError:
-                    await self.close()
-            return await self._exchange(await self._opened(), commands)
-
-    async def _opened(self) -> Wire:
-        known = self._server
-        wire = await Wire.opened(self._make())
-        if wire.server != self._server:
-            if known != self._server:
-                await wire.close()
-                raise RedisConnectionError("the master has changed while it was connected to")
-            self._server = wire.server
-            await self._leave()
-        self._all.add(wire)
-        return wire
-
-    async def _leave(self) -> None:
-        """Close what leads to another server, also where somebody waits for it: a master that hung
-        takes writes when it wakes, and forgets them once it is a replica."""
-        self._idle.clear()
-        for wire in list(self._all):
-            await wire.close()
-
-    async def _exchange(self, wire: Wire, commands: Sequence[Command]) -> list[Any]:
-        try:
-            replies = await wire.ask(_packed(commands), len(commands))
-        except BaseException as error:
-            # Cancelled included: a reply that nobody has read must not be the next one's.
-            await wire.close()
-            if isinstance(error, asyncio.CancelledError):
-                # The server may hang: those that are idle are no better.
-                await self.close()
-            raise
-        self._idle.append(wire)
-        return replies
-
-    async def scan(self, pattern: bytes) -> AsyncIterator[list[bytes]]:
-        """The keys of this server that match, some at a time, and some more than once."""
-        cursor = b"0"
-        while True:
-            command = ("SCAN", cursor, "MATCH", pattern, "COUNT", SCANNED_AT_ONCE)
-            ((cursor, keys),) = checked(await self.run(command))
-            yield keys
-            if cursor == b"0":
-                return
-
-    async def close(self) -> None:
-        """Close what is idle."""
-        while self._idle:
-            await self._idle.pop().close()
-
-
 class Direct:
     """A single server: standalone, or the master that Sentinel names."""
 
-    def __init__(self, make: Callable[[], Connection], sentinel: Sentinel | None = None) -> None:
-        self._lane = Lane(make)
+    def __init__(self, lane: Lane, sentinel: Sentinel | None = None) -> None:
+        self._lane = lane
         self._sentinel = sentinel
 
     def part_of(self, key: bytes) -> str:
@@ -179,22 +90,9 @@ class Direct:
                 await client.aclose()
 
 
-def checked(replies: list[Any]) -> list[Any]:
-    """The replies, if none of them is an error; raises the first that is."""
-    for reply in replies:
-        if isinstance(reply, Exception):
-            raise reply
-    return replies
-
-
 async def every(found: AsyncIterator[list[bytes]]) -> set[bytes]:
     """All keys that a scan finds."""
     return {key async for keys in found for key in keys}
-
-
-def _packed(commands: Sequence[Command]) -> bytes:
-    """In the Redis protocol; by hiredis, which does it in a quarter of redis-py's time."""
-    return b"".join([pack_command(tuple(command)) for command in commands])
 
 
 # A cluster: which server has a slot, and following it when it moves
@@ -392,7 +290,7 @@ def connect(address: Address, patience: float) -> Link:
         return Sharded(address.nodes, lambda node: _connection(address, node), patience)
     if address.kind == "sentinel":
         return _by_sentinel(address, patience)
-    return Direct(lambda: _connection(address, address.nodes[0]))
+    return Direct(Lane(lambda: _connection(address, address.nodes[0])))
 
 
 def _connection(address: Address, node: Node) -> Connection:
@@ -419,7 +317,8 @@ def _by_sentinel(address: Address, patience: float) -> Direct:
     pool = SentinelConnectionPool(  # type: ignore[no-untyped-call]
         address.service, sentinel, ssl=address.tls, **_settings(address), **_tls(address)
     )
-    return Direct(pool.make_connection, sentinel)
+    lane = GuardedLane(pool.make_connection, lambda: sentinel.discover_master(address.service))
+    return Direct(lane, sentinel)
 
 
 def _settings(address: Address) -> Mapping[str, Any]:

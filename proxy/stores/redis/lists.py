@@ -29,7 +29,8 @@ from proxy.stores.redis.base import (
     within,
 )
 from proxy.stores.redis.codec import read_session
-from proxy.stores.redis.connection import checked, every
+from proxy.stores.redis.connection import every
+from proxy.stores.redis.wire import checked
 
 DropIndexes = Callable[[SessionKey, str, str], Awaitable[None]]
 """Drops the indexes that a move makes wrong: those of a session, its owner, and the new tenant."""

@@ -12,7 +12,8 @@ import msgspec
 from redis.exceptions import NoScriptError, ResponseError
 
 from proxy.memory.store import StoreError
-from proxy.stores.redis.connection import Command, Link
+from proxy.stores.redis.connection import Link
+from proxy.stores.redis.wire import Command
 
 
 class Script(msgspec.Struct, frozen=True):

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from proxy.memory.model import Due, Kind, SessionKey, Work
 from proxy.memory.usage import Spent, UsageKey
 from proxy.stores.redis.base import RedisBase, within
-from proxy.stores.redis.connection import checked, every
+from proxy.stores.redis.connection import every
 from proxy.stores.redis.scripts import Script
+from proxy.stores.redis.wire import checked
 
 PASSED_AT_ONCE = 4096
 MOST_PASSED = 50_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -309,6 +310,27 @@ async def test_what_is_indexed_for_who_asks_goes_on_where_they_wait_no_longer(be
             await index_updater.settled(KAI)
     bench.indexer.gate.set()
     assert await bench.indexer.until(1) == [("level", KEY)]
+    await index_updater.settled(KAI)
+    assert bench.indexer.done == [("level", KEY)] and not index_updater.late(KEY)
+
+
+async def test_what_the_store_refuses_once_nobody_waits_for_it_waits_on_and_is_no_error(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.indexer.gate, index_updater = asyncio.Event(), bench.index_updater
+    bench.indexer.failures = [StoreError("locked")]
+    index_updater.asked(KEY, KAI)
+    index_updater.recorded(KEY)
+    asking = asyncio.create_task(index_updater.settled(KAI))
+    await bench.indexer.begun()
+    asking.cancel()
+    await asyncio.wait({asking})
+    bench.indexer.gate.set()
+    async with asyncio.timeout(PATIENCE):
+        while index_updater._settling:
+            await asyncio.sleep(0)
+    gc.collect()
+    assert caplog.messages == []
     await index_updater.settled(KAI)
     assert bench.indexer.done == [("level", KEY)] and not index_updater.late(KEY)
 

@@ -141,9 +141,9 @@ class IndexUpdater:
         self._stale: set[Owner] = set()
         self._turns: Locks[Work] = Locks()
         """Of two who do the same at once only one could write it: the other does it again."""
-        self._next: dict[SessionKey, asyncio.Task[None]] = {}
+        self._next: dict[SessionKey, asyncio.Task[bool]] = {}
         """Work at once that has not begun yet."""
-        self._settling: set[asyncio.Task[None]] = set()
+        self._settling: set[asyncio.Task[bool]] = set()
         self._awake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -225,24 +225,28 @@ class IndexUpdater:
         It is done once for all who ask together, and goes on where they have no time left.  Where
         the store takes nothing, as one that is full, it waits on: what is indexed can be found.
         """
-        with suppress(StoreError):
-            for key in self._late.of(owner):
-                if key != but:
-                    await asyncio.shield(self._next.get(key) or self._begin(key))
+        for key in self._late.of(owner):
+            if key != but and not await asyncio.shield(self._next.get(key) or self._begin(key)):
+                return
 
-    def _begin(self, key: SessionKey) -> asyncio.Task[None]:
+    def _begin(self, key: SessionKey) -> asyncio.Task[bool]:
         task = self._next[key] = asyncio.create_task(self._settle(key), name="indexing at once")
         self._settling.add(task)
         task.add_done_callback(self._settling.discard)
         return task
 
-    async def _settle(self, key: SessionKey) -> None:
+    async def _settle(self, key: SessionKey) -> bool:
+        """Whether the store took it.  It raises nothing: there may be nobody left who waits."""
         async with self._turns.of(key):
             del self._next[key]
             # Who had begun with it may have been in the middle of it.
             if self._late.has(key):
                 self._waiting.pop(key, None)
-                await self._index(key)
+                try:
+                    await self._index(key)
+                except StoreError:
+                    return False
+            return True
 
     def missing(self, owner: Owner) -> None:
         """There is no index at all, whatever was known: somebody has dropped it, or never made."""

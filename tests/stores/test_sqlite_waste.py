@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -118,6 +120,40 @@ async def test_of_a_person_who_is_cleared_nothing_that_has_expired_is_left(
     await store.clear("tenant", "kai")
     assert left(path) == {"sessions": 2, "messages": 4, "exchanges": 2}
     assert not any(b"secret" in each.read_bytes() for each in path.parent.iterdir())
+
+
+async def test_a_move_removes_of_others_only_what_has_expired_in_its_way(
+    store: SQLiteStore, path: Path, clock: Clock
+) -> None:
+    there = SessionKey("new", KEY.session)
+    await store.commit(KEY, chat("x"))
+    for key in (there, OTHER):
+        await store.commit(key, chat("y", ttl=60))
+    clock.now += 61
+    assert await store.move("tenant", "new") == 1
+    moved = await store.exchange(there, "x")
+    assert moved is not None and await store.exchange(there, "y") is None
+    assert left(path) == {"sessions": 2, "messages": 4, "exchanges": 2}
+
+
+async def test_the_file_is_free_between_two_steps_of_an_erasure_for_as_long_as_one_takes(
+    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[tuple[float, float]] = []
+
+    def sweep(connection: sqlite3.Connection) -> bool:
+        began = time.monotonic()
+        time.sleep(0.01)  # work
+        more = waste.sweep(connection)
+        steps.append((began, time.monotonic()))
+        return more
+
+    monkeypatch.setattr(file, "sweep", sweep)
+    await grown(store)
+    assert await store.delete(KEY)
+    assert len(steps) > 3
+    for (began, ended), (next_began, _) in pairwise(steps):
+        assert next_began - ended >= ended - began
 
 
 async def test_what_has_expired_goes_also_where_nobody_writes(

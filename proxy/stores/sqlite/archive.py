@@ -64,7 +64,7 @@ from proxy.stores.sqlite.rows import (
     switch,
     text_in,
 )
-from proxy.stores.sqlite.waste import purge
+from proxy.stores.sqlite.waste import clear_way
 
 _SESSION = f"""
 SELECT s.session, s.owner, s.messages, s.tokens, s.created_at, s.last_active_at,
@@ -430,7 +430,7 @@ def delete(connection: sqlite3.Connection, now: float, key: SessionKey) -> bool:
 def move(connection: sqlite3.Connection, now: float, old: str, new: str) -> int:
     if old == new:
         return 0
-    purge(connection, now, -1)
+    clear_way(connection, now, old, new)
     tenants = {"old": old, "new": new, "now": now}
     users = connection.execute(
         f"SELECT DISTINCT owner FROM sessions WHERE owner IS NOT NULL AND {_FREE}", tenants
@@ -439,6 +439,6 @@ def move(connection: sqlite3.Connection, now: float, old: str, new: str) -> int:
         index_writing.drop(connection, Owner(new, user=user))
     index_writing.drop_tenant(connection, old)
     connection.execute("DELETE FROM work WHERE tenant = ?", (old,))
-    sqlite_items.move(connection, old, new)
+    sqlite_items.move(connection, now, old, new)
     sqlite_work.move_spent(connection, old, new)
     return connection.execute(f"UPDATE sessions SET tenant = :new WHERE {_FREE}", tenants).rowcount

@@ -58,6 +58,10 @@ TIDIED_AFTER, TIDIED_AGAIN = 5.0, 0.25
 """Seconds between two looks for what has expired, and between two steps of removing it: others
 write in between."""
 
+GIVES_WAY = 0.1
+"""Seconds between two steps of what takes many, at most: as long as a step took.  Another process
+only looks now and then whether the file is free, and would never find it so."""
+
 _PEEK = "SELECT id FROM sessions LIMIT 1"
 
 
@@ -290,12 +294,19 @@ class SQLiteFile:
         """
         try:
             result = await self._write(work)
-            while await self._write_large(sweep):
-                pass
+            await self._by_steps(lambda: self._write_large(sweep))
             await self._empty_log()
             return result
         finally:
             self._items.forget()
+
+    async def _by_steps(self, step: Callable[[], Running[object]]) -> None:
+        """Until a step finds nothing left to do."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        while await step():
+            await asyncio.sleep(min(clock() - began, GIVES_WAY))
+            began = clock()
 
     async def _erase_texts(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """The same for what the process may know besides."""

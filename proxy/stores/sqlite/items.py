@@ -68,8 +68,15 @@ DELETE FROM items WHERE tenant = ?1 AND user = ?2 AND place IN
      WHERE tenant = ?1 AND user = ?2 AND place > ?3 AND place < ?4 LIMIT ?5)
 """
 
+_CLEAR_WAY = """
+DELETE FROM items WHERE tenant = ?2 AND expires_at <= ?3 AND EXISTS
+    (SELECT 1 FROM items AS ours
+     WHERE ours.tenant = ?1 AND ours.user = items.user AND ours.place = items.place)
+"""
+
 _MOVE = """
-UPDATE items SET tenant = ?2 WHERE tenant = ?1 AND NOT EXISTS
+UPDATE items SET tenant = ?2 WHERE tenant = ?1 AND (expires_at IS NULL OR expires_at > ?3)
+    AND NOT EXISTS
     (SELECT 1 FROM items AS taken
      WHERE taken.tenant = ?2 AND taken.user = items.user AND taken.place = items.place)
 """
@@ -199,13 +206,14 @@ def drop_some(
 
 
 def discard_expired(connection: sqlite3.Connection, now: float, limit: int) -> None:
-    """Remove what has expired, on whatever shelf, at most ``limit`` items; -1 is all."""
+    """Remove what has expired, on whatever shelf, at most ``limit`` items."""
     connection.execute(_PURGE, (now, limit))
 
 
-def move(connection: sqlite3.Connection, old: str, new: str) -> None:
+def move(connection: sqlite3.Connection, now: float, old: str, new: str) -> None:
     """Hand a tenant's items to another; what is at a place already stays, and so does ours."""
-    connection.execute(_MOVE, (old, new))
+    connection.execute(_CLEAR_WAY, (old, new, now))
+    connection.execute(_MOVE, (old, new, now))
 
 
 def _item(row: tuple[bytes, bytes, int, float, float, float | None]) -> Item:

@@ -46,5 +46,5 @@ def mark_of(connection: sqlite3.Connection, subjects: Sequence[Subject], now: fl
 
 
 def purge(connection: sqlite3.Connection, now: float, limit: int) -> None:
-    """Remove what has expired, at most ``limit`` marks; -1 is all."""
+    """Remove what has expired, at most ``limit`` marks."""
     connection.execute(_PURGE, (now, limit))

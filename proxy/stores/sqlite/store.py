@@ -214,8 +214,7 @@ class SQLiteStore(SQLiteFile):
         return ()
 
     async def clear(self, tenant: str, user: str) -> None:
-        while await self._clear_some(tenant, user):
-            pass
+        await self._by_steps(lambda: self._clear_some(tenant, user))
         await self._erase_texts(lambda c: sqlite_restore.forsake_all(c, tenant, user))
 
     async def revise(self, key: SessionKey, revision: Revision) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 
 from proxy.recall.index import Owner
 from proxy.stores.sqlite import items, marks
@@ -28,7 +29,7 @@ def is_there(connection: sqlite3.Connection, now: float) -> bool:
 
 
 def purge(connection: sqlite3.Connection, now: float, limit: int = PURGED_AT_ONCE) -> None:
-    """Remove what has expired, at most ``limit`` of each kind; -1 is all.
+    """Remove what has expired, at most ``limit`` of each kind.
 
     Of a large session a part.
     """
@@ -53,9 +54,24 @@ SELECT id, session FROM sessions WHERE tenant = ? AND owner = ? AND expires_at <
 """
 
 
+_IN_THE_WAY = """
+SELECT id, session FROM sessions WHERE tenant = ?1 AND expires_at <= ?2
+    AND session IN (SELECT session FROM sessions WHERE tenant = ?3)
+"""
+
+
 def clear_some(connection: sqlite3.Connection, now: float, tenant: str, user: str) -> int:
     """Make some of a person's sessions that have expired waste; how many."""
     expired = connection.execute(_EXPIRED, (tenant, user, now, CLEARED_AT_ONCE)).fetchall()
+    return _clear(connection, tenant, expired)
+
+
+def clear_way(connection: sqlite3.Connection, now: float, old: str, new: str) -> None:
+    """Make what has expired of a tenant waste where sessions of another are to take its place."""
+    _clear(connection, new, connection.execute(_IN_THE_WAY, (new, now, old)).fetchall())
+
+
+def _clear(connection: sqlite3.Connection, tenant: str, expired: Sequence[tuple[int, str]]) -> int:
     for id, session in expired:
         index.drop(connection, Owner(tenant, session=session))
         connection.execute("DELETE FROM work WHERE tenant = ? AND session = ?", (tenant, session))

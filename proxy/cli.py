@@ -32,7 +32,7 @@ from proxy.commands.memories import memories
 from proxy.commands.reach import doubt
 from proxy.commands.sessions import sessions
 from proxy.commands.stats import stats, tenants
-from proxy.commands.transfer import counting
+from proxy.commands.transfer import counting, telling
 from proxy.commands.users import users
 from proxy.factory import Factory
 from proxy.lazy import late
@@ -213,7 +213,7 @@ def move_command(
     settings = _settings(config, {"store.url": store})
     doubt(settings, new)
     with _store_there(settings):
-        moved = asyncio.run(maintenance.move(settings, old, new))
+        moved = _move(settings, old, new)
     if moved.waiting:
         _fail(
             f"nothing is moved: the spool has {_counted(moved.waiting, 'exchange')} of {old}."
@@ -226,6 +226,18 @@ def move_command(
         typer.echo(f"{_counted(moved.stayed, 'session')} stayed: {new} has one of the same id")
 
 
+def _move(settings: Settings, old: str, new: str) -> maintenance.Moved:
+    """Whatever cuts it short, it is said how far it came."""
+    with counting() as progress:
+        tell = telling(progress, "sessions")
+        try:
+            return asyncio.run(maintenance.move(settings, old, new, tell))
+        except (KeyboardInterrupt, SystemExit, StoreError):
+            moved = _counted(int(progress.tasks[0].completed), "session")
+            typer.echo(f"memory-proxy: {moved} moved; run it again to go on", err=True)
+            raise
+
+
 @app.command("backup")
 def backup_command(
     file: Annotated[Path, typer.Argument(help="Takes its name once it is whole.")],
@@ -235,12 +247,7 @@ def backup_command(
     """Copy the whole SQLite database to a file, while a proxy may go on serving."""
     settings = _settings(config, {"store.url": store})
     with ending(), counting() as progress:
-        task = progress.add_task("pages", total=None)
-
-        def tell(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
-
-        size = backup.back_up(settings, file, tell)
+        size = backup.back_up(settings, file, telling(progress, "pages"))
     typer.echo(f"{file}: {size} bytes")
 
 
@@ -263,11 +270,7 @@ def reindex_command(
     if tenant is not None:
         doubt(settings, tenant)
     with _store_there(settings), counting() as progress:
-        task = progress.add_task("sessions", total=None)
-
-        def tell(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
-
+        tell = telling(progress, "sessions")
         messages = asyncio.run(maintenance.reindex(settings, tenant, user, tell))
     typer.echo(f"{_counted(messages, 'message')} indexed")
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import NamedTuple
 
 from proxy.assembly.resources import spool_of, store_of
 from proxy.chat.message import own_of
+from proxy.memory.archive import OnProgress, untold
 from proxy.memory.model import SessionKey
 from proxy.memory_api.overview.tenants import has_memory
 from proxy.recall.index import Owner, owner_of, sessions_of
@@ -26,7 +27,7 @@ async def reindex(
     settings: Settings,
     tenant: str | None,
     user: str | None,
-    on_progress: Callable[[int, int], None],
+    on_progress: OnProgress,
 ) -> int:
     """Index all sessions, those of a tenant, or those of one user of it; the number of messages.
 
@@ -51,14 +52,17 @@ class Moved(NamedTuple):
     waiting: int = 0
 
 
-async def move(settings: Settings, old: str, new: str) -> Moved:
-    """Hand all memory of a tenant to another.  Raises StoreError, SpoolError."""
+async def move(settings: Settings, old: str, new: str, on_progress: OnProgress = untold) -> Moved:
+    """Hand all memory of a tenant to another.  Raises StoreError, SpoolError.
+
+    ``on_progress``: as ``Archive.move`` has it.
+    """
     async with _store(settings) as store:
         if waiting := await asyncio.to_thread(_waiting, settings, store.name, old):
             return Moved(known=True, waiting=waiting)
         known = await has_memory(store, old)
         # Also where there is none to be seen: a move that was cut short is done to its end.
-        moved = await store.move(old, new)
+        moved = await store.move(old, new, on_progress)
         stayed = [session async for session in sessions_of(store, old, None)]
         return Moved(known, moved, len(stayed))
 
@@ -92,9 +96,7 @@ async def _owners(store: Backend, tenant: str | None, user: str | None) -> dict[
     return found
 
 
-async def _rebuild(
-    indexer: Indexer, owners: dict[Owner, int], on_progress: Callable[[int, int], None]
-) -> int:
+async def _rebuild(indexer: Indexer, owners: dict[Owner, int], on_progress: OnProgress) -> int:
     done = messages = 0
     total = sum(owners.values())
     for owner, sessions in owners.items():

@@ -21,9 +21,11 @@ from proxy.cli import app
 from proxy.memory.items import Change, ItemOwner
 from proxy.memory.model import Card, Commit, Draft, Exchange, SessionKey
 from proxy.memory.recording.spool import Kind, Spool
+from proxy.memory.store import StoreError
 from proxy.stores.address import read_address
 from proxy.stores.open import open_store
 from proxy.stores.sqlite.schema import MIGRATIONS, SCHEMA, migrate, schema_of
+from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.processes.program import clients_in, line, running
 from tests.support.processes.redis import standalone
 from tests.support.store.inside import store_at
@@ -288,6 +290,22 @@ async def test_tenants_move_says_how_many_stayed() -> None:
     result = await moving("old", "new", old=["a", "b"], new=["b"])
     expected = "1 session moved\n1 session stayed: new has one of the same id\n"
     assert (result.exit_code, result.stdout) == (0, expected)
+
+
+@pytest.mark.parametrize(
+    ("end", "status"), [(KeyboardInterrupt(), 130), (SystemExit(143), 143), (StoreError("x"), 1)]
+)
+async def test_tenants_move_that_is_cut_short_says_how_far_it_came(
+    end: BaseException, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def cut(store: SQLiteStore) -> None:
+        raise end
+
+    with monkeypatch.context() as during:
+        during.setattr(SQLiteStore, "_empty_log", cut)
+        result = await moving("old", "new", old=["a", "b"])
+    assert (result.exit_code, result.stdout) == (status, "")
+    assert result.stderr.startswith("memory-proxy: 2 sessions moved; run it again to go on\n")
 
 
 async def test_tenants_move_moves_nothing_while_exchanges_of_the_tenant_wait_in_the_spool() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
 from proxy.commands.failure import USAGE, CommandError
 from proxy.commands.local import look_for
 from proxy.commands.transfer import temporary_beside
+from proxy.memory.archive import OnProgress
 from proxy.settings import Settings
 from proxy.stores.address import read_address
 from proxy.stores.sqlite.schema import Unusable, version
@@ -21,7 +21,7 @@ PAGES = 2048
 PATIENCE = 60.0
 
 
-def back_up(settings: Settings, target: Path, on_pages: Callable[[int, int], None]) -> int:
+def back_up(settings: Settings, target: Path, on_pages: OnProgress) -> int:
     """Copy the store's file to ``target``, which takes its name once it is whole; its bytes.
 
     All of it is as it was at one moment: what is written meanwhile is not in it, and nobody waits.
@@ -64,7 +64,7 @@ def _refuse(source: Path, target: Path) -> None:
         raise CommandError(f"Cannot write {target}: it is no file.", USAGE)
 
 
-def _copy(source: Path, target: Path, on_pages: Callable[[int, int], None]) -> None:
+def _copy(source: Path, target: Path, on_pages: OnProgress) -> None:
     address = f"{source.absolute().as_uri()}?mode=rw"
     with (
         closing(sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)) as live,

@@ -28,6 +28,7 @@ from rich.progress import (
 from proxy.commands.command import Desk
 from proxy.commands.failure import USAGE, CommandError
 from proxy.commands.output import Object, line, numbered, standard_output
+from proxy.memory.archive import OnProgress
 
 STANDARD = Path("-")
 PIECE = 1 << 18
@@ -119,6 +120,16 @@ def pieces(file: BinaryIO, on_read: Callable[[int], None]) -> Iterable[bytes]:
 def counting() -> Progress:
     """Of things that are counted."""
     return _progress(MofNCompleteColumn())
+
+
+def telling(progress: Progress, things: str) -> OnProgress:
+    """Makes a bar: what is called draws how many of these are done, and of how many."""
+    task = progress.add_task(things, total=None)
+
+    def tell(done: int, total: int) -> None:
+        progress.update(task, completed=done, total=total)
+
+    return tell
 
 
 def loading() -> Progress:

@@ -5,7 +5,7 @@ The values are as stores keep them; what they look like in the API is not known 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -13,6 +13,13 @@ import msgspec
 from proxy.memory.model import Card, Edited, Exchange, Position, SessionKey, State, Summary
 
 T = TypeVar("T")
+
+OnProgress = Callable[[int, int], None]
+"""Is told how many are done, and of how many."""
+
+
+def untold(done: int, total: int) -> None:
+    """Nobody wants to know."""
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):
@@ -244,9 +251,10 @@ class Archive(Protocol):
         """
         ...
 
-    async def move(self, old: str, new: str) -> int:
+    async def move(self, old: str, new: str, on_progress: OnProgress = untold) -> int:
         """Hand all sessions of tenant ``old`` to ``new``; the number moved.
 
+        ``on_progress`` is told those moved so far, and how many ``old`` has or had.
         A session id that ``new`` has already stays with ``old`` and is not counted.  Indexes do not
         move: those of ``old`` are dropped, and those of the users in ``new`` who got sessions; they
         are made anew.

@@ -233,6 +233,14 @@ async def test_all_sessions_of_a_tenant_move_but_those_that_are_taken(
     assert await store.move(tenant, tenant) == 0
 
 
+async def test_a_move_tells_how_many_have_moved(store: Store, tenant: str) -> None:
+    new, told = f"{tenant}-new", list[tuple[int, int]]()
+    for session in ("s1", "s2"):
+        await store.commit(SessionKey(tenant, session), chat("x"))
+    assert await store.move(tenant, new, lambda *at: told.append(at)) == 2
+    assert told[-1] == (2, 2)
+
+
 async def test_every_tenant_with_sessions_is_found(store: Store, tenant: str) -> None:
     names = [tenant, f"{tenant}:with {{odd}} letters*", f"{tenant}-ä"]
     for name in names:

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import takewhile
 
-from proxy.memory.archive import PAGE_BYTES, Page, Session
+from proxy.memory.archive import PAGE_BYTES, OnProgress, Page, Session
 from proxy.memory.erasure import Subject
 from proxy.memory.model import SessionKey
 from proxy.stores.common.history import read_cursor, rehomed, sessions_cursor
@@ -193,13 +193,16 @@ class RedisLists(RedisBase):
             keys = list_keys(key.tenant, user)
             await self._scripts.write(self._scripts.forget, keys, (key.session, ""))
 
-    async def _move_sessions(self, old: str, new: str, drop: DropIndexes) -> int:
+    async def _move_sessions(
+        self, old: str, new: str, drop: DropIndexes, on_progress: OnProgress
+    ) -> int:
         """Session by session: copied, then deleted, so that a move cut short can be done again."""
         listed = list_keys(old)[0]
         (names,) = checked(await self._link.run(listed, ("ZRANGE", listed, 0, -1)))
         moved = 0
         for name in names:
             moved += await self._move_session(SessionKey(old, name.decode()), new, drop)
+            on_progress(moved, len(names))
         return moved
 
     async def _move_session(self, key: SessionKey, new: str, drop: DropIndexes) -> bool:

@@ -286,14 +286,18 @@ class SQLiteFile:
             raise StoreError("the store is not open")
         return writer
 
-    async def _erase(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def _erase(
+        self, work: Callable[[sqlite3.Connection], T], on_result: Callable[[T], None] | None = None
+    ) -> T:
         """The result of ``work``, once nothing of what it removed is in the files any more, unless
         a reader stays in the log: see ``wipe``.
 
-        Commits of others go in between the steps.
+        Commits of others go in between the steps.  ``on_result`` is told it before them.
         """
         try:
             result = await self._write(work)
+            if on_result is not None:
+                on_result(result)
             await self._by_steps(lambda: self._write_large(sweep))
             await self._empty_log()
             return result
@@ -308,10 +312,12 @@ class SQLiteFile:
             await asyncio.sleep(min(clock() - began, GIVES_WAY))
             began = clock()
 
-    async def _erase_texts(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def _erase_texts(
+        self, work: Callable[[sqlite3.Connection], T], on_result: Callable[[T], None] | None = None
+    ) -> T:
         """The same for what the process may know besides."""
         try:
-            return await self._erase(work)
+            return await self._erase(work, on_result)
         finally:
             self._logs.forget()
             self._passages.forget()

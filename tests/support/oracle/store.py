@@ -9,12 +9,14 @@ from typing import Self
 from proxy.memory.archive import (
     Details,
     Message,
+    OnProgress,
     Page,
     PlacedExchange,
     Revision,
     Session,
     SessionArchive,
     StoredMessage,
+    untold,
 )
 from proxy.memory.model import (
     Amendment,
@@ -260,7 +262,7 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
     async def clear(self, tenant: str, user: str) -> None:
         """What has expired is gone when it is looked for."""
 
-    async def move(self, old: str, new: str) -> int:
+    async def move(self, old: str, new: str, on_progress: OnProgress = untold) -> int:
         mine = [key for key in list(self._sessions) if key.tenant == old and self._find(key)]
         free = [key for key in mine if self._find(rehomed(key, new)) is None]
         for key in free:
@@ -273,6 +275,7 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
             self._forget_work(old)
             self._move_items(old, new)
             self._move_spent(old, new)
+        on_progress(len(free), len(mine))
         return len(free)
 
     # Expiry

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cached_property, partial
 
 import msgspec
 from starlette.routing import BaseRoute
@@ -57,7 +57,7 @@ PLANNERS = 2
 """Threads in which long conversations are planned."""
 
 
-class Parts(msgspec.Struct, frozen=True):
+class Parts(msgspec.Struct, frozen=True, dict=True):
     """What the applications are made of.
 
     ``writing`` is None where nothing is written by a model here.  Chats and previews share the
@@ -92,8 +92,7 @@ class Parts(msgspec.Struct, frozen=True):
 
     def routes(self, *, mcp: bool = False) -> Sequence[BaseRoute]:
         """Those of health, metrics, the console and the memory API; ``mcp``: and of /mcp."""
-        api = self._api()
-        return [*admin_routes(api), *([route_of_mcp(api)] if mcp else [])]
+        return [*admin_routes(self._api), *([route_of_mcp(self._api)] if mcp else [])]
 
     def gateway(self) -> Gateway:
         """The relay."""
@@ -109,8 +108,7 @@ class Parts(msgspec.Struct, frozen=True):
 
     def _removals(self) -> Removals:
         """As the memory API removes."""
-        api = self._api()
-        return Removals(api.eraser.session, partial(remove, api))
+        return Removals(self._api.eraser.session, partial(remove, self._api))
 
     def _passthrough(self) -> Passthrough:
         """To one upstream, or to several."""
@@ -122,7 +120,9 @@ class Parts(msgspec.Struct, frozen=True):
         choosing = Choosing(self.upstreams, self.windows, aside, settings.server, trusted)
         return Dispatch(self.resources.upstream, *parts, choosing)
 
+    @cached_property
     def _api(self) -> Api:
+        """One for all that lists and removes, so that nothing is erased twice at the same time."""
         settings, store = self.resources.settings, self.resources.store
         counter, recalling = self.resources.tokenizers.counter_for, self.recalling
         api = Api(

@@ -33,7 +33,7 @@ REMINDER = "<system-reminder>\nSign what you commit.\n</system-reminder>"
         ("<bash-stdout>a</bash-stdout>", ""),
         ("<local-command-stdout>a</local-command-stdout>", ""),
         ("[Request interrupted by user for tool use]", ""),
-        ("Base directory for this skill: /work/skill\n\nSign it.", ""),
+        ("Base directory for this skill: /skills/sign\n\nSign it.", ""),
         ("Before <system-reminder>x</system-reminder>after", "Before after"),
         (f"{REMINDER}\nHi", "\nHi"),
         ("a<system-reminder>x</system-reminder>b<system-reminder></system-reminder>c", "abc"),

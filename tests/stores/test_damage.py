@@ -141,6 +141,13 @@ async def test_long_reads_keep_neither_a_probe_nor_the_lists_nor_the_patient_wai
     assert await sqlite.commit(KEY, chat("x3")) == "recorded"
 
 
+async def refuses(sqlite: SQLiteStore, ask: Ask) -> None:
+    """Neither writes nor reads, nor is it ready."""
+    for work in (sqlite.commit(KEY, chat("x2")), sqlite.load(KEY, ask), sqlite.ping()):
+        with pytest.raises(StoreError, match="deleted or replaced"):
+            await work
+
+
 @pytest.mark.parametrize("how", ["deleted", "replaced"])
 async def test_a_file_that_was_deleted_or_replaced_is_not_written_into(
     sqlite: SQLiteStore, path: Path, how: str
@@ -150,9 +157,7 @@ async def test_a_file_that_was_deleted_or_replaced_is_not_written_into(
     path.rename(away)
     if how == "replaced":
         path.write_bytes(b"")
-    for work in (sqlite.commit(KEY, chat("x2")), sqlite.load(KEY, WHOLE), sqlite.ping()):
-        with pytest.raises(StoreError, match="deleted or replaced"):
-            await work
+    await refuses(sqlite, WHOLE)
     assert path.exists() == (how == "replaced")
     os.replace(away, path)
     assert await sqlite.commit(KEY, chat("x2")) == "recorded"
@@ -182,9 +187,7 @@ async def test_a_log_that_was_deleted_or_replaced_is_not_written_into(
     beside.rename(away)
     if how == "replaced":
         beside.write_bytes(b"")
-    for work in (sqlite.commit(KEY, chat("x2")), sqlite.load(KEY, WINDOW), sqlite.ping()):
-        with pytest.raises(StoreError, match="deleted or replaced"):
-            await work
+    await refuses(sqlite, WINDOW)
     again = SQLiteStore(path, timeout=PATIENCE, commit_timeout=PATIENCE)
     await again.open()
     assert len((await again.load(KEY, WHOLE)).log) == 2

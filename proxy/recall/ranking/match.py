@@ -135,16 +135,20 @@ def _goes_on(question: Question, postings: Sequence[Postings], worth: Array) -> 
         return 1.0
     there = [word.terms[0] in question.context for word in question.words for _ in word.terms]
     worth = np.where(np.array(there, np.bool_), worth, np.float32(0))
-    held = _cover(postings, worth, 0)
-    return float(held.max(initial=0.0)) / max(_whole(question, worth), 1e-9)
+    return _most(question, postings, worth, worth)
 
 
 def _itself(question: Question, postings: Sequence[Postings], held: Array, whole: Array) -> float:
     """See ``Matches``."""
     own = set(question.own)
-    of_own = np.array([word in own for word in question.words for _ in word.terms], np.bool_)
-    most = float(_cover(postings, held * of_own, 0).max(initial=0.0))
-    return most / max(_whole(question, whole * of_own), 1e-9)
+    there = np.array([word in own for word in question.words for _ in word.terms], np.bool_)
+    return _most(question, postings, held * there, whole * there)
+
+
+def _most(question: Question, postings: Sequence[Postings], held: Array, whole: Array) -> float:
+    """The most that one passage holds, as a share of the whole."""
+    cover = _cover(postings, held, 0)
+    return float(cover.max(initial=0.0)) / max(_whole(question, whole), 1e-9)
 
 
 def _sums(passages: Array, parts: Array, size: int = 0) -> Array:

@@ -47,6 +47,20 @@ def test_a_flat_list_is_read_alike_and_errors_are_left_out() -> None:
     assert len(warnings) == 2
 
 
+def test_an_error_behind_an_answer_and_a_text_that_is_none_say_nothing() -> None:
+    parts = [{"type": "text", "text": "Beans"}, {"type": "text"}, {"type": "error", "error": "503"}]
+    messages = [
+        {"messageId": "a", "isCreatedByUser": True, "text": "What grows?"},
+        {"messageId": "b", "parentMessageId": "a", "content": parts},
+        {"messageId": "c", "parentMessageId": "b", "isCreatedByUser": True, "text": "And?"},
+        {"messageId": "d", "parentMessageId": "c", "content": parts[2:]},
+    ]
+    file = json.dumps({"conversationId": "c", "messages": messages}).encode()
+    _, (found,), warnings = read_all(file)
+    assert [each["content"] for each in said(found)] == ["What grows?", "Beans", "And?"]
+    assert warnings == ["Errors were left out."]
+
+
 def nested(depth: int) -> bytes:
     message = '{"messageId":"m%d","isCreatedByUser":%s,"text":"text %d","children":['
     opening = "".join(message % (n, "true" if n % 2 == 0 else "false", n) for n in range(depth))

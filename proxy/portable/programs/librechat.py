@@ -56,7 +56,7 @@ class _Open(msgspec.Struct):
 LISTS = ("messages", "messagesTree", "children")
 """The fields that have messages."""
 
-ERRORS = "messages that are errors were left out"
+ERRORS = "errors were left out"
 PIECE = 64 * 1024
 """Bytes that are read by one call."""
 
@@ -178,11 +178,13 @@ def _blocks(message: Fields, at: float | None, warnings: Warnings) -> Iterator[B
         kind, call = text_in(part, "type"), fields_in(part, "tool_call")
         if kind == "think":
             warnings.add(THOUGHTS)
+        elif kind == "error":
+            warnings.add(ERRORS)
         elif call:
             yield from _called(call, at)
-        elif kind in ("text", "error"):
-            inner = part.get("text")
-            yield Prose(text_in(inner, "value") if isinstance(inner, dict) else str(inner), at)
+        elif kind == "text":
+            inner = fields_in(part, "text")
+            yield Prose(text_in(inner, "value") if inner else text_in(part, "text"), at)
         elif kind != "agent_update":
             yield Prose(result_text([part]), at)
 

@@ -45,8 +45,9 @@ def escaped(text: str) -> str:
     return _LOOKALIKE.sub("&lt;", text)
 
 
-def with_block(raw: bytes, text: str, kind: str = "text") -> bytes:
-    """A message (its JSON) with a block before its text; everything else keeps its bytes.
+def with_block(raw: bytes, text: str, kind: str = "text", *, behind: bool = False) -> bytes:
+    """A message (its JSON) with a block before its text, or behind it; everything else keeps its
+    bytes.
 
     ``kind`` is the type of a part that is text.
     """
@@ -54,26 +55,12 @@ def with_block(raw: bytes, text: str, kind: str = "text") -> bytes:
     content = jsontext.value(fields.get("content", b"null"))
     if isinstance(content, list):
         part = jsontext.encode({"type": kind, "text": text})
-        fields["content"] = jsontext.join_items([part, *jsontext.items(fields["content"])])
+        parts = jsontext.items(fields["content"])
+        fields["content"] = jsontext.join_items([*parts, part] if behind else [part, *parts])
     else:
         said = content if isinstance(content, str) else ""
-        fields["content"] = jsontext.encode(f"{text}\n\n{said}" if said else text)
-    return jsontext.join_fields(fields)
-
-
-def with_block_behind(raw: bytes, text: str, kind: str = "text") -> bytes:
-    """A message (its JSON) with a block behind its text; everything else keeps its bytes.
-
-    ``kind`` is the type of a part that is text.
-    """
-    fields = jsontext.fields(raw)
-    content = jsontext.value(fields.get("content", b"null"))
-    if isinstance(content, list):
-        part = jsontext.encode({"type": kind, "text": text})
-        fields["content"] = jsontext.join_items([*jsontext.items(fields["content"]), part])
-    else:
-        said = content if isinstance(content, str) else ""
-        fields["content"] = jsontext.encode(f"{said}\n\n{text}" if said else text)
+        texts = (said, text) if behind else (text, said)
+        fields["content"] = jsontext.encode("\n\n".join(filter(None, texts)))
     return jsontext.join_fields(fields)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from proxy.chat import jsontext
-from proxy.chat.blocks import block_message, with_block, with_block_behind
+from proxy.chat.blocks import block_message, with_block
 from proxy.chat.cachemarks import without_marks
 from proxy.chat.message import SYSTEM_ROLES, ChatMessage, Piece, last_user
 from proxy.chat.native import without_native
@@ -110,7 +110,7 @@ def _behind(system: Sequence[bytes], blocks: str, *, separate: bool) -> list[byt
         return list(system)
     if separate or not system:
         return [*system, block_message(blocks)]
-    return [*system[:-1], with_block_behind(system[-1], blocks)]
+    return [*system[:-1], with_block(system[-1], blocks, behind=True)]
 
 
 def _before_last_user(messages: Sequence[Piece], blocks: str, *, separate: bool) -> list[bytes]:

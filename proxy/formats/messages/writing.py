@@ -18,7 +18,7 @@ from itertools import groupby
 from msgspec.structs import replace
 
 from proxy.chat import jsontext
-from proxy.chat.blocks import with_block, with_block_behind
+from proxy.chat.blocks import with_block
 from proxy.chat.message import ChatMessage, Piece
 from proxy.formats.messages.blocks import THINKING, Json, text_block
 from proxy.formats.messages.ids import with_fitting_ids
@@ -51,7 +51,7 @@ def system_of(system: ChatMessage | None, head: str, *, separate: bool) -> bytes
     if system is None:
         return jsontext.encode(head)
     raw = _in_blocks(system.raw) if separate else system.raw
-    return jsontext.fields(with_block_behind(raw, head))["content"]
+    return jsontext.fields(with_block(raw, head, behind=True))["content"]
 
 
 def _from_user(parts: list[Part]) -> list[Part]:

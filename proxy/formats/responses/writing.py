@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from proxy.chat import jsontext
-from proxy.chat.blocks import block_message, with_block, with_block_behind
+from proxy.chat.blocks import block_message, with_block
 from proxy.chat.cachemarks import without_marks
 from proxy.chat.message import ChatMessage, Piece, last_user
 from proxy.chat.native import without_native
@@ -133,7 +133,7 @@ def _behind(system: list[bytes], blocks: str, *, separate: bool) -> list[bytes]:
         return system
     if separate or not system:
         return [*system, block_message(blocks)]
-    return [*system[:-1], with_block_behind(system[-1], blocks, TEXT)]
+    return [*system[:-1], with_block(system[-1], blocks, TEXT, behind=True)]
 
 
 def _before_last_user(messages: Sequence[Piece], blocks: str, *, separate: bool) -> list[bytes]:

@@ -52,6 +52,7 @@ Config = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="The proxy's TOML file; as --store.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON, an object a line, for programs.")]
+User = Annotated[str, typer.Argument(help="The person's id.")]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="How many at most.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 

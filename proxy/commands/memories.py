@@ -7,14 +7,13 @@ from typing import Annotated
 
 import typer
 
-from proxy.commands.command import Desk, Limit, Yes, command
+from proxy.commands.command import Desk, Limit, User, Yes, command
 from proxy.commands.failure import USAGE, CommandError
 from proxy.commands.output import Object, listed
 from proxy.integrations.terms import segment
 
 memories = typer.Typer(help="What is known of a person.", no_args_is_help=True)
 
-User = Annotated[str, typer.Argument(help="The person's id.")]
 Memory = Annotated[str, typer.Argument(help="The memory's id.")]
 Kind = Annotated[
     str | None,

@@ -7,15 +7,13 @@ from typing import Annotated
 
 import typer
 
-from proxy.commands.command import Desk, Limit, Yes, command
+from proxy.commands.command import Desk, Limit, User, Yes, command
 from proxy.commands.output import ago
 from proxy.commands.sessions import erase
 from proxy.commands.transfer import STANDARD, export
 from proxy.integrations.terms import segment
 
 users = typer.Typer(help="People.", no_args_is_help=True)
-
-User = Annotated[str, typer.Argument(help="The person's id.")]
 
 COLUMNS = {"id": "id", "sessions": "sessions", "active": "last_active_at"}
 

@@ -131,7 +131,7 @@ def _read_message(raw: bytes, max_inline_media_bytes: int) -> ChatMessage | None
 def read_stored(raw: bytes) -> ChatMessage:
     """A message from history, or one of an upstream; never None, and nothing in it is replaced."""
     limit = len(raw)
-    return read_message(raw, limit) or _opaque(raw, "", limit)
+    return read_message(raw, limit) or _opaque(raw, limit)
 
 
 Piece = ChatMessage | bytes
@@ -188,15 +188,14 @@ def _read_any(raw: bytes, limit: int) -> ChatMessage | None:
         value = jsontext.value(raw)
         return _read(raw, value, limit) if isinstance(value, dict) else None
     except RecursionError:
-        return _opaque(raw, "", limit)
+        return _opaque(raw, limit)
     except ValueError:
         return None
 
 
-def _opaque(raw: bytes, role: str, limit: int) -> ChatMessage:
+def _opaque(raw: bytes, limit: int) -> ChatMessage:
     """A message that cannot be looked into equals nothing but the same bytes."""
-    mark = digest(role, "", raw)
-    return ChatMessage(raw=raw, role=role, digest=mark, max_inline_media_bytes=limit)
+    return ChatMessage(raw=raw, role="", digest=digest("", "", raw), max_inline_media_bytes=limit)
 
 
 def _read(raw: bytes, fields: dict[str, object], limit: int) -> ChatMessage:

@@ -15,7 +15,7 @@ from proxy.recall.lexicon.language import Slot
 from proxy.recall.lexicon.loader import groups
 from proxy.recall.notes.wording import WORDINGS, How, Wording
 from proxy.recall.own_words import BLANK, Sentence, speaker_of, voices
-from proxy.recall.query.words import Reading
+from proxy.recall.query.words import Reading, is_unspaced
 
 LONGEST = 600
 """Characters of a message that is read."""
@@ -97,7 +97,6 @@ def _is_value(slot: Slot, value: str) -> bool:
 
 
 _WORD = re.compile(rf"[{UNSPACED}]+|[^\W_]+")
-_UNSPACED = re.compile(rf"[{UNSPACED}]")
 
 
 def same(one: str, other: str) -> bool:
@@ -117,7 +116,7 @@ def _words(value: str) -> list[str]:
 
 
 def _alike(one: str, other: str) -> bool:
-    if _UNSPACED.match(one) and _UNSPACED.match(other):
+    if is_unspaced(one) and is_unspaced(other):
         return one in other or other in one
     return one[:_STEM] == other[:_STEM]
 

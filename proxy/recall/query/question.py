@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from proxy.recall.lexicon.cues import EVERYTHING, Seen
+from proxy.recall.lexicon.cues import Seen
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.lexicon.loader import LANGUAGES
 from proxy.recall.query import of_oneself, small_talk, wording
@@ -57,36 +57,24 @@ _MATERIAL = re.compile(r"[:\n]")
 _QUOTED = re.compile(r"(?<!\w)'[^']+'(?!\w)|[\"“„«][^\"”“»]+[\"”“»]")
 
 
-def about_user(text: str, seen: Seen = EVERYTHING) -> bool:
-    """Whether a message speaks of the one who writes it; ``seen``: the cues it may have."""
-    return wording.USER.search(text, seen) is not None
-
-
-def about_assistant(text: str, seen: Seen = EVERYTHING) -> bool:
-    """Whether a message asks for what the assistant said."""
-    return wording.ASSISTANT.search(text, seen) is not None
-
-
-def is_general(text: str, seen: Seen = EVERYTHING) -> bool:
+def _is_general(text: str, seen: Seen) -> bool:
     """Whether a message asks what anybody might ask, and does not come to the one who asks: in what
-    it asks, not in text that it gives to be worked on, behind a colon, on further lines, quoted."""
+    it asks, not in text that it gives to be worked on, behind a colon, on further lines, quoted.
+
+    ``seen``: the cues it may have.
+    """
     begins = wording.GENERAL.search(text, seen)
     if begins is None:
         return False
     rest = text[begins.end() :]
     if wording.WORKS_ON.search(begins[0], seen):
         rest = _QUOTED.sub(" ", _MATERIAL.split(rest, maxsplit=1)[0])
-    return not (about_user(rest, seen) or wording.OWN.search(rest, seen))
+    return not (wording.USER.search(rest, seen) or wording.OWN.search(rest, seen))
 
 
 def asks(text: str) -> bool:
     """Whether a message has a question mark."""
     return any(mark in text for mark in "?؟")
-
-
-def asks_when(text: str, seen: Seen = EVERYTHING) -> bool:
-    """Whether a message asks for a time."""
-    return wording.WHEN.search(text, seen) is not None
 
 
 MOST_WORDS = 48
@@ -218,8 +206,9 @@ def _alone(text: str, day: int, offset: float) -> Question:
     what is known read the same one, one after the other."""
     message = reading(text)
     folded, seen = message.folded, message.seen
-    when = [Sought((TELLS_TIME,), TIME_WEIGHT)] if asks_when(folded, seen) else []
-    user, assistant = about_user(folded, seen), about_assistant(folded, seen)
+    when = [Sought((TELLS_TIME,), TIME_WEIGHT)] if wording.WHEN.search(folded, seen) else []
+    user = wording.USER.search(folded, seen) is not None
+    assistant = wording.ASSISTANT.search(folded, seen) is not None
     ordered = wording.ORDERS.search(folded, seen) is not None
     return Question(
         text=text,
@@ -230,7 +219,7 @@ def _alone(text: str, day: int, offset: float) -> Question:
         assistant=assistant and not (ordered and user),
         ordered=ordered,
         lists=wording.LISTS.search(folded, seen) is not None,
-        general=not assistant and is_general(folded, seen),
+        general=not assistant and _is_general(folded, seen),
     )
 
 

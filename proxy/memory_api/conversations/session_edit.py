@@ -18,7 +18,7 @@ from proxy.memory.history.reading import NEWEST_TURN
 from proxy.memory.model import Due, Kind, SessionKey, Summary
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Given
-from proxy.memory_api.conversations.message_edit import check_message
+from proxy.memory_api.conversations.message_edit import ATTEMPTS, check_message
 from proxy.memory_api.conversations.sessions import BY_ID, SESSION, TAG, must_not_wait, the_session
 from proxy.memory_api.errors import summary_disabled
 from proxy.memory_api.fields import bytes_of, invalid
@@ -35,9 +35,6 @@ from proxy.memory_api.shapes.sessions import (
 )
 from proxy.memory_api.transfer.import_messages import system_of
 from proxy.settings import ProfileSettings
-
-ATTEMPTS = 10
-"""How often an edit is tried again that another has overtaken."""
 
 LONGEST_TOKEN = 128
 """Characters of a token at most, in any of the tables: what has more of them is not counted."""

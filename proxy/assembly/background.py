@@ -19,7 +19,7 @@ from proxy.chat.message import own_text_of
 from proxy.errors import RawHeaders
 from proxy.gateway.context import window_of
 from proxy.learning.job import LearningJob
-from proxy.learning.kinds import KINDS, Kind, Watch
+from proxy.learning.kinds import Kind, Watch
 from proxy.learning.learned import Learned
 from proxy.learning.reading import Reader
 from proxy.memory.model import Due
@@ -63,7 +63,7 @@ def writers(settings: Settings) -> Iterator[WriterSettings]:
         yield from (part for part in profile.asking.values() if part.enabled)
 
 
-def learning_of(resources: Resources, store: Backend, kinds: Sequence[Kind] = KINDS) -> Learned:
+def learning_of(resources: Resources, store: Backend, kinds: Sequence[Kind]) -> Learned:
     """What is learned, as it is kept, shown and forgotten, whether or not anything is learned now.
 
     ``store`` is that of the resources, or their patient one.
@@ -75,7 +75,7 @@ def learning_of(resources: Resources, store: Backend, kinds: Sequence[Kind] = KI
 
 
 async def writing_of(
-    resources: Resources, learned: Learned, several: Upstreams | None = None
+    resources: Resources, learned: Learned, several: Upstreams | None
 ) -> Writing | None:
     """None where no profile asks a model for anything; its runner has still to be opened."""
     settings = resources.settings

@@ -31,7 +31,7 @@ class Recalling(msgspec.Struct, frozen=True):
     recaller: Recaller
 
 
-async def recalling_of(resources: Resources, delay: float | None = None) -> Recalling:
+async def recalling_of(resources: Resources, delay: float | None) -> Recalling:
     """Recall; its index is kept level with history from now on, ``delay`` seconds behind it."""
     store, opened = resources.store, resources.opened
     embedder = await _embedder(resources)

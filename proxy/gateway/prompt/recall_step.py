@@ -195,7 +195,7 @@ def query_for(
     budget: int,
     count: CountText,
     *,
-    elsewhere: bool = False,
+    elsewhere: bool,
 ) -> RecallQuery | None:
     """The question that the messages to be sent put; None without one, or without room.
 

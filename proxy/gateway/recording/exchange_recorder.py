@@ -139,8 +139,8 @@ class ExchangeRecorder:
         count: Count,
         telemetry: Telemetry,
         aside: Aside,
-        size: int = 0,
-        tools: ToolLog | None = None,
+        size: int,
+        tools: ToolLog | None,
     ) -> None:
         self._key, self._heading, self._pending = key, heading, pending
         self._recorder, self._count, self._telemetry = recorder, count, telemetry

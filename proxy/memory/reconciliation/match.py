@@ -107,7 +107,7 @@ def match_messages(
     snapshot: Snapshot,
     m: Sequence[ChatMessage],
     rerendered: Rerendered,
-    returned: AbstractSet[str] = frozenset(),
+    returned: AbstractSet[str],
 ) -> Alignment:
     """Align M with the log; or with the results in M's order, or with the log as it came, if that
     is better.

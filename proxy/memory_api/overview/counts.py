@@ -22,7 +22,7 @@ class Counted(Store, Items, Index, Protocol):
     """A store, as far as counting and erasing need it."""
 
 
-async def session_counts(store: Counted, key: SessionKey, indexed: Collection[int] = ()) -> Counts:
+async def session_counts(store: Counted, key: SessionKey, indexed: Collection[int]) -> Counts:
     """Of a session's history; of none, nothing.  Raises StoreError.
 
     ``indexed`` are the seqs that recall's index leads to; some of these messages may be gone.

@@ -79,7 +79,7 @@ class Importer:
         warnings: Warnings,
         *,
         strict: bool,
-        dry_run: bool = False,
+        dry_run: bool,
     ) -> None:
         self._reading, self._dry_run = reading, dry_run
         self._warnings, self._began = warnings, steady()

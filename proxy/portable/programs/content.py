@@ -10,7 +10,7 @@ def bracketed(*details: str) -> str:
     return f"[{', '.join(filter(None, details))}]"
 
 
-def file_line(about: Fields, *, kind: str = "file", name: str = "name", size: str = "size") -> str:
+def file_line(about: Fields, *, kind: str, name: str = "name", size: str = "size") -> str:
     """The line of a file; ``name`` and ``size`` (bytes) are the fields that have them."""
     found = about.get(size)
     bytes = f"{found} bytes" if isinstance(found, int) and not isinstance(found, bool) else ""

@@ -61,6 +61,35 @@ def test_an_error_behind_an_answer_and_a_text_that_is_none_say_nothing() -> None
     assert warnings == ["Errors were left out."]
 
 
+def test_what_was_said_while_an_answer_was_made_is_the_users() -> None:
+    call = {"name": "look_up", "args": "{}", "output": "beans"}
+    parts = [
+        {"type": "summary", "content": [{"type": "text", "text": "A garden."}]},
+        {"type": "text", "text": "I look."},
+        {"type": "activity_label", "activity_label": "Looked up"},
+        {"type": "tool_call", "tool_call": call},
+        {"type": "steer", "steer": "Only what needs no sun!", "steerId": "s"},
+        {"type": "tool_call", "tool_call": call},
+        {"type": "text", "text": "Then chervil."},
+    ]
+    messages = [
+        {"messageId": "a", "isCreatedByUser": True, "text": "What do I sow?"},
+        {"messageId": "b", "parentMessageId": "a", "content": parts},
+    ]
+    (found,) = read(json.dumps({"conversationId": "c", "messages": messages}).encode())
+    assert [(each["role"], each["content"]) for each in said(found)] == [
+        ("user", "What do I sow?"),
+        ("assistant", "I look."),
+        ("tool", "beans"),
+        ("user", "Only what needs no sun!"),
+        ("assistant", None),
+        ("tool", "beans"),
+        ("assistant", "Then chervil."),
+    ]
+    assert len({each["tool_call_id"] for each in said(found) if each["role"] == "tool"}) == 2
+    assert len(archived(found).exchanges) == 2
+
+
 def nested(depth: int) -> bytes:
     message = '{"messageId":"m%d","isCreatedByUser":%s,"text":"text %d","children":['
     opening = "".join(message % (n, "true" if n % 2 == 0 else "false", n) for n in range(depth))

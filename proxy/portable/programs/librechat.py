@@ -10,7 +10,7 @@ useBuildMessageTree.ts, and api/server/utils/import/importers.js with the sample
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import ijson
@@ -57,6 +57,10 @@ LISTS = ("messages", "messagesTree", "children")
 """The fields that have messages."""
 
 ERRORS = "errors were left out"
+
+UNSAID = frozenset({"agent_update", "activity_label", "summary"})
+"""Parts that tell of an answer, or of what was said before it: which agent, what for, in short."""
+
 PIECE = 64 * 1024
 """Bytes that are read by one call."""
 
@@ -154,39 +158,62 @@ def _said(message: Fields, own: str, warnings: Warnings) -> Iterator[Spoken]:
     if message.get("error") is True:
         warnings.add(ERRORS)
         return
-    files = [_file(file) for file in list_in(message, "files") if isinstance(file, dict)]
-    if files:
-        warnings.add(FILES)
-    blocks = [*_blocks(message, at, warnings), *(Prose(line, at) for line in files)]
+    parts = [part for part in list_in(message, "content") if isinstance(part, dict)]
+    parts = parts or [{"type": "text", "text": message.get("text")}]
+    files = _files(message, warnings)
     if message.get("isCreatedByUser") is not True:
-        yield from answer(blocks, own, warnings)
+        yield from _answer(parts, files, own, at, warnings)
         return
-    text = "\n".join(block.text for block in blocks if isinstance(block, Prose) and block.text)
+    blocks = [block for part in parts for block in _blocks(part, at, warnings)]
+    yield from _asked([*(block.text for block in blocks if isinstance(block, Prose)), *files], at)
+
+
+def _asked(texts: Iterable[str], at: float | None) -> Iterator[Spoken]:
+    text = "\n".join(filter(None, texts))
     if text:
         yield Spoken({"role": "user", "content": text}, at)
+
+
+def _answer(
+    parts: Sequence[Fields], files: Iterable[str], own: str, at: float | None, warnings: Warnings
+) -> Iterator[Spoken]:
+    """An answer, and between its parts what the person said while it was being made."""
+    blocks: list[Block] = []
+    made = own
+    for place, part in enumerate(parts):
+        if text_in(part, "type") == "steer":
+            yield from answer(blocks, made, warnings)
+            yield from _asked([text_in(part, "steer"), *_files(part, warnings)], at)
+            blocks, made = [], f"{own}_{place}"
+        else:
+            blocks += _blocks(part, at, warnings)
+    yield from answer([*blocks, *(Prose(line, at) for line in files)], made, warnings)
+
+
+def _files(of: Fields, warnings: Warnings) -> list[str]:
+    files = [_file(file) for file in list_in(of, "files") if isinstance(file, dict)]
+    if files:
+        warnings.add(FILES)
+    return files
 
 
 def _file(file: Fields) -> str:
     return file_line(file, kind=text_in(file, "type") or "file", name="filename", size="bytes")
 
 
-def _blocks(message: Fields, at: float | None, warnings: Warnings) -> Iterator[Block]:
-    parts = [part for part in list_in(message, "content") if isinstance(part, dict)]
-    if not parts:
-        yield Prose(text_in(message, "text"), at)
-    for part in parts:
-        kind, call = text_in(part, "type"), fields_in(part, "tool_call")
-        if kind == "think":
-            warnings.add(THOUGHTS)
-        elif kind == "error":
-            warnings.add(ERRORS)
-        elif call:
-            yield from _called(call, at)
-        elif kind == "text":
-            inner = fields_in(part, "text")
-            yield Prose(text_in(inner, "value") if inner else text_in(part, "text"), at)
-        elif kind != "agent_update":
-            yield Prose(result_text([part]), at)
+def _blocks(part: Fields, at: float | None, warnings: Warnings) -> Iterator[Block]:
+    kind, call = text_in(part, "type"), fields_in(part, "tool_call")
+    if kind == "think":
+        warnings.add(THOUGHTS)
+    elif kind == "error":
+        warnings.add(ERRORS)
+    elif call:
+        yield from _called(call, at)
+    elif kind == "text":
+        inner = fields_in(part, "text")
+        yield Prose(text_in(inner, "value") if inner else text_in(part, "text"), at)
+    elif kind not in UNSAID:
+        yield Prose(result_text([part]), at)
 
 
 def _called(call: Fields, at: float | None) -> Iterator[Block]:

@@ -81,6 +81,36 @@ def texts(content: bytes) -> list[tuple[str, bool]]:
     return [(m["content"], of.active) for m, of in zip(said(found), found.said, strict=True)]
 
 
+def queued(uuid: str, parent: str, **attachment: Any) -> Json:
+    attachment = {"type": "queued_command", "prompt": f"text of {uuid}", **attachment}
+    return line(uuid, parent, "attachment", attachment=attachment, message=None)
+
+
+def test_what_was_sent_while_an_answer_was_made_is_a_message_of_the_user() -> None:
+    call = [{"type": "tool_use", "id": "t", "name": "Read", "input": {}}]
+    result = [{"type": "tool_result", "tool_use_id": "t", "content": "port = 4711"}]
+    note = "<task-notification>done</task-notification>"
+    content = lines(
+        line("a", None),
+        line("b", "a", "assistant", content=call),
+        line("c", "b", content=result),
+        queued("d", "c", commandMode="prompt", origin={"kind": "human"}),
+        queued("e", "d", prompt=[{"type": "text", "text": "And now?"}]),
+        queued("f", "e", commandMode="task-notification", prompt=note),
+        queued("g", "f", type="file", prompt="no message"),
+        queued("h", "g", origin={"kind": "coordinator"}),
+        line("i", "h", "assistant"),
+    )
+    assert texts(content) == [
+        ("text of a", True),
+        (None, True),
+        ("port = 4711", True),
+        ("text of d", True),
+        ("And now?", True),
+        ("text of i", True),
+    ]
+
+
 def test_the_last_line_says_which_branch_counts_or_a_later_mark_does() -> None:
     talk = [line("a", None), line("b", "a", "assistant"), line("c", "a", "assistant")]
     assert [active for _, active in texts(lines(*talk))] == [True, False, True]

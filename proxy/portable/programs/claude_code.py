@@ -5,9 +5,10 @@ where ``message`` is one of Anthropic's API.  An answer is several lines with th
 ``message.id``, one for each block, and what a tool gave is a user message.  After a rewind lines
 follow an earlier one, and the others stay in the file: the branch with the last line is the one
 that counts, or the one that a later ``last-prompt`` names.  Where the conversation was compacted,
-``parentUuid`` is null and ``logicalParentUuid`` names the line before.  There is no published
-schema: DRMacIver/claude-reliability (notes/transcript-format.md), anthropics/claude-code issues
-24471 and 92849 and backnotprop/plannotator pull request 1141 describe what is found.
+``parentUuid`` is null and ``logicalParentUuid`` names the line before.  What a person sends while
+an answer is being made is no user message, but an ``attachment``.  There is no published schema:
+DRMacIver/claude-reliability (notes/transcript-format.md), anthropics/claude-code issues 24471 and
+92849 and backnotprop/plannotator pull request 1141 describe what is found.
 """
 
 from __future__ import annotations
@@ -61,6 +62,9 @@ class ClaudeCode:
         self._session = text_in(fields, "sessionId") or self._session
         if self._began is None:
             self._began = moment_in(fields, "timestamp")
+        attachment = fields_in(fields, "attachment")
+        if kind == "attachment" and _is_sent(attachment):
+            kind, fields = "user", {**fields, "message": {"content": attachment.get("prompt")}}
         return self._take(kind, id, parent, fields)
 
     def _parent(self, fields: Fields, line: int) -> str:
@@ -131,6 +135,15 @@ class ClaudeCode:
             return None
         title = next((self._titles[kind] for kind in TITLES if self._titles.get(kind)), None)
         return Conversation(said, id=self._session or None, title=title, created_at=self._began)
+
+
+def _is_sent(attachment: Fields) -> bool:
+    """Is it what a person sent while an answer was being made, and no note of the program?"""
+    return (
+        text_in(attachment, "type") == "queued_command"
+        and text_in(attachment, "commandMode") in ("", "prompt")
+        and text_in(fields_in(attachment, "origin"), "kind") in ("", "human")
+    )
 
 
 def _is_object(block: object) -> bool:

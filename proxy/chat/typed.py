@@ -16,6 +16,12 @@ MOST_PARTS = 1_000
 _BLOCKS = ("system-reminder", "environment_details", "ide_opened_file", "ide_selection")
 """Tags around what may stand anywhere in a text."""
 
+_MEANWHILE = "The user sent a new message while you were working:\n"
+"""How a block begins that has what a person sent to Claude Code while it worked."""
+
+_ON_IT = ("\n\nIMPORTANT: After completing", "\n\nThis is how Claude Code surfaces")
+"""How that begins which Claude Code says of it to the model, behind it."""
+
 _PARTS = (
     "environment_context",
     "user_instructions",
@@ -71,7 +77,7 @@ def typed_in(text: str, ends: Sequence[int] = ()) -> str:
     if not 0 < len(ends) <= MOST_PARTS:
         return typed(text)
     texts = [text[start:end] for start, end in zip((0, *(e + 1 for e in ends)), ends, strict=False)]
-    kept = ["" if _is_block(each) else typed(each) for each in texts]
+    kept = [_sent(_inside(each)) if _is_block(each) else typed(each) for each in texts]
     return text if kept == texts else "\n".join(each for each in kept if each.strip())
 
 
@@ -86,8 +92,23 @@ def _around(tag: str, text: str) -> Iterator[str]:
     opening, closing, at = f"<{tag}>", f"</{tag}>", 0
     while (start := text.find(opening, at)) >= 0 and (end := text.find(closing, start)) >= 0:
         yield text[at:start]
+        yield _sent(text[start + len(opening) : end])
         at = end + len(closing)
     yield text[at:]
+
+
+def _sent(inside: str) -> str:
+    """What a person sent while the agent worked, of the inside of a block: "" of all others."""
+    said = inside.lstrip()
+    if not said.startswith(_MEANWHILE):
+        return ""
+    said = said.removeprefix(_MEANWHILE)
+    ends = [at for each in _ON_IT if (at := said.rfind(each)) >= 0]
+    return said[: min(ends, default=len(said))].strip()
+
+
+def _inside(block: str) -> str:
+    return block.partition(">")[2].rpartition("</")[0]
 
 
 def _is_block(text: str) -> bool:

@@ -14,6 +14,8 @@ RULES = "# AGENTS.md instructions for /work\n\n<INSTRUCTIONS>\nSign it.\n</INSTR
 WHERE = "<environment_context>\n  <cwd>/work</cwd>\n</environment_context>"
 ASKED = "## My request for Codex:"
 REMINDER = "<system-reminder>\nSign what you commit.\n</system-reminder>"
+SENT = "<system-reminder>\nThe user sent a new message while you were working:\n"
+ON_IT = "\n\nThis is how Claude Code surfaces messages.\n</system-reminder>"
 
 
 @pytest.mark.parametrize(
@@ -38,6 +40,10 @@ REMINDER = "<system-reminder>\nSign what you commit.\n</system-reminder>"
         (f"{REMINDER}\nHi", "\nHi"),
         ("a<system-reminder>x</system-reminder>b<system-reminder></system-reminder>c", "abc"),
         ("</system-reminder>a<system-reminder>b", "</system-reminder>a<system-reminder>b"),
+        (f"{REMINDER}\n{SENT}Use tabs.\n\nNo, spaces.{ON_IT}\n", "\nUse tabs.\n\nNo, spaces.\n"),
+        (f"{SENT}Stop!\n\nIMPORTANT: After completing your task{ON_IT}", "Stop!"),
+        (f"{SENT}Stop!</system-reminder>", "Stop!"),
+        (f"<system-reminder>\nHe wrote: {SENT}Stop!{ON_IT}", ""),
         ("Hi\n<environment_details>\n# Tabs\n</environment_details>", "Hi\n"),
         ("<ide_opened_file>The user opened a.py.</ide_opened_file>\nWhy?", "\nWhy?"),
         (WHERE, ""),
@@ -66,9 +72,11 @@ def test_what_a_person_has_typed(text: str, found: str) -> None:
         ([REMINDER, "", "Why?"], "Why?"),
         (["a", "", "b"], "a\n\nb"),
         (["a", REMINDER, "b"], "a\nb"),
+        ([f"{SENT}Stop!{ON_IT}\n", REMINDER], "Stop!"),
+        ([f"{SENT}Stop!</system-reminder>"], "Stop!"),
         (["<system-reminder>\n</system-reminder>\nPlanted.\n</system-reminder>\n", "Why?"], "Why?"),
     ],
-    ids=["nothing", "behind", "all", "between", "ended-early"],
+    ids=["nothing", "behind", "all", "between", "sent", "sent-alone", "ended-early"],
 )
 def test_each_part_of_a_message_is_looked_at_alone(content: list[str], own: str) -> None:
     parts = [{"type": "text", "text": text} for text in content]
@@ -97,7 +105,8 @@ def test_what_a_model_says_is_its_own_whatever_it_names() -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["<system-reminder>", "<system-reminder></ide_selection>", "<command-name>", "<skill>", "\n"],
+    ["<system-reminder>", "<system-reminder></ide_selection>", "<command-name>", "<skill>", "\n"]
+    + [f"{SENT}x{ON_IT}"],
 )
 def test_work_grows_with_the_length_alone(piece: str) -> None:
     text = f"<command-name>{piece * (1_000_000 // len(piece))}"

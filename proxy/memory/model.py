@@ -195,6 +195,18 @@ class WindowMove(msgspec.Struct, frozen=True, kw_only=True):
     anew: bool = False
 
 
+class SessionSeen(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The session that an exchange was planned in: its newest exchange then, "" without any, and
+    its count of ``changes``."""
+
+    last: str
+    changes: int
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> SessionSeen:
+        return cls(snapshot.last.id if snapshot.last else "", snapshot.changes)
+
+
 class Commit(msgspec.Struct, frozen=True, kw_only=True):
     """One exchange, as it goes into history: all of it or nothing.  Only where it supersedes or
     activates thousands of messages a store does so before, in steps.
@@ -203,7 +215,9 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     ``reserved`` places follow them, for choices that are still streaming.  ``superseded`` and
     ``activated`` are message ids; ids that history does not know are ignored.  ``system`` is the
     JSON list of the request's leading system messages, None where it had none.  ``ttl``,
-    seconds or 0 for ever, is for a session that begins with it.
+    seconds or 0 for ever, is for a session that begins with it.  ``seen``, but for None: it is not
+    to be carried out where others have switched messages since, or where it does so itself behind
+    what it has not seen.
     """
 
     exchange: Exchange
@@ -218,6 +232,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     idempotency_key: str | None = None
     ttl: int = 0
     due: tuple[Due, ...] = ()
+    seen: SessionSeen | None = None
 
 
 class Edited(msgspec.Struct, frozen=True, kw_only=True):
@@ -241,11 +256,12 @@ class Amendment(msgspec.Struct, frozen=True, kw_only=True):
     edited: Edited | None = None
 
 
-Outcome = Literal["recorded", "duplicate", "stale", "outrun", "foreign", "erased"]
+Outcome = Literal["recorded", "duplicate", "stale", "outrun", "foreign", "erased", "outdated"]
 """What a commit did.  ``duplicate``: this exchange id is in history already.  ``stale``: another
 exchange has followed the first attempt with this key.  ``outrun``: an attempt with this key that
 started later is recorded.  ``foreign``: the session belongs to another user.  ``erased``: the
-session or its user was erased since the exchange began.  Only ``recorded`` changed anything."""
+session or its user was erased since the exchange began.  ``outdated``: see Commit.  Only
+``recorded`` changed anything."""
 
 
 NO_PROFILE = "."

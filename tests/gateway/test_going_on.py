@@ -119,6 +119,25 @@ async def test_one_goes_on_from_what_was_taken_back(every: Rig, store: bool) -> 
     assert await said.talk.gone() == "u3 a3"
 
 
+@stored_or_not
+async def test_of_two_at_once_behind_two_branches_the_one_that_is_recorded_last_is_whole(
+    every: Rig, store: bool
+) -> None:
+    said = Branches(every, store=store)
+    await said.say("", "u1", "a1")
+    await said.say("a1", "u2", "a2")
+    await said.say("a1", "u3", "a3")
+    every.store.gate = asyncio.Event()
+    asked = len(every.up.requests)
+    first = asyncio.create_task(said.say("a2", "u4", "a4"))
+    await every.up.wait_for(asked + 1)
+    second = asyncio.create_task(said.say("a3", "u5", "a5"))
+    await every.up.wait_for(asked + 2)
+    every.store.gate.set()
+    await asyncio.gather(first, second)
+    assert await said.log() in ("u1 a1 u2 a2 u4 a4", "u1 a1 u3 a3 u5 a5")
+
+
 async def test_an_upstream_that_has_the_conversation_is_asked_though_history_cannot_be_read(
     one: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

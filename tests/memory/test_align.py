@@ -264,7 +264,7 @@ def planned(snapshot: Snapshot, m: Sequence[ChatMessage], window: Window) -> Non
     planner = Planner(Nothing(), AtOnce(), comparing)  # type: ignore[arg-type]
     key = SessionKey("t", "s")
     found = asyncio.run(planner.plan(key, snapshot, m, Intent(), Rules(window=window)))
-    pending_record(found.plan, found.prompt, m, snapshot.log)
+    pending_record(found.plan, found.prompt, m, snapshot)
 
 
 class AtOnce(Executor):

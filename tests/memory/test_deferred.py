@@ -152,9 +152,9 @@ async def test_it_becomes_the_commit_that_it_would_have_been() -> None:
     planner = Planner(store)
     messages = [one.message for one in what.said]
     planned = await planner.plan(KEY, snapshot, messages, what.intent, rules)
-    pending = pending_record(planned.plan, planned.prompt, messages, snapshot.log)
+    pending = pending_record(planned.plan, planned.prompt, messages, snapshot)
     at_once = build_commit(pending, what.answers, what.meta, lambda raw: len(raw))
-    assert await settled(store, what) == at_once
+    assert await settled(store, what) == msgspec.structs.replace(at_once, seen=None)
 
 
 async def test_a_client_that_resends_is_recorded_once_for_each_message() -> None:

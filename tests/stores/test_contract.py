@@ -14,6 +14,7 @@ from proxy.memory.model import (
     Ask,
     Position,
     SessionKey,
+    SessionSeen,
     Snapshot,
     WindowMove,
 )
@@ -169,6 +170,29 @@ async def test_of_two_attempts_the_one_started_last_stays(
     after = await store.load(key, ALL)
     assert ids(after) == (["x2.0", "x2.1"] if outcome == "recorded" else ids(before))
     assert (after == before) == (outcome == "outrun")
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "switches", "outcome"),
+    [
+        pytest.param((), True, "recorded", id="nothing"),
+        pytest.param(("x2.1",), False, "outdated", id="a-switch"),
+        pytest.param(("x1.9",), False, "recorded", id="something-more"),
+        pytest.param(("x1.9",), True, "outdated", id="something-more-and-it-switches"),
+    ],
+)
+async def test_what_others_have_changed_is_not_committed_to(
+    store: Store, key: SessionKey, meanwhile: tuple[str, ...], switches: bool, outcome: str
+) -> None:
+    await store.commit(key, chat("x1"))
+    await store.commit(key, chat("x2"))
+    seen = SessionSeen.of(await store.load(key, ALL))
+    if meanwhile:
+        await store.commit(key, chat("x3", superseded=meanwhile))
+    before = await store.load(key, ALL)
+    late = chat("x4", superseded=("x1.1",) if switches else (), seen=seen)
+    assert await store.commit(key, late) == outcome
+    assert (await store.load(key, ALL) == before) == (outcome == "outdated")
 
 
 async def test_a_retry_is_stale_once_another_exchange_has_followed(

@@ -297,7 +297,7 @@ def _pending(outgoing: OutgoingRequest) -> PendingRecord | Unplanned:
     if isinstance(prompt, Degraded):
         return Unplanned(said, exchange.intent, exchange.rules.window)
     prepared = prompt.loaded.prepared
-    return pending_record(prepared.planned.plan, prompt.prompt, said, prepared.snapshot.log)
+    return pending_record(prepared.planned.plan, prompt.prompt, said, prepared.snapshot)
 
 
 def _heading(outgoing: OutgoingRequest, report: MemoryReport) -> Heading:

@@ -23,6 +23,7 @@ from proxy.memory.model import (
     Entry,
     Exchange,
     SessionKey,
+    SessionSeen,
     Snapshot,
     State,
     WindowMove,
@@ -146,7 +147,8 @@ async def settle(
     """The commit of a deferred exchange, planned over the log as it is now.
 
     Only what was committed before the exchange began can be superseded: its client had not seen
-    the rest.  Where it named nobody it is the session's owner's.
+    the rest, and what has come since it was loaded stays.  Where it named nobody it is the
+    session's owner's.
     """
     summarised = any(due.kind == "summary" for due in deferred.meta.due)
     rules = Rules(
@@ -160,9 +162,9 @@ async def settle(
     def built() -> Commit:
         older = {entry.card.id for entry in log if entry.card.created_at <= began}
         plan = replace(planned.plan, superseded=planned.plan.superseded & older)
-        pending = pending_record(plan, planned.prompt, planned.said, log)
+        pending = pending_record(plan, planned.prompt, planned.said, snapshot)
         meta = replace(deferred.meta, user=deferred.meta.user or snapshot.owner)
-        return build_commit(pending, deferred.answers, meta, count)
+        return replace(build_commit(pending, deferred.answers, meta, count), seen=None)
 
     bodies = [*(message.raw for message in said), *(each.body for each in deferred.answers)]
     size = len(log) + len(said) + sum(map(len, bodies)) // PLANNED_BYTES
@@ -209,7 +211,7 @@ class PendingRecord(msgspec.Struct, frozen=True, gc=False):
 
     ``window_start`` is the message that the window now starts at, "" the first one of the
     exchange itself, None where the window has not moved.  ``left``: see Prompt.  ``follows``: see
-    Exchange.
+    Exchange.  ``seen``: see Commit.
     """
 
     said: tuple[PendingMessage, ...]
@@ -220,6 +222,7 @@ class PendingRecord(msgspec.Struct, frozen=True, gc=False):
     window_anew: bool
     left: Size
     follows: str
+    seen: SessionSeen | None = None
 
     @property
     def messages(self) -> Sequence[ChatMessage]:
@@ -237,19 +240,20 @@ class PendingRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 def pending_record(
-    plan: Plan, prompt: Prompt, m: Sequence[ChatMessage], log: Sequence[Entry]
+    plan: Plan, prompt: Prompt, m: Sequence[ChatMessage], snapshot: Snapshot
 ) -> PendingRecord:
-    """What will be recorded of a request, but for the reply; ``log`` is the active log before."""
+    """What will be recorded of a request, but for the reply; ``snapshot`` is the session before."""
     gone = plan.superseded
     return PendingRecord(
         said=tuple(PendingMessage(fresh, m[fresh.i]) for fresh in plan.fresh),
-        superseded=tuple([e.card.id for e in log if e.card.id in gone]) if gone else (),
+        superseded=tuple([e.card.id for e in snapshot.log if e.card.id in gone]) if gone else (),
         activated=plan.activated,
         reply_joins=plan.reply_joins,
         window_start=_window_start(plan, prompt) if prompt.moved or prompt.anew else None,
         window_anew=prompt.anew,
         left=prompt.left,
         follows=plan.follows,
+        seen=SessionSeen.of(snapshot) if snapshot.exists else None,
     )
 
 
@@ -287,6 +291,7 @@ def build_commit(
         idempotency_key=meta.idempotency_key,
         ttl=meta.ttl,
         due=_due(meta, pending.left, drafts),
+        seen=pending.seen,
     )
 
 

@@ -34,6 +34,7 @@ from proxy.memory.recording.amend import More
 from proxy.memory.recording.availability import Pauses, Probe, Troubles, hashed
 from proxy.memory.recording.backlog import Backlog, Means, OnEdited, Tally
 from proxy.memory.recording.commit import Count, Deferred
+from proxy.memory.recording.settling import Settling
 from proxy.memory.recording.spool import Spool, SpoolEntry, SpoolError
 from proxy.memory.store import Store, StoreError, StoreTimeout
 
@@ -130,6 +131,7 @@ class Recorder:
         self._reviewed = -REVIEW_EVERY
         self._tasks: set[asyncio.Task[Any]] = set()
         self._one_large = asyncio.Lock()
+        self._settling = Settling(store)
 
     @property
     def tally(self) -> Tally:
@@ -352,16 +354,19 @@ class Recorder:
 
     async def _record(self, key: SessionKey, commit: Commit) -> CommitResult:
         large = len(commit.drafts) > LARGE
-        work = partial(self._commit_large if large else self._store.commit, key, commit)
+        work = partial(self._commit_large if large else self._settling.commit, key, commit)
         outcome = await self._at_once(key, work, large=large)
         if outcome == "recorded":
             self._on_recorded(key)
             self._on_due(commit.due)
-        return outcome or await self._backlog.put(key, commit.exchange.id, "commit", commit)
+        if outcome is None:  # by the time that it is carried out what it has seen tells nothing
+            spooled = msgspec.structs.replace(commit, seen=None)
+            return await self._backlog.put(key, commit.exchange.id, "commit", spooled)
+        return outcome
 
     async def _commit_large(self, key: SessionKey, commit: Commit) -> Outcome:
         async with self._one_large:
-            return await self._store.commit(key, commit)
+            return await self._settling.commit(key, commit)
 
     async def _amend(self, key: SessionKey, amendment: Amendment) -> CommitResult:
         async def amended() -> CommitResult:

@@ -32,7 +32,8 @@ def commit_steps(commit: Commit) -> list[Commit]:
         return [commit]
     fields = asdict(replace(commit, drafts=()))
     parts = [CommitStep(**(fields | {"superseded": s, "activated": a})) for s, a in ahead]
-    return [*parts, replace(commit, superseded=gone, activated=back)]
+    others = [replace(part, seen=None) for part in parts[1:]]  # they find what the first has done
+    return [parts[0], *others, replace(commit, superseded=gone, activated=back, seen=None)]
 
 
 def revision_steps(revision: Revision) -> list[Revision]:

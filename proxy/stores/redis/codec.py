@@ -177,6 +177,7 @@ OUTCOMES: Mapping[bytes, Outcome] = {
     b"outrun": "outrun",
     b"foreign": "foreign",
     b"erased": "erased",
+    b"outdated": "outdated",
 }
 
 Argument = bytes | str | int | float
@@ -263,6 +264,7 @@ def commit_arguments(key: SessionKey, commit: Commit, known: CommitContext) -> l
         exactly(known.mark),
         known.person,
         int(isinstance(commit, CommitStep)),
+        *(("", "") if commit.seen is None else (commit.seen.changes, commit.seen.last)),
     ]
     for draft in commit.drafts:
         arguments += _draft_arguments(draft)

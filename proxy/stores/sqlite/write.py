@@ -191,11 +191,19 @@ def _refusal(
         return "duplicate"
     if commit.user and head.owner and commit.user != head.owner:
         return "foreign"
-    if attempt is None:
-        return None
-    if attempt.id != head.last:
+    if attempt is not None and attempt.id != head.last:
         return "stale"
-    return "outrun" if attempt.started_at > commit.exchange.started_at else None
+    if attempt is not None and attempt.started_at > commit.exchange.started_at:
+        return "outrun"
+    return "outdated" if _is_outdated(head, commit) else None
+
+
+def _is_outdated(head: Head, commit: Commit) -> bool:
+    seen = commit.seen
+    if seen is None:
+        return False
+    switches = bool(commit.superseded or commit.activated)
+    return seen.changes != head.changes or (switches and seen.last != (head.last or ""))
 
 
 # Superseding and activating

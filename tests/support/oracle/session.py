@@ -192,11 +192,18 @@ class SessionState:
             return "duplicate"
         if commit.user and self.owner and commit.user != self.owner:
             return "foreign"
-        if attempt is None:
-            return None
-        if attempt.exchange.id != self.last:
+        if attempt is not None and attempt.exchange.id != self.last:
             return "stale"
-        return "outrun" if attempt.exchange.started_at > commit.exchange.started_at else None
+        if attempt is not None and attempt.exchange.started_at > commit.exchange.started_at:
+            return "outrun"
+        return "outdated" if self._is_outdated(commit) else None
+
+    def _is_outdated(self, commit: Commit) -> bool:
+        seen = commit.seen
+        if seen is None or self.last is None:
+            return False
+        switches = bool(commit.superseded or commit.activated)
+        return seen.changes != self.changes or (switches and seen.last != self.last)
 
     def _detail(self, commit: Commit) -> None:
         if commit.system:

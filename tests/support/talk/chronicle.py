@@ -208,7 +208,7 @@ class Chronicle:
             created_at=now,
             incomplete=not answer.complete,
         )
-        pending = pending_record(planned.plan, planned.prompt, m, planned.snapshot.log)
+        pending = pending_record(planned.plan, planned.prompt, m, planned.snapshot)
         meta = ExchangeMeta(exchange, due=due_of(context, now))
         commit = build_commit(pending, [answer], meta, lambda raw: EACH)
         assert await self.recorder.record(self.key, commit) in ("recorded", "spooled")

@@ -74,7 +74,7 @@ class Session:
             logprobs=None,
             max_inline_media_bytes=9999,
         )
-        outlined = pending_record(plan, prompt, m, self.snapshot.log)
+        outlined = pending_record(plan, prompt, m, self.snapshot)
         commit = build_commit(outlined, [choice], ExchangeMeta(exchange), lambda raw: 10)
         self.commits.append(commit)
         self.snapshot = overlay(self.snapshot, commit, Ask(profile=""))

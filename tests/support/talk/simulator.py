@@ -76,7 +76,7 @@ class Memory:
             created_at=self.clock,
             incomplete=not answer.complete,
         )
-        outlined = pending_record(plan, prompt, m, self.snapshot.log)
+        outlined = pending_record(plan, prompt, m, self.snapshot)
         commit = build_commit(outlined, [answer], ExchangeMeta(exchange), lambda raw: 10)
         self.commits.append(commit)
         self.history.update(draft.card.digest for draft in commit.drafts)

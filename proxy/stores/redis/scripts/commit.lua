@@ -10,8 +10,9 @@
 -- ('' leaves it), the time since when keys count, the session's id, number of drafts, number of
 -- superseded, number of activated, number of pieces of work, number of keys that are marks, a mark
 -- that was looked at before ('' for none), the person whose mark is among them ('' for none), whether
--- this is but a step ahead of the commit (0/1: it only supersedes and activates); then the drafts, then places (exchange, index) of the superseded and the activated, then the pieces of
--- work.
+-- this is but a step ahead of the commit (0/1: it only supersedes and activates), the count of changes
+-- ('' for none) and the newest exchange that it has seen; then the drafts, then places (exchange,
+-- index) of the superseded and the activated, then the pieces of work.
 -- Returns { outcome, owner, last active, ttl }; the outcome "owned" says that nothing was done because
 -- the owner's mark must be looked at too.
 
@@ -20,9 +21,10 @@ local record, reserved = ARGV[6], tonumber(ARGV[7])
 local drafts, gone, back = tonumber(ARGV[18]), tonumber(ARGV[19]), tonumber(ARGV[20])
 local oldest, work = tonumber(ARGV[16]), tonumber(ARGV[21])
 local marks, mark, person, ahead = tonumber(ARGV[22]), ARGV[23], ARGV[24], ARGV[25] == '1'
-local HEAD = 26
+local seen_changes, seen_last = ARGV[26], ARGV[27]
+local HEAD = 28
 
-local meta = redis.call('HMGET', META, 'next', 'owner', 'last', 'ttl', 'active_at')
+local meta = redis.call('HMGET', META, 'next', 'owner', 'last', 'ttl', 'active_at', 'changes')
 local owner, last, old_ttl = meta[2], meta[3], tonumber(meta[4] or 0)
 local function refused(outcome)
   -- Changes nothing, but is a write: WAIT on this connection then covers the first attempt too.
@@ -54,6 +56,12 @@ if earlier then
   local _, _, its_start = exchange_of(earlier)
   if earlier ~= last then return refused('stale') end
   if its_start > tonumber(started) then return refused('outrun') end
+end
+if meta[1] and seen_changes ~= '' then
+  local switches = gone + back > 0
+  if seen_changes ~= (meta[6] or '0') or (switches and seen_last ~= (last or '')) then
+    return refused('outdated')
+  end
 end
 if owner and person ~= owner then return refused('owned') end
 if erased() then return refused('erased') end

@@ -1,0 +1,89 @@
+"""Requests of one session at the same time, of which some take back what others go on from: the log
+is one conversation all the way, by socket."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+
+from tests.support.rig import Rig, Talk
+from tests.support.talk.words import answer, messages
+from tests.support.upstream.answers import sse
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+BEFORE = ("u1", "a1"), ("u2", "a2")
+
+
+async def raced(talk: Talk, *sent: tuple[str, str], **headers: str) -> None:
+    """What was sent, and what is answered: all begin before the first one ends, in this order."""
+    asked = []
+    for number, (said, answered) in enumerate(sent, len(talk.rig.up.requests) + 1):
+        pieces, release = answer(answered, stream=True).pieces, asyncio.Event()
+        talk.rig.up.reply(sse([*pieces[:2], release, *pieces[2:]]))
+        asked.append((release, asyncio.create_task(_ask(talk, said, headers))))
+        await talk.rig.up.wait_for(number)
+    for release, task in asked:
+        release.set()
+        await task
+
+
+async def _ask(talk: Talk, said: str, headers: Mapping[str, str]) -> None:
+    response = await talk.ask(messages(said), None, stream=True, **headers)
+    assert response.status_code == 200, response.text
+
+
+async def had(rig: Rig) -> Talk:
+    talk = rig.talk()
+    for asked, answered in BEFORE:
+        await talk.say(asked, answered)
+    return talk
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "log"),
+    [
+        pytest.param("u1 a1 u5", "u1 a1 u2 a2 u3", "u1 a1 u2 a2 u3 a9", id="edit-and-onward"),
+        pytest.param("u1 a1 u2 a2 u3", "u1 a1 u5", "u1 a1 u5 a9", id="onward-and-edit"),
+        pytest.param("u1 a1 u5", "u1 a1 u6", "u1 a1 u6 a9", id="two-edits"),
+        pytest.param("u1 a1 u2", "u1 a1 u2", "u1 a1 u2 a9", id="two-regenerations"),
+        pytest.param("u1 a1 u2", "u1 a1 u2 a2 u3", "u1 a1 u2 a2 u3 a9", id="regenerate-and-onward"),
+        pytest.param("u1 a1 u2 a2 u3", "u1 a1 u2 a2 u4", "u1 a1 u2 a2 u3 a8 u4 a9", id="onward"),
+    ],
+)
+async def test_the_branch_that_is_recorded_last_is_whole(
+    every: Rig, first: str, second: str, log: str
+) -> None:
+    talk = await had(every)
+    await raced(talk, (first, "a8"), (second, "a9"))
+    assert await talk.log() == log
+
+
+async def test_of_two_that_take_back_the_same_turn_one_is_the_log(every: Rig) -> None:
+    talk = await had(every)
+    await raced(talk, ("u5", "a8"), ("u6", "a9"), x_memory_rewind="1")
+    assert await talk.log() == "u1 a1 u6 a9"
+    assert await talk.gone() == "u2 a2 u5 a8"
+
+
+async def test_of_many_edits_the_last_one_is_the_log(every: Rig) -> None:
+    talk = await had(every)
+    await raced(talk, *((f"u1 a1 u{n}", f"a{n}") for n in range(12, 19)))
+    assert await talk.log() == "u1 a1 u18 a18"
+
+
+async def test_what_was_taken_back_by_hand_does_not_come_back(every: Rig) -> None:
+    talk = await had(every)
+    pieces, release = answer("a3", stream=True).pieces, asyncio.Event()
+    every.up.reply(sse([*pieces[:2], release, *pieces[2:]]))
+    asked = len(every.up.requests) + 1
+    going_on = asyncio.create_task(_ask(talk, "u1 a1 u2 a2 u3", {}))
+    await every.up.wait_for(asked)
+    path = f"/memory/v1/sessions/{talk.session}/rewind"
+    taken = await every.client.post(path, json={"turns": 1}, headers=talk.all_headers)
+    assert taken.status_code == 200, taken.text
+    release.set()
+    await going_on
+    assert await talk.log() == "u1 a1 u3 a3"

@@ -1,0 +1,88 @@
+"""A commit that others were faster than: what it means for the session as it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from msgspec.structs import replace
+
+from proxy.memory.model import Commit, Position, SessionSeen, WindowMove
+from proxy.memory.reconciliation.settling import settled, shown
+from proxy.stores.common.steps import SWITCHED_AT_ONCE, commit_steps
+from tests.support.oracle import archive as oracle_archive
+from tests.support.oracle.session import SessionState
+from tests.support.store.commits import chat, exchange
+
+
+def said(id: str, follows: str, *gone: str, seen: str = "x2") -> Commit:
+    """An exchange of a question and its answer, which takes back what is ``gone``."""
+    commit = chat(id, superseded=gone, seen=SessionSeen(seen, 0))
+    return replace(commit, exchange=exchange(id, follows=follows))
+
+
+def session(*commits: Commit) -> SessionState:
+    state = SessionState(created_at=0.0, last_active_at=0.0)
+    for commit in (said("x1", ""), said("x2", "x1.1"), *commits):
+        assert state.commit(replace(commit, seen=None)) == "recorded"
+    return state
+
+
+def meant(state: SessionState, commit: Commit) -> Commit:
+    lines, exchanges = oracle_archive.lines(state, 0), oracle_archive.exchanges(state, None)[::-1]
+    return settled(commit, lines, exchanges)
+
+
+EDIT = ("x2.0", "x2.1")
+
+
+@pytest.mark.parametrize(
+    ("others", "late", "gone", "back"),
+    [
+        pytest.param([said("x3", "x1.1", *EDIT)], said("x4", "x2.1"), "x3", "x2", id="onward"),
+        pytest.param([said("x3", "x2.1")], said("x4", "x1.1", *EDIT), "x2 x3", "", id="edit"),
+        pytest.param(
+            [said("x3", "x1.1", *EDIT)], said("x4", "x1.1", *EDIT), "x2 x3", "", id="edits"
+        ),
+        pytest.param(
+            [said("x3", "x2.1"), said("x5", "x3.1")],
+            said("x4", "x1.1", *EDIT),
+            "x2 x3 x5",
+            "",
+            id="what-follows-what-goes",
+        ),
+        pytest.param([said("x3", "x1.1")], said("x4", "x1.1", *EDIT), "x2", "", id="beside"),
+        pytest.param([said("x3", "x2.1")], said("x4", "x2.1"), "", "", id="both-onward"),
+    ],
+)
+def test_its_branch_is_the_log(
+    others: Sequence[Commit], late: Commit, gone: str, back: str
+) -> None:
+    found = meant(session(*others), late)
+    assert set(found.superseded) == {f"{id}.{n}" for id in gone.split() for n in (0, 1)}
+    assert set(found.activated) == {f"{id}.{n}" for id in back.split() for n in (0, 1)}
+
+
+def test_what_nothing_has_taken_the_place_of_stays_away() -> None:
+    state = session()
+    state.switch(EDIT, "superseded")
+    late = said("x4", "x2.1")
+    assert meant(state, late) == late
+
+
+@pytest.mark.parametrize(
+    ("start", "window"),
+    [(None, None), (1, None), (9, WindowMove(profile="default", start="x2.0", anew=True))],
+)
+def test_what_comes_back_is_in_the_window(start: int | None, window: WindowMove | None) -> None:
+    state = session(said("x3", "x1.1", *EDIT))
+    late = said("x4", "x2.1")
+    place = None if start is None else Position(start, start)
+    found = shown(meant(state, late), late.activated, oracle_archive.lines(state, 0), place)
+    assert found.window == window
+
+
+def test_of_many_steps_the_first_one_finds_the_session_as_it_was() -> None:
+    gone = [f"x1.{n}" for n in range(2 * SWITCHED_AT_ONCE + 1)]
+    steps = commit_steps(said("x4", "", *gone))
+    assert [step.seen for step in steps] == [SessionSeen("x2", 0), None, None]

@@ -102,6 +102,10 @@ class ReadMark(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     began: float = 0.0
     without: tuple[str, ...] = ()
 
+    def anew(self) -> ReadMark:
+        """The same of a session that is to be read from its beginning."""
+        return ReadMark(began=self.began, without=self.without)
+
 
 def mark_place(user: str, feature: str, session: str) -> Place:
     """Where the mark of a feature is kept."""

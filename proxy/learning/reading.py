@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from proxy.learning.batch import Batch, LearningContext, ReadMark, Stretch, mark_of, mark_place
 from proxy.learning.evidence import Gone, Said
 from proxy.memory.archive import Message, Page, Session
-from proxy.memory.items import Items
+from proxy.memory.items import Item, Items
 from proxy.memory.model import Ask, SessionKey, Snapshot, State
 from proxy.recall.lexicon.loader import COMMON, compiled, either
 from proxy.recall.own_words import Span, pasted
@@ -180,12 +180,21 @@ class Reader(msgspec.Struct, frozen=True):
         for context in contexts:
             place = mark_place(context.shelf.user, feature, context.key.session)
             item = (await items.items_at(context.shelf, [place])).get(place)
-            mark, version = mark_of(item, context.session.created_at), item.version if item else 0
+            mark, version = await self._mark(context, item), item.version if item else 0
             async with aclosing(self._said(context.key, mark)) as said:
                 first = await anext(said, None)
             if first is not None:
                 found.append(Unread(context, mark, version, first.card.created_at))
         return found
+
+    async def _mark(self, context: LearningContext, item: Item | None) -> ReadMark:
+        """How far a session was read, if it still has what was read: where its end is lost, other
+        messages come to stand there.  It may also have grown since we looked at it."""
+        mark = mark_of(item, context.session.created_at)
+        if mark.seq <= context.session.end:
+            return mark
+        now = await self.history.session(context.key)
+        return mark.anew() if now is not None and now.end < mark.seq else mark
 
     async def batches(
         self, sessions: Sequence[Unread], room: Callable[[LearningContext], int]

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from proxy.background.completion import Assignment, Failed
+from proxy.learning.batch import LearningContext
 from proxy.learning.evidence import Said
-from proxy.learning.facts.fact import Fact, dates_of, parted
+from proxy.learning.facts.fact import FACTS, Fact, dates_of, parted
 from proxy.learning.reading import OPEN, day_behind, uncaptioned
 from proxy.memory.model import Due, SessionKey
 from proxy.settings import ProfileSettings
@@ -39,6 +40,7 @@ from tests.support.learning.harness import (
     notes_in,
     operation,
 )
+from tests.support.store.archives import take_out
 from tests.support.waiting import PATIENCE
 
 
@@ -80,6 +82,37 @@ async def test_what_is_imported_later_and_was_said_earlier_is_read_earlier(
     await harness.learn("s11")
     read = [int(text.split()[1]) for texts in heard(harness) for text in texts]
     assert read == list(range(12)) and len(harness.model.asked) > 3
+
+
+async def test_a_session_that_has_lost_its_end_is_read_again(harness: Harness) -> None:
+    """As one on a master of a cluster that went back in time, whose person lies on another."""
+    key = SessionKey("t", "s")
+    await harness.say("I live in Berlin.")
+    before = await take_out(harness.store, key)
+    await harness.say("It rains.", "It snows.")
+    await harness.learn()
+    await harness.store.delete(key)
+    assert await harness.store.restore(key, before)
+    await harness.say("I live in Paris.")
+    await harness.learn()
+    assert heard(harness)[1:] == [["I live in Berlin.", "I live in Paris."]]
+    assert await harness.current() == ["The user lives in Paris."]
+    await harness.learn()
+    assert len(harness.model.asked) == 2, "nothing is read twice"
+
+
+async def test_a_session_that_has_grown_since_it_was_looked_at_is_not_read_again(
+    harness: Harness,
+) -> None:
+    """By somebody else, who has read what was added."""
+    key = SessionKey("t", "s")
+    await harness.say("I live in Berlin.")
+    before = await harness.store.session(key)
+    assert before is not None
+    await harness.say("It rains.")
+    await harness.learn()
+    context = LearningContext(before, key, "", harness.settings, "m")
+    assert await harness.job.reader.unread(harness.store, FACTS, [context]) == []
 
 
 async def test_a_session_that_does_not_ask_is_left_alone(harness: Harness) -> None:

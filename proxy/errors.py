@@ -411,7 +411,7 @@ def memory_in_use() -> ProxyError:
 
 
 def memory_full() -> ProxyError:
-    said = "The store is full and takes nothing new. Delete something, or give it more room."
+    said = "The store is full and takes nothing new. Give it more room, or delete something."
     return _unavailable("memory_unavailable", said)
 
 

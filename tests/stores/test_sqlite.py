@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from proxy.memory.model import IDEMPOTENCY_SECONDS, Ask, Due, SessionKey
-from proxy.memory.store import StoreError, StoreInUse, StoreTimeout
+from proxy.memory.store import StoreError, StoreFull, StoreInUse, StoreTimeout
 from proxy.stores.sqlite import file as sqlite_file
 from proxy.stores.sqlite.rows import ROWS
 from proxy.stores.sqlite.schema import (
@@ -546,6 +546,19 @@ async def test_an_idle_store_keeps_no_look_at_the_file_open(store: SQLiteStore, 
     await store.delete(KEY)
     assert path.with_name(f"{path.name}-wal").stat().st_size == 0
     await idle.close()
+
+
+async def test_a_full_disk_is_told_from_a_store_that_is_away(store: SQLiteStore) -> None:
+    key = SessionKey("t", "s")
+    await store.commit(key, chat("a", 1.0))
+    await store._write(lambda c: c.execute("PRAGMA max_page_count = 1").fetchone())
+    long = draft("b", 0, wire=b'{"role":"user","content":"%b"}' % (b"x" * 100_000))
+    with pytest.raises(StoreFull):
+        await store.commit(key, record("b", long, at=2.0))
+    several = [store.commit(key, record(f"c{n}", long, at=2.0)) for n in range(4)]
+    outcomes = await asyncio.gather(*several, return_exceptions=True)
+    assert {type(outcome) for outcome in outcomes} == {StoreFull}
+    assert (await store.load(key, Ask(profile=""))).messages == 2
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from typing import Protocol, TypeVar, cast
 import msgspec
 
 from proxy.memory.limit import within
-from proxy.memory.store import StoreError, StoreTimeout
+from proxy.memory.store import StoreError, StoreFull, StoreTimeout
 from proxy.stores.common.damage import damage_in
 from proxy.stores.sqlite.known.changes import Changes
 from proxy.stores.sqlite.known.wal_index import WalIndex, let_go
@@ -299,7 +299,8 @@ class Worker:
         try:
             return job.work(connection)
         except Exception as error:  # noqa: BLE001 - as above
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:  # where the disk is full SQLite has undone it
+                connection.execute("ROLLBACK")
             connection.execute("BEGIN")  # there is nothing left to commit
             return as_store_error(error)
 
@@ -308,7 +309,9 @@ class Worker:
         connection.execute("SAVEPOINT job")
         try:
             result = job.work(connection)
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:
+            if not connection.in_transaction:  # undone with the writes of the others
+                raise
             connection.execute("ROLLBACK TO job")
             result = as_store_error(error)
         connection.execute("RELEASE job")
@@ -353,13 +356,19 @@ def as_store_error(error: Exception) -> Exception:
     """What callers see of an error.  Those that tell of none of SQLite, file and data are bugs."""
     if isinstance(error, sqlite3.Error) and _is_busy(error):
         return StoreTimeout(f"SQLite: {error}")
+    if isinstance(error, sqlite3.Error) and _name(error) == "SQLITE_FULL":
+        return StoreFull(f"SQLite: {error}")
     if isinstance(error, sqlite3.Error | OSError | msgspec.MsgspecError):
         return StoreError(f"SQLite: {error}")
     return damage_in(error) or error
 
 
 def _is_busy(error: sqlite3.Error) -> bool:
-    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+    return _name(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+
+
+def _name(error: sqlite3.Error) -> str:
+    return getattr(error, "sqlite_errorname", "")
 
 
 def _deliver(batch: list[Job], results: list[object], unheard: Callable[[], None]) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from proxy.memory.archive import Details
 from proxy.memory.model import Ask, SessionKey
+from proxy.memory.store import StoreFull
 from proxy.recall.index import Look, Owner, owner_of
 from proxy.stores.sqlite.index import reading
 from proxy.stores.sqlite.schema import MIGRATIONS, connect, migrate
@@ -119,6 +122,17 @@ async def test_what_is_left_of_an_expired_index_is_no_part_of_its_successor(
     assert await store.write(KAI, batch(0, [["b"]], ttl=10))
     counted = [found.count for found in (await store.look(KAI, [term("a"), term("b")], 9)).postings]
     assert counted == [0, 1]
+
+
+async def test_what_is_indexed_waits_where_the_disk_is_nearly_full(
+    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A turn that can be recorded is worth more.  What an erasure changes of an index goes on."""
+    assert await store.write(KAI, batch(0, [["a"]]))
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=2048))
+    with pytest.raises(StoreFull, match="2 KiB left"):
+        await store.write(KAI, batch(1, [["a"]], first=1))
+    assert await store.write(KAI, batch(1, [], first=1))
 
 
 async def test_postings_stay_whole_when_two_stores_write_in_turns(

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from proxy.memory.archive import SessionArchive
 from proxy.memory.erasure import Subject
 from proxy.memory.model import SessionKey
-from proxy.memory.store import StoreError, StoreTimeout
+from proxy.memory.store import StoreError, StoreFull, StoreTimeout
 from proxy.stores.sqlite import archive as sqlite_archive
 from proxy.stores.sqlite import marks as sqlite_marks
 from proxy.stores.sqlite import restore as sqlite_restore
@@ -101,6 +103,21 @@ async def test_others_write_between_the_steps_and_nobody_sees_what_is_not_comple
     assert await take_out(store, KEY) == archived
     assert (steps.taken, steps.tenants) == (5, [])
     assert not await store.restore(KEY, archived)
+
+
+@pytest.mark.parametrize("at_once", [2, 100])
+async def test_what_is_brought_leaves_room_for_turns_and_removing(
+    store: SQLiteStore, path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(sqlite_restore, "AT_ONCE", at_once)
+    archived = await taken_out(store)
+    before = rows(path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=2048))
+    with pytest.raises(StoreFull, match="2 KiB left"):
+        await store.restore(KEY, archived)
+    assert rows(path) == before
+    assert await store.commit(KEY, chat("x", 2000.0)) == "recorded"
+    assert await store.delete(KEY)
 
 
 async def test_a_step_that_is_late_is_tried_again_and_written_once(

@@ -21,7 +21,7 @@ from threading import Lock
 from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
 
 from proxy.memory.model import SessionKey
-from proxy.memory.store import StoreError, StoreInUse
+from proxy.memory.store import StoreError, StoreFull, StoreInUse
 from proxy.stores.common.known_logs import KnownLogs
 from proxy.stores.common.known_passages import KnownMessages
 from proxy.stores.sqlite.known.changes import Changes
@@ -197,7 +197,7 @@ class SQLiteFile:
         left = await asyncio.to_thread(_room, self._path.parent)
         if left is None or left >= ROOM:
             return ()
-        return (f"the disk of the store has {left // 1024} KiB left",)
+        return (_has_left(left),)
 
     async def wipe(self) -> None:
         for _ in range(WIPES):
@@ -278,6 +278,20 @@ class SQLiteFile:
     def _write_later(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
         """The same, which gives way to all else that is written, and can be made anew."""
         return self._writing.run(work, self._commit_timeout, later=True, kept=True)
+
+    def _leaving_room(
+        self, work: Callable[[sqlite3.Connection], T]
+    ) -> Callable[[sqlite3.Connection], T]:
+        """What can wait, or be brought again, leaves room for turns, and for removing something:
+        that takes some first."""
+
+        def checked(connection: sqlite3.Connection) -> T:
+            left = _room(self._path.parent)
+            if left is not None and left < ROOM:
+                raise StoreFull(f"SQLite: {_has_left(left)}")
+            return work(connection)
+
+        return checked
 
     @property
     def _writing(self) -> Worker:
@@ -376,6 +390,10 @@ def _identity(path: Path | str) -> Identity:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def _has_left(room: int) -> str:
+    return f"the disk of the store has {room // 1024} KiB left"
 
 
 def _room(folder: Path) -> int | None:

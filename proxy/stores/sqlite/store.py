@@ -239,7 +239,10 @@ class SQLiteStore(SQLiteFile):
         now, parts = self._clock(), sqlite_restore.parts_of(archived)
         if len(parts) <= 1:
             write = self._write_large if len(archived.lines) > MANY else self._write
-            return await write(lambda c: sqlite_restore.restore(c, now, key, archived, since))
+            whole = partial(
+                sqlite_restore.restore, now=now, key=key, archived=archived, since=since
+            )
+            return await write(self._leaving_room(whole))
         name = await self._write(lambda c: sqlite_restore.stage(c, now, key, archived))
         if name is None:
             return False
@@ -247,7 +250,8 @@ class SQLiteStore(SQLiteFile):
         brought = sqlite_restore.Brought(name, archived, known, parts, since)
         try:
             for step in range(len(parts)):
-                await self._patiently(partial(sqlite_restore.bring, brought, step))
+                bringing = partial(sqlite_restore.bring, brought, step)
+                await self._patiently(self._leaving_room(bringing))
             settling = partial(sqlite_restore.settle, brought, key, now)
             done = await self._write_large(settling)
         except BaseException:  # also where nobody waits any more: what is left goes with time
@@ -281,9 +285,10 @@ class SQLiteStore(SQLiteFile):
         return look
 
     async def write(self, owner: Owner, batch: IndexBatch) -> bool:
+        work = partial(index_writing.write, now=self._clock(), owner=owner, batch=batch)
         done = False
         try:
-            done = await self._write_batch(owner, batch)
+            done = await self._write_later(self._leaving_room(work) if batch.rows else work)
             return done
         finally:
             self._heads.written(owner, batch if done else None)
@@ -292,7 +297,6 @@ class SQLiteStore(SQLiteFile):
     whole = reads(index_reading.whole, single=True)
     rows = reads(index_reading.rows)
     _read_look = reads(index_reading.look, single=True)
-    _write_batch = writes_later(index_writing.write)
     vectors = reads(index_vectors.vectors)
     put_vectors = writes_later(index_vectors.put_vectors)
     drop_session = writes(index_writing.drop_session)

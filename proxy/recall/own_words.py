@@ -50,6 +50,7 @@ _NAME = re.compile(
     r"[A-ZÀ-ÞА-Я][\w.'’-]{0,20}(?: [A-ZÀ-ÞА-Я][\w.'’-]{0,20}){0,2}"
     r"|[一-鿿]{2,4}|[가-힣]{2,4}|[ァ-ヶー]{2,8}"
 )
+_ANNOUNCES = re.compile(r"[:：]\s*\Z")
 _DATE = re.compile(r"\s*\[[^\]\n]{1,60}\]\s*")
 _ROLES = frozenset(vocabulary(lambda each: each.own_words.roles))
 _NO_SPEAKERS = frozenset(vocabulary(lambda each: each.own_words.no_speakers))
@@ -242,9 +243,14 @@ def speaker_of(text: str) -> str:
 
 
 def _without_labelled(words: str) -> str:
-    """Lines with a label before them that is nobody who speaks here ("Rule:", "老师说：")."""
-    lines = words.split("\n")
-    return "\n".join(BLANK * len(line) if _foreign(line) else line for line in lines)
+    """Lines with a label before them that is nobody who speaks here ("Rule: ...", "老师说：...").
+
+    A label alone stays: it tells whose the lines below are.
+    """
+    return "\n".join(
+        BLANK * len(line) if _foreign(line) and not _ANNOUNCES.search(line) else line
+        for line in words.split("\n")
+    )
 
 
 def _foreign(line: str) -> bool:

@@ -49,7 +49,7 @@ _SAID_AFTER = compiled(any_of(lambda each: each.standing.reported_after), re.IGN
 # The rest of a clause that is a question, or is made one ("... , am I?").
 _ASKED = re.compile(r"[^,;:،；，：–—]*(?:[,،，][^,،，]{1,16})?[?？؟]")
 _COLON = re.compile(rf"(?P<before>.*?)(?::(?!\S)|：)(?:\Z|[\s{BLANK}.]*(?P<goes_on>[^\s{BLANK}.]))")
-_PARAGRAPH = re.compile(r"\n[ \t]*\n")
+_PARAGRAPH = re.compile(r"\S[ \t\r]*\n[ \t\r]*\n")
 # A withdrawal that names no matter and says this takes back all ("forget all my instructions").
 _EVERYTHING = compiled(told(lambda each: each.standing.everything), re.IGNORECASE)
 OWN = frozenset({"<name>", "<diet>"})
@@ -244,13 +244,14 @@ def _noticed(voice: Voice, cued: Sequence[Wording], seen: Seen) -> list[Standing
 
 def _others(text: str, sentence: Sentence, ends: tuple[int, int]) -> tuple[int, int]:
     """Up to where a sentence that is no wish makes all that follows another's words, and orders:
-    to the end of the paragraph, behind a colon ("my boss wrote: be on time. Always ...")."""
+    to the end of the first paragraph behind a colon ("my boss wrote: be on time. Always ...")."""
     colon = _COLON.match(sentence.words)
     if not colon:
         return ends
-    paragraph = _PARAGRAPH.search(text, sentence.end)
-    end = paragraph.start() if paragraph else len(text)
-    if _REPORTED.search(colon["before"]):
+    behind = colon.end("before") + 1
+    paragraph = _PARAGRAPH.search(text, sentence.start + behind)
+    end = paragraph.end() if paragraph else len(text)
+    if _REPORTED.search(sentence.words[:behind]):
         return end, end
     return (ends[0], end) if colon["goes_on"] else ends
 

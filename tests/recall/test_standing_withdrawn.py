@@ -150,8 +150,37 @@ def test_who_eats_one_food_again_says_nothing_of_others(old: str, other: str) ->
 
 
 @pytest.mark.parametrize(
+    ("old", "how"),
+    [
+        ("I'm a vegetarian.", "I'm not a vegetarian for religious reasons."),
+        ("I'm vegan.", "I'm not vegan because it is in fashion."),
+        ("I'm vegan.", "I'm not vegan by choice."),
+        ("I'm diabetic.", "I'm not diabetic enough to need insulin."),
+        ("I'm lactose intolerant.", "I'm not lactose intolerant by birth."),
+        ("I'm on a gluten-free diet.", "I'm not on a gluten-free diet for fun."),
+        ("Ich bin Vegetarier.", "Ich bin kein Vegetarier aus Überzeugung."),
+        ("Ich habe Zöliakie.", "Ich habe keine Zöliakie in der schweren Form."),
+        ("Je suis végétarien.", "Je ne suis pas végétarien par conviction."),
+        ("Je suis végane.", "Je ne suis pas végane depuis longtemps."),
+        ("Soy vegana.", "No soy vegana por moda."),
+    ],
+)
+def test_who_tells_why_or_how_much_has_not_given_it_up(old: str, how: str) -> None:
+    assert holding(old, how) == [old]
+
+
+@pytest.mark.parametrize(
     ("old", "over"),
     [
+        ("I'm vegan.", "I'm not vegan anymore."),
+        ("I'm vegan.", "I'm not vegan at all!"),
+        ("I'm vegan.", "I'm not vegan, I eat fish."),
+        ("I'm vegan.", "I'm no longer vegan because of my iron."),
+        ("I'm on a gluten-free diet.", "I'm not on a gluten-free diet any more."),
+        ("Je suis végétarienne.", "Je ne suis plus végétarienne depuis un an."),
+        ("Ich bin vegan.", "Ich bin nicht mehr vegan aus Gesundheitsgründen."),
+        ("Soy vegana.", "No soy vegana, me equivoqué."),
+        ("Ich bin Vegetarier.", "Ich bin kein Vegetarier mehr."),
         ("I have a nut allergy.", "The doctor says I no longer have a nut allergy."),
         ("I have a nut allergy.", "My allergist told me that I no longer have a nut allergy."),
         ("I have a nut allergy.", "I no longer have a nut allergy, the doctor said so."),

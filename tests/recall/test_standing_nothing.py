@@ -182,3 +182,35 @@ NOTHING = [
 def test_nothing_is_noticed(text: str) -> None:
     assert notice(text) == ()
     assert not is_standing(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "息子は卵アレルギーです。",
+        "息子は五歳で、卵アレルギーです。",
+        "うちの娘には小麦アレルギーがあります。",
+        "私の父もそばアレルギーです。",
+        "田中さんは猫アレルギーです。",
+        "우리 딸은 땅콩 알레르기가 있어요.",
+        "제 남편도 새우 알레르기가 있습니다.",
+        "아들한테 우유 알레르기가 있어요.",
+    ],
+)
+def test_an_allergy_of_the_family_is_not_the_users_where_no_i_is_said(text: str) -> None:
+    assert notice(text) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ピーナッツにはアレルギーがあります。",
+        "すみません、はちみつアレルギーがあります。",
+        "母は看護師で、私は卵アレルギーです。",
+        "딸기 알레르기가 있어요.",
+        "참고로, 우유 알레르기가 있어요.",
+        "제 딸은 땅콩 알레르기가 있고, 저는 우유 알레르기가 있어요.",
+    ],
+)
+def test_ones_own_allergy_beside_it_is_noticed(text: str) -> None:
+    assert len(notice(text)) == 1

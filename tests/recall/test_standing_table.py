@@ -58,6 +58,8 @@ Llamame Lola
 Llámame Javi, por favor.
 No uses emojis
 Háblame siempre de usted
+Ich bin gegen Pollen und Gräser allergisch
+Ich bin Pescetarierin
 Je suis allergique au pollen.
 je suis vegetarienne
 Je ne mange pas de porc.
@@ -140,6 +142,8 @@ I eat sugar-free gum
 Is this bread gluten-free?
 Bin ich laktoseintolerant?
 Mein Sohn ist Nussallergiker
+Ich bin gegen Pollen nicht allergisch
+Mein Sohn ist gegen Pollen allergisch
 Ho un'amica intollerante al lattosio
 My wife is vegan
 I'm vegan-friendly, I think

@@ -38,9 +38,11 @@ def message(whole: dict[str, Any]) -> dict[str, Any]:
         pytest.param(["a ", "b"], "a b", id="texts"),
         pytest.param([None, "b"], "b", id="nothing-before"),
         pytest.param(["a", None], "a", id="nothing-behind"),
-        pytest.param(["a", "", "c"], "ac", id="nothing-between"),
+        pytest.param(["a", "", "c"], "a\n\nc", id="nothing-between"),
         pytest.param([None, None], None, id="nothing"),
-        pytest.param(["\ud83d", "\ude00"], "\U0001f600", id="half-an-emoji"),
+        pytest.param(["a", "b"], "a\n\nb", id="words-that-meet"),
+        pytest.param(["a", "\nb"], "a\nb", id="a-line-begun"),
+        pytest.param(["\ud83d", "\ude00"], "\ud83d\n\n\ude00", id="halves-of-an-emoji"),
         pytest.param(
             ["a", [{"type": "text", "text": "b"}]],
             [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}],
@@ -75,7 +77,7 @@ def test_reasoning_goes_on_too() -> None:
         one = chat_completion("x")
         one["choices"][0]["message"]["reasoning_content"] = text
         bodies.append(json.dumps(one).encode())
-    assert message(joined(*bodies))["reasoning_content"] == "ab"
+    assert message(joined(*bodies))["reasoning_content"] == "a\n\nb"
 
 
 def test_calls_of_memory_are_left_out_of_the_last_answer() -> None:

@@ -156,9 +156,12 @@ async def test_a_search_is_answered_and_the_next_stream_goes_on() -> None:
         ),
     ],
 )
-async def test_text_around_a_call_of_memory_is_joined(parts: list[list[Json]], said: str) -> None:
+async def test_text_around_a_call_of_memory_is_kept_and_parted_from_what_follows(
+    parts: list[list[Json]], said: str
+) -> None:
     found, one = await played(stream(*parts), AFTER)
-    assert (found.text, found.calls, found.finish) == (said + "Kiel.", (), ("stop",))
+    told = f"{said}\n\nKiel." if said else "Kiel."
+    assert (found.text, found.calls, found.finish) == (told, (), ("stop",))
     assert one.tools.saved[0] == "x"
     assert (one.bodies[0]["messages"][1]["content"] or "") == said
 

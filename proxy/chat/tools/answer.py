@@ -5,7 +5,7 @@ from __future__ import annotations
 from proxy.chat import jsontext
 from proxy.chat.reply.reply import TEXTS, read_reply
 from proxy.chat.tools.called import Called, called, is_ours
-from proxy.chat.tools.stream import Chunk, says
+from proxy.chat.tools.stream import Chunk, gap, says
 from proxy.chat.tools.usage import summed
 
 
@@ -68,7 +68,7 @@ def _joined(before: bytes | None, then: bytes | None) -> bytes | None:
         return then
     first, second = jsontext.decode(before), jsontext.decode(then)
     if isinstance(first, str) and isinstance(second, str):
-        return jsontext.encode(jsontext.paired(first + second))
+        return jsontext.encode(first + gap(first, second) + second)
     return jsontext.encode([*_parts(first), *_parts(second)])
 
 

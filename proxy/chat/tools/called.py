@@ -8,6 +8,7 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.reply.answer import Choice, Reply
+from proxy.chat.reply.reply import TEXTS
 from proxy.chat.tools.offer import NAMES, PARAMETERS
 
 MAX_ARGUMENTS = 8 * 1024
@@ -53,6 +54,12 @@ class Called(msgspec.Struct, frozen=True):
     own: bool
     message: bytes
     usage: bytes | None = None
+
+    def said(self) -> dict[str, str]:
+        """The texts of the answer, by their fields."""
+        body = jsontext.decode(self.message)
+        texts = {key: body.get(key) for key in TEXTS} if isinstance(body, dict) else {}
+        return {key: text for key, text in texts.items() if isinstance(text, str) and text}
 
 
 def called(reply: Reply) -> Called | None:

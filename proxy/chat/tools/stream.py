@@ -9,6 +9,7 @@ Pure; knows OpenAI's format.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from proxy.chat import jsontext
@@ -233,11 +234,18 @@ class Sorter(Generic[EventT]):
 class Continuation(Generic[EventT]):
     """Of the streams behind the first: they go on as the same answer.
 
-    ``identity`` are the fields that all its chunks share, ``spent`` is the usage so far (JSON).
+    ``identity`` are the fields that all its chunks share, ``spent`` is the usage so far (JSON),
+    ``said`` are the texts so far, by their fields.
     """
 
-    def __init__(self, identity: Mapping[str, bytes], spent: bytes | None) -> None:
+    def __init__(
+        self,
+        identity: Mapping[str, bytes],
+        spent: bytes | None,
+        said: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.identity, self._spent = identity, spent
+        self._said = dict(said)
 
     def take(self, event: EventT) -> EventT | None:
         """The event as the client is to see it; None if there is nothing in it."""
@@ -246,10 +254,24 @@ class Continuation(Generic[EventT]):
             return event
         chunk.take_identity(self.identity)
         chunk.delta.pop("role", None)
+        self._part(chunk.delta)
         for holder in (chunk.fields, chunk.choice):
             if holder.get("usage", b"").startswith(b"{"):
                 holder["usage"] = summed(self._spent, holder["usage"]) or b"null"
         return None if chunk.empty else event.replaced(chunk.write())
+
+    def _part(self, delta: dict[str, bytes]) -> None:
+        """The first words of a text are kept apart from those before."""
+        for key in [key for key in self._said if says(delta.get(key))]:
+            before, then = self._said.pop(key), jsontext.decode(delta[key])
+            if isinstance(then, str) and (between := gap(before, then)):
+                delta[key] = jsontext.encode(between + then)
+
+
+def gap(before: str, then: str) -> str:
+    """What stands between the words of two answers: a model begins each anew."""
+    meet = before and then and not (before[-1].isspace() or then[0].isspace())
+    return "\n\n" if meet else ""
 
 
 def _may_become_ours(node: Node) -> bool:

@@ -74,6 +74,7 @@ class ToolStream:
         sorter = Sorter[StreamEvent]()
         on: Continuation[StreamEvent] | None = None
         spent: bytes | None = None
+        said: dict[str, str] = {}
         while True:
             events = Events()
             async for data in self._reply.chunks():
@@ -85,7 +86,8 @@ class ToolStream:
             if asked is None or not await self._goes_on(asked):
                 break
             spent = summed(spent, asked.usage)
-            on = Continuation(on.identity if on else sorter.identity, spent)
+            said |= asked.said()
+            on = Continuation(on.identity if on else sorter.identity, spent, said)
             sorter = Sorter()
         if rest := _raw(sorter.rest(), on):
             yield rest

@@ -87,6 +87,45 @@ def test_each_message_is_sent_once_in_the_clients_order(m: str, sent: str, kept:
     assert memory.log == kept.split()
 
 
+@pytest.mark.parametrize(
+    ("before", "m", "sent"),
+    [
+        pytest.param(
+            ["u1 > a1(c1)", "u2 > a2", "u3 > a3"],
+            "u1 a1(c1) t1:c1 u3 a3 u4",
+            "u1 a1 t1 u2 a2 u3 a3 u4",
+            id="what-is-left-out-stands-behind-both",
+        ),
+        pytest.param(
+            ["p1 q1(c1) t1:c1 u1 > a1"],
+            "p1 q1(c1) t2:c1 u2",
+            "p1 q1 t2 u1 a1 u2",
+            id="a-preamble-with-another-result",
+        ),
+        pytest.param(
+            ["p1 q1(c1) t1:c1 u1 > a1"],
+            "p1 q1(c1) t2:c1",
+            "p1 q1 t2",
+            id="a-preamble-alone-has-the-last-word",
+        ),
+        pytest.param(
+            ["u1 > a1(c1,c2)", "t1:c1 u2 > a2"],
+            "u1 a1(c1,c2) t1:c1 t2:c2 u2 a2 u3",
+            "u1 a1 t1 t2 u2 a2 u3",
+            id="one-of-two-came-late",
+        ),
+    ],
+)
+def test_a_result_that_is_told_behind_its_call_is_sent_behind_it(
+    before: list[str], m: str, sent: str
+) -> None:
+    memory = Memory()
+    for asked, answer in (step.split(" > ") for step in before):
+        (said,) = talk(answer)
+        memory.say(talk(asked), choice(said.digest, said.calls))
+    assert memory.say(talk(m), choice("a9")) == sent.split()
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.integers(3, 15), st.sampled_from(["all", "window"]), st.randoms(use_true_random=False))
 def test_results_may_come_whenever_they_like(steps: int, view: str, rng: random.Random) -> None:

@@ -49,24 +49,45 @@ def valid(messages: Sequence[S]) -> list[S]:
 
 
 def _together(messages: Sequence[S]) -> Sequence[S]:
-    """Results of one call that came one request after the other stand behind it together.
+    """Results of one call that came one request after the other stand behind it together, and so
+    do those that the client tells directly behind it.
 
-    What was answered to some of them stands behind all; at the end of a prompt it would have the
-    last word, and is left out.
+    What was put between them stands behind all; at the end of a prompt it would have the last
+    word, and is left out.
     """
     pairs = zip(messages, messages[1:], strict=False)
-    late = [n for n, (a, b) in enumerate(pairs, 1) if b.answers is not None and _is_interim(a)]
+    late = [n for n, (a, b) in enumerate(pairs, 1) if b.answers is not None and _parts(a, b)]
     if not late:
         return messages
     found = list(messages)
     for at in late:
-        begin, end = at, _end_of_block(found, at)
-        while begin and _is_interim(found[begin - 1]):
-            begin -= 1
-        if not _calls_before(found, begin).isdisjoint(x.answers for x in found[at:end]):
-            answered = found[begin:at] if end < len(found) else []
-            found[begin:end] = [*found[at:end], *answered]
+        end = _end_of_block(found, at)
+        begin = _begin_between(found, at, end)
+        put_between = found[begin:at] if end < len(found) else []
+        found[begin:end] = [*found[at:end], *put_between]
     return found
+
+
+def _parts(message: Sent, result: Sent) -> bool:
+    """May this, directly before a result, have been put between that and its call?"""
+    return message.stored and (not result.stored or _is_interim(message))
+
+
+def _begin_between(found: Sequence[Sent], at: int, end: int) -> int:
+    """Where that begins which stands between results and their calls: answers to some of them, or,
+    where the client tells both, all that is stored.  ``at`` for nothing."""
+    wanted = {x.answers for x in found[at:end]}
+    for passes in (_is_interim,) if found[at].stored else (_is_interim, _is_stored):
+        begin = at
+        while begin and passes(found[begin - 1]):
+            begin -= 1
+        if not _calls_before(found, begin).isdisjoint(wanted):
+            return next(n for n in range(begin, at + 1) if n == at or found[n].answers is None)
+    return at
+
+
+def _is_stored(message: Sent) -> bool:
+    return message.stored
 
 
 def _is_interim(message: Sent) -> bool:

@@ -114,6 +114,12 @@ def test_each_message_is_sent_once_in_the_clients_order(m: str, sent: str, kept:
             "u1 a1 t1 t2 u2 a2 u3",
             id="one-of-two-came-late",
         ),
+        pytest.param(
+            ["u1 > a1(c1)", "u2 > a2(c2,c3)"],
+            "u1 a1(c1) t1:c1 u3 a4(c2) t2:c2 u4",
+            "u1 a1 t1 u3 a4 t2 u4",
+            id="a-call-that-waits-is-told-otherwise",
+        ),
     ],
 )
 def test_a_result_that_is_told_behind_its_call_is_sent_behind_it(

@@ -238,7 +238,8 @@ class _Layout:
         """Rules 3, 4 and 7: an edit or a regenerate."""
         if self.full or (self.matches and self.matches[-1].kind is MatchKind.REPLACED):
             return True
-        answers = {self.m[i].answers for i in self.new} - {None}
+        told = {call for i in self.new for call in self.m[i].calls}
+        answers = {self.m[i].answers for i in self.new} - {None, *told}
         if not answers:
             return self.evidence
         waiting = open_calls(self.rest) if self.matches or self.full else self.waiting

@@ -120,6 +120,12 @@ def test_each_message_is_sent_once_in_the_clients_order(m: str, sent: str, kept:
             "u1 a1 t1 u3 a4 t2 u4",
             id="a-call-that-waits-is-told-otherwise",
         ),
+        pytest.param(
+            ["u1 > a1", "u2 > a2(c1,c2)", "u3 u4 u5 > a3"],
+            "u1 a1 u2 a4(c1) t1:c1 u5 a3 u6",
+            "u1 a1 u2 a4 t1 u3 u4 u5 a3 u6",
+            id="in-a-log-without-calls",
+        ),
     ],
 )
 def test_a_result_that_is_told_behind_its_call_is_sent_behind_it(

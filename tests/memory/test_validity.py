@@ -142,6 +142,11 @@ def test_results_that_came_one_after_the_other_stand_together(
     assert " ".join(each.name for each in found) == f"u1 {sent}"
 
 
+def test_a_result_of_the_clients_answers_its_call_though_a_stored_one_is_nearer() -> None:
+    told = [call("a", stored=False), QUESTION, call("a"), result("t1", "a", stored=False), NEXT]
+    assert [each.name for each in valid(told)] == ["c", "t1", "u1", "u2"]
+
+
 RESULTS = st.lists(
     st.tuples(st.sampled_from(["", "a", "b"]), st.integers(0, 2), st.booleans()),
     min_size=1,

@@ -328,7 +328,7 @@ def _pieces(
     if plain and inject and sight.all and _behind(plan.order, plan.log) is not None:
         return plan.order, plan.log, frozenset()
     pieces = [x for x in plan.order if isinstance(x, int) or (inject and sight.sends(x))]
-    if plain:
+    if plain and not any(said.calls for said in m):
         return tuple(pieces), _stored(pieces), frozenset()
     sent = valid([_sent(piece, m) for piece in pieces])
     told = (x.piece for x in sent if x.words)
@@ -338,8 +338,8 @@ def _pieces(
 
 
 def _plain(log: Sequence[Entry]) -> Size | None:
-    """The size of a log that has nothing blank, and nothing of tools: then every order is valid,
-    for what the client sent is its own affair.  None of any other."""
+    """The size of a log that has nothing blank, and nothing of tools: then every order is valid
+    that parts no call of the client's from its result.  None of any other."""
     tokens = [
         c.tokens for e in log if not ((c := e.card).blank or c.calls or c.answers is not None)
     ]

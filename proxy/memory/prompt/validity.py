@@ -62,7 +62,7 @@ def _together(messages: Sequence[S]) -> Sequence[S]:
     found = list(messages)
     for at in late:
         end = _end_of_block(found, at)
-        begin = _begin_between(found, at, end)
+        begin = _begin_between(found, at)
         put_between = found[begin:at] if end < len(found) else []
         found[begin:end] = [*found[at:end], *put_between]
     return found
@@ -73,16 +73,23 @@ def _parts(message: Sent, result: Sent) -> bool:
     return message.stored and (not result.stored or _is_interim(message))
 
 
-def _begin_between(found: Sequence[Sent], at: int, end: int) -> int:
-    """Where that begins which stands between results and their calls: answers to some of them, or,
-    where the client tells both, all that is stored.  ``at`` for nothing."""
-    wanted = {x.answers for x in found[at:end]}
-    for passes in (_is_interim,) if found[at].stored else (_is_interim, _is_stored):
+def _begin_between(found: Sequence[Sent], at: int) -> int:
+    """Where that begins which stands between a result and its call: answers to others of its
+    round, or, where the client tells both, all that is stored.  ``at`` for nothing.
+
+    Ids may come again: a call of the client's that nothing answers yet goes first, one that has a
+    stored result last.
+    """
+    for passes, again in ((_is_stored, False), (_is_interim, True), (_is_stored, True)):
+        if found[at].stored and passes is _is_stored:
+            continue
         begin = at
         while begin and passes(found[begin - 1]):
             begin -= 1
-        if not _calls_before(found, begin).isdisjoint(wanted):
-            return next(n for n in range(begin, at + 1) if n == at or found[n].answers is None)
+        while begin < at and found[begin].answers is not None:
+            begin += 1
+        if found[at].answers in _open_before(found, begin, again=again):
+            return begin
     return at
 
 
@@ -95,12 +102,15 @@ def _is_interim(message: Sent) -> bool:
     return message.stored and message.role == "assistant" and not message.calls
 
 
-def _calls_before(messages: Sequence[Sent], at: int) -> frozenset[str | None]:
-    """The calls of the block that ends here."""
+def _open_before(messages: Sequence[Sent], at: int, *, again: bool) -> Counter[str | None]:
+    """The calls of the block that ends here which nothing in it answers, or, ``again``, nothing of
+    the client's."""
     begin = at
     while begin and messages[begin - 1].answers is not None:
         begin -= 1
-    return frozenset(messages[begin - 1].calls) if begin else frozenset()
+    calls = Counter[str | None](messages[begin - 1].calls if begin else ())
+    calls.subtract(x.answers for x in messages[begin:at] if not (again and x.stored))
+    return +calls
 
 
 def _end_of_block(messages: Sequence[S], at: int) -> int:

@@ -36,6 +36,22 @@ TABLE = [
     pytest.param(
         "u0 a0 u1 a1(c1)", "u1 a1(c1) t1:c1", "u0 a0 u1 a1 t1", "t1", "", id="the running tool loop"
     ),
+    pytest.param(
+        "u0 a0 u1 a1(c1,c2)",
+        "u1 t1:c1 t2:c2",
+        "u0 a0 u1 a1 t1 t2",
+        "t1 t2",
+        "",
+        id="the running tool loop without its calls",
+    ),
+    pytest.param(
+        "u1 a1(c1) t1:c1 a2(c2)",
+        "u1 t1:c1 t2:c2",
+        "u1 a1 t1 a2 t2",
+        "t2",
+        "",
+        id="a later round of it without its calls",
+    ),
     pytest.param("u1 a1 u2 a2", "u1 a1 u2'", "u1 a1 u2'", "u2'", "u2 a2", id="an edit, resending"),
     pytest.param("u1 a1 u2 a2", "u1 a1 u2", "u1 a1 u2", "", "a2", id="regenerate, resending"),
     pytest.param("p q u1 a1", "p q u2", "p q u1 a1 u2", "u2", "", id="few-shot preamble each time"),
@@ -391,6 +407,21 @@ def test_full_sends_exactly_what_came_and_supersedes_the_rest() -> None:
     assert outcome(log("u1 a1 u2 a2"), "u1 a1 u3", full) == ("u1 a1 u3", "u3", "u2 a2")
     assert outcome(log("u1 a1"), "u9", full) == ("u9", "u9", "u1 a1")
     assert outcome(log("u1 a1 u2 a2"), "u2 a2 u3", full) == ("u2 a2 u3", "u3", "")
+
+
+@pytest.mark.parametrize(
+    ("m", "upstream", "new"),
+    [
+        ("u1 t1:c1", "u1 a1 t1", "t1"),
+        ("u1 t1:c1 u2", "u1 a1 t1 u2", "t1 u2"),
+        ("u1 u2", "u1 u1 u2", "u1 u2"),
+    ],
+)
+def test_delta_too_knows_the_running_turn_told_without_its_calls(
+    m: str, upstream: str, new: str
+) -> None:
+    told = outcome(log("u1 a1(c1)"), m, Intent(history="delta"))
+    assert told == (upstream, new, "")
 
 
 def test_delta_takes_all_for_new() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Literal
 
 import msgspec
@@ -128,6 +128,28 @@ def match_messages(
         return found
     other = _aligned(as_told(came, m), snapshot, m, rerendered, returned)
     return replace(other, arrived=True, placed=False) if other.better(found) else found
+
+
+def told_without_answers(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alignment:
+    """Align a running turn that M tells without what the model said in it, as clients do that name
+    a conversation which has that: its question and results, and behind them one that its calls
+    wait for.  Without matches where M begins with anything else."""
+    said, waiting = [i for i, x in enumerate(m) if visible(x)], open_calls(log)
+    known = list(takewhile(lambda i: m[i].answers not in waiting, said))
+    if not known or len(known) == len(said):
+        return Alignment(log)
+    turn = waiting[m[said[len(known)]].answers or ""].position.turn
+    told = [j for j, e in enumerate(log) if e.position.turn == turn and _is_told(e.card)]
+    mine = [(m[i].digest, m[i].answers) for i in known]
+    if mine != [(log[j].card.digest, log[j].card.answers) for j in told]:
+        return Alignment(log)
+    pairs = zip(known, told, strict=True)
+    return Alignment(log, tuple([Match(i, j, MatchKind.EQUAL) for i, j in pairs]))
+
+
+def _is_told(card: Card) -> bool:
+    """Is it visible, and no answer?"""
+    return card.role != "assistant" and not card.blank
 
 
 def _seq(entry: Entry) -> int:

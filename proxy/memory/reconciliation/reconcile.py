@@ -31,6 +31,7 @@ from proxy.memory.reconciliation.match import (
     match_messages,
     open_calls,
     said_behind,
+    told_without_answers,
     visible,
 )
 from proxy.memory.reconciliation.retry import attempted, retried_exchange
@@ -105,6 +106,8 @@ def reconcile(
     found, again = Alignment(log), dict[int, Card]()
     if intent.history != "delta":
         found = match_messages(log, snapshot, m, rerendered, returned)
+    if not found.matches and intent.history != "full" and any(x.answers for x in m):
+        found = told_without_answers(log, m)
     onward = None if gone or found.matches else _onward(snapshot.log, m)
     if onward is not None and intent.history != "full":
         return onward

@@ -18,7 +18,8 @@ from proxy.stores.open import Backend, open_store
 from proxy.stores.redis.base import session_keys
 from proxy.stores.redis.store import RedisStore
 from proxy.stores.redis.wire import Command
-from proxy.stores.sqlite.file import READERS
+from proxy.stores.sqlite.file import READERS, SQLiteOpener
+from proxy.stores.sqlite.schema import connect
 from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.processes import redis as servers
 from tests.support.processes.redis import Server
@@ -162,6 +163,31 @@ async def test_a_file_that_was_deleted_or_replaced_is_not_written_into(
     os.replace(away, path)
     assert await sqlite.commit(KEY, chat("x2")) == "recorded"
     assert len((await sqlite.load(KEY, WHOLE)).log) == 4
+
+
+def test_a_file_that_is_replaced_while_it_is_opened_is_opened_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a restore does under a proxy that just starts."""
+    path, new = tmp_path / "m.db", tmp_path / "new.db"
+    for each in (path, new):
+        connect(each, PATIENCE).close()
+
+    def late(opened: Path, patience: float) -> sqlite3.Connection:
+        connection = connect(opened, patience)
+        if new.exists():
+            os.replace(new, path)
+        return connection
+
+    monkeypatch.setattr("proxy.stores.sqlite.file.connect", late)
+    opener = SQLiteOpener(path, PATIENCE, as_is=False)
+    with pytest.raises(StoreError, match="replaced while it was being opened"):
+        opener.connect()
+    opened = opener.connect()
+    opened.execute("PRAGMA user_version = 77")
+    opener.close(opened)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (77,)
 
 
 async def test_a_log_is_known_beside_the_file_that_a_link_leads_to(tmp_path: Path) -> None:

@@ -82,7 +82,11 @@ class SQLiteOpener:
         # One thread after the other: creating the file must be over before anyone locks it.
         with self._connecting:
             self.check()
+            there = _identity(self._path)
             connection = self._connect(self._path, self._patience)
+            if there not in (None, _identity(self._path)):
+                connection.close()  # it is of the old one: a restore was faster
+                raise StoreError(f"{self._path} was replaced while it was being opened")
             self._known = _identity(self._path)
             if not self._connections:
                 self._log = self._log_there()

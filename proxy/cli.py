@@ -42,9 +42,9 @@ from proxy.settings import DEMO, Settings, SettingsError, effective, load, witho
 
 if TYPE_CHECKING:
     from proxy import check, demo, maintenance, preflight, server
-    from proxy.commands import backup, local
+    from proxy.commands import backup, local, restore
 else:
-    check, demo, maintenance, preflight, server, backup, local = (
+    check, demo, maintenance, preflight, server, backup, local, restore = (
         late(f"proxy.{name}")
         for name in (
             "check",
@@ -54,6 +54,7 @@ else:
             "server",
             "commands.backup",
             "commands.local",
+            "commands.restore",
         )
     )
 
@@ -249,6 +250,21 @@ def backup_command(
     with ending(), counting() as progress:
         size = backup.back_up(settings, file, telling(progress, "pages"))
     typer.echo(f"{file}: {size} bytes")
+
+
+@app.command("restore")
+def restore_command(
+    file: Annotated[Path, typer.Argument(help="A backup; it stays where it is.")],
+    config: Config = None,
+    store: Store = None,
+) -> None:
+    """Put a backup in the place of the SQLite database, which is kept; no proxy may be running."""
+    settings = _settings(config, {"store.url": store})
+    with ending(), counting() as progress:
+        restored = restore.restore(settings, file, progress)
+    typer.echo(f"{restored.path}: {_counted(restored.sessions, 'session')}")
+    for note in restore.notes(settings, restored):
+        typer.echo(f"note: {note}")
 
 
 @app.command("reindex")

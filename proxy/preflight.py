@@ -17,7 +17,7 @@ from proxy.lazy import late
 from proxy.memory.store import StoreError
 from proxy.settings import Settings
 from proxy.stores.address import read_address
-from proxy.stores.sqlite.schema import Unusable, connect, schema_of
+from proxy.stores.sqlite.schema import BESIDE, Unusable, connect, schema_of
 
 if TYPE_CHECKING:
     from proxy.learning.profile import document as profile_schema
@@ -216,5 +216,5 @@ def _scratch(folder: Path, name: str) -> Iterator[Path]:
     try:
         yield path
     finally:
-        for end in ("", "-wal", "-shm", "-journal"):
+        for end in ("", *BESIDE):
             path.with_name(path.name + end).unlink(missing_ok=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from proxy.commands.failure import USAGE, CommandError
@@ -13,7 +14,7 @@ from proxy.commands.transfer import temporary_beside
 from proxy.memory.archive import OnProgress
 from proxy.settings import Settings
 from proxy.stores.address import read_address
-from proxy.stores.sqlite.schema import Unusable, version
+from proxy.stores.sqlite.schema import BESIDE, Unusable, version
 
 PAGES = 2048
 """Copied at once: 8 MiB between two looks at whether somebody has interrupted."""
@@ -30,19 +31,37 @@ def back_up(settings: Settings, target: Path, on_pages: OnProgress) -> int:
     source = _source(settings)
     _refuse(source, target)
     target = Path(os.path.realpath(target))
+    with becoming(target) as beside:
+        try:
+            _copy(source, beside, on_pages)
+        except sqlite3.Error as error:
+            raise CommandError(f"The database cannot be copied: {error}") from error
+        size = os.path.getsize(beside)
+        os.replace(beside, target)
+    return size
+
+
+@contextmanager
+def becoming(target: Path) -> Iterator[Path]:
+    """A hidden database that may take this name; what has not is removed.  Raises CommandError."""
     descriptor, name = temporary_beside(target)
     os.close(descriptor)
     try:
-        _copy(source, Path(name), on_pages)
-        size = os.path.getsize(name)
-        os.replace(name, target)
-    except sqlite3.Error as error:
-        raise CommandError(f"The database cannot be copied: {error}") from error
+        yield Path(name)
     finally:
-        for end in ("", "-wal", "-shm", "-journal"):
+        for end in ("", *BESIDE):
             with suppress(FileNotFoundError):
                 os.unlink(name + end)
-    return size
+
+
+def copy_all(source: sqlite3.Connection, target: Path, on_pages: OnProgress) -> None:
+    """All pages of a database.  Raises sqlite3.Error."""
+    with closing(sqlite3.connect(target, isolation_level=None)) as copy:
+        # Read in one transaction, the copy does not begin anew whenever somebody writes.
+        source.execute("BEGIN")
+        source.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        source.backup(copy, pages=PAGES, progress=lambda _, left, all: on_pages(all - left, all))
+        source.execute("COMMIT")
 
 
 def _source(settings: Settings) -> Path:
@@ -58,7 +77,7 @@ def _refuse(source: Path, target: Path) -> None:
     """Raises CommandError where the copy would take the place of what is in use, or of no file."""
     there = Path(os.path.realpath(target))
     ours = Path(os.path.realpath(source))
-    if there in (ours, *(ours.with_name(ours.name + end) for end in ("-wal", "-shm"))):
+    if there in (ours, *(ours.with_name(ours.name + end) for end in BESIDE)):
         raise CommandError(f"{target} is the database itself: name another file.", USAGE)
     if there.exists() and not there.is_file():
         raise CommandError(f"Cannot write {target}: it is no file.", USAGE)
@@ -66,16 +85,10 @@ def _refuse(source: Path, target: Path) -> None:
 
 def _copy(source: Path, target: Path, on_pages: OnProgress) -> None:
     address = f"{source.absolute().as_uri()}?mode=rw"
-    with (
-        closing(sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)) as live,
-        closing(sqlite3.connect(target, isolation_level=None)) as copy,
-    ):
+    made = sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)
+    with closing(made) as live:
         _look_at(live)
-        # Read in one transaction, the copy does not begin anew whenever somebody writes.
-        live.execute("BEGIN")
-        live.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        live.backup(copy, pages=PAGES, progress=lambda _, left, all: on_pages(all - left, all))
-        live.execute("COMMIT")
+        copy_all(live, target, on_pages)
 
 
 def _look_at(live: sqlite3.Connection) -> None:

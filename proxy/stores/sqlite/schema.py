@@ -236,6 +236,12 @@ FILE_MODE = 0o600
 SCHEMA = len(MIGRATIONS)
 """The version that this release writes."""
 
+BESIDE = ("-wal", "-shm", "-journal")
+"""Ends of the names of what SQLite keeps beside a file; the first and the last are part of it."""
+
+DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
+"""What SQLite calls a file that it cannot read, and that will not get better."""
+
 
 class Unusable(StoreError):
     """A file that can never be used as it is, however often it is tried."""
@@ -377,8 +383,8 @@ def version(connection: sqlite3.Connection, known: int = SCHEMA) -> int:
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         found = int(connection.execute("PRAGMA user_version").fetchone()[0])
     except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorname", "") in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
-            raise Unusable(f"{error}: name another file, or put a backup in its place") from error
+        if getattr(error, "sqlite_errorname", "") in DAMAGED:
+            raise Unusable(f"{error}: name another file, or restore a backup") from error
         raise
     if found > known:
         raise Unusable(
@@ -388,3 +394,14 @@ def version(connection: sqlite3.Connection, known: int = SCHEMA) -> int:
     if not found and tables:
         raise Unusable("the database is another program's: name another file")
     return found
+
+
+def is_ours(connection: sqlite3.Connection, found: int) -> bool:
+    """Whether a file has all that its version says: numbers are those of other programs too."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as model:
+        migrate(model, MIGRATIONS[:found])
+        return _names(model) <= _names(connection)
+
+
+def _names(connection: sqlite3.Connection) -> set[tuple[str, str]]:
+    return set(connection.execute("SELECT type, name FROM sqlite_master"))

@@ -8,7 +8,7 @@ from proxy.recall.query.question import RELATED_WEIGHT, Sought, read
 from proxy.recall.query.related import MOST, forms, related
 from proxy.recall.query.stemming import stem
 from proxy.recall.ranking.packing import term_of
-from tests.support.store.remembering import NOW, Said, person
+from tests.support.store.remembering import FILLER, NOW, Said, person
 
 
 def sought(text: str, word: str) -> list[Sought]:
@@ -48,3 +48,30 @@ def test_the_word_itself_is_better_than_one_near_it() -> None:
 def test_so_many_are_looked_for_at_most() -> None:
     assert 0 < len(related("place", "english")) <= MOST
     assert related("xyzzy", "english") == ()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "What's the weather like in Norway?",
+        "What is it like to live in Norway?",
+        "whats norway like",
+        "What was the food there like?",
+        "What does the house in Norway look like?",
+        "How's Norway's weather been like?",
+    ],
+)
+def test_who_asks_what_something_is_like_asks_for_no_liking(asked: str) -> None:
+    assert not sought(asked, "like")
+    assert not sought(asked, "enjoy")
+    kayak = "The kayak is yours for the day. Enjoy the water!"
+    assert kayak not in person(Said(kayak), *FILLER).recall(asked)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["What does Otto like?", "What is the tea I like?", "Would Otto like to look at Norway?"],
+)
+def test_who_asks_for_a_liking_finds_what_is_enjoyed(asked: str) -> None:
+    assert sought(asked, "like")
+    assert sought(asked, "enjoy")

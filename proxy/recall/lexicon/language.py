@@ -48,6 +48,8 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     frame: str = ""
     """Words of how one asks, in all their forms: they say little of what is asked about."""
+    likened: Told = Told()
+    """What ends with a word that says nothing there ("what is it like", "looks like")."""
     before_nouns: str = ""
     """Articles and the like, where nouns have a capital: what is behind one is nobody's name."""
     about_user: Told = Told()

@@ -238,7 +238,7 @@ def in_other_words(question: Question) -> Question:
 def _synonyms(text: str) -> Iterator[bytes]:
     """The terms of what the thesaurus has for the words of a message, in their order."""
     said = reading(text)
-    for word in said.words[:MOST_WORDS]:
+    for word in _telling(said)[:MOST_WORDS]:
         if not word.unspaced:
             yield from _synonyms_of(word.text, said.likely or (ENGLISH,))
 
@@ -321,11 +321,22 @@ def _sought(text: str) -> Iterator[Sought]:
     said = reading(text)
     if _is_small_talk(said):
         return
-    known = [_parts(word, said.likely) for word in said.words]
+    known = [_parts(word, said.likely) for word in _telling(said)]
     own, beginnings, near = (list(chain.from_iterable(part)) for part in zip(*known, strict=True))
     yield from own
     yield from _weighted(beginnings, BEGINNING_WEIGHT)
     yield from _weighted(near, RELATED_WEIGHT * _share_of_near(own))
+
+
+def _telling(said: Reading) -> list[Word]:
+    """The words of a text, less those that say nothing where they stand ("what is it like")."""
+    if wording.LIKENED not in said.seen:
+        return said.words
+    return reading(wording.LIKENED.pattern.sub(_without_the_last, said.folded)).words
+
+
+def _without_the_last(phrase: re.Match[str]) -> str:
+    return phrase[0].rpartition(" ")[0]
 
 
 def _share_of_near(own: Sequence[Sought]) -> float:

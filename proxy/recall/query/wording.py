@@ -23,6 +23,7 @@ GENERAL = Cue(
     f"{told(lambda each: each.question.general)}"
 )
 WORKS_ON = Cue(told(lambda each: each.question.works_on))
+LIKENED = Cue(told(lambda each: each.question.likened))
 OWN = Cue(told(lambda each: each.facts.own))
 
 
@@ -54,7 +55,7 @@ ASKS = _by_trait(lambda each: each.person.asks)
 ASKS_ALL = _each(lambda each: each.person.asks_all)
 
 CUES = (
-    *(HOW_ARE_YOU, ASKING, USER, ASSISTANT, WHEN, ORDERS, LISTS, GENERAL, WORKS_ON, OWN),
+    *(HOW_ARE_YOU, ASKING, USER, ASSISTANT, WHEN, ORDERS, LISTS, GENERAL, WORKS_ON, LIKENED, OWN),
     *(*GOES_ON.values(), *POINTS_BACK.values()),
     *(*TELLS, *chain(*TRAITS.values(), *ASKS.values()), *ASKS_ALL),
 )

@@ -110,10 +110,48 @@ Remember me? I got a kiwi allergy
 Jonas is allergic to peanuts, so whenever we talk about snacks keep that in mind
 у меня кот Барсик и аллергия на орехи
 Write the summary, and from now on, always use kilometers
+About your answers: always keep them short
+Bitte siezen Sie mich
+Bitte duz mich
+Seit zwei Jahren bin ich gegen Nüsse allergisch
+Übrigens bin ich Vegetarierin
+Seit 2020 esse ich kein Fleisch
+J'ai la maladie coeliaque
+J'ai la maladie cœliaque.
+Tengo celiaquía
+Tengo la enfermedad celíaca
+Ho la celiachia
+Tenho doença celíaca
+У меня целиакия
+叫我小王。
+敬語を使わないでください
 写一封信给房东，以后都用正式的语气
 """
 
 NONE = """
+About the kids: always keep them busy
+About my nails: I always keep them short
+Seit wann bin ich allergisch gegen Nüsse?
+Seit gestern bin ich in Berlin.
+Mon fils a la maladie cœliaque
+No tengo celiaquía
+¿Tengo celiaquía?
+J'ai la maladie cœliaque ?
+Ho la celiachia?
+У меня целиакия?
+Non ho la celiachia
+Mia figlia dice che ho la celiachia
+У моего сына целиакия
+叫我起床。
+你能叫我小王吗？
+この手紙では敬語を使わないでください
+敬語を使わない人が多い
+How do I keep answers short in an exam?
+How short should answers be?
+Wie kurz sollen Antworten sein?
+Come si cucina con la celiachia?
+¿Qué es la celiaquía?
+What did he mean by no emojis?
 In this essay never use contractions
 For the next answer, always use rhymes.
 In my speech, never mention the divorce

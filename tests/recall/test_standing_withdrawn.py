@@ -40,6 +40,14 @@ def holding(*messages: str) -> list[str]:
         ("我乳糖不耐。", "怎么知道我没有乳糖不耐？"),
         ("我对核桃过敏。", "我对核桃不过敏了吗"),
         ("私はくるみアレルギーです。", "もうくるみアレルギーではありませんか？"),
+        ("I'm allergic to nuts.", "Say I'm no longer allergic to nuts, what would you cook?"),
+        ("I'm allergic to nuts.", "Let's say, I'm no longer allergic to nuts."),
+        ("I'm allergic to nuts.", "A story that starts with: I'm not allergic to nuts anymore"),
+        ("I'm allergic to nuts.", "A poem in two lines: I'm no longer allergic to nuts"),
+        ("Ich habe eine Nussallergie.", "Der erste Satz: ich habe keine Nussallergie mehr."),
+        ("Je suis allergique aux noix.", "Disons que je ne suis plus allergique aux noix."),
+        ("No como cerdo.", "¿Puedo volver a comer cerdo?"),
+        ("No como cerdo.", "Cuando vuelvo a comer cerdo me siento mal."),
     ],
 )
 def test_what_is_asked_supposed_or_dreamt_lifts_nothing(old: str, asked: str) -> None:
@@ -61,6 +69,19 @@ def test_what_is_asked_supposed_or_dreamt_lifts_nothing(old: str, asked: str) ->
         ("Tenho alergia a nozes.", "Meu chefe acha que não tenho mais alergia a nozes."),
         ("У меня аллергия на орехи.", "Врач думает, что у меня нет аллергии на орехи."),
         ("我对花生过敏", "老板说我对花生不过敏"),
+        ("我对花生过敏", "据说我对花生不过敏了"),
+        ("I'm allergic to nuts.", "Supposedly I'm no longer allergic to nuts."),
+        ("I'm allergic to nuts.", "I'm no longer allergic to nuts, I think."),
+        ("I'm allergic to nuts.", "A false test showed I'm no longer allergic to nuts."),
+        ("Ich habe eine Nussallergie.", "Angeblich: ich habe keine Nussallergie mehr."),
+        ("Ich habe eine Nussallergie.", "Ich habe keine Nussallergie mehr, glaube ich."),
+        ("Ich habe eine Nussallergie.", "Ein falscher Test ergab, ich habe keine Nussallergie."),
+        ("Je suis allergique aux noix.", "Apparemment, je ne suis plus allergique aux noix."),
+        ("Soy alérgico al polen.", "Una prueba errónea dice que ya no soy alérgico al polen."),
+        ("Sono allergico alle noci.", "A quanto pare non sono più allergico alle noci."),
+        ("Sou alérgico a nozes.", "Já não sou alérgico a nozes, acho."),
+        ("У меня аллергия на орехи.", "У меня якобы больше нет аллергии на орехи."),
+        ("У меня целиакия.", "Ложный тест показал, что у меня нет целиакии."),
     ],
 )
 def test_what_others_think_lifts_nothing(old: str, opinion: str) -> None:
@@ -150,6 +171,42 @@ def test_who_eats_one_food_again_says_nothing_of_others(old: str, other: str) ->
 
 
 @pytest.mark.parametrize(
+    ("old", "narrower"),
+    [
+        ("I'm allergic to nuts.", "I'm no longer allergic to pine nuts."),
+        ("I'm allergic to nuts.", "I'm no longer allergic to pine nuts, so which nuts are fine?"),
+        ("I'm allergic to tree nuts.", "I'm no longer allergic to pine nuts."),
+        ("I'm allergic to milk.", "I'm no longer allergic to milk chocolate."),
+        ("I have a nut allergy.", "I no longer have a pine nut allergy."),
+        ("I'm allergic to nuts and eggs.", "I'm no longer allergic to pine nuts."),
+        ("I don't eat pork.", "I eat pork sausages again."),
+        ("Ich bin gegen Milch allergisch.", "Ich bin nicht mehr gegen rohe Milch allergisch."),
+        ("Ich habe eine Nussallergie.", "Ich habe keine Erdnussallergie mehr."),
+        ("Je suis allergique aux noix.", "Je ne suis plus allergique aux noix de coco."),
+        ("Soy alérgico a las nueces.", "Ya no soy alérgico a las nueces de macadamia."),
+        ("Tengo alergia a las nueces.", "Ya no tengo alergia a las nueces pecanas."),
+        ("Sono allergica alle noci.", "Non sono più allergica alle noci di cocco."),
+        ("Tenho alergia a nozes.", "Não tenho mais alergia a nozes pecã."),
+        ("У меня аллергия на орехи.", "У меня больше нет аллергии на кедровые орехи."),
+        ("我对花生过敏", "我对花生油不过敏了"),
+        ("我对坚果过敏", "我对松子坚果不过敏了"),
+        ("私は卵アレルギーです。", "もうくるみアレルギーではありません。"),
+        (
+            "Seit zwei Jahren bin ich gegen Nüsse allergisch.",
+            "Ich bin seit zwei Jahren nicht mehr allergisch gegen Pollen.",
+        ),
+    ],
+)
+def test_what_is_narrower_lifts_nothing_wider(old: str, narrower: str) -> None:
+    assert old in holding(old, narrower)
+
+
+def test_a_wider_allergy_holds_beside_a_narrower_one_that_is_told_later() -> None:
+    wide, narrow = "I'm allergic to nuts.", "I'm allergic to pine nuts."
+    assert holding(wide, narrow) == [narrow, wide]
+
+
+@pytest.mark.parametrize(
     ("old", "how"),
     [
         ("I'm a vegetarian.", "I'm not a vegetarian for religious reasons."),
@@ -163,6 +220,8 @@ def test_who_eats_one_food_again_says_nothing_of_others(old: str, other: str) ->
         ("Je suis végétarien.", "Je ne suis pas végétarien par conviction."),
         ("Je suis végane.", "Je ne suis pas végane depuis longtemps."),
         ("Soy vegana.", "No soy vegana por moda."),
+        ("Soy celíaca.", "No soy celíaca grave."),
+        ("Sono celiaca.", "Non sono celiaca dalla nascita."),
     ],
 )
 def test_who_tells_why_or_how_much_has_not_given_it_up(old: str, how: str) -> None:
@@ -203,6 +262,31 @@ def test_who_tells_why_or_how_much_has_not_given_it_up(old: str, how: str) -> No
         ("Tenho alergia a nozes.", "O médico disse que não tenho mais alergia a nozes."),
         ("У меня аллергия на орехи.", "Врач сказал, что у меня больше нет аллергии на орехи."),
         ("我对花生过敏", "医生说我对花生不过敏了"),
+        ("我对花生过敏", "我不再对花生过敏了"),
+        ("我对花生过敏", "我对花生已经不过敏了"),
+        ("I'm allergic to nuts.", "I'm finally no longer allergic to any nuts, thankfully!"),
+        ("I'm celiac.", "I don't have celiac disease after all."),
+        ("I don't eat pork.", "I can finally eat pork again."),
+        ("I'm allergic to nuts.", "Good news: I'm no longer allergic to nuts."),
+        ("I'm allergic to nuts.", "The diagnosis was wrong, I'm no longer allergic to nuts."),
+        ("Seit zwei Jahren bin ich Veganer.", "Ich bin nicht mehr vegan."),
+        ("Je ne mange pas de porc.", "Je mange de nouveau du porc."),
+        ("Je suis allergique au lait.", "Je ne suis plus du tout allergique au lait."),
+        ("Je suis allergique au lait.", "Je ne suis plus allergique au lait depuis un an."),
+        ("Je suis cœliaque.", "Je ne suis plus coeliaque."),
+        ("Soy celíaca.", "No soy celíaca."),
+        ("Tengo celiaquía.", "Ya no tengo celiaquía."),
+        ("No como cerdo.", "Vuelvo a comer cerdo."),
+        ("No como cerdo.", "Como cerdo otra vez."),
+        ("Sono celiaca.", "Non sono celiaca."),
+        ("Ho la celiachia.", "Non ho più la celiachia."),
+        ("Non mangio carne.", "Mangio di nuovo la carne."),
+        ("Sono allergica agli arachidi.", "Non sono più allergica agli arachidi da un anno."),
+        ("Não como carne.", "Voltei a comer carne."),
+        ("Sou alérgica a camarão.", "Já não sou alérgica ao camarão."),
+        ("Я не ем свинину.", "Я снова ем свинину."),
+        ("У меня целиакия.", "У меня больше нет целиакии."),
+        ("私は卵アレルギーです。", "もう卵アレルギーはありません。"),
     ],
 )
 def test_what_the_user_states_or_a_doctor_says_is_lifted(old: str, over: str) -> None:

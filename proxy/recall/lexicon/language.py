@@ -207,6 +207,8 @@ class Standing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Before one of those: it is asked, doubted, supposed, or what another thinks."""
     sure: tuple[str, ...] = ()
     """But not by this, up to the end: it is so, whoever says it ("the doctor says")."""
+    mistaken: tuple[str, ...] = ()
+    """Nor by this: what tells it is wrong ("a false test")."""
     corrected: tuple[str, ...] = ()
     """Behind one of those: it was only told wrongly ("it's a severe one"), or another goes on."""
     eating: str = ""
@@ -231,6 +233,8 @@ class Standing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Words between two parts of a sentence, each of which may be taken back alone ("and")."""
     but: Told = Told()
     """The same where the other side follows."""
+    links: Told = Told()
+    """Words before what narrows a thing that is named before them ("noix de coco")."""
     general: str = ""
     """Words that say nothing of an order's matter."""
     general_unspaced: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
@@ -29,7 +29,7 @@ _ARTICLE = compiled("^" + any_of(lambda each: each.standing.articles))
 
 def fold(word: str) -> str:
     """Small letters without accents; without an article that is written together with it."""
-    plain = unicodedata.normalize("NFKD", word.casefold())
+    plain = unicodedata.normalize("NFKD", word.casefold().replace("œ", "oe"))
     plain = "".join(c for c in plain if not unicodedata.combining(c))
     return _ARTICLE.sub("", plain)
 
@@ -70,6 +70,7 @@ _VALUE_PHRASES = _values(lambda each: each.standing.value_phrases, re.IGNORECASE
 _GENERAL_PHRASES = compiled(
     loosely(any_of(lambda each: each.standing.general_phrases)), re.IGNORECASE
 )
+_LINKS = compiled(told(lambda each: each.standing.links), re.IGNORECASE)
 _SCOPE = compiled(any_of(lambda each: each.standing.conditions), re.IGNORECASE)
 _BUT = compiled(rf"[,，]?\s*{told(lambda each: each.standing.but)}", re.IGNORECASE)
 _AND = rf"{told(lambda each: each.standing.joins)}|{told(lambda each: each.standing.but)}"
@@ -82,15 +83,28 @@ def stems(text: str) -> frozenset[str]:
     A word that is one of several values of the same thing, as the name of a language, stands for
     that thing, in angle brackets, and for itself.
     """
+    text, found = _taken_out(unicodedata.normalize("NFKC", text), _UNSPACED_VALUES)
+    return found.union(*_row(_GENERAL_UNSPACED.sub(" ", text)))
+
+
+def _taken_out(text: str, values: Mapping[str, re.Pattern[str]]) -> tuple[str, frozenset[str]]:
+    """A text without what sets a value, and the values that it sets."""
     found: set[str] = set()
-    text = unicodedata.normalize("NFKC", text)
-    for value, pattern in _UNSPACED_VALUES.items():
+    for value, pattern in values.items():
         text, hits = pattern.subn(" ", text)
         found.update([value] if hits else [])
-    text = _GENERAL_UNSPACED.sub(" ", text)
+    return text, frozenset(found)
+
+
+def _row(text: str) -> Iterator[Iterable[str]]:
+    """The stems of each word of a text, none for one that says nothing; Chinese in pairs, with
+    nothing between two runs of it."""
     for match in _WORD.finditer(text):
-        found.update(_stems_of(match[0]))
-    return frozenset(found)
+        if _HAN.match(match[0]):
+            yield from ([pair] for pair in _stems_of(match[0]))
+            yield ()
+        else:
+            yield _stems_of(match[0])
 
 
 def _stems_of(word: str) -> Iterable[str]:
@@ -106,12 +120,34 @@ def _stems_of(word: str) -> Iterable[str]:
 
 def matter_of(rule: str) -> frozenset[str]:
     """What a wish is about: its stems, and what whole phrases of it stand for."""
-    found: set[str] = set()
     text = unicodedata.normalize("NFKC", rule).replace("’", "'")
-    for value, pattern in _VALUE_PHRASES.items():
-        text, hits = pattern.subn(" ", text)
-        found.update([value] if hits else [])
+    text, found = _taken_out(text, _VALUE_PHRASES)
     return stems(_GENERAL_PHRASES.sub(" ", text)).union(found)
+
+
+def beside(text: str) -> Mapping[str, frozenset[str]]:
+    """By each word of a text what stands right before and behind it where it is said first, which
+    may narrow it ("pine nuts", "noix de coco")."""
+    found: dict[str, frozenset[str]] = {}
+    for clause in clauses(text):
+        row = [(), *_row(_bare(clause.text)), ()]
+        for before, words, behind in zip(row, row[1:], row[2:], strict=False):
+            for word in words:
+                found.setdefault(word, frozenset(before).union(behind))
+    return found
+
+
+def _bare(text: str) -> str:
+    """A text without what says nothing between its words, or sets a value."""
+    text = unicodedata.normalize("NFKC", text).replace("’", "'")
+    text, _ = _taken_out(_LINKS.sub(" ", text), _VALUE_PHRASES)
+    text, _ = _taken_out(text, _UNSPACED_VALUES)
+    return _GENERAL_UNSPACED.sub(" ", _GENERAL_PHRASES.sub(" ", text))
+
+
+def likeness(a: frozenset[str], b: frozenset[str]) -> float:
+    """The part of all words that both have; two without any words are the same."""
+    return len(a & b) / len(a | b) if a | b else 1.0
 
 
 def split_scope(text: str) -> tuple[str, str]:

@@ -7,7 +7,7 @@ are given as they were said, and kept until a newer one on the same matter takes
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -20,7 +20,9 @@ from proxy.recall.standing.matter import (
     EATING,
     after_but,
     before_but,
+    beside,
     clauses,
+    likeness,
     matter_of,
     split_scope,
     stems,
@@ -98,6 +100,17 @@ class StandingInstruction:
         if not self.words and self.kind == "withdrawal":
             return bool(_EVERYTHING.search(self.text))
         return not self.words.isdisjoint(other.words)  # as nearly all are: the rest takes longer
+
+    @cached_property
+    def _beside(self) -> Mapping[str, frozenset[str]]:
+        return beside(before_but(self.text))
+
+    def narrows(self, other: StandingInstruction) -> bool:
+        """Whether it is of less than an older one's food or allergy: of pine nuts, not nuts."""
+        if other.values & OWN or not (other.kind == "preference" or other.values & ALLERGY):
+            return False
+        named, known = self.words & other.words - NO_NAMES, other.words | NO_NAMES
+        return any(self._beside.get(word, known) - known for word in named)
 
     @property
     def takes_back(self) -> bool:
@@ -308,6 +321,8 @@ def _is_so(words: str, found: re.Match[str], language: Wording) -> bool:
     before, after = after_but(words[: found.start()]), words[found.end() :]
     if _ASKED.match(words, found.start()) or language.corrected.search(after):
         return False
+    if language.mistaken.search(before):
+        return False
     before = language.sure.sub("", before)
     others = _REPORTED.search(before) or _SAID_AFTER.search(language.sure.sub("", after))
     return not (others or language.unsure.search(before))
@@ -408,22 +423,22 @@ def _supersedes(new: StandingInstruction, old: StandingInstruction) -> bool:
         return False
     if new.kind == "leaning" and old.kind != "leaning":
         return False
-    if bool(new.scope) != bool(old.scope) or (new.scope and _shared(new.scope, old.scope) < SAME):
+    if bool(new.scope) != bool(old.scope) or (new.scope and likeness(new.scope, old.scope) < SAME):
         return False
     shared = new.values & old.values
     if shared & OWN:
         return True
     if shared & ALLERGY:
-        return old.matter <= new.matter
+        return old.matter <= new.matter and not new.narrows(old)
     if shared:
-        return _shared(new.matter - new.values, old.matter - old.values) >= WITHDRAWN
-    return _shared(new.matter, old.matter) >= SAME
+        return likeness(new.matter - new.values, old.matter - old.values) >= WITHDRAWN
+    return likeness(new.matter, old.matter) >= SAME
 
 
 def _withdrawn(new: StandingInstruction, old: StandingInstruction) -> set[int]:
     """Which parts of an older one are taken back: those of which all is named, or, if there are
     none, those that have most of what is."""
-    parts = dict(enumerate(old.parts))
+    parts = {i: part for i, part in enumerate(old.parts) if not new.narrows(part)}
     if not new.words:
         return set(parts)
     # Who is not allergic to one thing, has not one diet or eats one food says nothing of others.
@@ -432,8 +447,3 @@ def _withdrawn(new: StandingInstruction, old: StandingInstruction) -> set[int]:
     whole = {i for i, part in parts.items() if shared[i] and part.words - NO_NAMES <= named}
     most = max(1, WITHDRAWN * len(named), *shared.values())
     return whole or {place for place, share in shared.items() if share >= most}
-
-
-def _shared(a: frozenset[str], b: frozenset[str]) -> float:
-    """The part of all words that both have; two without any words are the same."""
-    return len(a & b) / len(a | b) if a | b else 1.0

@@ -28,6 +28,7 @@ class Wording(NamedTuple):
     ended: tuple[Cue, ...]
     unsure: re.Pattern[str]
     sure: re.Pattern[str]
+    mistaken: re.Pattern[str]
     corrected: re.Pattern[str]
     taken_back: re.Pattern[str]
     here: re.Pattern[str]
@@ -59,6 +60,7 @@ def _compiled(said: Standing) -> Wording:
         ended=ended,
         unsure=_any(said.unsure, parts),
         sure=_any(said.sure, parts),
+        mistaken=_any(said.mistaken, parts),
         corrected=_any(said.corrected, parts),
         taken_back=_any(said.taken_back, parts),
         here=_any(said.here, parts),

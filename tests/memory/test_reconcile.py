@@ -52,6 +52,14 @@ TABLE = [
         "",
         id="a later round of it without its calls",
     ),
+    pytest.param("u1 u2 a2(c)", "u1 u2 t:c", "u1 u2 a2 t", "t", "", id="of two questions"),
+    pytest.param(
+        "u1 a1(c) t1:c a2(c)", "u1 t1:c t2:c", "u1 a1 t1 a2 t2", "t2", "", id="its ids the same"
+    ),
+    pytest.param(
+        "u1 a1(c) u2 a2", "u1 t:c", "u2 a2 u1 a1 t", "t", "", id="of an earlier turn, whole"
+    ),
+    pytest.param("u1 a1(c) t:c a2", "u1 t:c", "u1 a1 t", "t", "t a2", id="a retry of it"),
     pytest.param("u1 a1 u2 a2", "u1 a1 u2'", "u1 a1 u2'", "u2'", "u2 a2", id="an edit, resending"),
     pytest.param("u1 a1 u2 a2", "u1 a1 u2", "u1 a1 u2", "", "a2", id="regenerate, resending"),
     pytest.param("p q u1 a1", "p q u2", "p q u1 a1 u2", "u2", "", id="few-shot preamble each time"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from typing import Literal
 
 import msgspec
@@ -132,19 +132,30 @@ def match_messages(
 
 def told_without_answers(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alignment:
     """Align a running turn that M tells without what the model said in it, as clients do that name
-    a conversation which has that: its question and results, and behind them one that its calls
-    wait for.  Without matches where M begins with anything else."""
-    said, waiting = [i for i, x in enumerate(m) if visible(x)], open_calls(log)
-    known = list(takewhile(lambda i: m[i].answers not in waiting, said))
-    if not known or len(known) == len(said):
+    a conversation which has that: its question, behind earlier ones or alone, and its results, and
+    behind them one that its calls wait for.  Without matches where M begins with anything else."""
+    said = [i for i, x in enumerate(m) if visible(x)]
+    if not said or m[said[0]].role != "user":
         return Alignment(log)
-    turn = waiting[m[said[len(known)]].answers or ""].position.turn
-    told = [j for j, e in enumerate(log) if e.position.turn == turn and _is_told(e.card)]
-    mine = [(m[i].digest, m[i].answers) for i in known]
-    if mine != [(log[j].card.digest, log[j].card.answers) for j in told]:
+    waiting = open_calls(log)
+    first = next((n for n, i in enumerate(said) if m[i].answers in waiting), None)
+    if first is None:
+        return Alignment(log)
+    turn = waiting[m[said[first]].answers or ""].position.turn
+    order = [j for j, e in enumerate(log) if e.position.turn <= turn and _is_told(e.card)]
+    asked = max(n for n in range(first) if m[said[n]].role == "user")
+    known = said[: asked + sum(log[j].position.turn == turn for j in order)]
+    told, new = order[len(order) - len(known) :], said[len(known) : len(known) + 1]
+    if [_mark(m[i]) for i in known] != [_mark(log[j].card) for j in told]:
+        return Alignment(log)
+    if not any(m[i].answers in waiting for i in new):  # ids may come again
         return Alignment(log)
     pairs = zip(known, told, strict=True)
     return Alignment(log, tuple([Match(i, j, MatchKind.EQUAL) for i, j in pairs]))
+
+
+def _mark(message: Side) -> tuple[str, str | None]:
+    return message.digest, message.answers
 
 
 def _is_told(card: Card) -> bool:

@@ -354,8 +354,14 @@ class _Layout:
         if running is None:
             return (*order, *behind, *range(i, len(self.m)))
         last = last or self._of_turn({0: behind}, turn)
-        order += [e for e in behind if e.position.turn != turn]
+        at = self._told_from(turn, order) if told and running in last else len(order)
+        order[at:at] = [e for e in behind if e.position.turn != turn]
         return (*order, *last, *range(i, len(self.m)))
+
+    def _told_from(self, turn: int | None, order: Sequence[Entry | int]) -> int:
+        """Where the request begins to tell a turn."""
+        first = next(match.i for match in self.matches if self._turn(match) == turn)
+        return order.index(first)
 
     def _of_turn(self, gaps: Mapping[int, Sequence[Entry]], turn: int | None) -> list[Entry]:
         """What is left out of the turn that the request goes on with: it stands last."""

@@ -12,7 +12,13 @@ from itertools import takewhile
 
 from proxy.chat.message import ChatMessage
 from proxy.memory.model import Card, Entry, Exchange, Snapshot
-from proxy.memory.reconciliation.match import Intent, open_calls, said_behind, visible
+from proxy.memory.reconciliation.match import (
+    Intent,
+    open_calls,
+    said_behind,
+    told_without_answers,
+    visible,
+)
 
 RETRY_SECONDS = 120
 """How long after its commit an SDK's automatic retry still means the same exchange."""
@@ -100,15 +106,27 @@ def _ends_alike(said: Sequence[ChatMessage], cards: Sequence[Card]) -> int:
 
 
 def _answered_again(snapshot: Snapshot, m: Sequence[ChatMessage]) -> str | None:
-    """Tool results that are recorded already, sent again on their own."""
-    if not m or m[-1].answers is None or any(x.answers is None for x in m):
+    """Tool results that are recorded already, sent again on their own, or behind what their turn
+    has been told before."""
+    if not m or m[-1].answers is None or any(x.role == "assistant" for x in m):
         return None
     if not open_calls(snapshot.log).keys().isdisjoint(x.answers for x in m):
         return None
     for entry in reversed(snapshot.log):
         if entry.card.answers == m[-1].answers:
-            return entry.card.exchange if _same_calls(snapshot, m, entry.card.exchange) else None
+            exchange = entry.card.exchange
+            alone = all(x.answers is not None for x in m)
+            again = _same_calls if alone else _goes_on_without
+            return exchange if again(snapshot, m, exchange) else None
     return None
+
+
+def _goes_on_without(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> bool:
+    """Does M go on as it is told by clients that leave out answers, if the exchange is taken
+    back?"""
+    gone = {entry.card.id for entry in attempted(snapshot.log, exchange)}
+    log = [entry for entry in snapshot.log if entry.card.id not in gone]
+    return bool(told_without_answers(log, m).matches)
 
 
 def _same_calls(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> bool:

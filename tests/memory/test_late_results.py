@@ -7,6 +7,7 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
 from proxy.memory.reconciliation.match import History, Intent
@@ -136,6 +137,15 @@ def test_a_result_that_is_told_behind_its_call_is_sent_behind_it(
         (said,) = talk(answer)
         memory.say(talk(asked), choice(said.digest, said.calls))
     assert memory.say(talk(m), choice("a9")) == sent.split()
+
+
+def test_a_result_behind_one_that_nothing_was_answered_to_is_sent_with_the_others() -> None:
+    """What was answered to the first of them stood between, and has no place at the end."""
+    memory = Memory()
+    memory.say(talk("u1"), choice("a1", ("c1", "c2", "c3")))
+    memory.say(talk("t1:c1"), choice("a2"))
+    memory.say(talk("t2:c2"), replace(choice("a3"), blank=True))
+    assert memory.say(talk("t3:c3"), choice("a4")) == ["u1", "a1", "t1", "t2", "t3"]
 
 
 @settings(max_examples=100, deadline=None)

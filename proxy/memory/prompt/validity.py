@@ -59,12 +59,15 @@ def _together(messages: Sequence[S]) -> Sequence[S]:
     late = [n for n, (a, b) in enumerate(pairs, 1) if b.answers is not None and _parts(a, b)]
     if not late:
         return messages
-    found = list(messages)
+    found, moved = list(messages), 0
     for at in late:
+        if at < moved:  # with those before it
+            continue
         end = _end_of_block(found, at)
         begin = _begin_between(found, at)
-        put_between = found[begin:at] if end < len(found) else []
-        found[begin:end] = [*found[at:end], *put_between]
+        if begin < at:
+            put_between, moved = found[begin:at] if end < len(found) else [], end
+            found[begin:end] = [*found[at:end], *put_between]
     return found
 
 
@@ -88,7 +91,7 @@ def _begin_between(found: Sequence[Sent], at: int) -> int:
             begin -= 1
         while begin < at and found[begin].answers is not None:
             begin += 1
-        if found[at].answers in _open_before(found, begin, again=again):
+        if _waits_before(found, begin, found[at].answers or "", again=again):
             return begin
     return at
 
@@ -102,15 +105,17 @@ def _is_interim(message: Sent) -> bool:
     return message.stored and message.role == "assistant" and not message.calls
 
 
-def _open_before(messages: Sequence[Sent], at: int, *, again: bool) -> Counter[str | None]:
-    """The calls of the block that ends here which nothing in it answers, or, ``again``, nothing of
-    the client's."""
+def _waits_before(messages: Sequence[Sent], at: int, call: str, *, again: bool) -> bool:
+    """Has the block that ends here a call which nothing in it answers, or, ``again``, nothing of
+    the client's?"""
     begin = at
     while begin and messages[begin - 1].answers is not None:
         begin -= 1
-    calls = Counter[str | None](messages[begin - 1].calls if begin else ())
-    calls.subtract(x.answers for x in messages[begin:at] if not (again and x.stored))
-    return +calls
+    made = messages[begin - 1].calls.count(call) if begin else 0
+    if not made:
+        return False
+    answers = (x.answers for x in messages[begin:at] if not (again and x.stored))
+    return made > sum(answer == call for answer in answers)
 
 
 def _end_of_block(messages: Sequence[S], at: int) -> int:

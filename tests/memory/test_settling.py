@@ -9,10 +9,14 @@ from msgspec.structs import replace
 
 from proxy.memory.model import Commit, Position, SessionSeen, WindowMove
 from proxy.memory.reconciliation.settling import settled, shown
+from proxy.memory.recording.settling import PATIENCE, Settling
+from proxy.memory.store import StoreError, StoreTimeout
 from proxy.stores.common.steps import SWITCHED_AT_ONCE, commit_steps
+from tests.support.faulty import FaultyStore
 from tests.support.oracle import archive as oracle_archive
 from tests.support.oracle.session import SessionState
 from tests.support.store.commits import chat, exchange
+from tests.support.store.recording import ASK, KEY
 
 
 def said(id: str, follows: str, *gone: str, seen: str = "x2") -> Commit:
@@ -86,3 +90,43 @@ def test_of_many_steps_the_first_one_finds_the_session_as_it_was() -> None:
     gone = [f"x1.{n}" for n in range(2 * SWITCHED_AT_ONCE + 1)]
     steps = commit_steps(said("x4", "", *gone))
     assert [step.seen for step in steps] == [SessionSeen("x2", 0), None, None]
+
+
+# Recording
+
+
+NEVER_READ = StoreError("it is not to be read")
+
+
+async def of_a_person(store: FaultyStore) -> SessionSeen:
+    """What was seen of a session before somebody else went on and took something back."""
+    for commit in (said("x1", ""), said("x2", "x1.1")):
+        await store.commit(KEY, replace(commit, seen=None))
+    seen = SessionSeen.of(await store.load(KEY, ASK))
+    await store.commit(KEY, replace(said("x3", "x2.1", "x1.0"), seen=None))
+    return seen
+
+
+async def test_what_only_goes_on_does_not_read_the_session() -> None:
+    store = FaultyStore()
+    seen = await of_a_person(store)
+    store.fail(NEVER_READ, "lines", "exchanges")
+    late = replace(said("x4", "x2.1"), seen=seen)
+    assert await Settling(store).commit(KEY, late) == "recorded"
+    log = (await store.load(KEY, ASK)).log
+    assert [entry.card.id for entry in log][-2:] == ["x4.0", "x4.1"]
+
+
+@pytest.mark.parametrize("hangs", [True, False], ids=["it-takes-long", "a-page-takes-long"])
+async def test_what_cannot_be_read_in_time_is_recorded_as_it_is(hangs: bool) -> None:
+    store = FaultyStore()
+    seen = await of_a_person(store)
+    if hangs:
+        store.slow.add(KEY)
+    else:
+        store.fail(StoreTimeout("too slow"), "lines")
+    late = replace(said("x4", "x1.1", *EDIT), seen=seen)
+    assert await Settling(store, 0.01 if hangs else PATIENCE).commit(KEY, late) == "recorded"
+    store.slow.clear()
+    log = (await store.load(KEY, ASK)).log
+    assert [entry.card.id for entry in log] == ["x1.1", "x3.0", "x3.1", "x4.0", "x4.1"]

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 
+from proxy.memory.archive import Page, PlacedExchange, StoredMessage
 from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
 from proxy.memory.store import StoreError
 from tests.support.oracle.store import InMemoryStore
@@ -84,6 +85,16 @@ class FaultyStore(InMemoryStore):
             async with self.progress:
                 self.progress.notify_all()
         return outcome
+
+    async def lines(self, key: SessionKey, after: int, limit: int) -> Page[StoredMessage]:
+        await self._called("lines", key)
+        return await super().lines(key, after, limit)
+
+    async def exchanges(
+        self, key: SessionKey, before: int | None, limit: int
+    ) -> Page[PlacedExchange]:
+        await self._called("exchanges", key)
+        return await super().exchanges(key, before, limit)
 
     async def amend(self, key: SessionKey, amendment: Amendment) -> int | None:
         await self._called("amend", key)

@@ -7,20 +7,24 @@ import asyncio
 from msgspec.structs import replace
 
 from proxy.memory.history.reading import NEWEST_TURN, oldest_first, without_texts
+from proxy.memory.limit import Limit
 from proxy.memory.locks import Locks
 from proxy.memory.model import Commit, Outcome, SessionKey, SessionSeen
 from proxy.memory.reconciliation.settling import settled, shown
-from proxy.memory.store import Store
+from proxy.memory.store import Store, StoreTimeout
 
 TRIES = 8
 """How often it is looked at again what others have changed.  Then it is recorded as it is."""
 
+PATIENCE = 5.0
+"""Seconds for looking, and for waiting until others have: the end of an answer waits for it."""
+
 
 class Settling:
-    """Commits, of which one of a session is settled at a time: to do so reads all of it."""
+    """Commits, of which one of a session is settled at a time: to do so may read all of it."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, patience: float = PATIENCE) -> None:
+        self._store, self._patience = store, patience
         self._one: Locks[SessionKey] = Locks()
 
     async def commit(self, key: SessionKey, commit: Commit) -> Outcome:
@@ -29,19 +33,44 @@ class Settling:
         return outcome if outcome != "outdated" else await self._settled(key, commit)
 
     async def _settled(self, key: SessionKey, commit: Commit) -> Outcome:
-        async with self._one.of(key):
+        until = asyncio.get_running_loop().time() + self._patience
+        async with self._one.of(key):  # for no longer than that: whoever has it began earlier
             for _ in range(TRIES):
-                outcome = await self._store.commit(key, await self._as_meant(key, commit))
+                meant = await self._meant_in_time(key, commit, until)
+                outcome = await self._store.commit(key, meant)
                 if outcome != "outdated":
                     return outcome
             return await self._store.commit(key, replace(commit, seen=None))
 
-    async def _as_meant(self, key: SessionKey, commit: Commit) -> Commit:
-        found, session = await self._store.load(key, NEWEST_TURN), await self._store.session(key)
-        if session is None:
+    async def _meant_in_time(self, key: SessionKey, commit: Commit, until: float) -> Commit:
+        """As it is where there is no time: that one session is long tells nothing of the store."""
+        left = until - asyncio.get_running_loop().time()
+        try:
+            async with Limit(max(0.0, left)):
+                return await self._as_meant(key, commit)
+        except (TimeoutError, StoreTimeout):
             return replace(commit, seen=None)
+
+    async def _as_meant(self, key: SessionKey, commit: Commit) -> Commit:
+        found = await self._store.load(key, NEWEST_TURN)
+        if not await self._only_goes_on(key, commit):
+            commit = await self._read(key, commit)
+        return replace(commit, seen=SessionSeen.of(found) if found.exists else None)
+
+    async def _only_goes_on(self, key: SessionKey, commit: Commit) -> bool:
+        """From what has not left the log: then it means the same whatever others have changed."""
+        if commit.superseded or commit.activated:
+            return False
+        follows = commit.exchange.follows
+        line = await self._store.message(key, follows) if follows else None
+        return line is None or line.state == "active"
+
+    async def _read(self, key: SessionKey, commit: Commit) -> Commit:
+        session = await self._store.session(key)
+        if session is None:
+            return commit
         lines = await without_texts(self._store, key, session.end)
         exchanges = await oldest_first(self._store, key, session.end)
         meant = await asyncio.to_thread(settled, commit, lines, exchanges)
         start = session.windows.get(commit.exchange.profile)
-        return replace(shown(meant, commit.activated, lines, start), seen=SessionSeen.of(found))
+        return shown(meant, commit.activated, lines, start)

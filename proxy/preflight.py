@@ -17,7 +17,7 @@ from proxy.lazy import late
 from proxy.memory.store import StoreError
 from proxy.settings import Settings
 from proxy.stores.address import read_address
-from proxy.stores.sqlite.schema import BESIDE, Unusable, connect, schema_of
+from proxy.stores.sqlite.schema import BESIDE, Unusable, connect, schema_of, sqlite_name
 
 if TYPE_CHECKING:
     from proxy.learning.profile import document as profile_schema
@@ -159,7 +159,7 @@ def trouble(path: Path) -> str | None:
 
 
 def _said(error: sqlite3.Error) -> str:
-    if getattr(error, "sqlite_errorname", "") == "SQLITE_NOTADB":
+    if sqlite_name(error) == "SQLITE_NOTADB":
         return f"{error}; move it away, or name another"
     return str(error)
 

@@ -14,7 +14,7 @@ from proxy.commands.transfer import temporary_beside
 from proxy.memory.archive import OnProgress
 from proxy.settings import Settings
 from proxy.stores.address import read_address
-from proxy.stores.sqlite.schema import BESIDE, Unusable, version
+from proxy.stores.sqlite.schema import BESIDE, Unusable, reopen, version
 
 PAGES = 2048
 """Copied at once: 8 MiB between two looks at whether somebody has interrupted."""
@@ -84,9 +84,7 @@ def _refuse(source: Path, target: Path) -> None:
 
 
 def _copy(source: Path, target: Path, on_pages: OnProgress) -> None:
-    address = f"{source.absolute().as_uri()}?mode=rw"
-    made = sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)
-    with closing(made) as live:
+    with closing(reopen(source, PATIENCE)) as live:
         _look_at(live)
         copy_all(live, target, on_pages)
 

@@ -25,7 +25,16 @@ from proxy.commands.transfer import telling
 from proxy.memory.recording.store_names import waiting_in
 from proxy.settings import Settings
 from proxy.stores.address import is_same_store, read_address
-from proxy.stores.sqlite.schema import BESIDE, DAMAGED, SCHEMA, Unusable, is_ours, version
+from proxy.stores.sqlite.schema import (
+    BESIDE,
+    DAMAGED,
+    SCHEMA,
+    Unusable,
+    is_ours,
+    reopen,
+    sqlite_name,
+    version,
+)
 
 PATIENCE = 2.0
 """Seconds for a command that looks at the file; a proxy has it open all the time."""
@@ -135,7 +144,7 @@ def _alone(path: Path) -> Iterator[None]:
     if not path.exists() or _unreadable(path):
         yield
         return
-    with closing(_connected(path)) as connection:
+    with closing(reopen(path, PATIENCE)) as connection:
         try:
             _lock(connection)
         except sqlite3.Error as error:
@@ -145,19 +154,14 @@ def _alone(path: Path) -> Iterator[None]:
         yield
 
 
-def _connected(path: Path) -> sqlite3.Connection:
-    address = f"{path.as_uri()}?mode=rw"
-    return sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)
-
-
 def _unreadable(path: Path) -> bool:
     """Raises CommandError where somebody has it open: so asked, SQLite says that first."""
-    with closing(_connected(path)) as connection:
+    with closing(reopen(path, PATIENCE)) as connection:
         try:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorname", "") in DAMAGED:
+            if sqlite_name(error) in DAMAGED:
                 return True
             raise _refusal(error, path) from error
     return False
@@ -173,7 +177,7 @@ def _lock(connection: sqlite3.Connection) -> None:
 
 
 def _refusal(error: sqlite3.Error, path: Path) -> CommandError:
-    if getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY"):
+    if sqlite_name(error).startswith("SQLITE_BUSY"):
         sentence = (
             f"{path} is in use: stop the proxy, and whatever else has it open, then restore."
             " Nothing was changed."

@@ -243,6 +243,11 @@ DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
 """What SQLite calls a file that it cannot read, and that will not get better."""
 
 
+def sqlite_name(error: Exception) -> str:
+    """What SQLite calls an error; "" of any other."""
+    return getattr(error, "sqlite_errorname", "")
+
+
 class Unusable(StoreError):
     """A file that can never be used as it is, however often it is tried."""
 
@@ -272,7 +277,7 @@ def connect_as_is(path: Path, busy_timeout: float) -> sqlite3.Connection:
     For who looks at a store or works on it beside a proxy: only the proxy makes files and brings
     them up to date.  Raises as ``connect``, and StoreError for a file of another schema.
     """
-    connection = _reopen(path, busy_timeout)
+    connection = reopen(path, busy_timeout)
     try:
         _set_up(connection)
         found = version(connection)
@@ -291,11 +296,12 @@ def schema_of(path: Path, busy_timeout: float) -> int | None:
     """
     if not path.exists():
         return None
-    with closing(_reopen(path, busy_timeout)) as connection:
+    with closing(reopen(path, busy_timeout)) as connection:
         return version(connection)
 
 
-def _reopen(path: Path, busy_timeout: float) -> sqlite3.Connection:
+def reopen(path: Path, busy_timeout: float) -> sqlite3.Connection:
+    """A connection to a file that is there; none is made.  Raises sqlite3.Error."""
     address = f"{path.absolute().as_uri()}?mode=rw"
     return sqlite3.connect(address, timeout=busy_timeout, isolation_level=None, uri=True)
 
@@ -326,7 +332,7 @@ def _log_ahead(connection: sqlite3.Connection, seconds: float) -> None:
             connection.execute("PRAGMA journal_mode = WAL")
             return
         except sqlite3.OperationalError as error:
-            busy = getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY")
+            busy = sqlite_name(error).startswith("SQLITE_BUSY")
             if not busy or time.monotonic() > until:
                 raise
             time.sleep(0.01)
@@ -383,7 +389,7 @@ def version(connection: sqlite3.Connection, known: int = SCHEMA) -> int:
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         found = int(connection.execute("PRAGMA user_version").fetchone()[0])
     except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorname", "") in DAMAGED:
+        if sqlite_name(error) in DAMAGED:
             raise Unusable(f"{error}: name another file, or restore a backup") from error
         raise
     if found > known:

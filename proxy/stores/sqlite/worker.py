@@ -22,6 +22,7 @@ from proxy.memory.store import StoreError, StoreFull, StoreTimeout
 from proxy.stores.common.damage import damage_in
 from proxy.stores.sqlite.known.changes import Changes
 from proxy.stores.sqlite.known.wal_index import WalIndex, let_go
+from proxy.stores.sqlite.schema import sqlite_name
 
 T = TypeVar("T")
 Answer = tuple["asyncio.Future[object]", object]
@@ -356,7 +357,7 @@ def as_store_error(error: Exception) -> Exception:
     """What callers see of an error.  Those that tell of none of SQLite, file and data are bugs."""
     if isinstance(error, sqlite3.Error) and _is_busy(error):
         return StoreTimeout(f"SQLite: {error}")
-    if isinstance(error, sqlite3.Error) and _name(error) == "SQLITE_FULL":
+    if isinstance(error, sqlite3.Error) and sqlite_name(error) == "SQLITE_FULL":
         return StoreFull(f"SQLite: {error}")
     if isinstance(error, sqlite3.Error | OSError | msgspec.MsgspecError):
         return StoreError(f"SQLite: {error}")
@@ -364,11 +365,7 @@ def as_store_error(error: Exception) -> Exception:
 
 
 def _is_busy(error: sqlite3.Error) -> bool:
-    return _name(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
-
-
-def _name(error: sqlite3.Error) -> str:
-    return getattr(error, "sqlite_errorname", "")
+    return sqlite_name(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
 def _deliver(batch: list[Job], results: list[object], unheard: Callable[[], None]) -> None:

@@ -125,7 +125,7 @@ def _beside(begins: str, said: str) -> str:
     if begins.startswith(_OPENED):
         return "" if begins.endswith(f"</{begins[1:].partition('>')[0]}>") else said
     if begins.startswith(_BESIDE):
-        return _behind_last_line(begins, _ASKED)
+        return _behind_line(begins, _ASKED)
     shell = _within("bash-input", begins)
     if begins.startswith("<bash-input>") and shell is not None:
         return f"! {shell}"
@@ -140,7 +140,7 @@ def _within(tag: str, text: str) -> str | None:
     return inside.strip() if opened and closed else None
 
 
-def _behind_last_line(text: str, heading: str) -> str:
+def _behind_line(text: str, heading: str) -> str:
     """What follows the first line that is this one."""
     _, found, asked = f"\n{text}".partition(f"\n{heading}")
     return asked.strip() if found else ""

@@ -9,7 +9,6 @@ Pure; knows OpenAI's format.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from proxy.chat import jsontext
@@ -242,7 +241,7 @@ class Continuation(Generic[EventT]):
         self,
         identity: Mapping[str, bytes],
         spent: bytes | None,
-        said: Mapping[str, str] = MappingProxyType({}),
+        said: Mapping[str, str],
     ) -> None:
         self.identity, self._spent = identity, spent
         self._said = dict(said)

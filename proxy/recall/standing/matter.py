@@ -83,8 +83,20 @@ def stems(text: str) -> frozenset[str]:
     A word that is one of several values of the same thing, as the name of a language, stands for
     that thing, in angle brackets, and for itself.
     """
-    text, found = _taken_out(unicodedata.normalize("NFKC", text), _UNSPACED_VALUES)
-    return found.union(*_row(_GENERAL_UNSPACED.sub(" ", text)))
+    text, found = _less_unspaced(unicodedata.normalize("NFKC", text))
+    return found.union(*_row(text))
+
+
+def _less_unspaced(text: str) -> tuple[str, frozenset[str]]:
+    """A text without what says nothing, or sets a value, in scripts without spaces; the values."""
+    text, found = _taken_out(text, _UNSPACED_VALUES)
+    return _GENERAL_UNSPACED.sub(" ", text), found
+
+
+def _less_phrases(text: str) -> tuple[str, frozenset[str]]:
+    """A text without whole phrases that say nothing, or set a value; the values."""
+    text, found = _taken_out(text, _VALUE_PHRASES)
+    return _GENERAL_PHRASES.sub(" ", text), found
 
 
 def _taken_out(text: str, values: Mapping[str, re.Pattern[str]]) -> tuple[str, frozenset[str]]:
@@ -120,9 +132,12 @@ def _stems_of(word: str) -> Iterable[str]:
 
 def matter_of(rule: str) -> frozenset[str]:
     """What a wish is about: its stems, and what whole phrases of it stand for."""
-    text = unicodedata.normalize("NFKC", rule).replace("’", "'")
-    text, found = _taken_out(text, _VALUE_PHRASES)
-    return stems(_GENERAL_PHRASES.sub(" ", text)).union(found)
+    text, found = _less_phrases(_plain(rule))
+    return stems(text).union(found)
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).replace("’", "'")
 
 
 def beside(text: str) -> Mapping[str, frozenset[str]]:
@@ -130,19 +145,12 @@ def beside(text: str) -> Mapping[str, frozenset[str]]:
     may narrow it ("pine nuts", "noix de coco")."""
     found: dict[str, frozenset[str]] = {}
     for clause in clauses(text):
-        row = [(), *_row(_bare(clause.text)), ()]
+        telling, _ = _less_phrases(_LINKS.sub(" ", _plain(clause.text)))
+        row = [(), *_row(_less_unspaced(telling)[0]), ()]
         for before, words, behind in zip(row, row[1:], row[2:], strict=False):
             for word in words:
                 found.setdefault(word, frozenset(before).union(behind))
     return found
-
-
-def _bare(text: str) -> str:
-    """A text without what says nothing between its words, or sets a value."""
-    text = unicodedata.normalize("NFKC", text).replace("’", "'")
-    text, _ = _taken_out(_LINKS.sub(" ", text), _VALUE_PHRASES)
-    text, _ = _taken_out(text, _UNSPACED_VALUES)
-    return _GENERAL_UNSPACED.sub(" ", _GENERAL_PHRASES.sub(" ", text))
 
 
 def likeness(a: frozenset[str], b: frozenset[str]) -> float:

@@ -17,6 +17,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain, product
+from math import fsum
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -326,8 +327,9 @@ class Vitals(Collector):
             else:
                 found[metric.name] = metric
         for metric in found.values():
-            together = min if metric.name == "process_start_time_seconds" else sum
-            value = together(sample.value for sample in metric.samples)
+            together = min if metric.name == "process_start_time_seconds" else fsum
+            # Rounded: the last bit would fall where the same seconds are of other processes.
+            value = round(together(sample.value for sample in metric.samples), 6)
             metric.samples = [metric.samples[0]._replace(value=value)]
             yield metric
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from prometheus_client.metrics_core import CounterMetricFamily
 from prometheus_client.parser import text_string_to_metric_families
 
 from proxy.telemetry import FOLDER, Failing, Telemetry, Vitals
@@ -150,6 +151,15 @@ def test_several_processes_are_told_as_their_sum_and_one_that_has_ended_is_left_
     for name, times in (("process_max_fds", 2), ("process_start_time_seconds", 1)):
         (sample,) = two[name].samples
         assert sample.value == one[name].samples[0].value * times
+
+
+def test_a_sum_does_not_fall_by_its_last_bit_when_it_is_of_others() -> None:
+    def told(*seconds: float) -> float:
+        name = "process_cpu_seconds_total"
+        found = Vitals(tuple, lambda: [CounterMetricFamily(name, "", value=s) for s in seconds])
+        return next(metric.samples[0].value for metric in found.collect() if metric.name in name)
+
+    assert told(0.1, 0.2) == told(0.3) == 0.3
 
 
 @pytest.mark.parametrize("kind", get_args(Failing))

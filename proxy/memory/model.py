@@ -216,8 +216,8 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     ``activated`` are message ids; ids that history does not know are ignored.  ``system`` is the
     JSON list of the request's leading system messages, None where it had none.  ``ttl``,
     seconds or 0 for ever, is for a session that begins with it.  ``seen``, but for None: it is not
-    to be carried out where others have switched messages since, or where it does so itself behind
-    what it has not seen.
+    to be carried out where others have switched messages since, nor behind a newest exchange that
+    it has not seen where it switches messages itself, or where either of the two was broken off.
     """
 
     exchange: Exchange
@@ -259,9 +259,9 @@ class Amendment(msgspec.Struct, frozen=True, kw_only=True):
 Outcome = Literal["recorded", "duplicate", "stale", "outrun", "foreign", "erased", "outdated"]
 """What a commit did.  ``duplicate``: this exchange id is in history already.  ``stale``: another
 exchange has followed the first attempt with this key.  ``outrun``: an attempt with this key that
-started later is recorded.  ``foreign``: the session belongs to another user.  ``erased``: the
-session or its user was erased since the exchange began.  ``outdated``: see Commit.  Only
-``recorded`` changed anything."""
+started later is recorded, or, of one that was broken off, another that asks the same.  ``foreign``:
+the session belongs to another user.  ``erased``: the session or its user was erased since the
+exchange began.  ``outdated``: see Commit.  Only ``recorded`` changed anything."""
 
 
 NO_PROFILE = "."

@@ -4,13 +4,16 @@ is one conversation all the way, by socket."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 
 import pytest
 
+from proxy.gateway.recording import open_turns
 from tests.support.rig import Rig, Talk
 from tests.support.talk.words import answer, messages
 from tests.support.upstream.answers import sse
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -33,6 +36,27 @@ async def raced(talk: Talk, *sent: tuple[str, str], **headers: str) -> None:
 async def _ask(talk: Talk, said: str, headers: Mapping[str, str]) -> None:
     response = await talk.ask(messages(said), None, stream=True, **headers)
     assert response.status_code == 200, response.text
+
+
+async def broken_off(talk: Talk, said: str, answered: str) -> asyncio.Event:
+    """Ask, and leave in the midst of the answer, which is recorded once the event is set."""
+    pieces, recorded = answer(answered, stream=True).pieces, talk.rig.store.hold()
+    talk.rig.up.reply(sse([*pieces[:2], asyncio.Event()]))
+    asked = json.dumps({"model": "scripted-1", "messages": messages(said), "stream": True})
+    async with talk.rig.client.stream(
+        "POST", talk.path, content=asked, headers=talk.all_headers
+    ) as response:
+        await anext(response.aiter_bytes())
+    await talk.rig.store.held_back.wait()
+    talk.rig.store.gate = None
+    return recorded
+
+
+async def committed(rig: Rig, *, incomplete: bool) -> None:
+    async def so() -> bool:
+        return any(x.exchange.incomplete is incomplete for x in rig.store.commits)
+
+    await eventually(so)
 
 
 async def had(rig: Rig) -> Talk:
@@ -87,3 +111,35 @@ async def test_what_was_taken_back_by_hand_does_not_come_back(every: Rig) -> Non
     release.set()
     await going_on
     assert await talk.log() == "u1 a1 u3 a3"
+
+
+@pytest.mark.parametrize("before", [BEFORE, ()], ids=["later", "at-the-beginning"])
+@pytest.mark.parametrize("said", ["alone", "whole"])
+@pytest.mark.parametrize("late", [False, True], ids=["before-the-other", "behind-the-other"])
+async def test_what_is_stopped_and_asked_again_at_once_is_in_the_log_once(
+    every: Rig,
+    before: Sequence[tuple[str, str]],
+    said: str,
+    late: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(open_turns, "PATIENCE", 0)  # as if the other request came to another worker
+    talk = every.talk()
+    for asked, answered in before:
+        await talk.say(asked, answered)
+    every.store.commits.clear()
+    told = "u1 a1 u2 a2 u3" if before and said == "whole" else "u3"
+    recorded = await broken_off(talk, told, "a8")
+    number = len(every.up.requests) + 1
+    pieces, release = answer("a9", stream=True).pieces, asyncio.Event()
+    every.up.reply(sse([*pieces[:2], release, *pieces[2:]]))
+    again = asyncio.create_task(_ask(talk, told, {}))
+    await every.up.wait_for(number)
+    if not late:
+        recorded.set()
+        await committed(every, incomplete=True)
+    release.set()
+    await again
+    recorded.set()
+    await committed(every, incomplete=True)
+    assert await talk.log() == "u1 a1 u2 a2 u3 a9".removeprefix("" if before else "u1 a1 u2 a2 ")

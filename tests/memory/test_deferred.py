@@ -191,6 +191,21 @@ async def test_what_was_committed_later_is_not_superseded(
     assert texts(await log(store)) == left
 
 
+async def test_an_attempt_that_was_broken_off_goes_though_it_was_committed_later() -> None:
+    store = FaultyStore()
+    await told(store, "x", ("one", "1"), at=BEFORE)
+    first = await settled(store, deferred("first", said("two"), reply="t", at=BEFORE))
+    off = msgspec.structs.replace(first.exchange, incomplete=True, created_at=AFTER)
+    cards = [msgspec.structs.replace(each.card, created_at=AFTER) for each in first.drafts]
+    drafts = [
+        msgspec.structs.replace(draft, card=card)
+        for draft, card in zip(first.drafts, cards, strict=True)
+    ]
+    await store.commit(KEY, msgspec.structs.replace(first, exchange=off, drafts=tuple(drafts)))
+    await store.commit(KEY, await settled(store, deferred("again", said("two"), reply="2")))
+    assert texts(await log(store)) == ["one", "1", "two", "2"]
+
+
 async def test_a_rewind_drops_the_last_turns_that_its_client_had_seen() -> None:
     store = FaultyStore()
     await told(store, "x", ("one", "1"), at=BEFORE)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import permutations
 
 import pytest
 from msgspec.structs import replace
 
-from proxy.memory.model import Commit, Position, SessionSeen, WindowMove
-from proxy.memory.reconciliation.settling import settled, shown
+from proxy.memory.history.reading import NEWEST_TURN
+from proxy.memory.model import Commit, Position, SessionSeen, Snapshot, WindowMove
+from proxy.memory.reconciliation.settling import in_place_of, outlived, settled, shown
 from proxy.memory.recording.settling import PATIENCE, Settling
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.stores.common.steps import SWITCHED_AT_ONCE, commit_steps
 from tests.support.faulty import FaultyStore
 from tests.support.oracle import archive as oracle_archive
 from tests.support.oracle.session import SessionState
-from tests.support.store.commits import chat, exchange
+from tests.support.store.commits import chat, draft, exchange, record
 from tests.support.store.recording import ASK, KEY
 
 
@@ -92,6 +94,72 @@ def test_of_many_steps_the_first_one_finds_the_session_as_it_was() -> None:
     assert [step.seen for step in steps] == [SessionSeen("x2", 0), None, None]
 
 
+# Asked again
+
+
+def asking(id: str, begun: float, *, off: bool = False, follows: str = "x2.1") -> Commit:
+    """A question, the same each time, and its answer."""
+    asked, answer = draft(id, 0, digest="the same"), draft(id, 1, "assistant")
+    commit = record(id, asked, answer, at=begun, incomplete=off, seen=SessionSeen("x2", 0))
+    return replace(commit, exchange=replace(commit.exchange, follows=follows))
+
+
+def newest(commit: Commit) -> Snapshot:
+    return session(commit).look(NEWEST_TURN, 0.0)
+
+
+ANOTHER = draft("x3", 0, digest="another")
+
+
+@pytest.mark.parametrize(
+    ("first", "late", "gone"),
+    [
+        pytest.param(asking("x3", 1, off=True), asking("x4", 2), "x3.0 x3.1", id="broken-off"),
+        pytest.param(asking("x3", 1), asking("x4", 2), "", id="whole"),
+        pytest.param(
+            asking("x3", 1, off=True, follows="x1.1"), asking("x4", 2), "", id="elsewhere"
+        ),
+        pytest.param(
+            replace(asking("x3", 1, off=True), drafts=(ANOTHER,)), asking("x4", 2), "", id="another"
+        ),
+        pytest.param(
+            asking("x3", 1, off=True),
+            replace(asking("x4", 2), drafts=(draft("x4", 0, "assistant"),)),
+            "",
+            id="asks-nothing",
+        ),
+    ],
+)
+def test_what_was_broken_off_is_replaced_by_the_same_asked_again(
+    first: Commit, late: Commit, gone: str
+) -> None:
+    assert in_place_of(late, newest(first)).superseded == tuple(gone.split())
+
+
+@pytest.mark.parametrize(
+    ("first", "late", "none"),
+    [
+        pytest.param(asking("x4", 2), asking("x3", 1, off=True), True, id="broken-off"),
+        pytest.param(asking("x4", 2, off=True), asking("x3", 1, off=True), True, id="both"),
+        pytest.param(asking("x4", 2), asking("x3", 1), False, id="whole"),
+        pytest.param(asking("x4", 1), asking("x3", 2, off=True), False, id="begun-later"),
+        pytest.param(
+            asking("x4", 2, follows="x1.1"), asking("x3", 1, off=True), False, id="elsewhere"
+        ),
+        pytest.param(
+            asking("x4", 2),
+            replace(asking("x3", 1, off=True), idempotency_key="k"),
+            False,
+            id="it-has-a-key",
+        ),
+    ],
+)
+def test_what_was_broken_off_has_no_place_behind_the_same_asked_again(
+    first: Commit, late: Commit, none: bool
+) -> None:
+    assert outlived(late, newest(first)) is none
+
+
 # Recording
 
 
@@ -115,6 +183,21 @@ async def test_what_only_goes_on_does_not_read_the_session() -> None:
     assert await Settling(store).commit(KEY, late) == "recorded"
     log = (await store.load(KEY, ASK)).log
     assert [entry.card.id for entry in log][-2:] == ["x4.0", "x4.1"]
+
+
+@pytest.mark.parametrize("order", list(permutations(["x3", "x4", "x5"])), ids="-".join)
+async def test_of_several_broken_off_the_last_one_stays_in_whatever_order_they_come(
+    order: Sequence[str],
+) -> None:
+    store = FaultyStore()
+    for commit in (said("x1", ""), said("x2", "x1.1")):
+        await store.commit(KEY, replace(commit, seen=None))
+    store.fail(NEVER_READ, "lines", "exchanges")
+    begun = {"x3": 1.0, "x4": 2.0, "x5": 3.0}
+    for id in order:
+        await Settling(store).commit(KEY, asking(id, begun[id], off=id != "x5"))
+    log = (await store.load(KEY, ASK)).log
+    assert [entry.card.id for entry in log][-3:] == ["x2.1", "x5.0", "x5.1"]
 
 
 @pytest.mark.parametrize("hangs", [True, False], ids=["it-takes-long", "a-page-takes-long"])

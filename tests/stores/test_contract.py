@@ -195,6 +195,33 @@ async def test_what_others_have_changed_is_not_committed_to(
     assert (await store.load(key, ALL) == before) == (outcome == "outdated")
 
 
+@pytest.mark.parametrize(
+    ("newest", "late", "outcome"),
+    [
+        pytest.param(None, True, "recorded", id="nothing-more"),
+        pytest.param(False, False, "recorded", id="something-more"),
+        pytest.param(True, False, "outdated", id="something-more-that-was-broken-off"),
+        pytest.param(False, True, "outdated", id="something-more-and-it-was-broken-off"),
+    ],
+)
+async def test_what_was_broken_off_is_not_committed_beside_what_has_not_seen_it(
+    store: Store, key: SessionKey, newest: bool | None, late: bool, outcome: str
+) -> None:
+    await store.commit(key, chat("x1", incomplete=True))
+    seen = SessionSeen.of(await store.load(key, ALL))
+    if newest is not None:
+        await store.commit(key, chat("x2", incomplete=newest, model="m" * 20_000))
+    before = await store.load(key, ALL)
+    assert await store.commit(key, chat("x3", seen=seen, incomplete=late)) == outcome
+    assert (await store.load(key, ALL) == before) == (outcome == "outdated")
+
+
+async def test_nor_in_a_session_that_was_not_there(store: Store, key: SessionKey) -> None:
+    seen = SessionSeen.of(await store.load(key, ALL))
+    assert await store.commit(key, chat("x1", seen=seen, incomplete=True)) == "recorded"
+    assert await store.commit(key, chat("x2", seen=seen)) == "outdated"
+
+
 async def test_a_retry_is_stale_once_another_exchange_has_followed(
     store: Store, key: SessionKey
 ) -> None:

@@ -3,6 +3,9 @@
 Requests that only go on from the same message stand one behind the other.  Where one of them has
 taken something back, that would leave a log that is nobody's conversation: then the branch that is
 recorded last is the log, and what it has not seen of others is a branch in history.
+
+One that was broken off and is asked for again at once may be recorded before the other or behind
+it.  The log has the other.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from msgspec.structs import replace
 
 from proxy.memory.archive import PlacedExchange, StoredMessage
 from proxy.memory.history.branches import NO_SWITCH, switch_to
-from proxy.memory.model import Commit, Position, WindowMove
+from proxy.memory.model import Commit, Position, Snapshot, WindowMove
 
 
 def settled(
@@ -24,6 +27,35 @@ def settled(
     gone = set(commit.superseded)
     behind = _left_behind(commit, lines, _unseen(commit, exchanges))
     return replace(commit, superseded=(*commit.superseded, *(x for x in behind if x not in gone)))
+
+
+def outlived(commit: Commit, found: Snapshot) -> bool:
+    """Was it broken off, and does the newest exchange ask the same, begun later?  One that has a
+    key may be asked for by that."""
+    last, exchange = found.last, commit.exchange
+    if last is None or not exchange.incomplete or commit.idempotency_key is not None:
+        return False
+    return last.started_at > exchange.started_at and bool(_asking_the_same(commit, found))
+
+
+def in_place_of(commit: Commit, found: Snapshot) -> Commit:
+    """In place of the newest exchange, where that was broken off and asks the same."""
+    if found.last is None or not found.last.incomplete:
+        return commit
+    gone = _asking_the_same(commit, found)
+    return replace(commit, superseded=_more(commit.superseded, gone, commit.activated))
+
+
+def _asking_the_same(commit: Commit, found: Snapshot) -> Sequence[str]:
+    """What the newest exchange has in the log, if it says the same behind the same message."""
+    last = found.last
+    if last is None or last.follows != commit.exchange.follows:
+        return ()
+    log = sorted(found.log, key=lambda entry: entry.position.seq)
+    own = [entry.card for entry in log if entry.card.exchange == last.id]
+    asked = [draft.card.digest for draft in commit.drafts if draft.card.origin == "request"]
+    same = bool(asked) and asked == [card.digest for card in own if card.origin == "request"]
+    return [card.id for card in own] if same else ()
 
 
 def _turned(

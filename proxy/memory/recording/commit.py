@@ -34,6 +34,7 @@ from proxy.memory.prompt.compose import Prompt, Rules, Summarised
 from proxy.memory.prompt.window import NOWHERE, Size, Window
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.reconciliation.reconcile import Fresh, Plan
+from proxy.memory.reconciliation.settling import in_place_of
 
 MAX_APART = 262_144
 """Bytes of the messages of a request that are kept in parts as well: more would fill the spool."""
@@ -147,8 +148,8 @@ async def settle(
     """The commit of a deferred exchange, planned over the log as it is now.
 
     Only what was committed before the exchange began can be superseded: its client had not seen
-    the rest, and what has come since it was loaded stays.  Where it named nobody it is the
-    session's owner's.
+    the rest, and what has come since it was loaded stays; but for an attempt that was broken off.
+    Where it named nobody it is the session's owner's.
     """
     summarised = any(due.kind == "summary" for due in deferred.meta.due)
     rules = Rules(
@@ -164,7 +165,8 @@ async def settle(
         plan = replace(planned.plan, superseded=planned.plan.superseded & older)
         pending = pending_record(plan, planned.prompt, planned.said, snapshot)
         meta = replace(deferred.meta, user=deferred.meta.user or snapshot.owner)
-        return replace(build_commit(pending, deferred.answers, meta, count), seen=None)
+        commit = build_commit(pending, deferred.answers, meta, count)
+        return replace(in_place_of(commit, snapshot), seen=None)
 
     bodies = [*(message.raw for message in said), *(each.body for each in deferred.answers)]
     size = len(log) + len(said) + sum(map(len, bodies)) // PLANNED_BYTES
@@ -253,7 +255,7 @@ def pending_record(
         window_anew=prompt.anew,
         left=prompt.left,
         follows=plan.follows,
-        seen=SessionSeen.of(snapshot) if snapshot.exists else None,
+        seen=SessionSeen.of(snapshot),
     )
 
 

@@ -10,7 +10,7 @@ from proxy.memory.history.reading import NEWEST_TURN, oldest_first, without_text
 from proxy.memory.limit import Limit
 from proxy.memory.locks import Locks
 from proxy.memory.model import Commit, Outcome, SessionKey, SessionSeen
-from proxy.memory.reconciliation.settling import settled, shown
+from proxy.memory.reconciliation.settling import in_place_of, outlived, settled, shown
 from proxy.memory.store import Store, StoreTimeout
 
 TRIES = 8
@@ -37,12 +37,14 @@ class Settling:
         async with self._one.of(key):  # for no longer than that: whoever has it began earlier
             for _ in range(TRIES):
                 meant = await self._meant_in_time(key, commit, until)
+                if meant is None:
+                    return "outrun"
                 outcome = await self._store.commit(key, meant)
                 if outcome != "outdated":
                     return outcome
             return await self._store.commit(key, replace(commit, seen=None))
 
-    async def _meant_in_time(self, key: SessionKey, commit: Commit, until: float) -> Commit:
+    async def _meant_in_time(self, key: SessionKey, commit: Commit, until: float) -> Commit | None:
         """As it is where there is no time: that one session is long tells nothing of the store."""
         left = until - asyncio.get_running_loop().time()
         try:
@@ -51,11 +53,14 @@ class Settling:
         except (TimeoutError, StoreTimeout):
             return replace(commit, seen=None)
 
-    async def _as_meant(self, key: SessionKey, commit: Commit) -> Commit:
+    async def _as_meant(self, key: SessionKey, commit: Commit) -> Commit | None:
+        """None if there is no place for it."""
         found = await self._store.load(key, NEWEST_TURN)
+        if outlived(commit, found):
+            return None
         if not await self._only_goes_on(key, commit):
             commit = await self._read(key, commit)
-        return replace(commit, seen=SessionSeen.of(found) if found.exists else None)
+        return replace(in_place_of(commit, found), seen=SessionSeen.of(found))
 
     async def _only_goes_on(self, key: SessionKey, commit: Commit) -> bool:
         """From what has not left the log: then it means the same whatever others have changed."""

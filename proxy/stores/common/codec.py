@@ -23,6 +23,9 @@ _summary = msgspec.json.Decoder(Summary)
 
 _TEXTS = frozenset((bytes, type(None)))
 
+BROKEN_OFF = b'"incomplete":true'
+"""Is in the JSON of an exchange that was broken off, and in that of hardly another."""
+
 encode = _encoder.encode
 decode_summary = _summary.decode
 

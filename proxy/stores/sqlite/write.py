@@ -47,6 +47,7 @@ from proxy.stores.sqlite.rows import (
     look_up,
     save_head,
     switch,
+    text_in,
     unborn,
 )
 from proxy.stores.sqlite.waste import WASTE, purge
@@ -65,6 +66,8 @@ SELECT x.id, x.started_at, x.size FROM keys k
 JOIN exchanges x ON x.session = k.session AND x.id = k.exchange
 WHERE k.session = ? AND k.key = ? AND x.created_at > ?
 """
+
+_BROKEN_OFF = f"SELECT instr({text_in('record')}, ?) FROM exchanges WHERE session = ? AND id = ?"
 
 # A window moves forwards only, unless it was found anew.
 _MOVE_WINDOW = """
@@ -97,7 +100,7 @@ def commit(connection: sqlite3.Connection, now: float, key: SessionKey, commit: 
     head, attempt = found.head, None
     if head is not None:
         attempt = _attempt(connection, head.id, commit.idempotency_key, exchange.created_at)
-        refused = _refusal(found, head, commit, attempt)
+        refused = _refusal(connection, found, head, commit, attempt)
         if refused:
             return refused
     if forbids(_mark(connection, key.tenant, found, commit, now), exchange.started_at):
@@ -185,7 +188,11 @@ def _attempt(
 
 
 def _refusal(
-    found: CommitLook, head: Head, commit: Commit, attempt: Attempt | None
+    connection: sqlite3.Connection,
+    found: CommitLook,
+    head: Head,
+    commit: Commit,
+    attempt: Attempt | None,
 ) -> Outcome | None:
     if found.known:
         return "duplicate"
@@ -195,15 +202,25 @@ def _refusal(
         return "stale"
     if attempt is not None and attempt.started_at > commit.exchange.started_at:
         return "outrun"
-    return "outdated" if _is_outdated(head, commit) else None
+    return "outdated" if _is_outdated(connection, head, commit) else None
 
 
-def _is_outdated(head: Head, commit: Commit) -> bool:
+def _is_outdated(connection: sqlite3.Connection, head: Head, commit: Commit) -> bool:
     seen = commit.seen
     if seen is None:
         return False
+    if seen.changes != head.changes:
+        return True
+    if seen.last == (head.last or ""):
+        return False
     switches = bool(commit.superseded or commit.activated)
-    return seen.changes != head.changes or (switches and seen.last != (head.last or ""))
+    return switches or commit.exchange.incomplete or _newest_broken_off(connection, head)
+
+
+def _newest_broken_off(connection: sqlite3.Connection, head: Head) -> bool:
+    named = (codec.BROKEN_OFF, head.id, head.last)
+    row = connection.execute(_BROKEN_OFF, named).fetchone()
+    return row is not None and bool(row[0])
 
 
 # Superseding and activating

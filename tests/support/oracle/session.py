@@ -203,7 +203,9 @@ class SessionState:
         if seen is None or self.last is None:
             return False
         switches = bool(commit.superseded or commit.activated)
-        return seen.changes != self.changes or (switches and seen.last != self.last)
+        broken_off = commit.exchange.incomplete or self.records[self.last].exchange.incomplete
+        unseen = seen.last != self.last
+        return seen.changes != self.changes or (unseen and (switches or broken_off))
 
     def _detail(self, commit: Commit) -> None:
         if commit.system:

@@ -48,6 +48,20 @@ local function erased()
   return false
 end
 
+-- Was this exchange broken off?  BROKEN_OFF of the codec.
+local function broken_off(record)
+  return record and string.find(record, '"incomplete":true', 1, true)
+end
+
+-- Has the session changed in a way that matters to this since it was seen?
+local function outdated()
+  if not meta[1] or seen_changes == '' then return false end
+  if seen_changes ~= (meta[6] or '0') then return true end
+  if seen_last == (last or '') then return false end
+  if gone + back > 0 or broken_off(record) then return true end
+  return last and broken_off(select(4, exchange_of(last)))
+end
+
 -- Refuse.  Where there is no session, what is left of its keys tells nothing.
 if meta[1] and redis.call('HEXISTS', EXCHANGES, 'x' .. id) == 1 then return refused('duplicate') end
 if user ~= '' and owner and owner ~= user then return refused('foreign') end
@@ -57,12 +71,7 @@ if earlier then
   if earlier ~= last then return refused('stale') end
   if its_start > tonumber(started) then return refused('outrun') end
 end
-if meta[1] and seen_changes ~= '' then
-  local switches = gone + back > 0
-  if seen_changes ~= (meta[6] or '0') or (switches and seen_last ~= (last or '')) then
-    return refused('outdated')
-  end
-end
+if outdated() then return refused('outdated') end
 if owner and person ~= owner then return refused('owned') end
 if erased() then return refused('erased') end
 

@@ -76,6 +76,13 @@ def test_what_nothing_has_taken_the_place_of_stays_away() -> None:
     assert meant(state, late) == late
 
 
+def test_where_the_newest_that_it_saw_is_gone_older_turns_stay() -> None:
+    answered_otherwise = said("x4", "x2.0", "x2.1")
+    state = session(said("x3", "x2.1"), answered_otherwise)
+    late = said("x5", "x3.1", "x4.0", "x4.1", seen="lost")
+    assert set(meant(state, late).superseded) == {"x4.0", "x4.1"}
+
+
 @pytest.mark.parametrize(
     ("start", "window"),
     [(None, None), (1, None), (9, WindowMove(profile="default", start="x2.0", anew=True))],

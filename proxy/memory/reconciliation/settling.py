@@ -83,9 +83,14 @@ def _more(ids: Sequence[str], others: Iterable[str], without: Sequence[str]) -> 
 
 
 def _unseen(commit: Commit, exchanges: Sequence[PlacedExchange]) -> Sequence[PlacedExchange]:
+    """Where the newest that it has seen is gone, with a server's last second: what has come since
+    it began."""
     last = commit.seen.last if commit.seen else ""
     ids = [placed.exchange.id for placed in exchanges]
-    return exchanges[ids.index(last) + 1 :] if last in ids else exchanges
+    if last in ids:
+        return exchanges[ids.index(last) + 1 :]
+    began = commit.exchange.started_at
+    return [placed for placed in exchanges if not last or placed.exchange.created_at > began]
 
 
 def _left_behind(

@@ -6,17 +6,19 @@ import asyncio
 import logging
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from proxy.memory.erasure import Subject
-from proxy.memory.model import Amendment, Commit, Outcome, SessionKey
+from proxy.memory.model import Amendment, Commit, Outcome, SessionKey, SessionSeen
 from proxy.memory.planner import Planner
 from proxy.memory.recording.recorder import Recorder
 from proxy.memory.recording.spool import Spool, SpoolError
 from proxy.memory.store import StoreError
-from tests.support.store.commits import chat
-from tests.support.store.recording import APART, KEY, OTHER, Workbench, deferred, said
+from tests.support.store.commits import chat, exchange
+from tests.support.store.recording import APART, ASK, KEY, OTHER, Workbench, deferred, said
 from tests.support.store.scanning import found_in_files
 from tests.support.waiting import PATIENCE
 
@@ -73,6 +75,32 @@ async def test_it_is_logged_that_what_waited_is_in_the_store(
     await bench.recorder.replay()
     (line,) = caplog.records
     assert (line.levelname, vars(line)["fields"]) == ("INFO", {"exchanges": 2})
+
+
+@pytest.mark.parametrize(
+    ("after", "log"),
+    [(1.0, "x1 x4"), (6.0, "x1 x3 x4")],
+    ids=["answered-at-once", "others-have-gone-on"],
+)
+async def test_what_has_waited_is_settled_with_what_was_answered_meanwhile(
+    bench: Workbench, after: float, log: str
+) -> None:
+    edit = ("x2.0", "x2.1")
+    for commit in (chat("x1"), following("x2", "x1.1")):
+        await bench.recorder.record(KEY, commit)
+    seen = SessionSeen("x2", 0)
+    await bench.recorder.record(KEY, following("x3", "x1.1", at=1000 + after, superseded=edit))
+    bench.store.fail(DOWN, "commit")
+    late = following("x4", "x1.1", superseded=edit, seen=seen)
+    assert await bench.recorder.record(KEY, late) == "spooled"
+    bench.store.recover()
+    await bench.recorder.replay()
+    found = (await bench.store.load(KEY, ASK)).log
+    assert list(dict.fromkeys(entry.card.exchange for entry in found)) == log.split()
+
+
+def following(id: str, follows: str, at: float = 1000.0, **fields: Any) -> Commit:
+    return replace(chat(id, at, **fields), exchange=exchange(id, at, follows=follows))
 
 
 async def test_an_exchange_of_another_user_is_quarantined(bench: Workbench) -> None:

@@ -26,6 +26,7 @@ from proxy.memory.recording.amend import More
 from proxy.memory.recording.availability import Pauses, Troubles, hashed
 from proxy.memory.recording.commit import PLANNED_BYTES, Count, Deferred, settle
 from proxy.memory.recording.overlay import amended, overlay
+from proxy.memory.recording.settling import Settling
 from proxy.memory.recording.spool import Kind, Spool, SpoolEntry, SpoolError
 from proxy.memory.store import Store, StoreError, StoreTimeout
 
@@ -79,8 +80,9 @@ class Backlog:
 
     ``live`` is for the time that a chat has, ``patient`` for ``REPLAY_SECONDS``, and
     ``last_resort`` are the seconds that the store has for what the spool cannot take, and all of
-    its session before it.  ``on_quarantine`` is told of each entry set aside, ``on_recorded`` of
-    each session written to, ``on_edited`` of messages that say something else then.
+    its session before it, and for reading what others have changed since an entry was planned.
+    ``on_quarantine`` is told of each entry set aside, ``on_recorded`` of each session written to,
+    ``on_edited`` of messages that say something else then.
     """
 
     def __init__(
@@ -435,7 +437,7 @@ class Backlog:
     async def _carry_out(self, entry: SpoolEntry, means: Means) -> Outcome:
         what = await self._meant(entry, means, None)
         if isinstance(what, Commit):
-            return await means.store.commit(entry.key, what)
+            return await Settling(means.store, self._last_resort).commit(entry.key, what)
         seq = await means.store.amend(entry.key, what) if what is not None else None
         if seq is not None:
             self._on_edited(entry.key, (seq,))

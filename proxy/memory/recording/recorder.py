@@ -359,9 +359,8 @@ class Recorder:
         if outcome == "recorded":
             self._on_recorded(key)
             self._on_due(commit.due)
-        if outcome is None:  # by the time that it is carried out what it has seen tells nothing
-            spooled = msgspec.structs.replace(commit, seen=None)
-            return await self._backlog.put(key, commit.exchange.id, "commit", spooled)
+        if outcome is None:
+            return await self._backlog.put(key, commit.exchange.id, "commit", commit)
         return outcome
 
     async def _commit_large(self, key: SessionKey, commit: Commit) -> Outcome:

@@ -58,6 +58,8 @@ class Settling:
         found = await self._store.load(key, NEWEST_TURN)
         if outlived(commit, found):
             return None
+        if found.last and found.last.created_at > commit.exchange.created_at + PATIENCE:
+            return replace(commit, seen=None)  # it has waited in the spool, and others have gone on
         if not await self._only_goes_on(key, commit):
             commit = await self._read(key, commit)
         return replace(in_place_of(commit, found), seen=SessionSeen.of(found))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from itertools import permutations
 
@@ -9,7 +10,15 @@ import pytest
 from msgspec.structs import replace
 
 from proxy.memory.history.reading import NEWEST_TURN
-from proxy.memory.model import Commit, Position, SessionSeen, Snapshot, WindowMove
+from proxy.memory.model import (
+    Commit,
+    Outcome,
+    Position,
+    SessionKey,
+    SessionSeen,
+    Snapshot,
+    WindowMove,
+)
 from proxy.memory.reconciliation.settling import in_place_of, outlived, settled, shown
 from proxy.memory.recording.settling import PATIENCE, Settling
 from proxy.memory.store import StoreError, StoreTimeout
@@ -220,3 +229,25 @@ async def test_what_cannot_be_read_in_time_is_recorded_as_it_is(hangs: bool) -> 
     store.slow.clear()
     log = (await store.load(KEY, ASK)).log
     assert [entry.card.id for entry in log] == ["x1.1", "x3.0", "x3.1", "x4.0", "x4.1"]
+
+
+async def test_none_waits_for_one_whose_commit_does_not_come_back() -> None:
+    store = FaultyStore()
+    seen = await of_a_person(store)
+    settling, ahead = Settling(store, 0.01), asyncio.Event()
+    real = store.commit
+
+    async def commit(key: SessionKey, commit: Commit) -> Outcome:
+        if commit.exchange.id == "x4" and commit.seen != seen:
+            ahead.set()
+            await asyncio.Event().wait()
+        return await real(key, commit)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "commit", commit)
+        late = [replace(said(id, "x1.1", *EDIT), seen=seen) for id in ("x4", "x5")]
+        first = asyncio.create_task(settling.commit(KEY, late[0]))
+        await ahead.wait()
+        async with asyncio.timeout(PATIENCE):
+            assert await settling.commit(KEY, late[1]) == "recorded"
+        first.cancel()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 
 from msgspec.structs import replace
 
@@ -34,7 +35,12 @@ class Settling:
 
     async def _settled(self, key: SessionKey, commit: Commit) -> Outcome:
         until = asyncio.get_running_loop().time() + self._patience
-        async with self._one.of(key):  # for no longer than that: whoever has it began earlier
+        async with AsyncExitStack() as turn:
+            try:
+                async with Limit(self._patience):
+                    await turn.enter_async_context(self._one.of(key))
+            except TimeoutError:  # the store keeps those waiting whose turn it was
+                return await self._store.commit(key, replace(commit, seen=None))
             for _ in range(TRIES):
                 meant = await self._meant_in_time(key, commit, until)
                 if meant is None:

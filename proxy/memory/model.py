@@ -215,9 +215,10 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     ``reserved`` places follow them, for choices that are still streaming.  ``superseded`` and
     ``activated`` are message ids; ids that history does not know are ignored.  ``system`` is the
     JSON list of the request's leading system messages, None where it had none.  ``ttl``,
-    seconds or 0 for ever, is for a session that begins with it.  ``seen``, but for None: it is not
-    to be carried out where others have switched messages since, nor behind a newest exchange that
-    it has not seen where it switches messages itself, or where either of the two was broken off.
+    seconds or 0 for ever, is for a session that begins with it.  ``alone``: it names what it goes
+    on from, and nothing else that is said behind that stays before it.  ``seen``, but for None: it
+    is not to be carried out where others have switched messages since, nor behind a newest exchange
+    that it has not seen where it ``parts``, or where either of the two was broken off.
     """
 
     exchange: Exchange
@@ -232,7 +233,13 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     idempotency_key: str | None = None
     ttl: int = 0
     due: tuple[Due, ...] = ()
+    alone: bool = False
     seen: SessionSeen | None = None
+
+    @property
+    def parts(self) -> bool:
+        """Is its branch another than that of what others say at the same time?"""
+        return bool(self.superseded or self.activated or self.alone)
 
 
 class Edited(msgspec.Struct, frozen=True, kw_only=True):

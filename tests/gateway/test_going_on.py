@@ -74,6 +74,23 @@ async def test_so_it_is_when_the_session_has_gone_on(every: Rig, store: bool) ->
 
 
 @stored_or_not
+async def test_of_two_at_the_same_time_neither_is_behind_the_other(every: Rig, store: bool) -> None:
+    said = Branches(every, store=store)
+    await said.say("", "u1", "a1")
+    gate, asked = every.store.hold(), []
+    for sent, answer in (("u2", "a2"), ("u3", "a3")):
+        every.store.held_back.clear()
+        asked.append(asyncio.create_task(said.say("a1", sent, answer)))
+        await every.store.held_back.wait()
+    gate.set()
+    await asyncio.gather(*asked)
+    assert await said.log() == "u1 a1 u3 a3"
+    assert await said.talk.gone() == "u2 a2"
+    await said.say("a2", "u4", "a4")
+    assert said.got("u1 a1 u2 a2 u4")
+
+
+@stored_or_not
 async def test_something_else_is_said_where_a_call_was_answered(every: Rig, store: bool) -> None:
     said = await of_two_rounds(every, store=store)
     await said.say("a3", "u2", "a4")

@@ -68,6 +68,13 @@ EDIT = ("x2.0", "x2.1")
         ),
         pytest.param([said("x3", "x1.1")], said("x4", "x1.1", *EDIT), "x2", "", id="beside"),
         pytest.param([said("x3", "x2.1")], said("x4", "x2.1"), "", "", id="both-onward"),
+        pytest.param(
+            [said("x3", "x2.1"), said("x5", "x3.1")],
+            replace(said("x4", "x2.1"), alone=True),
+            "x3 x5",
+            "",
+            id="alone",
+        ),
     ],
 )
 def test_its_branch_is_the_log(

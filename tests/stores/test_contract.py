@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import msgspec
 import pytest
@@ -172,17 +173,21 @@ async def test_of_two_attempts_the_one_started_last_stays(
     assert (after == before) == (outcome == "outrun")
 
 
+SWITCHING = {"superseded": ("x1.1",)}
+
+
 @pytest.mark.parametrize(
-    ("meanwhile", "switches", "outcome"),
+    ("meanwhile", "late", "outcome"),
     [
-        pytest.param((), True, "recorded", id="nothing"),
-        pytest.param(("x2.1",), False, "outdated", id="a-switch"),
-        pytest.param(("x1.9",), False, "recorded", id="something-more"),
-        pytest.param(("x1.9",), True, "outdated", id="something-more-and-it-switches"),
+        pytest.param((), SWITCHING, "recorded", id="nothing"),
+        pytest.param(("x2.1",), {}, "outdated", id="a-switch"),
+        pytest.param(("x1.9",), {}, "recorded", id="something-more"),
+        pytest.param(("x1.9",), SWITCHING, "outdated", id="something-more-and-it-switches"),
+        pytest.param(("x1.9",), {"alone": True}, "outdated", id="something-more-and-it-is-alone"),
     ],
 )
 async def test_what_others_have_changed_is_not_committed_to(
-    store: Store, key: SessionKey, meanwhile: tuple[str, ...], switches: bool, outcome: str
+    store: Store, key: SessionKey, meanwhile: tuple[str, ...], late: dict[str, Any], outcome: str
 ) -> None:
     await store.commit(key, chat("x1"))
     await store.commit(key, chat("x2"))
@@ -190,8 +195,7 @@ async def test_what_others_have_changed_is_not_committed_to(
     if meanwhile:
         await store.commit(key, chat("x3", superseded=meanwhile))
     before = await store.load(key, ALL)
-    late = chat("x4", superseded=("x1.1",) if switches else (), seen=seen)
-    assert await store.commit(key, late) == outcome
+    assert await store.commit(key, chat("x4", seen=seen, **late)) == outcome
     assert (await store.load(key, ALL) == before) == (outcome == "outdated")
 
 

@@ -297,7 +297,8 @@ def _pending(outgoing: OutgoingRequest) -> PendingRecord | Unplanned:
     if isinstance(prompt, Degraded):
         return Unplanned(said, exchange.intent, exchange.rules.window)
     prepared = prompt.loaded.prepared
-    return pending_record(prepared.planned.plan, prompt.prompt, said, prepared.snapshot)
+    plan, alone = prepared.planned.plan, bool(exchange.intent.on)
+    return pending_record(plan, prompt.prompt, said, prepared.snapshot, alone=alone)
 
 
 def _heading(outgoing: OutgoingRequest, report: MemoryReport) -> Heading:

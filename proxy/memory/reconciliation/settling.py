@@ -96,8 +96,9 @@ def _unseen(commit: Commit, exchanges: Sequence[PlacedExchange]) -> Sequence[Pla
 def _left_behind(
     commit: Commit, lines: Sequence[StoredMessage], unseen: Sequence[PlacedExchange]
 ) -> Iterator[str]:
-    """What goes on from something that has left the log, or has taken the place of the same."""
-    if not (commit.superseded or commit.activated):
+    """What goes on from something that has left the log, or has taken the place of the same, or
+    stands behind what it names."""
+    if not commit.parts:
         return
     there = {line.card.id for line in lines}
     active = {line.card.id for line in lines if line.state == "active"}
@@ -105,7 +106,7 @@ def _left_behind(
     active = (active - set(commit.superseded)).union(commit.activated)
     for placed in unseen:
         follows = placed.exchange.follows
-        beside = raced and follows == commit.exchange.follows
+        beside = (raced or commit.alone) and follows == commit.exchange.follows
         if beside or (follows in there and follows not in active):
             own = active.intersection(placed.messages)
             active -= own

@@ -213,7 +213,7 @@ class PendingRecord(msgspec.Struct, frozen=True, gc=False):
 
     ``window_start`` is the message that the window now starts at, "" the first one of the
     exchange itself, None where the window has not moved.  ``left``: see Prompt.  ``follows``: see
-    Exchange.  ``seen``: see Commit.
+    Exchange.  ``alone`` and ``seen``: see Commit.
     """
 
     said: tuple[PendingMessage, ...]
@@ -224,6 +224,7 @@ class PendingRecord(msgspec.Struct, frozen=True, gc=False):
     window_anew: bool
     left: Size
     follows: str
+    alone: bool = False
     seen: SessionSeen | None = None
 
     @property
@@ -242,7 +243,12 @@ class PendingRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 def pending_record(
-    plan: Plan, prompt: Prompt, m: Sequence[ChatMessage], snapshot: Snapshot
+    plan: Plan,
+    prompt: Prompt,
+    m: Sequence[ChatMessage],
+    snapshot: Snapshot,
+    *,
+    alone: bool = False,
 ) -> PendingRecord:
     """What will be recorded of a request, but for the reply; ``snapshot`` is the session before."""
     gone = plan.superseded
@@ -255,6 +261,7 @@ def pending_record(
         window_anew=prompt.anew,
         left=prompt.left,
         follows=plan.follows,
+        alone=alone,
         seen=SessionSeen.of(snapshot),
     )
 
@@ -293,6 +300,7 @@ def build_commit(
         idempotency_key=meta.idempotency_key,
         ttl=meta.ttl,
         due=_due(meta, pending.left, drafts),
+        alone=pending.alone,
         seen=pending.seen,
     )
 

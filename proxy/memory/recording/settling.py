@@ -72,7 +72,7 @@ class Settling:
 
     async def _only_goes_on(self, key: SessionKey, commit: Commit) -> bool:
         """From what has not left the log: then it means the same whatever others have changed."""
-        if commit.superseded or commit.activated:
+        if commit.parts:
             return False
         follows = commit.exchange.follows
         line = await self._store.message(key, follows) if follows else None

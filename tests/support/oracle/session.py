@@ -202,10 +202,9 @@ class SessionState:
         seen = commit.seen
         if seen is None or self.last is None:
             return False
-        switches = bool(commit.superseded or commit.activated)
         broken_off = commit.exchange.incomplete or self.records[self.last].exchange.incomplete
         unseen = seen.last != self.last
-        return seen.changes != self.changes or (unseen and (switches or broken_off))
+        return seen.changes != self.changes or (unseen and (commit.parts or broken_off))
 
     def _detail(self, commit: Commit) -> None:
         if commit.system:

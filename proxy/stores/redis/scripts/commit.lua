@@ -11,7 +11,8 @@
 -- superseded, number of activated, number of pieces of work, number of keys that are marks, a mark
 -- that was looked at before ('' for none), the person whose mark is among them ('' for none), whether
 -- this is but a step ahead of the commit (0/1: it only supersedes and activates), the count of changes
--- ('' for none) and the newest exchange that it has seen; then the drafts, then places (exchange,
+-- ('' for none) and the newest exchange that it has seen, whether it parts from what others say (0/1);
+-- then the drafts, then places (exchange,
 -- index) of the superseded and the activated, then the pieces of work.
 -- Returns { outcome, owner, last active, ttl }; the outcome "owned" says that nothing was done because
 -- the owner's mark must be looked at too.
@@ -21,8 +22,8 @@ local record, reserved = ARGV[6], tonumber(ARGV[7])
 local drafts, gone, back = tonumber(ARGV[18]), tonumber(ARGV[19]), tonumber(ARGV[20])
 local oldest, work = tonumber(ARGV[16]), tonumber(ARGV[21])
 local marks, mark, person, ahead = tonumber(ARGV[22]), ARGV[23], ARGV[24], ARGV[25] == '1'
-local seen_changes, seen_last = ARGV[26], ARGV[27]
-local HEAD = 28
+local seen_changes, seen_last, parts = ARGV[26], ARGV[27], ARGV[28] == '1'
+local HEAD = 29
 
 local meta = redis.call('HMGET', META, 'next', 'owner', 'last', 'ttl', 'active_at', 'changes')
 local owner, last, old_ttl = meta[2], meta[3], tonumber(meta[4] or 0)
@@ -58,7 +59,7 @@ local function outdated()
   if not meta[1] or seen_changes == '' then return false end
   if seen_changes ~= (meta[6] or '0') then return true end
   if seen_last == (last or '') then return false end
-  if gone + back > 0 or broken_off(record) then return true end
+  if parts or broken_off(record) then return true end
   return last and broken_off(select(4, exchange_of(last)))
 end
 

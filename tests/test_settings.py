@@ -367,11 +367,15 @@ def test_the_commit_limit_suits_the_back_end(url: str, written: float | None, li
     assert settings.store.commit_limit == limit
 
 
-def test_a_missing_file_and_a_broken_one_are_told(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_broken_one_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(SettingsError, match="no-such.toml: No such file"):
         load(tmp_path / "no-such.toml")
-    with pytest.raises(SettingsError, match="Is a directory"):
-        load(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for folder in (tmp_path, Path(".")):
+        with pytest.raises(SettingsError, match="Is a directory"):
+            load(folder)
     (problem,) = problems(tmp_path, "[server\n")
     assert "is not TOML" in problem
     (tmp_path / "latin.toml").write_bytes(b"# \xe9")

@@ -127,7 +127,8 @@ class ConfigFile(TomlConfigSettingsSource):
     """Raises OSError, tomllib.TOMLDecodeError, UnicodeDecodeError."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(Settings, path)
+        # The library takes Path(".") for "no file was named".
+        super().__init__(Settings, path.absolute())
 
     def _read_files(self, files: Any, deep_merge: bool = False) -> dict[str, Any]:
         """The library takes a file that is not there for an empty one, and reads no pipes."""

@@ -352,7 +352,7 @@ def upgrade_refused() -> ProxyError:
     return ProxyError(
         426,
         "upgrade_refused",
-        "There is no WebSocket here. Send POST /v1/responses, with stream: true for events.",
+        "There is no WebSocket here. Ask over HTTP: POST /v1/responses with stream: true, for one.",
         headers=((b"upgrade", b"HTTP/1.1"), (b"connection", b"upgrade, close")),
     )
 

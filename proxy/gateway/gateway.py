@@ -169,7 +169,7 @@ class Gateway:
 
     def _identity(self, route: Route, method: str, caller: Caller, headers: RawHeaders) -> Identity:
         """What the caller may ask for.  Raises ProxyError."""
-        if route.name == "responses" and _wants_socket(method, headers):
+        if _wants_socket(method, headers):
             raise upgrade_refused()
         identity = self._reader.identify(headers, route.session)
         if caller.client is not None:

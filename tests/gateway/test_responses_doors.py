@@ -74,8 +74,9 @@ async def test_tokens_are_counted_with_memory_and_nothing_is_recorded(one: Rig) 
     assert await talk.log() == "u1 a1"
 
 
+@pytest.mark.parametrize("path", ["/v1/responses", "/v1/realtime?model=gpt-realtime"])
 @pytest.mark.parametrize("session", [True, False])
-async def test_a_socket_is_refused_at_once(one: Rig, session: bool) -> None:
+async def test_a_socket_is_refused_at_once(one: Rig, session: bool, path: str) -> None:
     talk = one.talk()
     wants = [
         ("Upgrade", "websocket"),
@@ -85,7 +86,7 @@ async def test_a_socket_is_refused_at_once(one: Rig, session: bool) -> None:
         *(talk.all_headers.items() if session else []),
     ]
     one.up.requests.clear()
-    answered = await raw.ask(one.port, "GET", "/v1/responses", wants)
+    answered = await raw.ask(one.port, "GET", path, wants)
     assert (answered.status, answered.whole) == (426, True)
     error = json.loads(answered.body)["error"]
     assert (error["code"], answered.get("upgrade")) == ("upgrade_refused", b"HTTP/1.1")

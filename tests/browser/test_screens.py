@@ -39,14 +39,10 @@ LOOKS = {
     "narrow-zh-dark": Look((360, 740), "zh-CN", dark=True),
     "wide": Look((3840, 2160)),
 }
-PICTURES_ONLY = {"zh": Look(locale="zh-CN")}
-"""Shows nothing wrong that the others do not."""
-
 ALWAYS = ("light", "narrow-zh-dark")
 """The other looks are looked at before a release, and where pictures are wanted."""
 
 FOLDER = os.environ.get("CONSOLE_PICTURES")
-LOOKS |= PICTURES_ONLY if FOLDER else {}
 
 WHOLE: tuple[str, ...] = ()
 RULES: dict[str, tuple[str, ...]] = {
@@ -63,9 +59,11 @@ PICTURED: dict[str, Collection[str]] = {
     "narrow-zh-dark": (),
     "dark": FEW,
     "phone": (*FEW, "would-be-sent", "user"),
-    "zh": FEW,
 }
 """Which screens there are pictures of, in the looks that do not have them all."""
+
+IN_DOCS = ("conversation-summary", "user", "statistics")
+"""Screens that docs/ shows, in the light look."""
 
 MISFIT = """() => ({
   wide: document.documentElement.scrollWidth > innerWidth,
@@ -144,9 +142,15 @@ def name_of(look: Look) -> str:
     return next(name for name, each in LOOKS.items() if each == look)
 
 
+def is_pictured(name: str, screen: str) -> bool:
+    if FOLDER:
+        return name == "light" and screen in IN_DOCS
+    return screen in PICTURED.get(name, set(STEPS) - {"why"} | {"sign-in"})
+
+
 async def picture(shown: Console, name: str, screen: str) -> None:
     """Into build/screens, or where CONSOLE_PICTURES says."""
-    if screen not in PICTURED.get(name, set(STEPS) - {"why"} | {"sign-in"}):
+    if not is_pictured(name, screen):
         return
     folder = Path(FOLDER or SCREENS)
     folder.mkdir(parents=True, exist_ok=True)

@@ -261,6 +261,12 @@ def test_the_links_lead_somewhere(page: Path) -> None:
     assert not missing
 
 
+def test_every_picture_is_on_some_page() -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    pictures = [path.name for path in (ROOT / "docs" / "images").iterdir()]
+    assert [name for name in pictures if f"images/{name})" not in pages] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_the_commands_of_make_are_there(page: Path) -> None:
     verbs = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)

@@ -88,15 +88,23 @@ for name, group in (
     app.add_typer(group, name=name)
 
 # Flags are text here: the settings check them, together with everything else.
-Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="TOML file.")]
-Host = Annotated[str | None, typer.Option("--host", metavar="HOST", help="Where to listen.")]
-Port = Annotated[str | None, typer.Option("--port", metavar="PORT", help="0 takes a free one.")]
+Config = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="TOML file; init writes one.")
+]
+Host = Annotated[
+    str | None, typer.Option("--host", metavar="HOST", help="The address to listen on.")
+]
+Port = Annotated[
+    str | None, typer.Option("--port", metavar="PORT", help="The port; 0 takes a free one.")
+]
 Upstream = Annotated[
     str | None,
     typer.Option("--upstream", metavar="URL", help="The API to forward to; demo needs no key."),
 ]
-Store = Annotated[str | None, typer.Option("--store", metavar="URL", help="Where memory lives.")]
-Workers = Annotated[str | None, typer.Option("--workers", metavar="N", help="Processes.")]
+Store = Annotated[
+    str | None, typer.Option("--store", metavar="URL", help="Where memory is stored.")
+]
+Workers = Annotated[str | None, typer.Option("--workers", metavar="N", help="Worker processes.")]
 LogLevel = Annotated[
     str | None, typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error.")
 ]
@@ -121,7 +129,10 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Say which release this is."
+        ),
     ] = False,
 ) -> None:
     """Options before any command."""
@@ -137,7 +148,10 @@ def serve_command(
     workers: Workers = None,
     log_level: LogLevel = None,
 ) -> None:
-    """Start the proxy and serve until Ctrl-C or SIGTERM."""
+    """Start the proxy and serve until Ctrl-C or SIGTERM.
+
+    What no option says comes from variables (MEMORY_PROXY_PORT, ...), the file, the defaults.
+    """
     settings = _settings(config, _overrides(host, port, upstream, store, workers, log_level))
     problem = preflight.startable(settings)
     if problem is not None:
@@ -171,7 +185,8 @@ def check_command(
 ) -> None:
     """Check the configuration, try store, spool and upstream, print the effective settings.
 
-    Ends with 0 if all is well or may only be meant otherwise (warn), with 1 if anything fails.
+    Ends with 0 if all is well or there are warnings only, with 1 if anything fails, with 2 if the
+    configuration is wrong.
     """
     settings = _settings(config, _overrides(host, port, upstream, store, workers, log_level))
     if not as_json:
@@ -241,7 +256,7 @@ def _move(settings: Settings, old: str, new: str) -> maintenance.Moved:
 
 @app.command("backup")
 def backup_command(
-    file: Annotated[Path, typer.Argument(help="Takes its name once it is whole.")],
+    file: Annotated[Path, typer.Argument(help="The copy; it has this name once it is whole.")],
     config: Config = None,
     store: Store = None,
 ) -> None:

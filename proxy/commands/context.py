@@ -19,7 +19,7 @@ def context(
     session: Annotated[str, typer.Argument(help="The session's id.")],
     question: Annotated[str, typer.Argument(help="What the user would say next.")],
     profile: Annotated[str | None, typer.Option(help="One of the proxy's profiles.")] = None,
-    model: Annotated[str | None, typer.Option(help="Whose tokens are counted.")] = None,
+    model: Annotated[str | None, typer.Option(help="The model whose tokens are counted.")] = None,
 ) -> None:
     """Exactly the messages that would be sent for a question.  Changes nothing."""
     given = {"profile": profile, "model": model}

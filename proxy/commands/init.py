@@ -28,8 +28,10 @@ def init(
     upstream: Annotated[
         str | None, typer.Option(metavar="URL", help="The API to forward to; demo needs no key.")
     ] = None,
-    store: Annotated[str | None, typer.Option(metavar="URL", help="Where memory lives.")] = None,
-    port: Annotated[str | None, typer.Option(metavar="PORT", help="Where to listen.")] = None,
+    store: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where memory is stored.")
+    ] = None,
+    port: Annotated[str | None, typer.Option(metavar="PORT", help="The port to listen on.")] = None,
     tenancy: Annotated[
         str | None, typer.Option(metavar="MODE", help="Whose memory: one for each key, or single.")
     ] = None,

@@ -40,7 +40,7 @@ BETWEEN_LOOKS = 1.0
 def list_(
     desk: Desk,
     user: User = None,
-    query: Annotated[str | None, typer.Option(help="In the id, title or user.")] = None,
+    query: Annotated[str | None, typer.Option(help="Text in the id, title or user.")] = None,
     limit: Limit = None,
 ) -> None:
     """The newest sessions first: 50, or all with --json."""
@@ -88,7 +88,9 @@ def facts(session: Object) -> dict[str, object]:
 def tail(
     desk: Desk,
     session: Session,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="To begin with.")] = 10,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", min=0, help="How many to begin with.")
+    ] = 10,
     follow: Annotated[bool, typer.Option(help="Wait for more.")] = True,
 ) -> None:
     """The end of a conversation, and what is added to it."""
@@ -133,7 +135,7 @@ def export_(
     session: Annotated[str | None, typer.Argument(help="One session; else all of them.")] = None,
     user: User = None,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Else standard output.")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The file; - is standard output.")
     ] = STANDARD,
 ) -> None:
     """Everything as NDJSON, to be imported again: a session, a person's, or the whole tenant's."""
@@ -151,8 +153,8 @@ def import_(
     files: Annotated[list[Path], typer.Argument(metavar="FILE..", help='"-" is standard input.')],
     format: Annotated[str, typer.Option(help=f"auto, {', '.join(FORMATS)}.")] = "auto",
     session: Annotated[str | None, typer.Option(help="The id for a single conversation.")] = None,
-    user: Annotated[str | None, typer.Option(help="Whose it is.")] = None,
-    conflict: Annotated[str, typer.Option(help="A session that exists: skip or error.")] = "skip",
+    user: Annotated[str | None, typer.Option(help="The person whose they are.")] = None,
+    conflict: Annotated[str, typer.Option(help="Where a session exists: skip or error.")] = "skip",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count, change nothing.")] = False,
 ) -> None:
     """Bring in exports, or what other programs have kept."""
@@ -172,7 +174,7 @@ def fork(
     desk: Desk,
     session: Session,
     new: Annotated[str, typer.Argument(help="The id of the copy.")],
-    until: Annotated[str | None, typer.Option(help="The last message that it has.")] = None,
+    until: Annotated[str | None, typer.Option(help="The last message of the copy.")] = None,
     title: Annotated[str | None, typer.Option(help="What the copy is called.")] = None,
 ) -> None:
     """Copy a conversation, to go on differently."""
@@ -187,7 +189,7 @@ def fork(
 def rewind(
     desk: Desk,
     session: Session,
-    turns: Annotated[int | None, typer.Option(min=1, help="So many turns leave.")] = None,
+    turns: Annotated[int | None, typer.Option(min=1, help="How many turns leave.")] = None,
     to: Annotated[str | None, typer.Option(help="This message leaves, and all after it.")] = None,
     yes: Yes = False,
 ) -> None:

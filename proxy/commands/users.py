@@ -46,7 +46,7 @@ def export_(
     desk: Desk,
     user: User,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Else standard output.")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The file; - is standard output.")
     ] = STANDARD,
 ) -> None:
     """All that is kept of a person as NDJSON, to be imported again."""

@@ -367,6 +367,15 @@ def test_the_commit_limit_suits_the_back_end(url: str, written: float | None, li
     assert settings.store.commit_limit == limit
 
 
+def test_what_a_value_must_be_is_told_in_plain_words(tmp_path: Path) -> None:
+    text = "[server]\nport = 'x'\n[memory]\nevict_to = 'half'\nstart_on_user = 'maybe'\n"
+    assert problems(tmp_path, text) == (
+        "server.port: must be a whole number (it is 'x')",
+        "memory.evict_to: must be a number (it is 'half')",
+        "memory.start_on_user: must be true or false (it is 'maybe')",
+    )
+
+
 def test_a_missing_file_and_a_broken_one_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,6 +34,9 @@ _SENTENCES = {
     "dict_type": "must be a table",
     "tuple_type": 'must be a list; in the environment that is JSON such as ["a", "b"]',
     "missing": "is missing",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
 }
 
 
@@ -110,19 +113,21 @@ def _told(error: ErrorDetails, names: Mapping[Location, str]) -> str:
 
 
 def _sentence(place: Location, error: ErrorDetails) -> str:
-    kind, message = error["type"], error["msg"]
+    kind = error["type"]
     if kind == "extra_forbidden":
         return _unknown(place)
-    if kind in _SENTENCES:
-        return _SENTENCES[kind]
     if error["loc"][-1] == "[key]":
         return "must be a name of the characters a-z, 0-9, _ and -"
-    message = message.removeprefix("Value error, ").replace("Input should be", "must be")
-    message = message[0].lower() + message[1:]
+    message = _SENTENCES.get(kind) or _in_our_words(error["msg"])
     if not kind.startswith(_REPEATED):
         return message
     unit = "; it is in seconds" if _TIME.search(str(place[-1])) else ""
     return f"{message} (it is {error['input']!r}{unit})"
+
+
+def _in_our_words(message: str) -> str:
+    message = message.removeprefix("Value error, ").replace("Input should be", "must be")
+    return message[0].lower() + message[1:]
 
 
 def _unknown(place: Location) -> str:

@@ -35,7 +35,7 @@ KAI, WHO = "Hi, my name is Kai.", "What is my name?"
 def test_a_recipe_is_one_screen_and_says_where_its_program_says_so(name: str) -> None:
     text = read(f"recipes/{name}.md")
     assert len(text.splitlines()) <= LONGEST
-    assert re.search(r"\*\*Said in\*\* .*\]\(https://", text, re.DOTALL)
+    assert re.search(r"\*\*Documented in\*\* .*\]\(https://", text, re.DOTALL)
 
 
 def test_the_index_has_every_recipe() -> None:

@@ -215,4 +215,4 @@ async def test_escape_leaves_a_search_box_and_keeps_what_was_searched(visit: Con
     await expect(box).to_have_value("chat-1")
     await page.keyboard.press("?")
     keys = page.get_by_role("dialog", name="Keyboard shortcuts")
-    await expect(keys).to_contain_text("From the search box to what it has found")
+    await expect(keys).to_contain_text("From the search box to its results")

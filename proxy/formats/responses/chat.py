@@ -18,6 +18,7 @@ from proxy.formats.responses.items import (
     MESSAGE,
     REASONING,
     REFERENCE,
+    TOLD,
     ResponseItem,
     output_of,
 )
@@ -39,6 +40,9 @@ _FRAME = ("type", "id", "call_id", "status", "created_by", "approval_request_id"
 
 ENCRYPTED = "encrypted_content"
 """Where a thought is that the upstream does not keep."""
+
+_NAMED = (MESSAGE, *TOLD)
+"""Items that need no name, and that by their name would want the thought before them."""
 
 _RESULT = "result"
 """Where the upstream's own tools put what they made: base64 of an image, say."""
@@ -94,6 +98,37 @@ def sendable(
         if follows:
             kept.append(item)
     return kept[::-1]
+
+
+def parts_sent(group: Sequence[ResponseItem], sent: Sequence[ResponseItem]) -> list[bytes]:
+    """What is sent of a group (JSON): by its name an item would want the thought before it, so that
+    it has none where that is not sent."""
+    if len(sent) == len(group):
+        return [item.raw for item in sent]
+    return [*_alone(group, sent)]
+
+
+def _alone(group: Sequence[ResponseItem], sent: Sequence[ResponseItem]) -> Iterator[bytes]:
+    left, lost = iter(sent), False
+    awaited = next(left, None)
+    for item in group:
+        if item is not awaited:
+            lost = lost or item.kind == REASONING
+            continue
+        awaited = next(left, None)
+        lost = lost and item.kind != REASONING
+        yield without_thought(item) if lost else item.raw
+
+
+def without_thought(item: ResponseItem) -> bytes:
+    """An item (JSON) as it may stand without the thought before it."""
+    if item.kind not in _NAMED:
+        return item.raw
+    try:
+        known = jsontext.fields(item.raw)
+    except jsontext.UNREADABLE:  # an upstream's, that is not UTF-8: it goes as it came
+        return item.raw
+    return jsontext.join_fields({key: raw for key, raw in known.items() if key != "id"})
 
 
 def _holds(thought: Mapping[str, object]) -> bool:

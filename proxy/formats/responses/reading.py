@@ -18,7 +18,7 @@ from proxy.chat.request import MAX_TEXT, ChatRequest, State, Unread, count_of, f
 from proxy.errors import RawHeaders
 from proxy.formats.apart import runs_of
 from proxy.formats.native import with_native
-from proxy.formats.responses.chat import is_told_whole, said_of, sendable
+from proxy.formats.responses.chat import is_told_whole, parts_sent, said_of, sendable
 from proxy.formats.responses.items import (
     API,
     REFERENCE,
@@ -111,7 +111,7 @@ def _read(message: bytes, max_inline_media_bytes: int) -> ChatMessage:
 
 def _with_items(said: bytes, group: Sequence[ResponseItem], limit: int) -> bytes:
     """Beside what it says; large media are not kept, nor is what cannot be told without them."""
-    parts = [item.raw for item in sendable(group, limit)]
+    parts = parts_sent(group, sendable(group, limit))
     return with_native(said, API, parts) if parts else said
 
 

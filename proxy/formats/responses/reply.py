@@ -14,11 +14,10 @@ from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
 from proxy.chat.reply.answer import Choice, Reply, cache_use, make_choice
 from proxy.chat.reply.reply import MAX_REPLY_VALUES
 from proxy.formats.native import NOTHING, NamedAnswer, with_native
-from proxy.formats.responses.chat import said_of, sendable, value_of
+from proxy.formats.responses.chat import parts_sent, said_of, sendable, value_of, without_thought
 from proxy.formats.responses.items import API, MESSAGE, TOLD, ResponseItem, read_item
 from proxy.formats.responses.kept import frame_around
 from proxy.formats.responses.names import read_answer_name
-from proxy.formats.responses.thoughts import without_thought
 
 _NULL = msgspec.Raw(b"null")
 
@@ -180,11 +179,11 @@ def _choice(
     answer = response.answer
     stored = (answer is None or answer.stored) and not response.kept
     sent = sendable(finished, MAX_INLINE_MEDIA_BYTES, stored=stored)
-    parts = [item.raw for item in sent]
+    parts = parts_sent(items, sent) if stored else [item.raw for item in sent]
     kept = [i.raw for i in sendable(items, MAX_INLINE_MEDIA_BYTES)]
     if choice.complete:
-        unsent = {} if stored else _unsent(items, sent)
-        body = with_native(choice.body, API, parts, answer, frame, unsent)
+        named = _renamed(sent, parts) if stored else _unsent(items, sent)
+        body = with_native(choice.body, API, parts, answer, frame, named)
     else:
         body = _cut(choice.body, {**begun, **_named(items)})
     if choice.complete and choice.wire is None and kept == parts:
@@ -216,6 +215,13 @@ def _unsent(items: Sequence[ResponseItem], sent: Sequence[ResponseItem]) -> dict
     """What is not kept, by name: nobody else has it either."""
     known = {item.id for item in sent}
     return {item.id: NOTHING for item in items if item.id and item.id not in known}
+
+
+def _renamed(sent: Sequence[ResponseItem], parts: Sequence[bytes]) -> dict[str, bytes]:
+    """What goes back without its name, as it was, by that: who names it names the thought before it
+    as well, which the upstream has."""
+    pairs = zip(sent, parts, strict=True)
+    return {item.id: item.raw for item, part in pairs if item.id and part is not item.raw}
 
 
 def _named(cut: Sequence[ResponseItem]) -> dict[str, bytes]:

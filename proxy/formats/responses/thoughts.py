@@ -10,12 +10,11 @@ import re
 from collections.abc import Iterator, Sequence
 
 from proxy.chat import jsontext
+from proxy.formats.responses.chat import without_thought
 from proxy.formats.responses.items import (
-    MESSAGE,
     PREFIXES,
     REASONING,
     REFERENCE,
-    TOLD,
     ResponseItem,
     grouped,
     read_items,
@@ -24,12 +23,11 @@ from proxy.formats.responses.reading import INPUT
 
 _REFUSED = re.compile(
     rb"item with id \W{0,4}rs_|invalid_encrypted_content|required \W{0,4}reasoning\W{0,4} item"
+    rb"|required preceding item of type \W{0,4}reasoning"
     rb"|encrypted content .{0,4096}could not be",
     re.IGNORECASE | re.DOTALL,
 )
 _THOUGHTS = f"{PREFIXES[REASONING]}_"
-_NAMED = (MESSAGE, *TOLD)
-"""Items that need no name, and that by their name would want the thought before them."""
 
 
 def refuses_thoughts(status: int, error: bytes) -> bool:
@@ -54,17 +52,6 @@ def _thoughtless(group: Sequence[ResponseItem]) -> Iterator[bytes]:
     for item in group:
         if not _is_thought(item):
             yield without_thought(item)
-
-
-def without_thought(item: ResponseItem) -> bytes:
-    """An item (JSON) as it may stand without the thought before it."""
-    if item.kind not in _NAMED:
-        return item.raw
-    try:
-        known = jsontext.fields(item.raw)
-    except jsontext.UNREADABLE:  # an upstream's, that is not UTF-8: it goes as it came
-        return item.raw
-    return jsontext.join_fields({key: raw for key, raw in known.items() if key != "id"})
 
 
 def _is_thought(item: ResponseItem) -> bool:

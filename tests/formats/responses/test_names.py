@@ -34,6 +34,12 @@ def test_what_an_upstream_stores_it_knows_by_its_name() -> None:
     assert named(output, store=True) == {}
 
 
+def test_what_stood_behind_a_thought_that_is_not_carried_back_is_known_by_its_name() -> None:
+    answer, other = items.said("Here."), items.said("And here.")
+    output = [items.thought(), IMAGE, answer, items.thought(), other]
+    assert named(output, store=True) == {answer["id"]: json.dumps(answer).encode()}
+
+
 def test_what_nobody_keeps_is_nothing() -> None:
     thought = items.thought(encrypted=False)
     output = [thought, items.said("Here."), IMAGE]

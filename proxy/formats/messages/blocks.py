@@ -97,15 +97,32 @@ def lightened(value: object, limit: int) -> object:
         return [lightened(item, limit) for item in value]
     if not isinstance(value, dict):
         return value
-    source = value.get("source")
-    data = source.get("data") if isinstance(source, dict) else None
-    if isinstance(source, dict) and isinstance(data, str) and len(data) > limit:
-        name = source.get("media_type")
-        return text_block(Inline(name if isinstance(name, str) else "media", data).placeholder())
+    line = _line_for(value, limit)
+    if line is not None:
+        return text_block(line)
     content = value.get("content")
-    if isinstance(content, list):
-        return {**value, "content": lightened(content, limit)}
-    return value
+    if isinstance(content, dict):
+        return {**value, "content": _lightened_alone(content, limit)}
+    return {**value, "content": lightened(content, limit)} if isinstance(content, list) else value
+
+
+def _lightened_alone(block: Json, limit: int) -> object:
+    """The same of what has to stay of its kind, as a page that was fetched is a document."""
+    line = _line_for(block, limit)
+    if line is None:
+        return lightened(block, limit)
+    return {**block, "source": {"type": "text", "media_type": "text/plain", "data": line}}
+
+
+def _line_for(block: Json, limit: int) -> str | None:
+    """What stands for the base64 that a block is, if that is too much."""
+    source = block.get("source")
+    if not isinstance(source, dict) or source.get("type") == "text":
+        return None
+    data, name = source.get("data"), source.get("media_type")
+    if not isinstance(data, str) or len(data) <= limit:
+        return None
+    return Inline(name if isinstance(name, str) else "media", data).placeholder()
 
 
 def _named(kind: object, block: Json) -> str:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.chat.message import read_message
+from proxy.chat.message import MAX_INLINE_MEDIA_BYTES, read_message
 from proxy.chat.reply.answer import Choice, Reply
 from proxy.formats.messages.events import mark, suspect
 from proxy.formats.messages.reply import EventReader, read_answer
@@ -296,6 +296,23 @@ def test_an_upstream_that_says_anything_breaks_nothing(events: list[Any]) -> Non
 def test_a_plain_answer_of_any_shape_breaks_nothing(value: Any) -> None:
     read_answer(json.dumps(value).encode())
     read_answer(json.dumps({"type": "message", "content": value, "usage": value}).encode())
+
+
+def test_a_large_page_that_was_fetched_is_a_document_that_says_what_it_was() -> None:
+    data = "A" * (MAX_INLINE_MEDIA_BYTES + 4)
+    pdf = {"type": "base64", "media_type": "application/pdf", "data": data}
+    fetched = {"type": "document", "source": pdf, "title": "A page"}
+    page = {"type": "web_fetch_result", "url": "https://example.com/a.pdf", "content": fetched}
+    result = {"type": "web_fetch_tool_result", "tool_use_id": "srvtoolu_1", "content": page}
+    body = json.loads(only(plain(message(result, text("Read.")))).body)
+    [kept, _] = body["native"]["parts"]
+    source = kept["content"]["content"].pop("source")
+    assert kept == {
+        **result,
+        "content": {**page, "content": {"type": "document", "title": "A page"}},
+    }
+    assert source["type"] == "text"
+    assert source["data"].startswith("[application/pdf, 49155 bytes, ")
 
 
 def test_of_an_answer_that_is_too_much_the_texts_are_kept() -> None:

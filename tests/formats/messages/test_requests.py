@@ -109,6 +109,15 @@ def test_large_media_is_a_line_of_text_wherever_it_is() -> None:
         assert b"QUJD" in message.raw
 
 
+def test_a_long_text_is_no_media() -> None:
+    words = {"type": "text", "media_type": "text/plain", "data": "word " * 500}
+    document = {"type": "document", "source": words, "title": "Words"}
+    (message,) = request([user([document])]).messages
+    parts = native_of(message.record, "messages")
+    assert parts is not None
+    assert [json.loads(part) for part in parts] == [document]
+
+
 def test_a_block_of_memory_that_comes_back_is_not_recorded() -> None:
     block = '<memory version="1" kind="recall">\nnote\nlines\n</memory>'
     for content in (f"{block}\n\nHi", [text(block), text("Hi")]):

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
 from proxy.memory.model import Ask, SessionKey, Snapshot
 from tests.support.rig import Rig, Talk, rig
 from tests.support.talk.responding import ItemTalk
@@ -199,38 +198,6 @@ async def test_items_that_are_only_named_are_sent(one: Rig, stores: bool) -> Non
     await asks(talk, {"input": [user[0], *named, user[1]]})
     assert talk.input == [user[0], *output, user[1]]
     assert await talk.log() == "u1 Yes. 2 reply 1: 2"
-
-
-PICTURE = {
-    "type": "image_generation_call",
-    "id": "ig_1",
-    "status": "completed",
-    "result": "A" * (MAX_INLINE_MEDIA_BYTES + 1),
-}
-
-
-async def test_behind_a_picture_that_is_left_out_with_its_thought_no_name_wants_that(
-    one: Rig,
-) -> None:
-    talk = ItemTalk.of(one)
-    answer = items.said("Here is your cat.")
-    talk.upstream.reply(items.thought(), PICTURE, answer)
-    await asks(talk, {"input": "Draw a cat."})
-    await asks(talk, {"input": "Thanks."})
-    said = {key: value for key, value in answer.items() if key != "id"}
-    assert talk.input[1] == said
-    assert await talk.log() == "Draw a cat. Here is your cat. Thanks. reply 1: Thanks."
-
-
-async def test_who_names_all_of_such_an_answer_has_it_stored_once(one: Rig) -> None:
-    talk = ItemTalk.of(one)
-    output = [items.thought(), PICTURE, items.said("Here is your cat.")]
-    talk.upstream.reply(*output)
-    await asks(talk, {"input": "Draw a cat."})
-    asked = [{"role": "user", "content": text} for text in ("Draw a cat.", "Thanks.")]
-    await asks(talk, {"input": [asked[0], *map(items.named, output), asked[1]]})
-    assert [item["type"] for item in talk.input[1:-1]] == ["item_reference"] * 2 + ["message"]
-    assert await talk.log() == "Draw a cat. Here is your cat. Thanks. reply 1: Thanks."
 
 
 async def test_a_name_that_nobody_knows_goes_up_as_it_came(one: Rig) -> None:

@@ -177,8 +177,12 @@ def _said_by_model(group: Sequence[ResponseItem]) -> Value:
 
 def _done(group: Sequence[ResponseItem]) -> str:
     """What stands for an answer that says nothing: "" for thoughts alone."""
-    done = (item.kind or "item" for item in group if item.kind not in (MESSAGE, *_UNSAID))
-    return " ".join(f"[{kind}]" for kind in done)
+    return " ".join(f"[{item.kind or 'item'}]" for item in done_in(group))
+
+
+def done_in(group: Sequence[ResponseItem]) -> list[ResponseItem]:
+    """What a model has done in an answer that says nothing."""
+    return [item for item in group if item.kind not in (MESSAGE, *_UNSAID)]
 
 
 def _compacted(values: Iterable[tuple[ResponseItem, Value]]) -> str:

@@ -19,6 +19,7 @@ API = "responses"
 MESSAGE = "message"
 REFERENCE = "item_reference"
 REASONING = "reasoning"
+PICTURE = "image_generation_call"
 APPROVAL = "mcp_approval_request"
 APPROVED = "mcp_approval_response"
 

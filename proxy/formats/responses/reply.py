@@ -14,8 +14,15 @@ from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
 from proxy.chat.reply.answer import Choice, Reply, cache_use, make_choice
 from proxy.chat.reply.reply import MAX_REPLY_VALUES
 from proxy.formats.native import NOTHING, NamedAnswer, with_native
-from proxy.formats.responses.chat import parts_sent, said_of, sendable, value_of, without_thought
-from proxy.formats.responses.items import API, MESSAGE, TOLD, ResponseItem, read_item
+from proxy.formats.responses.chat import (
+    done_in,
+    parts_sent,
+    said_of,
+    sendable,
+    value_of,
+    without_thought,
+)
+from proxy.formats.responses.items import API, MESSAGE, PICTURE, TOLD, ResponseItem, read_item
 from proxy.formats.responses.kept import frame_around
 from proxy.formats.responses.names import read_answer_name
 
@@ -183,6 +190,8 @@ def _choice(
     kept = [i.raw for i in sendable(items, MAX_INLINE_MEDIA_BYTES)]
     if choice.complete:
         named = _renamed(sent, parts) if stored else _unsent(items, sent)
+        if not parts:
+            named |= _stand_ins(items, choice.text, stored=stored)
         body = with_native(choice.body, API, parts, answer, frame, named)
     else:
         body = _cut(choice.body, {**begun, **_named(items)})
@@ -215,6 +224,20 @@ def _unsent(items: Sequence[ResponseItem], sent: Sequence[ResponseItem]) -> dict
     """What is not kept, by name: nobody else has it either."""
     known = {item.id for item in sent}
     return {item.id: NOTHING for item in items if item.id and item.id not in known}
+
+
+def _stand_ins(items: Sequence[ResponseItem], text: str, *, stored: bool) -> dict[str, bytes]:
+    """What an answer is by its names that nothing goes back of, so that it is known by them.
+
+    The upstream knows a picture that it has ``stored`` by its id.
+    https://platform.openai.com/docs/guides/image-generation#multi-turn-image-generation
+    """
+    done = [item for item in done_in(items) if item.id]
+    if stored:
+        known = [item for item in done if item.kind == PICTURE]
+        return {item.id: jsontext.encode({"type": PICTURE, "id": item.id}) for item in known}
+    said = jsontext.encode({"role": "assistant", "content": text})
+    return {item.id: said for item in done[:1]}
 
 
 def _renamed(sent: Sequence[ResponseItem], parts: Sequence[bytes]) -> dict[str, bytes]:

@@ -40,6 +40,20 @@ def test_what_stood_behind_a_thought_that_is_not_carried_back_is_known_by_its_na
     assert named(output, store=True) == {answer["id"]: json.dumps(answer).encode()}
 
 
+def test_a_picture_alone_is_known_by_the_name_that_its_upstream_knows() -> None:
+    known = {"type": "image_generation_call", "id": "ig_1"}
+    [kept] = named([items.thought(), IMAGE], store=True).values()
+    assert json.loads(kept) == known
+
+
+def test_one_that_nobody_keeps_is_the_line_that_stands_for_it() -> None:
+    thought, other = items.thought(), {**IMAGE, "id": "ig_2"}
+    said = named([thought, IMAGE, other], store=False)
+    line = {"role": "assistant", "content": "[image_generation_call] [image_generation_call]"}
+    assert json.loads(said.pop("ig_1")) == line
+    assert said == {thought["id"]: b"null", "ig_2": b"null"}
+
+
 def test_what_nobody_keeps_is_nothing() -> None:
     thought = items.thought(encrypted=False)
     output = [thought, items.said("Here."), IMAGE]

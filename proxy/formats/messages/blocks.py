@@ -3,7 +3,7 @@
     text                       text
     image (base64, URL)        image_url
     document (base64)          file
-    document (text)            text
+    document (text, content)   text
     search_result              text
     anything else              a line of text that says what it was
 
@@ -100,18 +100,17 @@ def lightened(value: object, limit: int) -> object:
     line = _line_for(value, limit)
     if line is not None:
         return text_block(line)
-    content = value.get("content")
-    if isinstance(content, dict):
-        return {**value, "content": _lightened_alone(content, limit)}
-    return {**value, "content": lightened(content, limit)} if isinstance(content, list) else value
+    inner = {key: value[key] for key in ("source", "content") if key in value}
+    return {**value, **{key: _lightened_in(each, limit) for key, each in inner.items()}}
 
 
-def _lightened_alone(block: Json, limit: int) -> object:
-    """The same of what has to stay of its kind, as a page that was fetched is a document."""
-    line = _line_for(block, limit)
-    if line is None:
-        return lightened(block, limit)
-    return {**block, "source": {"type": "text", "media_type": "text/plain", "data": line}}
+def _lightened_in(inner: object, limit: int) -> object:
+    """The same of what a block holds.  What stands there alone has to stay of its kind, as a page
+    that was fetched is a document."""
+    line = _line_for(inner, limit) if isinstance(inner, dict) else None
+    if not isinstance(inner, dict) or line is None:
+        return lightened(inner, limit)
+    return {**inner, "source": {"type": "text", "media_type": "text/plain", "data": line}}
 
 
 def _line_for(block: Json, limit: int) -> str | None:
@@ -132,13 +131,17 @@ def _named(kind: object, block: Json) -> str:
 
 def _said(result: Json) -> Iterator[str]:
     """The title and the texts of a search result."""
-    content = result["content"]
-    texts = (
-        [part.get("text") for part in content if isinstance(part, dict)]
-        if isinstance(content, list)
-        else []
-    )
-    yield from (said for said in (result.get("title"), *texts) if isinstance(said, str))
+    title, content = result.get("title"), result["content"]
+    if isinstance(title, str):
+        yield title
+    yield from _texts(content if isinstance(content, list) else [])
+
+
+def _texts(parts: list[object]) -> Iterator[str]:
+    for part in parts:
+        text = part.get("text") if isinstance(part, dict) else None
+        if isinstance(text, str):
+            yield text
 
 
 def _url(source: Json) -> str | None:
@@ -164,14 +167,24 @@ def _source(url: object) -> Json | None:
 
 
 def _document(block: Json, source: Json) -> Json | None:
-    data, title = source.get("data"), block.get("title")
-    if source.get("type") == "text" and isinstance(data, str):
-        return text_block(data)
+    words, title = _words(source), block.get("title")
+    if words is not None:
+        return text_block(words)
     url = _url(source) if source.get("type") == "base64" else None
     if url is None:
         return None
     name = {"filename": title} if isinstance(title, str) else {}
     return {"type": "file", "file": {**name, "file_data": url}}
+
+
+def _words(source: Json) -> str | None:
+    """What a document of text says, whole or in chunks that can be cited; None if it is more."""
+    said = source.get({"text": "data", "content": "content"}.get(str(source.get("type")), ""))
+    if isinstance(said, str):
+        return said
+    chunks = said if isinstance(said, list) else []
+    texts = [*_texts(chunks)]
+    return "\n".join(texts) if texts and len(texts) == len(chunks) else None
 
 
 def _read_file(file: Json) -> Json | None:

@@ -101,8 +101,11 @@ def test_an_input_may_have_a_field_of_that_name() -> None:
 def test_large_media_is_a_line_of_text_wherever_it_is() -> None:
     data = {"type": "base64", "media_type": "application/pdf", "data": "QUJD" * 500}
     document = {"type": "document", "source": data, "context": "so that it has parts of its own"}
-    result = tool_result("toolu_1", [{"type": "image", "source": data}])
-    found = request([user([result, document])])
+    image = {"type": "image", "source": data}
+    result = tool_result("toolu_1", [image])
+    chunks = {"type": "document", "source": {"type": "content", "content": [text("One."), image]}}
+    found = request([user([result, document]), user([chunks])])
+    assert len(found.messages) == 3
     for message in found.messages:
         assert b"QUJD" not in message.record
         assert b"[application/pdf, 1500 bytes, sha256 " in message.record
@@ -116,6 +119,25 @@ def test_a_long_text_is_no_media() -> None:
     parts = native_of(message.record, "messages")
     assert parts is not None
     assert [json.loads(part) for part in parts] == [document]
+
+
+@pytest.mark.parametrize(
+    "content", [[text("One."), text("Two.")], "One.\nTwo."], ids=["list", "text"]
+)
+def test_a_document_in_chunks_is_their_text_elsewhere(content: Any) -> None:
+    document = {"type": "document", "source": {"type": "content", "content": content}}
+    (message,) = request([user([document, text("Which?")])]).messages
+    assert message.text.startswith("One.\nTwo.")
+    parts = native_of(message.record, "messages")
+    assert parts is not None
+    assert json.loads(parts[0]) == document
+
+
+def test_one_with_a_picture_in_it_is_a_line() -> None:
+    picture = {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}
+    source = {"type": "content", "content": [text("One."), picture]}
+    (message,) = request([user([{"type": "document", "source": source}])]).messages
+    assert message.text.startswith("[document, ")
 
 
 def test_a_block_of_memory_that_comes_back_is_not_recorded() -> None:

@@ -31,7 +31,13 @@ def with_fitting_ids(parts: Sequence[Part]) -> list[Part]:
 
 def _calls(part: Part) -> Iterator[str]:
     yield from part.calls
-    yield from (str(block["id"]) for block in part.blocks if block.get("type") == "tool_use")
+    yield from (_id(block) for block in part.blocks if block.get("type") == "tool_use")
+
+
+def _id(block: Json, key: str = "id") -> str:
+    """What a call is called, or the call of a result; "" where nobody has given it a name."""
+    id = block.get(key)
+    return id if isinstance(id, str) else ""
 
 
 class _Naming:
@@ -56,11 +62,11 @@ class _Naming:
 
     def _block(self, block: Json) -> Json:
         if block.get("type") == "tool_use":
-            id = str(block["id"])
+            id = _id(block)
             named = self._name(id)
             self._waiting[id].append(named)
             return _with(block, id=named, name=_fitting(str(block.get("name", ""))))
-        waiting = self._waiting.get(str(block.get("tool_use_id")))
+        waiting = self._waiting.get(_id(block, "tool_use_id"))
         if block.get("type") == "tool_result" and waiting:
             return _with(block, tool_use_id=waiting.pop(0))
         return block

@@ -334,6 +334,15 @@ def test_ids_of_other_upstreams_are_made_to_fit() -> None:
     assert {(use["name"], json.dumps(use["input"])) for use in uses} == {("a_b", '{"input": [1]}')}
 
 
+def test_a_stored_call_without_an_id_gets_one_with_its_result() -> None:
+    use, result = {"type": "tool_use", "name": "x", "input": {}}, {"type": "tool_result"}
+    asked = [user("Look."), {"role": "assistant", "content": [use]}, user([result])]
+    records = [json.loads(message.record) for message in request(asked).messages]
+    sent = written(request([user("Thanks.")]), *records)["messages"]
+    [kept], [answer, _] = sent[1]["content"], sent[2]["content"]
+    assert kept["id"] == answer["tool_use_id"] == "call_1"
+
+
 def test_of_calls_with_one_id_the_last_keeps_it() -> None:
     again = [calls("c1"), *results("c1"), user("Again?")]
     stored = [user("One?"), *again, *again, calls("c1")]

@@ -78,7 +78,9 @@ RETRIES = b"x-stainless-retry-count"
 STANDARD = (b"idempotency-key", RETRIES)
 """Headers of others that are read, and travel on."""
 
-_NUMBER = re.compile(rb"[0-9]{1,9}")
+_NUMBER = re.compile(rb"[0-9]{1,19}")
+"""Up to the most that programs say for no limit (2^63 - 1)."""
+_MOST = 999_999_999
 _KEY = re.compile(rb"[\x20-\x7e]{1,1024}")
 
 
@@ -226,8 +228,8 @@ def _number(fields: Fields, name: str) -> int | None:
     if value is None:
         return None
     if not _NUMBER.fullmatch(value.strip()):
-        raise invalid_header(f"{name} must be a whole number from 0 to 999999999.", name)
-    return int(value)
+        raise invalid_header(f"{name} must be a whole number from 0.", name)
+    return min(int(value), _MOST)
 
 
 def _text(fields: Fields, name: bytes) -> str:

@@ -217,6 +217,13 @@ def test_a_value_that_is_not_what_it_should_be_is_refused(name: bytes, value: by
     assert refused((b"x-session-id", b"s"), (name, value)) == (400, "invalid_header")
 
 
+@pytest.mark.parametrize("value", [b"999999999", b"2147483648", b"9223372036854775807"])
+def test_a_number_of_any_size_is_a_bound(value: bytes) -> None:
+    """What programs say where they mean none: the largest of their own numbers."""
+    identity = read((b"x-session-id", b"s"), (b"x-memory-max-tokens", value))
+    assert identity.max_tokens == 999_999_999
+
+
 def test_every_header_is_read() -> None:
     identity = read(
         (b"x-session-id", b"s"),

@@ -67,14 +67,13 @@ def _authorities(settings: Settings) -> Iterator[str]:
 def startable(settings: Settings) -> str | None:
     """Why ``serve`` must not start, None if it may.
 
-    A server that is away is no reason: the proxy starts without it and the spool takes over.  A
-    place on this host's own disk that cannot be written will not come back by itself.
+    A server that is away is no reason: the proxy starts without it and the spool takes over; nor
+    is a spool, which nothing needs as long as the store is there, and of which the log and /readyz
+    tell.  A store on this host's own disk that cannot be written will not come back by itself.
     """
     address = read_address(settings.store.url)
-    files = [Path(settings.spool.path)]
-    if address.kind == "sqlite":
-        files.insert(0, address.path)
-    return next(filter(None, map(unwritable, files)), None) or unannounced(settings)
+    problem = unwritable(address.path) if address.kind == "sqlite" else None
+    return problem or unannounced(settings)
 
 
 def unannounced(settings: Settings) -> str | None:

@@ -1,4 +1,4 @@
-"""What cannot be read or written stops a program at once; a server that is away does not."""
+"""What cannot be read or written stops a program at once; a server or a spool does not."""
 
 from __future__ import annotations
 
@@ -15,18 +15,25 @@ from tests.support.processes.running import settings_for
 UPSTREAM = "http://127.0.0.1:1/v1"
 
 
-@pytest.mark.parametrize("which", ["store.url", "spool.path"])
-def test_a_file_where_a_folder_should_be_stops_serve_with_one_sentence(
-    which: str, tmp_path: Path
-) -> None:
+@pytest.fixture
+def bad(tmp_path: Path) -> Path:
+    """A path below a file, where nothing can be."""
     (tmp_path / "file").write_text("")
-    bad = tmp_path / "file" / "m.db"
-    value = f"sqlite:///{bad}" if which == "store.url" else str(bad)
-    chosen = settings_for(tmp_path, UPSTREAM, **{which: value})
-    problem = startable(chosen)
+    return tmp_path / "file" / "m.db"
+
+
+def test_a_file_where_the_stores_folder_should_be_stops_serve_with_one_sentence(
+    bad: Path, tmp_path: Path
+) -> None:
+    problem = startable(settings_for(tmp_path, UPSTREAM, store__url=f"sqlite:///{bad}"))
     assert problem is not None
     assert str(bad.parent) in problem
     assert "\n" not in problem
+
+
+def test_a_spool_that_cannot_be_written_does_not_stop_serve(bad: Path, tmp_path: Path) -> None:
+    """The chats do not need it; the log, /readyz and memory_lost_total tell of it."""
+    assert startable(settings_for(tmp_path, UPSTREAM, spool__path=str(bad))) is None
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -38,8 +38,8 @@ def test_what_is_said_to_be_on_is_on(feature: str) -> None:
     known = dict(effective(Settings()))
     told = FEATURES[feature][2]
     values = {known[name] for name in SWITCHES.get(feature, ())}
-    assert values <= {"true" if told == "yes" else "false"}
-    assert told in ("yes", "no", "")
+    assert values <= {"true" if told == "on" else "false"}
+    assert told in ("on", "off", "")
 
 
 def test_every_page_that_people_start_from_is_linked() -> None:

@@ -51,6 +51,15 @@ NOBODY: Numbers = np.zeros(0, np.intp)
 """The numbers of no passages."""
 
 
+class Hits(NamedTuple):
+    """The postings of a question's terms, one term's behind another's: in which passages they are,
+    ascending, what they count there, and how many each term has."""
+
+    passages: Array
+    scores: Array
+    sizes: Array
+
+
 class Matches(NamedTuple):
     """Passages that hold terms of ``question``, by number, ascending.
 
@@ -62,6 +71,7 @@ class Matches(NamedTuple):
     ``known`` is the most that one passage holds of them where a word that no passage has counts as
     the rarest, which is told of a general question alone; of any other it is 1.  ``itself`` is the
     same for the message's own words, told where it goes on about messages before; else 1.
+    ``hits`` is what the scores are the sums of.
     """
 
     question: Question
@@ -73,6 +83,7 @@ class Matches(NamedTuple):
     spoken: Numbers
     worths: Floats
     whole: float
+    hits: Hits
     known: float = 1.0
     itself: float = 1.0
 
@@ -94,7 +105,8 @@ def match(question: Question, look: Look, corpus: Corpus) -> Matches:
     tells = ~_says_nothing(question, counts, corpus.passages)
     telling = worth * tells
     sizes = [len(each.newest) // found.itemsize for each in postings]
-    scores = _sums(passages, _saturated(found, corpus) * worth.repeat(sizes))
+    hits = Hits(passages, _saturated(found, corpus) * worth.repeat(sizes), np.array(sizes, np.intp))
+    scores = _sums(hits.passages, hits.scores)
     cover = _cover(postings, telling, scores.size)
     (numbers,) = scores.nonzero()
     whole, known, itself = _whole(question, telling), 1.0, 1.0
@@ -114,6 +126,7 @@ def match(question: Question, look: Look, corpus: Corpus) -> Matches:
         _passages(look.postings[days:]),
         worth,
         whole,
+        hits,
         known,
         itself,
     )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from proxy.recall.ranking.match import REACH, Matches, Numbers, members
 from proxy.recall.ranking.packing import ASKS, FILLER, SAID_BY_USER, Array
+from proxy.recall.ranking.repeats import Repeats, counted_again, repeats
 
 MOST_RANKED = 200
 """Passages in a ranking; no budget holds more."""
@@ -154,9 +155,9 @@ def ranked(
         return []
     there = line.places[found]
     line = line._replace(own=np.where(wanted, line.own, _NONE))
-    parts = _parts(
-        matches, numbers, line, there, dated & wanted if dated is not None else None, options
-    )
+    right_days = dated & wanted if dated is not None else None
+    again = counted_again(budget)
+    parts = _parts(matches, numbers, line, there, right_days, options, again)
     whole = np.maximum(reduce(add, [part for part in parts if part is not None])[there], 0.0)
     (worth,) = (whole >= LEAST * whole.max()).nonzero()
     found, whole = found[worth], whole[worth]
@@ -256,17 +257,21 @@ def _parts(
     there: Array,
     dated: Array | None,
     options: Options,
+    again: float,
 ) -> list[Array | None]:
     """What the scores of the passages at the places ``there`` are made of, by place; None: of
-    nothing.  ``dated`` of these are of the right days."""
+    nothing.  ``dated`` of these are of the right days; ``again`` see ``counted_again``."""
     weights = options.weights
-    lexical = _scaled(line.own, there)
+    unit = _unit(line.own, there)
+    lexical = line.own / unit
+    less = (1 - again) / unit
+    twice = repeats(matches.hits, numbers, line.places, line.own, less) if again < 1 else ()
     dense = _dense(numbers, line, there, options) if options.dense else None
     told = lexical if dense is None else lexical + dense
     return [
         lexical,
         dense,
-        _neighbours(told, line, weights),
+        _neighbours(told, line, weights, twice),
         weights.session * _best_of_session(told, line.sessions),
         None
         if dated is None
@@ -287,28 +292,33 @@ def _dense(numbers: Numbers, line: Line, there: Array, options: Options) -> Arra
     # What is as far away as most is no better than what has no vector.
     laid = np.zeros(line.sessions.size, np.float32)
     laid[there] = np.where(known, np.maximum(found - np.median(found[known]), 0.0), 0.0)
-    scaled: Array = options.weights.dense * _scaled(laid, there)
+    scaled: Array = options.weights.dense * (laid / _unit(laid, there))
     return scaled
 
 
-def _scaled(scores: Array, there: Array) -> Array:
-    """Scores such that the mean of the three best of those ``there`` is 1."""
+def _unit(scores: Array, there: Array) -> float:
+    """What counts as 1: the mean of the three best scores of those ``there``."""
     best = scores[there]
     best.sort()
     best = best[-3:]
     mean = float(np.add.reduce(best) / np.float32(best.size))  # mean() takes five times as long
-    return scores / np.float32(max(mean, 1e-6))
+    return max(mean, 1e-6)
 
 
-def _neighbours(own: Array, line: Line, weights: Weights) -> Array:
-    """What the passages around tell, those of the same session."""
+def _neighbours(own: Array, line: Line, weights: Weights, less: Sequence[Repeats]) -> Array:
+    """What the passages around tell, those of the same session; ``less`` what of it counts no
+    more, by distance."""
     total = np.zeros(own.size, np.float32)
     near = ((1, weights.before, weights.after), (2, weights.around, weights.around))
     answers = np.where(line.asks, np.float32(weights.answer), _ONCE)
     for (distance, before, after), same in zip(near, line.same, strict=True):
+        earlier, later = own[:-distance], own[distance:]
+        if less:
+            earlier = earlier - less[distance - 1].before[distance:]
+            later = later - less[distance - 1].after[:-distance]
         behind, ahead = total[distance:], total[:-distance]
-        behind += before * own[:-distance] * answers[:-distance] * same
-        ahead += after * own[distance:] * same
+        behind += before * earlier * answers[:-distance] * same
+        ahead += after * later * same
     return total
 
 

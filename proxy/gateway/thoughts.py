@@ -88,8 +88,7 @@ def _calling(outgoing: OutgoingRequest) -> list[Card]:
 def _with_chosen(planned: Planned) -> Sequence[Entry]:
     """The log, with the choices that the client goes on from instead of those that it had."""
     snapshot, back = planned.snapshot, {*planned.plan.activated}
-    idle = (entry for group in snapshot.alternates.values() for entry in group)
-    chosen = {entry.card.exchange: entry for entry in idle if entry.card.id in back}
+    chosen = {entry.card.exchange: entry for entry in snapshot.idle if entry.card.id in back}
     return [
         chosen.get(e.card.exchange, e) if e.card.origin == "response" else e for e in snapshot.log
     ]

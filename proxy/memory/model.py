@@ -18,7 +18,8 @@ doing it twice does no harm and asking once too often costs a look.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -325,6 +326,11 @@ class Snapshot(msgspec.Struct, frozen=True, gc=False):
     stalled: bool = False
     began: float = 0.0
     lost: int = 0
+
+    @property
+    def idle(self) -> Iterator[Entry]:
+        """The inactive choices of all replies."""
+        return chain.from_iterable(self.alternates.values())
 
     @property
     def end(self) -> Position:

@@ -139,8 +139,7 @@ def _told_of(snapshot: Snapshot, plan: Plan) -> list[Position]:
     if summary is None or not (plan.superseded or plan.activated):
         return []
     changed = plan.superseded.union(plan.activated)
-    idle = (entry for group in snapshot.alternates.values() for entry in group)
-    entries = [e for e in (*snapshot.log, *idle, *plan.log) if e.card.id in changed]
+    entries = [e for e in (*snapshot.log, *snapshot.idle, *plan.log) if e.card.id in changed]
     return [e.position for e in entries if summary.covers(e.position)]
 
 

@@ -92,8 +92,7 @@ def _refused(snapshot: Snapshot, commit: Commit, attempt: Exchange | None) -> bo
 
 def _known(snapshot: Snapshot, commit: Commit) -> dict[str, Entry]:
     """Every entry in sight by its id, the new ones behind all others and in the window."""
-    idle = (entry for group in snapshot.alternates.values() for entry in group)
-    known = {entry.card.id: entry for entry in (*snapshot.log, *idle)}
+    known = {entry.card.id: entry for entry in (*snapshot.log, *snapshot.idle)}
     seqs = [entry.position.seq for entry in known.values()]
     # Behind all that the summary has seen: of what is new it covers nothing.
     seen = snapshot.summary.seen if snapshot.summary else 0
@@ -125,9 +124,8 @@ def _switched(snapshot: Snapshot, commit: Commit, gone: set[str]) -> list[Positi
     """Where messages stand that leave the log or come back; twice where one does both."""
     left = [entry.position for entry in snapshot.log if entry.card.id in gone]
     kept = {entry.card.id for entry in snapshot.log} - gone
-    idle = (entry for group in snapshot.alternates.values() for entry in group)
     back = set(commit.activated) - kept
-    return left + [e.position for e in (*snapshot.log, *idle) if e.card.id in back]
+    return left + [e.position for e in (*snapshot.log, *snapshot.idle) if e.card.id in back]
 
 
 def _summary(snapshot: Snapshot, switched: Sequence[Position]) -> Summary | None:

@@ -26,7 +26,9 @@ def overlay(snapshot: Snapshot, commit: Commit, ask: Ask) -> Snapshot:
 
     What the store would refuse, as far as the snapshot tells, changes nothing.
     """
-    attempt = _attempt(snapshot, commit, ask)
+    same_key = commit.idempotency_key is not None and commit.idempotency_key == ask.idempotency_key
+    # What this is another attempt of: known only of the key that was asked for.
+    attempt = snapshot.attempt if same_key else None
     if _refused(snapshot, commit, attempt):
         return snapshot
     known = _known(snapshot, commit)
@@ -34,7 +36,6 @@ def overlay(snapshot: Snapshot, commit: Commit, ask: Ask) -> Snapshot:
     active = _active(snapshot, commit, gone) & known.keys()
     switched = _switched(snapshot, commit, gone)
     log = tuple(sorted((known[id] for id in active), key=lambda entry: entry.position))
-    same_key = commit.idempotency_key is not None and commit.idempotency_key == ask.idempotency_key
     return replace(
         snapshot,
         exists=True,
@@ -69,12 +70,6 @@ def amended(snapshot: Snapshot, amendment: Amendment) -> Snapshot:
         summary=_summary(snapshot, [old.position]),
         changes=snapshot.changes + 1,
     )
-
-
-def _attempt(snapshot: Snapshot, commit: Commit, ask: Ask) -> Exchange | None:
-    """The exchange that this is another attempt of; known only of the key that was asked for."""
-    same = commit.idempotency_key is not None and commit.idempotency_key == ask.idempotency_key
-    return snapshot.attempt if same else None
 
 
 def _refused(snapshot: Snapshot, commit: Commit, attempt: Exchange | None) -> bool:

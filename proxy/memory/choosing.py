@@ -12,7 +12,12 @@ from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
 from proxy.memory.model import Entry, Snapshot
-from proxy.memory.reconciliation.match import Intent, Rerendered, open_calls
+from proxy.memory.reconciliation.match import (
+    Intent,
+    Rerendered,
+    answered_from_before,
+    open_calls,
+)
 from proxy.memory.reconciliation.reconcile import Plan, reconcile
 
 
@@ -35,8 +40,7 @@ def _chosen(snapshot: Snapshot, m: Sequence[ChatMessage]) -> Entry | None:
     """Another choice of the newest answer, if the request answers its calls and no others."""
     if not snapshot.log or not snapshot.alternates:
         return None
-    own = {call for x in m for call in x.calls}
-    answers = {x.answers for x in m if x.answers is not None} - own
+    answers = answered_from_before(m)
     if not answers or not answers.isdisjoint(open_calls(snapshot.log)):
         return None
     others = snapshot.alternates.get(snapshot.log[-1].card.exchange, ())

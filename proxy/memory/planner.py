@@ -25,6 +25,7 @@ from proxy.memory.reconciliation.apart import known_in, size_in_doubt, told_apar
 from proxy.memory.reconciliation.match import (
     Intent,
     Rerendered,
+    answered_from_before,
     open_calls,
     said_behind,
     wanted_bodies,
@@ -168,8 +169,7 @@ def sees_enough(snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent) ->
         return False
     if retried_exchange(snapshot, m, intent) is not None:
         return snapshot.summary is None
-    own = {call for x in m for call in x.calls}
-    answers = {x.answers for x in m if x.answers is not None} - own
+    answers = answered_from_before(m)
     return not answers or answers <= open_calls(snapshot.log).keys()
 
 

@@ -57,6 +57,12 @@ def open_calls(log: Sequence[Entry]) -> dict[str, Entry]:
     return waiting
 
 
+def answered_from_before(m: Sequence[ChatMessage]) -> set[str]:
+    """The ids of the calls that M answers and does not make itself."""
+    own = {call for x in m for call in x.calls}
+    return {x.answers for x in m if x.answers is not None} - own
+
+
 def last_turns(log: Sequence[Entry], n: int) -> list[Entry]:
     """The entries of the last ``n`` turns."""
     if not n:

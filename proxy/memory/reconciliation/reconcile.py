@@ -27,6 +27,7 @@ from proxy.memory.reconciliation.match import (
     Likeness,
     Rerendered,
     alternate,
+    answered_from_before,
     last_turns,
     match_messages,
     open_calls,
@@ -241,8 +242,7 @@ class _Layout:
         """Rules 3, 4 and 7: an edit or a regenerate."""
         if self.full or (self.matches and self.matches[-1].kind is MatchKind.REPLACED):
             return True
-        told = {call for i in self.new for call in self.m[i].calls}
-        answers = {self.m[i].answers for i in self.new} - {None, *told}
+        answers = answered_from_before([self.m[i] for i in self.new])
         if not answers:
             return self.evidence
         waiting = open_calls(self.rest) if self.matches or self.full else self.waiting

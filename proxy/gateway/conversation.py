@@ -30,7 +30,7 @@ from proxy.gateway.outgoing import (
     without_marks,
     without_tools,
 )
-from proxy.gateway.passthrough import Outgoing, Passthrough, answer_headers
+from proxy.gateway.passthrough import Passthrough, answer_headers
 from proxy.gateway.recording.exchange_recorder import ExchangeRecorder, recorder_for
 from proxy.gateway.recording.first_attempts import FirstAttempts, NotedAttempt
 from proxy.gateway.recording.open_turns import OpenTurns
@@ -235,7 +235,7 @@ class Conversations:
             outgoing = less
 
     async def _send(self, call: ProxyRequest, body: bytes, *, rewritten: bool) -> Reply:
-        return decoded(await self._passthrough.ask(call, Outgoing(body), rewritten=rewritten))
+        return decoded(await self._passthrough.ask(call, body, rewritten=rewritten))
 
     async def _followed(
         self, call: ProxyRequest, outgoing: OutgoingRequest, body: bytes, reply: Reply

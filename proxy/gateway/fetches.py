@@ -12,7 +12,7 @@ from functools import partial
 from proxy.chat.reply.answer import Reply as ChatReply
 from proxy.formats.responses.api import Responses
 from proxy.gateway.exchange import Services
-from proxy.gateway.passthrough import Outgoing, Passthrough, answer_headers
+from proxy.gateway.passthrough import Passthrough, answer_headers
 from proxy.gateway.recording.tap import tap_of
 from proxy.gateway.request import ProxyRequest
 from proxy.memory.model import SessionKey
@@ -41,7 +41,7 @@ class Fetches:
             return await self._passthrough.serve(call)
         with Presence(call.receive) as presence:
             call.delivery.presence = presence
-            reply = await self._passthrough.ask(call, Outgoing(None))
+            reply = await self._passthrough.ask(call, None)
             if reply.status == 200:
                 reply = decoded(reply)
             try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
 
 from proxy.errors import RawHeaders, unknown_upstream
 from proxy.gateway.identity import without_ours
@@ -38,13 +37,6 @@ _LENGTH = frozenset({b"content-length"})
 """Has no place in such an answer (RFC 9110 8.6, 15.4.5): our server would wait for the bytes."""
 
 
-class Outgoing(NamedTuple):
-    """A body for the upstream; ``length`` where it is streamed and declared."""
-
-    body: Body
-    length: int | None = None
-
-
 class Passthrough:
     """Sends calls upstream and answers alone, with no memory of them.
 
@@ -71,7 +63,7 @@ class Passthrough:
         if first.get("more_body", False):
             streamed = bodies.stream(call.receive, first)
             declared = content_length(call.headers)
-            return await self._relay(call, await self.ask(call, Outgoing(streamed, declared)))
+            return await self._relay(call, await self.ask(call, streamed, length=declared))
         await self.forward(call, first.get("body", b"") or self._nothing(call))
 
     def _nothing(self, call: ProxyRequest) -> bytes | None:
@@ -83,15 +75,25 @@ class Passthrough:
         """Pass a call through whose body is here."""
         with Presence(call.receive) as presence:
             call.delivery.presence = presence
-            await self._relay(call, await self.ask(call, Outgoing(body)))
+            await self._relay(call, await self.ask(call, body))
 
-    async def ask(self, call: ProxyRequest, out: Outgoing, *, rewritten: bool = False) -> Reply:
-        """Send a call upstream.  ``rewritten``: the body is ours, and so is what must be read."""
+    async def ask(
+        self,
+        call: ProxyRequest,
+        body: Body,
+        *,
+        length: int | None = None,
+        rewritten: bool = False,
+    ) -> Reply:
+        """Send a call upstream with this body; ``length``: of one that is streamed, if declared.
+
+        ``rewritten``: the body is ours, and so is what must be read.
+        """
         headers = _outgoing(call, rewritten=rewritten)
         destination = call.destination
         call.origin = (destination.upstream if destination else self._upstream).origin
         clock = time.perf_counter()
-        reply = await self._send(call, headers, out)
+        reply = await self._send(call, headers, body, length)
         waited = time.perf_counter() - clock
         call.upstream_seconds += waited
         self._telemetry.first_byte(waited)
@@ -101,9 +103,11 @@ class Passthrough:
             self._telemetry.upstream_failed("server_error")
         return await _sound(reply)
 
-    async def _send(self, call: ProxyRequest, headers: RawHeaders, out: Outgoing) -> Reply:
+    async def _send(
+        self, call: ProxyRequest, headers: RawHeaders, body: Body, length: int | None
+    ) -> Reply:
         headers = self._tenancy.credentials_upstream(headers, call.caller)
-        return await self._upstream.send(call.method, call.target, headers, out.body, out.length)
+        return await self._upstream.send(call.method, call.target, headers, body, length)
 
     async def _relay(self, call: ProxyRequest, reply: Reply) -> None:
         try:

@@ -17,7 +17,7 @@ from proxy.chat import jsontext
 from proxy.errors import RawHeaders, cross_site, path_not_allowed
 from proxy.gateway.aside import Aside
 from proxy.gateway.dispatch.catalogue import ModelCatalogue, lists_models
-from proxy.gateway.passthrough import Outgoing, Passthrough
+from proxy.gateway.passthrough import Passthrough
 from proxy.gateway.request import ProxyRequest
 from proxy.gateway.routes import Route
 from proxy.settings import ServerSettings
@@ -28,6 +28,7 @@ from proxy.upstreams.choice import Upstreams
 from proxy.upstreams.destination import COOKIE, PAYING, VERSION, Destination
 from proxy.upstreams.places import PlacedReply, Places
 from proxy.upstreams.windows import ContextWindows
+from proxy.wire.body import Body
 from proxy.wire.failures import UpstreamError
 from proxy.wire.headers import get
 from proxy.wire.hosts import Trusted
@@ -145,30 +146,34 @@ class Dispatch(Passthrough):
         query = call.query if destination is None else destination.whole_list
         headers = [*kept, (b"accept-encoding", b"identity")]
         one = replace(call, destination=destination, query=query, headers=headers)
-        return await self.ask(one, Outgoing(None))
+        return await self.ask(one, None)
 
-    async def _send(self, call: ProxyRequest, headers: RawHeaders, out: Outgoing) -> Reply:
+    async def _send(
+        self, call: ProxyRequest, headers: RawHeaders, body: Body, length: int | None
+    ) -> Reply:
         name = call.upstream or DEFAULT
         try:
-            reply = await self._sent(call, headers, out)
+            reply = await self._sent(call, headers, body, length)
         except UpstreamError as error:
             self._telemetry.upstream_asked(name, error.kind)
             raise
         self._telemetry.upstream_asked(name, _outcome(reply.status))
         return reply
 
-    async def _sent(self, call: ProxyRequest, headers: RawHeaders, out: Outgoing) -> Reply:
+    async def _sent(
+        self, call: ProxyRequest, headers: RawHeaders, body: Body, length: int | None
+    ) -> Reply:
         there = call.destination
         if there is None:
             kept = [each for each in headers if each[0] != COOKIE]
-            return await super()._send(call, kept, out)
+            return await super()._send(call, kept, body, length)
         if there.key is not None:
             self._check(call, there)
         headers, query = there.headers(headers, call.route.name), there.query(call.query)
         target = call.route.target + (b"?" + query if query else b"")
         leave = self._places.take(there, call.caller.tenant)
         try:
-            reply = await there.upstream.send(call.method, target, headers, out.body, out.length)
+            reply = await there.upstream.send(call.method, target, headers, body, length)
         except BaseException:
             leave()
             raise

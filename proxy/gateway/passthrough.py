@@ -64,12 +64,7 @@ class Passthrough:
             streamed = bodies.stream(call.receive, first)
             declared = content_length(call.headers)
             return await self._relay(call, await self.ask(call, streamed, length=declared))
-        await self.forward(call, first.get("body", b"") or self._nothing(call))
-
-    def _nothing(self, call: ProxyRequest) -> bytes | None:
-        """An empty body that was declared is declared again; one that was not is not."""
-        framed = content_length(call.headers) is not None
-        return b"" if framed or get(call.headers, b"transfer-encoding") else None
+        await self.forward(call, as_declared(call, first.get("body", b"")))
 
     async def forward(self, call: ProxyRequest, body: bytes | None) -> None:
         """Pass a call through whose body is here."""
@@ -117,6 +112,13 @@ class Passthrough:
             await relay(reply, call.delivery, length)
         finally:
             await reply.close()
+
+
+def as_declared(call: ProxyRequest, body: bytes) -> bytes | None:
+    """The body to pass on: an empty one that was declared is declared again, another is none."""
+    if body or content_length(call.headers) is not None:
+        return body
+    return body if get(call.headers, b"transfer-encoding") else None
 
 
 async def _sound(reply: Reply) -> Reply:

@@ -17,7 +17,7 @@ from proxy.chat import jsontext
 from proxy.errors import RawHeaders, cross_site, path_not_allowed
 from proxy.gateway.aside import Aside
 from proxy.gateway.dispatch.catalogue import ModelCatalogue, lists_models
-from proxy.gateway.passthrough import Passthrough
+from proxy.gateway.passthrough import Passthrough, as_declared
 from proxy.gateway.request import ProxyRequest
 from proxy.gateway.routes import Route
 from proxy.settings import ServerSettings
@@ -119,7 +119,7 @@ class Dispatch(Passthrough):
         if call.destination is not None or not _may_be_json(call.headers):
             return await super().serve(call)
         body = await call.body(self._choosing.limits)
-        await self.forward(call, body or self._nothing(call))
+        await self.forward(call, as_declared(call, body))
 
     async def forward(self, call: ProxyRequest, body: bytes | None) -> None:
         known = call.destination is not None or call.identity.upstream
@@ -139,7 +139,7 @@ class Dispatch(Passthrough):
                 headers += call.report.headers() if call.report else []
                 await call.delivery.start(200, headers)
                 return await call.delivery.end(models)
-        await super().forward(call, body or self._nothing(call))
+        await super().forward(call, as_declared(call, body))
 
     async def _ask_for_list(self, call: ProxyRequest, destination: Destination | None) -> Reply:
         kept = [each for each in call.headers if each[0] in ASKING]

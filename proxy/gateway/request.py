@@ -83,6 +83,13 @@ class ProxyRequest(msgspec.Struct):
         await self.held.body(max(len(body), len(found or b"")))
         return found
 
+    async def answer(self, body: bytes) -> None:
+        """Answer with JSON of the proxy's own."""
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        report = self.report.headers() if self.report else []
+        await self.delivery.start(200, [*headers, *report])
+        await self.delivery.end(body)
+
     @property
     def key(self) -> SessionKey:
         """Of a request that has a session."""

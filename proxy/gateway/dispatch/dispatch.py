@@ -39,8 +39,6 @@ _IN_PATH = re.compile(rb"/deployments/([^/]+)/|/models/(.+)")
 """Azure's deployments, and ``GET /v1/models/NAME``."""
 
 
-JSON: RawHeaders = [(b"content-type", b"application/json")]
-
 ASKING = PAYING | {b"accept", b"user-agent", VERSION, b"origin", b"sec-fetch-site", b"host"}
 """What goes of a request's headers to upstreams that are asked for their models."""
 
@@ -135,10 +133,7 @@ class Dispatch(Passthrough):
             call.delivery.presence = presence
             models = await self._catalogue.models(partial(self._ask_for_list, call))
             if models is not None:
-                headers = [*JSON, (b"content-length", b"%d" % len(models))]
-                headers += call.report.headers() if call.report else []
-                await call.delivery.start(200, headers)
-                return await call.delivery.end(models)
+                return await call.answer(models)
         await super().forward(call, as_declared(call, body))
 
     async def _ask_for_list(self, call: ProxyRequest, destination: Destination | None) -> Reply:

@@ -110,10 +110,7 @@ class StateDoors:
         except Busy as busy:
             raise memory_busy() from busy
         call.held.answered(len(body))
-        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-        report = call.report.headers() if call.report else []
-        await call.delivery.start(200, [*headers, *report])
-        await call.delivery.end(body)
+        await call.answer(body)
 
     async def _answer(self, call: ProxyRequest) -> bytes:
         """Raises ProxyError 404 and 405 too."""

@@ -146,6 +146,14 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
             side=context.usual.side.matches(request.last_user_text, request.system_text),
         )
 
+    def with_body(self, body: bytes) -> ChatExchange | None:
+        """The exchange with a body of ours, read anew; None if that is no request to be read."""
+        request = self.format.read(body, self.context.profile.max_inline_media_bytes)
+        if not isinstance(request, ChatRequest):
+            return None
+        rules = rules_of(request, self.context, self.counter.count_text)
+        return replace(self, request=request, body=body, rules=rules, expanded=True)
+
     @property
     def recorded(self) -> bool:
         recording = self.format.records and not self.side

@@ -14,10 +14,8 @@ from functools import partial
 import msgspec
 from msgspec.structs import replace
 
-from proxy.chat.request import ChatRequest
 from proxy.formats.format import Referring
 from proxy.formats.native import NamedAnswer, answer_of, named_in, native_of
-from proxy.gateway.context import rules_of
 from proxy.gateway.exchange import ChatExchange, GoingOn, Services
 from proxy.gateway.state.emulation import emulated, settled
 from proxy.memory.model import Snapshot
@@ -86,13 +84,8 @@ def _with(exchange: ChatExchange, format: Referring, found: Named) -> ChatExchan
     begins = _begins(exchange, found.previous)
     if not found.parts and not begins:
         return exchange
-    context, count = exchange.context, exchange.counter.count_text
     body = format.expand(exchange.body, found.parts, begins=begins)
-    request = format.read(body, context.profile.max_inline_media_bytes)
-    if not isinstance(request, ChatRequest):  # too much, with all that it names
-        return exchange
-    rules = rules_of(request, context, count)
-    return replace(exchange, request=request, body=body, rules=rules, expanded=True)
+    return exchange.with_body(body) or exchange  # it may be too much, with all that it names
 
 
 def _begins(exchange: ChatExchange, previous: NamedAnswer | None) -> bool:

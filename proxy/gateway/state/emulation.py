@@ -12,7 +12,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from proxy.chat import jsontext
-from proxy.chat.request import ChatRequest, State
+from proxy.chat.request import State
 from proxy.errors import (
     conversation_not_found,
     invalid_value,
@@ -24,7 +24,6 @@ from proxy.formats.responses.api import Responses
 from proxy.formats.responses.names import AnswerName, read_answer_name
 from proxy.formats.responses.reading import CONVERSATION, PREVIOUS
 from proxy.formats.responses.writing import STORE, stateless
-from proxy.gateway.context import rules_of
 from proxy.gateway.exchange import ChatExchange, GoingOn, Services
 from proxy.gateway.state.log import StateLog
 from proxy.memory.model import Entry, SessionKey, exchange_of
@@ -145,11 +144,9 @@ def _names(exchange: ChatExchange) -> Mapping[str, bytes]:
 
 
 def _stateless(exchange: ChatExchange) -> ChatExchange:
-    context = exchange.context
     body = stateless(exchange.body)
     if body is exchange.body:
         return exchange
-    request = exchange.format.read(body, context.profile.max_inline_media_bytes)
-    assert isinstance(request, ChatRequest)  # it was one with more in it
-    rules = rules_of(request, context, exchange.counter.count_text)
-    return replace(exchange, request=request, body=body, rules=rules, expanded=True)
+    other = exchange.with_body(body)
+    assert other is not None  # it could be read with more in it
+    return other

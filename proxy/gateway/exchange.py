@@ -223,7 +223,7 @@ async def load(exchange: ChatExchange, services: Services) -> Loaded:
         prepared = await services.recorder.prepare(
             context.key, ask, request.messages, exchange.intent, exchange.rules
         )
-        _check_owner(prepared.snapshot, context.identity.user)
+        check_owner(prepared.snapshot.owner, context.identity.user)
         stale = _is_stale(prepared.snapshot)
         exchange = _as_planned(exchange, prepared.planned.said)
         return Loaded(exchange, prepared, await looking, stale, rewriting)
@@ -239,8 +239,9 @@ def _as_planned(exchange: ChatExchange, said: Sequence[ChatMessage]) -> ChatExch
     return replace(exchange, request=replace(request, messages=tuple(said)))
 
 
-def _check_owner(snapshot: Snapshot, user: str | None) -> None:
-    if snapshot.owner is not None and user is not None and snapshot.owner != user:
+def check_owner(owner: str | None, user: str | None) -> None:
+    """Raise ProxyError 403 for another user's session; a request that names nobody may have any."""
+    if owner and user is not None and owner != user:
         raise session_owner_mismatch()
 
 

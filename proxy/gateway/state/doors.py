@@ -20,14 +20,13 @@ from proxy.errors import (
     not_found,
     not_in_background,
     response_not_found,
-    session_owner_mismatch,
 )
 from proxy.formats.native import frame_of
 from proxy.formats.responses.items import API
 from proxy.formats.responses.kept import response_object
 from proxy.formats.responses.names import read_answer_name
 from proxy.gateway.context import ProfileRules, RequestContext
-from proxy.gateway.exchange import Services
+from proxy.gateway.exchange import Services, check_owner
 from proxy.gateway.request import ProxyRequest
 from proxy.gateway.state.conversations import (
     ConversationObjects,
@@ -222,9 +221,7 @@ class StateDoors:
 
     async def _check_owner(self, call: ProxyRequest, key: SessionKey) -> None:
         session = await self._log.session(key)
-        user = call.identity.user
-        if session is not None and session.user and user is not None and session.user != user:
-            raise session_owner_mismatch()
+        check_owner(session.user if session else None, call.identity.user)
 
     async def _body(self, call: ProxyRequest) -> bytes:
         """The whole body, unpacked.  Raises ProxyError, ClientGone."""

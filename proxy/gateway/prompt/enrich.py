@@ -13,7 +13,7 @@ from proxy.chat.message import last_user
 from proxy.gateway.exchange import Loaded, Services
 from proxy.gateway.prompt.knowledge_step import KnowledgeStep
 from proxy.gateway.prompt.prompt import AssembledPrompt, rendered
-from proxy.gateway.prompt.recall_step import query_for, text_at
+from proxy.gateway.prompt.recall_query import query_for, text_at
 from proxy.learning.prompt_cards import Known
 from proxy.memory.prompt.compose import compose
 
@@ -135,17 +135,8 @@ async def _recalled(
     profile = exchange.context.profile
     if not profile.recall.enabled:
         return prompt
-    query = query_for(
-        exchange.context,
-        loaded.prepared,
-        prompt.prompt,
-        prompt.messages,
-        exchange.request.last_user,
-        [message.digest for message in exchange.request.messages],
-        await budget.left(_share(prompt, exchange.context.usual.recall_tokens), prompt.tokens),
-        exchange.counter.count_lines,
-        elsewhere=exchange.request.state.elsewhere,
-    )
+    most = _share(prompt, exchange.context.usual.recall_tokens)
+    query = query_for(prompt, await budget.left(most, prompt.tokens))
     if query is None:
         return prompt
     query, rewritten = await services.rewrite.finish(

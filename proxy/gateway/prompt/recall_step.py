@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 
 import msgspec
 from msgspec.structs import replace
 
 from proxy.chat.blocks import block, escaped
-from proxy.chat.message import ChatMessage, Piece, last_user, own_text_of
-from proxy.gateway.context import RequestContext
 from proxy.gateway.report import Reason
 from proxy.memory.limit import Limit
-from proxy.memory.model import Recalled, Snapshot
-from proxy.memory.prompt.compose import Prompt
-from proxy.memory.recording.recorder import Prepared
+from proxy.memory.model import Recalled
 from proxy.memory.store import StoreError
 from proxy.recall.query.query import CountText, RecallQuery
 from proxy.recall.recaller import Recaller
@@ -25,12 +21,6 @@ from proxy.recall.results import Cost, Recollection, order_of, passage_lines, st
 from proxy.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
-
-BEFORE = 4
-"""Messages before the question that may tell what a short one is about."""
-
-READABLE = 1_000_000
-"""Bytes of a message that is read to see what a question is about."""
 
 FRAME = 4
 """Tokens around the blocks: of a message of their own, or of the empty line behind them."""
@@ -139,15 +129,6 @@ def _frame(count: CountText) -> int:
     return max(count(block(kind, note, "")) for kind, note in NOTES.items())
 
 
-def text_at(pieces: Sequence[Piece], at: int, question: ChatMessage | None) -> str:
-    """The words of a message; of a large one nothing, unless it is the ``question``."""
-    piece = pieces[at]
-    if isinstance(piece, ChatMessage):
-        readable = piece is question or len(piece.raw) <= READABLE
-        return piece.own if readable else ""
-    return own_text_of(piece) if len(piece) <= READABLE else ""
-
-
 def _blocks(found: Recollection, session: str) -> Iterator[str]:
     if found.standing:
         yield block("wishes", NOTES["wishes"], standing_lines(found.standing))
@@ -183,80 +164,3 @@ class RecallStep:
         except Exception:  # the boundary to an extra: whatever is wrong with it, the chat goes on
             logger.exception("nothing is recalled")
         return Recollection(), "recall_error"
-
-
-def query_for(
-    context: RequestContext,
-    prepared: Prepared,
-    prompt: Prompt,
-    messages: Sequence[Piece],
-    question: ChatMessage | None,
-    said: Iterable[str],
-    budget: int,
-    count: CountText,
-    *,
-    elsewhere: bool,
-) -> RecallQuery | None:
-    """The question that the messages to be sent put; None without one, or without room.
-
-    ``question`` is the client's last user message, ``said`` are the digests of all that it sent.
-    ``elsewhere``: the upstream keeps the conversation, so that all of it is shown.
-    """
-    at = last_user(messages)
-    if at is None or budget <= 0:
-        return None
-    digests = frozenset(said)
-    shown = frozenset(
-        [entry.position.seq for entry in prompt.stored] + _resent(prepared.snapshot, digests)
-    )
-    gone = prepared.planned.plan.superseded
-    hidden = _hidden(prepared.snapshot, shown, gone)
-    if elsewhere:
-        newest = max((entry.position.seq for entry in prepared.snapshot.log), default=0)
-        shown, hidden = frozenset(range(1, newest + 1)), 0
-    return RecallQuery(
-        key=context.key,
-        user=context.identity.user,
-        session_owner=prepared.snapshot.owner,
-        text=text_at(messages, at, question),
-        before=tuple(text_at(messages, n, question) for n in range(max(0, at - BEFORE), at)),
-        shown=shown,
-        said=digests,
-        gone=gone,
-        hidden=hidden,
-        budget=budget,
-        count=count,
-        again=_recalled_before(prepared),
-        options=context.usual.recall,
-    )
-
-
-def _resent(snapshot: Snapshot, said: frozenset[str]) -> list[int]:
-    """Seqs of the turns that the client sent again, answers in another rendering included."""
-    turns = {e.position.turn for e in snapshot.log if e.card.digest in said}
-    if not turns:
-        return []
-    return [e.position.seq for e in snapshot.log if e.position.turn in turns]
-
-
-def _hidden(snapshot: Snapshot, shown: frozenset[int], gone: frozenset[str]) -> int:
-    """The seq of the newest message that is neither shown nor superseded now, 0 if there is none.
-
-    What is before the log that was loaded is not shown.
-    """
-    seqs = {entry.position.seq for entry in snapshot.log}
-    hidden = seqs - shown
-    if hidden and gone:
-        hidden.difference_update([e.position.seq for e in snapshot.log if e.card.id in gone])
-    if hidden or snapshot.messages <= len(snapshot.log):
-        return max(hidden, default=0)
-    return max(1, min(seqs, default=1) - 1)
-
-
-def _recalled_before(prepared: Prepared) -> tuple[Recalled, ...] | None:
-    """What the rounds before were given: all rounds of a tool loop get the same."""
-    last, running = prepared.snapshot.last, prepared.planned.plan.running
-    if last is None or running is None:
-        return None
-    turns = {e.position.turn for e in prepared.snapshot.log if e.card.exchange == last.id}
-    return last.memory.all_recalled() if running in turns else None

@@ -1,0 +1,90 @@
+"""What recall is asked for a chat request.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proxy.chat.message import ChatMessage, Piece, last_user, own_text_of
+from proxy.gateway.prompt.prompt import AssembledPrompt
+from proxy.memory.model import Recalled, Snapshot
+from proxy.memory.recording.recorder import Prepared
+from proxy.recall.query.query import RecallQuery
+
+BEFORE = 4
+"""Messages before the question that may tell what a short one is about."""
+
+READABLE = 1_000_000
+"""Bytes of a message that is read to see what a question is about."""
+
+
+def query_for(prompt: AssembledPrompt, budget: int) -> RecallQuery | None:
+    """The question that the messages to be sent put; None without one, or without a ``budget``."""
+    at = last_user(prompt.messages)
+    if at is None or budget <= 0:
+        return None
+    exchange, prepared = prompt.exchange, prompt.loaded.prepared
+    context, question = exchange.context, exchange.request.last_user
+    said = frozenset([message.digest for message in exchange.request.messages])
+    gone = prepared.planned.plan.superseded
+    if exchange.request.state.elsewhere:  # the upstream has the conversation, and shows all of it
+        newest = max((entry.position.seq for entry in prepared.snapshot.log), default=0)
+        shown, hidden = frozenset(range(1, newest + 1)), 0
+    else:
+        stored = [entry.position.seq for entry in prompt.prompt.stored]
+        shown = frozenset(stored + _resent(prepared.snapshot, said))
+        hidden = _hidden(prepared.snapshot, shown, gone)
+    return RecallQuery(
+        key=context.key,
+        user=context.identity.user,
+        session_owner=prepared.snapshot.owner,
+        text=text_at(prompt.messages, at, question),
+        before=tuple(text_at(prompt.messages, n, question) for n in range(max(0, at - BEFORE), at)),
+        shown=shown,
+        said=said,
+        gone=gone,
+        hidden=hidden,
+        budget=budget,
+        count=exchange.counter.count_lines,
+        again=_recalled_before(prepared),
+        options=context.usual.recall,
+    )
+
+
+def text_at(pieces: Sequence[Piece], at: int, question: ChatMessage | None) -> str:
+    """The words of a message; of a large one nothing, unless it is the ``question``."""
+    piece = pieces[at]
+    if isinstance(piece, ChatMessage):
+        readable = piece is question or len(piece.raw) <= READABLE
+        return piece.own if readable else ""
+    return own_text_of(piece) if len(piece) <= READABLE else ""
+
+
+def _resent(snapshot: Snapshot, said: frozenset[str]) -> list[int]:
+    """Seqs of the turns that the client sent again, answers in another rendering included."""
+    turns = {e.position.turn for e in snapshot.log if e.card.digest in said}
+    if not turns:
+        return []
+    return [e.position.seq for e in snapshot.log if e.position.turn in turns]
+
+
+def _hidden(snapshot: Snapshot, shown: frozenset[int], gone: frozenset[str]) -> int:
+    """The seq of the newest message that is neither shown nor superseded now, 0 if there is none.
+
+    What is before the log that was loaded is not shown.
+    """
+    seqs = {entry.position.seq for entry in snapshot.log}
+    hidden = seqs - shown
+    if hidden and gone:
+        hidden.difference_update([e.position.seq for e in snapshot.log if e.card.id in gone])
+    if hidden or snapshot.messages <= len(snapshot.log):
+        return max(hidden, default=0)
+    return max(1, min(seqs, default=1) - 1)
+
+
+def _recalled_before(prepared: Prepared) -> tuple[Recalled, ...] | None:
+    """What the rounds before were given: all rounds of a tool loop get the same."""
+    last, running = prepared.snapshot.last, prepared.planned.plan.running
+    if last is None or running is None:
+        return None
+    turns = {e.position.turn for e in prepared.snapshot.log if e.card.exchange == last.id}
+    return last.memory.all_recalled() if running in turns else None

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from types import TracebackType
 from typing import TypeVar
+
+from proxy.memory.store import StoreTimeout
 
 T = TypeVar("T")
 
@@ -51,6 +54,15 @@ class Limit:
     def _end(self) -> None:
         self._over = True
         self._task.cancel()
+
+
+async def in_time(looking: Awaitable[T], seconds: float) -> T:
+    """What a look at the store finds, under a ``Limit``.  Raises StoreError."""
+    try:
+        async with Limit(seconds):
+            return await looking
+    except TimeoutError as error:
+        raise StoreTimeout("the store did not answer in time") from error
 
 
 async def within(future: asyncio.Future[T], seconds: float) -> T:

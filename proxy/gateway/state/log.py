@@ -24,11 +24,11 @@ from proxy.memory.archive import Message, Session, StoredMessage
 from proxy.memory.history.branches import way_to
 from proxy.memory.history.reading import oldest_first, without_texts
 from proxy.memory.items import Change, ItemOwner, Items
-from proxy.memory.limit import Limit
+from proxy.memory.limit import in_time
 from proxy.memory.locks import Locks
 from proxy.memory.model import Edited, Entry, Exchange, SessionKey, State
 from proxy.memory.naming import conversation_name, named_session, reference_of
-from proxy.memory.store import Store, StoreError, StoreTimeout
+from proxy.memory.store import Store, StoreError
 
 logger = logging.getLogger(__name__)
 
@@ -148,11 +148,7 @@ class StateLog:
 
     async def _soon(self, looking: Awaitable[T]) -> T:
         """Raises StoreError."""
-        try:
-            async with Limit(self._timeout):
-                return await looking
-        except TimeoutError:
-            raise StoreTimeout("the store did not answer in time") from None
+        return await in_time(looking, self._timeout)
 
     async def answer(self, key: SessionKey, name: AnswerName) -> KeptAnswer | None:
         """A response of this session; None if there is none, or none any more.

@@ -25,7 +25,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from proxy.chat.message import ChatMessage
-from proxy.memory.limit import Limit
+from proxy.memory.limit import Limit, in_time
 from proxy.memory.model import Amendment, Ask, Commit, Due, Outcome, SessionKey, Snapshot
 from proxy.memory.planner import LONG, Planned, Planner, asks_for_whole, sees_enough, whole
 from proxy.memory.prompt.compose import Rules
@@ -211,20 +211,12 @@ class Recorder:
         waits in the spool.  Within the load timeout.  Raises StoreError."""
         if failure := self._pauses.loading(key):
             raise failure
-        try:
-            async with Limit(self._load_timeout):
-                return await self._store.wires(key, ids)
-        except TimeoutError as error:
-            raise StoreTimeout("the store did not answer in time") from error
+        return await in_time(self._store.wires(key, ids), self._load_timeout)
 
     async def attempted(self, key: SessionKey, idempotency_key: str) -> Snapshot:
         """The whole log, with the exchange recorded under this key.  Raises StoreError."""
         ask = Ask("", whole=True, max_messages=0, idempotency_key=idempotency_key)
-        try:
-            async with Limit(self._load_timeout):
-                return await self._store.load(key, ask)
-        except TimeoutError as error:
-            raise StoreTimeout("the store did not answer in time") from error
+        return await in_time(self._store.load(key, ask), self._load_timeout)
 
     async def _looked_back(self, key: SessionKey, enough: Callable[[Snapshot], bool]) -> Snapshot:
         ask = Ask("", whole=True, max_messages=0)

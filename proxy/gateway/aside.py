@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -31,6 +31,11 @@ class Aside:
         if size <= LARGE:
             return work()
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    async def total(self, count: Callable[[bytes], int], messages: Sequence[bytes]) -> int:
+        """Tokens of all messages, where ``count`` gives those of one."""
+        size = sum(map(len, messages))
+        return await self.run(size, lambda: sum(map(count, messages)))
 
 
 def meanwhile(work: Callable[[], T]) -> Callable[[], T]:

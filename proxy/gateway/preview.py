@@ -6,7 +6,6 @@ have gone, because nothing here composes anything.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 import msgspec
@@ -22,7 +21,6 @@ from proxy.gateway.outgoing import prepare
 from proxy.gateway.prompt.prompt import AssembledPrompt
 from proxy.learning.prompt_cards import Block
 from proxy.memory.model import Injection, SessionKey
-from proxy.memory.recording.commit import Count
 from proxy.recall.results import Found
 from proxy.settings import Settings
 
@@ -75,7 +73,7 @@ class Preview:
         messages = await aside.run(len(body), lambda: _messages_in(outgoing.body()))
         return Previewed(
             messages=messages,
-            tokens=await self._tokens(messages, exchange.counter.count),
+            tokens=await aside.total(exchange.counter.count, messages),
             did=outgoing.injection(outgoing.report),
             count=prompt.recalled,
             recalled=prompt.recall.recollection.all,
@@ -94,10 +92,6 @@ class Preview:
             usual=ProfileRules.of(chosen),
             closed=True,
         )
-
-    async def _tokens(self, messages: Sequence[bytes], count: Count) -> int:
-        size = sum(map(len, messages))
-        return await self._services.aside.run(size, lambda: sum(map(count, messages)))
 
 
 def _messages_in(body: bytes) -> tuple[bytes, ...]:

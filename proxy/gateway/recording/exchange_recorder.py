@@ -233,16 +233,12 @@ class ExchangeRecorder:
             exchange=self._exchange(reply, incomplete),
             user=heading.user,
             system=b"[" + b",".join(heading.system) + b"]" if heading.system else None,
-            system_tokens=await self._tokens(heading.system),
+            system_tokens=await self._aside.total(self._count, heading.system),
             idempotency_key=fetch_key(pending) if pending else heading.idempotency_key,
             ttl=heading.ttl,
             choices=AND_AN_ANSWER if pending else heading.choices,
             due=heading.due,
         )
-
-    async def _tokens(self, messages: Sequence[bytes]) -> int:
-        size = sum(map(len, messages))
-        return await self._aside.run(size, lambda: sum(map(self._count, messages)))
 
     def _exchange(self, reply: Reply | None, incomplete: bool) -> Exchange:
         heading = self._heading

@@ -10,7 +10,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from math import isfinite
 from typing import NoReturn, TypeVar
@@ -155,7 +155,7 @@ def join_fields(pieces: Pieces) -> bytes:
     return b"".join([b"{", *parts[1:], b"}"])
 
 
-def join_items(pieces: list[bytes]) -> bytes:
+def join_items(pieces: Iterable[bytes]) -> bytes:
     """The list of these items."""
     return b"[%b]" % b",".join(pieces)
 

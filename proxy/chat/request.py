@@ -124,7 +124,7 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
 
         The other fields keep their order and their values' bytes.
         """
-        messages = jsontext.join_items(list(parts))
+        messages = jsontext.join_items(parts)
         return jsontext.join_fields({**self.fields, "messages": messages})
 
 

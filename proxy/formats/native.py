@@ -60,7 +60,7 @@ def with_native(
     ``frame`` is the JSON of the answer around its parts, where the proxy keeps it; ``named`` has
     JSON by name.
     """
-    native = {"api": jsontext.encode(api), "parts": jsontext.join_items(list(parts))}
+    native = {"api": jsontext.encode(api), "parts": jsontext.join_items(parts)}
     if answer is not None:
         native["answer"] = jsontext.encode(answer)
     if frame:

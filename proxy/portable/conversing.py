@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.chat.cachemarks import without_marks
+from proxy.chat.jsontext import join_items
 from proxy.chat.message import ChatMessage, read_message
 from proxy.chat.tools.calltext import tokens_of_words
 from proxy.memory.archive import (
@@ -64,7 +65,7 @@ def session_of(conversation: Conversation, terms: Terms) -> ImportedSession:
     lines, exchanges = _recorded(id, conversation.said, times, terms)
     active = [line.card.tokens for line in lines if line.state == "active"]
     kept = [without_marks(message) for message in conversation.system]
-    system = b"[" + b",".join(kept) + b"]" if kept else None
+    system = join_items(kept) if kept else None
     head = Session(
         id=id,
         user=terms.user,

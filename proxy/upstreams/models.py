@@ -79,7 +79,7 @@ def _tokens(said: object) -> int | None:
 
 def merged(lists: Iterable[Told]) -> bytes:
     """One list of all, as OpenAI writes it; of models with one id the first stays."""
-    return b'{"object":"list","data":' + jsontext.join_items(list(_first(lists))) + b"}"
+    return b'{"object":"list","data":' + jsontext.join_items(_first(lists)) + b"}"
 
 
 def _first(lists: Iterable[Told]) -> Iterator[bytes]:

@@ -53,7 +53,7 @@ def response_object(
 ) -> bytes:
     """A response again: its frame, with the output that the message (JSON) was."""
     known = {"tools": b"[]", **frame}  # clients count on them, and there was not always room
-    said = {"output": jsontext.join_items(list(native_of(message, API) or ()))}
+    said = {"output": jsontext.join_items(native_of(message, API) or ())}
     always = {"id": jsontext.encode(answer), "object": b'"response"'}
     if frame.get("status") in _UNDER_WAY:  # it was cut off
         always["status"] = b'"incomplete"'

@@ -52,6 +52,8 @@ from proxy.memory.recording.recorder import CommitResult, Recorder
 from proxy.settings import ProfileSettings
 from proxy.telemetry import Telemetry
 
+logger = logging.getLogger(__name__)
+
 
 def due_of(context: RequestContext, now: float) -> tuple[Due, ...]:
     """All that may be due once the reply is there; ``now`` in Unix seconds."""
@@ -83,9 +85,6 @@ def _learning(context: RequestContext, now: float) -> Iterator[Due]:
             after=pace.turns,
             later=now + pace.seconds,
         )
-
-
-logger = logging.getLogger(__name__)
 
 
 class Heading(msgspec.Struct, frozen=True, gc=False):
@@ -232,7 +231,7 @@ class ExchangeRecorder:
         return ExchangeMeta(
             exchange=self._exchange(reply, incomplete),
             user=heading.user,
-            system=b"[" + b",".join(heading.system) + b"]" if heading.system else None,
+            system=jsontext.join_items(heading.system) if heading.system else None,
             system_tokens=await self._aside.total(self._count, heading.system),
             idempotency_key=fetch_key(pending) if pending else heading.idempotency_key,
             ttl=heading.ttl,
@@ -301,7 +300,7 @@ def _heading(outgoing: OutgoingRequest, report: MemoryReport) -> Heading:
     exchange, prompt = outgoing.exchange, outgoing.prompt
     request, context = exchange.request, exchange.context
     leading = request.system_record
-    system = b"[" + b",".join(leading) + b"]" if leading else None
+    system = jsontext.join_items(leading) if leading else None
     found = Snapshot() if isinstance(prompt, Degraded) else prompt.loaded.prepared.snapshot
     return Heading(
         id=exchange.id,

@@ -171,7 +171,7 @@ class ConversationObjects:
         meta = ExchangeMeta(
             exchange=exchange,
             user=context.identity.user or prepared.snapshot.owner,
-            system=jsontext.join_items(list(system)) if system else None,
+            system=jsontext.join_items(system) if system else None,
             system_tokens=sum(map(count.count, system)),
             ttl=context.profile.ttl,
         )

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from proxy.chat.jsontext import UNREADABLE, items
+from proxy.chat.jsontext import UNREADABLE, items, join_items
 from proxy.chat.message import SYSTEM_ROLES
 from proxy.errors import memory_unavailable, session_not_found
 from proxy.memory import archive
@@ -33,7 +33,6 @@ from proxy.memory_api.shapes.sessions import (
     SummaryList,
     SummaryText,
 )
-from proxy.memory_api.transfer.import_messages import system_of
 from proxy.settings import ProfileSettings
 
 LONGEST_TOKEN = 128
@@ -134,7 +133,7 @@ def _system(api: Api, raw: bytes) -> Details:
     for number, piece in enumerate(pieces):
         check_message(piece, f"system[{number}]" if several else "system")
     kept = [_record(api, piece) for piece in pieces]
-    return {"system": system_of(kept), "system_tokens": sum(map(api.counter(None), kept))}
+    return {"system": join_items(kept), "system_tokens": sum(map(api.counter(None), kept))}
 
 
 def _record(api: Api, piece: bytes) -> bytes:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import msgspec
 
 from proxy.chat.extent import MAX_MESSAGES
-from proxy.chat.jsontext import UNREADABLE, items
+from proxy.chat.jsontext import UNREADABLE, items, join_items
 from proxy.chat.message import ROLES, SYSTEM_ROLES, ChatMessage
 from proxy.learning.collection import update
 from proxy.learning.facts.fact import FACTS, MOST_GIVEN, MOST_IMPORTED, Fact, given
@@ -106,7 +106,7 @@ def commit_of(
     ``ttl`` is for a session that begins with it, ``due`` the work that it asks for.
     """
     drafts = _drafts(imported, snapshot, exchange, count)
-    system = system_of(imported.system) if imported.system else None
+    system = join_items(imported.system) if imported.system else None
     if system == snapshot.system:
         system = None
     return Commit(
@@ -126,11 +126,6 @@ def commit_of(
         ttl=ttl,
         due=due,
     )
-
-
-def system_of(messages: Sequence[bytes]) -> bytes:
-    """System messages as a session remembers them: a JSON list."""
-    return b"[" + b",".join(messages) + b"]"
 
 
 def _drafts(imported: Import, snapshot: Snapshot, exchange: str, count: Count) -> tuple[Draft, ...]:

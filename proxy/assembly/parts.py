@@ -74,8 +74,8 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
     tenancy: Tenancy
     services: Services
     rooms: Rooms
-    upstreams: Upstreams | None = None
-    windows: ContextWindows | None = None
+    upstreams: Upstreams | None
+    windows: ContextWindows | None
 
     async def open(self, ending: float) -> None:
         """Begin to replay the spool and to write.  What is being recorded at the end has

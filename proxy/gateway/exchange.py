@@ -78,9 +78,9 @@ class Services(msgspec.Struct, frozen=True):
     counter: Callable[[str | None], TokenCounter]
     telemetry: Telemetry
     state: StateLog
-    rewrite: RewriteStep = msgspec.field(default_factory=RewriteStep)
+    rewrite: RewriteStep
+    window: Windows
     aside: Aside = msgspec.field(default_factory=Aside)
-    window: Windows = of_model
     models: ModelList = msgspec.field(default_factory=ModelList)
     new_id: Callable[[], str] = msgspec.field(default_factory=ExchangeIds)
 

@@ -87,8 +87,8 @@ _KEY = re.compile(rb"[\x20-\x7e]{1,1024}")
 class Aliases(msgspec.Struct, frozen=True):
     """Other programs' names for the session and the user header, lower case, first match wins."""
 
-    session: tuple[bytes, ...] = ()
-    user: tuple[bytes, ...] = ()
+    session: tuple[bytes, ...]
+    user: tuple[bytes, ...]
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):

@@ -44,7 +44,7 @@ class Previewed(msgspec.Struct, frozen=True):
     recalled: tuple[Found, ...]
     known: tuple[Block, ...]
     summary: str | None
-    rewritten: str | None = None
+    rewritten: str | None
 
 
 class Preview:

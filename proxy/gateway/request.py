@@ -40,19 +40,19 @@ class ProxyRequest(msgspec.Struct):
     caller: Caller
     identity: Identity
     held: Holding
-    report: MemoryReport | None = None
+    report: MemoryReport | None
     """What memory did, as far as it is known; None without a session."""
-    fetches: bool = False
+    destination: Destination | None
+    """Which of several upstreams it goes to; None is [upstream]."""
+    fetches: bool
     """May the answer be that of an exchange which is recorded without one?"""
-    may_be_named: bool = False
+    may_be_named: bool
     """May an id in its body name its session?"""
-    with_state: bool = False
+    with_state: bool
     """May what the proxy keeps for upstreams be asked for?"""
-    by_id: bool = False
+    by_id: bool
     """By an id alone, with no session?"""
     model: str | None = None
-    destination: Destination | None = None
-    """Which of several upstreams it goes to; None is [upstream]."""
     origin: Origin | None = None
     """Where the upstream is that was asked last."""
     upstream_seconds: float = 0.0

@@ -103,8 +103,8 @@ class Heading(msgspec.Struct, frozen=True, gc=False):
     idempotency_key: str | None
     ttl: int
     injection: Injection
-    due: tuple[Due, ...] = ()
-    forced: bool = False
+    due: tuple[Due, ...]
+    forced: bool
 
 
 class Unplanned(msgspec.Struct, frozen=True, gc=False):

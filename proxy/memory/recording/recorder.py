@@ -78,7 +78,7 @@ class Prepared(msgspec.Struct, frozen=True, gc=False):
     """
 
     planned: Planned
-    spools: bool = False
+    spools: bool
 
     @property
     def snapshot(self) -> Snapshot:

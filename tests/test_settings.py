@@ -350,7 +350,7 @@ def test_a_profile_inherits_what_it_does_not_set_field_by_field(tmp_path: Path) 
     assert brief is not None
     assert (brief.max_tokens, brief.ttl) == (500, 0)
     assert (brief.recall.max_tokens, brief.recall.scope) == (5, "session")
-    assert settings.profile(None) is settings.memory
+    assert settings.profile("") is settings.memory
     assert settings.profile("other") is None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -23,7 +23,7 @@ from proxy.learning.kinds import Kind, Watch
 from proxy.learning.learned import Learned
 from proxy.learning.reading import Reader
 from proxy.memory.model import Due
-from proxy.settings import ProfileSettings, Settings, WriterSettings
+from proxy.settings import Settings, WriterSettings
 from proxy.stores.open import Backend
 from proxy.summary.summarizer import Rebuilder, Summarizer
 from proxy.tenancy import ANONYMOUS
@@ -131,15 +131,11 @@ def _backoff(settings: Settings) -> Backoff:
     return Backoff(settings.background.retry_seconds, settings.background.max_retry_seconds)
 
 
-def _profiles(settings: Settings) -> Callable[[str], ProfileSettings | None]:
-    return lambda name: settings.profile(name or None)
-
-
 def _summarizer(resources: Resources, completer: Completer) -> Summarizer:
     return Summarizer(
         resources.store,
         completer,
-        _profiles(resources.settings),
+        resources.settings.profile,
         window_of,
         jsontext.decode,
         resources.count_text,
@@ -154,7 +150,7 @@ def _learning(resources: Resources, learned: Learned, completer: Completer) -> L
         Reader(store, own_text_of, resources.count_text),
         store,
         store,
-        _profiles(resources.settings),
+        resources.settings.profile,
         time.time,
         _backoff(resources.settings),
         learned.extractors(completer, watch),

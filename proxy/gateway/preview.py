@@ -83,7 +83,7 @@ class Preview:
         )
 
     def _context(self, key: SessionKey, profile: str, user: str | None) -> RequestContext:
-        chosen = self._settings.profile(profile or None)
+        chosen = self._settings.profile(profile)
         if chosen is None:
             raise unknown_profile()
         return RequestContext(

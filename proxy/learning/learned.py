@@ -174,7 +174,7 @@ class Learned:
             Schemas(settings.schemas),
             text_of,
             count,
-            lambda name: settings.profile(name or None),
+            settings.profile,
             clock,
             kinds,
         )

@@ -76,9 +76,9 @@ class Settings(BaseSettings):
         """Settings made in code are what the code says; ``load`` brings sources of its own."""
         return (init_settings,)
 
-    def profile(self, name: str | None) -> ProfileSettings | None:
-        """The profile of that name; [memory] for None; None where there is no such profile."""
-        return self.memory if name is None else self.profiles.get(name)
+    def profile(self, name: str) -> ProfileSettings | None:
+        """The profile of that name; [memory] for ""; None where there is no such profile."""
+        return self.profiles.get(name) if name else self.memory
 
     def at(self, listed: ListedUpstream) -> Settings:
         """The same, with one of the upstreams in the place of [upstream]."""

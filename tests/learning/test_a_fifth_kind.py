@@ -63,7 +63,7 @@ async def told(client: httpx.AsyncClient, settings: Settings, store: Backend) ->
         Reader(store, own_text_of, count),
         store,
         store,
-        lambda name: settings.profile(name or None),
+        settings.profile,
         time.time,
         BACKOFF,
         learned.extractors(model, Watch()),

@@ -95,7 +95,7 @@ class StateDoors:
         """Is a call for what the proxy keeps?"""
         if not (call.with_state and is_state(call.route.name)):
             return False
-        profile = self._settings.profile(call.identity.profile or None)
+        profile = self._settings.profile(call.identity.profile)
         return profile is not None and profile.emulate_response_state
 
     async def serve(self, call: ProxyRequest) -> None:
@@ -233,7 +233,7 @@ class StateDoors:
         return plain
 
     def _context(self, call: ProxyRequest, key: SessionKey) -> RequestContext:
-        profile = self._settings.profile(call.identity.profile or None)
+        profile = self._settings.profile(call.identity.profile)
         assert profile is not None  # else it would not be served here
         return RequestContext(
             key=key,

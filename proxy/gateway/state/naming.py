@@ -59,7 +59,7 @@ class Naming:
     def _emulates(self, call: ProxyRequest) -> bool:
         if not isinstance(call.route.format, Responses):
             return False
-        profile = self._settings.profile(call.identity.profile or None)
+        profile = self._settings.profile(call.identity.profile)
         return profile is not None and profile.emulate_response_state
 
     async def _named(self, tenant: str, reference: str) -> str:

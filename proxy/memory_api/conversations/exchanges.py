@@ -61,7 +61,7 @@ async def preview_context(
     Exactly the messages that would be sent, and why. Changes nothing.
     """
     profile = asked.profile or ""
-    if api.settings.profile(profile or None) is None:
+    if api.settings.profile(profile) is None:
         raise unknown_profile()
     if profile and client and not {"*", profile} & set(client.profiles):
         raise profile_not_allowed()

@@ -147,7 +147,7 @@ async def _summarise(api: Api, key: SessionKey) -> None:
     """Ask for the summary under the profile of the newest exchange, if it has any."""
     snapshot = await api.store.load(key, NEWEST_TURN)
     name = snapshot.last.profile if snapshot.last else ""
-    profile = api.settings.profile(name or None)
+    profile = api.settings.profile(name)
     if profile is not None and profile.summary.enabled:
         await api.store.enqueue(key, Due(kind="summary", profile=name, at=time.time()))
 

@@ -183,7 +183,7 @@ async def rebuild_summary(api: Api, at: SessionAt) -> Session:
     must_not_wait(api.spool, at)
     snapshot = await api.store.load(at, NEWEST_TURN)
     name = snapshot.last.profile if snapshot.last else ""
-    profile = api.settings.profile(name or None)
+    profile = api.settings.profile(name)
     if not snapshot.exists:
         raise session_not_found()
     if profile is None or not profile.summary.enabled:

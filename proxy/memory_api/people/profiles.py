@@ -47,8 +47,9 @@ CHANGE = Body(
 
 
 def _schema(call: Call) -> Schema:
-    settings = call.api.settings.profile(call.request.query_params.get("profile"))
-    if settings is None:
+    name = call.request.query_params.get("profile")
+    settings = call.api.settings.profile(name or "")
+    if settings is None or name == "":
         raise unknown_profile()
     return call.api.learned.schemas.of(settings.profile.schema)
 

@@ -30,7 +30,7 @@ from proxy.memory.archive import Details, Revision, Session, SessionArchive
 from proxy.memory.erasure import steady
 from proxy.memory.model import Exchange, Injection, SessionKey
 from proxy.memory.naming import conversation_name, reference_of
-from proxy.memory.recording.commit import ExchangeMeta, build_commit, pending_record
+from proxy.memory.recording.commit import Count, ExchangeMeta, build_commit, pending_record
 
 FORMAT = Responses()
 
@@ -68,9 +68,13 @@ def _fits(pair: tuple[str, object]) -> bool:
     return len(key) <= LONGEST_KEY and isinstance(value, str) and len(value) <= LONGEST_VALUE
 
 
+def _name(key: SessionKey) -> str:
+    return conversation_name(reference_of(key.session))
+
+
 def conversation_object(key: SessionKey, session: Session) -> bytes:
     fields = {
-        "id": jsontext.encode(conversation_name(reference_of(key.session))),
+        "id": jsontext.encode(_name(key)),
         "object": b'"conversation"',
         "created_at": b"%d" % session.created_at,
         "metadata": session.details.metadata,
@@ -100,7 +104,7 @@ class ConversationObjects:
     async def session(self, key: SessionKey) -> Session:
         session = await self._services.state.session(key)
         if session is None:
-            raise conversation_not_found(conversation_name(reference_of(key.session)))
+            raise conversation_not_found(_name(key))
         return session
 
     async def update(self, key: SessionKey, body: bytes) -> bytes:
@@ -113,8 +117,7 @@ class ConversationObjects:
     async def delete(self, key: SessionKey) -> bytes:
         """The session goes with all that it owns."""
         await self._removals.session(key)
-        name = conversation_name(reference_of(key.session))
-        return deleted_object(name, "conversation.deleted")
+        return deleted_object(_name(key), "conversation.deleted")
 
     async def add(self, context: RequestContext, body: bytes) -> bytes:
         await self.session(context.key)
@@ -185,25 +188,27 @@ class ConversationObjects:
         return [*system_items(context.key, commit.system), *said]
 
     async def _describe(self, key: SessionKey, metadata: bytes) -> None:
-        for _ in range(ATTEMPTS):
-            was = (await self.session(key)).details
-            details = replace(was, metadata=metadata)
-            if await self._store.revise(key, Revision(details=details, was=was)):
-                return
-        raise memory_unavailable()
+        await self._change(key, lambda was: replace(was, metadata=metadata))
 
     async def _remove_system(self, key: SessionKey, id: str) -> None:
         count = self._services.counter(None).count
+        await self._change(key, lambda was: _without_system(was, key, id, count))
+
+    async def _change(self, key: SessionKey, changed: Callable[[Details], Details]) -> None:
         for _ in range(ATTEMPTS):
             was = (await self.session(key)).details
-            gone = {x.message for x in system_items(key, was.system) if x.id == id}
-            messages = jsontext.items(was.system) if was.system else []
-            kept = [raw for n, raw in enumerate(messages) if system_message(key, n) not in gone]
-            system = jsontext.join_items(kept) if kept else None
-            details = replace(was, system=system, system_tokens=sum(map(count, kept)))
-            if await self._store.revise(key, Revision(details=details, was=was)):
+            if await self._store.revise(key, Revision(details=changed(was), was=was)):
                 return
         raise memory_unavailable()
+
+
+def _without_system(was: Details, key: SessionKey, id: str, count: Count) -> Details:
+    """Without the system message that the item ``id`` is of."""
+    gone = {item.message for item in system_items(key, was.system) if item.id == id}
+    messages = jsontext.items(was.system) if was.system else []
+    kept = [raw for n, raw in enumerate(messages) if system_message(key, n) not in gone]
+    system = jsontext.join_items(kept) if kept else None
+    return replace(was, system=system, system_tokens=sum(map(count, kept)))
 
 
 def fields_in(body: bytes) -> dict[str, bytes]:

@@ -29,6 +29,7 @@ from proxy.gateway.context import ProfileRules, RequestContext
 from proxy.gateway.exchange import Services, check_owner
 from proxy.gateway.request import ProxyRequest
 from proxy.gateway.state.conversations import (
+    ATTEMPTS,
     ConversationObjects,
     Removals,
     conversation_object,
@@ -45,9 +46,6 @@ from proxy.memory.recording.spool import SpoolError
 from proxy.memory.store import StoreError
 from proxy.settings import Settings
 from proxy.wire.places import READ
-
-ATTEMPTS = 10
-"""How often a deletion is tried again that another change has overtaken."""
 
 _NOT_STATE = re.compile(r"responses(?:/(?:compact|input_tokens))?")
 """What begins as state does and is none."""

@@ -54,12 +54,12 @@ class KnowledgeStep:
         return LoadedKnowledge(cards, question, known)
 
     def choose(
-        self, informed: LoadedKnowledge, question: str, budget: int, count: CountText
+        self, loaded: LoadedKnowledge, question: str, budget: int, count: CountText
     ) -> Known:
         """What fits into ``budget`` tokens."""
-        if question == informed.question and informed.known.tokens <= budget:
-            return informed.known
-        return self._choose(informed.cards, question, budget, count)
+        if question == loaded.question and loaded.known.tokens <= budget:
+            return loaded.known
+        return self._choose(loaded.cards, question, budget, count)
 
     def _choose(self, cards: Cards, question: str, budget: int, count: CountText) -> Known:
         try:

@@ -192,7 +192,7 @@ NOTHING = "Memory holds nothing on this."
 
 
 class Toolbox:
-    """See :class:`proxy.gateway.tools.toolbox.MemoryTools`.  ``clock`` gives Unix seconds."""
+    """See MemoryTools.  ``clock`` gives Unix seconds."""
 
     def __init__(self, facts: FactStore, recaller: Recaller, clock: Callable[[], float]) -> None:
         self._facts, self._recaller, self._clock = facts, recaller, clock
@@ -203,7 +203,7 @@ class Toolbox:
         session = whose.key.session
         source = Source(session=session, message="", exchange=whose.exchange, at=self._clock())
         try:
-            fact = await self._notebook(whose).save(_shelf(whose), text, source, whose.began)
+            fact = await self._fact_tools(whose).save(_owner(whose), text, source, whose.began)
         except Busy as busy:
             raise StoreError("others change the same facts again and again") from busy
         if fact.state == "quarantined":
@@ -211,17 +211,17 @@ class Toolbox:
         return ToolResult("Saved.", (fact.id,))
 
     async def search(self, whose: ToolContext, query: str, room: int) -> ToolResult:
-        facts = await self._notebook(whose).find(_shelf(whose), query, MOST_FACTS)
+        facts = await self._fact_tools(whose).find(_owner(whose), query, MOST_FACTS)
         room -= whose.count(block("search", NOTE, f"{FACTS}\n{SAID}"))
         kept = _facts_within(facts, room, whose.count)
-        room -= sum(whose.count(f"- {noted.text}\n") for noted in kept)
+        room -= sum(whose.count(f"- {fact.text}\n") for fact in kept)
         passages = await self._passages(whose, query, room)
-        lines = [FACTS, *(f"- {noted.text}" for noted in kept)] if kept else []
+        lines = [FACTS, *(f"- {fact.text}" for fact in kept)] if kept else []
         if passages:
             lines += [SAID, passage_lines(passages, whose.key.session)]
         if not lines:
             return ToolResult(NOTHING)
-        ids = (*(noted.id for noted in kept), *(found.id for found in passages))
+        ids = (*(fact.id for fact in kept), *(found.id for found in passages))
         return ToolResult(block("search", NOTE, "\n".join(lines)), ids)
 
     async def _passages(self, whose: ToolContext, query: str, room: int) -> tuple[Found, ...]:
@@ -240,11 +240,11 @@ class Toolbox:
         found = Recollection((await self._recaller.recall(wanted)).passages)
         return found.fitted(whose.key.session, Cost(0, whose.count), room).passages
 
-    def _notebook(self, whose: ToolContext) -> FactTools:
+    def _fact_tools(self, whose: ToolContext) -> FactTools:
         return FactTools(self._facts, whose.profile.facts, whose.profile.recall.zone)
 
 
-def _shelf(whose: ToolContext) -> ItemOwner:
+def _owner(whose: ToolContext) -> ItemOwner:
     return ItemOwner(whose.key.tenant, whose.user)
 
 
@@ -253,9 +253,9 @@ def _facts_within(
 ) -> list[FoundFact]:
     """The best ones that have at most ``room`` tokens."""
     kept: list[FoundFact] = []
-    for noted in facts:
-        room -= count(f"- {noted.text}\n")
+    for fact in facts:
+        room -= count(f"- {fact.text}\n")
         if room < 0:
             break
-        kept.append(noted)
+        kept.append(fact)
     return kept

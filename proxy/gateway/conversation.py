@@ -127,7 +127,7 @@ class Conversations:
                 recorder = self._recorder(call, outgoing, reply, presence, recording)
                 if recorder is not None and outgoing.exchange.names is not None:
                     reply = RenamedReply(reply, outgoing.exchange.names)
-                # And all that was injected: a stream may last for minutes.
+                # What was injected is not held while the answer streams: that may take minutes.
                 del exchange, outgoing, recording
                 call.held.lessen(await recorder.kept() if recorder else 0)
                 await self._deliver(call, reply, recorder)
@@ -318,7 +318,8 @@ class Conversations:
         refused = refuses_tools(reply.status, error)
         if outgoing.tools is not None and (long or refused):
             return without_tools(outgoing, *([outgoing.tools.kind] if refused else []))
-        return refused_marks(outgoing) if invalid else None  # or for lists where texts had been
+        # The marks may be refused without being named: texts had to become lists for them.
+        return refused_marks(outgoing) if invalid else None
 
     def _recorder(
         self,

@@ -130,8 +130,8 @@ async def _sound(reply: Reply) -> Reply:
 
 
 def _outgoing(call: ProxyRequest, *, rewritten: bool) -> RawHeaders:
-    """The headers that go upstream.  Of an answer that is read one is asked for that can be read
-    (RFC 9110 12.5.3)."""
+    """The headers that go upstream.  An answer that memory reads is asked for without a content
+    coding (RFC 9110 12.5.3)."""
     read = call.remembers or call.fetches
     headers = without_ours(end_to_end(call.headers, _DROPPED[rewritten, read]))
     return [*headers, (b"accept-encoding", b"identity")] if read else headers

@@ -65,8 +65,8 @@ class ProxyRequest(msgspec.Struct):
         return await bodies.read(self.receive, most, timeout, declared, self.held.body)
 
     async def plain(self, body: bytes, limits: ServerSettings, aside: Aside) -> bytes | None:
-        """The body without what it is packed in, None where that is not known: a little of it may
-        become a lot.  Raises ProxyError 413 and 503."""
+        """The body without its content coding, None where that is not known.  Room is taken for a
+        small result first: a little may become a lot.  Raises ProxyError 413 and 503."""
         coding, most = coding_of(self.headers), limits.max_body_bytes
         if coding == IDENTITY:
             return body

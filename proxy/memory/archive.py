@@ -19,7 +19,7 @@ OnProgress = Callable[[int, int], None]
 
 
 def untold(done: int, total: int) -> None:
-    """Nobody wants to know."""
+    """For callers that show no progress."""
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):
@@ -159,7 +159,7 @@ class Archive(Protocol):
     async def session(self, key: SessionKey) -> Session | None: ...
 
     async def tenants(self) -> Sequence[str]:
-        """All that have sessions, sorted; with time they may be some whose sessions have expired.
+        """All that have sessions, sorted; some may be left in it whose sessions have expired.
 
         Goes through the whole store: not for requests.
         """
@@ -238,10 +238,10 @@ class Archive(Protocol):
         ...
 
     async def relist(self, tenant: str, user: str) -> Sequence[str]:
-        """Let ``sessions`` name all that there are of a person, also where a store has lost that.
+        """Make ``sessions`` complete for a person where a store has lost track of some.
 
-        The names that were theirs of sessions that are not there, of which something may be left.
-        Goes through the whole store: not for requests but an erasure's.
+        Returns the ids that it had listed of sessions that are not there: something of these may be
+        left.  Goes through the whole store: not for requests but an erasure's.
         """
         ...
 

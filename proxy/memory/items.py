@@ -186,7 +186,7 @@ class Items(Protocol):
         ...
 
     async def people(self, tenant: str) -> Sequence[str]:
-        """Those who have items, sorted; with time they may be some whose items have expired.
+        """Those who have items, sorted; some may be left in it whose items have expired.
 
         May go through the whole store: not for what somebody waits for.
         """
@@ -207,7 +207,7 @@ class Items(Protocol):
     ) -> int:
         """Put items where there are none, versions and times as they are; how many were put.
 
-        None if their person was erased at ``since`` (when that began which brings them) or later.
+        None is put if their person was erased at ``since`` (when the import began) or later.
         """
         ...
 

@@ -157,11 +157,11 @@ def asks_for_whole(m: Sequence[ChatMessage], intent: Intent) -> bool:
 
 
 def sees_enough(snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent) -> bool:
-    """Is every call that M answers in sight, and all that M can make a summary tell no more?  And
-    what it goes on from, if it takes something back?
+    """Does the snapshot show what planning needs?
 
-    Calls of long ago are behind the window.  What takes another exchange's place may leave a
-    summary that covers less, or none.
+    The calls that M answers, which may be older than the window; the answer that M goes on from,
+    where that takes something back; and for a retry, which may leave a summary that covers less or
+    none, all that the summary covers.
     """
     if snapshot.whole:
         return True

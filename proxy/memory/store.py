@@ -67,7 +67,7 @@ class Memory(Protocol):
         """Active messages by session and seq; ``wire`` is the JSON that a later request carries.
 
         Left out is what is not there or not active any more, and all sessions that do not belong
-        to ``user`` (None: whosoever's they are).  One round trip to each server.
+        to ``user`` (None: of anybody).  One round trip to each server.
         """
         ...
 

@@ -19,8 +19,9 @@ LONGEST = 256
 
 
 class RefusalKind(NamedTuple):
-    """What decides: the model; and of tools, how much it reasons (JSON), whether the client brings
-    some itself.  "thoughtless" are calls without what the model thought before it made them."""
+    """What was refused, and of which requests: those for a model; for tools also by how much it
+    is to reason (JSON), and by whether the client brings some itself.  "thoughtless" are calls
+    without what the model thought before it made them."""
 
     model: str | None = None
     effort: bytes = b""

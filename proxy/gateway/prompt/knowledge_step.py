@@ -1,4 +1,4 @@
-"""What is known of a person, asked on behalf of chat requests; never fails the chat."""
+"""What is known of a person, looked up for chat requests; never fails the chat."""
 
 from __future__ import annotations
 

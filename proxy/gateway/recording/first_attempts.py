@@ -12,8 +12,8 @@ from proxy.gateway.exchange import ChatExchange
 from proxy.memory.reconciliation.retry import RETRY_SECONDS
 
 MOST = 16_384
-"""They take 300 bytes each.  Of more the oldest are forgotten; their retries are told from the last
-exchange by what memory has alone, as those are that reach another worker."""
+"""They take 300 bytes each.  Of more the oldest are forgotten: whether a retry of theirs repeats
+the last exchange is then told by what is stored alone, as for one that reaches another worker."""
 
 AT_ONCE = 8
 """Of the same session and words: so many callers may have failed, and not asked again yet."""

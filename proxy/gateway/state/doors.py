@@ -1,7 +1,8 @@
 """``/v1/responses/{id}`` and ``/v1/conversations`` where the proxy keeps what upstreams do not.
 
 A name leads to its session within the tenant; with a session in the headers it must be that one.
-What is not there, whoever's it may be, is answered in the same words, after the same looks.
+A name that leads nowhere and one that is not the caller's get the same answer after the same looks
+at the store: nobody learns which of them exist.
 """
 
 from __future__ import annotations

@@ -83,7 +83,8 @@ def emulates(exchange: ChatExchange) -> bool:
 
 
 def stands(log: Sequence[Entry], on: GoingOn) -> bool:
-    """Is the newest of a log what is gone on from, and does it stand behind what it followed?"""
+    """Does the log end with the answer that is gone on from, behind the message that its exchange
+    followed?"""
     if not log or max(log, key=_seq).card.id != on.message:
         return False
     exchange = exchange_of(on.message)
@@ -118,7 +119,7 @@ async def _going_on(exchange: ChatExchange, services: Services) -> GoingOn | Non
 async def _must_be(conversation: str, key: SessionKey, log: StateLog) -> None:
     """Raise ProxyError 404 for another conversation than the session's, StoreError.
 
-    Where bodies may name sessions, it is called as it is.
+    It is named by its reference, or, where bodies may name sessions, by the session's own id.
     """
     reference = reference_in(conversation)
     if reference is None and conversation == key.session:

@@ -88,7 +88,7 @@ class _KeptName(NamedTuple):
     began: float
 
     def leads_to(self, began: float | None) -> bool:
-        """Whether it leads to a session that was found so: see ``keep_name``."""
+        """Does it lead to the session that ``began`` then?  See ``keep_name`` for 0 and None."""
         return began is None or (began > 0 and self.began in (0.0, began))
 
     def is_fresh(self, ttl: int, now: float) -> bool:
@@ -118,8 +118,9 @@ class StateLog:
         """Let names lead to a session, before the first of them is told; ``ttl`` in seconds.
 
         ``began``: when the session did, as it was found; 0 where there was none, None where that is
-        not known.  A server that has lost it has lost its name too.  Does not raise: without it
-        they mean something together with the session alone.
+        not known.  A server that has lost a session has lost its name too, so that the next one of
+        its id is named anew.  Does not raise: without the name, ids are understood only where the
+        request names the session as well.
         """
         reference, now = reference_of(key.session), time.time()
         if conversation_name(reference) == key.session:

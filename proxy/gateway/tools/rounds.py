@@ -1,4 +1,5 @@
-"""The rounds of one answer: what the model asks of memory is done, and the upstream asked on."""
+"""The rounds of one answer: what the model asks of memory is done, and the upstream is asked again
+with the results."""
 
 from __future__ import annotations
 

@@ -339,7 +339,7 @@ def _pieces(
 
 def _plain(log: Sequence[Entry]) -> Size | None:
     """The size of a log that has nothing blank, and nothing of tools: then every order is valid
-    that parts no call of the client's from its result.  None of any other."""
+    that parts no call of the client's from its result.  None for any other."""
     tokens = [
         c.tokens for e in log if not ((c := e.card).blank or c.calls or c.answers is not None)
     ]

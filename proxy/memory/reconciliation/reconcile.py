@@ -3,7 +3,7 @@
 Clients send only what is new, or everything, or a window, or a preamble; all must end with each
 message stored once and sent once.  H is the active log, M the request's messages without its
 leading system ones.  What the client sent is never removed or reordered; only what the snapshot
-showed can be superseded.
+showed can be superseded.  The rules that are named by their numbers are in docs/reconciliation.md.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def reconcile(
 
 def _onward(log: tuple[Entry, ...], m: Sequence[ChatMessage]) -> Plan | None:
     """What ``_Layout`` makes of a request that begins a turn and tells nothing again, as nearly all
-    do, at a fraction of the cost: the log stays, and all that was said is new.  None of others."""
+    do, at a fraction of the cost: the log stays, and all that was said is new.  None for others."""
     said = [i for i, x in enumerate(m) if visible(x)]
     if not said or m[said[0]].role != "user":
         return None
@@ -176,7 +176,7 @@ def _without(entries: Sequence[Entry], gone: AbstractSet[str]) -> Sequence[Entry
 
 
 class _Layout:
-    """Rules 2 to 7, once the alignment is known."""
+    """Rules 2 to 9, once the alignment is known."""
 
     def __init__(
         self,
@@ -239,7 +239,9 @@ class _Layout:
         return self.log[match.j].position.turn
 
     def _supersedes_rest(self) -> bool:
-        """Rules 3, 4 and 7: an edit or a regenerate."""
+        """Was what stands behind the last match edited away (rule 4)?  Always where M is the whole
+        history, or that match an answer told otherwise (rule 5); never where M answers a call that
+        waits there."""
         if self.full or (self.matches and self.matches[-1].kind is MatchKind.REPLACED):
             return True
         answers = answered_from_before([self.m[i] for i in self.new])
@@ -284,8 +286,9 @@ class _Layout:
         self.new = list(range(first.i, len(self.m)))
 
     def _told_again(self) -> Iterator[str]:
-        """Ids of the stored results that M tells once more, beside one that the same calls wait
-        for: these results come all at once now.  Where M tells the calls too, rule 4 sees to it."""
+        """Ids of the stored results that M brings once more, together with one that is still
+        missing: the new ones take their place (rule 8).  Where M has the calls too, rule 4 does
+        it."""
         answers = {self.m[i].answers for i in self.new} - {None}
         if self.matches or not answers:
             return

@@ -86,7 +86,7 @@ class Prepared(msgspec.Struct, frozen=True, gc=False):
 
 
 def unattended(due: Sequence[Due]) -> None:
-    """Whom to tell of work that is due where nobody waits for it."""
+    """For where nobody carries out work that is due."""
 
 
 class Recorder:

@@ -8,7 +8,7 @@ from proxy.errors import RawHeaders, unknown_upstream
 from proxy.gateway.identity import without_ours
 from proxy.gateway.request import ProxyRequest
 from proxy.settings.upstreams import DEFAULT
-from proxy.telemetry import Telemetry
+from proxy.telemetry import Failing, Telemetry
 from proxy.tenancy import Tenancy
 from proxy.upstreams.destination import Destination
 from proxy.wire import body as bodies
@@ -92,10 +92,8 @@ class Passthrough:
         waited = time.perf_counter() - clock
         call.upstream_seconds += waited
         self._telemetry.first_byte(waited)
-        if reply.status == 429:
-            self._telemetry.upstream_failed("rate_limited")
-        elif reply.status >= 500:
-            self._telemetry.upstream_failed("server_error")
+        if failure := failure_in(reply.status):
+            self._telemetry.upstream_failed(failure)
         return await _sound(reply)
 
     async def _send(
@@ -119,6 +117,13 @@ def as_declared(call: ProxyRequest, body: bytes) -> bytes | None:
     if body or content_length(call.headers) is not None:
         return body
     return body if get(call.headers, b"transfer-encoding") else None
+
+
+def failure_in(status: int) -> Failing | None:
+    """What has failed, by the status of an upstream's answer; None where nothing has."""
+    if status == 429:
+        return "rate_limited"
+    return "server_error" if status >= 500 else None
 
 
 async def _sound(reply: Reply) -> Reply:

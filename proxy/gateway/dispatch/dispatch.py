@@ -17,12 +17,12 @@ from proxy.chat import jsontext
 from proxy.errors import RawHeaders, cross_site, path_not_allowed
 from proxy.gateway.aside import Aside
 from proxy.gateway.dispatch.catalogue import ModelCatalogue, lists_models
-from proxy.gateway.passthrough import Passthrough, as_declared
+from proxy.gateway.passthrough import Passthrough, as_declared, failure_in
 from proxy.gateway.request import ProxyRequest
 from proxy.gateway.routes import Route
 from proxy.settings import ServerSettings
 from proxy.settings.upstreams import DEFAULT
-from proxy.telemetry import Outcome, Telemetry
+from proxy.telemetry import Telemetry
 from proxy.tenancy import Tenancy
 from proxy.upstreams.choice import Upstreams
 from proxy.upstreams.destination import COOKIE, PAYING, VERSION, Destination
@@ -152,7 +152,7 @@ class Dispatch(Passthrough):
         except UpstreamError as error:
             self._telemetry.upstream_asked(name, error.kind)
             raise
-        self._telemetry.upstream_asked(name, _outcome(reply.status))
+        self._telemetry.upstream_asked(name, failure_in(reply.status) or "answered")
         return reply
 
     async def _sent(
@@ -180,12 +180,6 @@ class Dispatch(Passthrough):
             raise cross_site()
         if call.caller.client is None and not call.route.allowed_by(there.allowed):
             raise path_not_allowed()
-
-
-def _outcome(status: int) -> Outcome:
-    if status == 429:
-        return "rate_limited"
-    return "server_error" if status >= 500 else "answered"
 
 
 def _may_be_json(headers: RawHeaders) -> bool:

@@ -32,9 +32,10 @@ def overlay(snapshot: Snapshot, commit: Commit, ask: Ask) -> Snapshot:
     if _refused(snapshot, commit, attempt):
         return snapshot
     known = _known(snapshot, commit)
-    gone = _gone(snapshot, commit, attempt)
-    active = _active(snapshot, commit, gone) & known.keys()
-    switched = _switched(snapshot, commit, gone)
+    there = {entry.card.id for entry in snapshot.log}
+    gone = there & _superseded(snapshot, commit, attempt)
+    active = _active(commit, there - gone) & known.keys()
+    switched = _switched(snapshot, commit, gone, there - gone)
     log = tuple(sorted((known[id] for id in active), key=lambda entry: entry.position))
     return replace(
         snapshot,
@@ -101,24 +102,22 @@ def _turn(draft: Draft, known: Mapping[str, Entry], seq: int) -> int:
     return known[draft.turn].position.turn if draft.turn in known else seq
 
 
-def _gone(snapshot: Snapshot, commit: Commit, attempt: Exchange | None) -> set[str]:
-    """Ids of what the commit takes out of the log."""
+def _superseded(snapshot: Snapshot, commit: Commit, attempt: Exchange | None) -> set[str]:
+    """Ids of what the commit takes out of the log, and perhaps of more."""
     gone = set(commit.superseded)
     if attempt is not None:
-        gone |= {e.card.id for e in snapshot.log if e.card.exchange == attempt.id}
-    return gone & {entry.card.id for entry in snapshot.log}
+        gone.update(e.card.id for e in snapshot.log if e.card.exchange == attempt.id)
+    return gone
 
 
-def _active(snapshot: Snapshot, commit: Commit, gone: set[str]) -> set[str]:
+def _active(commit: Commit, kept: set[str]) -> set[str]:
     """Ids of the log when the commit has been carried out."""
-    kept = {entry.card.id for entry in snapshot.log} - gone
     return kept.union(commit.activated, (d.card.id for d in commit.drafts if d.state == "active"))
 
 
-def _switched(snapshot: Snapshot, commit: Commit, gone: set[str]) -> list[Position]:
+def _switched(snapshot: Snapshot, commit: Commit, gone: set[str], kept: set[str]) -> list[Position]:
     """Where messages stand that leave the log or come back; twice where one does both."""
     left = [entry.position for entry in snapshot.log if entry.card.id in gone]
-    kept = {entry.card.id for entry in snapshot.log} - gone
     back = set(commit.activated) - kept
     return left + [e.position for e in (*snapshot.log, *snapshot.idle) if e.card.id in back]
 

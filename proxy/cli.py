@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -23,7 +24,7 @@ from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
-from proxy import __version__
+from proxy import __version__, factory
 from proxy.commands.command import AsJson, command, ending, failing
 from proxy.commands.context import context
 from proxy.commands.failure import NOT_FOUND, USAGE, CommandError
@@ -34,7 +35,6 @@ from proxy.commands.sessions import sessions
 from proxy.commands.stats import stats, tenants
 from proxy.commands.transfer import counting, telling
 from proxy.commands.users import users
-from proxy.factory import Factory
 from proxy.lazy import late
 from proxy.memory.recording.spool import SpoolError
 from proxy.memory.store import StoreError
@@ -167,7 +167,7 @@ def serve_command(
 
     try:
         with _upstream_there(settings) as reached:
-            server.run(reached, Factory(reached), bound)
+            server.run(reached, partial(factory.application, reached), bound)
     except server.ServerError as error:
         _fail(str(error))
 

@@ -17,11 +17,6 @@ else:
     app = late("proxy.app")
 
 
-class Factory:
-    """Makes the application; can be pickled, so that worker processes make their own."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-
-    def __call__(self) -> Application:
-        return app.application(self._settings)
+def application(settings: Settings) -> Application:
+    """The application.  This can be pickled, so that worker processes make their own."""
+    return app.application(settings)

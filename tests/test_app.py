@@ -11,14 +11,14 @@ import socket
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
 import pytest_asyncio
 
-from proxy import __version__
-from proxy.factory import Factory
+from proxy import __version__, factory
 from tests.support.processes.running import settings_for
 from tests.support.rig import CHAT, KEY, Rig, rig
 from tests.support.talk.words import answer, messages
@@ -192,8 +192,8 @@ async def test_requests_that_come_at_once_are_answered_in_order(one: Rig) -> Non
 
 
 async def test_the_factory_travels_to_worker_processes(tmp_path: Path) -> None:
-    factory = Factory(settings_for(tmp_path, "http://127.0.0.1:1/v1"))
-    assert callable(pickle.loads(pickle.dumps(factory))())
+    made = partial(factory.application, settings_for(tmp_path, "http://127.0.0.1:1/v1"))
+    assert callable(pickle.loads(pickle.dumps(made))())
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ import uvicorn
 from rich.console import Console
 from starlette.types import ASGIApp
 
+from proxy import factory
 from proxy.demo.apis import NAME, Json
 from proxy.demo.model import said
 from proxy.demo.screen import (
@@ -33,7 +34,6 @@ from proxy.demo.screen import (
     show,
 )
 from proxy.demo.upstream import PretendedUpstream
-from proxy.factory import Factory
 from proxy.memory.model import SessionKey, State
 from proxy.recall.index import Owner
 from proxy.server import ServerError, address_of, embedded, listen
@@ -57,7 +57,7 @@ async def _play(console: Console, scenes: Sequence[Scene], folder: str) -> None:
     upstream = PretendedUpstream()
     async with _serving(upstream) as model:
         settings = _settings(f"{model}/v1", folder)
-        async with _serving(Factory(settings)()) as address, _reading(settings) as store:
+        async with _serving(factory.application(settings)) as address, _reading(settings) as store:
             opening(console, address)
             stage = _Stage(f"{address}/v1/chat/completions", upstream, store)
             for number, scene in enumerate(scenes, 1):

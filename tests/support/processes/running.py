@@ -11,9 +11,9 @@ from pathlib import Path
 
 import uvicorn
 
+from proxy import factory
 from proxy.app import MemoryProxy
 from proxy.cors import Cors
-from proxy.factory import Factory
 from proxy.server import KEEP_ALIVE_SECONDS, Heads, listen
 from proxy.settings import Settings, load
 from tests.support.waiting import PATIENCE
@@ -55,7 +55,7 @@ def settings_for(folder: Path, upstream: str, **overrides: object) -> Settings:
 @asynccontextmanager
 async def running(settings: Settings) -> AsyncIterator[Running]:
     """Serve while the block runs; at its end everything has been drained and closed."""
-    application = Factory(settings)()
+    application = factory.application(settings)
     with listen(settings.server) as listener:
         config = uvicorn.Config(
             application,

@@ -96,29 +96,32 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
 
     def gateway(self) -> Gateway:
         """The relay."""
-        settings, telemetry = self.resources.settings, self.resources.telemetry
+        settings, services, api = self.resources.settings, self.services, self._api
         passthrough = self._passthrough()
         toolbox = Toolbox(self.learned.facts, self.recalling.recaller, time.time)
         on_answered = self.writing.heard if self.writing else None
-        chats = Conversations(settings, passthrough, self.services, toolbox, on_answered)
-        fetches = Fetches(passthrough, self.services)
-        doors = StateDoors(settings, self.services, self._removals())
-        parts = (passthrough, chats, fetches, doors, telemetry, self.rooms)
-        return Gateway(settings, self.tenancy, *parts)
-
-    def _removals(self) -> Removals:
-        """As the memory API removes."""
-        return Removals(self._api.eraser.session, partial(remove, self._api))
+        removals = Removals(api.eraser.session, partial(remove, api))  # as the memory API removes
+        return Gateway(
+            settings,
+            self.tenancy,
+            passthrough,
+            Conversations(settings, passthrough, services, toolbox, on_answered),
+            Fetches(passthrough, services),
+            StateDoors(settings, services, removals),
+            self.resources.telemetry,
+            self.rooms,
+        )
 
     def _passthrough(self) -> Passthrough:
         """To one upstream, or to several."""
-        settings, parts = self.resources.settings, (self.tenancy, self.resources.telemetry)
+        settings, upstream = self.resources.settings, self.resources.upstream
+        tenancy, telemetry = self.tenancy, self.resources.telemetry
         if self.upstreams is None or self.windows is None:
-            return Passthrough(self.resources.upstream, *parts)
+            return Passthrough(upstream, tenancy, telemetry)
         trusted = Trusted.of(settings.server.cors_origins, settings.tenancy.trusted_hosts)
         aside = self.services.aside
         choosing = Choosing(self.upstreams, self.windows, aside, settings.server, trusted)
-        return Dispatch(self.resources.upstream, *parts, choosing)
+        return Dispatch(upstream, tenancy, telemetry, choosing)
 
     @cached_property
     def _api(self) -> Api:

@@ -30,7 +30,7 @@ from proxy.errors import (
 from proxy.memory.ids import is_id
 from proxy.memory.reconciliation.match import History
 
-SIGNATURE = b"x-memory-signature"
+SESSION, USER, SIGNATURE = b"x-session-id", b"x-user-id", b"x-memory-signature"
 MAX_AGE_SECONDS = 300
 
 _SIGNATURE = re.compile(rb"\s*t=(?P<time>[0-9]{1,12})\s*,\s*v1=(?P<hex>[0-9a-fA-F]{64})\s*")
@@ -61,15 +61,15 @@ HISTORIES: tuple[str, ...] = get_args(History)
 
 OURS = frozenset(
     {
-        b"x-session-id",
-        b"x-user-id",
+        SESSION,
+        USER,
         b"x-memory-mode",
         b"x-memory-profile",
         b"x-memory-upstream",
         b"x-memory-max-tokens",
         b"x-memory-history",
         b"x-memory-rewind",
-        b"x-memory-signature",
+        SIGNATURE,
     }
 )
 """Request headers that end at the proxy; so does all else that begins with ``x-memory-``."""
@@ -134,7 +134,7 @@ class IdentityReader:
         mode = cast("Mode", _word(fields, "X-Memory-Mode", MODES) or "on")
         return Identity(
             session=session,
-            user=_id(fields, b"x-user-id", invalid_user_id) or _alias(fields, self._aliases.user),
+            user=_id(fields, USER, invalid_user_id) or _alias(fields, self._aliases.user),
             mode=mode,
             profile=_text(fields, b"x-memory-profile"),
             upstream=_text(fields, b"x-memory-upstream"),
@@ -148,7 +148,7 @@ class IdentityReader:
     def session(self, headers: RawHeaders, path_session: bytes | None = None) -> str | None:
         """The session that a request names, whatever else is wrong with it; None if that is wrong
         too."""
-        naming = [x for x in headers if x[0] == b"x-session-id" or x[0] in self._aliases.session]
+        naming = [x for x in headers if x[0] == SESSION or x[0] in self._aliases.session]
         with suppress(ProxyError):
             return _session(_fields(naming), path_session, self._aliases)
         return None
@@ -172,15 +172,12 @@ def _fields(headers: RawHeaders) -> Fields:
 
 
 def _ambiguous(name: bytes) -> ProxyError:
-    if name == b"x-session-id":
+    if name == SESSION:
         return invalid_session_id()
-    if name == b"x-user-id":
+    if name == USER:
         return invalid_user_id()
-    return invalid_header("This header came twice, with different values.", _title(name))
-
-
-def _title(name: bytes) -> str:
-    return name.decode("latin-1").title()
+    title = name.decode("latin-1").title()
+    return invalid_header("This header came twice, with different values.", title)
 
 
 def _session(fields: Fields, path_session: bytes | None, aliases: Aliases) -> str | None:
@@ -189,7 +186,7 @@ def _session(fields: Fields, path_session: bytes | None, aliases: Aliases) -> st
         if not is_id(value):
             raise invalid_session_id("The session in the path")
         return value
-    return _id(fields, b"x-session-id", invalid_session_id) or _alias(fields, aliases.session)
+    return _id(fields, SESSION, invalid_session_id) or _alias(fields, aliases.session)
 
 
 def _id(fields: Fields, name: bytes, error: Callable[[], ProxyError]) -> str | None:

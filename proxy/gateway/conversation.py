@@ -110,14 +110,8 @@ class Conversations:
         if exchange.recorded:
             await self._turns.settled(exchange.context.key)
             exchange, attempt = self._attempts.placed(exchange)
-        outgoing = await self._offered(call, await prepare(exchange, self._services))
-        outgoing = await self._thoughtful(call, outgoing)
-        call.held.grow(outgoing.held)
-        outgoing = self._marked(call, outgoing)
-        key, ttl = exchange.context.key, exchange.context.profile.ttl
-        if outgoing.exchange.names is not None and not self._services.recorder.spools(key):
-            await self._services.state.keep_name(key, ttl, outgoing.session_began)
-        with self._turns.turn(key, Presence(call.receive)) as presence:
+        outgoing = await self._prepared(call, exchange)
+        with self._turns.turn(exchange.context.key, Presence(call.receive)) as presence:
             call.delivery.presence = presence
             outgoing, reply, recording = await self._ask(call, outgoing)
             if self._on_answered is not None and reply.status < 400:
@@ -135,6 +129,17 @@ class Conversations:
                 if recorder is not None and recorder.recorded and attempt is not None:
                     self._attempts.recorded(attempt)
                 await reply.close()
+
+    async def _prepared(self, call: ProxyRequest, exchange: ChatExchange) -> OutgoingRequest:
+        """The exchange as its upstream is asked first; where it will be told a name of the session,
+        that leads there from now on."""
+        outgoing = await self._offered(call, await prepare(exchange, self._services))
+        outgoing = await self._thoughtful(call, outgoing)
+        call.held.grow(outgoing.held)
+        key, ttl = exchange.context.key, exchange.context.profile.ttl
+        if outgoing.exchange.names is not None and not self._services.recorder.spools(key):
+            await self._services.state.keep_name(key, ttl, outgoing.session_began)
+        return self._marked(call, outgoing)
 
     async def _read(self, call: ProxyRequest) -> ChatExchange | UnreadBody:
         usual, told = self._usual(call), call.identity.session

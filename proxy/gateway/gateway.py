@@ -131,26 +131,25 @@ class Gateway:
     def _call(
         self, route: Route, scope: Scope, receive: Receive, delivery: Delivery
     ) -> ProxyRequest:
+        method: str = scope["method"]
         headers: RawHeaders = scope["headers"]
         caller = self._tenancy.caller(headers, scope["raw_path"] + b"?" + scope["query_string"])
         cross_site = caller.is_nobody and not self._trusted.admits(headers)
-        reason = _without_memory(route, scope["method"], cross_site)
+        reason = _without_memory(route, method, cross_site)
         try:
-            identity = self._identity(route, scope["method"], caller, headers)
+            identity = self._identity(route, method, caller, headers)
             named = self._passthrough.named(identity.upstream) if identity.upstream else None
         except ProxyError as error:
-            session = self._reader.session(headers, route.session)
-            told = MemoryReport(session, reason=reason).headers() if session else []
-            raise error.beside(told) from None
+            raise self._with_session(error, route, headers, reason) from None
         report = MemoryReport(identity.session, reason=reason) if identity.session else None
         with_state = identity.mode != "off" and not cross_site
         by_id = with_state and not _signs(caller)
-        fetched = scope["method"] == "GET" and route.fetched
+        fetched = method == "GET" and route.fetched
         fetches = fetched and with_state and identity.remembers and identity.mode != "read"
         if reason is not None and identity.remembers:
             identity = replace(identity, mode="off")
         return ProxyRequest(
-            method=scope["method"],
+            method=method,
             route=route,
             query=scope["query_string"],
             headers=headers,
@@ -166,6 +165,13 @@ class Gateway:
             with_state=with_state,
             by_id=by_id,
         )
+
+    def _with_session(
+        self, error: ProxyError, route: Route, headers: RawHeaders, reason: Reason | None
+    ) -> ProxyError:
+        """The error, answered with what memory did for the session that the request names."""
+        session = self._reader.session(headers, route.session)
+        return error.beside(MemoryReport(session, reason=reason).headers() if session else [])
 
     def _identity(self, route: Route, method: str, caller: Caller, headers: RawHeaders) -> Identity:
         """What the caller may ask for.  Raises ProxyError."""

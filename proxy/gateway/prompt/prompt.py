@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from proxy.chat.blocks import block, summary_block
 from proxy.chat.message import Piece
-from proxy.chat.tools.calltext import none_marked, sent_again
 from proxy.formats.format import Addition
 from proxy.gateway.exchange import ChatExchange, Loaded
 from proxy.gateway.prompt.recall_step import NOTHING, RecallBlock
@@ -169,8 +168,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
 
 def rendered(loaded: Loaded, prompt: Prompt) -> list[Piece]:
     """The messages of a prompt for this request."""
-    own = loaded.exchange.request.messages
-    return render(prompt, own, loaded.bodies, sent_again, none_marked)
+    return render(prompt, loaded.exchange.request.messages, loaded.bodies)
 
 
 def _written(part: Block) -> str:

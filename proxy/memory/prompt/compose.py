@@ -7,7 +7,7 @@ summary covers is not shown; what the window has evicted is, until a summary cov
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Literal
@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage, Piece
-from proxy.chat.tools.calltext import Told
+from proxy.chat.tools.calltext import Told, none_marked, sent_again
 from proxy.memory.model import BEGINNING, Card, Entry, Position, Snapshot, Summary
 from proxy.memory.prompt.validity import valid
 from proxy.memory.prompt.window import ANYTHING, Size, Window, advance, begun, size, view
@@ -266,30 +266,20 @@ def _reason(sight: _Sight, rules: Rules, *, capped: bool) -> Reason:
     return "summary" if covered else "window"
 
 
-def render(
-    prompt: Prompt,
-    m: Sequence[ChatMessage],
-    bodies: Mapping[str, bytes],
-    again: Callable[[bytes, Told], bytes],
-    same: Callable[[Iterable[bytes]], bool],
-) -> list[Piece]:
-    """The messages of a prompt, without system messages; what has no body is not.
-
-    ``again`` makes of a stored message what is sent, told so; ``same``: these are sent as they are,
-    where all are told whole.
-    """
+def render(prompt: Prompt, m: Sequence[ChatMessage], bodies: Mapping[str, bytes]) -> list[Piece]:
+    """The messages of a prompt, without system ones; a stored one that has no body is left out."""
     if not prompt.told and (behind := _behind(prompt.pieces, prompt.stored)) is not None:
         with suppress(KeyError):  # else all that is stored is here: nothing has to be left out
             stored = [bodies[entry.card.id] for entry in prompt.stored]
-            if same(stored):
+            if none_marked(stored):
                 return [*stored, *[m[i] for i in behind]]
     pieces = [
         m[piece] if isinstance(piece, int) else bodies.get(piece.card.id) for piece in prompt.pieces
     ]
     stored = [piece for piece in pieces if isinstance(piece, bytes)]
-    if prompt.told or not same(stored):
+    if prompt.told or not none_marked(stored):
         pieces = [
-            again(piece, _told(entry, prompt)) if isinstance(piece, bytes) else piece
+            sent_again(piece, _told(entry, prompt)) if isinstance(piece, bytes) else piece
             for piece, entry in zip(pieces, prompt.pieces, strict=True)
         ]
     return [piece for piece in pieces if piece is not None]

@@ -16,7 +16,6 @@ from typing import Any
 
 from proxy.chat.message import ChatMessage, read_message
 from proxy.chat.reply.answer import make_choice
-from proxy.chat.tools.calltext import none_marked, sent_again
 from proxy.memory.model import Ask, Commit, Exchange, Snapshot
 from proxy.memory.prompt.compose import Rules, compose, render
 from proxy.memory.prompt.window import Window
@@ -58,7 +57,7 @@ class Session:
         m, bodies = read(sent), self.snapshot.bodies
         plan = reconcile(self.snapshot, m, intent, rerender(bodies))
         prompt = compose(self.snapshot, plan, m, Rules(window=self.window))
-        pieces = render(prompt, m, bodies, sent_again, none_marked)
+        pieces = render(prompt, m, bodies)
         raw = (x.raw if isinstance(x, ChatMessage) else x for x in pieces)
         got: list[Json] = [json.loads(piece) for piece in raw]
         if self.strict:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from itertools import pairwise
 from typing import Literal
 
@@ -122,17 +123,18 @@ def match_messages(
     """
     if not any(x.role == "assistant" for x in m):
         return Alignment(log)  # nothing could be aligned, and most requests are so
-    found = _aligned(log, snapshot, m, rerendered, returned)
+    aligned = partial(_aligned, snapshot, m, rerendered, returned)
+    found = aligned(log)
     if len(found.matches) == len(log):
         return found
     if passes_over({match.i for match in found.matches}, log, m):
-        told = _aligned(as_told(log, m), snapshot, m, rerendered, returned)
+        told = aligned(as_told(log, m))
         if len(told.matches) > len(found.matches):
             found = replace(told, placed=False)
     came = sorted(log, key=_seq)
     if came == list(log):
         return found
-    other = _aligned(as_told(came, m), snapshot, m, rerendered, returned)
+    other = aligned(as_told(came, m))
     return replace(other, arrived=True, placed=False) if other.better(found) else found
 
 
@@ -174,11 +176,11 @@ def _seq(entry: Entry) -> int:
 
 
 def _aligned(
-    log: Sequence[Entry],
     snapshot: Snapshot,
     m: Sequence[ChatMessage],
     rerendered: Rerendered,
     returned: AbstractSet[str],
+    log: Sequence[Entry],
 ) -> Alignment:
     """Align what is visible: neither blank messages nor later system ones part neighbours."""
     mine = [i for i, x in enumerate(m) if visible(x)]

@@ -110,30 +110,24 @@ class MemoryProxy:
         resources.opened.push_async_callback(asyncio.wait, [warming])
 
 
-class MemoryApi:
+def memory_api(settings: Settings, patience: float) -> Application:
     """The memory API without the chat, for a command that works on a store, beside a proxy or not.
 
     ``patience`` is how long one look at the store may take, in seconds.  What waits in the spool is
     seen and not carried out: that is the proxy's.
     """
 
-    def __init__(self, settings: Settings, patience: float) -> None:
-        self._settings, self._patience = settings, patience
-        self._routes = Starlette(lifespan=self._lifespan)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._routes(scope, receive, send)
-
     @asynccontextmanager
-    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        opened = open_resources(self._settings, Telemetry(), self._patience, as_is=True)
-        async with opened as resources:
-            parts = await parts_of(resources, load_timeout=self._patience)
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with open_resources(settings, Telemetry(), patience, as_is=True) as resources:
+            parts = await parts_of(resources, load_timeout=patience)
             with suppress(SpoolError):  # then nothing waits that we could see
                 await asyncio.to_thread(parts.spool.open)
             resources.opened.push_async_callback(asyncio.to_thread, parts.spool.close)
             app.router.routes += parts.routes()
             yield
+
+    return Starlette(lifespan=lifespan)
 
 
 async def _look_at(store: Store) -> None:

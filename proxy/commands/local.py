@@ -17,7 +17,7 @@ import msgspec
 import uvicorn
 from pydantic import SecretStr
 
-from proxy.app import MemoryApi
+from proxy.app import memory_api
 from proxy.assembly.resources import store_of
 from proxy.commands.failure import NOT_FOUND, CommandError
 from proxy.memory.store import StoreError
@@ -57,7 +57,7 @@ def serving(settings: Settings) -> Iterator[Local]:
     """The memory API on the store of the settings.  Raises CommandError."""
     key = secrets.token_urlsafe(32)
     server = settings.server.model_copy(update={"admin_key": SecretStr(key)})
-    application = MemoryApi(settings.model_copy(update={"server": server}), PATIENCE)
+    application = memory_api(settings.model_copy(update={"server": server}), PATIENCE)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         running = _Server(embedded(application, ENDING, lifespan="on"))
         arguments = {"sockets": [listener]}

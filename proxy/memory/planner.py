@@ -18,7 +18,6 @@ from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
 from proxy.memory.archive import Message, Page
-from proxy.memory.choosing import plan_of
 from proxy.memory.model import Ask, Entry, Position, SessionKey, Snapshot, State, Summary
 from proxy.memory.prompt.compose import Prompt, Rules, compose
 from proxy.memory.reconciliation.apart import known_in, size_in_doubt, told_apart
@@ -33,7 +32,7 @@ from proxy.memory.reconciliation.match import (
 from proxy.memory.reconciliation.reconcile import Plan, reconcile, rerender
 from proxy.memory.reconciliation.retry import retried_exchange
 from proxy.memory.reconciliation.returning import PassedOver, passed_over, said_before
-from proxy.memory.reconciliation.turning import turned, turning
+from proxy.memory.reconciliation.turning import plan_of, turned, turning
 from proxy.memory.store import Memory, Summaries
 
 T = TypeVar("T")

@@ -1,7 +1,10 @@
-"""A log that is turned to another branch, by a request that goes on from there.  Pure.
+"""A request that goes on from something else than the log's end.  Pure.
 
-The request is planned as if it had been turned already.  It is turned when the exchange is
-recorded: a request that is not answered takes nothing back.
+From another branch: it is planned as if the log had been turned to that already.  The log is turned
+when the exchange is recorded: a request that is not answered takes nothing back.
+
+From another choice of the newest answer: a client that sends its choice again tells which it is;
+one that sends only the results of calls tells it by what they answer.
 """
 
 from __future__ import annotations
@@ -10,9 +13,15 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from proxy.chat.message import ChatMessage
 from proxy.memory.model import Entry, Snapshot
-from proxy.memory.reconciliation.match import Intent
-from proxy.memory.reconciliation.reconcile import Plan
+from proxy.memory.reconciliation.match import (
+    Intent,
+    Rerendered,
+    answered_from_before,
+    open_calls,
+)
+from proxy.memory.reconciliation.reconcile import Plan, reconcile
 
 
 def turned(snapshot: Snapshot, intent: Intent) -> Snapshot:
@@ -27,3 +36,29 @@ def turning(plan: Plan, log: Sequence[Entry], way: Sequence[Entry]) -> Plan:
     back = [entry.card.id for entry in way if entry.card.id not in stays]
     gone = plan.superseded | (active - kept)
     return replace(plan, superseded=gone, activated=(*back, *plan.activated))
+
+
+def plan_of(
+    snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent, rerendered: Rerendered
+) -> Plan:
+    """The plan for a request, with the choice active whose calls it answers."""
+    chosen = _chosen(snapshot, m)
+    if chosen is not None:
+        *before, left = snapshot.log
+        taken = replace(snapshot, log=(*before, chosen))
+        plan = reconcile(taken, m, intent, rerendered)
+        if chosen.card.id not in plan.superseded:
+            gone, active = plan.superseded | {left.card.id}, (*plan.activated, chosen.card.id)
+            return replace(plan, superseded=gone, activated=active)
+    return reconcile(snapshot, m, intent, rerendered)
+
+
+def _chosen(snapshot: Snapshot, m: Sequence[ChatMessage]) -> Entry | None:
+    """Another choice of the newest answer, if the request answers its calls and no others."""
+    if not snapshot.log or not snapshot.alternates:
+        return None
+    answers = answered_from_before(m)
+    if not answers or not answers.isdisjoint(open_calls(snapshot.log)):
+        return None
+    others = snapshot.alternates.get(snapshot.log[-1].card.exchange, ())
+    return next((x for x in others if not x.card.incomplete and answers <= {*x.card.calls}), None)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from proxy.formats.format import Referring
 from proxy.formats.native import NamedAnswer, answer_of, named_in, native_of
 from proxy.gateway.exchange import ChatExchange, GoingOn, Services
-from proxy.gateway.state.emulation import emulated, settled
+from proxy.gateway.state.emulation import emulated, without_names
 from proxy.memory.model import Snapshot
 from proxy.memory.store import StoreError
 
@@ -37,10 +37,11 @@ class Named(msgspec.Struct, frozen=True):
 async def resolved(exchange: ChatExchange, services: Services) -> ChatExchange:
     """The exchange with what its request names; what is not known stays as it came.
 
-    But where the upstream keeps nothing: see ``emulated`` and ``settled``, which raise ProxyError.
+    But where the upstream keeps nothing: see ``emulated`` and ``without_names``.  Both raise
+    ProxyError.
     """
     exchange = await _looked_up(await emulated(exchange, services), services)
-    return await settled(exchange, services)
+    return await without_names(exchange, services)
 
 
 async def _looked_up(exchange: ChatExchange, services: Services) -> ChatExchange:

@@ -61,10 +61,10 @@ async def emulated(exchange: ChatExchange, services: Services) -> ChatExchange:
     names = _names(exchange) if exchange.recorded and state.stores else None
     exchange = replace(exchange, going_on=on, names=names)
     ours = on is not None or state.previous is None
-    return await settled(exchange, services) if ours else exchange
+    return await without_names(exchange, services) if ours else exchange
 
 
-async def settled(exchange: ChatExchange, services: Services) -> ChatExchange:
+async def without_names(exchange: ChatExchange, services: Services) -> ChatExchange:
     """The exchange without any names of state, where the upstream keeps none.
 
     Raises ProxyError 404 for a response that is not known.

@@ -144,11 +144,11 @@ async def followed(reply: Reply, rounds: Rounds) -> Reply:
     except BaseException:  # the client has left: nobody else would close it
         await reply.close()
         raise
-    return ToolStream(peeked, rounds) if streaming else await settled(peeked, rounds)
+    return ToolStream(peeked, rounds) if streaming else await _plain(peeked, rounds)
 
 
-async def settled(first: Reply, rounds: Rounds) -> Reply:
-    """The reply to pass on where ``first`` is plain; itself, byte for byte, if it asks nothing.
+async def _plain(first: Reply, rounds: Rounds) -> Reply:
+    """``followed`` where ``first`` is no stream; itself, byte for byte, if it asks nothing.
 
     The error of a further round is passed on as it is.  Raises UpstreamError; closes what it does
     not return.

@@ -277,12 +277,12 @@ def recorder_for(
         exchange.context.key,
         _heading(outgoing, report),
         pending,
-        services.recorder,
-        exchange.counter.count,
-        services.telemetry,
-        services.aside,
-        size,
-        outgoing.tools.log if outgoing.tools else None,
+        recorder=services.recorder,
+        count=exchange.counter.count,
+        telemetry=services.telemetry,
+        aside=services.aside,
+        size=size,
+        tools=outgoing.tools.log if outgoing.tools else None,
     )
 
 

@@ -115,13 +115,13 @@ class Recorder:
             spool,
             live,
             patient or live,
-            counter,
-            on_quarantine,
-            on_recorded,
-            clock,
-            self._pauses,
-            commit_timeout,
-            on_edited,
+            counter=counter,
+            on_quarantine=on_quarantine,
+            on_recorded=on_recorded,
+            clock=clock,
+            pauses=self._pauses,
+            last_resort=commit_timeout,
+            on_edited=on_edited,
         )
         self._probe = Probe(store.peek, store.part_of, load_timeout * (1 - ASKED_AT))
         self._troubles, self._halves = Troubles(clock), Troubles(clock)

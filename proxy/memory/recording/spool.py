@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 Kind = Literal["commit", "deferred", "amendment", "more"]
 
+_WAITS = "store = ? AND quarantined IS NULL"
+
 # Ids are of one file: in another that has taken its place they may be others' by now.
 _SAME = "id = ? AND exchange = ? AND kind = ?"
 
@@ -228,7 +230,7 @@ class Spool:
             if version != self._seen:
                 rows = file.look.execute(
                     "SELECT tenant, session, max(id) FROM entries"
-                    " WHERE store = ? AND quarantined IS NULL GROUP BY tenant, session",
+                    f" WHERE {_WAITS} GROUP BY tenant, session",
                     (self._store,),
                 ).fetchall()
                 last = {SessionKey(tenant, session): id for tenant, session, id in rows}
@@ -249,7 +251,7 @@ class Spool:
         with self._reading() as db:
             rows = db.execute(
                 "SELECT id, tenant, session, exchange, kind, payload FROM entries"
-                f" WHERE store = ? AND quarantined IS NULL{where} ORDER BY id LIMIT ?",
+                f" WHERE {_WAITS}{where} ORDER BY id LIMIT ?",
                 (self._store, *((*key, self._behind(key)) if key else ()), limit),
             )
             for id, tenant, session, exchange, kind, payload in rows:
@@ -265,7 +267,7 @@ class Spool:
         with self._reading() as db:
             rows = db.execute(
                 "SELECT min(id) AS head, tenant, session FROM entries"
-                " WHERE store = ? AND quarantined IS NULL GROUP BY tenant, session"
+                f" WHERE {_WAITS} GROUP BY tenant, session"
                 " HAVING head > ? ORDER BY head LIMIT ?",
                 (self._store, after, limit),
             ).fetchall()
@@ -275,30 +277,27 @@ class Spool:
         """Entries of a session that wait, and the bytes of their payloads."""
         with self._reading() as db:
             row = db.execute(
-                "SELECT count(*), coalesce(sum(length(payload)), 0) FROM entries WHERE store = ?"
-                " AND quarantined IS NULL AND tenant = ? AND session = ? AND id > ?",
+                "SELECT count(*), coalesce(sum(length(payload)), 0) FROM entries"
+                f" WHERE {_WAITS} AND tenant = ? AND session = ? AND id > ?",
                 (self._store, *key, self._behind(key)),
             ).fetchone()
         return int(row[0]), int(row[1])
 
     def done(self, entry: SpoolEntry | QuarantinedEntry) -> None:
         with self._writing() as db:
-            db.execute(f"DELETE FROM entries WHERE {_SAME}", (entry.id, entry.exchange, entry.kind))
+            db.execute(f"DELETE FROM entries WHERE {_SAME}", _known_by(entry))
 
     def quarantine(self, entry: SpoolEntry, reason: str) -> None:
         """Keep what can never be carried out, out of the way."""
         with self._writing() as db:
-            db.execute(
-                f"UPDATE entries SET quarantined = ? WHERE {_SAME}",
-                (reason, entry.id, entry.exchange, entry.kind),
-            )
+            query = f"UPDATE entries SET quarantined = ? WHERE {_SAME}"
+            db.execute(query, (reason, *_known_by(entry)))
 
     def pass_over(self, entry: SpoolEntry) -> None:
         """Take as gone what was carried out, as all of its session before it was, and cannot be
         removed: for this process, until ``start_over``."""
         with self._reading() as db:
-            asked = (entry.id, entry.exchange, entry.kind)
-            if db.execute(f"SELECT 1 FROM entries WHERE {_SAME}", asked).fetchone():
+            if db.execute(f"SELECT 1 FROM entries WHERE {_SAME}", _known_by(entry)).fetchone():
                 self._passed[entry.key] = max(entry.id, self._behind(entry.key))
                 self._passes += 1
 
@@ -328,8 +327,7 @@ class Spool:
         """How many exchanges of this tenant wait."""
         with self._reading() as db:
             row = db.execute(
-                "SELECT count(DISTINCT exchange) FROM entries"
-                " WHERE store = ? AND tenant = ? AND quarantined IS NULL",
+                f"SELECT count(DISTINCT exchange) FROM entries WHERE {_WAITS} AND tenant = ?",
                 (self._store, tenant),
             ).fetchone()
         return int(row[0])
@@ -414,3 +412,7 @@ class Spool:
             if is_damage(error) and self._renewing:
                 kind, self._damaged = SpoolDamaged, file or self._file
             raise kind(f"the spool cannot be used: {error}") from error
+
+
+def _known_by(entry: SpoolEntry | QuarantinedEntry) -> tuple[int, str, str]:
+    return entry.id, entry.exchange, entry.kind

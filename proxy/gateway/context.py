@@ -97,7 +97,7 @@ class SideRequests:
 
 
 NEVER = 10 * 365 * 86_400.0
-"""Seconds; stands for a quiet that does not count."""
+"""Ten years in seconds: for profiles that no pause makes learn."""
 
 
 class Pace(NamedTuple):

@@ -262,7 +262,8 @@ def _check_client(client: Client, route: Route, identity: Identity, headers: Raw
 
 
 def _wants_socket(method: str, headers: RawHeaders) -> bool:
-    """With any other method it is a request like all others, with an offer that may be ignored."""
+    """Does it ask for a WebSocket?  Beside another method than GET that is an offer, which may be
+    ignored."""
     if method != "GET":
         return False
     said = get(headers, b"upgrade") or b""

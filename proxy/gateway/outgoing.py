@@ -211,7 +211,7 @@ async def _behind(
 
 
 def _found(prompt: AssembledPrompt | Degraded) -> Snapshot:
-    """Raises ProxyError 503 where nothing was found."""
+    """The session that a prompt is made from.  Raises ProxyError 503 where memory has failed."""
     if isinstance(prompt, Degraded):
         raise memory_unavailable()
     return prompt.loaded.prepared.snapshot

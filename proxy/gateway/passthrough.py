@@ -20,7 +20,7 @@ from proxy.wire.replies import is_event_stream
 from proxy.wire.upstream import Reply, Upstream
 
 CHANGED = DIGESTS | {b"content-encoding"}
-"""What is said of a body that is not the client's any more; ours is not packed."""
+"""Headers that tell of the client's body and are untrue of ours, which has no content coding."""
 
 _CODED = frozenset({b"accept-encoding"})
 _DROPPED: dict[tuple[bool, bool], frozenset[bytes]] = {

@@ -32,6 +32,7 @@ _LAYERS = 8
 """Encodings upon encodings that are undone."""
 _FETCHED = re.compile(r"responses/[^/]+")
 _MEANT = ("chat/completions", "models")
+"""What clients ask for first, also those whose base_url lacks /v1."""
 _DEPLOYMENT = re.compile(rb"^/deployments/[^/]+(?=/)")
 
 

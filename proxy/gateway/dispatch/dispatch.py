@@ -40,11 +40,11 @@ _IN_PATH = re.compile(rb"/deployments/([^/]+)/|/models/(.+)")
 
 
 ASKING = PAYING | {b"accept", b"user-agent", VERSION, b"origin", b"sec-fetch-site", b"host"}
-"""What goes of a request's headers to upstreams that are asked for their models."""
+"""The request headers that go to upstreams which are asked for their models."""
 
 
 UNSAID = (b"", b"text/plain", b"application/x-www-form-urlencoded")
-"""Media types of those who say none: curl, and pages."""
+"""Media types that curl and web pages send where nobody has chosen one."""
 
 
 class _Named(msgspec.Struct):

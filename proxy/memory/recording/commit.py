@@ -40,7 +40,7 @@ MAX_APART = 262_144
 """Bytes of the messages of a request that are kept in parts as well: more would fill the spool."""
 
 PLANNED_BYTES = 50
-"""Of what is said, that take as long to count as a message takes to plan."""
+"""Bytes whose tokens take as long to count as one message takes to plan."""
 
 
 class Utterance(msgspec.Struct, frozen=True, kw_only=True):

@@ -46,7 +46,7 @@ CommitResult = Literal["spooled", "lost"] | Outcome
 """What became of an exchange; the first two are not in the store (yet)."""
 
 ASKED_AT = 0.25
-"""Of a load's time: when it takes longer, it is asked whether the store answers at all."""
+"""Share of a load's time after which the store is asked whether it answers at all."""
 
 PLANNING = 10.0
 """Seconds that planning may take: only for endless conversations is it more than milliseconds."""

@@ -216,6 +216,17 @@ async def test_the_model_gets_three_messages_where_one_was_sent(
         assert [len(request.messages) for request in up.requests] == [1, 3]
 
 
+async def test_recall_puts_in_front_of_a_message_what_its_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    said, shown = (block for block in blocks("recall.md")[:3] if not block.is_printed)
+    async with serving("recall.md", tmp_path) as (proxy, up):
+        await Shell(proxy, tmp_path).run(said)
+        prompt = up.requests[-1].messages[-1]["content"]
+    assert is_like(prompt, re.sub(r"\[\d{4}-\d\d-\d\d \w{3}\]", "[…]", shown.text))
+
+
 async def seed(proxy: Running) -> None:
     """The conversation of the quickstart."""
     body = {

@@ -20,6 +20,7 @@ from proxy.assembly.recall import Recalling, recalling_of
 from proxy.assembly.resources import Resources, spool_of
 from proxy.assembly.upstreams import upstreams_of
 from proxy.chat.message import read_message
+from proxy.gateway.asking.asker import Asker
 from proxy.gateway.conversation import Conversations
 from proxy.gateway.dispatch.dispatch import Choosing, Dispatch
 from proxy.gateway.exchange import Services, of_model
@@ -98,19 +99,24 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
         """The relay."""
         settings, services, api = self.resources.settings, self.services, self._api
         passthrough = self._passthrough()
-        toolbox = Toolbox(self.learned.facts, self.recalling.recaller, time.time)
+        asker = self._asker(passthrough)
         on_answered = self.writing.heard if self.writing else None
         removals = Removals(api.eraser.session, partial(remove, api))  # as the memory API removes
         return Gateway(
             settings,
             self.tenancy,
             passthrough,
-            Conversations(settings, passthrough, services, toolbox, on_answered),
+            Conversations(settings, passthrough, services, asker, on_answered),
             Fetches(passthrough, services),
             StateDoors(settings, services, removals),
             self.resources.telemetry,
             self.rooms,
         )
+
+    def _asker(self, passthrough: Passthrough) -> Asker:
+        toolbox = Toolbox(self.learned.facts, self.recalling.recaller, time.time)
+        again = self.resources.settings.upstream.retry_too_long
+        return Asker(passthrough, self.services, toolbox, retry_too_long=again)
 
     def _passthrough(self) -> Passthrough:
         """To one upstream, or to several."""

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from proxy.chat.cachemarks import may_have_marks
 from proxy.chat.thoughts import with_thoughts
 from proxy.errors import ProxyError, memory_unavailable
-from proxy.gateway.dispatch.refusals import RefusalKind
+from proxy.gateway.asking.refusals import RefusalKind
 from proxy.gateway.exchange import ChatExchange, GoingOn, Services, load
 from proxy.gateway.prompt.enrich import enrich, narrowed
 from proxy.gateway.prompt.prompt import AssembledPrompt

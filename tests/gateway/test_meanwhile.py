@@ -62,7 +62,7 @@ async def test_it_is_made_before_the_upstream_has_answered(
         made.set()
         return recorder_for(*arguments)
 
-    monkeypatch.setattr("proxy.gateway.conversation.recorder_for", noticed)
+    monkeypatch.setattr("proxy.gateway.asking.asker.recorder_for", noticed)
     script = replace(answer("a1"), before=made)  # else it would wait for ever
     async with asyncio.timeout(PATIENCE):
         assert (await talk.ask(messages("u1"), script)).status_code == 200

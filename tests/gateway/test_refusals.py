@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proxy.gateway.dispatch.refusals import LONGEST, MOST, SECONDS, RefusalKind, Refusals
+from proxy.gateway.asking.refusals import LONGEST, MOST, SECONDS, RefusalKind, Refusals
 
 
 class Clock:

@@ -184,8 +184,8 @@ async def test_the_thoughts_of_another_choice_go_back_with_its_call(
 async def test_more_thoughts_than_there_is_room_for_are_left_out_from_the_oldest(
     one: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.gateway.thoughts.MAX_BYTES", 12)
-    monkeypatch.setattr("proxy.gateway.thoughts.LOOK_AT", 1)
+    monkeypatch.setattr("proxy.gateway.asking.thoughts.MAX_BYTES", 12)
+    monkeypatch.setattr("proxy.gateway.asking.thoughts.LOOK_AT", 1)
     up = Thinker()
     mine = Thinking(one, up)
     up.says(None, "One, one.", [C1])

@@ -10,8 +10,8 @@ import msgspec
 from proxy.chat import jsontext
 from proxy.chat.request import ChatRequest
 from proxy.chat.tools.offer import SAVE, SEARCH, may_offer, name_taken, with_tools
+from proxy.gateway.asking.refusals import RefusalKind
 from proxy.gateway.context import RequestContext
-from proxy.gateway.dispatch.refusals import RefusalKind
 from proxy.gateway.report import MemoryReport
 from proxy.gateway.tools.toolbox import ToolContext, ToolLog
 

@@ -1,0 +1,222 @@
+"""Asking the upstream: with what memory adds, and where it refuses that, again with less of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
+
+from msgspec.structs import replace
+
+from proxy.chat.models.limits import too_long
+from proxy.chat.thoughts import refuses_thoughts, wants_thoughts, with_thoughts
+from proxy.chat.tools.offer import refuses_tools
+from proxy.formats.breakpoints import names_marks
+from proxy.gateway.aside import meanwhile
+from proxy.gateway.asking.refusals import Refusals
+from proxy.gateway.asking.thoughts import has_calls, with_stored_thoughts
+from proxy.gateway.exchange import Services
+from proxy.gateway.outgoing import (
+    OutgoingRequest,
+    lessened,
+    refused_marks,
+    with_tools,
+    without_marks,
+    without_tools,
+)
+from proxy.gateway.passthrough import Passthrough
+from proxy.gateway.recording.exchange_recorder import ExchangeRecorder, recorder_for
+from proxy.gateway.request import ProxyRequest
+from proxy.gateway.tools.rounds import Rounds, followed
+from proxy.gateway.tools.toolbox import MemoryTools
+from proxy.wire.headers import content_length
+from proxy.wire.replies import PeekedReply, decoded
+from proxy.wire.upstream import Reply
+
+MAX_ERROR = 64 * 1024
+"""Bytes of an upstream's error that are read to see whether the context was too long."""
+
+_INVALID = (400, 422)
+
+Recording = Callable[[], ExchangeRecorder]
+"""Gives what a reply is to be recorded in: it is made while the upstream is waited for."""
+
+
+class Asker:
+    """Knows what each upstream has refused of memory, for a while.
+
+    ``retry_too_long``: it is asked again with less where it finds the context too long.
+    """
+
+    def __init__(
+        self,
+        passthrough: Passthrough,
+        services: Services,
+        tools: MemoryTools,
+        *,
+        retry_too_long: bool,
+    ) -> None:
+        self._passthrough, self._services, self._tools = passthrough, services, tools
+        self._retry_too_long = retry_too_long
+        self._refusals: defaultdict[str, Refusals] = defaultdict(Refusals)
+
+    async def first(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
+        """The request as its upstream is asked first: with all that is wanted and that this one is
+        not known to refuse."""
+        outgoing = await self._offered(call, outgoing)
+        return self._marked(call, await self._thoughtful(call, outgoing))
+
+    async def _offered(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
+        """With memory's tools, where there are any that this upstream has not refused."""
+        if not outgoing.exchange.context.profile.tools.enabled:
+            return outgoing
+        size = len(outgoing.exchange.body)
+        offering = await self._services.aside.run(size, partial(with_tools, outgoing))
+        use = offering.tools
+        refused = use is not None and use.kind in self._refusals[call.upstream]
+        return without_tools(offering) if refused else offering
+
+    def _marked(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
+        """With cache marks, where they are wanted and this upstream has not refused them."""
+        kind = outgoing.marking
+        if kind is None:
+            return outgoing
+        if kind in self._refusals[call.upstream]:
+            return without_marks(outgoing)
+        return replace(outgoing, marks=True)
+
+    async def _thoughtful(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
+        """With what earlier answers thought, where this upstream is known to want it."""
+        known = self._wants_thoughts(call, outgoing)
+        if not (known and has_calls(outgoing)):
+            return outgoing
+        return await with_stored_thoughts(outgoing, self._services)
+
+    def _wants_thoughts(self, call: ProxyRequest, outgoing: OutgoingRequest) -> bool:
+        kind = outgoing.thoughtless
+        return kind is not None and kind in self._refusals[call.upstream]
+
+    async def ask(
+        self, call: ProxyRequest, outgoing: OutgoingRequest
+    ) -> tuple[OutgoingRequest, Reply, Recording | None]:
+        """Ask the upstream; where it refuses what memory added, again with less of it.
+
+        The request that it took, or refused for another reason, its reply, and, where it is
+        to be recorded, in what.
+        """
+        while True:
+            call.report = outgoing.report
+            body = await self._services.aside.run(len(outgoing.exchange.body), outgoing.body)
+            record = partial(recorder_for, outgoing, call.report, self._services)
+            recording = meanwhile(record) if outgoing.recorded else None
+            reply = await self._send(call, body, rewritten=outgoing.rewritten)
+            if reply.status < 400:
+                for kind in outgoing.refused:
+                    self._refusals[call.upstream].add(kind)
+            if not self._may_be_for_memory(outgoing, reply):
+                reply = await self._followed(call, outgoing, body, reply)
+                return outgoing, reply, recording
+            reply = PeekedReply(reply)
+            less = await self._less(call, outgoing, reply, body)
+            if less is None:
+                return outgoing, reply, recording
+            await reply.close()
+            outgoing = less
+
+    async def _send(self, call: ProxyRequest, body: bytes, *, rewritten: bool) -> Reply:
+        return decoded(await self._passthrough.ask(call, body, rewritten=rewritten))
+
+    async def _followed(
+        self, call: ProxyRequest, outgoing: OutgoingRequest, body: bytes, reply: Reply
+    ) -> Reply:
+        """The reply, with the rounds of what the model asks of memory."""
+        if outgoing.tools is None:
+            return reply
+        # The client's key is for one request to the upstream, and that has been sent.
+        kept = [field for field in call.headers if field[0].lower() != b"idempotency-key"]
+        again = replace(call, headers=kept)
+        ask = partial(self._asked_on, again, outgoing)
+        return await followed(reply, Rounds(body, outgoing.tools, self._tools, ask))
+
+    async def _asked_on(self, call: ProxyRequest, outgoing: OutgoingRequest, body: bytes) -> Reply:
+        """The reply to a further round; it is asked once more where it lacks thoughts.  What a
+        model called without thinking has none that could be sent back."""
+        kind, unthought = outgoing.thoughtless, partial(with_thoughts, body, {})
+        known = self._wants_thoughts(call, outgoing)
+        sent = await self._services.aside.run(len(body), unthought) if known else body
+        reply = await self._send(call, sent, rewritten=True)
+        if known or kind is None or reply.status not in _INVALID or not _is_small(reply):
+            return reply
+        reply = PeekedReply(reply)
+        if not wants_thoughts(await _error_in(reply)):
+            return reply
+        await reply.close()
+        sent = await self._services.aside.run(len(body), unthought)
+        reply = await self._send(call, sent, rewritten=True)
+        if reply.status < 400:
+            self._refusals[call.upstream].add(kind)
+        return reply
+
+    def _may_be_for_memory(self, outgoing: OutgoingRequest, reply: Reply) -> bool:
+        if reply.status < 400 or not _is_small(reply):
+            return False
+        if outgoing.tools is not None or outgoing.marks or outgoing.exchange.format.signed:
+            return True
+        if outgoing.thoughtless is not None and reply.status in _INVALID:
+            return True
+        return self._retry_too_long and outgoing.adds and reply.status < 500
+
+    async def _rethought(
+        self, call: ProxyRequest, outgoing: OutgoingRequest, status: int, error: bytes
+    ) -> OutgoingRequest | None:
+        """The request with what earlier answers thought, or without, if an error is for that."""
+        kind = outgoing.thoughtless
+        if kind is None or outgoing.rethought or status not in _INVALID:
+            return None
+        if outgoing.thoughts is None and wants_thoughts(error):
+            thoughtful = await with_stored_thoughts(outgoing, self._services)
+            return replace(thoughtful, rethought=True, refused=(*outgoing.refused, kind))
+        if outgoing.thoughts is not None and refuses_thoughts(error):
+            self._refusals[call.upstream].discard(kind)
+            return replace(outgoing, thoughts=None, rethought=True)
+        return None
+
+    async def _less(
+        self, call: ProxyRequest, outgoing: OutgoingRequest, reply: PeekedReply, body: bytes
+    ) -> OutgoingRequest | None:
+        """The request with less of memory, or with what the upstream wants back of it, if an error
+        is for that and there is such."""
+        error = await _error_in(reply)
+        invalid = outgoing.marks and reply.status in _INVALID and names_marks(body)
+        if invalid and names_marks(error):
+            return refused_marks(outgoing)
+        unsign = partial(outgoing.exchange.format.unsigned, body, reply.status, error)
+        unsigned = await self._services.aside.run(len(body), unsign)
+        if unsigned is not None:
+            return replace(outgoing, unsigned=unsigned)
+        rethought = await self._rethought(call, outgoing, reply.status, error)
+        if rethought is not None:
+            return rethought
+        long = self._retry_too_long and too_long(reply.status, error)
+        less = lessened(outgoing, self._services) if long else None
+        if less is not None:
+            return less
+        refused = refuses_tools(reply.status, error)
+        if outgoing.tools is not None and (long or refused):
+            return without_tools(outgoing, *([outgoing.tools.kind] if refused else []))
+        # The marks may be refused without being named: texts had to become lists for them.
+        return refused_marks(outgoing) if invalid else None
+
+
+def _is_small(reply: Reply) -> bool:
+    """May an error be read, as far as it says how large it is?"""
+    return (content_length(reply.headers) or 0) <= MAX_ERROR
+
+
+async def _error_in(reply: PeekedReply) -> bytes:
+    """What it says; closes it where the client leaves meanwhile."""
+    try:
+        return await reply.peek(MAX_ERROR)
+    except BaseException:  # nobody else would close it
+        await reply.close()
+        raise

@@ -39,8 +39,9 @@ from proxy.gateway.tools.toolbox import Toolbox
 from proxy.learning.kinds import KINDS, Kind
 from proxy.learning.learned import Learned
 from proxy.memory.planner import Planner
-from proxy.memory.recording.backlog import Means
-from proxy.memory.recording.recorder import Recorder, unattended
+from proxy.memory.recording.backlog import Backlog, Means
+from proxy.memory.recording.listeners import Listeners, unheard
+from proxy.memory.recording.recorder import Recorder
 from proxy.memory.recording.spool import Spool
 from proxy.memory_api.api import Api, Patient
 from proxy.memory_api.conversations.message_edit import remove
@@ -231,20 +232,23 @@ def _recorder(
     """What loads and records memory, ``timeout`` seconds a load."""
     threads = ThreadPoolExecutor(PLANNERS, "planning")
     resources.opened.callback(threads.shutdown, wait=False, cancel_futures=True)
-    return Recorder(
-        resources.store,
-        spool,
-        Planner(resources.store, threads),
-        counter=lambda model: resources.tokenizers.counter_for(model).count,
-        load_timeout=timeout,
-        on_quarantine=resources.telemetry.quarantined,
+    live = Means(resources.store, Planner(resources.store, threads))
+    listeners = Listeners(
         on_recorded=recalling.index_updater.recorded,
-        on_due=writing.due if writing else unattended,
-        patient=Means(resources.patient, Planner(resources.patient, threads)),
         on_edited=recalling.index_updater.edited,
+        on_due=writing.due if writing else unheard,
+        on_quarantine=resources.telemetry.quarantined,
         on_trouble=resources.telemetry.troubled,
-        commit_timeout=resources.settings.store.commit_limit,
     )
+    backlog = Backlog(
+        spool,
+        live,
+        patient=Means(resources.patient, Planner(resources.patient, threads)),
+        counter=lambda model: resources.tokenizers.counter_for(model).count,
+        listeners=listeners,
+        last_resort=resources.settings.store.commit_limit,
+    )
+    return Recorder(live, backlog, listeners, timeout)
 
 
 def _tenancy(settings: Settings) -> Tenancy:

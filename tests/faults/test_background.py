@@ -24,7 +24,7 @@ from proxy.errors import RawHeaders
 from proxy.gateway.context import window_of
 from proxy.memory.model import SessionKey
 from proxy.memory.planner import Planner
-from proxy.memory.recording.recorder import Recorder
+from proxy.memory.recording.listeners import Listeners
 from proxy.memory.recording.spool import Spool
 from proxy.settings import ProfileSettings
 from proxy.settings.written import BackgroundSettings
@@ -34,6 +34,7 @@ from proxy.tenancy import ANONYMOUS
 from proxy.wire.failures import UpstreamTimeout, UpstreamUnreachable
 from proxy.wire.origin import Origin
 from tests.support.oracle.store import InMemoryStore
+from tests.support.store.recording import recorder_over
 from tests.support.talk.chronicle import (
     EACH,
     Chronicle,
@@ -183,15 +184,9 @@ async def office(
     )
     backoff = Backoff(PACE.retry_seconds, PACE.max_retry_seconds)
     runner = Runner(store, {"summary": summarizer}, 4, backoff, clock, lambda kind, what: None)
-    recorder = Recorder(
-        store,
-        spool,
-        planner,
-        lambda model: lambda body: EACH,
-        1.0,
-        lambda: None,
-        lambda key: None,
-        on_due=lambda due: runner.awake(clock()) if due else None,
+    listeners = Listeners(on_due=lambda due: runner.awake(clock()) if due else None)
+    recorder = recorder_over(
+        store, spool, planner, lambda model: lambda body: EACH, listeners=listeners
     )
     runner.open()
     try:

@@ -34,6 +34,7 @@ from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.clock import Clock
 from tests.support.faulty import FaultyStore
 from tests.support.learning.summarizers import KEY, Summarizers
+from tests.support.store.recording import recorder_over
 from tests.support.talk.chronicle import EACH, Chronicle, nothing, profile_of
 from tests.support.talk.shorthand import message, rerendered
 from tests.support.talk.simulator import VIEWS, Conversation, choice
@@ -145,15 +146,8 @@ def session(
         store = make(Path(folder))
         spool = Spool(Path(folder) / "spool.db", store.name, 1 << 24)
         spool.open()
-        recorder = Recorder(
-            store,
-            spool,
-            Planner(store, rerender=lambda bodies: rerendered),
-            lambda model: lambda body: EACH,
-            10.0,
-            lambda: None,
-            lambda key: None,
-        )
+        planner = Planner(store, rerender=lambda bodies: rerendered)
+        recorder = recorder_over(store, spool, planner, lambda model: lambda body: EACH, 10.0)
         opened = Session(rng, store, recorder, profile)
         try:
             opened.runner.run(store.open())

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from proxy.memory.model import SessionKey
-from proxy.memory.planner import Planner
-from proxy.memory.recording.recorder import Recorder
+from proxy.memory.recording.listeners import Listeners
 from proxy.memory.recording.spool import Spool
 from tests.support.clock import Clock
 from tests.support.faulty import FaultyStore
-from tests.support.store.recording import COMMIT_TIMEOUT, LOAD_TIMEOUT, Workbench
+from tests.support.store.recording import Workbench, recorder_over
 
 
 @pytest.fixture
@@ -33,17 +32,10 @@ async def bench(store: FaultyStore, path: Path) -> AsyncIterator[Workbench]:
     spool = Spool(path, store.name, 1 << 24)
     await asyncio.to_thread(spool.open)
     clock, quarantined, edited = Clock(), list[str](), list[tuple[SessionKey, Sequence[int]]]()
-    recorder = Recorder(
-        store,
-        spool,
-        Planner(store),
-        lambda model: len,
-        LOAD_TIMEOUT,
-        lambda: quarantined.append("one"),
-        lambda key: None,
-        clock,
-        commit_timeout=COMMIT_TIMEOUT,
+    listeners = Listeners(
+        on_quarantine=lambda: quarantined.append("one"),
         on_edited=lambda key, seqs: edited.append((key, seqs)),
     )
+    recorder = recorder_over(store, spool, listeners=listeners, clock=clock)
     yield Workbench(store, spool, recorder, clock, quarantined, edited)
     await recorder.close(5)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from proxy.memory.model import Amendment
-from proxy.memory.planner import Planner
 from proxy.memory.recording.availability import PAUSE
 from proxy.memory.recording.recorder import Recorder
 from proxy.memory.recording.spool import Spool
@@ -22,6 +21,7 @@ from tests.support.store.recording import (
     OTHER,
     Workbench,
     deferred,
+    recorder_over,
     said,
     texts,
 )
@@ -184,8 +184,7 @@ async def test_what_the_spool_stumbles_over_is_counted_as_lost(bench: Workbench)
 
 def over(store: FaultyStore, path: Path) -> Recorder:
     spool = Spool(path, store.name, 1 << 20)
-    planner = Planner(store)
-    return Recorder(store, spool, planner, lambda model: len, 1.0, lambda: None, lambda key: None)
+    return recorder_over(store, spool)
 
 
 async def test_without_a_spool_a_store_that_works_is_enough(

@@ -13,12 +13,19 @@ from msgspec.structs import replace
 
 from proxy.memory.erasure import Subject
 from proxy.memory.model import Amendment, Commit, Outcome, SessionKey, SessionSeen
-from proxy.memory.planner import Planner
-from proxy.memory.recording.recorder import Recorder
 from proxy.memory.recording.spool import Spool, SpoolError
 from proxy.memory.store import StoreError
 from tests.support.store.commits import chat, exchange
-from tests.support.store.recording import APART, ASK, KEY, OTHER, Workbench, deferred, said
+from tests.support.store.recording import (
+    APART,
+    ASK,
+    KEY,
+    OTHER,
+    Workbench,
+    deferred,
+    recorder_over,
+    said,
+)
 from tests.support.store.scanning import found_in_files
 from tests.support.waiting import PATIENCE
 
@@ -143,10 +150,7 @@ async def test_two_workers_replay_in_order_and_each_exchange_once(
         await bench.recorder.defer(KEY, deferred(f"x{number}", said(f"question {number}")))
     other_spool = Spool(path, bench.store.name, 1 << 24)
     other_spool.open()
-    planner = Planner(bench.store)
-    other = Recorder(
-        bench.store, other_spool, planner, lambda model: len, 1.0, lambda: None, lambda key: None
-    )
+    other = recorder_over(bench.store, other_spool)
     both = (bench.recorder.replay(), other.replay())
     for failure in await asyncio.gather(*both, return_exceptions=True):
         # one of the two may not empty the log while the other reads

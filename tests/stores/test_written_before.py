@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from proxy.memory.planner import Planner
-from proxy.memory.recording.recorder import Recorder
 from proxy.memory.recording.spool import Spool
 from proxy.settings import Settings
 from proxy.stores.open import open_store
@@ -19,6 +17,7 @@ from tests.support.faulty import FaultyStore
 from tests.support.memory_api import open_site
 from tests.support.processes import redis as servers
 from tests.support.store import written
+from tests.support.store.recording import recorder_over
 from tests.support.waiting import PATIENCE
 
 DATA = Path(__file__).parent / "data"
@@ -79,10 +78,7 @@ async def test_a_spool_is_replayed(tmp_path: Path) -> None:
     path.write_bytes(unpacked("spool.db"))
     store, spool = FaultyStore(), Spool(path, STORE, 1 << 24)
     spool.open()
-    planner = Planner(store)
-    recorder = Recorder(
-        store, spool, planner, lambda model: len, PATIENCE, lambda: None, lambda key: None
-    )
+    recorder = recorder_over(store, spool, load_timeout=PATIENCE)
     await recorder.replay()
     assert spool.depth() == (0, 1)
     assert await written.replayed(store) == expected("spool")

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -25,6 +26,7 @@ from proxy.memory.planner import Planner
 from proxy.memory.recording.amend import More
 from proxy.memory.recording.availability import Pauses, Troubles, hashed
 from proxy.memory.recording.commit import PLANNED_BYTES, Count, Deferred, settle
+from proxy.memory.recording.listeners import Listeners
 from proxy.memory.recording.overlay import amended, overlay
 from proxy.memory.recording.settling import Settling
 from proxy.memory.recording.spool import Kind, Spool, SpoolEntry, SpoolError
@@ -56,10 +58,6 @@ THREADS = 2
 """For the spool: others' work in threads must not delay what has to be durable."""
 
 
-OnEdited = Callable[[SessionKey, Sequence[int]], None]
-"""Is told of messages of a session, by their seqs."""
-
-
 class Tally(msgspec.Struct):
     """What has become of exchanges that the store did not take at once."""
 
@@ -81,8 +79,6 @@ class Backlog:
     ``live`` is for the time that a chat has, ``patient`` for ``REPLAY_SECONDS``, and
     ``last_resort`` are the seconds that the store has for what the spool cannot take, and all of
     its session before it, and for reading what others have changed since an entry was planned.
-    ``on_quarantine`` is told of each entry set aside, ``on_recorded`` of each session written to,
-    ``on_edited`` of messages that say something else then.
     """
 
     def __init__(
@@ -91,17 +87,12 @@ class Backlog:
         live: Means,
         patient: Means,
         counter: Callable[[str | None], Count],
-        on_quarantine: Callable[[], None],
-        on_recorded: Callable[[SessionKey], None],
-        clock: Callable[[], float],
-        pauses: Pauses,
+        listeners: Listeners,
         last_resort: float,
-        on_edited: OnEdited,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._spool, self._live, self._patient = spool, live, patient
-        self._pauses, self._last_resort = pauses, last_resort
-        self._counter, self._on_quarantine = counter, on_quarantine
-        self._on_recorded, self._on_edited = on_recorded, on_edited
+        self._counter, self._listeners, self._last_resort = counter, listeners, last_resort
         self._threads, self._closed = ThreadPoolExecutor(THREADS, "spool"), False
         self._untidy = True
         """The spool's files may hold what was carried out: by now, or by a process that ended."""
@@ -110,18 +101,21 @@ class Backlog:
         self._beside: asyncio.Task[None] | None = None
         self._clock, self._lost_at = clock, -LATELY
         self.tally = Tally()
+        self.pauses = Pauses(live.store.part_of, clock)
+        """The parts of the store that are left alone, here and by requests."""
         self.slow = Troubles(clock)
         """Sessions that could not be replayed in the time of a chat."""
 
-    async def aside(self, work: Callable[..., T], *arguments: object) -> T:
-        """The result of something that the spool does, which blocks.
+    async def open(self) -> Mapping[str, int]:
+        """Open the spool; how many entries in it wait for other stores, by these' names.  Raises
+        SpoolError."""
+        await self._aside(self._spool.open, True)
+        return await self._aside(self._spool.elsewhere)
 
-        Raises SpoolError once this is closed.
-        """
-        if self._closed:
-            raise SpoolError("the spool is closed")
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, partial(work, *arguments))
+    async def reopen(self) -> None:
+        """Open it again if it could not be, or its file is gone.  Raises SpoolError."""
+        if not self._spool.is_open:
+            await self._aside(self._spool.open, True)
 
     async def close(self) -> None:
         """Leave the rest for the next start; the spool is closed."""
@@ -132,6 +126,16 @@ class Backlog:
         await asyncio.to_thread(self._spool.close)
         await asyncio.to_thread(self._threads.shutdown)
 
+    async def _aside(self, work: Callable[..., T], *arguments: object) -> T:
+        """The result of something that the spool does, which blocks.
+
+        Raises SpoolError once this is closed.
+        """
+        if self._closed:
+            raise SpoolError("the spool is closed")
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, partial(work, *arguments))
+
     async def put(
         self, key: SessionKey, exchange: str, kind: Kind, what: msgspec.Struct
     ) -> Literal["spooled", "lost"] | Outcome:
@@ -140,7 +144,7 @@ class Backlog:
         What the spool cannot take the store may.
         """
         try:
-            payload = await self.aside(msgspec.json.encode, what)
+            payload = await self._aside(msgspec.json.encode, what)
             return await self._kept(SpoolEntry(-1, key, exchange, kind, payload))
         except SpoolError as failure:
             logger.error("an exchange is lost: %s", failure)
@@ -152,7 +156,7 @@ class Backlog:
 
     async def _kept(self, entry: SpoolEntry) -> Literal["spooled"] | Outcome:
         try:
-            await self.aside(self._spool.put, *entry[1:])
+            await self._aside(self._spool.put, *entry[1:])
         except SpoolError as failure:
             return await self._stored(entry, failure)
         self.tally.spooled += 1
@@ -161,7 +165,7 @@ class Backlog:
     async def _stored(self, entry: SpoolEntry, failure: SpoolError) -> Outcome:
         """Carry it out at once, behind all that waits for its session.  Raises ``failure`` if the
         store does not take it either, and is not asked while it is known not to."""
-        if self._pauses.committing(entry.key):
+        if self.pauses.committing(entry.key):
             raise failure
         try:
             async with Limit(self._last_resort):
@@ -172,7 +176,7 @@ class Backlog:
         except (StoreError, TimeoutError):
             raise failure from None
         if outcome == "recorded":
-            self._on_recorded(entry.key)
+            self._listeners.on_recorded(entry.key)
         return outcome
 
     async def _ping(self, key: SessionKey) -> None:
@@ -180,15 +184,15 @@ class Backlog:
         try:
             await self._live.store.ping(key)
         except (StoreError, asyncio.CancelledError):
-            self._pauses.late(key)
+            self.pauses.late(key)
             raise
 
     async def _caught_up(self, key: SessionKey) -> bool:
         """Carry out what waits for a session: is nothing left?"""
         try:
-            while await self._replay_session(key, self._live, self._pauses.back):
+            while await self._replay_session(key, self._live, self.pauses.back):
                 pass
-            count, _ = await self.aside(self._spool.weight, key)
+            count, _ = await self._aside(self._spool.weight, key)
         except SpoolError:
             return not self.waiting(key)  # as far as can be known
         return count == 0
@@ -238,10 +242,10 @@ class Backlog:
 
     async def _entries(self, key: SessionKey) -> list[SpoolEntry]:
         try:
-            count, size = await self.aside(self._spool.weight, key)
+            count, size = await self._aside(self._spool.weight, key)
             if count > SHOWN[0] or size > SHOWN[1]:
                 raise StoreTimeout("more waits in the spool than can be shown in time")
-            return await self.aside(self._spool.entries, key)
+            return await self._aside(self._spool.entries, key)
         except SpoolError:
             return []
 
@@ -291,7 +295,7 @@ class Backlog:
             return False
         away = await self._away()  # a backlog is not read for a store that is down
         progress, after = False, -1
-        while heads := await self.aside(self._spool.heads, after, SESSIONS_AT_ONCE):
+        while heads := await self._aside(self._spool.heads, after, SESSIONS_AT_ONCE):
             for head in heads:
                 progress |= await self._replay_head(head.key, away, on_taken)
             after = heads[-1].id
@@ -339,24 +343,24 @@ class Backlog:
             return
         with suppress(SpoolError):
             await self._remove(*stuck)
-            await self.aside(self._spool.start_over)
+            await self._aside(self._spool.start_over)
             if self._stuck is stuck:
                 self._stuck = None
 
     async def _tidy(self) -> None:
         """What was carried out may be erased in the store: the spool must not hold it still."""
         if self._untidy:
-            await self.aside(self._spool.empty_log)
+            await self._aside(self._spool.empty_log)
             self._untidy = False
 
     async def review(self) -> None:
         """Drop what is quarantined of sessions and people that were erased since: it is never
         committed again, where their mark would refuse it.  Raises StoreError, SpoolError.
         """
-        for entry in await self.aside(self._spool.quarantined):
+        for entry in await self._aside(self._spool.quarantined):
             if await self._live.store.erased(entry.subjects, entry.began):
                 self._untidy = True
-                await self.aside(self._spool.done, entry)
+                await self._aside(self._spool.done, entry)
 
     def _replay_beside(self, key: SessionKey, on_taken: Callable[[SessionKey], None]) -> None:
         """Begin to replay a slow session, if none is being replayed and it is due."""
@@ -379,7 +383,7 @@ class Backlog:
     ) -> bool:
         """Carry out some entries of a session; whether there were any that could be."""
         progress = False
-        for entry in await self.aside(self._spool.entries, key, AT_ONCE):
+        for entry in await self._aside(self._spool.entries, key, AT_ONCE):
             if not await self._replay_one(entry, means, on_taken):
                 return progress
             progress = True
@@ -407,7 +411,7 @@ class Backlog:
             on_taken(entry.key)
         await self._leave(entry, outcome)
         if outcome not in (*_KEPT, "erased"):
-            self._on_recorded(entry.key)
+            self._listeners.on_recorded(entry.key)
         return True
 
     async def _leave(self, entry: SpoolEntry, outcome: str) -> None:
@@ -416,18 +420,18 @@ class Backlog:
         try:
             await self._remove(entry, outcome)
         except SpoolError as failure:
-            await self.aside(self._spool.pass_over, entry)
+            await self._aside(self._spool.pass_over, entry)
             if self._stuck is None:
                 logger.warning("what the store has taken stays in the spool for now: %s", failure)
             self._stuck = entry._replace(payload=b""), outcome
 
     async def _remove(self, entry: SpoolEntry, outcome: str) -> None:
         if outcome in _KEPT:
-            await self.aside(self._spool.quarantine, entry, outcome)
-            self._on_quarantine()
+            await self._aside(self._spool.quarantine, entry, outcome)
+            self._listeners.on_quarantine()
             return
         self._untidy = True
-        await self.aside(self._spool.done, entry)
+        await self._aside(self._spool.done, entry)
         self.tally.replayed += outcome != "erased"
 
     def _is_slow(self, key: SessionKey, failure: StoreError) -> None:
@@ -440,5 +444,5 @@ class Backlog:
             return await Settling(means.store, self._last_resort).commit(entry.key, what)
         seq = await means.store.amend(entry.key, what) if what is not None else None
         if seq is not None:
-            self._on_edited(entry.key, (seq,))
+            self._listeners.on_edited(entry.key, (seq,))
         return "recorded"

@@ -26,17 +26,18 @@ import msgspec
 
 from proxy.chat.message import ChatMessage
 from proxy.memory.limit import Limit, in_time
-from proxy.memory.model import Amendment, Ask, Commit, Due, Outcome, SessionKey, Snapshot
-from proxy.memory.planner import LONG, Planned, Planner, asks_for_whole, sees_enough, whole
+from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
+from proxy.memory.planner import LONG, Planned, asks_for_whole, sees_enough, whole
 from proxy.memory.prompt.compose import Rules
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.recording.amend import More
-from proxy.memory.recording.availability import Pauses, Probe, Troubles, hashed
-from proxy.memory.recording.backlog import Backlog, Means, OnEdited, Tally
-from proxy.memory.recording.commit import Count, Deferred
+from proxy.memory.recording.availability import Probe, Troubles, hashed
+from proxy.memory.recording.backlog import Backlog, Means, Tally
+from proxy.memory.recording.commit import Deferred
+from proxy.memory.recording.listeners import Listeners
 from proxy.memory.recording.settling import Settling
-from proxy.memory.recording.spool import Spool, SpoolEntry, SpoolError
-from proxy.memory.store import Store, StoreError, StoreTimeout
+from proxy.memory.recording.spool import SpoolEntry, SpoolError
+from proxy.memory.store import StoreError, StoreTimeout
 
 logger = logging.getLogger(__name__)
 
@@ -85,53 +86,26 @@ class Prepared(msgspec.Struct, frozen=True, gc=False):
         return self.planned.snapshot
 
 
-def unattended(due: Sequence[Due]) -> None:
-    """For where nobody carries out work that is due."""
-
-
 class Recorder:
     """The one place that knows what to do when the store fails; see the module."""
 
     def __init__(
         self,
-        store: Store,
-        spool: Spool,
-        planner: Planner,
-        counter: Callable[[str | None], Count],
+        live: Means,
+        backlog: Backlog,
+        listeners: Listeners,
         load_timeout: float,
-        on_quarantine: Callable[[], None],
-        on_recorded: Callable[[SessionKey], None],
         clock: Callable[[], float] = time.monotonic,
-        on_due: Callable[[Sequence[Due]], None] = unattended,
-        patient: Means | None = None,
-        on_trouble: Callable[[], None] = lambda: None,
-        commit_timeout: float = 0.5,
-        on_edited: OnEdited = lambda key, seqs: None,
     ) -> None:
-        self._store, self._spool, self._planner = store, spool, planner
-        live = Means(store, planner)
-        self._pauses = Pauses(store.part_of, clock)
-        self._backlog = Backlog(
-            spool,
-            live,
-            patient or live,
-            counter=counter,
-            on_quarantine=on_quarantine,
-            on_recorded=on_recorded,
-            clock=clock,
-            pauses=self._pauses,
-            last_resort=commit_timeout,
-            on_edited=on_edited,
-        )
-        self._probe = Probe(store.peek, store.part_of, load_timeout * (1 - ASKED_AT))
+        self._store, self._planner = live
+        self._backlog, self._pauses, self._listeners = backlog, backlog.pauses, listeners
+        self._probe = Probe(self._store.peek, self._store.part_of, load_timeout * (1 - ASKED_AT))
         self._troubles, self._halves = Troubles(clock), Troubles(clock)
-        self._on_trouble = on_trouble
-        self._on_recorded, self._on_due, self._on_edited = on_recorded, on_due, on_edited
         self._load_timeout, self._clock = load_timeout, clock
         self._reviewed = -REVIEW_EVERY
         self._tasks: set[asyncio.Task[Any]] = set()
         self._one_large = asyncio.Lock()
-        self._settling = Settling(store)
+        self._settling = Settling(self._store)
 
     @property
     def tally(self) -> Tally:
@@ -157,8 +131,7 @@ class Recorder:
         is counted.
         """
         try:
-            await self._backlog.aside(self._spool.open, True)
-            for store, count in (await self._backlog.aside(self._spool.elsewhere)).items():
+            for store, count in (await self._backlog.open()).items():
                 told = "entries in the spool that wait for another store, %s: %d"
                 logger.warning(told, store, count)
         except SpoolError as failure:
@@ -309,7 +282,7 @@ class Recorder:
         told = "the memory of session %s is not available: %s"
         logger.warning(told, hashed(key), failure, exc_info=cause)
         self._troubles.failed(key, failure)
-        self._on_trouble()
+        self._listeners.on_trouble()
         return failure
 
     def _damaged(self, key: SessionKey, lost: int) -> None:
@@ -317,7 +290,7 @@ class Recorder:
         if self._halves.pausing(key) is None:
             logger.warning("%d messages of session %s are gone from the store", lost, hashed(key))
             self._halves.failed(key, StoreError(f"{lost} messages are gone"))
-            self._on_trouble()
+            self._listeners.on_trouble()
 
     # Recording
 
@@ -349,8 +322,8 @@ class Recorder:
         work = partial(self._commit_large if large else self._settling.commit, key, commit)
         outcome = await self._at_once(key, work, large=large)
         if outcome == "recorded":
-            self._on_recorded(key)
-            self._on_due(commit.due)
+            self._listeners.on_recorded(key)
+            self._listeners.on_due(commit.due)
         if outcome is None:
             return await self._backlog.put(key, commit.exchange.id, "commit", commit)
         return outcome
@@ -363,7 +336,7 @@ class Recorder:
         async def amended() -> CommitResult:
             seq = await self._store.amend(key, amendment)
             if seq is not None:
-                self._on_edited(key, (seq,))
+                self._listeners.on_edited(key, (seq,))
             return "recorded"
 
         outcome = await self._at_once(key, amended)
@@ -402,8 +375,7 @@ class Recorder:
     async def _replay_for_ever(self) -> None:
         while True:
             with suppress(StoreError, SpoolError):  # still down: the entries stay where they are
-                if not self._spool.is_open:
-                    await self._backlog.aside(self._spool.open, True)
+                await self._backlog.reopen()
                 await self.replay()
                 await self._review()
             await asyncio.sleep(REPLAY_EVERY)

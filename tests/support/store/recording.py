@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from proxy.chat.message import ChatMessage
 from proxy.chat.reply.answer import Choice
 from proxy.memory.model import Ask, SessionKey, Snapshot
+from proxy.memory.planner import Planner
 from proxy.memory.prompt.compose import Rules
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
-from proxy.memory.recording.commit import Deferred, ExchangeMeta
+from proxy.memory.recording.backlog import Backlog, Means
+from proxy.memory.recording.commit import Count, Deferred, ExchangeMeta
+from proxy.memory.recording.listeners import Listeners
 from proxy.memory.recording.recorder import Prepared, Recorder
 from proxy.memory.recording.spool import Spool
+from proxy.memory.store import Store
 from tests.support.clock import Clock
 from tests.support.faulty import FaultyStore
 from tests.support.store.commits import exchange
@@ -26,6 +31,7 @@ APART = SessionKey("another", "session")
 """On another server, see FaultyStore."""
 PROFILE = "default"
 ASK = Ask(profile=PROFILE)
+NOBODY = Listeners()
 
 
 def said(text: str, role: str = "user") -> ChatMessage:
@@ -74,6 +80,21 @@ def deferred(
 
 def texts(snapshot: Snapshot) -> list[str]:
     return [entry.card.digest.partition("-")[2] for entry in snapshot.log]
+
+
+def recorder_over(
+    store: Store,
+    spool: Spool,
+    planner: Planner | None = None,
+    counter: Callable[[str | None], Count] = lambda model: len,
+    load_timeout: float = LOAD_TIMEOUT,
+    listeners: Listeners = NOBODY,
+    clock: Callable[[], float] = time.monotonic,
+) -> Recorder:
+    """One that replays with the store that requests have."""
+    live = Means(store, planner or Planner(store))
+    backlog = Backlog(spool, live, live, counter, listeners, COMMIT_TIMEOUT, clock)
+    return Recorder(live, backlog, listeners, load_timeout, clock)
 
 
 @dataclass

@@ -176,7 +176,12 @@ def _without(entries: Sequence[Entry], gone: AbstractSet[str]) -> Sequence[Entry
 
 
 class _Layout:
-    """Rules 2 to 9, once the alignment is known."""
+    """Rules 2 to 9, once the alignment is known.
+
+    ``matches`` are those that count, ``new`` is what M has behind the last of them, and ``rest``
+    what the log has; ``replaced``: an answer is asked for anew.  These and ``superseded`` change
+    from rule to rule, in the order of ``plan``.
+    """
 
     def __init__(
         self,
@@ -187,11 +192,12 @@ class _Layout:
         full: bool,
         retry: bool,
     ) -> None:
-        self.log, self.m, self.matches, self.full = found.log, m, found.matches, full
-        self.evidence, self.replaced, self.again = found.evidence, retry, again
-        self.arrived, self.placed = found.arrived, found.placed
-        behind = self.matches[-1].j + 1 if self.matches else (0 if full else len(self.log))
-        self.rest, self.new = list(self.log[behind:]), self._behind_last_match()
+        self.m, self.found, self.again, self.full, self.replaced = m, found, again, full, retry
+        self.log, self.matches = found.log, found.matches
+        last = self.matches[-1] if self.matches else None
+        self.new = range(last.i + 1 if last else 0, len(m))
+        behind = last.j + 1 if last else (0 if full else len(self.log))
+        self.rest = self.log[behind:]
         self.superseded: set[str] = set()
         self.untold = self._untold()
 
@@ -209,7 +215,7 @@ class _Layout:
         gone = frozenset(dropped | self.superseded)
         running = self._running()
         kept = _without(self.log, gone)
-        log = tuple(kept if self.placed else sorted(kept, key=_place))
+        log = tuple(kept if self.found.placed else sorted(kept, key=_place))
         return Plan(
             order=self._order(running),
             log=log,
@@ -221,9 +227,6 @@ class _Layout:
             follows=max((*log[-1:], *chosen), key=_place).card.id if log or chosen else "",
             resent=(*self._kept([self.log[match.j] for match in self.matches]), *chosen),
         )
-
-    def _behind_last_match(self) -> list[int]:
-        return list(range(self.matches[-1].i + 1 if self.matches else 0, len(self.m)))
 
     def _untold(self) -> dict[int, list[Entry]]:
         """For each answer told otherwise, but the last match, what was stored behind its other form
@@ -245,10 +248,7 @@ class _Layout:
         if self.full or (self.matches and self.matches[-1].kind is MatchKind.REPLACED):
             return True
         answers = answered_from_before([self.m[i] for i in self.new])
-        if not answers:
-            return self.evidence
-        waiting = open_calls(self.rest) if self.matches or self.full else self.waiting
-        return self.evidence and answers.isdisjoint(waiting)
+        return self.found.evidence and answers.isdisjoint(open_calls(self.rest))
 
     def _drop_rest(self) -> None:
         self.superseded.update(entry.card.id for entry in self.rest)
@@ -282,8 +282,8 @@ class _Layout:
             return
         at = self._last_asked() if prefill else len(self.matches) - 1
         first = self.matches[at]
-        self.matches, self.rest = self.matches[:at], list(self.log[first.j :])
-        self.new = list(range(first.i, len(self.m)))
+        self.matches, self.rest = self.matches[:at], self.log[first.j :]
+        self.new = range(first.i, len(self.m))
 
     def _told_again(self) -> Iterator[str]:
         """Ids of the stored results that M brings once more, together with one that is still
@@ -379,7 +379,7 @@ class _Layout:
             if end > begin:
                 gaps[n] = self.log[begin:end]
             begin = end + 1
-        return self._by_turn(gaps) if self.arrived else gaps
+        return self._by_turn(gaps) if self.found.arrived else gaps
 
     def _by_turn(self, gaps: Mapping[int, Sequence[Entry]]) -> dict[int, Sequence[Entry]]:
         others, own = defaultdict[int, list[Entry]](list), defaultdict[int, list[Entry]](list)
@@ -423,11 +423,7 @@ class _Layout:
     def _fresh(self, running: Entry | None) -> list[Fresh]:
         fresh: list[Fresh] = []
         for i in self._recorded():
-            before = self.again.get(i)
-            if self.m[i].role == "user" or (not fresh and running is None):
-                fresh.append(Fresh(i, opens=True, replaces=before))
-            elif not fresh and running is not None:
-                fresh.append(Fresh(i, joins=running.card.id, replaces=before))
-            else:
-                fresh.append(Fresh(i, replaces=before))
+            opens = self.m[i].role == "user" or not (fresh or running)
+            joins = running.card.id if running and not (fresh or opens) else None
+            fresh.append(Fresh(i, opens=opens, joins=joins, replaces=self.again.get(i)))
         return fresh

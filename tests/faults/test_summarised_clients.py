@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from proxy.background.completion import Failed, Refused
@@ -188,6 +188,16 @@ def windows() -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
+EVICTING: dict[str, Any] = {
+    "window": "message_window",
+    "max_messages": 2,
+    "evict_to": 0.5,
+    "max_tokens": 200_000,
+    "summary": {"mode": "summary_buffer", "max_tokens": 100_000},
+}
+"""A window that evicts where no summary comes."""
+
+
 @pytest.mark.parametrize("versions", [1, 3])
 def test_a_retry_of_what_a_summary_tells_gets_the_summary_before_it_and_all_the_rest(
     versions: int,
@@ -250,6 +260,7 @@ def test_in_memory_with_commits_that_fail(capsys: pytest.CaptureFixture[str]) ->
         max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None
     )
     @CONVERSATIONS
+    @example(["new only"] * 12, EVICTING, random.Random(10))  # few others evict
     def plays(kinds: list[str], window: dict[str, Any], rng: random.Random) -> None:
         play(kinds, window, rng, in_memory, seen)
 

@@ -135,7 +135,8 @@ class Recorder:
                 told = "entries in the spool that wait for another store, %s: %d"
                 logger.warning(told, store, count)
         except SpoolError as failure:
-            logger.error("there is no spool: %s", failure)
+            told = "what the store does not take is lost until spool.path can be written: %s"
+            logger.error(told, failure)
         self._own(self._replay_for_ever(), "spool replay")
 
     async def close(self, timeout: float) -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 from msgspec.structs import replace
 
+from proxy.learning.collection import putting
 from proxy.learning.evidence import Gone, Said
 from proxy.memory.archive import Session
 from proxy.memory.history.reading import WHOLE_LOG
@@ -152,9 +153,8 @@ class Batch(msgspec.Struct, frozen=True):
         return [self._mark(feature, stretch) for stretch in self.stretches]
 
     def _mark(self, feature: str, stretch: Stretch) -> Change:
-        namespace, key = mark_place(self.shelf.user, feature, stretch.key.session)
-        value = msgspec.json.encode(stretch.then)
-        return Change(namespace=namespace, key=key, value=value, after=stretch.read)
+        place = mark_place(self.shelf.user, feature, stretch.key.session)
+        return putting(place, stretch.then, stretch.read)
 
     async def is_unread(self, items: Items, feature: str) -> bool:
         """Is it still one that nobody has learned, or taken back?  Raises StoreError."""
@@ -261,5 +261,4 @@ async def read_on(
 def _marking(feature: str, user: str, item: Item, old: Session, new: Session) -> Change:
     read = mark_of(item, old.created_at)
     then = replace(read, seq=min(read.seq, new.end), began=new.created_at)
-    namespace, key = mark_place(user, feature, new.id)
-    return Change(namespace=namespace, key=key, value=msgspec.json.encode(then))
+    return putting(mark_place(user, feature, new.id), then, None)

@@ -11,16 +11,8 @@ from typing import Literal
 
 import msgspec
 
-from proxy.memory.items import (
-    INSTRUCTIONS,
-    PEOPLE,
-    Change,
-    ItemOwner,
-    Items,
-    Namespace,
-    Place,
-    item_pages,
-)
+from proxy.learning.collection import dropping
+from proxy.memory.items import INSTRUCTIONS, PEOPLE, ItemOwner, Items, Namespace, Place, item_pages
 from proxy.memory.model import SessionKey
 
 FEEDBACK = "feedback"
@@ -80,7 +72,7 @@ async def drop_feedback(
 ) -> None:
     """Drop what was said of messages, whoever had their session then.  Raises StoreError."""
     for shelf, where in _shelves(key, user) if messages else ():
-        gone = [Change(namespace=where, key=message, value=None) for message in messages]
+        gone = [dropping(Place(where, message)) for message in messages]
         await items.change_items(shelf, gone)
 
 

@@ -8,6 +8,7 @@ from typing import Protocol
 import msgspec
 
 from proxy.learning.batch import Exchanges
+from proxy.learning.collection import putting
 from proxy.learning.episodes.episode import episode_id, episode_of
 from proxy.learning.episodes.store import EpisodeStore
 from proxy.learning.feedback import (
@@ -19,7 +20,7 @@ from proxy.learning.feedback import (
 )
 from proxy.learning.instructions.pending import InstructionsForgetting, PendingFeedback
 from proxy.memory.archive import Session
-from proxy.memory.items import Change, ItemOwner, Items
+from proxy.memory.items import ItemOwner, Items
 from proxy.memory.model import Due, Exchange, SessionKey, exchange_of
 from proxy.settings import ProfileSettings
 
@@ -108,12 +109,8 @@ class FeedbackService(msgspec.Struct, frozen=True):
     ) -> bool:
         user = session.user or ""
         place = feedback_place(user, feedback.session, feedback.message)
-        change = Change(
-            namespace=place.namespace,
-            key=place.key,
-            value=msgspec.json.encode(feedback),
-            expires_at=feedback.created_at + session.details.ttl if session.details.ttl else None,
-        )
+        ttl = session.details.ttl
+        change = putting(place, feedback, None, feedback.created_at + ttl if ttl else None)
         return await self.items.change_items(ItemOwner(key.tenant, user), [change], since)
 
     async def _exemplify(

@@ -12,7 +12,7 @@ from proxy.background.completion import Assignment, Completed, Failed, Refused, 
 from proxy.learning.kinds import PROFILE
 from proxy.learning.likeness import AskedText
 from proxy.learning.profile.document import MOST_VERSIONS, PatchError, Schema, Version, merging
-from proxy.learning.profile.store import NOTE, NoVersion, card, lines
+from proxy.learning.profile.store import NOTE, NoVersion, card_of, lines
 from proxy.learning.prompt_cards import card_place
 from proxy.memory.items import PEOPLE, Place
 from tests.support.learning import environment
@@ -323,7 +323,8 @@ async def chosen(env: Env, budget: int = 1000) -> Any:
 
 def test_only_so_much_of_a_document_as_fits_is_in_a_prompt() -> None:
     document = {f"name{n}": "x" * 40 for n in range(200)}
-    stored, settings = card(document, count), environment.settings(profile={"max_tokens": 200})
+    stored = msgspec.json.encode(card_of(document, count))
+    settings = environment.settings(profile={"max_tokens": 200})
     block = block_of(PROFILE, stored, settings, AskedText("", 0.0), 10_000)
     assert block is not None and block.tokens <= 200
     written = block.lines.splitlines()

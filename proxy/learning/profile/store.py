@@ -53,11 +53,9 @@ class ProfileCard(msgspec.Struct, frozen=True):
 _cards = msgspec.json.Decoder(ProfileCard)
 
 
-def card(document: Document, count: Callable[[str], int]) -> bytes:
+def card_of(document: Document, count: Callable[[str], int]) -> ProfileCard:
     """What is kept of a document for prompts."""
-    return msgspec.json.encode(
-        ProfileCard(tuple(ProfileLine(line, count(line) + 1) for line in lines(document)))
-    )
+    return ProfileCard(tuple(ProfileLine(line, count(line) + 1) for line in lines(document)))
 
 
 def lines(value: object, name: str = "") -> Iterator[str]:
@@ -246,11 +244,10 @@ class ProfileStore(Collection):
 
     def _becoming(self, shelf: ItemOwner, profile: Profile, stored: int) -> list[Change]:
         """The current one and its card; ``stored``: the version of the item that it takes over."""
-        where, beside = profile_place(shelf.user), card_place(shelf.user, FEATURE)
-        lines = card(profile.document, self._count)
+        card = card_of(profile.document, self._count)
         return [
-            putting(where, profile, stored),
-            Change(namespace=beside.namespace, key=beside.key, value=lines),
+            putting(profile_place(shelf.user), profile, stored),
+            putting(card_place(shelf.user, FEATURE), card, None),
         ]
 
     def _repeating(self, until: Sequence[Version], profile: Profile) -> Version:

@@ -17,12 +17,12 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TypeVar
 
-from proxy.learning.collection import Busy
+from proxy.learning.collection import Busy, dropping
 from proxy.learning.feedback import count_feedback, forget_feedback
 from proxy.learning.learned import Learned
 from proxy.memory.archive import Session
 from proxy.memory.erasure import Erasures, Subject
-from proxy.memory.items import Change, ItemOwner
+from proxy.memory.items import ItemOwner
 from proxy.memory.locks import Locks
 from proxy.memory.model import SessionKey
 from proxy.memory.naming import named_session, reference_of
@@ -313,8 +313,7 @@ class Eraser:
     async def _forget_names(self, tenant: str, keys: Sequence[SessionKey]) -> None:
         """Remove what leads to these sessions from names that were given out."""
         places = [named_session(reference_of(key.session)) for key in keys]
-        gone = [Change(namespace=at.namespace, key=at.key, value=None) for at in places]
-        await self._store.change_items(ItemOwner(tenant), gone)
+        await self._store.change_items(ItemOwner(tenant), [*map(dropping, places)])
 
     async def _delete(self, key: SessionKey) -> bool:
         forget_session(key)

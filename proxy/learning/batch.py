@@ -18,6 +18,7 @@ from proxy.memory.archive import Session
 from proxy.memory.history.reading import WHOLE_LOG
 from proxy.memory.items import PEOPLE, Change, Item, ItemOwner, Items, Place
 from proxy.memory.model import Ask, Entry, Exchange, SessionKey, Snapshot
+from proxy.recall.own_words import BLANK
 from proxy.settings import ProfileSettings
 
 
@@ -148,6 +149,11 @@ class Batch(msgspec.Struct, frozen=True):
     def tenant(self) -> str:
         return self.shelf.tenant
 
+    @property
+    def has_own_words(self) -> bool:
+        """Whether there is anything in it that the user has not pasted."""
+        return any(said.own.strip(f"{BLANK} \n\t") for said in self.said)
+
     def marks(self, feature: str) -> list[Change]:
         """To be made together with what was learned: read once, whatever happens."""
         return [self._mark(feature, stretch) for stretch in self.stretches]
@@ -174,6 +180,10 @@ class Model(Protocol):
 
     def room(self, profile: ProfileSettings) -> int: ...
     def ready(self, tenant: str, profile: ProfileSettings) -> bool: ...
+
+
+ATTEMPTS = 5
+"""How often what was learned is entered into what others have changed meanwhile."""
 
 
 class Extractor(Protocol):

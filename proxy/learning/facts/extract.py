@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from proxy.learning.batch import Batch
+from proxy.learning.batch import ATTEMPTS, Batch
 from proxy.learning.evidence import Gone
 from proxy.learning.extract import KindModel, Unusable
 from proxy.learning.facts.claim import (
@@ -24,7 +24,6 @@ from proxy.learning.facts.statements import is_of_kin, tells_of_user
 from proxy.learning.facts.store import FactStore, StoredFacts
 from proxy.learning.likeness import AskedText
 from proxy.memory.items import ItemOwner, Items
-from proxy.recall.own_words import BLANK
 
 NO_JSON = "the answer about facts is not the JSON that was asked for"
 
@@ -36,9 +35,6 @@ MOST_KIN = 10
 
 CUE = 300
 """Characters of each message that say what it is about."""
-
-ATTEMPTS = 5
-"""How often what was learned is entered into what others have changed meanwhile."""
 
 
 class FactExtractor(msgspec.Struct, frozen=True):
@@ -54,7 +50,7 @@ class FactExtractor(msgspec.Struct, frozen=True):
     ids: Callable[[], str] = new_id
 
     async def learn(self, batch: Batch) -> bool:
-        if not any(said.own.strip(f"{BLANK} \n\t") for said in batch.said):
+        if not batch.has_own_words:
             read = batch.marks(FACTS)
             return await self.items.change_items(batch.shelf, read, batch.since)
         kept = await self.facts.load(batch.shelf)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from proxy.learning.batch import Batch
+from proxy.learning.batch import ATTEMPTS, Batch
 from proxy.learning.evidence import Gone, Said, headed
 from proxy.learning.extract import KindModel, Unusable, told
 from proxy.learning.profile.document import (
@@ -85,9 +85,6 @@ def _message(number: int, said: Said) -> str:
 
 NO_JSON = 'there is no JSON object with "set", "append" and "remove" in it'
 
-ATTEMPTS = 5
-"""How often what was learned is entered into what others have changed meanwhile."""
-
 
 class ProfileExtractor(msgspec.Struct, frozen=True):
     """See :class:`proxy.learning.batch.Extractor`.
@@ -104,7 +101,7 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
     skipped: Callable[[str], None] = msgspec.field(default=lambda feature: None)
 
     async def learn(self, batch: Batch) -> bool:
-        if not any(said.own.strip(f"{BLANK} \n\t") for said in batch.said):
+        if not batch.has_own_words:
             return await self.items.change_items(batch.shelf, batch.marks(FEATURE), batch.since)
         held, grounds = await self._known(batch)
         proposal = await self._proposed(batch, held, grounds)

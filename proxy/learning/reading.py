@@ -74,17 +74,7 @@ def piece(said: Said, start: int, end: int) -> Said:
         for span in said.pasted
         if span.start < end and span.end > start
     )
-    return Said(
-        message=said.message,
-        exchange=said.exchange,
-        seq=said.seq,
-        text=said.text[start:end],
-        at=said.at,
-        pasted=tuple(pasted),
-        session=said.session,
-        dated=said.dated,
-        ahead=said.ahead,
-    )
+    return replace(said, text=said.text[start:end], pasted=tuple(pasted))
 
 
 def day_behind(said: Said) -> str:

@@ -51,8 +51,8 @@ Again = Callable[[str, str, Unusable], str]
 """What is asked the next time: from the assignment, the answer and what was wrong with it."""
 
 
-def told(most: int) -> Again:
-    """The assignment once more, with the beginning of the answer and what was wrong with it."""
+def again_with_answer(most: int) -> Again:
+    """The assignment, ``most`` characters of the answer at most, and what was wrong with it."""
 
     def again(prompt: str, answer: str, wrong: Unusable) -> str:
         problem = AGAIN.format(problem=wrong)

@@ -11,7 +11,7 @@ from proxy.learning.batch import Batch, Exchanges, question_of
 from proxy.learning.episodes.episode import FEATURE, Episode, episode_id, episode_of
 from proxy.learning.episodes.store import EpisodeStore, StoredEpisodes
 from proxy.learning.evidence import Gone, Said, evidence
-from proxy.learning.extract import KindModel, Unusable, json_in, told
+from proxy.learning.extract import KindModel, Unusable, again_with_answer, json_in
 from proxy.learning.feedback import feedback_on
 from proxy.memory.history.reading import WHOLE_LOG
 from proxy.memory.items import ItemOwner, Items
@@ -174,7 +174,9 @@ class EpisodeExtractor(msgspec.Struct, frozen=True):
                 raise Unusable(NO_JSON, readable=False)
             return good
 
-        asked = self.model.extract(batch, prompt(pairs), read, told(0), SCHEMA, requests=1)
+        asked = self.model.extract(
+            batch, prompt(pairs), read, again_with_answer(0), SCHEMA, requests=1
+        )
         return await asked or []
 
     async def _episodes(self, good: list[Pair]) -> list[Episode]:

@@ -99,7 +99,7 @@ class FactStore(Collection):
             kept = await self.load(shelf)
             after = without(kept.facts, is_gone)
             changes = [] if dry_run else self._changes(shelf, kept, after)
-            return list(told(kept.facts, after)), changes
+            return list(_forgotten(kept.facts, after)), changes
 
         return await self.update(shelf, step)
 
@@ -224,7 +224,8 @@ def _since(heir: Fact, said_so: Source) -> Source | None:
     return next((source for source in heir.sources if source.at >= said_so.at), None)
 
 
-def told(before: Facts, after: Facts) -> Iterator[Forgotten]:
+def _forgotten(before: Facts, after: Facts) -> Iterator[Forgotten]:
+    """What has become of the facts that are not as they were before."""
     for id, fact in before.items():
         action = _action(fact, after.get(id))
         if action is not None:

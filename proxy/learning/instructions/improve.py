@@ -10,7 +10,7 @@ import msgspec
 from proxy.background.completion import Denied, Refused, Unreadable
 from proxy.chat.jsontext import well_formed
 from proxy.learning.batch import Answered, Exchanges, LearningContext
-from proxy.learning.extract import KindModel, Unusable, json_in, told
+from proxy.learning.extract import KindModel, Unusable, again_with_answer, json_in
 from proxy.learning.feedback import Feedback, feedback_on
 from proxy.learning.instructions.document import FEATURE, Given, Proposal, doubts, new_id
 from proxy.learning.instructions.pending import PendingFeedback
@@ -183,7 +183,8 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
         """
         chosen = context.settings.instructions
         text = prompt(held.value.text, remarks, chosen.focus, chosen.max_tokens)
-        read, again = partial(self._read, max_tokens=chosen.max_tokens), told(LONGEST_ANSWER)
+        read = partial(self._read, max_tokens=chosen.max_tokens)
+        again = again_with_answer(LONGEST_ANSWER)
         try:
             return await self.model.extract(context, text, read, again, SCHEMA)
         except Denied:

@@ -9,7 +9,7 @@ import msgspec
 
 from proxy.learning.batch import ATTEMPTS, Batch
 from proxy.learning.evidence import Gone, Said, headed
-from proxy.learning.extract import KindModel, Unusable, told
+from proxy.learning.extract import KindModel, Unusable, again_with_answer
 from proxy.learning.profile.document import (
     FEATURE,
     MOST_BYTES,
@@ -144,7 +144,7 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
         focus, schema = batch.settings.profile.focus, grounds.schema
         text = prompt(held.value.document, schema, batch.said, focus)
         form = FORM if schema.text is None else None
-        found = await self.model.extract(batch, text, read, told(MOST_BYTES), form)
+        found = await self.model.extract(batch, text, read, again_with_answer(MOST_BYTES), form)
         if found is None:
             self.skipped(FEATURE)
         return found

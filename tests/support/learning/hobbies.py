@@ -18,7 +18,7 @@ from proxy.learning.collection import (
     stored,
 )
 from proxy.learning.evidence import Gone, IsGone, Source, source_fields, source_of
-from proxy.learning.extract import KindModel, Unusable, json_in, told
+from proxy.learning.extract import KindModel, Unusable, again_with_answer, json_in
 from proxy.learning.kinds import Kind, persons_card
 from proxy.learning.likeness import AskedText
 from proxy.learning.prompt_cards import Allowance, Block, card_place, whole_block
@@ -98,7 +98,7 @@ class HobbyExtractor:
 
     async def learn(self, batch: Batch) -> bool:
         prompt = "\n".join(["Which hobbies are these?", *(said.text for said in batch.said)])
-        found = await self.model.extract(batch, prompt, _hobbies_in, told(100))
+        found = await self.model.extract(batch, prompt, _hobbies_in, again_with_answer(100))
         said = batch.said[-1]
         source = source_of(said)
         new = [Hobby(f"hobby_{name}", f"They like {name}.", (source,)) for name in found or ()]

@@ -13,7 +13,7 @@ from operator import attrgetter
 
 import msgspec
 
-from proxy.learning.facts.fact import FACTS, USER, Fact, dates_of, noted_on
+from proxy.learning.facts.fact import FACTS, KIND, USER, Fact, dates_of, noted_on
 from proxy.learning.likeness import SIZE, AskedText, Words, terms_in
 from proxy.learning.prompt_cards import FRAME, Allowance, Block, affordable, framed
 from proxy.memory.model import Recalled
@@ -166,6 +166,4 @@ def _block(
 
 
 def _source(line: FactLine, score: float) -> Recalled:
-    return Recalled(
-        kind="fact", message=line.id, session="", seq=0, tokens=line.tokens, score=score
-    )
+    return Recalled(kind=KIND, message=line.id, session="", seq=0, tokens=line.tokens, score=score)

@@ -26,6 +26,9 @@ State = Literal["current", "superseded", "quarantined"]
 Origin = Literal["learned", "saved", "added"]
 
 FACTS = "facts"
+KIND = "fact"
+"""What one is called among memories."""
+
 USER = "user"
 """``about`` of what is said of the user."""
 
@@ -109,8 +112,13 @@ def check_given(facts: Facts) -> None:
         raise TooManyFacts
 
 
+def fact_id(mark: str) -> str:
+    """The id of the fact with this mark, which is no other's."""
+    return f"{KIND}_{mark}"
+
+
 def new_id() -> str:
-    return f"fact_{secrets.token_urlsafe(12)}"
+    return fact_id(secrets.token_urlsafe(12))
 
 
 def fact_place(user: str, fact: str) -> Place:
@@ -276,7 +284,7 @@ def fact_fields(filed: Stored[Fact], now: float, count: Callable[[str], int]) ->
     return {
         "object": "memory",
         "id": fact.id,
-        "kind": "fact",
+        "kind": KIND,
         "text": fact.text,
         "about": fact.about,
         "state": state_of(fact, now),

@@ -20,7 +20,7 @@ from proxy.learning.collection import (
 )
 from proxy.learning.evidence import IsGone, Source
 from proxy.learning.facts.card import FactCard, card_of
-from proxy.learning.facts.fact import FACTS, Fact, Facts, fact_place, parted
+from proxy.learning.facts.fact import FACTS, KIND, Fact, Facts, fact_place, parted
 from proxy.learning.prompt_cards import card_place
 from proxy.memory.items import PEOPLE, Change, Item, ItemOwner, all_items
 
@@ -229,7 +229,7 @@ def _forgotten(before: Facts, after: Facts) -> Iterator[Forgotten]:
     for id, fact in before.items():
         action = _action(fact, after.get(id))
         if action is not None:
-            yield Forgotten(id, FACTS.removesuffix("s"), action, fact.text)
+            yield Forgotten(id, KIND, action, fact.text)
 
 
 def _action(before: Fact, after: Fact | None) -> Action | None:

@@ -42,11 +42,6 @@ class Lately(NamedTuple):
     now: float
 
 
-def is_fact(memory: str) -> bool:
-    """Is this the id of a fact?"""
-    return memory.startswith("fact_")
-
-
 def said_object(found: Found) -> Object:
     """A passage or a standing instruction as a memory like all others."""
     source = {

@@ -17,12 +17,13 @@ from proxy.learning.facts.fact import (
     TooManyFacts,
     check_given,
     fact_fields,
+    fact_id,
     new_id,
     one_line,
 )
 from proxy.learning.facts.rules import entered
 from proxy.learning.facts.store import FactStore, StoredFacts
-from proxy.learning.kinds import Kind, Kinds
+from proxy.learning.kinds import FACTS, Kind, Kinds
 from proxy.learning.likeness import AskedText, Words, terms_in
 from proxy.memory.items import Item, ItemOwner, fits
 from proxy.memory_api.api import Api
@@ -45,7 +46,6 @@ from proxy.memory_api.people.memories import (
     StaleDays,
     States,
     changed_fact,
-    is_fact,
     memories_of,
     new_fact,
     said_object,
@@ -120,7 +120,7 @@ async def create_memory(api: Api, owner: PersonAt, new: NewMemory, once: Repeate
     if attempt is None:
         await _add(api, owner, fact)
     else:  # what an earlier attempt has added is answered as it is by now
-        fact = replace(fact, id=f"fact_{attempt.mark}")
+        fact = replace(fact, id=fact_id(attempt.mark))
         added = attempt.again and await memories.one(owner, fact.id) is not None
         if attempt.done and not added:
             raise idempotency_key_spent()
@@ -167,7 +167,7 @@ async def update_memory(
     Or release it from quarantine, with `state`. Only facts can be changed.
     """
     memories = memories_of(api)
-    if not is_fact(wanted) and await memories.one(owner, wanted) is not None:
+    if memories.kinds.named(wanted) is not FACTS and await memories.one(owner, wanted) is not None:
         raise invalid("Only facts can be changed; delete this, or say something else.")
 
     def change(facts: Facts) -> None:

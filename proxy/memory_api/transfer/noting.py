@@ -19,6 +19,7 @@ from proxy.learning.facts.fact import (
     MOST_GIVEN,
     Fact,
     dated,
+    fact_id,
     fact_place,
     one_line,
 )
@@ -104,4 +105,4 @@ def _name(text: str) -> str:
 
 def _made_id(note: Note) -> str:
     found = sha256("\0".join((*note.labels, note.key)).encode("utf-8", "replace")).digest()
-    return f"fact_{urlsafe_b64encode(found).decode('ascii')[:ID_CHARACTERS]}"
+    return fact_id(urlsafe_b64encode(found).decode("ascii")[:ID_CHARACTERS])

@@ -27,6 +27,10 @@ from proxy.learning.feedback import FEEDBACK, NOBODYS, Feedback
 from proxy.learning.instructions import document as instructions_card
 from proxy.learning.instructions.document import (
     CURRENT,
+    PENDING,
+    PROPOSALS,
+    REFLECTION,
+    VERSIONS,
     Given,
     Instructions,
     Proposal,
@@ -147,11 +151,11 @@ INSTRUCTIONS = Kind(
     rank=3,
     shared=True,
     values={
-        "versions": Revision,
-        "proposals": Proposal,
-        "feedback": Given,
+        VERSIONS: Revision,
+        PROPOSALS: Proposal,
+        PENDING: Given,
         CURRENT: Instructions,
-        "reflection": Reflection,
+        REFLECTION: Reflection,
     },
     where=instructions_card.where,
     choose=instructions_card.choose,

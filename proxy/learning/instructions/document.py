@@ -29,7 +29,10 @@ from proxy.settings import ProfileSettings
 
 FEATURE = "instructions"
 
-CURRENT = "current"
+CURRENT, REFLECTION = "current", "reflection"
+"""Keys of an application's items, and labels below it."""
+VERSIONS, PROPOSALS, PENDING = "versions", "proposals", "feedback"
+
 LONGEST_TEXT = 20_000
 """Characters of instructions."""
 
@@ -127,21 +130,21 @@ def current_place(application: str) -> Place:
 
 
 def reflection_place(application: str) -> Place:
-    return Place(namespace(application), "reflection")
+    return Place(namespace(application), REFLECTION)
 
 
 def revision_place(application: str, version: int) -> Place:
     """In the order of their numbers."""
-    return Place(namespace(application, "versions"), f"{version:08}")
+    return Place(namespace(application, VERSIONS), f"{version:08}")
 
 
 def proposal_place(application: str, proposal: str) -> Place:
-    return Place(namespace(application, "proposals"), proposal)
+    return Place(namespace(application, PROPOSALS), proposal)
 
 
 def pending_place(application: str, session: str, message: str) -> Place:
     name = blake2b(f"{session}/{message}".encode(), digest_size=16).hexdigest()
-    return Place(namespace(application, "feedback"), name)
+    return Place(namespace(application, PENDING), name)
 
 
 def new_id(now: float) -> str:

@@ -12,6 +12,7 @@ from proxy.learning.collection import Busy, Collection, Stored, dropping, puttin
 from proxy.learning.feedback import NOBODYS, Feedback
 from proxy.learning.instructions.document import (
     MOST_PENDING,
+    PENDING,
     Given,
     Reflection,
     Theirs,
@@ -35,7 +36,7 @@ class PendingFeedback(Collection):
 
     async def pending(self, shelf: ItemOwner, application: str) -> Sequence[tuple[Item, Given]]:
         """All that waits, the newest first."""
-        where = namespace(application, "feedback")
+        where = namespace(application, PENDING)
         page = await self._items.items(shelf, where, None, MOST_PENDING)
         found = [(item, msgspec.json.decode(item.value, type=Given)) for item in page.items]
         return sorted(found, key=lambda pair: pair[1].at, reverse=True)

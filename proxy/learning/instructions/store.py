@@ -11,6 +11,7 @@ from proxy.learning.collection import Collection, Stored, anything, dropping, pu
 from proxy.learning.instructions.document import (
     MOST_PROPOSALS,
     MOST_VERSIONS,
+    PROPOSALS,
     Instructions,
     Proposal,
     Revision,
@@ -55,7 +56,7 @@ class InstructionStore(Collection):
         self, shelf: ItemOwner, application: str, after: str | None, limit: int
     ) -> Page[Proposal]:
         """The oldest first, behind the id ``after``."""
-        where = namespace(application, "proposals")
+        where = namespace(application, PROPOSALS)
         return await self.page(shelf, where, after or None, limit, Proposal)
 
     async def write(
@@ -125,7 +126,7 @@ class InstructionStore(Collection):
 
     async def made(self, shelf: ItemOwner, application: str) -> dict[Place, Proposal]:
         """All proposals."""
-        where = namespace(application, "proposals")
+        where = namespace(application, PROPOSALS)
         page = await self._items.items(shelf, where, None, MOST_PROPOSALS)
         return {item.place: msgspec.json.decode(item.value, type=Proposal) for item in page.items}
 

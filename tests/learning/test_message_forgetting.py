@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from proxy.learning.batch import ReadMark, mark_place, read_on
-from proxy.learning.episodes.episode import Episode
+from proxy.learning.episodes.episode import Episode, namespace
 from proxy.learning.feedback import drop_feedback
 from proxy.memory.history.branches import Fork, forked
 from proxy.memory.history.reading import read_session
@@ -29,9 +29,8 @@ def env(harness: Harness) -> Env:
 
 
 async def questions(env: Env) -> list[str]:
-    page = await env.learned.episodes.episodes(KAI, None, 100)
-    found = [msgspec.json.decode(item.value, type=Episode) for item in page.items]
-    return sorted(episode.question for episode in found)
+    page = await env.learned.episodes.page(KAI, namespace(KAI.user), None, 100, Episode)
+    return sorted(episode.question for episode in page.items)
 
 
 async def test_examples_of_a_turn_are_dropped_and_no_others(env: Env) -> None:

@@ -22,7 +22,6 @@ from proxy.learning.episodes.episode import (
 from proxy.learning.evidence import IsGone
 from proxy.learning.likeness import AskedText, Words
 from proxy.learning.prompt_cards import FRAME, Allowance, Block, affordable, card_place, fitted
-from proxy.memory.archive import Page
 from proxy.memory.items import Change, Item, ItemOwner
 from proxy.memory.model import Recalled
 from proxy.settings import ProfileSettings
@@ -82,15 +81,6 @@ class StoredEpisodes(msgspec.Struct, frozen=True):
 
 
 class EpisodeStore(Collection):
-    async def episodes(self, shelf: ItemOwner, after: str | None, limit: int) -> Page[Item]:
-        """By id, behind the id ``after``; each item's value is an Episode."""
-        start = episode_place(shelf.user, after) if after else None
-        page = await self._items.items(shelf, namespace(shelf.user), start, limit)
-        return Page(page.items, page.items[-1].key if page.after is not None else None)
-
-    async def episode(self, shelf: ItemOwner, id: str) -> Item | None:
-        return await self.at(shelf, episode_place(shelf.user, id))
-
     async def held(self, shelf: ItemOwner) -> StoredEpisodes:
         card = await self.read(shelf, card_place(shelf.user, FEATURE), EpisodeCard())
         return StoredEpisodes(tuple(entry.episode for entry in card.value.entries), card.version)
@@ -109,13 +99,10 @@ class EpisodeStore(Collection):
     async def drop(
         self, shelf: ItemOwner, id: str, check: Callable[[Item], None] = anything
     ) -> bool:
-        """False if there was none.  ``check`` raises where it is not what is meant to go.
-
-        Raises Busy as well.
-        """
+        """See :class:`proxy.learning.collection.ListedStore`."""
 
         async def step() -> tuple[bool, Sequence[Change]]:
-            held, item = await self.held(shelf), await self.episode(shelf, id)
+            held, item = await self.held(shelf), await self.at(shelf, episode_place(shelf.user, id))
             if item is None or all(episode.id != id for episode in held.episodes):
                 return False, ()
             check(item)

@@ -283,7 +283,8 @@ class Kinds:
 
         What is learned is read without suspicion wherever it is used: nothing else may get there.
         """
-        kind, type = self._kind_of(item), self._type_of(item)
+        kind = self._kind_of(item)
+        type = _type_of(item, kind)
         if type is None:
             return False
         try:
@@ -305,25 +306,25 @@ class Kinds:
         first, *labels = item.namespace
         if first != PEOPLE:
             return self._shared.get(first) if labels[:1] != [NOBODYS] else None
-        label = labels[1] if len(labels) > 1 else ""
-        kinds = (x for x in self.personal if label in x.values or _card_of(x, label, item))
-        return next(kinds, None)
-
-    def _type_of(self, item: Item) -> type[msgspec.Struct] | None:
-        """What its value must be; None where nothing belongs."""
-        _, *labels = item.namespace
-        kind, label = self._kind_of(item), labels[1] if len(labels) > 1 else ""
-        if kind is None:
-            theirs = item.namespace[0] == PEOPLE
-            return _BESIDE.get(label if theirs else labels[0] if labels else "")
         if is_card(item):
-            return kind.card
-        return kind.values.get(label or item.key)
+            return next((kind for kind in self.personal if kind.name == item.key), None)
+        return next((kind for kind in self.personal if _third(item) in kind.values), None)
+
+
+def _type_of(item: Item, kind: Kind | None) -> type[msgspec.Struct] | None:
+    """What the value of an item of this kind must be; None where nothing belongs."""
+    if kind is None:
+        theirs = item.namespace[0] == PEOPLE
+        return _BESIDE.get(_third(item) if theirs else "".join(item.namespace[1:2]))
+    if is_card(item):
+        return kind.card
+    return kind.values.get(_third(item) or item.key)
+
+
+def _third(item: Item) -> str:
+    """The third label of its namespace, "" if there is none."""
+    return item.namespace[2] if len(item.namespace) > 2 else ""
 
 
 def is_card(item: Item) -> bool:
     return item.namespace[:1] == (PEOPLE,) and item.namespace[2:] == (CARDS,)
-
-
-def _card_of(kind: Kind, label: str, item: Item) -> bool:
-    return label == CARDS and item.key == kind.name

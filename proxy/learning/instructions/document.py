@@ -30,8 +30,8 @@ from proxy.settings import ProfileSettings
 FEATURE = "instructions"
 
 CURRENT, REFLECTION = "current", "reflection"
-"""Keys of an application's items, and labels below it."""
 VERSIONS, PROPOSALS, PENDING = "versions", "proposals", "feedback"
+"""Under which keys an application's items lie, and under which labels there are several."""
 
 LONGEST_TEXT = 20_000
 """Characters of instructions."""

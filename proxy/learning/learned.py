@@ -75,10 +75,8 @@ class Forgetting:
     async def _marks(self, shelf: ItemOwner, session: str, exchange: str | None) -> list[Change]:
         """The marks of all features, each put anew: a batch that began before does not fit."""
         key = SessionKey(shelf.tenant, session)
-        found, newest = (
-            await self._sessions.session(key),
-            await self._sessions.load(key, NEWEST_TURN),
-        )
+        found = await self._sessions.session(key)
+        newest = await self._sessions.load(key, NEWEST_TURN)
         began = found.created_at if found else 0.0
         last = max((entry.position.seq for entry in newest.log), default=0)
         places = [mark_place(shelf.user, feature, session) for feature in self._features]
@@ -169,15 +167,8 @@ class Learned:
         kinds: Sequence[Kind] = KINDS,
     ) -> Learned:
         """With the schemas of all profiles.  Raises ValueError for one that is none."""
-        return cls(
-            store,
-            Schemas(settings.schemas),
-            text_of,
-            count,
-            settings.profile,
-            clock,
-            kinds,
-        )
+        schemas = Schemas(settings.schemas)
+        return cls(store, schemas, text_of, count, settings.profile, clock, kinds)
 
     def extractors(self, completer: Completer, watch: Watch) -> list[Extractor]:
         """For a LearningJob."""

@@ -274,14 +274,11 @@ class Summarizer:
             same = covered_by(summary, fresh) == covered_by(summary, seen)
             if not same or fresh.began != seen.began:
                 return False
-            if fresh.summary != seen.summary and not (anew and _may_be_replaced(fresh.summary)):
+            others = fresh.summary != seen.summary
+            if others and not (anew and fresh.summary and not fresh.summary.edited):
                 return False
             sight = replace(sight, snapshot=fresh)
         return False
-
-
-def _may_be_replaced(summary: Summary | None) -> bool:
-    return summary is not None and not summary.edited
 
 
 class Rebuilder:

@@ -99,11 +99,8 @@ def judge(written: str, template: str, max_tokens: int, count: Count) -> Verdict
     """``written`` is what the model has answered to the filled ``template``."""
     text = unwrapped(well_formed(written))
     tokens = count(text)
-    return Verdict(text, tokens, _fault(text, template) or _length(tokens, max_tokens))
-
-
-def _length(tokens: int, max_tokens: int) -> Fault | None:
-    return "too_long" if tokens > max_tokens else None
+    too_long: Fault | None = "too_long" if tokens > max_tokens else None
+    return Verdict(text, tokens, _fault(text, template) or too_long)
 
 
 def _fault(text: str, template: str) -> Fault | None:

@@ -24,7 +24,7 @@ class Judge:
     """Judges documents by one schema."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        self._validator: Validator = _validators(schema)(schema, registry=Registry())
+        self._validator: Validator = _class_for(schema)(schema, registry=Registry())
 
     def faults(self, document: dict[str, Any]) -> Iterator[tuple[list[str], str]]:
         """The steps to what is wrong, and what is wrong with it."""
@@ -35,22 +35,20 @@ class Judge:
 def check_schema(path: Path | str, schema: dict[str, Any]) -> None:
     """Raise ValueError unless it is a JSON Schema, and all that it refers to is in the file."""
     try:
-        _validators(schema).check_schema(schema)
+        _class_for(schema).check_schema(schema)
     except SchemaError as error:
         raise ValueError(f"{path} is not a JSON Schema: {_told(error)}") from None
 
 
-def _validators(schema: Mapping[str, Any]) -> type[Validator]:
+def _class_for(schema: Mapping[str, Any]) -> type[Validator]:
+    """The library's class for the draft that a schema names."""
     found: type[Validator] = validator_for(schema, default=Draft202012Validator)
     return found
 
 
 def _told(error: ValidationError | SchemaError) -> str:
-    return (
-        error.message
-        if len(error.message) <= _LONGEST_REASON
-        else f"{error.message[:_LONGEST_REASON]}…"
-    )
+    message = error.message
+    return message if len(message) <= _LONGEST_REASON else f"{message[:_LONGEST_REASON]}…"
 
 
 def check_references(path: Path | str, schema: Mapping[str, Any]) -> None:

@@ -111,7 +111,7 @@ def proposal_in(answer: str) -> Proposal | None:
         texts = [quote for quote in listed if isinstance(quote, str)]
         return ProposedPatch(found["patch"], texts[:MOST_QUOTES])
     changes = (change for way in WAYS for change in _changes(way, found.get(way)))
-    return tuple(change for change, _ in zip(changes, range(MOST_OPERATIONS), strict=False))
+    return tuple(islice(changes, MOST_OPERATIONS))
 
 
 def _is_proposal(value: object) -> bool:

@@ -308,22 +308,21 @@ class Kinds:
             return self._shared.get(first) if labels[:1] != [NOBODYS] else None
         if is_card(item):
             return next((kind for kind in self.personal if kind.name == item.key), None)
-        return next((kind for kind in self.personal if _third(item) in kind.values), None)
+        return next((kind for kind in self.personal if _label(item, 2) in kind.values), None)
 
 
 def _type_of(item: Item, kind: Kind | None) -> type[msgspec.Struct] | None:
     """What the value of an item of this kind must be; None where nothing belongs."""
     if kind is None:
-        theirs = item.namespace[0] == PEOPLE
-        return _BESIDE.get(_third(item) if theirs else "".join(item.namespace[1:2]))
+        return _BESIDE.get(_label(item, 2 if item.namespace[0] == PEOPLE else 1))
     if is_card(item):
         return kind.card
-    return kind.values.get(_third(item) or item.key)
+    return kind.values.get(_label(item, 2) or item.key)
 
 
-def _third(item: Item) -> str:
-    """The third label of its namespace, "" if there is none."""
-    return item.namespace[2] if len(item.namespace) > 2 else ""
+def _label(item: Item, place: int) -> str:
+    """A label of its namespace, "" if there is none at this place."""
+    return item.namespace[place] if len(item.namespace) > place else ""
 
 
 def is_card(item: Item) -> bool:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import tzinfo
 
 import msgspec
@@ -40,6 +40,7 @@ from proxy.recall.results import Found, Kind, PassageSource, Place, Recollection
 from proxy.recall.semantic.vectors import NOTHING_NEAR, Near
 from proxy.recall.standing.standing import StandingInstruction, current, notice, pinned
 
+PlaceOf = Callable[[int, int, int], Place | None]
 SourceOf = Callable[[int], PassageSource | None]
 Messages = Mapping[tuple[str, int], Message]
 
@@ -180,18 +181,10 @@ def rank(selection: Selection, found: Rows) -> Shortlist:
     size = selection.numbers.size
     end = size + selection.behind.size
     place_of = _place_of(selection, found.sessions)
-    places: dict[int, Place] = {}
-    worth: list[Ranked] = []
     best = _ranked(selection, rows[:size])
     left = _left(selection, best)
     behind_it = _following(selection, best, rows[size:end]) if left > 0 else ()
-    for each in (*best, *behind_it):
-        if len(worth) == MOST_READ:
-            break
-        place = place_of(each.session, each.seq, each.check)
-        if place is not None:
-            places[each.number] = place
-            worth.append(each)
+    worth, places = _placed((*best, *behind_it), place_of)
     for number, row in zip(selection.standing, rows[end:], strict=True):
         session, seq, check, *_ = row.item()
         place = place_of(session, seq, check)
@@ -224,14 +217,8 @@ def told_best(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> Named 
 def changed(shortlist: Shortlist, selection: Selection, numbers: Numbers, found: Rows) -> Shortlist:
     """What of ``numbers`` was said by the user, and is not on the shortlist; ``found`` are their
     rows."""
-    place_of = _place_of(selection, found.sessions)
-    worth: list[Ranked] = []
-    places: dict[int, Place] = {}
-    for each in changes(numbers, read_rows(found.data), shortlist.places):
-        place = place_of(each.session, each.seq, each.check)
-        if place is not None:
-            places[each.number] = place
-            worth.append(each)
+    said = changes(numbers, read_rows(found.data), shortlist.places)
+    worth, places = _placed(said, _place_of(selection, found.sessions))
     return msgspec.structs.replace(shortlist, ranked=worth, standing=(), places=places)
 
 
@@ -286,13 +273,24 @@ def _left(selection: Selection, found: Sequence[Ranked]) -> int:
 
 def _following(selection: Selection, found: Sequence[Ranked], rows: Array) -> Sequence[Ranked]:
     """What follows the best passage."""
-    known = {each.number for each in found}
-    return following(found[0], selection.behind, rows, known)
+    return following(found[0], selection.behind, rows, {each.number for each in found})
 
 
-def _place_of(
-    selection: Selection, names: Mapping[int, str]
-) -> Callable[[int, int, int], Place | None]:
+def _placed(ranked: Iterable[Ranked], place_of: PlaceOf) -> tuple[list[Ranked], dict[int, Place]]:
+    """The first ``MOST_READ`` of those that have a place, and their places by number."""
+    worth: list[Ranked] = []
+    places: dict[int, Place] = {}
+    for each in ranked:
+        if len(worth) == MOST_READ:
+            break
+        place = place_of(each.session, each.seq, each.check)
+        if place is not None:
+            places[each.number] = place
+            worth.append(each)
+    return worth, places
+
+
+def _place_of(selection: Selection, names: Mapping[int, str]) -> PlaceOf:
     """Where a row's session, seq and check lead; None: nowhere, or to what the prompt shows."""
     own, shown = selection.session, selection.query.shown
     own_only = selection.query.own_session_only

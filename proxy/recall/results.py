@@ -277,7 +277,7 @@ class Place(msgspec.Struct, frozen=True, gc=False):
         """Whether this message is the one that is meant, and says what it said."""
         if self.message:
             return card.id == self.message
-        return check_of(card.id, card.digest) == self.check
+        return check_of(card) == self.check
 
 
 class PassageSource(msgspec.Struct, frozen=True, gc=False):

@@ -11,7 +11,7 @@ import pytest
 
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.recall.index import Owner
-from proxy.recall.ranking.packing import check_of
+from proxy.recall.ranking.packing import mark_check
 from proxy.stores.open import open_store
 from tests.support.rig import Rig, rig
 from tests.support.talk.recalling import Person, index, marker, somebody, user_said
@@ -184,7 +184,7 @@ async def test_at_its_end_a_proxy_indexes_what_it_has_recorded(tmp_path: Path) -
     finally:
         await store.close()
     assert mark is not None
-    assert (mark.seq, mark.check) == (newest.seq, check_of(newest.card.id))
+    assert (mark.seq, mark.check) == (newest.seq, mark_check(newest.card.id))
 
 
 async def test_two_proxies_on_one_store_recall_what_the_other_recorded(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from proxy.recall.ranking.packing import (
     SAID_BY_USER,
     STANDING,
     check_of,
+    mark_check,
     read_postings,
     read_rows,
 )
@@ -41,12 +42,12 @@ def test_a_message_becomes_a_row_that_leads_back_to_it() -> None:
     made = batch(message(7, "user", "The boat is red."), message(8, "assistant", "Fine boat!"))
     rows = read_rows(made.rows)
     assert rows["seq"].tolist() == [7, 8]
-    checks = [check_of(f"x{seq}.0", card(f"x{seq}", 0, role).digest) for seq, role in WHO]
+    checks = [check_of(card(f"x{seq}", 0, role)) for seq, role in WHO]
     assert rows["check"].tolist() == checks
     assert rows["time"].tolist() == [1000, 1000]
     assert rows["tokens"].tolist() == [4, 4]
     assert rows["flags"].tolist() == [SAID_BY_USER, 0]
-    assert made.mark == IndexMark(1, 8, check_of("x8.0"))
+    assert made.mark == IndexMark(1, 8, mark_check("x8.0"))
     assert (made.session, made.ttl, made.first) == ("s", 60, 0)
 
 
@@ -65,7 +66,7 @@ def test_passages_are_numbered_behind_those_that_are_there() -> None:
     made = batch(message(1, "user", "A red boat."), look=Look(revision=9), state=old)
     state = read_state(made.state)
     assert state is not None
-    assert (made.revision, made.first, made.mark) == (9, 5, IndexMark(4, 1, check_of("x1.0")))
+    assert (made.revision, made.first, made.mark) == (9, 5, IndexMark(4, 1, mark_check("x1.0")))
     assert (state.passages, state.sessions) == (6, 4)
     assert state.length > 50
 
@@ -89,7 +90,7 @@ def test_what_is_nobodys_memory_is_passed_over_and_marked_as_seen() -> None:
         message(6, "assistant", "", blank=True),
     )
     assert (made.rows, made.postings) == (b"", {})
-    assert made.mark == IndexMark(1, 6, check_of("x6.0"))
+    assert made.mark == IndexMark(1, 6, mark_check("x6.0"))
 
 
 def test_wishes_are_the_users_own() -> None:

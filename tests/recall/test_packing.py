@@ -9,8 +9,8 @@ import pytest
 from proxy.recall.index import POSTING_SIZE, ROW_SIZE, TERM_SIZE
 from proxy.recall.ranking.packing import (
     LENGTHS,
-    check_of,
     coded_length,
+    mark_check,
     read_postings,
     read_rows,
     term_of,
@@ -54,6 +54,6 @@ def test_a_term_is_a_hash_of_the_word_whatever_is_in_it() -> None:
 
 
 def test_a_check_tells_messages_apart_and_fits_its_field() -> None:
-    checks = {check_of(f"ex_{n}.0") for n in range(1000)}
+    checks = {mark_check(f"ex_{n}.0") for n in range(1000)}
     assert len(checks) == 1000
     assert all(0 <= check < 2**32 for check in checks)

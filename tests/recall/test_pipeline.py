@@ -15,7 +15,7 @@ from proxy.recall.indexing.state import read_state
 from proxy.recall.pipeline import Messages, Selection, Shortlist, matched, rank, resolve, select
 from proxy.recall.query.query import RecallOptions, RecallQuery
 from proxy.recall.query.question import read
-from proxy.recall.ranking.packing import check_of
+from proxy.recall.ranking.packing import mark_check
 from tests.support.store.passages import KAI, TENANT, Memory, said
 
 ASKED = "Is my boat red?"
@@ -91,7 +91,7 @@ async def test_a_message_is_taken_only_if_it_is_the_one_that_was_indexed(told: M
     message = there["a", 1]
     other = Message(1, replace_id(message, "x9.0"), "active", message.wire)
     found = resolve(shortlist, {**there, ("a", 1): other}, own_of)
-    assert check_of("x9.0") != check_of("x1.0")
+    assert mark_check("x9.0") != mark_check("x1.0")
     assert {one.message for one in found.passages} == {"x1.1", "x2.0"}
     assert not resolve(shortlist, {}, own_of)
 

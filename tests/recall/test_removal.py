@@ -139,7 +139,7 @@ async def test_what_a_message_says_now_keeps_its_vector(remembering: Memory) -> 
     _, embedder = await filled(remembering)
     line = await remembering.store.message(A, "x1.0")
     assert line is not None
-    now = check_of(line.card.id, line.card.digest)
+    now = check_of(line.card)
     await blank_messages(remembering.store, KAI, "a", Said([1, 2], [now]))
     assert await vectors(remembering, embedder) == [True, *[False] * 9]
 

@@ -131,7 +131,7 @@ async def _blank(api: Api, key: SessionKey, revision: Revision, seqs: tuple[int,
     """Let no vector tell what was said; its session may have been nobody's then."""
     session = await api.store.session(key) if seqs else None
     cards = [x.card for x in revision.edited if x.card.id not in revision.removed]
-    said = Said(seqs, [check_of(card.id, card.digest) for card in cards])
+    said = Said(seqs, [*map(check_of, cards)])
     for user in {None, session.user} if session else ():
         owner = owner_of(key, user)
         await renew_unread(api.store, owner, time.time())

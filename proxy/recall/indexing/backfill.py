@@ -192,15 +192,11 @@ class EmbeddingBackfill:
         return {
             number: self._text(messages[session, seq])
             for number, (session, seq, check) in places.items()
-            if (session, seq) in messages and _check(messages[session, seq]) == check
+            if (session, seq) in messages and check_of(messages[session, seq].card) == check
         }
 
     def _text(self, message: Message) -> str:
         return beginning_of(self._own_of(message.wire)[0])
-
-
-def _check(message: Message) -> int:
-    return check_of(message.card.id, message.card.digest)
 
 
 def _marked(now: State, then: State, name: str, first: int, end: int) -> State:

@@ -38,7 +38,7 @@ from proxy.recall.index import (
     sessions_of,
 )
 from proxy.recall.indexing.state import Addition, State, dismissed_in, read_state, write_state
-from proxy.recall.ranking.packing import Array, check_of, read_rows
+from proxy.recall.ranking.packing import Array, mark_check, read_rows
 
 AT_ONCE = 100
 """Messages that are read and written in one go."""
@@ -268,7 +268,7 @@ def _new(page: Page[Message], mark: IndexMark | None) -> Sequence[Message] | Non
     if mark is None:
         return page.items
     marked = page.items[0] if page.items else None
-    if marked is None or (marked.seq, check_of(marked.card.id)) != (mark.seq, mark.check):
+    if marked is None or (marked.seq, mark_check(marked.card.id)) != (mark.seq, mark.check):
         return None
     return page.items[1:]
 

@@ -23,6 +23,7 @@ from proxy.recall.ranking.packing import (
     SAID_BY_USER,
     STANDING,
     check_of,
+    mark_check,
     share_of,
 )
 from proxy.recall.standing.standing import is_standing
@@ -169,7 +170,7 @@ class Addition(msgspec.Struct, frozen=True):
             revision=self.look.revision,
             state=write_state(state),
             session=self.session.id,
-            mark=None if self.again else IndexMark(number, last.seq, check_of(last.card.id)),
+            mark=None if self.again else IndexMark(number, last.seq, mark_check(last.card.id)),
             first=self.state.passages,
             rows=rows,
             postings=packed.postings,
@@ -220,7 +221,7 @@ class Addition(msgspec.Struct, frozen=True):
         return TermEntry(
             session=self._number,
             seq=message.seq,
-            check=check_of(card.id, card.digest),
+            check=check_of(card),
             time=card.created_at,
             tokens=share_of(card.tokens, share),
             flags=flags,

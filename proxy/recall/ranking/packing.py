@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from proxy.memory.model import Card
 from proxy.recall.index import POSTING_SIZE, ROW_SIZE, TERM_SIZE
 
 Array = NDArray[Any]
@@ -77,10 +78,15 @@ def term_of(word: str) -> bytes:
     return hashed.digest()
 
 
-def check_of(message_id: str, digest: str = "") -> int:
-    """What a row keeps of a message's id and digest, and a mark of the id alone."""
+def check_of(card: Card) -> int:
+    """What a row keeps of a message's id and digest."""
+    return mark_check(f"{card.id} {card.digest}" if card.digest else card.id)
+
+
+def mark_check(message_id: str) -> int:
+    """What the mark of a session keeps of the id of the message at which it is."""
     hashed = _CHECK.copy()
-    hashed.update((f"{message_id} {digest}" if digest else message_id).encode())
+    hashed.update(message_id.encode())
     return int.from_bytes(hashed.digest(), "little")
 
 

@@ -13,6 +13,7 @@ import msgspec
 from proxy.memory.archive import Message
 from proxy.memory.model import Card, Recalled
 from proxy.recall.lexicon.loader import vocabulary
+from proxy.recall.query.dates import DAY
 from proxy.recall.query.query import CountText
 from proxy.recall.query.words import speaker
 from proxy.recall.ranking.packing import NOTED, check_of, share_of
@@ -21,9 +22,6 @@ from proxy.recall.ranking.select import Passage
 
 LABEL = -1
 """What a line costs more than its message would: the role is shorter than a message's frame."""
-
-DAY = 86_400
-"""Seconds."""
 
 HEADING = 1.7
 """Characters to a token of the line with a day."""

@@ -12,11 +12,12 @@ from msgspec.structs import replace
 from proxy.learning.episodes import episode
 from proxy.learning.evidence import Source
 from proxy.learning.facts.claim import Claim, Op
-from proxy.learning.facts.fact import DAY, FACTS, Fact, confirmed, dated, kept_sources
+from proxy.learning.facts.fact import FACTS, Fact, confirmed, dated, kept_sources
 from proxy.learning.facts.rules import entered
 from proxy.learning.facts.store import without
 from proxy.learning.kinds import Kinds
 from proxy.learning.profile import document as profile
+from proxy.recall.query.dates import DAY
 from proxy.settings.written import FactsSettings
 from tests.support.learning.harness import KAI, MAY, Harness, answer, learning, operation
 

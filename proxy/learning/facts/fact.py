@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from proxy.learning.collection import LearnedMemory, Stored, stored
 from proxy.learning.evidence import Source, source_fields
 from proxy.memory.items import PEOPLE, Item, Place
-from proxy.recall.query.dates import MONTHS, ahead
+from proxy.recall.query.dates import DAY, MONTHS, ahead
 from proxy.settings.written import FactsSettings
 
 State = Literal["current", "superseded", "quarantined"]
@@ -44,8 +44,6 @@ reads all of them, each chat a card of those that hold, and all others wait mean
 
 MOST_IMPORTED = 10_000
 """Facts that an import may leave a person with, those learned too: what was is the file's word."""
-
-DAY = 86_400.0
 
 _SPACE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 

@@ -11,7 +11,6 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.learning.facts.fact import (
-    DAY,
     Fact,
     Facts,
     TooManyFacts,
@@ -63,6 +62,7 @@ from proxy.memory_api.shapes.people import (
 from proxy.memory_api.shapes.people import MemorySearch as Asked
 from proxy.recall.index import Owner
 from proxy.recall.lexicon.folding import fold
+from proxy.recall.query.dates import DAY
 from proxy.recall.recaller import RecallAdmin
 
 TAG = "Memories"

@@ -32,6 +32,7 @@ from proxy.recall.lexicon.loader import (
 from proxy.recall.ranking.packing import term_of
 
 DAY = 86_400.0
+"""Seconds."""
 
 MONTHS = {name: place + 1 for name, place in named(lambda each: each.dates.months).items()}
 MONTH = one_of(MONTHS)

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from proxy.recall.query.dates import DAY
 from proxy.recall.ranking.match import REACH, Matches, Numbers, members
 from proxy.recall.ranking.packing import ASKS, FILLER, SAID_BY_USER, Array
 from proxy.recall.ranking.repeats import Repeats, counted_again, repeats
@@ -30,8 +31,6 @@ MORE = 1.4
 
 LEAST = 0.2
 """Share of what the parts of the best passage add up to; what has less is not worth its tokens."""
-
-_DAY = 86_400.0
 
 _NONE, _ONCE = np.float32(0), np.float32(1)
 
@@ -345,7 +344,7 @@ def _said(matches: Matches, numbers: Numbers, line: Line, weights: Weights) -> A
 def _priced(whole: Array, time: Array, tokens: Array, options: Options) -> Array:
     """Scores less by age, and divided by the price of their size."""
     if options.half_life_days:
-        age = np.maximum(0.0, options.now - time.astype(np.float64)) / _DAY
+        age = np.maximum(0.0, options.now - time.astype(np.float64)) / DAY
         whole = whole * 0.5 ** (age / options.half_life_days)
     size = np.minimum(np.maximum(tokens, SHORT), LONG) / np.float32(SHORT)
     priced: Array = whole / size**options.weights.price

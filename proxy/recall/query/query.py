@@ -17,8 +17,9 @@ CountText = Callable[[str], int]
 class RecallOptions(msgspec.Struct, frozen=True):
     """How a profile wants recall to work.
 
-    ``half_life_days``: age that halves a score, None for no decay.  ``standing_max_tokens``: what
-    standing instructions may take of the budget.  ``zone``: where days are told, None for UTC.
+    ``min_score``: see ``relevant``.  ``half_life_days``: age that halves a score, None for no
+    decay.  ``standing_max_tokens``: what standing instructions may take of the budget.  ``zone``:
+    where days are told, None for UTC.
     """
 
     own_session_only: bool = False

@@ -21,9 +21,6 @@ PASSAGE_TOKENS = 0
 """What framing costs: the block, the line of a session, the label of a passage, which is no more
 than what a message costs beside its text."""
 
-MIN_SCORE = 0.15
-"""The least share of what the question's words are worth that the best passage must hold."""
-
 FAINT = 0.45
 """The share of what the question's words are worth that the best passage must hold, else words near
 them in meaning are looked for too: where its own find much, those only push in what was not meant.
@@ -93,10 +90,10 @@ class Passage(msgspec.Struct, frozen=True, gc=False):
     cut: bool = False
 
 
-def relevant(matches: Matches, min_score: float = MIN_SCORE) -> bool:
+def relevant(matches: Matches, min_score: float) -> bool:
     """Whether there is anything to recall: passages of the day, or that hold enough of the words.
 
-    ``min_score`` is a share, 0 to 1.
+    ``min_score`` is the share, 0 to 1, of what these are worth that the best one must hold.
     """
     if matches.dated.size:
         return True

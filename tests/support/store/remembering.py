@@ -10,6 +10,7 @@ import numpy as np
 
 from proxy.recall.index import NO_POSTINGS, POSTING_SIZE, Look, Postings
 from proxy.recall.query.of_oneself import told
+from proxy.recall.query.query import RecallOptions
 from proxy.recall.query.question import Question, read
 from proxy.recall.query.words import Corpus, TermEntry, analyse, pack, reading
 from proxy.recall.ranking.match import Matches, Numbers, candidates, match
@@ -94,7 +95,7 @@ class Person:
         """The texts that a question gets, best first."""
         question = read(text, before, NOW)
         matches = self.matches(question)
-        if question.empty or not relevant(matches):
+        if question.empty or not relevant(matches, RecallOptions().min_score):
             return []
         ranked = self.ranked(text, before, options)
         short = ranked[: readable(np.array([each.tokens for each in ranked], np.uint16), budget)]

@@ -45,7 +45,7 @@ async def recalling_of(resources: Resources, delay: float | None) -> Recalling:
     index_updater.open()
     opened.push_async_callback(index_updater.close, INDEXING)
     nearness = _nearness(resources.settings, store, embedder, opened)
-    recaller = Recaller(store, store, index_updater, own_of, time.time, nearness, known)
+    recaller = Recaller(known, store, index_updater, own_of, time.time, nearness)
     return Recalling(indexer, index_updater, recaller)
 
 

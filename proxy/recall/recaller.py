@@ -12,7 +12,7 @@ from collections.abc import Callable
 from cachetools import LRUCache
 
 from proxy.memory.model import SessionKey
-from proxy.recall.index import Index, Look, Owner, OwnOf, PassageHistory
+from proxy.recall.index import Look, Owner, OwnOf, PassageHistory
 from proxy.recall.indexing.index_updater import IndexUpdater
 from proxy.recall.indexing.indexer import Indexer
 from proxy.recall.indexing.state import State
@@ -49,21 +49,19 @@ AHEAD = 32
 class Recaller:
     """Finds; ``own_of`` gives what is its writer's own of a message's JSON.
 
-    ``nearness`` finds by meaning what words do not; None: words alone.  ``known`` is what is known
-    of the same index.
+    ``nearness`` finds by meaning what words do not; None: words alone.
     """
 
     def __init__(
         self,
-        index: Index,
+        index: KnownIndex,
         history: PassageHistory,
         index_updater: IndexUpdater,
         own_of: OwnOf,
         clock: Callable[[], float],
         nearness: Nearness | None = None,
-        known: KnownIndex | None = None,
     ) -> None:
-        self._index, self._history = known or KnownIndex(index), history
+        self._index, self._history = index, history
         self._index_updater = index_updater
         self._own_of, self._clock, self._nearness = own_of, clock, nearness
         self._several: LRUCache[Owner, None] = LRUCache(REMEMBERED)

@@ -13,6 +13,7 @@ from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 from proxy.recall.index import Owner
 from proxy.recall.indexing.backfill import EmbeddingBackfill
+from proxy.recall.known_index import KnownIndex
 from proxy.recall.query.query import RecallOptions
 from proxy.recall.recaller import Recaller
 from proxy.recall.results import Recollection
@@ -35,7 +36,12 @@ class Sense:
         self.memory, self.embedder = memory, embedder
         self.near = Nearness(memory.store, embedder, patience)
         self.memory.recaller = Recaller(
-            memory.store, memory.store, memory.index_updater, own_of, memory.clock, self.near
+            KnownIndex(memory.store),
+            memory.store,
+            memory.index_updater,
+            own_of,
+            memory.clock,
+            self.near,
         )
 
     async def fill(self) -> None:
@@ -65,7 +71,9 @@ async def test_what_says_it_in_other_words_is_recalled(sense: Sense) -> None:
 
 async def test_without_a_model_it_is_not(sense: Sense) -> None:
     memory = sense.memory
-    words = Recaller(memory.store, memory.store, memory.index_updater, own_of, memory.clock)
+    words = Recaller(
+        KnownIndex(memory.store), memory.store, memory.index_updater, own_of, memory.clock
+    )
     memory.recaller = words
     assert not await sense.recall()
 

@@ -18,8 +18,6 @@ from proxy.settings.memory import LONGEST_TTL
 
 T = TypeVar("T")
 
-"""Characters."""
-
 ID_PATTERN = r"^(?:[!-\-/-~][!-~]*|\.[!-\-/-~][!-~]*|\.\.[!-~]+)$"
 """Visible ASCII, and neither "." nor "..": what a user or a session may be called."""
 

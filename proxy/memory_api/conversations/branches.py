@@ -32,6 +32,8 @@ from proxy.memory.reconciliation.match import last_turns
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Given, Repeated
 from proxy.memory_api.conversations.message_edit import ATTEMPTS, revise
+from proxy.memory_api.conversations.message_edit import ONE as MESSAGE
+from proxy.memory_api.conversations.message_edit import TAG as MESSAGES
 from proxy.memory_api.conversations.sessions import BY_ID, SESSION, TAG, must_not_wait, the_session
 from proxy.memory_api.errors import (
     idempotency_key_spent,
@@ -177,7 +179,7 @@ async def rewind_session(
     return await _switched(api, at, given, wanted)
 
 
-@operation("POST", f"{SESSION}/messages/{{message}}/activate", "Messages")
+@operation("POST", f"{MESSAGE}/activate", MESSAGES)
 async def activate_message(api: Api, at: SessionAt, wanted: MessageAt, given: Given) -> Session:
     """Make a branch the active one.
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Asking, Whole
-from proxy.memory_api.conversations.sessions import SESSION, the_session
+from proxy.memory_api.conversations.message_edit import TAG
+from proxy.memory_api.conversations.sessions import BY_PATH, SESSION, the_session
 from proxy.memory_api.conversations.sessions import TAG as SESSIONS
 from proxy.memory_api.errors import exchange_not_found, profile_not_allowed, unknown_profile
 from proxy.memory_api.fields import invalid
@@ -14,9 +15,8 @@ from proxy.memory_api.operation import operation
 from proxy.memory_api.parameters import AfterSeq, ExchangeAt, Limit, SessionAt
 from proxy.memory_api.shapes.messages import Context, ContextRequest, Exchange, ExchangeList
 
-TAG = "Messages"
-ALL = "/memory/v1/sessions/{session}/exchanges"
-FIRST = {"session": "$request.path.session", "exchange": "$response.body#/data/0/id"}
+ALL = f"{SESSION}/exchanges"
+FIRST = {**BY_PATH, "exchange": "$response.body#/data/0/id"}
 
 
 @operation("GET", ALL, TAG, links=(Link("getExchange", FIRST),))

@@ -18,6 +18,7 @@ from proxy.memory.model import Commit, Outcome, SessionKey, State
 from proxy.memory.store import StoreTimeout
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Repeated
+from proxy.memory_api.conversations.message_edit import TAG
 from proxy.memory_api.conversations.sessions import (
     BY_PATH,
     SESSION,
@@ -39,7 +40,6 @@ from proxy.memory_api.transfer.import_messages import Import, MessageReader, com
 
 ATTEMPTS = 4
 
-TAG = "Messages"
 ALL = f"{SESSION}/messages"
 FIRST = {**BY_PATH, "message": "$response.body#/data/0/id"}
 SECOND = {**BY_PATH, "message": "$response.body#/data/1/id"}

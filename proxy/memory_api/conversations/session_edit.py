@@ -156,11 +156,7 @@ def _must_fit(api: Api, text: str) -> None:
         raise invalid(message, "summary.text")
 
 
-TAG = "Sessions"
-ONE = "/memory/v1/sessions/{session}"
-
-
-@operation("GET", f"{ONE}/summaries", TAG)
+@operation("GET", f"{SESSION}/summaries", TAG)
 async def list_summaries(api: Api, at: SessionAt, limit: Limit, after: AfterSeq) -> SummaryList:
     """List the versions of a summary.
 
@@ -174,7 +170,7 @@ async def list_summaries(api: Api, at: SessionAt, limit: Limit, after: AfterSeq)
     return SummaryList.part([summary_version(summary) for summary in page], cursor)
 
 
-@operation("POST", f"{ONE}/summary/rebuild", TAG, status=202, errors=(summary_disabled,))
+@operation("POST", f"{SESSION}/summary/rebuild", TAG, status=202, errors=(summary_disabled,))
 async def rebuild_summary(api: Api, at: SessionAt) -> Session:
     """Make the summary anew.
 

@@ -15,17 +15,20 @@ from proxy.memory.erasure import MARKED_SECONDS, Subject
 from proxy.memory_api.access import who
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Asked, Given
+from proxy.memory_api.conversations.sessions import SESSION, TAG
 from proxy.memory_api.endpoint import presence
 from proxy.memory_api.erasure.receipt import Counts as Gone
 from proxy.memory_api.erasure.receipt import Receipt
 from proxy.memory_api.objects import session_object
 from proxy.memory_api.operation import operation
 from proxy.memory_api.parameters import DryRun, PersonAt, SessionAt
+from proxy.memory_api.people.people import ONE as PERSON
+from proxy.memory_api.people.people import TAG as USERS
 from proxy.memory_api.people.people import person_of
 from proxy.memory_api.shapes.sessions import Counts, Erasure, SessionErasure
 
 
-@operation("DELETE", "/memory/v1/sessions/{session}", "Sessions")
+@operation("DELETE", SESSION, TAG)
 async def delete_session(
     api: Api, at: SessionAt, dry_run: DryRun, given: Given, request: Asked
 ) -> SessionErasure:
@@ -54,7 +57,7 @@ async def delete_session(
     )
 
 
-@operation("DELETE", "/memory/v1/users/{user}", "Users")
+@operation("DELETE", PERSON, USERS)
 async def delete_user(
     api: Api, owner: PersonAt, dry_run: DryRun, given: Given, request: Asked
 ) -> Erasure:

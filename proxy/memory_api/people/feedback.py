@@ -8,6 +8,7 @@ from proxy.learning.feedback_service import NoMessage
 from proxy.memory.archive import Session
 from proxy.memory.model import SessionKey
 from proxy.memory_api.api import Api
+from proxy.memory_api.conversations.message_edit import ONE, SAME, TAG
 from proxy.memory_api.conversations.sessions import must_not_wait
 from proxy.memory_api.errors import feedback_not_found
 from proxy.memory_api.openapi.operation import Link
@@ -15,9 +16,7 @@ from proxy.memory_api.operation import operation
 from proxy.memory_api.parameters import MessageAt, SessionAt
 from proxy.memory_api.shapes.messages import Feedback, NewFeedback
 
-TAG = "Messages"
-PATH = "/memory/v1/sessions/{session}/messages/{message}/feedback"
-SAME = {"session": "$request.path.session", "message": "$request.path.message"}
+PATH = f"{ONE}/feedback"
 
 
 @operation("GET", PATH, TAG, errors=(feedback_not_found,))

@@ -35,6 +35,8 @@ MOST_AT_ONCE = 500
 
 TAG = "Users"
 ALL = "/memory/v1/users"
+ONE = f"{ALL}/{{user}}"
+BY_PATH = {"user": "$request.path.user"}
 FIRST = {"user": "$response.body#/data/0/id"}
 
 
@@ -55,7 +57,7 @@ async def list_users(api: Api, tenant: Tenant, limit: Limit, after: After) -> Us
 
 @operation(
     "GET",
-    f"{ALL}/{{user}}",
+    ONE,
     TAG,
     errors=(user_not_found,),
     links=(Link("listMemories", {"user": "$response.body#/id"}),),

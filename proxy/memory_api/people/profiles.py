@@ -16,6 +16,8 @@ from proxy.memory_api.openapi.operation import JSON, Body, Link, Parameter
 from proxy.memory_api.operation import operation
 from proxy.memory_api.parameters import AfterSeq, Limit, PersonAt
 from proxy.memory_api.people.memories import shelf_of
+from proxy.memory_api.people.people import BY_PATH
+from proxy.memory_api.people.people import ONE as PERSON
 from proxy.memory_api.shapes.people import (
     PatchOperation,
     Profile,
@@ -30,8 +32,7 @@ LONGEST_PATCH = 4 * MOST_BYTES
 """Bytes; one may replace and test what is there."""
 
 TAG = "Profiles"
-ONE = "/memory/v1/users/{user}/profile"
-SAME = {"user": "$request.path.user"}
+ONE = f"{PERSON}/profile"
 
 CHANGE = Body(
     {
@@ -97,7 +98,7 @@ async def get_profile(api: Api, at: PersonAt) -> Profile:
     TAG,
     body=CHANGE,
     founds=True,
-    links=(Link("getProfile", SAME), Link("listProfileVersions", SAME)),
+    links=(Link("getProfile", BY_PATH), Link("listProfileVersions", BY_PATH)),
 )
 async def update_profile(
     api: Api,
@@ -127,7 +128,7 @@ async def update_profile(
     "GET",
     f"{ONE}/versions",
     TAG,
-    links=(Link("rollBackProfile", SAME, {"version": "$response.body#/data/0/version"}),),
+    links=(Link("rollBackProfile", BY_PATH, {"version": "$response.body#/data/0/version"}),),
 )
 async def list_profile_versions(
     api: Api, at: PersonAt, limit: Limit, after: AfterSeq

@@ -50,6 +50,8 @@ from proxy.memory_api.people.memories import (
     said_object,
     shelf_of,
 )
+from proxy.memory_api.people.people import BY_PATH
+from proxy.memory_api.people.people import ONE as PERSON
 from proxy.memory_api.shapes import people as shapes
 from proxy.memory_api.shapes.people import (
     Memory,
@@ -66,11 +68,10 @@ from proxy.recall.query.dates import DAY
 from proxy.recall.recaller import RecallAdmin
 
 TAG = "Memories"
-ALL = "/memory/v1/users/{user}/memories"
+ALL = f"{PERSON}/memories"
 ONE = f"{ALL}/{{memory}}"
-PERSON = {"user": "$request.path.user"}
-MADE = {**PERSON, "memory": "$response.body#/id"}
-FIRST = {**PERSON, "memory": "$response.body#/data/0/id"}
+MADE = {**BY_PATH, "memory": "$response.body#/id"}
+FIRST = {**BY_PATH, "memory": "$response.body#/data/0/id"}
 
 
 @operation(
@@ -110,7 +111,7 @@ async def list_memories(
         Link("getMemory", MADE),
         Link("updateMemory", MADE, {"text": "Is allergic to all nuts."}),
         Link("deleteMemory", MADE),
-        Link("getUser", PERSON),
+        Link("getUser", BY_PATH),
     ),
 )
 async def create_memory(api: Api, owner: PersonAt, new: NewMemory, once: Repeated) -> Object:

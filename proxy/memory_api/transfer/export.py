@@ -24,10 +24,13 @@ from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Asked, Tenant
-from proxy.memory_api.conversations.sessions import the_session
+from proxy.memory_api.conversations.sessions import SESSION, the_session
+from proxy.memory_api.conversations.sessions import TAG as SESSIONS
 from proxy.memory_api.openapi.operation import NDJSON
 from proxy.memory_api.operation import operation
 from proxy.memory_api.parameters import OfUser, PersonAt, SessionAt
+from proxy.memory_api.people.people import ONE as PERSON
+from proxy.memory_api.people.people import TAG as USERS
 from proxy.portable import format, lines
 from proxy.recall.index import Owner, sessions_of
 
@@ -188,7 +191,7 @@ async def export_all(api: Api, tenant: Tenant, user: OfUser, request: Asked) -> 
     return await _answer(request, Exporter(api, tenant, user).everything(time.time()))
 
 
-@operation("GET", "/memory/v1/users/{user}/export", "Users", **FILE)
+@operation("GET", f"{PERSON}/export", USERS, **FILE)
 async def export_user(api: Api, owner: PersonAt, request: Asked) -> Response:
     """Export everything of a person.
 
@@ -198,7 +201,7 @@ async def export_user(api: Api, owner: PersonAt, request: Asked) -> Response:
     return await _answer(request, exporter.everything(time.time()))
 
 
-@operation("GET", "/memory/v1/sessions/{session}/export", "Sessions", **FILE)
+@operation("GET", f"{SESSION}/export", SESSIONS, **FILE)
 async def export_session(api: Api, at: SessionAt, request: Asked) -> Response:
     """Export a session.
 

@@ -15,7 +15,7 @@ from proxy.memory_api.errors import (
     Failure,
     tenant_not_found,
 )
-from proxy.memory_api.openapi.operation import JSON, Link, Operation, Schema
+from proxy.memory_api.openapi.operation import JSON, Link, Operation, Schema, ref
 from proxy.memory_api.shapes.overview import Error
 
 PHRASES = {
@@ -99,7 +99,7 @@ def _errors(operation: Operation) -> Iterator[Failure]:
 
 def _success(operation: Operation) -> Schema:
     what = operation.answer
-    schema = what if isinstance(what, dict) else _ref(what)
+    schema = what if isinstance(what, dict) else ref(what)
     headers = {"Cache-Control": NOT_STORED}
     if operation.tagged:
         headers["ETag"] = TAG
@@ -129,14 +129,10 @@ def _failure(status: int, codes: list[str]) -> Schema:
     told = {"properties": {"error": {"properties": {"code": {"enum": codes}}}}}
     made: Schema = {
         "description": "\n".join(f"- `{code}`: {CODES[code].when}" for code in codes),
-        "content": {JSON: {"schema": {"allOf": [_ref(Error), told]}}},
+        "content": {JSON: {"schema": {"allOf": [ref(Error), told]}}},
     }
     if status == 401:
         made["headers"] = {"WWW-Authenticate": CHALLENGE}
     if status == 503:
         made["headers"] = {"Retry-After": RETRY_AFTER}
     return made
-
-
-def _ref(kind: type) -> Schema:
-    return {"$ref": f"#/components/schemas/{kind.__name__}"}

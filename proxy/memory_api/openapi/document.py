@@ -10,7 +10,15 @@ from msgspec.structs import replace
 
 from proxy import __version__
 from proxy.memory_api.openapi.answers import failures, responses
-from proxy.memory_api.openapi.operation import JSON, Body, Operation, Parameter, Schema
+from proxy.memory_api.openapi.operation import (
+    JSON,
+    REF,
+    Body,
+    Operation,
+    Parameter,
+    Schema,
+    ref,
+)
 from proxy.memory_api.parameters import (
     IDEMPOTENCY_KEY,
     IF_MATCH,
@@ -21,8 +29,6 @@ from proxy.memory_api.parameters import (
 from proxy.memory_api.shapes.overview import Error
 from proxy.memory_api.shapes.people import PatchOperation
 from proxy.settings import Settings
-
-REF = "#/components/schemas/{name}"
 
 Document = dict[str, Any]
 
@@ -206,7 +212,7 @@ def _schema(what: type | tuple[type, ...] | Schema) -> Schema:
         return what
     if isinstance(what, tuple):
         return {"oneOf": [_schema(each) for each in what]}
-    return {"$ref": REF.format(name=what.__name__)}
+    return ref(what)
 
 
 def _schemas(operations: Sequence[Operation]) -> dict[str, Schema]:

@@ -18,6 +18,13 @@ Method = Literal["GET", "PUT", "POST", "PATCH", "DELETE"]
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
 
+REF = "#/components/schemas/{name}"
+
+
+def ref(kind: type) -> Schema:
+    """The schema of a Struct, which is a component of the document."""
+    return {"$ref": REF.format(name=kind.__name__)}
+
 
 class Parameter(msgspec.Struct, frozen=True):
     """``example`` is one that works where the other examples were followed.

@@ -12,7 +12,7 @@ from proxy.memory_api.call import Call, From, Given
 from proxy.memory_api.errors import unknown_profile, version_not_found
 from proxy.memory_api.fields import invalid
 from proxy.memory_api.objects import source_object
-from proxy.memory_api.openapi.operation import JSON, Body, Link, Parameter
+from proxy.memory_api.openapi.operation import JSON, Body, Link, Parameter, ref
 from proxy.memory_api.operation import operation
 from proxy.memory_api.parameters import AfterSeq, Limit, PersonAt
 from proxy.memory_api.people.memories import shelf_of
@@ -38,10 +38,7 @@ CHANGE = Body(
     {
         JSON: {"type": "object"},
         "application/merge-patch+json": {"type": "object"},
-        JSON_PATCH: {
-            "type": "array",
-            "items": {"$ref": f"#/components/schemas/{PatchOperation.__name__}"},
-        },
+        JSON_PATCH: {"type": "array", "items": ref(PatchOperation)},
     },
     examples={"city": {"city": "Lisbon"}},
 )

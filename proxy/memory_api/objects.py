@@ -30,11 +30,13 @@ Object = dict[str, object]
 encoded = msgspec.json.encode
 """The bytes of an answer."""
 
+HEADERS = {"content-type": "application/json", "cache-control": "no-store"}
+"""Of a JSON answer, which nobody may cache."""
+
 
 def reply(body: object, status: int = 200) -> Response:
-    """A JSON answer that nobody may cache."""
-    headers = {"content-type": "application/json", "cache-control": "no-store"}
-    return Response(encoded(body), status, headers)
+    """A JSON answer with this object."""
+    return Response(encoded(body), status, HEADERS)
 
 
 def listed(data: Sequence[object], after: str | None = None) -> Object:

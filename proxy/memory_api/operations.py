@@ -25,7 +25,7 @@ from proxy.memory_api.items.items import (
     put_item,
     search_items,
 )
-from proxy.memory_api.objects import encoded
+from proxy.memory_api.objects import HEADERS, encoded
 from proxy.memory_api.openapi.document import Offer, document, offer_of
 from proxy.memory_api.openapi.operation import Operation
 from proxy.memory_api.operation import operation
@@ -60,8 +60,6 @@ from proxy.memory_api.people.users import (
 )
 from proxy.memory_api.transfer.export import export_all, export_session, export_user
 from proxy.memory_api.transfer.import_route import import_file
-
-HEADERS = {"content-type": "application/json", "cache-control": "no-store"}
 
 
 @operation("GET", "/memory/v1/openapi.json", "Overview", answer={"type": "object"}, open=True)

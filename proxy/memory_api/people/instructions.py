@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from proxy.learning.instructions import document
 from proxy.learning.instructions.document import Revision
-from proxy.learning.instructions.store import NotThere, Outdated, StoredInstructions
+from proxy.learning.instructions.store import Check, NotThere, Outdated, StoredInstructions
 from proxy.memory.items import ItemOwner
 from proxy.memory.model import Due, SessionKey
 from proxy.memory_api.api import Api
@@ -166,7 +165,7 @@ async def _decided(api: Api, tenant: str, name: str, id: str, *, approve: bool) 
     return proposal_object(name, decided)
 
 
-def _check(given: Conditions, name: str) -> Callable[[StoredInstructions], None]:
+def _check(given: Conditions, name: str) -> Check:
     """Raises where the instructions are not as the request says."""
     return lambda held: given.hold_for(instructions_object(name, held))
 

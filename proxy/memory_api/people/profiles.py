@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 from proxy.chat.jsontext import UNREADABLE, shallow
 from proxy.learning.profile.document import MOST_BYTES, PatchError, Schema, Version, merging
-from proxy.learning.profile.store import NoVersion, Patching, StoredProfile
+from proxy.learning.profile.store import Check, NoVersion, Patching, StoredProfile
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Call, From, Given
+from proxy.memory_api.conditions import Conditions
 from proxy.memory_api.errors import unknown_profile, version_not_found
 from proxy.memory_api.fields import invalid
 from proxy.memory_api.objects import source_object
@@ -110,12 +111,8 @@ async def update_profile(
     nothing. The document has to fit the operator's schema.
     """
     shelf = shelf_of(at)
-
-    def check(held: StoredProfile) -> None:
-        given.hold_for(profile_object(shelf.user, held))
-
     try:
-        held = await api.learned.profiles.edit(shelf, change, schema, check)
+        held = await api.learned.profiles.edit(shelf, change, schema, _check(given, shelf.user))
     except PatchError as error:
         raise invalid(f"The profile stays as it is: {error}", error.path) from None
     return profile_object(shelf.user, held)
@@ -150,16 +147,17 @@ async def roll_back_profile(api: Api, at: PersonAt, back: Rollback, given: Given
 
     That document once more, as a new version.
     """
-    shelf = shelf_of(at)
-
-    def check(held: StoredProfile) -> None:
-        given.hold_for(profile_object(shelf.user, held))
-
+    shelf, check = shelf_of(at), _check(given, at.user)
     try:
         held = await api.learned.profiles.roll_back(shelf, back.version, check)
     except NoVersion:
         raise version_not_found() from None
     return profile_object(shelf.user, held)
+
+
+def _check(given: Conditions, user: str) -> Check:
+    """Raises where a profile is not as the request says."""
+    return lambda held: given.hold_for(profile_object(user, held))
 
 
 def _decoded(body: bytes) -> Any:

@@ -70,7 +70,7 @@ async def delete_user(
     if given.any:
         given.hold_for(await person_of(api, owner))
     await api.reach(owner.tenant)
-    tenant, user = owner.tenant, owner.user or ""
+    tenant, user = owner.tenant, owner.user
     if dry_run:
         with presence(request):
             receipt = await api.eraser.count_person(tenant, user)

@@ -13,7 +13,7 @@ import msgspec
 
 from proxy.chat.jsontext import UNREADABLE, decode
 from proxy.memory.archive import Archive, PlacedExchange, Session
-from proxy.memory.model import Exchange, SessionKey
+from proxy.memory.model import SessionKey
 from proxy.memory.prompt.trace import shown_in
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Call, Tenant
@@ -283,17 +283,13 @@ def sample_of(session: Session, placed: PlacedExchange) -> Sample:
         session=session.id,
         began=session.created_at,
         messages=len(placed.messages),
-        chat=not _is_import(exchange),
+        chat=did.reason != "import",
         used=used_in(exchange.usage),
         injected=did.tokens,
         recalled=shown.known + shown.recall if shown else 0,
         evicted=did.evicted_tokens,
         latency=did.duration_ms or None,
     )
-
-
-def _is_import(exchange: Exchange) -> bool:
-    return exchange.memory.reason == "import"
 
 
 def once(samples: Iterable[Sample]) -> list[Sample]:

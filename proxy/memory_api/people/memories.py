@@ -270,7 +270,7 @@ def memories_of(api: Api) -> Memories:
 
 
 def shelf_of(owner: Owner) -> ItemOwner:
-    return ItemOwner(owner.tenant, owner.user or "")
+    return ItemOwner(owner.tenant, owner.user)
 
 
 def _cursor(key: Key) -> str:

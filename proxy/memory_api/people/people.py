@@ -77,7 +77,7 @@ async def person_of(api: Api, owner: Owner) -> User | None:
     if not found and not any(memories.values()):
         return None
     return User(
-        id=owner.user or "",
+        id=owner.user,
         sessions=len(found),
         messages=sum(session.messages for session in found),
         tokens=sum(session.tokens for session in found),

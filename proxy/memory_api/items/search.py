@@ -61,7 +61,7 @@ class ItemSearch:
         found: list[Scored] = []
         passed = 0
         async for page in self._pages(wanted):
-            fitting = await self._threads.run(partial(self._fitting, page, wanted.filter))
+            fitting = await self._threads.run(partial(_fitting, page, wanted.filter))
             found += [(item, None) for item in fitting[max(0, wanted.offset - passed) :]]
             passed += len(fitting)
             if len(found) > wanted.limit:
@@ -74,9 +74,9 @@ class ItemSearch:
         read: list[Analysis] = []
         looked = size = 0
         async for page in self._pages(wanted):
-            fitting = await self._threads.run(partial(self._fitting, page, wanted.filter))
+            fitting = await self._threads.run(partial(_fitting, page, wanted.filter))
             places += [item.place for item in fitting]
-            read += await self._threads.run(partial(self._read, fitting, asked))
+            read += await self._threads.run(partial(_read, fitting, asked))
             looked += len(page)
             size += sum([len(item.value) for item in page])
             if looked >= MOST_RANKED or size >= MOST_BYTES:
@@ -96,12 +96,15 @@ class ItemSearch:
                 return
             after = _onwards(page.items[-1].place, wanted.prefix)
 
-    def _fitting(self, items: Sequence[Item], wanted: Mapping[str, object]) -> list[Item]:
-        """The items that a filter lets through."""
-        return [item for item in items if not wanted or fits(shallow(bytes(item.value)), wanted)]
 
-    def _read(self, items: Sequence[Item], asked: Question) -> list[Analysis]:
-        return [sought_in(asked, shallow(bytes(item.value))) for item in items]
+def _fitting(items: Sequence[Item], wanted: Mapping[str, object]) -> list[Item]:
+    """The items that a filter lets through."""
+    return [item for item in items if not wanted or fits(shallow(bytes(item.value)), wanted)]
+
+
+def _read(items: Sequence[Item], asked: Question) -> list[Analysis]:
+    """What the items have of the words that are looked for."""
+    return [sought_in(asked, shallow(bytes(item.value))) for item in items]
 
 
 def is_shown(namespace: Namespace, prefix: Namespace) -> bool:

@@ -87,10 +87,10 @@ does all that begins with ``x-forwarded-``."""
 class Access:
     """Tells a request's tenant, or raises ProxyError."""
 
-    def __init__(self, parts: Api) -> None:
-        self._tenancy = parts.tenancy
-        self._single = parts.settings.tenancy.mode == "single"
-        self._known = KnownTenants(parts.settings, parts.store, parts.meter, parts.spool)
+    def __init__(self, api: Api) -> None:
+        self._tenancy = api.tenancy
+        self._single = api.settings.tenancy.mode == "single"
+        self._known = KnownTenants(api.settings, api.store, api.meter, api.spool)
 
     def tenant(self, request: Request) -> str:
         """The tenant whose memory this request may see.

@@ -96,11 +96,11 @@ class Concerns:
 class Health:
     """The three routes that need no key."""
 
-    def __init__(self, parts: Api) -> None:
-        self._parts = parts
-        self._timeout = parts.settings.store.timeout
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._timeout = api.settings.store.timeout
         self._look: asyncio.Task[SpoolLook] | None = None
-        self._concerns = Concerns(parts.store.concerns)
+        self._concerns = Concerns(api.store.concerns)
         self._threads = Threads("probe")
 
     async def healthz(self, request: Request) -> Response:
@@ -117,16 +117,14 @@ class Health:
             "store": store,
             "spool": spool,
             "configuration": {"ok": True},  # a process with a wrong one does not start
-            "tokens": _tokens(self._parts.counters()),
+            "tokens": _tokens(self._api.counters()),
         }
         return reply(body, 200 if ready else 503)
 
     async def metrics(self, request: Request) -> Response:
         """Prometheus' text format."""
-        look, problem = await asyncio.gather(
-            self._looked(), self._problem(self._parts.store.ping())
-        )
-        telemetry = self._parts.telemetry
+        look, problem = await asyncio.gather(self._looked(), self._problem(self._api.store.ping()))
+        telemetry = self._api.telemetry
         telemetry.store_up(problem is None)
         telemetry.tasks(len(asyncio.all_tasks()))
         if look.depth is not None:
@@ -135,14 +133,14 @@ class Health:
         return Response(text, headers={"content-type": CONTENT_TYPE})
 
     async def _store(self, named: bool) -> Part:
-        name = {"name": self._parts.store.name} if named else {}
-        problem = await self._problem(self._parts.store.ping())
+        name = {"name": self._api.store.name} if named else {}
+        problem = await self._problem(self._api.store.ping())
         if problem:
             return _broken(problem, **name)
         part: dict[str, object] = {"ok": True, **name}
         if warnings := await self._concerns.known(self._timeout):
             part["warnings"] = warnings
-        if troubled := self._parts.troubled():
+        if troubled := self._api.troubled():
             part["troubled_sessions"] = troubled
         return part
 
@@ -164,7 +162,7 @@ class Health:
         held = look.told(named=named)
         if look.problem:
             return _broken(look.problem, **held)
-        if self._parts.losing():
+        if self._api.losing():
             return _broken("exchanges were lost within the last minute", **held)
         return {"ok": True, **held}
 
@@ -178,7 +176,7 @@ class Health:
     def _looking(self) -> asyncio.Task[SpoolLook]:
         """One look at a time: a spool that hangs must not take a thread for every probe."""
         if self._look is None or self._look.done():
-            look = self._threads.run(partial(_look_into, self._parts.spool))
+            look = self._threads.run(partial(_look_into, self._api.spool))
             self._look = asyncio.create_task(look, name="spool check")
         return self._look
 

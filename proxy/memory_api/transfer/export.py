@@ -54,9 +54,9 @@ class Exporter:
     all else holds one session, a page of a large one, or one page of items, at a time.
     """
 
-    def __init__(self, parts: Api, tenant: str, user: str | None = None) -> None:
-        self._store, self._shelves = parts.store, parts.shelves
-        self._recall_admin = parts.recall_admin
+    def __init__(self, api: Api, tenant: str, user: str | None = None) -> None:
+        self._store, self._shelves = api.store, api.shelves
+        self._recall_admin = api.recall_admin
         self._tenant, self._user = tenant, user
         self._written: set[str] = set()
         self._people: set[str] = set() if user is None else {user}

@@ -72,7 +72,7 @@ class Importer:
 
     def __init__(
         self,
-        parts: Api,
+        api: Api,
         tenant: str,
         terms: Terms,
         reading: Threads,
@@ -83,10 +83,10 @@ class Importer:
     ) -> None:
         self._reading, self._dry_run = reading, dry_run
         self._warnings, self._began = warnings, steady()
-        self._noting = Noting(parts.settings.memory.facts, terms.now)
-        self._parts, self._store, self._tenant = parts, parts.patient.store, tenant
+        self._noting = Noting(api.settings.memory.facts, terms.now)
+        self._api, self._store, self._tenant = api, api.patient.store, tenant
         self._terms, self._strict = terms, strict
-        self._adopting = Adopting(parts.patient.store, parts.patient.learned)
+        self._adopting = Adopting(api.patient.store, api.patient.learned)
         self._conversations = 0
         self._brought: dict[SessionKey, str | None] = {}
         """The sessions that were put and ask for work, and whose they are."""
@@ -122,7 +122,7 @@ class Importer:
             self._noted.discard(person)
         now = time.time()
         for key, user in self._brought.items():
-            for due in self._parts.due_after_import(user, now):
+            for due in self._api.due_after_import(user, now):
                 await self._store.enqueue(key, due)
         self._brought.clear()
 
@@ -142,7 +142,7 @@ class Importer:
         """Large ones of a tenant are made one at a time: what is made takes many times the room."""
         if len(conversation.said) <= LARGE:
             return nullcontext()
-        return self._parts.large_imports.of(self._tenant)
+        return self._api.large_imports.of(self._tenant)
 
     def _whose(self, named: str | None) -> str | None:
         """Who is meant: whom the request names, if the file names no two people, or the file."""
@@ -183,14 +183,14 @@ class Importer:
             return self._count(archived) if await self._try(head.id) else self._is_there(head.id)
         if head.user:
             await self._announce(head.user)
-        if self._parts.spool.waiting(key) or not await self._restore(key, archived):
+        if self._api.spool.waiting(key) or not await self._restore(key, archived):
             return await self._leave_out(head)
         self._count(archived)
         await self._store.unmark(Subject(self._tenant, session=head.id), self._began)
         if head.user:
             await self._lift(head.user)
         await self._dismiss(owner_of(key, head.user), session.dismissed)
-        self._parts.on_recorded(key)
+        self._api.on_recorded(key)
         await self._bring(key, head.user)
 
     def _count(self, archived: SessionArchive) -> None:
@@ -200,7 +200,7 @@ class Importer:
 
     async def _bring(self, key: SessionKey, user: str | None) -> None:
         """Note what to ask for; of very many sessions before all is there."""
-        if not self._parts.due_after_import(user, time.time()):
+        if not self._api.due_after_import(user, time.time()):
             return
         self._brought[key] = user
         if len(self._brought) >= KNOWN:
@@ -278,15 +278,15 @@ class Importer:
         """First: were we ended in between, recall would never look at so old a session."""
         if user not in self._announced:
             _note(user, self._announced)
-            await self._parts.recall_admin.look_again(Owner(self._tenant, user=user))
+            await self._api.recall_admin.look_again(Owner(self._tenant, user=user))
 
     async def _dismiss(self, owner: Owner, ids: tuple[str, ...]) -> None:
         if not ids:
             return
-        there = set(await self._parts.recall_admin.dismissed(owner))
+        there = set(await self._api.recall_admin.dismissed(owner))
         new = [one for one in ids if one not in there]
         if new:
-            await self._parts.recall_admin.dismiss(owner, *new)
+            await self._api.recall_admin.dismiss(owner, *new)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ _HANGUL = re.compile(r"[가-힣]")
 _ARTICLE = compiled("^" + any_of(lambda each: each.standing.articles))
 
 
-def fold(word: str) -> str:
+def _bare(word: str) -> str:
     """Small letters without accents; without an article that is written together with it."""
     plain = unicodedata.normalize("NFKD", word.casefold().replace("œ", "oe"))
     plain = "".join(c for c in plain if not unicodedata.combining(c))
@@ -40,13 +40,15 @@ def _typed(word: str) -> tuple[str, ...]:
 
 
 _STOPS = frozenset(
-    fold(typed) for word in vocabulary(lambda each: each.standing.general) for typed in _typed(word)
+    _bare(typed)
+    for word in vocabulary(lambda each: each.standing.general)
+    for typed in _typed(word)
 )
-EATING = frozenset(fold(word)[:STEM] for word in vocabulary(lambda each: each.standing.eating))
+EATING = frozenset(_bare(word)[:STEM] for word in vocabulary(lambda each: each.standing.eating))
 """Stems that tell no food from another."""
 _GENERAL_UNSPACED = compiled(any_of(lambda each: each.standing.general_unspaced))
 _VALUE_OF = {
-    fold(word): f"<{value}>"
+    _bare(word): f"<{value}>"
     for each in LANGUAGES
     for value, words in each.standing.values.items()
     for word in words.split()
@@ -122,7 +124,7 @@ def _row(text: str) -> Iterator[Iterable[str]]:
 def _stems_of(word: str) -> Iterable[str]:
     if _HAN.match(word):
         return [word[i : i + 2] for i in range(len(word) - 1)] or [word]
-    plain = fold(word)
+    plain = _bare(word)
     if plain in _VALUE_OF:
         return [_VALUE_OF[plain]]
     if plain in _STOPS or (plain.isdigit() and len(plain) < 3) or word.casefold() in _STOPS:

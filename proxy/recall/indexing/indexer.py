@@ -55,6 +55,8 @@ FEW = 16
 TRIES = 8
 """Attempts to write against other writers of the same index."""
 
+OVERTAKEN = "too many write to an index at once"
+
 MARGIN = 300.0
 """Seconds by which clocks and commits under way may lag behind what has been caught up with."""
 
@@ -117,7 +119,7 @@ class Indexer:
                 step = await self._step(key)
             if step.level:
                 return count + step.written
-        raise StoreError("too many write to an index at once")
+        raise StoreError(OVERTAKEN)
 
     async def again(self, key: SessionKey, seq: int) -> int:
         """Index a message that says something else now; the number of messages.
@@ -140,7 +142,7 @@ class Indexer:
             if not found or await self._write(owner, addition):
                 self._on_level(owner)
                 return len(found)
-        raise StoreError("too many write to an index at once")
+        raise StoreError(OVERTAKEN)
 
     async def catch_up(self, owner: Owner) -> int:
         """Index what any session of an owner has that the index lacks.  Raises StoreError."""
@@ -257,7 +259,7 @@ class Indexer:
             changed = change(state)
             if changed is state or await self._put(owner, _marked(look, changed)):
                 return
-        raise StoreError("too many write to an index at once")
+        raise StoreError(OVERTAKEN)
 
 
 def _new(page: Page[Message], mark: IndexMark | None) -> Sequence[Message] | None:

@@ -38,7 +38,7 @@ def names_day(read: Reading, at: float) -> bool:
 def noted(found: Sequence[Found], now: float) -> list[Found]:
     """The same, with notes on those that need one, as read at ``now`` (seconds on the wall)."""
     flags = {one.flags for one in found}
-    notes: defaultdict[int, list[str]] = defaultdict(list)
+    notes: Notes = defaultdict(list)
     if any(each & NAMES_DAY for each in flags):
         _note_days(found, now, notes)
     if any(each & FILLS_SLOT for each in flags):

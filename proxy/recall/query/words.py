@@ -395,18 +395,22 @@ _LABEL = re.compile(
 _NAME = re.compile(r"[^\W\d_][\w-]+")
 
 
+def _label(text: str) -> re.Match[str] | None:
+    """The name of its speaker that a text begins with, with a capital; None if there is none."""
+    match = _LABEL.match(text)
+    return match if match and match["name"][0].isupper() else None
+
+
 def speaker(text: str) -> bytes | None:
     """The term of the speaker whose name a text begins with."""
-    match = _LABEL.match(text)
-    if match is None or not match["name"][0].isupper():
-        return None
-    return _term(match["name"])
+    label = _label(text)
+    return _term(label["name"]) if label else None
 
 
 def unlabelled(text: str) -> str:
     """A text without the name of its speaker."""
-    match = _LABEL.match(text)
-    return text[match.end() :] if match and match["name"][0].isupper() else text
+    label = _label(text)
+    return text[label.end() :] if label else text
 
 
 def asked_about(text: str) -> tuple[bytes, ...]:

@@ -130,16 +130,13 @@ class Matrix(msgspec.Struct, frozen=True):
         return Near((there + self.first).astype(np.uint32), scores)
 
 
-_NONE = np.zeros(0, np.float32)
-
-
 def _chunks(data: NDArray[np.int8]) -> Sequence[NDArray[np.int8]]:
     return [data[at : at + CHUNK] for at in range(0, len(data), CHUNK)]
 
 
 def _lengths(rows: NDArray[np.int8]) -> Floats:
     parts = [np.linalg.norm(part.astype(np.float32), axis=1) for part in _chunks(rows)]
-    return np.concatenate(parts).astype(np.float32) if parts else _NONE
+    return np.concatenate(parts).astype(np.float32) if parts else np.zeros(0, np.float32)
 
 
 logger = logging.getLogger(__name__)

@@ -151,6 +151,7 @@ class UpstreamCompleter:
             raise Failed("no answer in time") from error
 
     async def _with_or_without(self, request: _Request) -> Written:
+        """Ask, and once more without the schema where that may be what is refused."""
         try:
             return await self._ask(request)
         except SchemaRefused:

@@ -330,6 +330,7 @@ class Runner:
         return self._begun_kinds.get((work.tenant, work.kind), 0)
 
     async def _consider(self, work: Work, most: int) -> None:
+        """Begin a piece of work if there is a place for it; put it off if no process can do it."""
         if len(self._running) >= self._most or self._busy[work.tenant] >= most:
             return
         now, here = self._clock(), self._can(work)

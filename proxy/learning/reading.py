@@ -324,7 +324,8 @@ async def _push(
     rest: AsyncGenerator[Piece, None],
     at: float,
 ) -> None:
-    """The next piece takes its session's place, and none that of the one ahead of it."""
+    """Put the next piece of a session among the others.  It counts as said at ``at`` at the
+    earliest: when the one before it was."""
     following = await anext(rest, None)
     if following is not None:
         when = max(at, following.said.at)
@@ -358,6 +359,7 @@ def _is_said(message: Message, mark: ReadMark) -> bool:
 
 
 def _within(end: int, text: str) -> int | None:
+    """Where a part ends in its text, None where the text ends with it."""
     return end if end < len(text) else None
 
 

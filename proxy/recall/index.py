@@ -73,7 +73,7 @@ async def newest_session(
 
 
 class Searched(PassageHistory, Protocol):
-    """A store, as far as ``behind`` needs it."""
+    """A store, as far as ``behind_in`` needs it."""
 
     async def look(
         self, owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
@@ -83,7 +83,10 @@ class Searched(PassageHistory, Protocol):
 async def behind_in(
     store: Searched, key: SessionKey, states: Collection[State], limit: int
 ) -> Behind | None:
-    """The same where each part is a question of its own.  Raises StoreError."""
+    """``Index.behind`` for a store that cannot answer it in one go: its parts, one after the other.
+
+    Raises StoreError.
+    """
     session = await store.session(key)
     if session is None:
         return None

@@ -20,7 +20,7 @@ _TERM = 200
 """Bytes that an entry of a dictionary takes beside its postings, about."""
 
 _LYING = TERM_SIZE + 4
-"""The same of a term that lies with the others."""
+"""Bytes that a term takes beside its postings where all lie together."""
 
 _LAST = b"\xff" * TERM_SIZE
 
@@ -117,7 +117,7 @@ class AllTerms:
         return postings
 
     def _lay(self, postings: Mapping[bytes, bytes]) -> None:
-        """By the numbers of the terms, and behind them one that no number is above."""
+        """Sort them by term.  A last term, above all others, ends every search within bounds."""
         terms = np.frombuffer(b"".join(postings), np.uint64)
         order, data = terms.argsort(), list(postings.values())
         data = [data[place] for place in order.tolist()]

@@ -143,7 +143,7 @@ class Recaller:
         return False
 
     def _told(self, query: RecallQuery, seen: Looked) -> Looked:
-        """What an index says; what it lacks is made."""
+        """The same look.  An index that is missing, or of another format, is asked to be made."""
         owner, state = query.owner, seen.state
         if state is None:
             self._index_updater.stale(owner)
@@ -152,7 +152,7 @@ class Recaller:
         return seen
 
     async def _look(self, query: RecallQuery, question: Question) -> Looked:
-        """Level with what of this session is recorded, but not shown."""
+        """A look at the index once it has what of this session is recorded, but not shown."""
         key, owner, terms = query.key, query.owner, question.terms
         seen = await self._index.look(owner, terms, key.session)
         indexed = seen.look.mark.seq if seen.look.mark else 0

@@ -2,9 +2,8 @@
 Pure.
 
 Small models write what a friend likes down as the user's own.  Where a sentence begins with whom
-it is about ("my friend Jack ..."), that is told by pattern; a language without any still learns.
-
-A language without patterns is only never asked about twice.
+it is about ("my friend Jack ..."), that is told by pattern.  In a language without patterns facts
+are learned too; only the model is not asked again where it has found nothing.
 """
 
 from __future__ import annotations

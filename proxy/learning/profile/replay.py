@@ -148,6 +148,10 @@ def _origins(
 
 
 def _repeated(version: Version, now: Document, document: Document, gone: IsGone) -> Version:
+    """A version that went back to an earlier one, with the ``document`` that this one has by now.
+
+    ``now`` is the document before it.
+    """
     return replace(
         version,
         document=document,

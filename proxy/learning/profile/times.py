@@ -112,10 +112,11 @@ def places(statement: Statement, was: Document | None) -> list[str]:
 
 
 def changed(step: Step) -> Iterator[str]:
-    """The places that an operation changes; of a list that it changes, or that is gone, the values
-    that it has more or less.
+    """The paths that an operation changes; of a list that it changes or removes those of the values
+    that come or go.
 
-    A place for what follows is no change.
+    To add an empty list or object, into which something is put next, is no change, nor is to make a
+    list of the one value that is there.
     """
     for path in (str(step.operation[each]) for each in ("from", "path") if each in step.operation):
         holder = path.rpartition("/")[0]

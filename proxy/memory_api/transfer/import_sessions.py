@@ -305,7 +305,8 @@ def _session_of(conversation: Conversation, terms: Terms) -> ImportedSession:
 
 
 def _note(user: str, known: set[str]) -> None:
-    """Whom it is forgotten of, it is done for once more: that changes nothing."""
+    """Remember a name; of too many the others are forgotten, for whom all is done once more, which
+    changes nothing."""
     if len(known) >= KNOWN:
         known.clear()
     known.add(user)

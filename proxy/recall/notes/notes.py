@@ -50,7 +50,7 @@ def noted(found: Sequence[Found], now: float) -> list[Found]:
 
 
 def _note_days(found: Sequence[Found], now: float, notes: Notes) -> None:
-    """Not of today: that the day of the question is the passage's is plain."""
+    """Which days are meant.  A passage of today gets no note: its "yesterday" is the reader's."""
     today = date_of(now)
     places = [
         at

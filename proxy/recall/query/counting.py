@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from proxy.recall.query.words import is_unspaced
 
 CHARACTERS = 2
-"""Of a script without spaces so many make a word, as most words of Chinese have."""
+"""Characters of a word in a script without spaces: most words of Chinese have two."""
 
 
 def counted(beginnings: Iterable[str]) -> int:
-    """``beginnings`` are those of words, "" for what stands for none.
+    """How many words these are the ``beginnings`` of; "" is that of no word.
 
-    In scripts without spaces they are characters and pairs of neighbours: the pairs are no words
-    more.
+    In scripts without spaces they are single characters and pairs of them: only the characters are
+    counted.
     """
     found = [text for text in beginnings if text]
     unspaced = [text for text in found if is_unspaced(text)]

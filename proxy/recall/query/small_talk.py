@@ -53,6 +53,7 @@ _UNSPACED = compiled(any_of(lambda each: each.small_talk.unspaced))
 _POLITE_UNSPACED = compiled(any_of(lambda each: each.small_talk.polite_unspaced))
 _CALLED = compiled(f"{either(vocabulary(lambda each: each.small_talk.titles))}$")
 _NEAR = 2
+"""Words before a name among which one of small talk is looked for."""
 _MOST_NAMED = 3
 """Characters of a name without a title, in scripts without spaces."""
 

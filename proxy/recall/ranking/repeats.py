@@ -14,21 +14,23 @@ MUCH_ROOM = 1000
 
 
 class Repeats(NamedTuple):
-    """By place: what the passage before, and the one after, tell by terms that are at the place
-    itself too."""
+    """By place: how much of the scores of the passage before it, and of the one after it, is of
+    terms that the passage at the place has as well."""
 
     before: Array
     after: Array
 
 
 def counted_again(budget: int | None) -> float:
-    """The share that counts of what a neighbour only says again."""
+    """The share, 0 to 1, that counts of what a neighbour only says again; with little room less."""
     return 1.0 if budget is None else min(1.0, budget / MUCH_ROOM)
 
 
 def repeats(hits: Hits, numbers: Numbers, places: Array, own: Array, share: float) -> list[Repeats]:
-    """So large a share of it, one place and two places away, among the passages that have an
-    ``own`` score.  ``places`` are where those of ``numbers`` stand.
+    """The repeats of passages one place apart, and of those two places apart, each times ``share``.
+
+    Only passages with a score of their ``own`` have any.  ``places`` are where those of ``numbers``
+    stand.
     """
     laid = np.full(max(int(hits.passages.max(initial=0)), int(numbers[-1])) + 1, -1)
     laid[numbers] = np.where(own[places] > 0, places, -1)
@@ -41,7 +43,11 @@ def repeats(hits: Hits, numbers: Numbers, places: Array, own: Array, share: floa
 
 
 def _apart(keys: Array, places: Array, scores: Array, distance: int, size: int) -> Repeats:
-    """``keys``, ascending, tell term and place: of a place so far on at most so many further on."""
+    """The repeats of passages at this distance.
+
+    ``keys`` ascend by term and, within a term, by place.  Two places so far apart have at most
+    ``distance - 1`` others between them, so that no more neighbours in the list are compared.
+    """
     steps = range(1, distance + 1)
     found = [(keys[step:] - keys[:-step] == distance).nonzero()[0] for step in steps]
     first = np.concatenate(found)

@@ -172,7 +172,8 @@ def ranked(
 
 
 def _line(matches: Matches, numbers: Numbers, rows: Array) -> Line:
-    """What is out of reach of each other stands so: further away than that makes no difference."""
+    """The passages in their order, as far apart as their numbers are, but at most ``REACH + 1``:
+    what is further away than ``REACH`` counts for nothing."""
     places = np.empty(numbers.size, np.intp)
     places[0] = 0
     np.minimum(numbers[1:] - numbers[:-1], REACH + 1).cumsum(out=places[1:])

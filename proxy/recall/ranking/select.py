@@ -190,7 +190,7 @@ class _Packer:
 
     @cached_property
     def _cutter(self) -> Cutter:
-        """Most passages are short."""
+        """Made for the first long passage: nearly all are short."""
         return Cutter(self._matches.question, self._matches.worth)
 
     def take(self, each: Ranked) -> Passage | None:

@@ -108,13 +108,6 @@ session_exists = Failure(
     "There is a session with this id already. Choose another, or delete that session.",
     "id",
 )
-session_too_large = Failure(
-    413,
-    "session_too_large",
-    "The session has too much text to be copied at once.",
-    "The session has more than 256 MB of text. Export it, and import it under another id, with"
-    " server.max_import_bytes raised.",
-)
 version_conflict = Failure(
     409,
     "version_conflict",
@@ -138,6 +131,13 @@ precondition_failed = _shared(
     errors.precondition_failed(""), "It is not as If-Match or If-None-Match says."
 )
 request_too_large = _shared(errors.request_too_large(0), "The body is larger than the proxy takes.")
+session_too_large = Failure(
+    413,
+    "session_too_large",
+    "The session has too much text to be copied at once.",
+    "The session has more than 256 MB of text. Export it, and import it under another id, with"
+    " server.max_import_bytes raised.",
+)
 idempotency_key_reused = Failure(
     422,
     "idempotency_key_reused",
@@ -157,47 +157,10 @@ memory_unavailable = _shared(
     errors.memory_unavailable(), "The store cannot be used just now, or is busy with this."
 )
 
-ALL = (
-    invalid_value,
-    invalid_header,
-    invalid_session_id,
-    invalid_user_id,
-    unknown_profile,
-    invalid_import,
-    summary_disabled,
-    invalid_api_key,
-    session_owner_mismatch,
-    profile_not_allowed,
-    admin_key_required,
-    not_found,
-    tenant_not_found,
-    session_not_found,
-    message_not_found,
-    exchange_not_found,
-    user_not_found,
-    memory_not_found,
-    feedback_not_found,
-    version_not_found,
-    proposal_not_found,
-    application_not_found,
-    item_not_found,
-    method_not_allowed,
-    request_timeout,
-    session_exists,
-    version_conflict,
-    reserved_namespace,
-    proposal_outdated,
-    precondition_failed,
-    request_too_large,
-    session_too_large,
-    idempotency_key_reused,
-    too_many_memories,
-    idempotency_key_spent,
-    server_error,
-    memory_unavailable,
-)
-
-CODES = {each.code: each for each in ALL}
+CODES: dict[str, Failure] = {
+    each.code: each for each in [*vars().values()] if isinstance(each, Failure)
+}
+"""All of them."""
 
 EVERYWHERE = (invalid_value, invalid_header, invalid_api_key)
 """Where it matters who asks."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, get_args
 
 import msgspec
 from msgspec import UNSET
@@ -27,6 +27,7 @@ from proxy.memory_api.shapes.people import (
     STANDING_RANK,
     MemoryChange,
     NewMemory,
+    State,
     memory_kinds,
 )
 from proxy.recall.index import Owner
@@ -109,7 +110,7 @@ def changed_fact(fact: Fact, change: MemoryChange, when: Lately) -> Fact:
     return dated(fact if state == fact.state else parted(fact, state), when.settings)
 
 
-STATES = ("current", "expired", "superseded", "quarantined")
+STATES: tuple[State, ...] = get_args(State)
 MOST_DAYS = 100_000
 PAGE = 100
 

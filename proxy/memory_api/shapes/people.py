@@ -116,7 +116,7 @@ class Memory(Struct, kw_only=True, tag_field="object", tag="memory"):
     kind: Annotated[Any, Meta(extra_json_schema={"enum": sorted(SEARCHED)})]
     text: str
     about: str
-    state: Literal["current", "expired", "superseded", "quarantined"]
+    state: State
     sources: list[Source]
     origin: Literal["learned", "saved", "added", "said", "feedback"]
     edited: Annotated[bool, Meta(description="Has a person changed it?")]

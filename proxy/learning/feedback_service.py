@@ -43,7 +43,7 @@ class FeedbackService(msgspec.Struct, frozen=True):
     exchanges: Exchanges
     episodes: EpisodeStore
     pending: PendingFeedback
-    forgetting: InstructionsForgetting
+    instructions_forgetting: InstructionsForgetting
     queue: Queue
     profile_of: Callable[[str], ProfileSettings | None]
     count: Callable[[str], int]
@@ -95,7 +95,7 @@ class FeedbackService(msgspec.Struct, frozen=True):
             if session.user:
                 shelf = ItemOwner(key.tenant, session.user)
                 await self.episodes.drop(shelf, episode_id(key.session, message))
-            await self.forgetting.session(key, message)
+            await self.instructions_forgetting.session(key, message)
             raise
 
     async def _exchange(self, key: SessionKey, message: str) -> Exchange:

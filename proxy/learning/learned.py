@@ -139,13 +139,15 @@ class Learned:
         self.facts, self.profiles = over.made(FactStore), over.made(ProfileStore)
         self.episodes, self.instructions = over.made(EpisodeStore), over.made(InstructionStore)
         self.pending = over.made(PendingFeedback)
-        self.remarks = InstructionsForgetting(store, self.pending, self.instructions)
+        self.instructions_forgetting = InstructionsForgetting(
+            store, self.pending, self.instructions
+        )
         self.feedback = FeedbackService(
             store,
             exchanges,
             self.episodes,
             self.pending,
-            self.remarks,
+            self.instructions_forgetting,
             store,
             profile_of,
             count,
@@ -201,7 +203,7 @@ class Learned:
                 shelf = ItemOwner(key.tenant, user or "")
                 gone = await store.forget(shelf, all_within(key.session), dry_run)
                 memories[kind.memory] = len(gone)
-        proposals = await self.remarks.session(key, dry_run=dry_run)
+        proposals = await self.instructions_forgetting.session(key, dry_run=dry_run)
         feedback = await (count_feedback if dry_run else forget_feedback)(self._store, key, user)
         return Repeated(memories, feedback, proposals)
 
@@ -217,9 +219,9 @@ class Learned:
                 answers = [x.message for x in episode.sources if x.session == key.session]
                 if await self._within(key, answers, turn):
                     await self.episodes.drop(shelf, episode.id)
-        messages = await self._within(key, await self.remarks.judged(key), turn)
+        messages = await self._within(key, await self.instructions_forgetting.judged(key), turn)
         if messages:
-            await self.remarks.proposed(key, messages)
+            await self.instructions_forgetting.proposed(key, messages)
 
     async def _within(self, key: SessionKey, messages: Iterable[str], turn: int) -> set[str]:
         """Those of the messages that are there and of this turn."""

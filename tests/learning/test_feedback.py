@@ -150,7 +150,7 @@ async def test_a_person_who_is_erased_lets_nothing_wait(env: Env) -> None:
     await env.judge(other, 1, session="t")
     pending = env.learned.pending
     for _ in range(2):
-        assert await env.learned.remarks.person("t", "kai") == 0
+        assert await env.learned.instructions_forgetting.person("t", "kai") == 0
     (left,) = await pending.pending(TENANT, "shop")
     assert left[1].user == "eve"
     assert (await pending.waiting(TENANT, "shop")).value.waiting == 1

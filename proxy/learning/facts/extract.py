@@ -40,13 +40,13 @@ CUE = 300
 class FactExtractor(msgspec.Struct, frozen=True):
     """See :class:`proxy.learning.batch.Extractor`.
 
-    ``on_empty`` is told when nothing was found, twice, in messages that clearly tell something.
+    ``nothing`` is called when nothing was found, twice, in messages that clearly tell something.
     """
 
     model: KindModel
     items: Items
     facts: FactStore
-    on_empty: Callable[[], None] = lambda: None
+    nothing: Callable[[], None] = lambda: None
     ids: Callable[[], str] = new_id
 
     async def learn(self, batch: Batch) -> bool:
@@ -95,7 +95,7 @@ class FactExtractor(msgspec.Struct, frozen=True):
         text = prompt(batch.said, shown, held, settings.facts.focus, settings.recall.zone)
         found = await self.model.extract(batch, text, read, _again, SCHEMA)
         if found is None:
-            self.on_empty()
+            self.nothing()
         return found or ()
 
 

@@ -59,11 +59,9 @@ def pieces(pattern: str) -> Strings:
     except NotUnderstoodError:
         return frozenset()
     found = told.exact or told.needed
-    return (
-        frozenset(_piece(each)[:_LONGEST] for each in found)
-        if found and _worth(found)
-        else frozenset()
-    )
+    if not found or not _worth(found):
+        return frozenset()
+    return frozenset(_piece(each)[:_LONGEST] for each in found)
 
 
 @lru_cache(maxsize=4096)

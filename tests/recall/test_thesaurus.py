@@ -9,8 +9,8 @@ import pytest
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.query import question as questions
 from proxy.recall.query.question import OTHERS_WEIGHT, in_other_words, read
+from proxy.recall.query.related import CODES, synonyms
 from proxy.recall.query.stemming import stem
-from proxy.recall.query.thesaurus import CODES, synonyms
 from proxy.recall.ranking.packing import term_of
 from tests.support.store.passages import Memory, ids, said
 from tests.support.store.remembering import NOW

@@ -24,10 +24,9 @@ from proxy.recall.query import of_oneself, small_talk, wording
 from proxy.recall.query.counting import counted
 from proxy.recall.query.dates import DAY, ahead, spans, terms_of_spans
 from proxy.recall.query.going_on import names_one, points_back
-from proxy.recall.query.related import forms, related
+from proxy.recall.query.related import forms, related, synonyms
 from proxy.recall.query.small_talk import closes, is_small_talk
 from proxy.recall.query.stemming import stem, stems
-from proxy.recall.query.thesaurus import synonyms
 from proxy.recall.query.words import (
     ENGLISH,
     TELLS_TIME,

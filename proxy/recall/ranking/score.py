@@ -81,7 +81,6 @@ class Options(msgspec.Struct, frozen=True):
     roles: frozenset[str] = ROLES
     session: int | None = None
     dense: Mapping[int, float] = msgspec.field(default_factory=dict)
-    weights: Weights = WEIGHTS
 
 
 PARTS = ("lexical", "dense", "neighbours", "session", "time", "said", "asks", "opens")
@@ -261,7 +260,6 @@ def _parts(
 ) -> list[Array | None]:
     """What the scores of the passages at the places ``there`` are made of, by place; None: of
     nothing.  ``dated`` of these are of the right days; ``again`` see ``counted_again``."""
-    weights = options.weights
     unit = _unit(line.own, there)
     lexical = line.own / unit
     less = (1 - again) / unit
@@ -271,14 +269,14 @@ def _parts(
     return [
         lexical,
         dense,
-        _neighbours(told, line, weights, twice),
-        weights.session * _best_of_session(told, line.sessions),
+        _neighbours(told, line, twice),
+        WEIGHTS.session * _best_of_session(told, line.sessions),
         None
         if dated is None
-        else weights.time * _best_of_session(dated.astype(np.float32), line.sessions),
-        _said(matches, numbers, line, weights),
-        weights.asks * line.asks,
-        weights.opens * line.opens,
+        else WEIGHTS.time * _best_of_session(dated.astype(np.float32), line.sessions),
+        _said(matches, numbers, line),
+        WEIGHTS.asks * line.asks,
+        WEIGHTS.opens * line.opens,
     ]
 
 
@@ -292,7 +290,7 @@ def _dense(numbers: Numbers, line: Line, there: Array, options: Options) -> Arra
     # What is as far away as most is no better than what has no vector.
     laid = np.zeros(line.sessions.size, np.float32)
     laid[there] = np.where(known, np.maximum(found - np.median(found[known]), 0.0), 0.0)
-    scaled: Array = options.weights.dense * (laid / _unit(laid, there))
+    scaled: Array = WEIGHTS.dense * (laid / _unit(laid, there))
     return scaled
 
 
@@ -305,12 +303,12 @@ def _unit(scores: Array, there: Array) -> float:
     return max(mean, 1e-6)
 
 
-def _neighbours(own: Array, line: Line, weights: Weights, less: Sequence[Repeats]) -> Array:
+def _neighbours(own: Array, line: Line, less: Sequence[Repeats]) -> Array:
     """What the passages around tell, those of the same session; ``less`` what of it counts no
     more, by distance."""
     total = np.zeros(own.size, np.float32)
-    near = ((1, weights.before, weights.after), (2, weights.around, weights.around))
-    answers = np.where(line.asks, np.float32(weights.answer), _ONCE)
+    near = ((1, WEIGHTS.before, WEIGHTS.after), (2, WEIGHTS.around, WEIGHTS.around))
+    answers = np.where(line.asks, np.float32(WEIGHTS.answer), _ONCE)
     for (distance, before, after), same in zip(near, line.same, strict=True):
         earlier, later = own[:-distance], own[distance:]
         if less:
@@ -329,7 +327,7 @@ def _best_of_session(own: Array, sessions: Array) -> Array:
     return found
 
 
-def _said(matches: Matches, numbers: Numbers, line: Line, weights: Weights) -> Array | None:
+def _said(matches: Matches, numbers: Numbers, line: Line) -> Array | None:
     """What it counts that a passage was said by the one asked about: someone named, the user, or
     the model."""
     question = matches.question
@@ -339,7 +337,7 @@ def _said(matches: Matches, numbers: Numbers, line: Line, weights: Weights) -> A
         said = theirs if said is None else said | theirs
     if said is None:
         return None
-    return (weights.told if question.ordered else weights.said) * said
+    return (WEIGHTS.told if question.ordered else WEIGHTS.said) * said
 
 
 def _priced(whole: Array, time: Array, tokens: Array, options: Options) -> Array:
@@ -348,5 +346,5 @@ def _priced(whole: Array, time: Array, tokens: Array, options: Options) -> Array
         age = np.maximum(0.0, options.now - time.astype(np.float64)) / DAY
         whole = whole * 0.5 ** (age / options.half_life_days)
     size = np.minimum(np.maximum(tokens, SHORT), LONG) / np.float32(SHORT)
-    priced: Array = whole / size**options.weights.price
+    priced: Array = whole / size**WEIGHTS.price
     return priced

@@ -21,7 +21,14 @@ from proxy.memory.archive import (
     SessionArchive,
     StoredMessage,
 )
-from proxy.memory.model import MOST_VERSIONS, Exchange, SessionKey, State, Summary
+from proxy.memory.model import (
+    MOST_VERSIONS,
+    Exchange,
+    SessionKey,
+    State,
+    Summary,
+    message_id,
+)
 from proxy.memory.store import StoreError
 from proxy.recall.index import owner_of
 from proxy.stores.common.history import locate
@@ -175,7 +182,7 @@ class RedisArchive(RedisLists, RedisIndex):
         span = read_stored(value).span
         places = [(cards, ("HEXISTS", cards, field_of(span.first + n))) for n in range(span.size)]
         known = await self._link.many(places)
-        ids = tuple(f"{exchange}.{n}" for n, there in enumerate(known) if there)
+        ids = tuple(message_id(exchange, n) for n, there in enumerate(known) if there)
         return read_exchange(value, usage), ids
 
     async def exchanges(

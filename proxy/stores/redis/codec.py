@@ -31,6 +31,7 @@ from proxy.memory.model import (
     SessionKey,
     State,
     Summary,
+    message_id,
 )
 from proxy.stores.common import codec
 from proxy.stores.common.history import (
@@ -163,7 +164,7 @@ def read_placed(flat: Sequence[Any]) -> list[PlacedExchange]:
     found = []
     for first, record, usage, indexes in zip(*(flat[n::4] for n in range(4)), strict=True):
         exchange = codec.decode_exchange(record, usage)
-        ids = tuple(f"{exchange.id}.{index}" for index in indexes.decode().split(","))
+        ids = tuple(message_id(exchange.id, int(n)) for n in indexes.split(b","))
         found.append(PlacedExchange(first, exchange, ids))
     return found
 

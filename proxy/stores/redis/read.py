@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.memory.archive import Message
-from proxy.memory.model import Ask, Entry, SessionKey, Snapshot
+from proxy.memory.model import Ask, Entry, SessionKey, Snapshot, message_id
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.recall.index import Owner
 from proxy.stores.common import codec
@@ -157,7 +157,7 @@ class RedisReading(RedisBase):
         for place in places:
             span = spans.get(place.exchange)
             if span and (seq := span.seq(place.number)) is not None:
-                seqs[f"{place.exchange}.{place.number}"] = seq
+                seqs[message_id(*place)] = seq
         found: dict[str, bytes] = {}
         for some in pieces(list(seqs), BODIES):
             fields = (before + field_of(seqs[id]) for id in some)

@@ -16,6 +16,7 @@ from proxy.memory.model import (
     Position,
     SessionKey,
     Snapshot,
+    message_id,
 )
 from proxy.stores.common import codec
 from proxy.stores.common.history import SeqSpan, begins_at, fits, locate_all
@@ -330,7 +331,7 @@ def _of_ids(
             },
         ).fetchone()
         if row:
-            found[f"{place.exchange}.{place.number}"] = codec.text(row[0]) or b""
+            found[message_id(*place)] = codec.text(row[0]) or b""
     return found
 
 

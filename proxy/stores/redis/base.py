@@ -40,13 +40,13 @@ def session_keys(key: SessionKey, prefix: bytes = b"") -> list[bytes]:
     Percent-encoding leaves neither braces nor colons in a tenant or a session id.  With ``prefix``
     other names in the same slot.
     """
-    tag = _tag(key.tenant, key.session) + prefix
+    tag = tag_of(key.tenant, key.session) + prefix
     return [tag + part for part in PARTS]
 
 
 def list_keys(tenant: str, user: str | None = None) -> list[bytes]:
     """The list of a tenant's sessions, or of one user's, and when their entries expire."""
-    tag = _tag(tenant, user)
+    tag = tag_of(tenant, user)
     return [tag + b"sessions", tag + b"expiries"]
 
 
@@ -57,8 +57,8 @@ def mark_key(subject: Subject) -> bytes:
     names, since a session and a person may have the same id, and then the same hash tag.
     """
     if subject.session:
-        return _tag(subject.tenant, subject.session) + b"erased"
-    return _tag(subject.tenant, subject.user or None) + b"person-erased"
+        return tag_of(subject.tenant, subject.session) + b"erased"
+    return tag_of(subject.tenant, subject.user or None) + b"person-erased"
 
 
 def exactly(at: float | None) -> str:
@@ -66,9 +66,14 @@ def exactly(at: float | None) -> str:
     return "" if at is None else repr(at)
 
 
+def every_tag(tenant: str) -> bytes:
+    """A pattern: what keys of any of a tenant's sessions or users begin with."""
+    return f"mp:{{{quote(tenant, safe='')}:*}}:".encode()
+
+
 def every_head(tenant: str) -> bytes:
-    """What the heads of all sessions of a tenant look like, and of indexes too."""
-    return f"mp:{{{quote(tenant, safe='')}:*}}:*meta".encode()
+    """A pattern: the heads of all sessions of a tenant, and those of its indexes."""
+    return every_tag(tenant) + b"*meta"
 
 
 def read_head(key: bytes) -> str | None:
@@ -89,7 +94,7 @@ def field_of(seq: int) -> bytes:
 
 
 @lru_cache(maxsize=4096)
-def _tag(tenant: str, name: str | None) -> bytes:
+def tag_of(tenant: str, name: str | None = None) -> bytes:
     """What keys begin with: the hash tag of a tenant, or of one of its sessions or users."""
     who = quote(tenant, safe="")
     if name is not None:

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from struct import pack
 from typing import Any
-from urllib.parse import quote
 
 from msgspec.structs import replace
 
@@ -31,7 +30,7 @@ from proxy.recall.index import (
     cut,
 )
 from proxy.stores.redis import told
-from proxy.stores.redis.base import RedisBase, exactly, session_keys, within
+from proxy.stores.redis.base import RedisBase, exactly, session_keys, tag_of, within
 
 LEFT, LOST = -1, -2
 """What index_write.lua says."""
@@ -193,8 +192,8 @@ def _prefix(owner: Owner) -> bytes:
 
     Short, because every term of every owner has a key.
     """
-    who, kind = (owner.user, "ui") if owner.user else (owner.session, "si")
-    return f"mp:{{{quote(owner.tenant, safe='')}:{quote(who, safe='')}}}:{kind}:".encode()
+    who, kind = (owner.user, b"ui:") if owner.user else (owner.session, b"si:")
+    return tag_of(owner.tenant, who) + kind
 
 
 def index_keys(owner: Owner) -> list[bytes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import msgspec
 
@@ -14,7 +14,7 @@ from proxy.memory.erasure import Subject
 from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
 from proxy.memory.store import StoreError
 from proxy.stores.common.rules import begins, begins_behind, ends, pack, page_of, unpack
-from proxy.stores.redis.base import RedisBase, exactly, in_turn, mark_key, within
+from proxy.stores.redis.base import RedisBase, every_tag, exactly, in_turn, mark_key, tag_of, within
 from proxy.stores.redis.connection import every
 
 PARTS = (b"items", b"item-places", b"item-ends")
@@ -186,16 +186,13 @@ class RedisItems(RedisBase):
 
 def shelf_keys(shelf: ItemOwner) -> list[bytes]:
     """All keys of a shelf, in one slot: that of the lists of the person's or tenant's sessions."""
-    who = quote(shelf.tenant, safe="")
-    if shelf.user:
-        who = f"{who}:{quote(shelf.user, safe='')}"
-    tag = f"mp:{{{who}}}:".encode()
+    tag = tag_of(shelf.tenant, shelf.user or None)
     return [tag + part for part in PARTS]
 
 
 def _of_people(tenant: str) -> bytes:
     """The pattern of the keys that only people's shelves have, one a shelf."""
-    return f"mp:{{{quote(tenant, safe='')}:*}}:{PARTS[0].decode()}".encode()
+    return every_tag(tenant) + PARTS[0]
 
 
 def _user_of(key: bytes) -> str:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from proxy.memory.model import Due, Kind, SessionKey, Work
 from proxy.memory.usage import Spent, UsageKey
-from proxy.stores.redis.base import RedisBase, within
+from proxy.stores.redis.base import RedisBase, tag_of, within
 from proxy.stores.redis.connection import every
 from proxy.stores.redis.scripts import Script
 from proxy.stores.redis.wire import checked
@@ -236,7 +236,7 @@ class RedisMeter(RedisBase):
 
 
 def _key(tenant: str, day: str) -> bytes:
-    return f"mp:{{{quote(tenant, safe='')}}}:usage:{day}".encode()
+    return tag_of(tenant) + f"usage:{day}".encode()
 
 
 def _read(day: str, flat: Sequence[bytes]) -> dict[UsageKey, Spent]:

@@ -14,13 +14,12 @@ from proxy.stores.common.rules import (
     begins_behind,
     behind,
     ends,
-    forbids,
     of_users,
     pack,
     page_of,
     unpack,
 )
-from proxy.stores.sqlite.marks import mark_of
+from proxy.stores.sqlite.marks import erased
 from proxy.stores.sqlite.rows import keep_text, page_in, text_in
 
 PURGED_AT_ONCE = 10
@@ -149,7 +148,7 @@ def change_items(
     since: float | None = None,
 ) -> bool:
     discard_expired(connection, now, PURGED_AT_ONCE)
-    if since is not None and forbids(mark_of(connection, of_users(*shelf), now), since):
+    if erased(connection, now, of_users(*shelf), since):
         return False
     for change in changes:
         if change.after is not None and change.after != _version(connection, shelf, change, now):
@@ -172,7 +171,7 @@ def adopt_items(
     items: Sequence[Item],
     since: float | None = None,
 ) -> int:
-    if since is not None and forbids(mark_of(connection, of_users(*shelf), now), since):
+    if erased(connection, now, of_users(*shelf), since):
         return 0
     adopted = 0
     for item in items:

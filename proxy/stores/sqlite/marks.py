@@ -19,12 +19,12 @@ DELETE FROM erasures WHERE subject IN
 """
 
 
+_LIFT = "DELETE FROM erasures WHERE subject = ?1 AND (?2 IS NULL OR until < ?2)"
+
+
 def mark(connection: sqlite3.Connection, subjects: Sequence[Subject], until: float) -> None:
     rows = [(digest_of(subject), until, expiry(until)) for subject in subjects]
     connection.executemany(_MARK, rows)
-
-
-_LIFT = "DELETE FROM erasures WHERE subject = ?1 AND (?2 IS NULL OR until < ?2)"
 
 
 def unmark(connection: sqlite3.Connection, subject: Subject, began: float | None = None) -> None:
@@ -32,9 +32,10 @@ def unmark(connection: sqlite3.Connection, subject: Subject, began: float | None
 
 
 def erased(
-    connection: sqlite3.Connection, now: float, subjects: Sequence[Subject], began: float
+    connection: sqlite3.Connection, now: float, subjects: Sequence[Subject], began: float | None
 ) -> bool:
-    return forbids(mark_of(connection, subjects, now), began)
+    """Were any of these erased since something began, None: not known?  Then it is not written."""
+    return began is not None and forbids(mark_of(connection, subjects, now), began)
 
 
 def mark_of(connection: sqlite3.Connection, subjects: Sequence[Subject], now: float) -> float:

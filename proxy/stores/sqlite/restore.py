@@ -19,8 +19,8 @@ from proxy.memory.model import MOST_VERSIONS, SessionKey
 from proxy.memory.store import StoreError
 from proxy.stores.common import codec
 from proxy.stores.common.history import Restored, restored
-from proxy.stores.common.rules import digest_of, forbids, of_session, of_users
-from proxy.stores.sqlite.marks import mark_of
+from proxy.stores.common.rules import digest_of, of_session, of_users
+from proxy.stores.sqlite.marks import erased
 from proxy.stores.sqlite.rows import (
     STAGED,
     Head,
@@ -168,8 +168,7 @@ def _may_be(
 ) -> bool:
     """Not where there is one, and not behind an erasure."""
     whose = [of_session(key), *of_users(key.tenant, archived.session.user)]
-    erased = forbids(mark_of(connection, whose, now), since)
-    return not erased and find_head(connection, key, now) is None
+    return not erased(connection, now, whose, since) and find_head(connection, key, now) is None
 
 
 def restore(

@@ -215,7 +215,7 @@ def since(
     row = _head(connection, key, ask, now, known)
     if row is None:
         return Snapshot(), None
-    learned = _caught_up(_sought(row, ask), known, row)
+    learned = _caught_up(_sought(row, ask), known)
     if learned is None:
         return None
     return _snapshot(connection, row, ask, LogPart(learned.log, learned.bodies)), learned
@@ -278,8 +278,9 @@ def _sought(row: SessionRow, ask: Ask) -> SoughtLog:
     )
 
 
-def _caught_up(sought: SoughtLog, known: KnownLog, row: SessionRow) -> KnownLog | None:
+def _caught_up(sought: SoughtLog, known: KnownLog) -> KnownLog | None:
     """What is known together with what was appended since; None where all must be read."""
+    row = sought.row
     count = row.messages - known.messages
     if known.stamp != sought.stamp or count < 0 or row.odd:
         return None

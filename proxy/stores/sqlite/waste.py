@@ -53,7 +53,6 @@ _EXPIRED = """
 SELECT id, session FROM sessions WHERE tenant = ? AND owner = ? AND expires_at <= ? LIMIT ?
 """
 
-
 _IN_THE_WAY = """
 SELECT id, session FROM sessions WHERE tenant = ?1 AND expires_at <= ?2
     AND session IN (SELECT session FROM sessions WHERE tenant = ?3)

@@ -11,7 +11,6 @@ import sqlite3
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-import msgspec
 from msgspec.structs import astuple, replace
 
 from proxy.memory.model import Due, Kind, SessionKey, Work
@@ -132,7 +131,7 @@ INSERT INTO usage (tenant, {_COLUMNS}) SELECT ?2, {_COLUMNS} FROM usage WHERE te
 
 
 def spend(connection: sqlite3.Connection, tenant: str, account: UsageKey, spent: Spent) -> None:
-    connection.execute(_SPEND, (tenant, *account, *msgspec.structs.astuple(spent)))
+    connection.execute(_SPEND, (tenant, *account, *astuple(spent)))
 
 
 def spent(

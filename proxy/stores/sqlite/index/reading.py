@@ -34,8 +34,6 @@ SELECT id, revision, state, passages, expires_at IS NULL OR expires_at > ? FROM 
 WHERE tenant = ? AND user = ? AND session = ?
 """
 
-# With all blocks of each term that may hold one of its newest postings, of those terms that have
-# any: joined, and as JSON the term, the number and the bytes of each.  As one row, see above.
 _KNOWN = """
 WITH known AS (
     SELECT id, revision, state, expires_at IS NULL AS lasts
@@ -43,6 +41,8 @@ WITH known AS (
         AND (expires_at IS NULL OR expires_at > ?)
 )"""
 
+# All blocks of each term that may hold one of its newest postings, of those terms that have any:
+# joined, and as JSON the term, the number and the bytes of each.  One row, as with _JOINED_ROWS.
 _LOOK = f"""{_KNOWN}, asked(place, term) AS (VALUES {{}}),
 found AS (
     SELECT place, p.block AS block, p.data AS data FROM known CROSS JOIN asked
@@ -79,7 +79,7 @@ SELECT p.number AS number, p.data AS data FROM json_each(?) AS asked
 CROSS JOIN passages p ON p.owner = ? AND p.number = asked.value
 """
 
-# As one row, for each that is fetched waits for the interpreter: see read.py.
+# As one row: each that is fetched waits for the interpreter, see read.py.
 _JOINED_ROWS = f"""
 SELECT CAST(group_concat(data, '') AS BLOB), group_concat(number) FROM ({ROWS})
 """

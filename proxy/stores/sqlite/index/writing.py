@@ -24,7 +24,7 @@ FROM (SELECT 1) LEFT JOIN owners o
 """
 
 _NEWEST = """
-SELECT block, data FROM postings WHERE owner = ? AND term = ? ORDER BY block DESC LIMIT ?
+SELECT block, data FROM postings WHERE owner = ? AND term = ? ORDER BY block DESC LIMIT 1
 """
 
 # Each statement lets go of the interpreter and waits for it again, behind all that the loop has to
@@ -145,7 +145,7 @@ def _append_all(
 
 def _append(connection: sqlite3.Connection, owner: int, term: bytes, data: bytes) -> None:
     """Fill the newest block, and begin others."""
-    block, begun = connection.execute(_NEWEST, (owner, term, 1)).fetchone() or (0, b"")
+    block, begun = connection.execute(_NEWEST, (owner, term)).fetchone() or (0, b"")
     data = begun + data
     width = BLOCK * POSTING_SIZE
     blocks = (data[at : at + width] for at in range(0, len(data), width))

@@ -20,6 +20,9 @@ import msgspec
 T = TypeVar("T")
 Pieces = Mapping[str, bytes]
 
+NULL = msgspec.Raw(b"null")
+"""Of a field that is read later: it is null, or not there."""
+
 UNREADABLE = (ValueError, RecursionError)
 """What reading raises: text that is not JSON or not UTF-8, and text nested too deeply."""
 

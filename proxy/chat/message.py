@@ -92,7 +92,7 @@ class _Plain(msgspec.Struct, forbid_unknown_fields=True):
     annotations: None = None
     function_call: None = None
     tool_calls: None = None
-    native: msgspec.Raw = msgspec.Raw(b"null")
+    native: msgspec.Raw = jsontext.NULL
 
 
 _plain = msgspec.json.Decoder(_Plain)

@@ -45,7 +45,7 @@ class _Thinking(msgspec.Struct):
     """What of a message tells whether it has them, and whose they are."""
 
     role: Any = None
-    reasoning_content: msgspec.Raw = msgspec.Raw(b"null")
+    reasoning_content: msgspec.Raw = jsontext.NULL
     tool_calls: Any = None
 
 

@@ -274,7 +274,7 @@ class _TextAnswer(msgspec.Struct):
 
     choices: Annotated[list[_TextChoice], msgspec.Meta(min_length=1, max_length=1)]
     model: str | None = None
-    usage: msgspec.Raw = msgspec.Raw(b"null")
+    usage: msgspec.Raw = jsontext.NULL
     error: None = None
     object: str | None = None
 

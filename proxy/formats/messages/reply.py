@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 
 from proxy.chat import jsontext
+from proxy.chat.jsontext import NULL
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
 from proxy.chat.reply.answer import Choice, Reply, cache_use, make_choice
 from proxy.chat.reply.deltas import Node, Rope, grow, whole
@@ -22,8 +23,6 @@ from proxy.chat.slim import MAX_VALUES, is_heavy, is_light, values
 from proxy.formats.messages.blocks import THINKING, Json, is_blank
 from proxy.formats.messages.chat import chat_of, input_of, stored
 from proxy.formats.messages.events import mark, suspect
-
-_ABSENT = msgspec.Raw(b"null")
 
 
 class _TextDelta(msgspec.Struct, forbid_unknown_fields=True):
@@ -43,7 +42,7 @@ class _TextEvent(msgspec.Struct):
 
 class _AnswerHead(msgspec.Struct):
     model: str | None = None
-    usage: msgspec.Raw = _ABSENT
+    usage: msgspec.Raw = NULL
     stop_reason: str | None = None
 
 
@@ -53,10 +52,10 @@ class _AnyEvent(msgspec.Struct):
     type: str = ""
     index: int = 0
     message: _AnswerHead | None = None
-    content_block: msgspec.Raw = _ABSENT
-    delta: msgspec.Raw = _ABSENT
-    usage: msgspec.Raw = _ABSENT
-    error: msgspec.Raw = _ABSENT
+    content_block: msgspec.Raw = NULL
+    delta: msgspec.Raw = NULL
+    usage: msgspec.Raw = NULL
+    error: msgspec.Raw = NULL
 
 
 _common = msgspec.json.Decoder(_TextEvent)
@@ -221,7 +220,7 @@ def _read_event(payload: bytes) -> _AnyEvent:
 
 
 def _is_there(raw: msgspec.Raw) -> bool:
-    return bytes(raw) != b"null"
+    return raw != NULL
 
 
 def _kind(block: Json) -> str:
@@ -251,8 +250,8 @@ class _PlainAnswer(_AnswerHead):
     """A plain answer; of a heavy one what is light."""
 
     type: str = ""
-    content: msgspec.Raw = _ABSENT
-    error: msgspec.Raw = _ABSENT
+    content: msgspec.Raw = NULL
+    error: msgspec.Raw = NULL
 
 
 _answer = msgspec.json.Decoder(_PlainAnswer)

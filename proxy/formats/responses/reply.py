@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from proxy.chat import jsontext
 from proxy.chat.extent import has_over
+from proxy.chat.jsontext import NULL
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
 from proxy.chat.reply.answer import Choice, Reply, cache_use, make_choice
 from proxy.chat.reply.reply import MAX_REPLY_VALUES
@@ -25,8 +26,6 @@ from proxy.formats.responses.chat import (
 from proxy.formats.responses.items import API, MESSAGE, PICTURE, TOLD, ResponseItem, read_item
 from proxy.formats.responses.kept import frame_around
 from proxy.formats.responses.names import read_answer_name
-
-_NULL = msgspec.Raw(b"null")
 
 _WAITING = ("queued", "in_progress")
 """States of a response that is still being made."""
@@ -46,8 +45,8 @@ class Response(msgspec.Struct):
     status: Any = None
     model: Any = None
     store: Any = None
-    output: msgspec.Raw = _NULL
-    usage: msgspec.Raw = _NULL
+    output: msgspec.Raw = NULL
+    usage: msgspec.Raw = NULL
     error: Any = None
     incomplete_details: Any = None
     background: Any = None
@@ -127,7 +126,7 @@ def read_reply(body: bytes) -> Reply | None:
     response = read_response(body)
     if response is None:
         return Reply(truncated=True) if has_over(MAX_REPLY_VALUES, body) else None
-    if response.object != "response" and response.output == _NULL and response.error is None:
+    if response.object != "response" and response.output == NULL and response.error is None:
         return None
     return reply_of(response, response.items, raw=body)
 

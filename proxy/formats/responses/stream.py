@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from proxy.chat import jsontext
+from proxy.chat.jsontext import NULL
 from proxy.chat.reply.answer import Reply
 from proxy.chat.reply.deltas import Rope
 from proxy.chat.reply.events import DONE, Mark
@@ -19,8 +20,6 @@ from proxy.chat.slim import values
 from proxy.formats.native import NOTHING
 from proxy.formats.responses.items import ResponseItem, read_item
 from proxy.formats.responses.reply import Response, filled, read_response, reply_of
-
-_NULL = msgspec.Raw(b"null")
 
 MAX_ITEMS = 4_096
 """Items of one response that are kept."""
@@ -51,8 +50,8 @@ class _StreamEvent(msgspec.Struct):
     type: Any = None
     output_index: Any = None
     delta: Any = None
-    item: msgspec.Raw = _NULL
-    response: msgspec.Raw = _NULL
+    item: msgspec.Raw = NULL
+    response: msgspec.Raw = NULL
     error: Any = None
 
 
@@ -92,7 +91,7 @@ class EventReader:
             self._begin(event)
         elif event.type == "response.output_item.done":
             self._add_item(event)
-        elif event.response != _NULL:
+        elif event.response != NULL:
             self._take(bytes(event.response))
         self._failed = self._failed or _end(event) == "error"
 

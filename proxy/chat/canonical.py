@@ -149,7 +149,7 @@ def read_calls(fields: Mapping[str, object]) -> tuple[Call, ...]:
     if listed and not isinstance(listed, list):
         calls.append(Call(None, listed))
     if isinstance(legacy, dict):
-        name = _string(legacy.get("name"))
+        name = jsontext.text_in(legacy.get("name"))
         calls.append(Call(f"function:{name}", [None, name, read(legacy.get("arguments"))]))
     elif legacy:
         calls.append(Call(None, legacy))
@@ -163,9 +163,9 @@ def _function(item: object) -> object:
 def _call(item: object, read: Callable[[object], object]) -> Call:
     if not isinstance(item, dict):
         return Call(None, item)
-    id, function = _string(item.get("id")), item.get("function")
+    id, function = jsontext.text_in(item.get("id")), item.get("function")
     if isinstance(function, dict):
-        name = _string(function.get("name"))
+        name = jsontext.text_in(function.get("name"))
         return Call(id, [id, name, read(function.get("arguments"))])
     rest = {key: value for key, value in item.items() if key not in ("id", "index")}
     return Call(id, [id, unmarked(rest)])
@@ -190,10 +190,6 @@ def _arguments(given: object) -> list[object] | str:
         return [(jsontext.value(given.encode()) or {}) if given.strip() else {}]
     except jsontext.UNREADABLE:
         return jsontext.well_formed(given)
-
-
-def _string(given: object) -> str:
-    return jsontext.well_formed(given) if isinstance(given, str) else ""
 
 
 SHARE = 0.8

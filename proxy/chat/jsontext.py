@@ -196,6 +196,11 @@ def well_formed(text: str) -> str:
     return text
 
 
+def text_in(value: object) -> str:
+    """A value that is a text, as text that can be encoded; "" for any other."""
+    return well_formed(value) if isinstance(value, str) else ""
+
+
 def _well_formed(text: str) -> str:
     joined = _PAIRS.sub(lambda halves: _joined(halves[0]), text)
     return _LONE.sub(lambda halves: "\N{REPLACEMENT CHARACTER}" * len(halves[0]), joined)

@@ -239,10 +239,6 @@ def _said(fields: dict[str, object]) -> Content:
 
 def _answers(role: str, fields: dict[str, object]) -> str | None:
     if role == "function":
-        return f"function:{_id(fields.get('name'))}"
-    id = _id(fields.get("tool_call_id"))
+        return f"function:{jsontext.text_in(fields.get('name'))}"
+    id = jsontext.text_in(fields.get("tool_call_id"))
     return id if id or role == "tool" else None
-
-
-def _id(value: object) -> str:
-    return jsontext.well_formed(value) if isinstance(value, str) else ""

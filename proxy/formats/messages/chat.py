@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from proxy.chat import jsontext
 from proxy.chat.cachemarks import unmarked
+from proxy.chat.jsontext import text_in
 from proxy.formats.messages.blocks import (
     THINKING,
     Json,
@@ -58,7 +59,7 @@ def sent_back(raw: bytes) -> tuple[str, list[Json]]:
     found = blocks_of(fields) if parts is None else [jsontext.decode(part) for part in parts]
     role = fields.get("role") if isinstance(fields, dict) else None
     kept = [block for block in found if isinstance(block, dict) and not is_blank(block)]
-    return _text(role), kept
+    return text_in(role), kept
 
 
 def blocks_of(fields: object) -> list[Json]:
@@ -110,8 +111,8 @@ def _bare(block: object) -> object:
 
 def _call(block: Json) -> Json:
     arguments = jsontext.encode(block.get("input", {})).decode()
-    function = {"name": _text(block.get("name")), "arguments": arguments}
-    return {"id": _text(block.get("id")), "type": "function", "function": function}
+    function = {"name": text_in(block.get("name")), "arguments": arguments}
+    return {"id": text_in(block.get("id")), "type": "function", "function": function}
 
 
 def _uses(fields: Json) -> Iterator[Json]:
@@ -119,15 +120,16 @@ def _uses(fields: Json) -> Iterator[Json]:
     calls, legacy = fields.get("tool_calls"), fields.get("function_call")
     for call in calls if isinstance(calls, list) else []:
         if isinstance(call, dict):
-            yield _use(_text(call.get("id")), call.get("function") or call.get("custom"))
+            yield _use(text_in(call.get("id")), call.get("function") or call.get("custom"))
     if isinstance(legacy, dict):
-        yield _use(f"function:{_text(legacy.get('name'))}", legacy)
+        yield _use(f"function:{text_in(legacy.get('name'))}", legacy)
 
 
 def _use(id: str, function: object) -> Json:
     said = function if isinstance(function, dict) else {}
     given = said.get("arguments", said.get("input"))
-    return {"type": "tool_use", "id": id, "name": _text(said.get("name")), "input": input_of(given)}
+    name = text_in(said.get("name"))
+    return {"type": "tool_use", "id": id, "name": name, "input": input_of(given)}
 
 
 def input_of(arguments: object) -> Json:
@@ -143,25 +145,21 @@ def input_of(arguments: object) -> Json:
 
 def _result(block: Json) -> Json:
     parts = [
-        line_of(x) if isinstance(x, dict) else text_block(_text(x))
+        line_of(x) if isinstance(x, dict) else text_block(text_in(x))
         for x in _listed(block.get("content"))
     ]
     return {
         "role": "tool",
-        "tool_call_id": _text(block.get("tool_use_id")),
+        "tool_call_id": text_in(block.get("tool_use_id")),
         "content": _content(parts),
     }
 
 
 def _result_block(fields: Json) -> Json:
     if fields.get("role") == "function":
-        id = f"function:{_text(fields.get('name'))}"
+        id = f"function:{text_in(fields.get('name'))}"
     else:
-        id = _text(fields.get("tool_call_id"))
+        id = text_in(fields.get("tool_call_id"))
     content = fields.get("content")
     said = content if isinstance(content, str) else [block_of(x) for x in _listed(content)]
     return {"type": "tool_result", "tool_use_id": id, **({"content": said} if said else {})}
-
-
-def _text(value: object) -> str:
-    return jsontext.well_formed(value) if isinstance(value, str) else ""

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from proxy.chat import jsontext
+from proxy.chat.jsontext import text_in
 from proxy.formats import apart
 
 API = "responses"
@@ -112,7 +113,7 @@ def read_item(raw: bytes) -> ResponseItem | None:
             return None
     kind = _kind(head)
     call, answers = _calls(kind, head)
-    return ResponseItem(raw, kind, _text(head.role), _text(head.id), call, answers)
+    return ResponseItem(raw, kind, text_in(head.role), text_in(head.id), call, answers)
 
 
 def read_items(raws: Iterable[bytes]) -> list[ResponseItem] | None:
@@ -183,18 +184,14 @@ def _calls(kind: str, head: _Head) -> tuple[str | None, str | None]:
     if kind in (MESSAGE, REASONING) or head.execution == "server":
         return None, None
     if kind == APPROVAL:
-        return _text(head.id), None
+        return text_in(head.id), None
     if kind == APPROVED:
-        return None, _text(head.approval_request_id)
+        return None, text_in(head.approval_request_id)
     if kind in TOLD or (kind.endswith("_call") and isinstance(head.call_id, str)):
-        return _text(head.call_id), None
+        return text_in(head.call_id), None
     by_id = kind == _LOCAL_SHELL_OUTPUT and head.call_id is None
     answered = head.id if by_id else head.call_id
     answering = kind.endswith("_call_output") or kind in _OUTPUTS.values()
     if kind in map(output_of, TOLD) or (answering and isinstance(answered, str)):
-        return None, _text(answered)
+        return None, text_in(answered)
     return None, None
-
-
-def _text(value: object) -> str:
-    return jsontext.well_formed(value) if isinstance(value, str) else ""

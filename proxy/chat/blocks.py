@@ -9,7 +9,7 @@ such a message is what the person said.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from proxy.chat import jsontext
 
@@ -67,6 +67,20 @@ def with_block(raw: bytes, text: str, kind: str = "text", *, behind: bool = Fals
 def block_message(text: str) -> bytes:
     """A block as a message of its own."""
     return jsontext.encode({"role": "system", "content": text})
+
+
+def behind_system(
+    system: Sequence[bytes], text: str, kind: str = "text", *, separate: bool
+) -> list[bytes]:
+    """The leading system messages (JSON) with blocks behind them; one is made where there is none.
+
+    ``separate``: in a message of their own.  ``kind`` as in ``with_block``.
+    """
+    if not text:
+        return list(system)
+    if separate or not system:
+        return [*system, block_message(text)]
+    return [*system[:-1], with_block(system[-1], text, kind, behind=True)]
 
 
 def may_have_blocks(raw: bytes) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from proxy.chat import jsontext
-from proxy.chat.blocks import block_message, with_block
+from proxy.chat.blocks import behind_system, block_message, with_block
 from proxy.chat.cachemarks import without_marks
 from proxy.chat.message import SYSTEM_ROLES, ChatMessage, Piece, last_user
 from proxy.chat.native import without_native
@@ -39,7 +39,7 @@ class ChatCompletions:
     def write(self, request: ChatRequest, addition: Addition) -> bytes:
         stored = addition.system
         system = jsontext.items(without_marks(stored)) if stored else request.system
-        head = _behind(system, addition.head, separate=addition.separate)
+        head = behind_system(system, addition.head, separate=addition.separate)
         tail = _before_last_user(addition.messages, addition.tail, separate=addition.separate)
         return request.with_messages((*head, *tail))
 
@@ -102,15 +102,6 @@ class ChunkReader(ReplyBuilder):
     """See StreamReader."""
 
     suspect, mark = staticmethod(suspect), staticmethod(mark)
-
-
-def _behind(system: Sequence[bytes], blocks: str, *, separate: bool) -> list[bytes]:
-    """The leading system messages with blocks behind them; one is made where there is none."""
-    if not blocks:
-        return list(system)
-    if separate or not system:
-        return [*system, block_message(blocks)]
-    return [*system[:-1], with_block(system[-1], blocks, behind=True)]
 
 
 def _before_last_user(messages: Sequence[Piece], blocks: str, *, separate: bool) -> list[bytes]:

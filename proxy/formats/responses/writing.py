@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from proxy.chat import jsontext
-from proxy.chat.blocks import block_message, with_block
+from proxy.chat.blocks import behind_system, block_message, with_block
 from proxy.chat.cachemarks import without_marks
 from proxy.chat.message import ChatMessage, Piece, last_user
 from proxy.chat.native import without_native
@@ -47,8 +47,8 @@ def with_addition(request: ChatRequest, addition: Addition, *, stores: bool) -> 
     if request.state.elsewhere:
         return jsontext.join_fields(_instructed(request, addition))
     stored = addition.system
-    system = list(_system_items(stored)) if stored else list(request.system)
-    head = _behind(system, addition.head, separate=addition.separate)
+    system = list(_system_items(stored)) if stored else request.system
+    head = behind_system(system, addition.head, TEXT, separate=addition.separate)
     tail = _before_last_user(addition.messages, addition.tail, separate=addition.separate)
     fields = {**request.fields, INPUT: jsontext.join_items([*head, *tail])}
     return jsontext.join_fields(_unstored(fields, request.model) if stores else fields)
@@ -126,14 +126,6 @@ def _unstored(fields: dict[str, bytes], model: str | None) -> dict[str, bytes]:
 def _system_items(stored: bytes) -> Iterable[bytes]:
     for message in jsontext.items(without_marks(stored)):
         yield from _converted(message, {})
-
-
-def _behind(system: list[bytes], blocks: str, *, separate: bool) -> list[bytes]:
-    if not blocks:
-        return system
-    if separate or not system:
-        return [*system, block_message(blocks)]
-    return [*system[:-1], with_block(system[-1], blocks, TEXT, behind=True)]
 
 
 def _before_last_user(messages: Sequence[Piece], blocks: str, *, separate: bool) -> list[bytes]:

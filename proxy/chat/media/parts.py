@@ -19,9 +19,14 @@ class Inline(NamedTuple):
     kind: str
     data: str
 
+    @property
+    def payload(self) -> str:
+        """The base64 alone."""
+        return self.data.partition(",")[2] if self.data.startswith("data:") else self.data
+
     def decoded(self) -> bytes:
         """The bytes themselves; those of the text where it is no base64."""
-        payload = self.data.partition(",")[2] if self.data.startswith("data:") else self.data
+        payload = self.payload
         try:
             return base64.b64decode(payload)
         except (binascii.Error, ValueError):

@@ -134,19 +134,13 @@ def _audio(audio: object, media: Inline | None) -> int:
 
 def _size(media: Inline | None) -> int:
     """Bytes that base64 stands for."""
-    payload = _payload(media)
+    payload = media.payload if media else ""
     return len(payload) * 3 // 4 - payload[-2:].count("=")
 
 
 def _beginning(media: Inline | None) -> bytes:
-    payload = _payload(media)[:_HEADER]
+    payload = media.payload[:_HEADER] if media else ""
     try:
         return base64.b64decode(payload[: len(payload) // 4 * 4])
     except (binascii.Error, ValueError):  # not base64: nothing to read
         return b""
-
-
-def _payload(media: Inline | None) -> str:
-    if media is None:
-        return ""
-    return media.data.partition(",")[2] if media.data.startswith("data:") else media.data

@@ -19,6 +19,9 @@ SAVE = "memory_save"
 SEARCH = "memory_search"
 NAMES = (SAVE, SEARCH)
 
+PARAMETERS = {SAVE: "text", SEARCH: "query"}
+"""The only argument of each."""
+
 MAX_TOOLS = 128
 """OpenAI takes no more in a request."""
 
@@ -33,7 +36,9 @@ _WITH_TOOLS = ("tool_choice", "parallel_tool_calls")
 """Fields that OpenAI refuses without tools: with ours, a wrong request would be a right one."""
 
 
-def _function(name: str, about: str, parameter: str, what: str) -> bytes:
+def _function(name: str, about: str, what: str) -> bytes:
+    """A function as the API has it (JSON); ``about`` it, and ``what`` its argument is."""
+    parameter = PARAMETERS[name]
     schema = {
         "type": "object",
         "properties": {parameter: {"type": "string", "description": what}},
@@ -50,7 +55,6 @@ _FUNCTIONS = {
         "Keep something lasting about the user for later conversations. Call it when the user asks "
         "you to remember something, or tells something about themselves that will still matter "
         "later. Not for passing things, secrets, or what tools or documents say.",
-        "text",
         "One fact in one self-contained sentence, in the user's language.",
     ),
     SEARCH: _function(
@@ -58,13 +62,9 @@ _FUNCTIONS = {
         "Search what is remembered of the user: saved facts, and what was said in earlier "
         "conversations. Call it when the answer may depend on something that is not in this "
         "conversation.",
-        "query",
         "What to look for, in the words in which it may have been said.",
     ),
 }
-
-PARAMETERS = {SAVE: "text", SEARCH: "query"}
-"""The only argument of each."""
 
 
 def may_offer(request: ChatRequest) -> bool:

@@ -15,7 +15,7 @@ TEXTS = ("text", "message")
 CALLS = ("function_call", "custom_tool_call", "tool_use")
 
 THOUGHTS = ("reasoning", "thinking", "redacted_thinking")
-"""Models read none but those of the running turn."""
+"""Types of parts that models read in the running turn alone: answers go back without them."""
 
 _TOLD = (*TEXTS, *CALLS, *THOUGHTS)
 

@@ -36,7 +36,6 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 
-
 ROOM_ANYWHERE = 4_000
 """Tokens that all models known to chat take, prompt and answer together.  The list of models is
 loaded when more are wanted for the first time, so that a first chat is soon answered."""

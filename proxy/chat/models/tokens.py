@@ -113,7 +113,6 @@ _O200K = "o200k_base"
 _NEWER = re.compile(r"(chatgpt|gpt-|o\d)")
 """Models of OpenAI that tiktoken does not know yet."""
 
-
 _LINE_ENDS = re.compile(r"\n(?=[^\s/])")
 """Before a line that begins with no space and no slash: no token of either encoding goes across."""
 
@@ -264,7 +263,7 @@ class Tokenizers:
 
     def warm(self) -> tuple[str, ...]:
         """Load all counters now; their names.  Takes up to a second."""
-        return tuple({self._counter(_O200K).name: 0, self._counter("").name: 0})
+        return tuple(dict.fromkeys(self.in_use().values()))
 
     def in_use(self) -> dict[str, str]:
         """The name of the counter by the encoding that a model has.

@@ -14,12 +14,10 @@ import msgspec
 from proxy.chat import jsontext
 from proxy.chat.media.parts import shrunk
 from proxy.chat.message import read_stored
+from proxy.chat.native import THOUGHTS
 
 _ORDER = ("role", "content", "refusal", "audio", "function_call", "tool_calls", "name")
 """The fields that a request may carry back, in the order in which they are written."""
-
-_REASONING = ("thinking", "redacted_thinking", "reasoning")
-"""Types of content parts that are not sent back."""
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -167,7 +165,7 @@ def _without_reasoning(content: object) -> object:
     """Content parts without reasoning; a single text part is a string."""
     if not isinstance(content, list):
         return content if isinstance(content, str) else None
-    parts = [p for p in content if not (isinstance(p, dict) and p.get("type") in _REASONING)]
+    parts = [p for p in content if not (isinstance(p, dict) and p.get("type") in THOUGHTS)]
     if len(parts) == 1 and isinstance(parts[0], dict) and set(parts[0]) == {"type", "text"}:
         return parts[0]["text"]
     return parts

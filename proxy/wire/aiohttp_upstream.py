@@ -19,10 +19,9 @@ from proxy.wire.body import PIECE, Body, in_pieces
 from proxy.wire.failures import (
     UpstreamBroken,
     UpstreamError,
-    UpstreamSaturated,
     UpstreamTimeout,
     UpstreamUnreachable,
-    lack_of,
+    saturated,
 )
 from proxy.wire.origin import KEEP_ALIVE_SECONDS, Origin, UpstreamOptions, egress_proxy, tls
 from proxy.wire.reply import READ_LIMIT, whole
@@ -221,8 +220,8 @@ def _text(value: bytes) -> str:
 def _before_the_answer(error: Exception) -> UpstreamError:
     if isinstance(error, TimeoutError):
         return UpstreamTimeout("no answer in time")
-    if lack := lack_of(error):
-        return UpstreamSaturated(f"no socket to ask with ({lack})")
+    if full := saturated(error):
+        return full
     proxied = isinstance(error, aiohttp.ClientHttpProxyError)
     if isinstance(error, (aiohttp.ClientResponseError, aiohttp.ClientPayloadError)) and not proxied:
         return UpstreamBroken("the answer is not HTTP")

@@ -69,10 +69,11 @@ def answer_for(failure: UpstreamError) -> errors.ProxyError:
 _NO_SOCKETS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.EADDRNOTAVAIL})
 
 
-def lack_of(failure: BaseException | None) -> str | None:
-    """Of what we have too few, if that is what failed: descriptors, buffers or ports."""
+def saturated(failure: BaseException | None) -> UpstreamSaturated | None:
+    """What a failure is if we had too few descriptors, buffers or ports; None for any other."""
     while failure is not None:
         if isinstance(failure, OSError) and failure.errno in _NO_SOCKETS:
-            return f"{errno.errorcode[failure.errno]}: {os.strerror(failure.errno).lower()}"
+            lack = f"{errno.errorcode[failure.errno]}: {os.strerror(failure.errno).lower()}"
+            return UpstreamSaturated(f"no socket to ask with ({lack})")
         failure = failure.__cause__ or failure.__context__
     return None

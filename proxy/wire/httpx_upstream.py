@@ -19,7 +19,7 @@ from proxy.wire.failures import (
     UpstreamSaturated,
     UpstreamTimeout,
     UpstreamUnreachable,
-    lack_of,
+    saturated,
 )
 from proxy.wire.origin import KEEP_ALIVE_SECONDS, Origin, UpstreamOptions, egress_proxy, tls
 from proxy.wire.reply import READ_LIMIT, whole
@@ -164,8 +164,8 @@ def _proxy(url: str, options: UpstreamOptions) -> httpx.Proxy:
 
 
 def _before_the_answer(error: Exception) -> UpstreamError:
-    if lack := lack_of(error):
-        return UpstreamSaturated(f"no socket to ask with ({lack})")
+    if full := saturated(error):
+        return full
     if isinstance(error, httpx.PoolTimeout):
         return UpstreamSaturated("no connection of the pool is free")
     if isinstance(error, httpx.TimeoutException):

@@ -14,7 +14,7 @@ from proxy.wire.failures import (
     UpstreamTimeout,
     UpstreamUnreachable,
     answer_for,
-    lack_of,
+    saturated,
 )
 
 
@@ -40,7 +40,7 @@ def test_every_failure_has_its_answer(failure: UpstreamError, status: int, code:
 def test_lack_of_sockets_is_seen_through_wrapping(number: int) -> None:
     outer = RuntimeError()
     outer.__context__ = OSError(number, "x")
-    lack = lack_of(outer)
-    assert lack is not None
-    assert lack.startswith(f"{errno.errorcode[number]}: ")
-    assert lack_of(OSError(errno.ECONNREFUSED, "x")) is None
+    full = saturated(outer)
+    assert full is not None
+    assert str(full).startswith(f"no socket to ask with ({errno.errorcode[number]}: ")
+    assert saturated(OSError(errno.ECONNREFUSED, "x")) is None

@@ -16,10 +16,9 @@ from aiohappyeyeballs import AddrInfoType
 
 from proxy.wire.failures import (
     UpstreamError,
-    UpstreamSaturated,
     UpstreamTimeout,
     UpstreamUnreachable,
-    lack_of,
+    saturated,
 )
 
 KNOWN_SECONDS = 10.0
@@ -87,6 +86,6 @@ class Dialer:
 def _failure(error: OSError) -> UpstreamError:
     if isinstance(error, TimeoutError):
         return UpstreamTimeout("no connection in time")
-    if lack := lack_of(error):
-        return UpstreamSaturated(f"no socket to ask with ({lack})")
+    if full := saturated(error):
+        return full
     return UpstreamUnreachable("no connection")

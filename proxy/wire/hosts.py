@@ -11,6 +11,7 @@ from ipaddress import IPv6Address, ip_address
 import msgspec
 
 from proxy.errors import RawHeaders
+from proxy.wire.headers import get_all
 
 _HOST = re.compile(r"(?:\[(?P<six>[0-9a-f:.]+)\]|(?P<name>[^:/@\[\]\s]+))(?::[0-9]*)?")
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(?P<host>[^/?#@\s]+)")
@@ -62,8 +63,7 @@ class Trusted(msgspec.Struct, frozen=True):
 
 def values(headers: RawHeaders, wanted: bytes) -> list[str]:
     """Every value of a field, in lower case; ``wanted`` is lower case."""
-    found = [value for name, value in headers if name.lower() == wanted]
-    return [value.decode("latin-1").strip().lower() for value in found]
+    return [value.decode("latin-1").strip().lower() for value in get_all(headers, wanted)]
 
 
 def is_loopback_host(host: str) -> bool:

@@ -152,7 +152,7 @@ def _framing(body: Body, length: int | None) -> RawHeaders:
     if body is None:
         return []
     if isinstance(body, bytes):
-        return [(b"Content-Length", b"%d" % len(body))]
+        length = len(body)
     if length is not None:
         return [(b"Content-Length", b"%d" % length)]
     return [(b"Transfer-Encoding", b"chunked")]

@@ -16,7 +16,6 @@ from proxy.wire.upstream import Reply
 
 Send = Callable[[Message], Awaitable[None]]
 
-
 WATCH_AFTER = 0.1
 """Seconds; short answers are there by then, under load as well, and need no watcher."""
 

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import AsyncIterator
 
 from proxy.errors import RawHeaders
-from proxy.wire.coding.unpacker import Unpacker
+from proxy.wire.coding.unpacker import GZIP, Unpacker
 from proxy.wire.failures import UpstreamBroken, UpstreamError
 from proxy.wire.headers import about_no_bytes, get
 from proxy.wire.reply import READ_LIMIT, whole
@@ -135,5 +135,4 @@ class DecodedReply:
 
 def decoded(reply: Reply) -> Reply:
     """The reply as it can be read, where its encoding is known."""
-    known = encoding(reply.headers) in (b"gzip", b"x-gzip", b"deflate")
-    return DecodedReply(reply) if known else reply
+    return DecodedReply(reply) if encoding(reply.headers) in GZIP else reply

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import zstandard
 
 from proxy.errors import RawHeaders, request_too_large
-from proxy.wire.coding.unpacker import PIECE, Unpacker
+from proxy.wire.coding.unpacker import GZIP, PIECE, Unpacker
 from proxy.wire.failures import UpstreamBroken
 from proxy.wire.headers import get_all
 
@@ -17,7 +17,6 @@ CODING = b"content-encoding"
 
 IDENTITY = b"identity"
 ZSTD = b"zstd"
-GZIP = (b"gzip", b"x-gzip", b"deflate")
 
 MAX_WINDOW = 8 * 1024 * 1024
 """Bytes that a decompressor of zstd may have to keep (RFC 8878 3.1.1.1.2, RFC 9659)."""

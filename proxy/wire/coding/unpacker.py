@@ -7,10 +7,13 @@ from collections.abc import Iterator
 
 from proxy.wire.failures import UpstreamBroken
 
+GZIP = (b"gzip", b"x-gzip", b"deflate")
+"""What is unpacked here, as ``Content-Encoding`` has it."""
+
 AUTO_DETECT = 47
 """zlib's window bits for "gzip or zlib, whichever it is"."""
 
-GZIP = b"\x1f"
+_MEMBER = b"\x1f"
 """The first byte of a gzip member."""
 
 RAW = -15
@@ -56,7 +59,7 @@ class Unpacker:
         more = True
         while more and not self._padding:
             if self._inflate.eof:
-                if not data.startswith(GZIP):
+                if not data.startswith(_MEMBER):
                     self._padding = True  # which no reader minds
                     return
                 self._inflate = zlib.decompressobj(AUTO_DETECT)

@@ -95,6 +95,6 @@ class Incoming:
 
 
 def _of_an_answer(failure: Exception) -> Exception:
-    return (
-        failure if isinstance(failure, UpstreamError) else UpstreamBroken("the request broke off")
-    )
+    if isinstance(failure, UpstreamError):
+        return failure
+    return UpstreamBroken("the request broke off")

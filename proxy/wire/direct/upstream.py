@@ -112,8 +112,7 @@ class DirectUpstream:
             try:
                 return await self._ask(kept, method, head, body, length)
             except UpstreamUnreachable:
-                once = method not in REPEATABLE or not (body is None or isinstance(body, bytes))
-                if once:
+                if method not in REPEATABLE or not (body is None or isinstance(body, bytes)):
                     raise
         return await self._ask(await self._connected(), method, head, body, length)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import re
 import signal
 import sys
@@ -53,6 +54,7 @@ Config = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON, an object a line, for programs.")]
 User = Annotated[str, typer.Argument(help="The person's id.")]
+OnlyUser = Annotated[str | None, typer.Option("--user", metavar="ID", help="Only this person's.")]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="How many at most.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
@@ -70,6 +72,13 @@ class Desk(msgspec.Struct, frozen=True):
 
     api: MemoryApi
     out: Output
+
+    def send(
+        self, method: str, path: str, fields: Mapping[str, object], *, long: bool = False
+    ) -> Object:
+        """The answer to a JSON object of these fields, but for those that are None."""
+        said = {name: value for name, value in fields.items() if value is not None}
+        return self.api.ask(method, path, body=json.dumps(said).encode(), long=long)
 
     def pages(self, path: str, limit: int | None = None, **params: str | None) -> Pages:
         """The objects of a list, as many as there are or ``limit``."""
@@ -125,11 +134,16 @@ class Desk(msgspec.Struct, frozen=True):
         """
         if yes:
             return
-        if sys.stdin is None or not sys.stdin.isatty():
+        if not at_terminal():
             raise CommandError(f"{question} Say --yes to do it without being asked.", USAGE)
         typer.echo(f"{question} [y/N]: ", nl=False, err=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise CommandError("Nothing was done.")
+
+
+def at_terminal() -> bool:
+    """Is somebody there to be asked?"""
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 class Pages(msgspec.Struct):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
@@ -22,11 +21,9 @@ def context(
     model: Annotated[str | None, typer.Option(help="The model whose tokens are counted.")] = None,
 ) -> None:
     """Exactly the messages that would be sent for a question.  Changes nothing."""
-    given = {"profile": profile, "model": model}
-    body = {name: value for name, value in given.items() if value is not None}
-    body_ = {**body, "messages": [{"role": "user", "content": question}]}
-    path = f"/sessions/{segment(session)}/context"
-    found = desk.api.ask("POST", path, body=json.dumps(body_).encode())
+    asked = [{"role": "user", "content": question}]
+    fields = {"profile": profile, "model": model, "messages": asked}
+    found = desk.send("POST", f"/sessions/{segment(session)}/context", fields)
     if desk.out.as_json:
         return desk.out.raw(found)
     _print(desk, found)

@@ -23,7 +23,6 @@ _BY_STATUS = {
     422: CONFLICT,
 }
 
-
 _PARAMETER = re.compile(r"\?(format|kind|session|state|tenant|user)=")
 
 

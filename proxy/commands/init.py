@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from functools import partial
 from operator import attrgetter
@@ -11,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from proxy.commands.command import ending
+from proxy.commands.command import at_terminal, ending
 from proxy.commands.failure import CONFLICT, USAGE, CommandError
 from proxy.settings import Settings, SettingsError, load
 from proxy.settings.file import file_of, meanings
@@ -47,7 +46,7 @@ def init(
     with ending():
         if file.exists() and not force:
             raise CommandError(f"{file} is there already: --force replaces it", CONFLICT)
-        settings = _settings(_asked(given) if _somebody_is_there() else given)
+        settings = _settings(_asked(given) if at_terminal() else given)
         with file.open("w" if force else "x", encoding="utf-8") as written:
             written.write(HEAD.format(file=file) + file_of(settings, [*given]))
     typer.echo(f"{file}: start it with  memory-proxy serve --config {file}")
@@ -58,10 +57,6 @@ def _settings(given: Mapping[str, str | None]) -> Settings:
         return load(None, dict(given), {})
     except SettingsError as error:
         raise CommandError(str(error), USAGE) from error
-
-
-def _somebody_is_there() -> bool:
-    return sys.stdin is not None and sys.stdin.isatty()
 
 
 def _asked(given: Mapping[str, str | None]) -> dict[str, str | None]:

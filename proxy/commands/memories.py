@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
@@ -56,8 +55,7 @@ def search(
     limit: Annotated[int, typer.Option(min=1, max=100, help="How many at most.")] = 10,
 ) -> None:
     """What recall would find for a question, best first."""
-    body = json.dumps({"query": query, "limit": limit}).encode()
-    found = desk.api.ask("POST", f"{path_of(user)}/search", body=body)
+    found = desk.send("POST", f"{path_of(user)}/search", {"query": query, "limit": limit})
     if not desk.out.many(found["data"], FOUND):
         desk.out.say("Nothing is found.")
 
@@ -67,7 +65,7 @@ def add(
     desk: Desk, user: User, text: Annotated[str, typer.Argument(help="One short sentence.")]
 ) -> None:
     """Add a fact about a person."""
-    _one(desk, desk.api.ask("POST", path_of(user), body=json.dumps({"text": text}).encode()))
+    _one(desk, desk.send("POST", path_of(user), {"text": text}))
 
 
 @command(memories, "edit")
@@ -79,11 +77,9 @@ def edit(
     state: Annotated[str | None, typer.Option(help="current or superseded.")] = None,
 ) -> None:
     """Change a fact.  What it said before is not kept."""
-    given = {"text": text, "state": state}
-    body = {name: value for name, value in given.items() if value is not None}
-    if not body:
+    if text is None and state is None:
         raise CommandError("Say what to change: --text or --state.", USAGE)
-    _one(desk, desk.api.ask("PATCH", path_of(user, memory), body=json.dumps(body).encode()))
+    _one(desk, desk.send("PATCH", path_of(user, memory), {"text": text, "state": state}))
 
 
 @command(memories, "forget")

@@ -39,7 +39,6 @@ from proxy.stores.sqlite.schema import (
 PATIENCE = 2.0
 """Seconds for a command that looks at the file; a proxy has it open all the time."""
 
-
 MOVE = "Nothing was changed: move it away, with its -wal if there is one, then restore."
 
 

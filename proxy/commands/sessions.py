@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from itertools import count
 from pathlib import Path
@@ -11,17 +10,16 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from proxy.commands.command import Desk, Limit, Yes, command
+from proxy.commands.command import Desk, Limit, OnlyUser, Yes, command
 from proxy.commands.failure import USAGE, CommandError
 from proxy.commands.output import Object, bubble, drawn, numbered
-from proxy.commands.transfer import STANDARD, bring_in, export, working
+from proxy.commands.transfer import STANDARD, Target, bring_in, export, working
 from proxy.integrations.terms import segment
 from proxy.portable.names import FORMATS
 
 sessions = typer.Typer(help="Conversations.", no_args_is_help=True)
 
 Session = Annotated[str, typer.Argument(help="The session's id.")]
-User = Annotated[str | None, typer.Option("--user", metavar="ID", help="Only this person's.")]
 
 COLUMNS = {
     "id": "id",
@@ -39,7 +37,7 @@ BETWEEN_LOOKS = 1.0
 @command(sessions, "list")
 def list_(
     desk: Desk,
-    user: User = None,
+    user: OnlyUser = None,
     query: Annotated[str | None, typer.Option(help="Text in the id, title or user.")] = None,
     limit: Limit = None,
 ) -> None:
@@ -133,10 +131,8 @@ def _print(desk: Desk, messages: list[Object]) -> None:
 def export_(
     desk: Desk,
     session: Annotated[str | None, typer.Argument(help="One session; else all of them.")] = None,
-    user: User = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The file; - is standard output.")
-    ] = STANDARD,
+    user: OnlyUser = None,
+    output: Target = STANDARD,
 ) -> None:
     """Everything as NDJSON, to be imported again: a session, a person's, or the whole tenant's."""
     if session is not None and user is not None:
@@ -178,10 +174,8 @@ def fork(
     title: Annotated[str | None, typer.Option(help="What the copy is called.")] = None,
 ) -> None:
     """Copy a conversation, to go on differently."""
-    given = {"id": new, "until": until, "title": title}
-    body = {name: value for name, value in given.items() if value is not None}
-    path = f"/sessions/{segment(session)}/fork"
-    found = desk.api.ask("POST", path, body=json.dumps(body).encode(), long=True)
+    fields = {"id": new, "until": until, "title": title}
+    found = desk.send("POST", f"/sessions/{segment(session)}/fork", fields, long=True)
     desk.out.one(found, facts(found))
 
 
@@ -201,8 +195,7 @@ def rewind(
         what = f"the last {numbered(turns, 'turns')}" if turns else f"everything from {to} on"
         there = numbered(desk.api.ask("GET", path)["messages"], "messages")
         desk.confirm(f"Rewind {session}, which has {there}: {what}?", yes=False)
-    body = {"turns": turns} if turns else {"to": to}
-    found = desk.api.ask("POST", f"{path}/rewind", body=json.dumps(body).encode(), long=True)
+    found = desk.send("POST", f"{path}/rewind", {"turns": turns, "to": to}, long=True)
     desk.out.one(found, facts(found))
 
 

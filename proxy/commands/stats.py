@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from proxy.commands.command import Desk, command
+from proxy.commands.command import Desk, OnlyUser, command
 from proxy.commands.output import clock
 
 
@@ -17,7 +17,7 @@ def stats(
     desk: Desk,
     days: Annotated[int, typer.Option(min=1, max=366, help="How far back.")] = 7,
     bucket: Annotated[str, typer.Option(help="hour or day.")] = "day",
-    user: Annotated[str | None, typer.Option(metavar="ID", help="Only this person's.")] = None,
+    user: OnlyUser = None,
 ) -> None:
     """Exchanges, tokens and memory's latency over time."""
     params = [("days", str(days)), ("bucket", bucket), *([("user", user)] if user else [])]

@@ -12,8 +12,9 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Annotated, BinaryIO
 
+import typer
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -31,6 +32,9 @@ from proxy.commands.output import Object, line, numbered, standard_output
 from proxy.memory.archive import OnProgress
 
 STANDARD = Path("-")
+Target = Annotated[
+    Path, typer.Option("--output", "-o", metavar="FILE", help="The file; - is standard output.")
+]
 PIECE = 1 << 18
 
 

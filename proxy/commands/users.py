@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
 import typer
 
 from proxy.commands.command import Desk, Limit, User, Yes, command
 from proxy.commands.output import ago
 from proxy.commands.sessions import erase
-from proxy.commands.transfer import STANDARD, export
+from proxy.commands.transfer import STANDARD, Target, export
 from proxy.integrations.terms import segment
 
 users = typer.Typer(help="People.", no_args_is_help=True)
@@ -45,9 +42,7 @@ def show(desk: Desk, user: User) -> None:
 def export_(
     desk: Desk,
     user: User,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The file; - is standard output.")
-    ] = STANDARD,
+    output: Target = STANDARD,
 ) -> None:
     """All that is kept of a person as NDJSON, to be imported again."""
     path = f"/users/{segment(user)}"

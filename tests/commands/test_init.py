@@ -95,7 +95,7 @@ def test_a_folder_that_is_not_there_is_an_error() -> None:
 
 
 def test_in_a_terminal_it_asks_for_what_no_option_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(init, "_somebody_is_there", lambda: True)
+    monkeypatch.setattr(init, "at_terminal", lambda: True)
     result = RUNNER.invoke(app, ["init", "other.toml", "--store", "memory://"], "demo\n9000\n\n")
     assert result.exit_code == 0
     assert "OpenAI-compatible API" in result.stderr
@@ -106,7 +106,7 @@ def test_in_a_terminal_it_asks_for_what_no_option_says(monkeypatch: pytest.Monke
 
 
 def test_in_a_terminal_what_cannot_be_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(init, "_somebody_is_there", lambda: True)
+    monkeypatch.setattr(init, "at_terminal", lambda: True)
     said = "nonsense\ndemo\n99999999\n9000\nnobody\nsingle\n"
     result = RUNNER.invoke(app, ["init", "other.toml", "--store", "memory://"], said)
     assert (result.exit_code, result.stderr.count("Error: --")) == (0, 3)
@@ -117,6 +117,6 @@ def test_in_a_terminal_what_cannot_be_is_asked_again(monkeypatch: pytest.MonkeyP
 
 def test_who_leaves_its_questions_interrupts_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C, and Ctrl-D or an end of the input, are the same to a question."""
-    monkeypatch.setattr(init, "_somebody_is_there", lambda: True)
+    monkeypatch.setattr(init, "at_terminal", lambda: True)
     assert RUNNER.invoke(app, ["init"], input="").exit_code == 130
     assert not FILE.exists()

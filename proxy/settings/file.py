@@ -37,12 +37,8 @@ def file_of(settings: Settings, names: Sequence[str]) -> str:
     said, sections = meanings(), dict[str, str]()
     for dotted in names:
         section, _, name = dotted.partition(".")
-        value = _toml(getattr(getattr(settings, section), name))
+        # Text, numbers, switches and lists of them are written as JSON has them.
+        value = json.dumps(getattr(getattr(settings, section), name), ensure_ascii=False)
         above = sections.get(section, f"[{section}]\n")
         sections[section] = f"{above}{said[dotted]}{name} = {value}\n"
     return "\n".join(sections.values())
-
-
-def _toml(value: object) -> str:
-    """Text, numbers, switches and lists of them are written as JSON has them."""
-    return json.dumps(value, ensure_ascii=False)

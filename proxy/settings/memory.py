@@ -31,7 +31,6 @@ from proxy.settings.written import (
 
 SectionT = TypeVar("SectionT", bound=Section)
 
-
 SIDE_REQUESTS = (
     "^### Task:",  # Open WebUI: titles, tags, follow-ups
     r"^Your task: Create a 2-4 word title for this conversation\.",  # gptme

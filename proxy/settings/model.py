@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Set
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
@@ -15,6 +15,7 @@ from proxy.settings.memory import ProfileSettings, inherit, named
 from proxy.settings.sections import (
     ClientSettings,
     McpSettings,
+    Name,
     ServerSettings,
     SpoolSettings,
     StoreSettings,
@@ -26,12 +27,13 @@ from proxy.settings.written import BackgroundSettings
 
 Location = tuple[str | int, ...]
 Problem = tuple[Location, str]
-ProfileName = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")]
 ValueT = TypeVar("ValueT")
 
 PREFIX = "MEMORY_PROXY_"
 CONFLICT = "conflict"
 """The kind of an error between sections; its whole place follows the section that found it."""
+
+_CALLS_ITSELF = "is the address of this proxy itself: it would call itself"
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost", "0.0.0.0", "::"})
 
@@ -59,7 +61,7 @@ class Settings(BaseSettings):
     mcp: McpSettings = McpSettings()
     background: BackgroundSettings = BackgroundSettings()
     memory: ProfileSettings = ProfileSettings()
-    profiles: dict[ProfileName, ProfileSettings] = Field(default_factory=dict)
+    profiles: dict[Name, ProfileSettings] = Field(default_factory=dict)
     clients: tuple[ClientSettings, ...] = ()
     upstream: UpstreamSettings = UpstreamSettings()
     upstreams: tuple[ListedUpstream, ...] = ()
@@ -137,7 +139,7 @@ def _upstream(upstream: UpstreamSettings, above: Mapping[str, Any]) -> Iterator[
     if tenancy and tenancy.mode == "clients" and upstream.api_key is None:
         yield ("upstream", "api_key"), 'is needed with tenancy.mode = "clients"'
     if server and _is_ours(upstream.url, server):
-        yield ("upstream", "url"), "is the address of this proxy itself: it would call itself"
+        yield ("upstream", "url"), _CALLS_ITSELF
 
 
 def _upstreams(listed: tuple[ListedUpstream, ...], above: Mapping[str, Any]) -> Iterator[Problem]:
@@ -148,7 +150,7 @@ def _upstreams(listed: tuple[ListedUpstream, ...], above: Mapping[str, Any]) -> 
         if names[upstream.name] > 1:
             yield (*place, "name"), f'"{upstream.name}" names more than one upstream'
         if server and _is_ours(upstream.url, server):
-            yield (*place, "url"), "is the address of this proxy itself: it would call itself"
+            yield (*place, "url"), _CALLS_ITSELF
         for name in upstream.keys[1:]:
             yield (*place, name), f"is set beside {upstream.keys[0]}: keep one of them"
         if upstream.client_keys and upstream.keys:

@@ -51,10 +51,10 @@ class Section(BaseModel):
 def http_url(text: str) -> str:
     try:
         url = urlsplit(text)
-        port_ok = url.port != 0
-    except ValueError as error:
-        raise ValueError("must be a URL such as http://127.0.0.1:11434/v1") from error
-    if url.scheme not in ("http", "https") or not url.hostname or not port_ok:
+        whole = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:  # a port that is no number, or half a bracket
+        whole = False
+    if not whole:
         raise ValueError("must be a URL such as http://127.0.0.1:11434/v1")
     if re.search(r"[\s\x00-\x1f]", text):
         raise ValueError("must not hold white space")
@@ -117,6 +117,7 @@ def secret(value: SecretStr) -> SecretStr:
     return value
 
 
+Name = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")]
 Secret = Annotated[SecretStr, AfterValidator(secret)]
 Header = Annotated[str, AfterValidator(header_name)]
 Alias = Annotated[Header, AfterValidator(_alias)]
@@ -241,7 +242,7 @@ ALLOWED_PATHS = (
 class ClientSettings(Section):
     """One of [[clients]]: a name, the hashes of its keys, and what they may do."""
 
-    name: str = Field(pattern=r"^[a-z0-9_-]+$")
+    name: Name
     key_sha256: tuple[Digest, ...] = Field(min_length=1, repr=False)
     profiles: tuple[str, ...] = ("*",)
     allowed_paths: tuple[str, ...] = ALLOWED_PATHS

@@ -34,7 +34,7 @@ _ANY = nullcontext()
 
 
 class Places:
-    """So many for each tenant, in this process; 0 is any number."""
+    """Bounds how many requests a tenant has under way in this process: ``most``, 0 for no bound."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -58,7 +58,7 @@ class Places:
 
 
 class Waiting:
-    """One that waits for so many bytes of room."""
+    """A request that waits for ``size`` bytes of room."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -66,9 +66,9 @@ class Waiting:
 
 
 class Room:
-    """So many bytes, of which one tenant may have half.
+    """``most`` bytes, of which one tenant may have half.
 
-    Who has nothing gets what it asks for as soon as nobody else has anything, however much that is.
+    A tenant that has nothing gets what it asks for, however much, once nobody else has anything.
     Tenants that wait have their turns one after the other, and each its requests in their order.
     """
 
@@ -77,10 +77,10 @@ class Room:
         self._of: Counter[str] = Counter()
         self._waiting: dict[str, OrderedDict[Waiting, None]] = {}
         self._ready: OrderedDict[str, None] = OrderedDict()
-        """Those tenants that wait, and not for themselves."""
+        """Tenants that wait, but for those that must give something back themselves first."""
 
     async def take(self, tenant: str, size: int) -> None:
-        """Raises ProxyError 503 ``overloaded`` after ``PATIENCE``."""
+        """Wait for ``size`` bytes.  Raises ProxyError 503 ``overloaded`` after ``PATIENCE``."""
         if not self._ready and tenant not in self._waiting and self._fits(tenant, size):
             return self.add(tenant, size)
         one = Waiting(size)
@@ -98,13 +98,13 @@ class Room:
             raise
 
     def take_now(self, tenant: str, size: int) -> None:
-        """The same without waiting.  Raises ProxyError 503 ``overloaded`` at once."""
+        """Take them without waiting.  Raises ProxyError 503 ``overloaded`` at once."""
         if not self._fits(tenant, size):
             raise no_room()
         self.add(tenant, size)
 
     def add(self, tenant: str, size: int) -> None:
-        """Take it whether there is room or not."""
+        """Take them whether there is room or not."""
         self._taken += size
         self._of[tenant] += size
 
@@ -118,7 +118,7 @@ class Room:
         self._grant()
 
     def _grant(self) -> None:
-        """To all for whom there is room, in turn."""
+        """Let those go on who wait and have room now, in turn."""
         while self._ready:
             tenant = next(iter(self._ready))
             one = next(iter(self._waiting[tenant]))
@@ -134,7 +134,7 @@ class Room:
                 return
 
     def _leave(self, tenant: str, one: Waiting) -> None:
-        """It does not wait any more; what it was granted at the same moment goes back."""
+        """A request stops waiting; what it was granted at the same moment goes back."""
         if one in self._waiting.get(tenant, ()):
             self._remove(tenant, one)
             self._grant()
@@ -188,9 +188,9 @@ class Holding:
         self._room = rooms.small
 
     async def body(self, size: int) -> None:
-        """Of its body so many bytes, instead of what it has of it.
+        """Hold ``size`` bytes for its body, instead of what was held for it.
 
-        Raises ProxyError 503 ``overloaded`` if it wants more and there is no room for long.
+        Raises ProxyError 503 ``overloaded`` if that is more, and there is no room for a while.
         """
         size = _counted(size)
         if size > self._body:
@@ -202,17 +202,17 @@ class Holding:
             self.lessen(size)
 
     def lessen(self, size: int) -> None:
-        """Of its body no more than so many bytes from now on."""
+        """Hold at most ``size`` bytes for its body from now on."""
         size = _counted(size)
         if size < self._body:
             self._room.give_back(self._tenant, self._body - size)
             self._body = size
 
     def grow(self, size: int) -> None:
-        """Of its body and what memory adds to it so many bytes, if that is a lot.
+        """Hold ``size`` bytes for its body with what memory adds to it, if that is a lot.
 
-        Raises ProxyError 503 ``overloaded`` if there is no room: it is loaded, and would be held
-        while it waits.
+        Raises ProxyError 503 ``overloaded`` if there is no room: all of it is in memory, and would
+        stay there while it waits.
         """
         if size <= max(self._body, SMALL):
             return
@@ -222,12 +222,12 @@ class Holding:
         self._body = size
 
     async def answer(self, size: int) -> None:
-        """An answer that may have so many bytes.  Raises ProxyError 503 ``overloaded``."""
+        """Hold ``size`` bytes for an answer that may have so many.  Raises as ``body`` does."""
         await self._rooms.answers.take(self._tenant, size)
         self._answer += size
 
     def answered(self, size: int) -> None:
-        """So many it has."""
+        """Hold ``size`` bytes for its answer: so many it has."""
         size = _counted(size)
         if size > self._answer:
             self._rooms.answers.add(self._tenant, size - self._answer)
@@ -236,6 +236,7 @@ class Holding:
         self._answer = size
 
     def let_go(self) -> None:
+        """Hold nothing any more."""
         self.lessen(0)
         self.answered(0)
 
@@ -245,7 +246,7 @@ def _counted(size: int) -> int:
 
 
 def let_go(scope: MutableMapping[str, Any]) -> None:
-    """What the request of this scope holds, if it holds something."""
+    """Let the request of this scope hold nothing any more, if it holds something."""
     held: Holding | None = scope.pop(HELD, None)
     if held is not None:
         held.let_go()

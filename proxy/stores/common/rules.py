@@ -95,6 +95,7 @@ def finished(piece: Work, work: Work, again: float) -> Work | None:
 
 
 def put_off(piece: Work, due: float, *, failed: bool) -> Work:
+    """The piece as it waits until ``due``, held by nobody; ``failed``: with one more attempt."""
     return replace(piece, attempts=piece.attempts + 1 if failed else 0, due=due, lease="")
 
 
@@ -112,7 +113,7 @@ def of_users(tenant: str, *users: str | None) -> list[Subject]:
 
 
 def plain(subject: Subject) -> Subject:
-    """A conversation is the same whosoever's it is."""
+    """The subject that marks are kept for: a conversation is the same one for any user."""
     return subject._replace(user="") if subject.session else subject
 
 

@@ -126,7 +126,7 @@ class RedisLists(RedisBase):
         return dead[-1] if dead else place
 
     async def _drop_dead(self, tenant: str, user: str | None, dead: Mapping[Place, bool]) -> None:
-        """Drop these from a list; of each whether there is no head of this name."""
+        """Drop these from a list; ``dead`` has of each whether the session's head is gone."""
         headless = [name for (_, name), lost in dead.items() if lost and user is not None]
         keys = [session_keys(SessionKey(tenant, name)) for name in headless]
         left = await self._link.many([(rest[0], ("EXISTS", *rest)) for _, *rest in keys])

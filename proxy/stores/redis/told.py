@@ -60,7 +60,7 @@ def tell(
 
 
 def take(known: KnownMessages) -> Told | None:
-    """What was told of this store, once."""
+    """What the load has told, if it was of the store that keeps ``known``; only once."""
     told = _of(known)
     if told is not None:
         told.until = 0.0
@@ -68,7 +68,7 @@ def take(known: KnownMessages) -> Told | None:
 
 
 def take_look(known: KnownMessages, owner: Owner, session: str) -> Sequence[Any]:
-    """What this index said, once; nothing where it was another, or said nothing."""
+    """What the load has told of this index, only once; empty where that is nothing."""
     told = _of(known)
     if told is None or owner.session != session or told.key != SessionKey(owner.tenant, session):
         return ()

@@ -257,7 +257,7 @@ class SQLiteFile:
         return self._by(self._lister, work)
 
     async def _page(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """The same of what may be much: it has its time from when it is its turn."""
+        """The same where it may be much: one at a time, and its time counts from its turn."""
         async with self._turn:
             return await self._list(work)
 
@@ -276,18 +276,21 @@ class SQLiteFile:
     def _write_kept(
         self, work: Callable[[sqlite3.Connection], T], *, large: bool = False
     ) -> Running[T]:
-        """What changes nothing that is known, or tells of it."""
+        """What changes nothing that is kept in mind, or brings that up to date itself."""
         return self._writing.run(work, self._commit_timeout, large=large, kept=True)
 
     def _write_later(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
-        """The same, which gives way to all else that is written, and can be made anew."""
+        """The same for what can be done again: it gives way to all else that is written."""
         return self._writing.run(work, self._commit_timeout, later=True, kept=True)
 
     def _leaving_room(
         self, work: Callable[[sqlite3.Connection], T]
     ) -> Callable[[sqlite3.Connection], T]:
-        """What can wait, or be brought again, leaves room for turns, and for removing something:
-        that takes some first."""
+        """The work, which raises StoreFull where the disk has less than ROOM left.
+
+        For what can wait or be done again: turns need that room, and so does removing, which takes
+        some before it gives any back.
+        """
 
         def checked(connection: sqlite3.Connection) -> T:
             left = _room(self._path.parent)
@@ -333,7 +336,7 @@ class SQLiteFile:
     async def _erase_texts(
         self, work: Callable[[sqlite3.Connection], T], on_result: Callable[[T], None] | None = None
     ) -> T:
-        """The same for what the process may know besides."""
+        """The same where the process itself has kept some of it in mind."""
         try:
             return await self._erase(work, on_result)
         finally:
@@ -377,7 +380,7 @@ writes_later, erases_texts = Lane(SQLiteFile._write_later), Lane(SQLiteFile._era
 
 
 def timeless(work: Callable[Concatenate[sqlite3.Connection, P], T]) -> Work[P, T]:
-    """For what is the same at any time."""
+    """Makes ``Work`` of a function that does not ask for the time."""
 
     @wraps(work)
     def timed(

@@ -131,7 +131,7 @@ def forsake(connection: sqlite3.Connection, key: SessionKey) -> None:
 
 
 def forsake_all(connection: sqlite3.Connection, tenant: str, user: str) -> None:
-    """The same of a person."""
+    """Let nothing that is being brought for this person ever become a session."""
     found = connection.execute(
         "SELECT id FROM sessions WHERE tenant = ? AND owner = ?", (STAGED, _person(tenant, user))
     )
@@ -146,7 +146,7 @@ def _place(key: SessionKey) -> str:
 
 
 def _person(tenant: str, user: str | None) -> str | None:
-    """The owner meanwhile, for the same."""
+    """The owner of what is being brought, by which who erases the person finds it."""
     return digest_of(Subject(tenant, user)).hex() if user else None
 
 

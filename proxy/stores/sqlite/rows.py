@@ -164,7 +164,7 @@ def find_head(connection: sqlite3.Connection, key: SessionKey, now: float) -> He
 
 
 def living(connection: sqlite3.Connection, row: Sequence[Any] | None, now: float) -> Head | None:
-    """The head of such a row, if there is one; a session that has expired is removed."""
+    """The head that a row is; None without one, and for an expired session, which is removed."""
     head = Head(*row) if row else None
     if head is not None and head.expires_at is not None and head.expires_at <= now:
         remove(connection, head.id)

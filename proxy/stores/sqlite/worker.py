@@ -333,7 +333,7 @@ class Worker:
 def one_look(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
     """The result of ``work``, all of whose statements see the same.
 
-    A single statement needs it not; each lets go of the interpreter and waits for it again.
+    Not for a single statement: BEGIN and COMMIT, too, let go of the interpreter and wait for it.
     """
     if connection.in_transaction:
         return work(connection)

@@ -46,7 +46,7 @@ class Incoming:
         """Of the pieces, in bytes."""
         self.in_head = True
         self.complete = self.kept_back = False
-        """``kept_back``: there is enough to read."""
+        """``kept_back``: there is so much to read that no more is taken from the upstream."""
         self.failure: Exception | None = None
         """What ended it.  The pieces came before that."""
 

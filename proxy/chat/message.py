@@ -77,7 +77,8 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Apart = Callable[[ChatMessage], Sequence[Sequence[ChatMessage]]]
-"""The parts that one may be made of: each alone, with the next one, and so on, as one message."""
+"""Takes a message apart: for each part that it may have, the messages that this part is alone, with
+the next one, and so on."""
 
 
 class _Plain(msgspec.Struct, forbid_unknown_fields=True):

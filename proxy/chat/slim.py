@@ -103,7 +103,7 @@ def slimmed(raw: bytes, place: Place, most: int = MAX_VALUES) -> dict[str, objec
 
 
 class _Room:
-    """Reads what there is room for."""
+    """Reads values, as long as there are at most ``most`` of them in all."""
 
     def __init__(self, most: int) -> None:
         self._left = most

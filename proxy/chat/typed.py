@@ -20,7 +20,7 @@ _MEANWHILE = "The user sent a new message while you were working:\n"
 """How a block begins that has what a person sent to Claude Code while it worked."""
 
 _ON_IT = ("\n\nIMPORTANT: After completing", "\n\nThis is how Claude Code surfaces")
-"""How that begins which Claude Code says of it to the model, behind it."""
+"""How Claude Code's own words to the model begin, which stand behind what the person sent."""
 
 _PARTS = (
     "environment_context",

@@ -52,7 +52,7 @@ class Output:
 
     @cached_property
     def aside(self) -> Console:
-        """For who is asked something, also where the output is for programs."""
+        """Standard error, for people: also where the output is for programs."""
         return _Paper(stderr=True)
 
     def one(self, found: Object, fields: Mapping[str, object]) -> None:

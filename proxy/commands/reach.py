@@ -34,7 +34,8 @@ _VISIBLE = re.compile(r"[!-~]+")
 
 
 class Reach(msgspec.Struct, frozen=True):
-    """What the command line says of it; the environment has the rest, the keys above all."""
+    """The way to the memory, as the command line says it; the rest, keys above all, is in the
+    environment."""
 
     url: str | None = None
     store: str | None = None

@@ -54,7 +54,7 @@ def written(path: Path) -> Iterator[BinaryIO]:
 
 
 def _is_regular(path: Path) -> bool:
-    """So is what is not there yet.  Raises CommandError for what cannot be written."""
+    """A regular file, or nothing yet?  Raises CommandError for what cannot be written."""
     try:
         if path.is_dir():
             raise CommandError(f"Cannot write {path}: it is a directory", USAGE)
@@ -122,7 +122,7 @@ def pieces(file: BinaryIO, on_read: Callable[[int], None]) -> Iterable[bytes]:
 
 
 def counting() -> Progress:
-    """Of things that are counted."""
+    """A bar of things that are counted."""
     return _progress(MofNCompleteColumn())
 
 
@@ -137,13 +137,13 @@ def telling(progress: Progress, things: str) -> OnProgress:
 
 
 def loading() -> Progress:
-    """Of bytes."""
+    """A bar of bytes."""
     return _progress(DownloadColumn())
 
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """While something takes as long as it takes."""
+    """A bar without an end, while something goes on of which nobody knows how long it takes."""
     with _progress(TextColumn("")) as progress:
         progress.add_task(what, total=None)
         yield

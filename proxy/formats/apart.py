@@ -11,7 +11,7 @@ from proxy.chat.message import ChatMessage
 T = TypeVar("T")
 
 MAX_PARTS = 4
-"""Of one answer, as far as it is found among others."""
+"""Parts that are taken for one answer at most."""
 
 
 def parted(
@@ -33,7 +33,7 @@ def parted(
 def runs_of(
     parts: Sequence[Sequence[T]], read: Callable[[list[T]], ChatMessage]
 ) -> list[list[ChatMessage]]:
-    """See Apart."""
+    """What an Apart gives, from the parts and from what ``read`` makes of some of them as one."""
     return [_runs(parts[at : at + MAX_PARTS], read) for at in range(len(parts))]
 
 

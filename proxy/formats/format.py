@@ -40,7 +40,7 @@ class Addition(msgspec.Struct, frozen=True):
 
 
 class StreamReader(Protocol):
-    """Of one streamed reply, event by event; none of it raises.
+    """Reads one streamed reply, event by event; no method raises.
 
     ``suspect`` is asked of all bytes and must be cheap: False only if ``mark`` surely is None.
     """

@@ -137,7 +137,7 @@ class _Waiting(NamedTuple, Generic[EventT]):
 
 
 class Sorter(Generic[EventT]):
-    """Of the stream of one request.
+    """Sorts the events of one request's stream: what the client sees, and what is memory's.
 
     While a call's name may still become one of ours, it waits with all that follows: names come
     whole, or piece by piece before any arguments.  Once the stream has finished with a call of
@@ -231,7 +231,7 @@ class Sorter(Generic[EventT]):
 
 
 class Continuation(Generic[EventT]):
-    """Of the streams behind the first: they go on as the same answer.
+    """Makes the events of the streams behind the first go on as the same answer.
 
     ``identity`` are the fields that all its chunks share, ``spent`` is the usage so far (JSON),
     ``said`` are the texts so far, by their fields.
@@ -296,7 +296,7 @@ def _renumbered(piece: bytes, index: int | None) -> bytes:
 
 
 def _stopped(event: EventT) -> EventT:
-    """The end of an answer that calls nothing any more."""
+    """An event, without a finish that says that the answer ended with calls."""
     chunk = Chunk.read(event.payload)
     if chunk is None or not chunk.finished:
         return event

@@ -42,7 +42,7 @@ ENCRYPTED = "encrypted_content"
 """Where a thought is that the upstream does not keep."""
 
 _NAMED = (MESSAGE, *TOLD)
-"""Items that need no name, and that by their name would want the thought before them."""
+"""Items that need no id, and that with one are refused without the thought before them."""
 
 _RESULT = "result"
 """Where the upstream's own tools put what they made: base64 of an image, say."""
@@ -101,8 +101,8 @@ def sendable(
 
 
 def parts_sent(group: Sequence[ResponseItem], sent: Sequence[ResponseItem]) -> list[bytes]:
-    """What is sent of a group (JSON): by its name an item would want the thought before it, so that
-    it has none where that is not sent."""
+    """The items of a group that are ``sent`` (JSON).  With an id an item is refused without the
+    thought before it: where that is not sent, the item has none."""
     if len(sent) == len(group):
         return [item.raw for item in sent]
     return [*_alone(group, sent)]

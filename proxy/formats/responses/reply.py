@@ -215,18 +215,19 @@ def _made(response: Response, items: Sequence[ResponseItem], *, truncated: bool)
 
 
 def _cut(body: bytes, named: Mapping[str, bytes]) -> bytes:
-    """What was cut off has no parts that go back, and clients name them all the same."""
+    """The body of an answer that was cut off: no items go back, but clients may still name them."""
     return with_native(body, API, (), named=named) if named else body
 
 
 def _unsent(items: Sequence[ResponseItem], sent: Sequence[ResponseItem]) -> dict[str, bytes]:
-    """What is not kept, by name: nobody else has it either."""
+    """Null for each item that is not kept, by its id: nobody else has it either."""
     known = {item.id for item in sent}
     return {item.id: NOTHING for item in items if item.id and item.id not in known}
 
 
 def _stand_ins(items: Sequence[ResponseItem], text: str, *, stored: bool) -> dict[str, bytes]:
-    """What an answer is by its names that nothing goes back of, so that it is known by them.
+    """What stands for items of an answer of which nothing is sent back, by their ids: so a request
+    that names one still finds the answer.
 
     The upstream knows a picture that it has ``stored`` by its id.
     https://platform.openai.com/docs/guides/image-generation#multi-turn-image-generation
@@ -240,8 +241,8 @@ def _stand_ins(items: Sequence[ResponseItem], text: str, *, stored: bool) -> dic
 
 
 def _renamed(sent: Sequence[ResponseItem], parts: Sequence[bytes]) -> dict[str, bytes]:
-    """What goes back without its name, as it was, by that: who names it names the thought before it
-    as well, which the upstream has."""
+    """Items that are sent back without their ids, as they came, by these: a request that names one
+    means the thought before it, too, which the upstream has."""
     pairs = zip(sent, parts, strict=True)
     return {item.id: item.raw for item, part in pairs if item.id and part is not item.raw}
 

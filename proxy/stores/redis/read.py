@@ -22,7 +22,7 @@ from proxy.recall.index import Owner
 from proxy.stores.common import codec
 from proxy.stores.common.history import locate_all
 from proxy.stores.common.known_logs import KnownLog, Newest
-from proxy.stores.common.known_passages import NOTHING_KNOWN, KnownPassages
+from proxy.stores.common.known_passages import KnownPassages
 from proxy.stores.redis import told
 from proxy.stores.redis.base import RedisBase, field_of, session_keys, within
 from proxy.stores.redis.codec import (
@@ -192,21 +192,17 @@ async def load(
     key: SessionKey,
     ask: Ask,
     now: float,
-    known: KnownLog | None = None,
-    recalled: KnownPassages = NOTHING_KNOWN,
-    index: Sequence[bytes] = (),
+    known: KnownLog | None,
+    recalled: KnownPassages,
+    index: Sequence[bytes],
 ) -> Loaded:
     """One look, at the ``index`` too; a whole log takes a round trip for each ``PIECE``."""
     keys = session_keys(key)
     for _ in range(TRIES):
         arguments = load_arguments(ask, now, key.session, known, recalled)
         reply = await scripts.read(scripts.load, [*keys, *index], arguments)
-        if not reply:
-            return Loaded(Snapshot())
-        if reply == [LARGE]:
-            raise StoreTimeout("the end of the session is too long to be read at once")
-        if len(reply) == 1:
-            return Loaded(Snapshot(lost=int(reply[0])))
+        if not reply or len(reply) == 1:
+            return Loaded(_without_log(reply))
         first = read_first(reply, ask)
         if known is not None and first.known:
             if learned := continued(known, first):
@@ -214,17 +210,31 @@ async def load(
                 return Loaded(snapshot, learned, first.look, first.recallable)
             known = None  # what came late stands farther up
             continue
-        if first.unread_choices:
-            choices = await _choices(scripts, keys, first)
-            if choices is None:
-                continue
-            snapshot = replace(first.snapshot, alternates=codec.alternates(choices))
-            first = replace(first, snapshot=snapshot)
-        more = await _more(scripts, keys, first) if ask.whole else ()
-        if more is not None:
-            long = len(more) > LONG
-            return await asyncio.to_thread(_whole, first, more) if long else _whole(first, more)
+        if loaded := await _read_on(scripts, keys, first):
+            return loaded
     raise StoreError("a session was changed again and again while it was read")
+
+
+def _without_log(reply: Sequence[Any]) -> Snapshot:
+    """From a reply without a log: there is no session, or its log is lost.  Raises StoreTimeout."""
+    if reply == [LARGE]:
+        raise StoreTimeout("the end of the session is too long to be read at once")
+    return Snapshot(lost=int(reply[0])) if reply else Snapshot()
+
+
+async def _read_on(scripts: Scripts, keys: Sequence[bytes], first: First) -> Loaded | None:
+    """All that the first reply has left for further ones; None if the log was changed."""
+    if first.unread_choices:
+        choices = await _choices(scripts, keys, first)
+        if choices is None:
+            return None
+        snapshot = replace(first.snapshot, alternates=codec.alternates(choices))
+        first = replace(first, snapshot=snapshot)
+    more = await _more(scripts, keys, first) if first.snapshot.whole else ()
+    if more is None:
+        return None
+    long = len(more) > LONG
+    return await asyncio.to_thread(_whole, first, more) if long else _whole(first, more)
 
 
 def _whole(first: First, more: Sequence[Entry]) -> Loaded:

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.memory.items import Place
-from proxy.stores.common.rules import begins, behind, ends, pack, unpack, within
+from proxy.stores.common.rules import begins, behind, ends, pack, unpack
+from tests.support.oracle.items import within
 
 TEXTS = st.text(st.characters(min_codepoint=0x20, exclude_categories=["Cc", "Cs"]), max_size=3)
 NAMESPACES = st.lists(TEXTS.filter(bool), max_size=3).map(tuple)

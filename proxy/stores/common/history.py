@@ -7,7 +7,7 @@ Pure.  Knows the domain values and no back end.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -111,11 +111,6 @@ def fits(messages: int, tokens: int, ask: Ask) -> bool:
 
 def _exceeds(value: int, bound: int | None) -> bool:
     return bound is not None and value > bound
-
-
-def shown(turn: int, first: int, others: Collection[int]) -> bool:
-    """Whether a turn belongs to a log from turn ``first``, with whole turns ``others`` besides."""
-    return turn >= first or turn in others
 
 
 def sessions_cursor(last_active_at: float, session: str) -> str:

@@ -22,10 +22,6 @@ _KEY = "\x01"
 namespace comes before those below it."""
 
 
-def within(namespace: Namespace, prefix: Namespace) -> bool:
-    return namespace[: len(prefix)] == prefix
-
-
 def begins(prefix: Namespace) -> bytes:
     """How the packed places below a prefix begin, and no others."""
     return "".join(label + _LABEL_END for label in prefix).encode()

@@ -35,7 +35,6 @@ from proxy.memory.model import (
 )
 from proxy.stores.common import codec
 from proxy.stores.common.history import (
-    MessagePlace,
     SeqSpan,
     is_choice,
     locate,
@@ -240,8 +239,7 @@ class CommitContext(msgspec.Struct, frozen=True):
 
 def commit_arguments(key: SessionKey, commit: Commit, known: CommitContext) -> list[Argument]:
     exchange = sized(commit)
-    superseded = flat(locate_all(commit.superseded))
-    activated = flat(locate_all(commit.activated))
+    superseded, activated = _places(commit.superseded), _places(commit.activated)
     arguments: list[Argument] = [
         exchange.id,
         commit.user or "",
@@ -310,8 +308,9 @@ def _place(draft: Draft) -> Argument:
     return turn.number if near else f"{turn.exchange} {turn.number}"
 
 
-def flat(places: Sequence[MessagePlace]) -> list[Argument]:
-    return [part for place in places for part in place]
+def _places(messages: Iterable[str]) -> list[Argument]:
+    """Exchange and index of each message, one after the other."""
+    return [part for place in locate_all(messages) for part in place]
 
 
 # What people change, and what is put back
@@ -328,9 +327,8 @@ Value = tuple[int, bytes, bytes]
 
 
 def revise_arguments(revision: Revision, name: str) -> list[Argument]:
-    places = [
-        flat(locate_all(ids)) for ids in (revision.removed, revision.superseded, revision.activated)
-    ]
+    changed = (revision.removed, revision.superseded, revision.activated)
+    places = [_places(ids) for ids in changed]
     details = [revision.was, revision.details]
     arguments: list[Argument] = [name, len(revision.edited)]
     arguments += [len(some) // 2 for some in places]

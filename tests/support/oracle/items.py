@@ -8,8 +8,12 @@ import msgspec
 
 from proxy.memory.archive import Page
 from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
-from proxy.stores.common.rules import forbids, of_users, page_of, within
+from proxy.stores.common.rules import forbids, of_users, page_of
 from tests.support.oracle.marks import InMemoryErasures
+
+
+def within(namespace: Namespace, prefix: Namespace) -> bool:
+    return namespace[: len(prefix)] == prefix
 
 
 class InMemoryItems(InMemoryErasures):

@@ -35,7 +35,6 @@ from proxy.stores.common.history import (
     begins_at,
     is_choice,
     locate,
-    shown,
     sized,
 )
 from proxy.stores.common.rules import UNMARKED, forbids
@@ -145,7 +144,8 @@ class SessionState:
         first = begins_at(lambda: backwards, start, backwards[0][0], ask, self.summary)
         last = self.lines_of(self.last) if self.last else []
         others = {line.position.turn for line in last if line.state == "active"}
-        return [line for line in log if shown(line.position.turn, first, others)]
+        turns = ((line, line.position.turn) for line in log)
+        return [line for line, turn in turns if turn >= first or turn in others]
 
     def _alternates(self) -> dict[str, tuple[Entry, ...]]:
         found: dict[str, tuple[Entry, ...]] = {}

@@ -108,8 +108,6 @@ def _choice(text: str, *, complete: bool) -> Choice:
         {"role": "assistant", "content": text},
         finish_reason="stop" if complete else None,
         complete=complete,
-        logprobs=None,
-        max_inline_media_bytes=9999,
     )
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.media.parts import shrunk
-from proxy.chat.message import read_stored
+from proxy.chat.message import MAX_INLINE_MEDIA_BYTES, read_stored
 from proxy.chat.native import THOUGHTS
 
 _ORDER = ("role", "content", "refusal", "audio", "function_call", "tool_calls", "name")
@@ -65,13 +65,12 @@ def make_choice(
     *,
     finish_reason: object,
     complete: bool,
-    logprobs: object,
-    max_inline_media_bytes: int,
+    logprobs: object = None,
 ) -> Choice:
     """A choice from its message, merged or plain."""
     whole = _tidy(message, logprobs)
     back = _carried_back(whole, complete=complete)
-    wire = None if whole == back else jsontext.encode(shrunk(whole, max_inline_media_bytes))
+    wire = None if whole == back else jsontext.encode(shrunk(whole, MAX_INLINE_MEDIA_BYTES))
     reason = finish_reason if isinstance(finish_reason, str) else None
     return _choice(index, back, wire, reason, complete=complete)
 

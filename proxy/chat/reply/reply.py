@@ -12,7 +12,6 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.extent import MAX_CHOICES
-from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
 from proxy.chat.reply.answer import Choice, Reply, cache_use, make_choice, text_choice
 from proxy.chat.reply.deltas import Node, Rope, grow, whole
 from proxy.chat.reply.events import DONE, is_error
@@ -140,16 +139,11 @@ class ReplyBuilder:
     are not it.
     """
 
-    def __init__(
-        self,
-        max_bytes: int = MAX_REPLY_BYTES,
-        max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES,
-    ) -> None:
+    def __init__(self, max_bytes: int = MAX_REPLY_BYTES) -> None:
         self.error = False
         self.truncated = False
         self._room = max_bytes
         self._values = MAX_REPLY_VALUES
-        self._inline = max_inline_media_bytes
         self._drafts: dict[int, Draft] = {}
         self._usage: bytes | None = None
         self._model: str | None = None
@@ -192,7 +186,6 @@ class ReplyBuilder:
             finish_reason=draft.finish_reason,
             complete=draft.finish_reason is not None,
             logprobs=draft.logprobs(),
-            max_inline_media_bytes=self._inline,
         )
 
     def _draft(self, index: int, size: int) -> Draft | None:
@@ -347,7 +340,6 @@ def _plain(choice: dict[str, object], index: int) -> Choice:
         finish_reason=choice.get("finish_reason"),
         complete=True,
         logprobs=choice.get("logprobs"),
-        max_inline_media_bytes=MAX_INLINE_MEDIA_BYTES,
     )
 
 

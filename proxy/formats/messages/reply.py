@@ -330,7 +330,6 @@ def _reply(
 
 def choice_of(blocks: Sequence[Json], stop_reason: str | None, *, complete: bool) -> Choice:
     """The answer that blocks are.  One that is not complete carries back its texts alone."""
-    limit = MAX_INLINE_MEDIA_BYTES
     kept = [block for block in blocks if not is_blank(block) and not _is_unsigned(block)]
     thoughts = [block.get("thinking") for block in blocks if block.get("type") == "thinking"]
     thought = "\n".join(text for text in thoughts if isinstance(text, str) and text)
@@ -339,12 +338,10 @@ def choice_of(blocks: Sequence[Json], stop_reason: str | None, *, complete: bool
         {**chat_of("assistant", kept), "reasoning_content": thought},
         finish_reason=stop_reason,
         complete=complete,
-        logprobs=None,
-        max_inline_media_bytes=limit,
     )
     if not choice.complete or choice.blank:
         return choice
-    return msgspec.structs.replace(choice, body=stored(choice.body, kept, limit))
+    return msgspec.structs.replace(choice, body=stored(choice.body, kept, MAX_INLINE_MEDIA_BYTES))
 
 
 def _is_unsigned(block: Json) -> bool:

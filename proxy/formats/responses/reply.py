@@ -209,8 +209,6 @@ def _made(response: Response, items: Sequence[ResponseItem], *, truncated: bool)
         said,
         finish_reason=finish,
         complete=finish is not None and not truncated,
-        logprobs=None,
-        max_inline_media_bytes=MAX_INLINE_MEDIA_BYTES,
     )
 
 

@@ -70,8 +70,6 @@ class Session:
             answer,
             finish_reason="stop",
             complete=True,
-            logprobs=None,
-            max_inline_media_bytes=9999,
         )
         outlined = pending_record(plan, prompt, m, self.snapshot)
         commit = build_commit(outlined, [choice], ExchangeMeta(exchange), lambda raw: 10)

@@ -51,12 +51,20 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
     choices: tuple[Choice, ...] = ()
     usage: bytes | None = None
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
     model: str | None = None
     error: bool = False
     truncated: bool = False
     pending: str | None = None
+
+    @property
+    def cached_tokens(self) -> int | None:
+        """Prompt tokens that the upstream took from its cache; None where it does not say."""
+        return _cache_use(self.usage)[0]
+
+    @property
+    def cache_write_tokens(self) -> int | None:
+        """Prompt tokens that it wrote to its cache; None where it does not say."""
+        return _cache_use(self.usage)[1]
 
 
 def make_choice(
@@ -190,12 +198,9 @@ class _Usage(msgspec.Struct):
 _usage = msgspec.json.Decoder(_Usage)
 
 
-def cache_use(usage: bytes | None) -> tuple[int | None, int | None]:
-    """Prompt tokens that an upstream took from its cache, and wrote to it; None where it does not
-    say.
-
-    OpenAI says it in the details, others in fields of their own.
-    """
+def _cache_use(usage: bytes | None) -> tuple[int | None, int | None]:
+    """Tokens read from a cache and written to it: OpenAI has them in the details of a usage, others
+    in fields of their own."""
     try:
         said = _usage.decode(usage or b"{}")
     except jsontext.UNREADABLE:  # a usage of another shape

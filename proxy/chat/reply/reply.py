@@ -12,7 +12,7 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.extent import MAX_CHOICES
-from proxy.chat.reply.answer import Choice, Reply, cache_use, make_choice, text_choice
+from proxy.chat.reply.answer import Choice, Reply, make_choice, text_choice
 from proxy.chat.reply.deltas import Node, Rope, grow, whole
 from proxy.chat.reply.events import DONE, is_error
 from proxy.chat.slim import MAX_VALUES, is_heavy, is_light, slimmed, values
@@ -168,12 +168,9 @@ class ReplyBuilder:
         drafts = sorted(self._drafts.items())
         if any([draft.lighten() for _, draft in drafts]):
             self.truncated = True
-        cached, written = cache_use(self._usage)
         return Reply(
             choices=tuple(self._choice(index, draft) for index, draft in drafts),
             usage=self._usage,
-            cached_tokens=cached,
-            cache_write_tokens=written,
             model=self._model,
             error=self.error,
             truncated=self.truncated,
@@ -284,13 +281,10 @@ def _read_text(body: bytes) -> Reply | None:
         usage = _usage({"usage": jsontext.decode(answer.usage)})
     except jsontext.UNREADABLE:
         return None
-    cached, written = cache_use(usage)
     one = answer.choices[0]
     return Reply(
         choices=(text_choice(one.index, one.message.content, one.finish_reason),),
         usage=usage,
-        cached_tokens=cached,
-        cache_write_tokens=written,
         model=answer.model or None,
         error=is_error(None, answer.object),
     )
@@ -315,17 +309,13 @@ def read_reply(body: bytes) -> Reply | None:
     error = is_error(answer.get("error"), answer.get("object"))
     if not isinstance(answer.get("choices"), list) and not error:
         return None
-    usage = _usage(answer)
-    cached, written = cache_use(usage)
     found = [
         _plain(choice, _index(choice, place))
         for place, choice in enumerate(_objects(answer.get("choices")))
     ]
     return Reply(
         choices=tuple(sorted(found, key=lambda choice: choice.index)),
-        usage=usage,
-        cached_tokens=cached,
-        cache_write_tokens=written,
+        usage=_usage(answer),
         model=_string(answer.get("model")),
         error=error,
         truncated=heavy,

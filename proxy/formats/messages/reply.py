@@ -16,7 +16,7 @@ import msgspec
 from proxy.chat import jsontext
 from proxy.chat.jsontext import NULL
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
-from proxy.chat.reply.answer import Choice, Reply, cache_use, make_choice
+from proxy.chat.reply.answer import Choice, Reply, make_choice
 from proxy.chat.reply.deltas import Node, Rope, grow, whole
 from proxy.chat.reply.reply import MAX_REPLY_BYTES, MAX_REPLY_VALUES
 from proxy.chat.slim import MAX_VALUES, is_heavy, is_light, values
@@ -112,10 +112,10 @@ class EventReader:
             blocks = [_whole(node) for node in nodes if node.get("type") == "text"]
         complete = self._stop_reason is not None and not self._truncated
         begun = self._begun or bool(blocks)
-        return _reply(
+        return Reply(
             choices=(choice_of(blocks, self._stop_reason, complete=complete),) if begun else (),
             usage=jsontext.encode(self._usage) if self._usage else None,
-            model=self._model,
+            model=self._model or None,
             error=self._error,
             truncated=self._truncated,
         )
@@ -280,11 +280,10 @@ def _answer_in(body: bytes, *, heavy: bool) -> Reply | None:
     if not isinstance(blocks, list):
         return None
     said = [block for block in blocks if isinstance(block, dict)]
-    return _reply(
+    return Reply(
         choices=(choice_of(said, answer.stop_reason, complete=not heavy),),
         usage=jsontext.encode(usage) if isinstance(usage, dict) else None,
-        model=answer.model,
-        error=False,
+        model=answer.model or None,
         truncated=heavy,
     )
 
@@ -306,26 +305,6 @@ def _light(content: msgspec.Raw) -> list[Json]:
     """The texts of an answer that holds too much else."""
     texts = (block for block in _texts.decode(content) if block.type == "text")
     return [{"type": "text", "text": block.text} for block in texts]
-
-
-def _reply(
-    choices: tuple[Choice, ...],
-    usage: bytes | None,
-    model: str | None,
-    *,
-    error: bool,
-    truncated: bool,
-) -> Reply:
-    cached, written = cache_use(usage)
-    return Reply(
-        choices=choices,
-        usage=usage,
-        cached_tokens=cached,
-        cache_write_tokens=written,
-        model=model or None,
-        error=error,
-        truncated=truncated,
-    )
 
 
 def choice_of(blocks: Sequence[Json], stop_reason: str | None, *, complete: bool) -> Choice:

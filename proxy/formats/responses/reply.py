@@ -12,7 +12,7 @@ from proxy.chat import jsontext
 from proxy.chat.extent import has_over
 from proxy.chat.jsontext import NULL
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
-from proxy.chat.reply.answer import Choice, Reply, cache_use, make_choice
+from proxy.chat.reply.answer import Choice, Reply, make_choice
 from proxy.chat.reply.reply import MAX_REPLY_VALUES
 from proxy.formats.native import NOTHING, NamedAnswer, with_native
 from proxy.formats.responses.chat import (
@@ -146,7 +146,6 @@ def reply_of(
     if response.pending is not None:
         return Reply(model=_text(response.model), pending=response.pending)
     usage = bytes(response.usage)
-    cached, written = cache_use(usage)
     frame = frame_around(raw) if response.kept else b""
     choices: tuple[Choice, ...] = ()
     if items or begun:
@@ -154,8 +153,6 @@ def reply_of(
     return Reply(
         choices=choices,
         usage=usage if usage.startswith(b"{") else None,
-        cached_tokens=cached,
-        cache_write_tokens=written,
         model=_text(response.model),
         error=response.failed,
         truncated=truncated,

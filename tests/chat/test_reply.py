@@ -57,11 +57,11 @@ def test_usage_and_model_are_found_wherever_they_are_said() -> None:
     usage = {"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 5}}
     last: Fields = {"choices": [], "usage": usage}
     reply = built([{"model": "m", "usage": None, **_chunk({"content": "x"})}, last, b"[DONE]"])
-    assert (reply.model, reply.cached_tokens) == ("m", 5)
+    assert (reply.model, reply.cache_use.read) == ("m", 5)
     assert reply.usage is not None
     assert json.loads(reply.usage) == usage
     inside: Fields = {"choices": [{"index": 0, "delta": {}, "usage": usage}]}
-    assert built([inside]).cached_tokens == 5
+    assert built([inside]).cache_use.read == 5
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_usage_and_model_are_found_wherever_they_are_said() -> None:
 def test_cached_tokens_are_read_in_every_dialect(usage: Fields, cached: int | None) -> None:
     reply = read_reply(json.dumps({"choices": [], "usage": usage}).encode())
     assert reply is not None
-    assert reply.cached_tokens == cached
+    assert reply.cache_use.read == cached
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ def test_what_is_written_to_a_cache_is_read_in_every_dialect(
 ) -> None:
     reply = read_reply(json.dumps({"choices": [], "usage": usage}).encode())
     assert reply is not None
-    assert reply.cache_write_tokens == written
-    assert built([{"choices": [], "usage": usage}]).cache_write_tokens == written
+    assert reply.cache_use.written == written
+    assert built([{"choices": [], "usage": usage}]).cache_use.written == written
 
 
 def test_a_message_instead_of_a_delta_does_not_double_what_was_said() -> None:

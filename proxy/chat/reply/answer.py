@@ -7,7 +7,7 @@ fields came in.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -42,6 +42,14 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     told: bytes | None = None
 
 
+class CacheUse(NamedTuple):
+    """Prompt tokens that an upstream took from its cache, and that it wrote to it; None where it
+    does not say."""
+
+    read: int | None = None
+    written: int | None = None
+
+
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """An upstream's answer: choices by index, the usage object's JSON, and what it says.
 
@@ -57,14 +65,9 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     pending: str | None = None
 
     @property
-    def cached_tokens(self) -> int | None:
-        """Prompt tokens that the upstream took from its cache; None where it does not say."""
-        return _cache_use(self.usage)[0]
-
-    @property
-    def cache_write_tokens(self) -> int | None:
-        """Prompt tokens that it wrote to its cache; None where it does not say."""
-        return _cache_use(self.usage)[1]
+    def cache_use(self) -> CacheUse:
+        """What the upstream says of its cache."""
+        return _cache_use(self.usage)
 
 
 def make_choice(
@@ -198,13 +201,12 @@ class _Usage(msgspec.Struct):
 _usage = msgspec.json.Decoder(_Usage)
 
 
-def _cache_use(usage: bytes | None) -> tuple[int | None, int | None]:
-    """Tokens read from a cache and written to it: OpenAI has them in the details of a usage, others
-    in fields of their own."""
+def _cache_use(usage: bytes | None) -> CacheUse:
+    """OpenAI has it in the details of a usage, others in fields of their own."""
     try:
         said = _usage.decode(usage or b"{}")
     except jsontext.UNREADABLE:  # a usage of another shape
-        return None, None
+        return CacheUse()
     details = said.prompt_tokens_details or said.input_tokens_details or _Details()
     read = (details.cached_tokens, said.prompt_cache_hit_tokens, said.cache_read_input_tokens)
     written = (
@@ -212,7 +214,7 @@ def _cache_use(usage: bytes | None) -> tuple[int | None, int | None]:
         details.cache_creation_tokens,
         said.cache_creation_input_tokens,
     )
-    return _first(read), _first(written)
+    return CacheUse(_first(read), _first(written))
 
 
 def _first(counts: Iterable[int | None]) -> int | None:

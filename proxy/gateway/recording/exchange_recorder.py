@@ -183,8 +183,9 @@ class ExchangeRecorder:
         if reply.usage is None or self._counted_cache:
             return
         self._counted_cache = True
-        self._telemetry.cached(reply.cached_tokens or 0)
-        self._telemetry.cache_written(reply.cache_write_tokens or 0)
+        use = reply.cache_use
+        self._telemetry.cached(use.read or 0)
+        self._telemetry.cache_written(use.written or 0)
 
     async def _record(self, reply: Reply | None, meta: ExchangeMeta) -> CommitResult:
         self._told_usage = meta.exchange.usage is not None

@@ -265,6 +265,7 @@ def commit_arguments(key: SessionKey, commit: Commit, known: CommitContext) -> l
         int(isinstance(commit, CommitStep)),
         *(("", "") if commit.seen is None else (commit.seen.changes, commit.seen.last)),
         int(commit.parts),
+        codec.BROKEN_OFF,
     ]
     for draft in commit.drafts:
         arguments += _draft_arguments(draft)

@@ -11,9 +11,9 @@
 -- superseded, number of activated, number of pieces of work, number of keys that are marks, a mark
 -- that was looked at before ('' for none), the person whose mark is among them ('' for none), whether
 -- this is but a step ahead of the commit (0/1: it only supersedes and activates), the count of changes
--- ('' for none) and the newest exchange that it has seen, whether it parts from what others say (0/1);
--- then the drafts, then places (exchange,
--- index) of the superseded and the activated, then the pieces of work.
+-- ('' for none) and the newest exchange that it has seen, whether it parts from what others say (0/1),
+-- and what the record of an exchange that was broken off has in it; then the drafts, then places
+-- (exchange, index) of the superseded and the activated, then the pieces of work.
 -- Returns { outcome, owner, last active, ttl }; the outcome "owned" says that nothing was done because
 -- the owner's mark must be looked at too.
 
@@ -23,7 +23,7 @@ local drafts, gone, back = tonumber(ARGV[18]), tonumber(ARGV[19]), tonumber(ARGV
 local oldest, work = tonumber(ARGV[16]), tonumber(ARGV[21])
 local marks, mark, person, ahead = tonumber(ARGV[22]), ARGV[23], ARGV[24], ARGV[25] == '1'
 local seen_changes, seen_last, parts = ARGV[26], ARGV[27], ARGV[28] == '1'
-local HEAD = 29
+local incomplete, HEAD = ARGV[29], 30
 
 local meta = redis.call('HMGET', META, 'next', 'owner', 'last', 'ttl', 'active_at', 'changes')
 local owner, last, old_ttl = meta[2], meta[3], tonumber(meta[4] or 0)
@@ -49,9 +49,8 @@ local function erased()
   return false
 end
 
--- Was this exchange broken off?  BROKEN_OFF of the codec.
 local function broken_off(record)
-  return record and string.find(record, '"incomplete":true', 1, true)
+  return record and string.find(record, incomplete, 1, true)
 end
 
 -- Has the session changed in a way that matters to this since it was seen?

@@ -66,6 +66,15 @@ class Recaller:
         self._own_of, self._clock, self._nearness = own_of, clock, nearness
         self._several: LRUCache[Owner, None] = LRUCache(REMEMBERED)
 
+    def noticed(self, query: RecallQuery) -> None:
+        """Somebody asks: what is recorded of this session is indexed soon, or later where all of it
+        is in sight and nobody else can ask for it."""
+        owner = query.owner
+        if owner.user:
+            self._index_updater.asked(query.key, owner)
+        elif query.nothing_hidden:
+            self._index_updater.rests(query.key, owner)
+
     async def recall(self, query: RecallQuery) -> Recollection:
         """What belongs into a prompt.  Raises StoreError."""
         shortlist = await self._shortlist(query)
@@ -105,11 +114,8 @@ class Recaller:
     async def _shortlist(self, query: RecallQuery) -> Shortlist | None:
         """What is worth looking up in history; None where there is nothing."""
         owner = query.owner
-        if owner.user:
-            self._index_updater.asked(query.key, owner)
-        elif query.nothing_hidden:
-            self._index_updater.rests(query.key, owner)
-        if query.again == () or (query.nothing_hidden and query.own_session_only):
+        self.noticed(query)
+        if query.again == () or query.has_nowhere_to_look:
             return None
         if owner.user:
             own = query.key if query.hidden is not None else None

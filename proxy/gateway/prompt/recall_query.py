@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from proxy.chat.message import ChatMessage, Piece, last_user, own_text_of
 from proxy.gateway.prompt.prompt import AssembledPrompt
 from proxy.memory.model import Recalled, Snapshot
@@ -33,12 +35,11 @@ def query_for(prompt: AssembledPrompt, budget: int) -> RecallQuery | None:
         stored = [entry.position.seq for entry in prompt.prompt.stored]
         shown = frozenset(stored + _resent(prepared.snapshot, said))
         hidden = _hidden(prepared.snapshot, shown, gone)
-    return RecallQuery(
+    query = RecallQuery(
         key=context.key,
         user=context.identity.user,
         session_owner=prepared.snapshot.owner,
-        text=text_at(prompt.messages, at, question),
-        before=tuple(text_at(prompt.messages, n, question) for n in range(max(0, at - BEFORE), at)),
+        text="",
         shown=shown,
         said=said,
         gone=gone,
@@ -48,6 +49,11 @@ def query_for(prompt: AssembledPrompt, budget: int) -> RecallQuery | None:
         again=_recalled_before(prepared),
         options=context.usual.recall,
     )
+    if query.has_nowhere_to_look:  # most requests: what is said is read for those that search
+        return query
+    before = range(max(0, at - BEFORE), at)
+    texts = tuple([text_at(prompt.messages, n, question) for n in before])
+    return replace(query, text=text_at(prompt.messages, at, question), before=texts)
 
 
 def text_at(pieces: Sequence[Piece], at: int, question: ChatMessage | None) -> str:

@@ -121,6 +121,7 @@ class RecallBlock(msgspec.Struct, frozen=True, gc=False):
 
 
 NOTHING = RecallBlock()
+IN_SIGHT = RecallBlock(seconds=0.0)
 
 
 @lru_cache(maxsize=16)
@@ -144,6 +145,10 @@ class RecallStep:
 
     async def remind(self, query: RecallQuery, timeout: float) -> RecallBlock:
         """What is recalled; ``reason`` says why it could not be asked."""
+        if query.has_nowhere_to_look:
+            self._recaller.noticed(query)
+            self._telemetry.recalled(0.0, 0)
+            return IN_SIGHT
         clock = time.perf_counter()
         found, reason = await self._found(query, timeout)
         recall = RecallBlock.of(found, query.key.session, query.count, query.budget)

@@ -51,8 +51,7 @@ class RewriteStep:
 
         ``messages`` are those that are sent: what was said before may be in the window alone.
         """
-        nowhere = query.nothing_hidden and query.own_session_only
-        if query.again is not None or nowhere or not self._wanted(context):
+        if not self._wanted(context) or query.again is not None or query.has_nowhere_to_look:
             return query, None
         at = last_user(messages)
         if begun is None and at is not None and (before := said_before(messages, at)):

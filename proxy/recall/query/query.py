@@ -76,3 +76,8 @@ class RecallQuery(msgspec.Struct, frozen=True):
     def own_session_only(self) -> bool:
         """Without a user nothing is recalled from other sessions, whoever owns this one."""
         return self.options.own_session_only or not self.user
+
+    @property
+    def has_nowhere_to_look(self) -> bool:
+        """Whether all that could be recalled is in sight already."""
+        return self.nothing_hidden and self.own_session_only

@@ -110,8 +110,9 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
         # What waits in the spool gets its places when it is replayed.
         resent = () if self.loaded.prepared.spools else self.prompt.resent
         shown = self._shown(len(stored) - self._behind_question(), resent)
-        most = self.exchange.context.profile.why
-        return Noted(recalled, msgspec.Raw(msgspec.json.encode(shown.limited(stored, most))))
+        context = self.exchange.context
+        shown = shown.limited(context.key, stored, context.profile.why)
+        return Noted(recalled, msgspec.Raw(msgspec.json.encode(shown)))
 
     def _shown(self, before: int, resent: Sequence[Entry]) -> PromptTrace:
         """Without the stored messages; so many of them stand before what is known and recalled."""

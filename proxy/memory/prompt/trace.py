@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 import msgspec
 from cachetools import LRUCache
 
-from proxy.memory.model import Card, Injection, Recalled, message_id
+from proxy.memory.model import Card, Injection, Recalled, SessionKey, message_id
 
 NOWHERE = -1
 """The index of a message whose id is none of an exchange's: then the id stands whole."""
@@ -62,12 +63,13 @@ class PromptTrace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     resent: tuple[Stretch, ...] = ()
     rewriting: str = ""
 
-    def limited(self, cards: Sequence[Card], most: int) -> PromptTrace:
-        """With these stored messages, and no more than ``most`` pieces listed, nor stretches."""
+    def limited(self, key: SessionKey, cards: Sequence[Card], most: int) -> PromptTrace:
+        """With these messages of a session, and no more than ``most`` pieces listed, nor
+        stretches."""
         others = bool(self.system) + bool(self.version) + len(self.order)
         pieces = others + len(cards)
         kept = min(most, pieces)
-        runs = _known.of(cards[:kept])
+        runs = _known.of(key, cards[:kept])
         resent = self.resent[-most:] if most else ()
         return msgspec.structs.replace(self, runs=runs, kept=kept, cut=pieces - kept, resent=resent)
 
@@ -89,31 +91,51 @@ def runs_of(cards: Iterable[Card]) -> tuple[Run, ...]:
 
 
 WINDOWS = 64
-"""Windows whose runs are kept.  A long one takes some 30 KB."""
+"""Sessions of which a window's runs are kept.  A long one takes some 30 KB."""
+
+
+class _Window(NamedTuple):
+    """Messages, and their runs."""
+
+    cards: Sequence[Card] = ()
+    runs: tuple[Run, ...] = ()
+
+    def going_on_in(self, cards: Sequence[Card]) -> _Window:
+        """What of it ``cards`` begin with; nothing where more has changed than that the oldest runs
+        are gone."""
+        if cards[0] not in self.cards:
+            return _Window()
+        gone = left = self.cards.index(cards[0])
+        for n, run in enumerate(self.runs):
+            if left <= 0:
+                known = self.cards[gone:]
+                same = not left and cards[: len(known)] == known
+                return _Window(known, self.runs[n:]) if same else _Window()
+            left -= len(run.tokens)
+        return _Window()
 
 
 class KnownRuns:
-    """The runs of the windows that were noted last: a steady one is what it was and what is new.
+    """The runs of the windows that were noted last: a steady one is what it was and what is new,
+    one that moves is without its oldest.
 
     Its cards are the same ones, so that to compare them costs next to nothing.
     """
 
     def __init__(self) -> None:
-        self._windows: LRUCache[str, tuple[Sequence[Card], tuple[Run, ...]]] = LRUCache(WINDOWS)
+        self._windows: LRUCache[SessionKey, _Window] = LRUCache(WINDOWS)
 
     def __len__(self) -> int:
         return len(self._windows)
 
-    def of(self, cards: Sequence[Card]) -> tuple[Run, ...]:
-        """As ``runs_of``."""
+    def of(self, key: SessionKey, cards: Sequence[Card]) -> tuple[Run, ...]:
+        """As ``runs_of``, of a session's window."""
         if not cards:
             return ()
-        known, runs = self._windows.get(cards[0].id, ((), ()))
-        if cards[: len(known)] != known:
-            known, runs = (), ()
-        *before, last = runs or [Run("", NOWHERE, ())]  # the last one may go on
-        runs = (*before, *runs_of(cards[len(known) - len(last.tokens) :]))
-        self._windows[cards[0].id] = cards, runs
+        known = self._windows.get(key, _Window()).going_on_in(cards)
+        *before, last = known.runs or [Run("", NOWHERE, ())]  # the last one may go on
+        runs = (*before, *runs_of(cards[len(known.cards) - len(last.tokens) :]))
+        self._windows[key] = _Window(cards, runs)
         return runs
 
 

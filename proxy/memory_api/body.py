@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
 from types import NoneType
 from typing import Any, TypeVar, cast, get_args
 
@@ -33,6 +35,7 @@ LARGE = 64 * 1024
 _AT = re.compile(r"- at `\$(\[\d+\])`")
 
 Kind = type[msgspec.Struct]
+Refusal = Callable[[str], ProxyError]
 S = TypeVar("S", bound=msgspec.Struct)
 
 
@@ -87,20 +90,18 @@ def _meant(kinds: Sequence[Kind], found: Mapping[str, bytes]) -> Kind:
 
 def into(kind: Kind, found: Mapping[str, bytes], above: str = "") -> msgspec.Struct:
     """The object with these fields; ``above`` stands before their names in errors."""
-    known = {field.encode_name: field for field in fields_in(kind)}
+    known = _declared(kind)
     if kind.__struct_config__.forbid_unknown_fields:
         _only(kind, found, known, above)
     values = {
-        field.name: _value(field, found.get(name), above + name)
-        for name, field in known.items()
-        if name in found or field.required
+        declared.attribute: _value(declared, found.get(name), above + name)
+        for name, declared in known.items()
+        if name in found or declared.required
     }
     return kind(**values)
 
 
-def _only(
-    kind: Kind, found: Mapping[str, bytes], known: Mapping[str, FieldInfo], above: str
-) -> None:
+def _only(kind: Kind, found: Mapping[str, bytes], known: Iterable[str], above: str) -> None:
     names = ", ".join(above + each for each in known)
     sentence = getattr(kind, "ONLY", "")
     if not found and sentence:
@@ -111,94 +112,89 @@ def _only(
             raise invalid(f"{sentence}: {names}.", above + name)
 
 
-def _value(field: FieldInfo, raw: bytes | None, name: str) -> object:
-    kind = field.type
+class Declared:
+    """What the declaration of a field says of its value: read once for each type of object."""
+
+    def __init__(self, field: FieldInfo) -> None:
+        self.attribute, self.required = field.name, field.required
+        self.kind = field.type
+        parts, deep = _parts(field.type), _parts(field.type, deep=True)
+        self.nullable = NoneType in parts
+        self.is_json = msgspec.Raw in parts
+        self.inner: Kind | None = next(filter(_is_struct, parts), None)
+        self.kept: bool = _extra(parts, KEPT, False)
+        self.largest: int | None = _extra(parts, LARGEST, None)
+        self._refusal: Refusal | None = _extra(parts, REFUSAL, None)
+        items = (part for part in deep if part not in parts)
+        self._refusal_of_item: Refusal | None = _extra(items, REFUSAL, None)
+        patterns = (part.pattern or "" for part in deep if isinstance(part, msgspec.Meta))
+        self.has_end = any(pattern.endswith("$") for pattern in patterns)
+
+    def refusal(self, name: str, why: str) -> ProxyError:
+        """In the declaration's own words, if it has any."""
+        item = _AT.search(why)
+        if item and self._refusal_of_item:
+            return self._refusal_of_item(name + item[1])
+        if self._refusal:
+            return self._refusal(name)
+        return invalid(f"{name} is not what it should be: {why}.", name)
+
+
+@cache
+def _declared(kind: Kind) -> Mapping[str, Declared]:
+    """The fields of an object, by their names in JSON."""
+    return {field.encode_name: Declared(field) for field in fields_in(kind)}
+
+
+def _value(declared: Declared, raw: bytes | None, name: str) -> object:
     if raw is None:
-        raise _refusal(kind, name, "it is missing")
-    if len(raw) > _told(kind, LARGEST, len(raw)):
-        raise _refusal(kind, name, "it is too large")
-    if _told(kind, KEPT, False):
+        raise declared.refusal(name, "it is missing")
+    if declared.largest is not None and len(raw) > declared.largest:
+        raise declared.refusal(name, "it is too large")
+    if declared.kept:
         return msgspec.Raw(raw)
-    if msgspec.Raw in _parts(kind):
-        return _as_it_is(kind, raw, name)
-    inner = next((part for part in _parts(kind) if _is_struct(part)), None)
-    if inner is not None:
-        return _within(inner, kind, raw, name)
+    if declared.nullable and raw.strip() == b"null":
+        return None
     try:
-        value = msgspec.json.decode(raw, type=kind)
-    except msgspec.ValidationError as error:
-        value = _whole(kind, raw, name, error)
+        value = _decoded(declared, raw, name)
     except UNREADABLE as error:
-        raise _refusal(kind, name, str(error)) from None
-    if _overruns(kind, value):
-        raise _refusal(kind, name, "it ends in a line break")
+        raise declared.refusal(name, str(error)) from None
+    if declared.has_end and _ends_in_a_line_break(value):
+        raise declared.refusal(name, "it ends in a line break")
     return value
+
+
+def _decoded(declared: Declared, raw: bytes, name: str) -> object:
+    """Raises UNREADABLE; ProxyError for what is wrong in an object in it."""
+    if declared.is_json:
+        if not isinstance(shallow(raw), dict):
+            raise ValueError("it is no object")
+        return msgspec.Raw(raw)
+    if declared.inner is not None:
+        return into(declared.inner, fields(raw), f"{name}.")
+    try:
+        return msgspec.json.decode(raw, type=declared.kind)
+    except msgspec.ValidationError:
+        with suppress(*UNREADABLE):  # 3.0 is 3, as in JSON Schema; to msgspec it is not
+            return msgspec.convert(values(raw), declared.kind)
+        raise
+
+
+def _ends_in_a_line_break(value: object) -> bool:
+    """Python's ``$`` lets a line break pass behind it, that of JSON Schema does not."""
+    if isinstance(value, list):
+        return any(map(_ends_in_a_line_break, value))
+    return isinstance(value, str) and value.endswith("\n")
 
 
 def _is_struct(part: Any) -> bool:
     return isinstance(part, type) and issubclass(part, msgspec.Struct)
 
 
-def _within(inner: Kind, kind: Any, raw: bytes, name: str) -> msgspec.Struct | None:
-    """An object in an object."""
-    if raw.strip() == b"null" and NoneType in _parts(kind):
-        return None
-    try:
-        found = fields(raw)
-    except UNREADABLE as error:
-        raise _refusal(kind, name, str(error)) from None
-    return into(inner, found, f"{name}.")
-
-
-def _as_it_is(kind: Any, raw: bytes, name: str) -> msgspec.Raw | None:
-    """JSON that is kept byte for byte: an object, or null where there may be none."""
-    try:
-        value = shallow(raw)
-    except UNREADABLE as error:
-        raise _refusal(kind, name, str(error)) from None
-    if value is None and NoneType in _parts(kind):
-        return None
-    if not isinstance(value, dict):
-        raise _refusal(kind, name, "it is no object")
-    return msgspec.Raw(raw)
-
-
-def _overruns(kind: Any, value: object) -> bool:
-    """Python's ``$`` lets a line break pass behind it, that of JSON Schema does not."""
-    if isinstance(value, list):
-        return any(_overruns(kind, each) for each in value)
-    patterns = (part.pattern for part in _parts(kind, deep=True) if isinstance(part, msgspec.Meta))
-    ends = any(pattern is not None and pattern.endswith("$") for pattern in patterns)
-    return ends and isinstance(value, str) and value.endswith("\n")
-
-
-def _whole(kind: Any, raw: bytes, name: str, error: Exception) -> object:
-    """3.0 is 3, as in JSON Schema; to msgspec it is not."""
-    try:
-        return msgspec.convert(values(raw), kind)
-    except UNREADABLE:
-        raise _refusal(kind, name, str(error)) from None
-
-
-def _refusal(kind: Any, name: str, why: str) -> ProxyError:
-    """In the words of the field's own declaration, if it has any."""
-    at = _AT.search(why)
-    items = [part for part in _parts(kind, deep=True) if part not in _parts(kind)] if at else []
-    of_item = _told_of(items, REFUSAL, None)
-    if at and of_item:
-        return of_item(name + at[1])  # type: ignore[no-any-return]
-    told: Callable[[str], ProxyError] | None = _told(kind, REFUSAL, None)
-    return told(name) if told else invalid(f"{name} is not what it should be: {why}.", name)
-
-
-def _told(kind: Any, what: str, default: Any) -> Any:
-    """What the declaration of a field tells of us, beside what it tells of the document."""
-    return _told_of(_parts(kind), what, default)
-
-
-def _told_of(parts: Iterable[Any], what: str, default: Any) -> Any:
-    metas = (part for part in parts if isinstance(part, msgspec.Meta))
-    return next((meta.extra[what] for meta in metas if meta.extra and what in meta.extra), default)
+def _extra(parts: Iterable[Any], name: str, default: Any) -> Any:
+    """What a declaration says for us, beside what it says for the document."""
+    metas = (part.extra for part in parts if isinstance(part, msgspec.Meta) and part.extra)
+    return next((extra[name] for extra in metas if name in extra), default)
 
 
 def _parts(kind: Any, *, deep: bool = False) -> list[Any]:

@@ -61,15 +61,14 @@ async def update_session(api: Api, at: SessionAt, change: SessionChange, given: 
     # answer is an error and the rest is changed already.
     details = await api.editing.run_for(at.tenant, partial(_details, api, change))
     must_not_wait(api.spool, at)
-    summary = change.summary
-    told = summary is UNSET
+    summary, written = change.summary, False
     for _ in range(ATTEMPTS):
         session = await the_session(api.store, at)
-        if not (told and summary is not UNSET):  # else it has changed already, by this
+        if not written:  # else it is not as the caller has read it any more, by this very change
             given.hold_for(session_object(session))
-        if not told and summary is not UNSET:
-            told = await _tell(api, at, session, summary.text if summary else None)
-        if told and await _describe(api, at, session, details):
+            if summary is not UNSET:
+                written = await _tell(api, at, session, summary.text if summary else None)
+        if (written or summary is UNSET) and await _describe(api, at, session, details):
             return session_object(await the_session(api.store, at))
     raise memory_unavailable()
 

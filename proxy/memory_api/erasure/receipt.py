@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import msgspec
+from msgspec.structs import asdict
 
 from proxy.memory.erasure import Subject
 
@@ -29,28 +30,11 @@ class Counts(msgspec.Struct):
 
     def __bool__(self) -> bool:
         """Was there anything?"""
-        return bool(
-            self.sessions
-            or self.messages
-            or self.memories.total()
-            or self.items
-            or self.feedback
-            or self.proposals
-            or self.index_passages
-            or self.spooled
-        )
+        return any({**asdict(self), "memories": self.memories.total()}.values())
 
     def add(self, other: Counts) -> None:
-        self.sessions += other.sessions
-        self.messages += other.messages
-        self.exchanges += other.exchanges
-        self.summaries += other.summaries
-        self.memories += other.memories
-        self.items += other.items
-        self.feedback += other.feedback
-        self.proposals += other.proposals
-        self.index_passages += other.index_passages
-        self.spooled += other.spooled
+        for kind in self.__struct_fields__:
+            setattr(self, kind, getattr(self, kind) + getattr(other, kind))
 
 
 class Receipt(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from msgspec.structs import asdict
 from starlette.requests import Request
 
 from proxy.errors import session_not_found
@@ -115,20 +116,10 @@ def _log(request: Request, subject: Subject, counts: Gone, **more: bool) -> None
 def _told(receipt: Receipt, kinds: Kinds) -> dict[str, Any]:
     """``marked_until``: what began before ``erased_at`` is refused until then at least."""
     counts, at = receipt.counts, receipt.erased_at
+    memories = {kind.memory: counts.memories[kind.memory] for kind in kinds.personal}
     return {
         "dry_run": at is None,
         "erased_at": at,
-        "counts": Counts(
-            sessions=counts.sessions,
-            messages=counts.messages,
-            exchanges=counts.exchanges,
-            summaries=counts.summaries,
-            memories={kind.memory: counts.memories[kind.memory] for kind in kinds.personal},
-            items=counts.items,
-            feedback=counts.feedback,
-            proposals=counts.proposals,
-            index_passages=counts.index_passages,
-            spooled=counts.spooled,
-        ),
+        "counts": Counts(**{**asdict(counts), "memories": memories}),
         "marked_until": at + MARKED_SECONDS if at is not None else None,
     }

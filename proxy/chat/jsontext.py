@@ -18,6 +18,7 @@ from typing import NoReturn, TypeVar
 import msgspec
 
 T = TypeVar("T")
+S = TypeVar("S", bound=msgspec.Struct)
 Pieces = Mapping[str, bytes]
 
 NULL = msgspec.Raw(b"null")
@@ -98,6 +99,22 @@ def fields(raw: bytes) -> dict[str, bytes]:
     Raises UNREADABLE, also where the text is JSON but no object.
     """
     return _either(raw, _split_object, lambda text: dict(_object_fields(text)))
+
+
+def struct(decoder: msgspec.json.Decoder[S], raw: bytes) -> S:
+    """An object's fields in a struct of Any and Raw, each of them with a default.
+
+    Raises UNREADABLE.
+    """
+    try:
+        return decoder.decode(raw)
+    except UNREADABLE:  # half a surrogate pair somewhere, or no object
+        found, made = fields(raw), decoder.type()
+    for name in made.__struct_fields__:
+        if name in found:
+            later = isinstance(getattr(made, name), msgspec.Raw)
+            setattr(made, name, msgspec.Raw(found[name]) if later else decode(found[name]))
+    return made
 
 
 def items(raw: bytes) -> list[bytes]:

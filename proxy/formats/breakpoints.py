@@ -43,6 +43,11 @@ class Mark(NamedTuple):
     least: int = 1
 
 
+Marked = Callable[[bytes, Mark], bytes | None]
+"""Gives a message (JSON) with its last part marked, None for one that cannot be, itself for one
+that has a mark already."""
+
+
 _EXPLICIT = b'{"mode":"explicit"}'
 
 CACHE_CONTROL = Mark("cache_control", b'{"type":"ephemeral"}')
@@ -81,26 +86,29 @@ def room_for(mark: Mark, body: bytes) -> int:
 def with_marks(
     messages: Sequence[bytes],
     kind: Callable[[bytes], Kind],
-    marked: Callable[[bytes], bytes | None],
+    marked: Marked,
+    mark: Mark,
     room: int,
-    least: int = 1,
 ) -> list[bytes]:
-    """The messages (JSON), some of them marked: not more than ``room``.
-
-    ``marked`` gives a message with its last part marked, None for one that cannot be, itself for
-    one that has a mark already.
-    """
+    """The messages (JSON), some of them marked: not more than ``room``."""
     found: dict[int, bytes] = {}
-    for end in _ends(messages, kind) if room >= least else ():
-        place = _place(messages, end, marked)
+    for end in _ends(messages, kind) if room >= mark.least else ():
+        place = _place(messages, end, marked, mark)
         if place is not None and len(found) < room:
             found.setdefault(*place)
     return [found.get(at, message) for at, message in enumerate(messages)]
 
 
-def marked_parts(
-    content: bytes, mark: Mark, text: str, kinds: Collection[str] = ()
+def with_mark(
+    message: bytes, name: str, mark: Mark, text: str, kinds: Collection[str] = ()
 ) -> bytes | None:
+    """A message (JSON) with a mark in its field of this name; see ``_marked_parts``."""
+    fields = jsontext.fields(message)
+    content = _marked_parts(fields.get(name, b"null"), mark, text, kinds)
+    return content and jsontext.join_fields({**fields, name: content})
+
+
+def _marked_parts(content: bytes, mark: Mark, text: str, kinds: Collection[str]) -> bytes | None:
     """A content (JSON, a text or a list) with the last part marked that can be; None for none.
 
     ``text`` is the type of a part that is text, ``kinds`` are others that take a mark.  Empty texts
@@ -126,10 +134,10 @@ def with_openai_marks(
     model: str | None,
     key: str,
     listed: str,
-    put: Callable[[list[bytes], Mark, int], list[bytes]],
+    kind: Callable[[bytes], Kind],
+    marked: Marked,
 ) -> bytes:
-    """A request's body in one of OpenAI's formats: ``listed`` is its field of messages, in which
-    ``put`` sets marks.
+    """A request's body in one of OpenAI's formats: ``listed`` is its field of messages.
 
     ``key`` tells requests of one conversation, so that they come to the same cache.
     """
@@ -140,7 +148,7 @@ def with_openai_marks(
     mark, raw = mark_for(model), fields.get(listed, b"null")
     if mark is not None and raw.startswith(b"[") and not any(name in fields for name in _SETTLED):
         room, messages = room_for(mark, body), jsontext.items(raw)
-        placed = put(messages, mark, room)
+        placed = with_marks(messages, kind, marked, mark, room)
         if placed != messages:
             sent[listed] = jsontext.join_items(placed)
             if mark is BREAKPOINT and room == MOST:  # nothing is written that is never read
@@ -182,11 +190,11 @@ def _after_results(kinds: Sequence[Kind], asked: int) -> list[int]:
 
 
 def _place(
-    messages: Sequence[bytes], end: int, marked: Callable[[bytes], bytes | None]
+    messages: Sequence[bytes], end: int, marked: Marked, mark: Mark
 ) -> tuple[int, bytes] | None:
     for at in range(end - 1, max(-1, end - 1 - BACK), -1):
         try:
-            message = marked(messages[at])
+            message = marked(messages[at], mark)
         except jsontext.UNREADABLE:  # a content that is the upstream's to refuse
             continue
         if message is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -18,7 +17,7 @@ from proxy.chat.reply.events import mark, suspect
 from proxy.chat.reply.reply import ReplyBuilder, read_reply
 from proxy.chat.request import ChatRequest, Unread, read
 from proxy.errors import RawHeaders
-from proxy.formats.breakpoints import Kind, Mark, marked_parts, with_marks, with_openai_marks
+from proxy.formats.breakpoints import Kind, Mark, with_mark, with_openai_marks
 from proxy.formats.format import Addition
 from proxy.formats.native import none_native
 
@@ -44,7 +43,7 @@ class ChatCompletions:
         return request.with_messages((*head, *tail))
 
     def marked(self, body: bytes, model: str | None, key: str) -> bytes:
-        return with_openai_marks(body, model, key, "messages", _placed)
+        return with_openai_marks(body, model, key, "messages", _kind, _marked)
 
     def unsigned(self, body: bytes, status: int, error: bytes) -> bytes | None:
         return None
@@ -80,22 +79,13 @@ def _role(raw: bytes) -> str:
     return role if isinstance(role, str) else ""
 
 
-def _placed(messages: list[bytes], mark: Mark, room: int) -> list[bytes]:
-    """The messages with cache marks."""
-    return with_marks(messages, _kind, partial(_marked, mark=mark), room, mark.least)
-
-
 def _kind(raw: bytes) -> Kind:
     return _KINDS.get(_role(raw), "other")
 
 
 def _marked(raw: bytes, mark: Mark) -> bytes | None:
     """A message whose last text is marked."""
-    if _role(raw) not in _MARKABLE:
-        return None
-    fields = jsontext.fields(raw)
-    content = marked_parts(fields.get("content", b"null"), mark, "text")
-    return content and jsontext.join_fields({**fields, "content": content})
+    return with_mark(raw, "content", mark, "text") if _role(raw) in _MARKABLE else None
 
 
 class ChunkReader(ReplyBuilder):

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from proxy.chat import jsontext
-from proxy.formats.breakpoints import CACHE_CONTROL, Kind, marked_parts, room_for, with_marks
+from proxy.formats.breakpoints import CACHE_CONTROL, Kind, Mark, room_for, with_mark, with_marks
 from proxy.formats.messages.part import USER
 
 _KINDS = ("image", "document", "search_result", "tool_use", "tool_result")
@@ -19,7 +19,7 @@ def marked_body(body: bytes) -> bytes:
     fields = jsontext.fields(body)
     system = fields.get("system", b"null")
     messages = [_system(system), *jsontext.items(fields["messages"])]
-    placed = with_marks(messages, _kind, _marked, room_for(CACHE_CONTROL, body))
+    placed = with_marks(messages, _kind, _marked, CACHE_CONTROL, room_for(CACHE_CONTROL, body))
     if placed == messages:
         return body
     if placed[0] != messages[0]:
@@ -57,7 +57,5 @@ def _kind(raw: bytes) -> Kind:
     return "result" if only else "asked"
 
 
-def _marked(raw: bytes) -> bytes | None:
-    fields = jsontext.fields(raw)
-    content = marked_parts(fields.get("content", b"null"), CACHE_CONTROL, "text", _KINDS)
-    return content and jsontext.join_fields({**fields, "content": content})
+def _marked(raw: bytes, mark: Mark) -> bytes | None:
+    return with_mark(raw, "content", mark, "text", _KINDS)

@@ -103,14 +103,9 @@ def may_call(raw: bytes) -> bool:
 def read_item(raw: bytes) -> ResponseItem | None:
     """An item from its JSON; None if that is no object."""
     try:
-        head = _head.decode(raw)
-    except jsontext.UNREADABLE:  # half a surrogate pair somewhere, or not an object
-        try:
-            fields = jsontext.fields(raw)
-            known = [key for key in _Head.__struct_fields__ if key in fields]
-            head = _Head(**{key: jsontext.decode(fields[key]) for key in known})
-        except jsontext.UNREADABLE:
-            return None
+        head = jsontext.struct(_head, raw)
+    except jsontext.UNREADABLE:
+        return None
     kind = _kind(head)
     call, answers = _calls(kind, head)
     return ResponseItem(raw, kind, text_in(head.role), text_in(head.id), call, answers)

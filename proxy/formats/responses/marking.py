@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from proxy.chat import jsontext
 from proxy.chat.message import SYSTEM_ROLES
-from proxy.formats.breakpoints import Kind, Mark, marked_parts, with_marks, with_openai_marks
+from proxy.formats.breakpoints import Kind, Mark, with_mark, with_openai_marks
 from proxy.formats.responses.items import MESSAGE, TOLD, output_of, read_item
 from proxy.formats.responses.reading import INPUT
 from proxy.formats.responses.writing import TEXT
@@ -16,11 +13,7 @@ _OUTPUTS = tuple(map(output_of, TOLD))
 
 def marked_body(body: bytes, model: str | None, key: str) -> bytes:
     """A request's body with marks and a key."""
-    return with_openai_marks(body, model, key, INPUT, _placed)
-
-
-def _placed(items: list[bytes], mark: Mark, room: int) -> list[bytes]:
-    return with_marks(items, _kind, partial(_marked, mark=mark), room, mark.least)
+    return with_openai_marks(body, model, key, INPUT, _kind, _marked)
 
 
 def _kind(raw: bytes) -> Kind:
@@ -39,7 +32,4 @@ def _marked(raw: bytes, mark: Mark) -> bytes | None:
     item = read_item(raw)
     if item is None or not (item.said_by_client or item.kind in _OUTPUTS):
         return None
-    fields = jsontext.fields(raw)
-    name = "content" if item.said_by_client else "output"
-    content = marked_parts(fields.get(name, b"null"), mark, TEXT)
-    return content and jsontext.join_fields({**fields, name: content})
+    return with_mark(raw, "content" if item.said_by_client else "output", mark, TEXT)

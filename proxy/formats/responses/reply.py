@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -79,6 +80,11 @@ class Response(msgspec.Struct):
     def answer(self) -> NamedAnswer | None:
         return NamedAnswer(self.id, self.store is not False) if isinstance(self.id, str) else None
 
+    @property
+    def stored(self) -> bool:
+        """Does the upstream keep it?"""
+        return not self.kept and (self.answer is None or self.answer.stored)
+
     def finish(self, *, calls: bool) -> str | None:
         """How it ended, as chat completions say it; None if it has not."""
         if self.status == "completed":
@@ -88,7 +94,7 @@ class Response(msgspec.Struct):
         return _CUT.get(reason, reason) if isinstance(reason, str) else None
 
 
-_response = msgspec.json.Decoder(Response)
+_response = partial(jsontext.struct, msgspec.json.Decoder(Response))
 
 
 def read_response(raw: bytes) -> Response | None:
@@ -96,29 +102,9 @@ def read_response(raw: bytes) -> Response | None:
     if has_over(MAX_REPLY_VALUES, raw):
         return None
     try:
-        return jsontext.forgiving(_response_in, raw)
+        return jsontext.forgiving(_response, raw)
     except jsontext.UNREADABLE:
         return None
-
-
-def _response_in(raw: bytes) -> Response:
-    """Raises UNREADABLE."""
-    try:
-        return _response.decode(raw)
-    except jsontext.UNREADABLE:  # half a surrogate pair, or not an object
-        return filled(Response(), jsontext.fields(raw))
-
-
-T = TypeVar("T", bound=msgspec.Struct)
-
-
-def filled(struct: T, fields: Mapping[str, bytes]) -> T:
-    """The struct with these fields (JSON): what a decoder makes of all but half surrogate pairs."""
-    for key in struct.__struct_fields__:
-        if key in fields:
-            raw = isinstance(getattr(struct, key), msgspec.Raw)
-            setattr(struct, key, msgspec.Raw(fields[key]) if raw else jsontext.decode(fields[key]))
-    return struct
 
 
 def read_reply(body: bytes) -> Reply | None:
@@ -173,28 +159,35 @@ def _choice(
 ) -> Choice:
     """One that came to its end, be it a limit, is carried back but for what was not finished; of
     one that was cut off a later request carries the text alone."""
-    choice = _made(response, items, truncated=truncated)
-    cut = choice.complete and response.status != "completed"
-    finished = _finished(items) if cut else items
-    if len(finished) < len(items):
-        wire = choice.wire or choice.body
-        choice = replace(_made(response, finished, truncated=truncated), wire=wire)
-    answer = response.answer
-    stored = (answer is None or answer.stored) and not response.kept
+    came, answer = _made(response, items, truncated=truncated), response.answer
+    kept = [item.raw for item in sendable(items, MAX_INLINE_MEDIA_BYTES)]
+    whole = partial(with_native, came.wire or came.body, API, kept, answer, frame)
+    if not came.complete:
+        # No items go back, but clients may still name them.
+        named = {**begun, **_named(items)}
+        body = with_native(came.body, API, (), named=named) if named else came.body
+        return replace(came, body=body, wire=whole())
+    finished = items if response.status == "completed" else _finished(items)
+    is_whole = len(finished) == len(items)
+    choice = came if is_whole else _made(response, finished, truncated=truncated)
+    parts, named = _carried(items, finished, choice.text, stored=response.stored)
+    body = with_native(choice.body, API, parts, answer, frame, named)
+    told = is_whole and came.wire is None and kept == parts
+    return replace(choice, body=body, wire=None if told else whole())
+
+
+def _carried(
+    items: Sequence[ResponseItem], finished: Sequence[ResponseItem], text: str, *, stored: bool
+) -> tuple[list[bytes], dict[str, bytes]]:
+    """The items (JSON) that later requests carry back, and what names of others stand for."""
     sent = sendable(finished, MAX_INLINE_MEDIA_BYTES, stored=stored)
-    parts = parts_sent(items, sent) if stored else [item.raw for item in sent]
-    kept = [i.raw for i in sendable(items, MAX_INLINE_MEDIA_BYTES)]
-    if choice.complete:
-        named = _renamed(sent, parts) if stored else _unsent(items, sent)
-        if not parts:
-            named |= _stand_ins(items, choice.text, stored=stored)
-        body = with_native(choice.body, API, parts, answer, frame, named)
+    if stored:
+        parts = parts_sent(items, sent)
+        named = _renamed(sent, parts)
     else:
-        body = _cut(choice.body, {**begun, **_named(items)})
-    if choice.complete and choice.wire is None and kept == parts:
-        return replace(choice, body=body)
-    whole = with_native(choice.wire or choice.body, API, kept, answer, frame)
-    return replace(choice, body=body, wire=whole)
+        parts = [item.raw for item in sent]
+        named = _unsent(items, sent)
+    return parts, named if parts else named | _stand_ins(items, text, stored=stored)
 
 
 def _made(response: Response, items: Sequence[ResponseItem], *, truncated: bool) -> Choice:
@@ -207,11 +200,6 @@ def _made(response: Response, items: Sequence[ResponseItem], *, truncated: bool)
         finish_reason=finish,
         complete=finish is not None and not truncated,
     )
-
-
-def _cut(body: bytes, named: Mapping[str, bytes]) -> bytes:
-    """The body of an answer that was cut off: no items go back, but clients may still name them."""
-    return with_native(body, API, (), named=named) if named else body
 
 
 def _unsent(items: Sequence[ResponseItem], sent: Sequence[ResponseItem]) -> dict[str, bytes]:

@@ -6,6 +6,7 @@ were done and the text of the one that was not are what there is.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -19,7 +20,7 @@ from proxy.chat.reply.reply import MAX_REPLY_BYTES, MAX_REPLY_VALUES
 from proxy.chat.slim import values
 from proxy.formats.native import NOTHING
 from proxy.formats.responses.items import ResponseItem, read_item
-from proxy.formats.responses.reply import Response, filled, read_response, reply_of
+from proxy.formats.responses.reply import Response, read_response, reply_of
 
 MAX_ITEMS = 4_096
 """Items of one response that are kept."""
@@ -55,7 +56,7 @@ class _StreamEvent(msgspec.Struct):
     error: Any = None
 
 
-_event = msgspec.json.Decoder(_StreamEvent)
+_event = partial(jsontext.struct, msgspec.json.Decoder(_StreamEvent))
 _named = msgspec.json.Decoder(_Named)
 
 
@@ -163,17 +164,9 @@ class EventReader:
 
 def _read(payload: bytes) -> _StreamEvent | None:
     try:
-        return jsontext.forgiving(_event_in, payload)
+        return jsontext.forgiving(_event, payload)
     except jsontext.UNREADABLE:
         return None
-
-
-def _event_in(payload: bytes) -> _StreamEvent:
-    """Raises UNREADABLE."""
-    try:
-        return _event.decode(payload)
-    except jsontext.UNREADABLE:  # half a surrogate pair, or no object
-        return filled(_StreamEvent(), jsontext.fields(payload))
 
 
 def _end(event: _StreamEvent) -> Mark | None:

@@ -1,28 +1,24 @@
-"""The way from a question to what is recalled, between the looks at the store.  Pure.
+"""The way from a question to a shortlist, between the looks at the store.  Pure.
 
-``select`` reads the index's answer, ``rank`` the rows of what matched, ``resolve`` the messages;
-``replay`` is for what was recalled once already.
+``select`` reads the index's answer, ``rank`` the rows of what matched; ``replay`` is for what was
+recalled once already.  What is recalled of a shortlist is told by ``recollection``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import tzinfo
 
 import msgspec
 import numpy as np
 
-from proxy.memory.archive import Message
 from proxy.memory.model import Recalled
-from proxy.recall.index import Look, OwnOf, Rows
+from proxy.recall.index import Look, Rows
 from proxy.recall.indexing.state import State
-from proxy.recall.notes.notes import noted
-from proxy.recall.query.dates import ahead
 from proxy.recall.query.query import RecallQuery
 from proxy.recall.query.question import Question
 from proxy.recall.query.words import Corpus
 from proxy.recall.ranking.breadth import broadly
-from proxy.recall.ranking.changing import Named, best_told, changes, told
+from proxy.recall.ranking.changing import changes
 from proxy.recall.ranking.following import behind, following
 from proxy.recall.ranking.match import NOBODY, Matches, Numbers, candidates, match
 from proxy.recall.ranking.packing import Array, read_rows
@@ -31,40 +27,18 @@ from proxy.recall.ranking.select import (
     BLOCK_TOKENS,
     BRIEF,
     SESSION_TOKENS,
-    Passage,
-    choose,
-    deserved,
     relevant,
 )
-from proxy.recall.results import Found, Kind, PassageSource, Place, Recollection
+from proxy.recall.results import Place
 from proxy.recall.semantic.vectors import NOTHING_NEAR, Near
-from proxy.recall.standing.standing import StandingInstruction, current, notice, pinned
 
 PlaceOf = Callable[[int, int, int], Place | None]
-SourceOf = Callable[[int], PassageSource | None]
-Messages = Mapping[tuple[str, int], Message]
 
 MOST_READ = 80
 """Passages that are looked up in history for one question."""
 
-SPARE = 1.15
-"""So much of the budget is chosen, in case that the estimates of tokens are too high."""
-
-MORE, MOST = 200, 1.55
-"""Tokens beside that, up to so much of the budget: what is left of a small one is filled with what
-fits."""
-
 NO_SESSION = 2**32 - 1
 """The number of no session."""
-
-ONE_ANSWER = 2
-"""Between what the user says in a session and says next, in seqs, where no tool was asked."""
-
-LINE = 2
-"""Tokens of a standing instruction's line beside its text."""
-
-STANDING_SHARE = 0.2
-"""The largest part of the budget for standing instructions."""
 
 ONE_MORE = BLOCK_TOKENS + SESSION_TOKENS + BRIEF
 """Tokens that leave room for a brief message of another session."""
@@ -95,25 +69,6 @@ class Selection(msgspec.Struct, frozen=True):
     def all(self) -> Numbers:
         """Every passage whose row is needed."""
         return np.concatenate([self.numbers, self.behind, np.array(self.standing, np.uint32)])
-
-
-class Noticed(msgspec.Struct, frozen=True):
-    """A standing instruction, the message it was said in, and which of those in it this is."""
-
-    instruction: StandingInstruction
-    source: PassageSource
-    place: int
-
-    def found(self, query: RecallQuery) -> Found:
-        kind: Kind = "instruction" if self.instruction.kind == "instruction" else "preference"
-        text = self.instruction.text
-        found = self.source.found(kind, text, query.count(text) + LINE)
-        return msgspec.structs.replace(found, place=self.place)
-
-    def follows(self, other: Noticed) -> bool:
-        """Whether the user said it right after the other: only an answer is between them."""
-        here, there = self.source.place, other.source.place
-        return here.session == there.session and here.seq - there.seq <= ONE_ANSWER
 
 
 class Shortlist(msgspec.Struct, frozen=True):
@@ -201,17 +156,6 @@ def rank(selection: Selection, found: Rows) -> Shortlist:
         selection.near.related,
         selection if left >= ONE_MORE and not selection.matches.question.general else None,
     )
-
-
-def told_best(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> Named | None:
-    """What the best passage of the user tells beside what is asked; None where that is nothing, or
-    there is no room for what changed it."""
-    best = best_told(shortlist.ranked) if shortlist.open else None
-    source = best and _source_of(shortlist, messages, own_of)(best.number)
-    if not (best and source and source.is_meant):
-        return None
-    found = told(best.number, source.text, shortlist.matches.question)
-    return found if found.words else None
 
 
 def changed(shortlist: Shortlist, selection: Selection, numbers: Numbers, found: Rows) -> Shortlist:
@@ -304,113 +248,3 @@ def _place_of(selection: Selection, names: Mapping[int, str]) -> PlaceOf:
         return Place(session, number, seq, check)
 
     return place_of
-
-
-def resolve(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> Recollection:
-    """What is recalled, as history has it now."""
-    source_of = _source_of(shortlist, messages, own_of)
-    instructions = _pinned(shortlist, source_of)
-    query = shortlist.query
-    left = query.budget - sum([each.tokens for each in instructions])
-    said = {(each.message, each.text) for each in instructions}
-    sources: dict[int, PassageSource] = {}
-
-    def passage_of(number: int) -> Passage | None:
-        source = source_of(number)
-        if source is None or (said and (source.message.card.id, source.text.strip()) in said):
-            return None
-        sources[number] = source
-        return source.passage(number)
-
-    def is_meant(number: int) -> bool:
-        return sources[number].is_meant
-
-    known = () if query.searches else (query.text,)
-    room, spare = _room(shortlist, left)
-    chosen = choose(shortlist.matches, shortlist.ranked, passage_of, room, known, is_meant, spare)
-    why = {each.number: each for each in shortlist.ranked}
-    zone = query.options.zone
-    passages = [
-        _told_in(
-            zone, sources[each.number].found("passage", each.text, each.tokens, why[each.number])
-        )
-        for each in chosen
-    ]
-    # Who searches reads what was said, and no more.
-    now = shortlist.now + ahead(shortlist.now, zone)
-    read = passages if query.searches else noted(passages, now)
-    return Recollection(tuple(read), instructions)
-
-
-def _room(shortlist: Shortlist, left: int) -> tuple[int, int]:
-    """How much to choose for so many tokens, and what of that is more than they are.
-
-    Who searches gets excerpts, and what was recalled once already all there is.
-    """
-    query, room = shortlist.query, int(min(SPARE * left + MORE, MOST * left))
-    if query.searches:
-        return room, room
-    if query.again is not None or shortlist.near:
-        return room, room - left
-    room = deserved(shortlist.matches, room)
-    return room, room - deserved(shortlist.matches, left)
-
-
-def _told_in(zone: tzinfo | None, found: Found) -> Found:
-    offset = ahead(found.created_at, zone)
-    return msgspec.structs.replace(found, ahead=offset) if offset else found
-
-
-def _source_of(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> SourceOf:
-    """What the place of a passage leads to, unless that was said by the client, or nothing in it is
-    its writer's own, which older releases have indexed; whether it is still what is meant the
-    source can tell."""
-    places, said, gone = shortlist.places, shortlist.query.said, shortlist.query.gone
-
-    def source_of(number: int) -> PassageSource | None:
-        place = places[number]
-        message = messages.get((place.session, place.seq))
-        if message is None or message.card.digest in said or message.card.id in gone:
-            return None
-        text, share = own_of(message.wire)
-        return PassageSource(place, message, text, share) if text.strip() else None
-
-    return source_of
-
-
-def in_force(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> tuple[Found, ...]:
-    """The standing instructions in force, newest first."""
-    noticed = _noticed(shortlist, _source_of(shortlist, messages, own_of))
-    return tuple(each.found(shortlist.query) for each in noticed)
-
-
-def _noticed(shortlist: Shortlist, source_of: SourceOf) -> list[Noticed]:
-    noticed = [
-        Noticed(standing, source, place)
-        for source in filter(None, map(source_of, shortlist.standing))
-        if source.is_meant
-        for place, standing in reversed(list(enumerate(notice(source.text))))
-        if f"{source.message.card.id}:{place}" not in shortlist.dismissed
-    ]
-
-    def right_after(older: int, newer: int) -> bool:
-        return noticed[newer].follows(noticed[older])
-
-    kept = set(map(id, current([each.instruction for each in noticed], right_after)))
-    return [each for each in noticed if id(each.instruction) in kept]
-
-
-def _pinned(shortlist: Shortlist, source_of: SourceOf) -> tuple[Found, ...]:
-    query = shortlist.query
-    instructions = _noticed(shortlist, source_of)
-    if not instructions:
-        return ()
-    budget = min(query.options.standing_max_tokens, int(STANDING_SHARE * query.budget))
-    chosen = pinned(
-        query.text,
-        [each.instruction for each in instructions],
-        budget,
-        lambda text: query.count(text) + LINE,
-    )
-    kept = set(map(id, chosen))
-    return tuple(each.found(query) for each in instructions if id(each.instruction) in kept)

@@ -18,23 +18,20 @@ from proxy.recall.indexing.indexer import Indexer
 from proxy.recall.indexing.state import State
 from proxy.recall.known_index import KnownIndex, Looked
 from proxy.recall.pipeline import (
-    Messages,
     Selection,
     Shortlist,
     changed,
-    in_force,
     matched,
     rank,
     replay,
-    resolve,
     select,
     together,
-    told_best,
 )
 from proxy.recall.query.query import RecallOptions, RecallQuery
 from proxy.recall.query.question import Question, in_other_words, read
 from proxy.recall.ranking.match import Matches
 from proxy.recall.ranking.select import faint
+from proxy.recall.recollection import Messages, in_force, resolve, told_best
 from proxy.recall.results import Found, Recollection
 from proxy.recall.semantic.vectors import NOTHING_NEAR, Asked, Nearness
 

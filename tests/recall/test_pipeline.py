@@ -12,10 +12,11 @@ from proxy.memory.archive import Message
 from proxy.memory.model import SessionKey
 from proxy.recall.index import ROW_SIZE, Rows
 from proxy.recall.indexing.state import read_state
-from proxy.recall.pipeline import Messages, Selection, Shortlist, matched, rank, resolve, select
+from proxy.recall.pipeline import Selection, Shortlist, matched, rank, select
 from proxy.recall.query.query import RecallOptions, RecallQuery
 from proxy.recall.query.question import read
 from proxy.recall.ranking.packing import mark_check
+from proxy.recall.recollection import Messages, resolve
 from tests.support.store.passages import KAI, TENANT, Memory, said
 
 ASKED = "Is my boat red?"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.recall.standing.standing import current, is_standing, notice
+from proxy.recall.standing.in_force import current
+from proxy.recall.standing.standing import is_standing, notice
 
 INSTRUCTIONS = [
     "Always answer in French.",

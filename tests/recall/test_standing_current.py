@@ -6,13 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.recall.standing.standing import (
-    MOST,
-    StandingInstruction,
-    current,
-    notice,
-    pinned,
-)
+from proxy.recall.standing.in_force import MOST, current, pinned
+from proxy.recall.standing.standing import StandingInstruction, notice
 
 PLENTY = 10_000
 

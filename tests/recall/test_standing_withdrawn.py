@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.recall.standing.standing import current, notice
+from proxy.recall.standing.in_force import current
+from proxy.recall.standing.standing import notice
 
 
 def holding(*messages: str) -> list[str]:

@@ -1,13 +1,13 @@
-"""What a user says shall be done from now on, or prefers: noticed by pattern, pinned to prompts.
+"""What a user says shall be done from now on, or prefers: noticed by pattern.  Pure.
 
 No question points at such words ("always answer in French"), so that no search finds them.  They
-are given as they were said, and kept until a newer one on the same matter takes their place.
+are pinned to prompts as they were said; ``in_force`` knows which, and for how long.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -17,28 +17,21 @@ from proxy.recall.lexicon.loader import any_of, compiled, told
 from proxy.recall.own_words import BLANK, LONG, Sentence, Voice, end_with_list, voices
 from proxy.recall.query.words import reading
 from proxy.recall.standing.matter import (
-    EATING,
+    ALLERGY,
+    NO_NAMES,
+    OWN,
     after_but,
     before_but,
     beside,
     clauses,
-    likeness,
     matter_of,
     split_scope,
     stems,
 )
 from proxy.recall.standing.wording import WORDINGS, Kind, Wording
 
-SAME = 0.6
-"""Two are about the same if they share this part of all their words."""
-WITHDRAWN = 0.5
-"""A withdrawal means what holds this part of its words."""
 NEAR = 3
 """Sentences before an instruction that may order the piece of work that it is for."""
-MOST = 200
-"""Older ones than the newest of this number are not looked at."""
-MOST_COMPARED = MOST * MOST // 2
-"""Nor are older ones than those of which so many parts were compared."""
 REMEMBERED = 512
 """Messages, of those that are not long, whose instructions a process remembers."""
 SHORT = 300
@@ -54,12 +47,6 @@ _COLON = re.compile(rf"(?P<before>.*?)(?::(?!\S)|：)(?:\Z|[\s{BLANK}.]*(?P<goes
 _PARAGRAPH = re.compile(r"\S[ \t\r]*\n[ \t\r]*\n")
 # A withdrawal that names no matter and says this takes back all ("forget all my instructions").
 _EVERYTHING = compiled(told(lambda each: each.standing.everything), re.IGNORECASE)
-OWN = frozenset({"<name>", "<diet>"})
-"""Of these a user has one, whatever else a sentence is about."""
-ALLERGY = frozenset({"<allergy>"})
-"""Of these a user may have several: only who tells of all of them again means them."""
-NO_NAMES = ALLERGY | OWN | EATING
-"""None of these tells which allergy, diet or food is meant."""
 
 
 @dataclass(frozen=True)
@@ -133,9 +120,9 @@ def notice(text: str) -> tuple[StandingInstruction, ...]:
 
 
 def _found(text: str) -> tuple[StandingInstruction, ...]:
-    ends = _ends(text)
-    seen = reading(ends).seen
-    cued = _cued(ends, _likely(seen))
+    read = ends(text)
+    seen = reading(read).seen
+    cued = _cued(read, _likely(seen))
     if not cued:
         return ()
     return tuple(standing for voice in voices(text) for standing in _noticed(voice, cued, seen))
@@ -156,81 +143,7 @@ def is_standing(text: str) -> bool:
     return bool(notice(text))
 
 
-def _adjacent(older: int, newer: int) -> bool:
-    return True
-
-
-def current(
-    standings: Sequence[StandingInstruction],
-    right_after: Callable[[int, int], bool] = _adjacent,
-) -> tuple[StandingInstruction, ...]:
-    """Those, of newest first, of which newer ones leave anything; at most ``MOST`` read.
-
-    A withdrawal is among them where it takes back a part of one.  ``right_after`` tells by their
-    places here whether of two neighbours the newer one was said with nothing of the user's between
-    them.
-    """
-    kept: set[int] = set()
-    newer: list[StandingInstruction] = []
-    compared = 0
-    for place, standing in enumerate(standings[:MOST]):
-        taken_back = newer and newer[-1].takes_back and right_after(place, place - 1)
-        if standing.kind != "withdrawal" and not taken_back:
-            near = [n for n in newer if n.touches(standing)]
-            compared += len(standing.parts) * sum(len(n.parts) for n in near) if near else 0
-            if compared > MOST_COMPARED:
-                break
-            kept.update(_kept(standing, near))
-        newer.append(standing)
-    return tuple(standing for standing in newer if id(standing) in kept)
-
-
-def _kept(old: StandingInstruction, newer: Sequence[StandingInstruction]) -> set[int]:
-    """The ids of what is kept for an older one: none, or it and what takes back a part of it."""
-    gone_by = [_gone(new, old) for new in newer]
-    if newer and set().union(*gone_by) >= set(range(len(old.parts))):
-        return set()
-    back = [
-        new
-        for place, new in enumerate(newer)
-        if gone_by[place]
-        and new.kind == "withdrawal"
-        and not any(_gone(n, new) for n in newer[:place])
-    ]
-    return {id(old), *map(id, back)}
-
-
-def pinned(
-    question: str,
-    standings: Sequence[StandingInstruction],
-    budget: int,
-    count: Callable[[str], int],
-) -> tuple[StandingInstruction, ...]:
-    """Those of ``current`` standings, newest first, that go into the prompt of a question.
-
-    ``count`` gives the tokens that a text costs, its line's framing included; together they cost at
-    most ``budget``.  A leaning is pinned only where the question touches its matter.  Where not
-    all fit, what the question touches most goes first, then what holds everywhere.
-    """
-    if not standings:
-        return ()
-    asked = stems(_ends(question))
-    touched = sorted(
-        (s for s in standings if s.words & asked),
-        key=lambda s: (s.kind == "leaning", -len(s.words & asked)),
-    )
-    rest = [s for s in standings if not s.words & asked and s.kind != "leaning"]
-    order = sorted(rest, key=lambda s: (s.kind in ("preference", "leaning"), bool(s.scope)))
-    chosen: set[int] = set()
-    for standing in [*touched, *order]:
-        cost = count(standing.text)
-        if cost <= budget:
-            budget -= cost
-            chosen.add(id(standing))
-    return tuple(s for s in standings if id(s) in chosen)
-
-
-def _ends(text: str) -> str:
+def ends(text: str) -> str:
     """The beginning and the end of a long text, all of a short one."""
     return text[:LONG] + text[LONG:][-LONG:]
 
@@ -407,43 +320,3 @@ def _wished(clause: str, cued: Sequence[Wording], seen: Seen) -> Kind | None:
             if kind != "withdrawal" and _first(words, patterns, seen):
                 return kind
     return None
-
-
-def _gone(new: StandingInstruction, old: StandingInstruction) -> set[int]:
-    """Which parts of an older one a newer one that touches it leaves nothing of."""
-    if new.kind == "withdrawal":
-        return _withdrawn(new, old)
-    said = new.parts if len(new.parts) < 2 else (new, *new.parts)
-    parts = enumerate(old.parts)
-    return {place for place, part in parts if any(_supersedes(each, part) for each in said)}
-
-
-def _supersedes(new: StandingInstruction, old: StandingInstruction) -> bool:
-    if new.matter.isdisjoint(old.matter):
-        return False
-    if new.kind == "leaning" and old.kind != "leaning":
-        return False
-    if bool(new.scope) != bool(old.scope) or (new.scope and likeness(new.scope, old.scope) < SAME):
-        return False
-    shared = new.values & old.values
-    if shared & OWN:
-        return True
-    if shared & ALLERGY:
-        return old.matter <= new.matter and not new.narrows(old)
-    if shared:
-        return likeness(new.matter - new.values, old.matter - old.values) >= WITHDRAWN
-    return likeness(new.matter, old.matter) >= SAME
-
-
-def _withdrawn(new: StandingInstruction, old: StandingInstruction) -> set[int]:
-    """Which parts of an older one are taken back: those of which all is named, or, if there are
-    none, those that have most of what is."""
-    parts = {i: part for i, part in enumerate(old.parts) if not new.narrows(part)}
-    if not new.words:
-        return set(parts)
-    # Who is not allergic to one thing, has not one diet or eats one food says nothing of others.
-    named = (new.words - ALLERGY - OWN or new.words) - EATING
-    shared = {place: len(named & part.words) for place, part in parts.items()}
-    whole = {i for i, part in parts.items() if shared[i] and part.words - NO_NAMES <= named}
-    most = max(1, WITHDRAWN * len(named), *shared.values())
-    return whole or {place for place, share in shared.items() if share >= most}

@@ -1,0 +1,134 @@
+"""Which standing instructions are in force, and which of them go into a prompt.  Pure.
+
+A newer one takes the place of what it is about in the older ones; a withdrawal takes it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from proxy.recall.standing.matter import ALLERGY, EATING, NO_NAMES, OWN, likeness, stems
+from proxy.recall.standing.standing import StandingInstruction, ends
+
+SAME = 0.6
+"""Two are about the same if they share this part of all their words."""
+WITHDRAWN = 0.5
+"""A withdrawal means what holds this part of its words."""
+MOST = 200
+"""Older ones than the newest of this number are not looked at."""
+MOST_COMPARED = MOST * MOST // 2
+"""Nor are older ones than those of which so many parts were compared."""
+
+
+def _adjacent(older: int, newer: int) -> bool:
+    return True
+
+
+def current(
+    standings: Sequence[StandingInstruction],
+    right_after: Callable[[int, int], bool] = _adjacent,
+) -> tuple[StandingInstruction, ...]:
+    """Those, of newest first, of which newer ones leave anything; at most ``MOST`` read.
+
+    A withdrawal is among them where it takes back a part of one.  ``right_after`` tells by their
+    places here whether of two neighbours the newer one was said with nothing of the user's between
+    them.
+    """
+    kept: set[int] = set()
+    newer: list[StandingInstruction] = []
+    compared = 0
+    for place, standing in enumerate(standings[:MOST]):
+        taken_back = newer and newer[-1].takes_back and right_after(place, place - 1)
+        if standing.kind != "withdrawal" and not taken_back:
+            near = [n for n in newer if n.touches(standing)]
+            compared += len(standing.parts) * sum(len(n.parts) for n in near) if near else 0
+            if compared > MOST_COMPARED:
+                break
+            kept.update(_kept(standing, near))
+        newer.append(standing)
+    return tuple(standing for standing in newer if id(standing) in kept)
+
+
+def _kept(old: StandingInstruction, newer: Sequence[StandingInstruction]) -> set[int]:
+    """The ids of what is kept for an older one: none, or it and what takes back a part of it."""
+    gone_by = [_gone(new, old) for new in newer]
+    if newer and set().union(*gone_by) >= set(range(len(old.parts))):
+        return set()
+    back = [
+        new
+        for place, new in enumerate(newer)
+        if gone_by[place]
+        and new.kind == "withdrawal"
+        and not any(_gone(n, new) for n in newer[:place])
+    ]
+    return {id(old), *map(id, back)}
+
+
+def _gone(new: StandingInstruction, old: StandingInstruction) -> set[int]:
+    """Which parts of an older one a newer one that touches it leaves nothing of."""
+    if new.kind == "withdrawal":
+        return _withdrawn(new, old)
+    said = new.parts if len(new.parts) < 2 else (new, *new.parts)
+    parts = enumerate(old.parts)
+    return {place for place, part in parts if any(_supersedes(each, part) for each in said)}
+
+
+def _supersedes(new: StandingInstruction, old: StandingInstruction) -> bool:
+    if new.matter.isdisjoint(old.matter):
+        return False
+    if new.kind == "leaning" and old.kind != "leaning":
+        return False
+    if bool(new.scope) != bool(old.scope) or (new.scope and likeness(new.scope, old.scope) < SAME):
+        return False
+    shared = new.values & old.values
+    if shared & OWN:
+        return True
+    if shared & ALLERGY:
+        return old.matter <= new.matter and not new.narrows(old)
+    if shared:
+        return likeness(new.matter - new.values, old.matter - old.values) >= WITHDRAWN
+    return likeness(new.matter, old.matter) >= SAME
+
+
+def _withdrawn(new: StandingInstruction, old: StandingInstruction) -> set[int]:
+    """Which parts of an older one are taken back: those of which all is named, or, if there are
+    none, those that have most of what is."""
+    parts = {i: part for i, part in enumerate(old.parts) if not new.narrows(part)}
+    if not new.words:
+        return set(parts)
+    # Who is not allergic to one thing, has not one diet or eats one food says nothing of others.
+    named = (new.words - ALLERGY - OWN or new.words) - EATING
+    shared = {place: len(named & part.words) for place, part in parts.items()}
+    whole = {i for i, part in parts.items() if shared[i] and part.words - NO_NAMES <= named}
+    most = max(1, WITHDRAWN * len(named), *shared.values())
+    return whole or {place for place, share in shared.items() if share >= most}
+
+
+def pinned(
+    question: str,
+    standings: Sequence[StandingInstruction],
+    budget: int,
+    count: Callable[[str], int],
+) -> tuple[StandingInstruction, ...]:
+    """Those of ``current`` standings, newest first, that go into the prompt of a question.
+
+    ``count`` gives the tokens that a text costs, its line's framing included; together they cost at
+    most ``budget``.  A leaning is pinned only where the question touches its matter.  Where not
+    all fit, what the question touches most goes first, then what holds everywhere.
+    """
+    if not standings:
+        return ()
+    asked = stems(ends(question))
+    touched = sorted(
+        (s for s in standings if s.words & asked),
+        key=lambda s: (s.kind == "leaning", -len(s.words & asked)),
+    )
+    rest = [s for s in standings if not s.words & asked and s.kind != "leaning"]
+    order = sorted(rest, key=lambda s: (s.kind in ("preference", "leaning"), bool(s.scope)))
+    chosen: set[int] = set()
+    for standing in [*touched, *order]:
+        cost = count(standing.text)
+        if cost <= budget:
+            budget -= cost
+            chosen.add(id(standing))
+    return tuple(s for s in standings if id(s) in chosen)

@@ -15,7 +15,7 @@ from proxy.memory.model import Card, Recalled
 from proxy.recall.lexicon.loader import vocabulary
 from proxy.recall.query.dates import DAY
 from proxy.recall.query.query import CountText
-from proxy.recall.query.words import speaker
+from proxy.recall.query.speakers import speaker
 from proxy.recall.ranking.packing import NOTED, check_of, share_of
 from proxy.recall.ranking.score import Ranked
 from proxy.recall.ranking.select import Passage

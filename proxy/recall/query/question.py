@@ -26,6 +26,7 @@ from proxy.recall.query.dates import DAY, ahead, spans, terms_of_spans
 from proxy.recall.query.going_on import names_one, points_back
 from proxy.recall.query.related import forms, related, synonyms
 from proxy.recall.query.small_talk import closes, is_small_talk
+from proxy.recall.query.speakers import asked_about, unlabelled
 from proxy.recall.query.stemming import stem, stems
 from proxy.recall.query.words import (
     ENGLISH,
@@ -33,7 +34,6 @@ from proxy.recall.query.words import (
     UNKNOWN,
     Reading,
     Word,
-    asked_about,
     beginning,
     gram_term,
     grams,
@@ -41,7 +41,6 @@ from proxy.recall.query.words import (
     is_unspaced,
     of_script,
     reading,
-    unlabelled,
 )
 from proxy.recall.ranking.packing import term_of
 

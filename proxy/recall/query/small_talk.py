@@ -24,6 +24,7 @@ from proxy.recall.lexicon.loader import (
     vocabulary,
 )
 from proxy.recall.query import wording
+from proxy.recall.query.speakers import unlabelled
 from proxy.recall.query.words import (
     ENGLISH,
     STOP_WORDS,
@@ -31,7 +32,6 @@ from proxy.recall.query.words import (
     Word,
     is_stop_word,
     reading,
-    unlabelled,
     words,
 )
 

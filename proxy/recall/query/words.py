@@ -9,9 +9,6 @@ words: they are a third of every text that has sentences, and short texts are wh
 of.  A wrong guess costs little, because questions are stemmed under every plausible language.
 
 What an index keeps of a word is the term of its stem, by Snowball (Porter 2001).
-
-Group chats and transcripts name their speakers ("Anna: ..."): what a person said of themself
-answers questions about them more often than what others said to them.
 """
 
 from __future__ import annotations
@@ -30,7 +27,7 @@ from proxy.recall.lexicon.folding import INDIAN, UNSPACED, fold
 from proxy.recall.lexicon.language import About
 from proxy.recall.lexicon.loader import COMMON, LANGUAGES, vocabulary
 from proxy.recall.notes import wording as notes_wording
-from proxy.recall.query import dates, wording
+from proxy.recall.query import dates, speakers, wording
 from proxy.recall.query.dates import days, tells_time, terms_of_days
 from proxy.recall.query.stemming import stem
 from proxy.recall.ranking.packing import ASKS, POSTING, ROW, coded_length, term_of
@@ -213,8 +210,9 @@ def reading(text: str) -> Reading:
 
 def forget() -> None:
     """All texts and words that are kept in mind."""
-    for kept in (_kept, _known, term, beginning, gram_term, _term):
+    for kept in (_kept, _known, term, beginning, gram_term):
         kept.cache_clear()
+    speakers.forget()
     CUES.forget()
 
 
@@ -356,7 +354,7 @@ def _beginnings(found: Sequence[Word], language: str) -> list[bytes]:
 
 
 def _traits(read: Reading) -> Iterator[bytes]:
-    said_by = speaker(read.text)
+    said_by = speakers.speaker(read.text)
     if said_by is not None:
         yield said_by
     if tells_time(read.text[:MOST_CHARACTERS], read.seen):
@@ -384,41 +382,3 @@ def pack(entries: Sequence[TermEntry], first: int) -> Packed:
 _ROW = struct.Struct("<IIIIHBB")
 _POSTING = struct.Struct("<IBB")
 assert (_ROW.size, _POSTING.size) == (ROW.itemsize, POSTING.itemsize)
-
-
-_MOST_NAMES = 6
-
-# A date in brackets may come first.
-_LABEL = re.compile(
-    r"(?:\[[^\]\n]{4,60}\]\s*)?(?P<name>[^\W\d_][\w'’-]{1,30})(?: [^\W\d_][\w'’.-]{0,30})?:\s"
-)
-_NAME = re.compile(r"[^\W\d_][\w-]+")
-
-
-def _label(text: str) -> re.Match[str] | None:
-    """The name of its speaker that a text begins with, with a capital; None if there is none."""
-    match = _LABEL.match(text)
-    return match if match and match["name"][0].isupper() else None
-
-
-def speaker(text: str) -> bytes | None:
-    """The term of the speaker whose name a text begins with."""
-    label = _label(text)
-    return _term(label["name"]) if label else None
-
-
-def unlabelled(text: str) -> str:
-    """A text without the name of its speaker."""
-    label = _label(text)
-    return text[label.end() :] if label else text
-
-
-def asked_about(text: str) -> tuple[bytes, ...]:
-    """The terms of possible speakers that a question names: its words with a capital."""
-    names = (name for name in _NAME.findall(text) if name[0].isupper())
-    return tuple(dict.fromkeys(map(_term, names)))[:_MOST_NAMES]
-
-
-@lru_cache(maxsize=REMEMBERED)
-def _term(name: str) -> bytes:
-    return term_of(f"\0by {fold(name)}")

@@ -1,0 +1,56 @@
+"""Who speaks in a group chat or a transcript, which name their speakers ("Anna: ...").  Pure.
+
+What a person said of themself answers questions about them more often than what others said to
+them.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from proxy.recall.lexicon.cues import REMEMBERED
+from proxy.recall.lexicon.folding import fold
+from proxy.recall.ranking.packing import term_of
+
+_MOST_NAMES = 6
+
+# A date in brackets may come first.
+_LABEL = re.compile(
+    r"(?:\[[^\]\n]{4,60}\]\s*)?(?P<name>[^\W\d_][\w'’-]{1,30})(?: [^\W\d_][\w'’.-]{0,30})?:\s"
+)
+_NAME = re.compile(r"[^\W\d_][\w-]+")
+
+
+def _label(text: str) -> re.Match[str] | None:
+    """The name of its speaker that a text begins with, with a capital; None if there is none."""
+    match = _LABEL.match(text)
+    return match if match and match["name"][0].isupper() else None
+
+
+def speaker(text: str) -> bytes | None:
+    """The term of the speaker whose name a text begins with."""
+    label = _label(text)
+    return _term(label["name"]) if label else None
+
+
+def unlabelled(text: str) -> str:
+    """A text without the name of its speaker."""
+    label = _label(text)
+    return text[label.end() :] if label else text
+
+
+def asked_about(text: str) -> tuple[bytes, ...]:
+    """The terms of possible speakers that a question names: its words with a capital."""
+    names = (name for name in _NAME.findall(text) if name[0].isupper())
+    return tuple(dict.fromkeys(map(_term, names)))[:_MOST_NAMES]
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _term(name: str) -> bytes:
+    return term_of(f"\0by {fold(name)}")
+
+
+def forget() -> None:
+    """All names that are kept in mind."""
+    _term.cache_clear()

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from msgspec.structs import asdict
@@ -25,12 +24,21 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from proxy import __version__, factory
-from proxy.commands.command import AsJson, command, ending, failing
+from proxy.commands.command import (
+    AsJson,
+    command,
+    ending,
+    failing,
+    option,
+    own_options,
+    with_options,
+)
 from proxy.commands.context import context
 from proxy.commands.failure import NOT_FOUND, USAGE, CommandError
 from proxy.commands.init import init
 from proxy.commands.memories import memories
-from proxy.commands.reach import doubt
+from proxy.commands.output import numbered
+from proxy.commands.reach import doubt, settings_of
 from proxy.commands.sessions import sessions
 from proxy.commands.stats import stats, tenants
 from proxy.commands.transfer import counting, telling
@@ -38,7 +46,7 @@ from proxy.commands.users import users
 from proxy.lazy import late
 from proxy.memory.recording.spool import SpoolError
 from proxy.memory.store import StoreError
-from proxy.settings import DEMO, Settings, SettingsError, effective, load, without_credentials
+from proxy.settings import DEMO, Settings, effective, without_credentials
 
 if TYPE_CHECKING:
     from proxy import check, demo, maintenance, preflight, server
@@ -109,6 +117,16 @@ LogLevel = Annotated[
     str | None, typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error.")
 ]
 
+_FLAGS: Mapping[str, tuple[str, Any]] = {
+    "host": ("server.host", Host),
+    "port": ("server.port", Port),
+    "upstream": ("upstream.url", Upstream),
+    "store": ("store.url", Store),
+    "workers": ("server.workers", Workers),
+    "log_level": ("server.log_level", LogLevel),
+}
+"""Those of a start: which setting each is, and how it is written."""
+
 _MARKS = {"ok": ("ok", "green"), "warning": ("warn", "yellow"), "problem": ("FAIL", "bold red")}
 
 
@@ -138,27 +156,33 @@ def _options(
     """Options before any command."""
 
 
-@app.command("serve")
-def serve_command(
-    config: Config = None,
-    host: Host = None,
-    port: Port = None,
-    upstream: Upstream = None,
-    store: Store = None,
-    workers: Workers = None,
-    log_level: LogLevel = None,
-) -> None:
+def _starting(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a function of the settings a command, which has the flags of a start."""
+
+    def register(work: Callable[..., None]) -> Callable[..., None]:
+        def run(*, config: Path | None, **given: Any) -> None:
+            flags = {setting: given.pop(flag) for flag, (setting, _) in _FLAGS.items()}
+            work(settings_of(config, flags), **given)
+
+        run.__doc__ = work.__doc__
+        kinds = {"config": Config, **{flag: kind for flag, (_, kind) in _FLAGS.items()}}
+        options = [option(flag, kind) for flag, kind in kinds.items()]
+        app.command(name)(with_options(run, [*options, *own_options(work)]))
+        return work
+
+    return register
+
+
+@_starting("serve")
+def serve_command(settings: Settings) -> None:
     """Start the proxy and serve until Ctrl-C or SIGTERM.
 
     What no option says comes from variables (MEMORY_PROXY_PORT, ...), the file, the defaults.
     """
-    settings = _settings(config, _overrides(host, port, upstream, store, workers, log_level))
-    problem = preflight.startable(settings)
-    if problem is not None:
-        _fail(problem)
-    hopeless = preflight.hopeless(settings)
-    if hopeless is not None:
-        _fail(hopeless, status=USAGE)
+    if problem := preflight.startable(settings):
+        raise CommandError(problem)
+    if hopeless := preflight.hopeless(settings):
+        raise CommandError(hopeless, USAGE)
 
     def bound(address: str) -> None:
         _banner(settings, address)
@@ -169,26 +193,16 @@ def serve_command(
         with _upstream_there(settings) as reached:
             server.run(reached, partial(factory.application, reached), bound)
     except server.ServerError as error:
-        _fail(str(error))
+        raise CommandError(str(error)) from error
 
 
-@app.command("check")
-def check_command(
-    config: Config = None,
-    host: Host = None,
-    port: Port = None,
-    upstream: Upstream = None,
-    store: Store = None,
-    workers: Workers = None,
-    log_level: LogLevel = None,
-    as_json: AsJson = False,
-) -> None:
+@_starting("check")
+def check_command(settings: Settings, as_json: AsJson = False) -> None:
     """Check the configuration, try store, spool and upstream, print the effective settings.
 
     Ends with 0 if all is well or there are warnings only, with 1 if anything fails, with 2 if the
     configuration is wrong.
     """
-    settings = _settings(config, _overrides(host, port, upstream, store, workers, log_level))
     if not as_json:
         _print_settings(settings)
     found = asyncio.run(check.findings(settings))
@@ -225,21 +239,21 @@ def move_command(
     A tenant is a client's name, or the SHA-256 of a key: printf %s "$KEY" | sha256sum
     """
     if not old or not new or old == new:
-        _fail("OLD and NEW are two names of tenants", status=USAGE)
-    settings = _settings(config, {"store.url": store})
+        raise CommandError("OLD and NEW are two names of tenants", USAGE)
+    settings = settings_of(config, {"store.url": store})
     doubt(settings, new)
     with _store_there(settings):
         moved = _move(settings, old, new)
     if moved.waiting:
-        _fail(
-            f"nothing is moved: the spool has {_counted(moved.waiting, 'exchange')} of {old}."
+        raise CommandError(
+            f"nothing is moved: the spool has {numbered(moved.waiting, 'exchanges')} of {old}."
             " Let the proxy run until all is written, then move"
         )
     if not moved.known:
-        _fail(f"{old} has no memory in this store", status=NOT_FOUND)
-    typer.echo(f"{_counted(moved.sessions, 'session')} moved")
+        raise CommandError(f"{old} has no memory in this store", NOT_FOUND)
+    typer.echo(f"{numbered(moved.sessions, 'sessions')} moved")
     if moved.stayed:
-        typer.echo(f"{_counted(moved.stayed, 'session')} stayed: {new} has one of the same id")
+        typer.echo(f"{numbered(moved.stayed, 'sessions')} stayed: {new} has one of the same id")
 
 
 def _move(settings: Settings, old: str, new: str) -> maintenance.Moved:
@@ -249,7 +263,7 @@ def _move(settings: Settings, old: str, new: str) -> maintenance.Moved:
         try:
             return asyncio.run(maintenance.move(settings, old, new, tell))
         except (KeyboardInterrupt, SystemExit, StoreError):
-            moved = _counted(int(progress.tasks[0].completed), "session")
+            moved = numbered(int(progress.tasks[0].completed), "sessions")
             typer.echo(f"memory-proxy: {moved} moved; run it again to go on", err=True)
             raise
 
@@ -261,7 +275,7 @@ def backup_command(
     store: Store = None,
 ) -> None:
     """Copy the whole SQLite database to a file, while a proxy may go on serving."""
-    settings = _settings(config, {"store.url": store})
+    settings = settings_of(config, {"store.url": store})
     with ending(), counting() as progress:
         size = backup.back_up(settings, file, telling(progress, "pages"))
     typer.echo(f"{file}: {size} bytes")
@@ -274,10 +288,10 @@ def restore_command(
     store: Store = None,
 ) -> None:
     """Put a backup in the place of the SQLite database, which is kept; no proxy may be running."""
-    settings = _settings(config, {"store.url": store})
+    settings = settings_of(config, {"store.url": store})
     with ending(), counting() as progress:
         restored = restore.restore(settings, file, progress)
-    typer.echo(f"{restored.path}: {_counted(restored.sessions, 'session')}")
+    typer.echo(f"{restored.path}: {numbered(restored.sessions, 'sessions')}")
     for note in restore.notes(settings, restored):
         typer.echo(f"note: {note}")
 
@@ -294,16 +308,17 @@ def reindex_command(
     For what was recorded before there was recall, and after its settings for vectors changed.
     """
     if user is not None and tenant is None:
-        _fail("--user needs --tenant: the same user id may exist at several tenants", status=USAGE)
+        sentence = "--user needs --tenant: the same user id may exist at several tenants"
+        raise CommandError(sentence, USAGE)
     if "" in (tenant, user):
-        _fail("--tenant and --user need a name", status=USAGE)
-    settings = _settings(config, {"store.url": store})
+        raise CommandError("--tenant and --user need a name", USAGE)
+    settings = settings_of(config, {"store.url": store})
     if tenant is not None:
         doubt(settings, tenant)
     with _store_there(settings), counting() as progress:
         tell = telling(progress, "sessions")
         messages = asyncio.run(maintenance.reindex(settings, tenant, user, tell))
-    typer.echo(f"{_counted(messages, 'message')} indexed")
+    typer.echo(f"{numbered(messages, 'messages')} indexed")
 
 
 # After those that run the proxy: help lists commands in this order.
@@ -338,46 +353,6 @@ def _store_there(settings: Settings) -> Iterator[None]:
             raise CommandError(f"the store does not work: {error}") from error
         except SpoolError as error:
             raise CommandError(str(error)) from error
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def _overrides(
-    host: str | None,
-    port: str | None,
-    upstream: str | None,
-    store: str | None,
-    workers: str | None,
-    log_level: str | None,
-) -> dict[str, object]:
-    return {
-        "server.host": host,
-        "server.port": port,
-        "server.workers": workers,
-        "server.log_level": log_level,
-        "upstream.url": upstream,
-        "store.url": store,
-    }
-
-
-def _settings(config: Path | None, overrides: dict[str, object]) -> Settings:
-    """The settings of this start; ends the program where they are wrong."""
-    try:
-        settings = load(config, overrides, os.environ)
-    except SettingsError as error:
-        _fail(*error.problems, status=2)
-    problems = tuple(preflight.unreadable(settings))
-    if problems:
-        _fail(*problems, status=2)
-    return settings
-
-
-def _fail(*sentences: str, status: int = 1) -> NoReturn:
-    for sentence in sentences:
-        typer.echo(f"memory-proxy: {sentence}", err=True)
-    raise typer.Exit(status)
 
 
 def _banner(settings: Settings, address: str) -> None:

@@ -177,27 +177,36 @@ def command(
     """Make a function of a Desk a command of the group; ``of_all``: about no tenant but all."""
 
     def register(work: Callable[..., None]) -> Callable[..., None]:
-        run = _run(work, of_all=of_all)
-        own = list(inspect.signature(work, eval_str=True).parameters.values())[1:]
+        run, own = _run(work, of_all=of_all), own_options(work)
         given = {parameter.name for parameter in own}
         common = [
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=False if name == "as_json" else None,
-                annotation=kind,
-            )
+            option(name, kind, default=False if name == "as_json" else None)
             for name, kind in _COMMON.items()
             if name not in given and not (of_all and name == "tenant")
         ]
-        own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
-        signature = inspect.Signature([*own, *common])
-        run.__signature__ = signature  # type: ignore[attr-defined]
-        run.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
-        group.command(name)(run)
+        group.command(name)(with_options(run, [*own, *common]))
         return work
 
     return register
+
+
+def own_options(work: Callable[..., None]) -> list[inspect.Parameter]:
+    """What the command line gives a command, whose first argument comes from elsewhere."""
+    return [*inspect.signature(work, eval_str=True).parameters.values()][1:]
+
+
+def option(name: str, kind: Any, default: object = None) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+def with_options(
+    run: Callable[..., None], options: Sequence[inspect.Parameter]
+) -> Callable[..., None]:
+    """Let the command line give these to a function, by name."""
+    given = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in options]
+    run.__signature__ = inspect.Signature(given)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in given}
+    return run
 
 
 def _run(work: Callable[..., None], *, of_all: bool) -> Callable[..., None]:

@@ -73,7 +73,7 @@ class Reach(msgspec.Struct, frozen=True):
 
     @contextmanager
     def _on_store(self, environ: Mapping[str, str]) -> Iterator[MemoryApi]:
-        settings = self._settings(environ)
+        settings = settings_of(self.config, {"store.url": self.store}, environ)
         known = local.tenants_in(settings)
         tenant, key = None, None
         if not self.of_all:
@@ -89,16 +89,6 @@ class Reach(msgspec.Struct, frozen=True):
         ):
             yield api
 
-    def _settings(self, environ: Mapping[str, str]) -> Settings:
-        try:
-            settings = load(self.config, {"store.url": self.store}, environ)
-        except SettingsError as error:
-            raise CommandError("\n".join(error.problems), USAGE) from error
-        problems = tuple(preflight.unreadable(settings))
-        if problems:
-            raise CommandError("\n".join(problems), USAGE)
-        return settings
-
 
 @contextmanager
 def _closing(api: MemoryApi) -> Iterator[MemoryApi]:
@@ -106,6 +96,20 @@ def _closing(api: MemoryApi) -> Iterator[MemoryApi]:
         yield api
     finally:
         api.close()
+
+
+def settings_of(
+    config: Path | None, flags: Mapping[str, object], environ: Mapping[str, str] = os.environ
+) -> Settings:
+    """The settings under a file and what flags say.  Raises CommandError where they are wrong."""
+    try:
+        settings = load(config, dict(flags), environ)
+    except SettingsError as error:
+        raise CommandError("\n".join(error.problems), USAGE) from error
+    problems = tuple(preflight.unreadable(settings))
+    if problems:
+        raise CommandError("\n".join(problems), USAGE)
+    return settings
 
 
 def doubt(settings: Settings, tenant: str) -> None:

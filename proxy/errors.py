@@ -41,6 +41,9 @@ RawHeaders = list[tuple[bytes, bytes]]
 
 RETRY_AFTER_SECONDS = 1
 
+_CLOSE = ((b"connection", b"close"),)
+"""Of an answer that ends the connection: what came, or is still to come, cannot be read on."""
+
 
 class ProxyError(Exception):
     """An answer of the proxy's own.  Its fields are fixed once made.
@@ -121,7 +124,7 @@ def malformed_request() -> ProxyError:
         400,
         "invalid_header",
         "The request is not valid HTTP/1.1. Check its request line, headers and framing.",
-        headers=((b"connection", b"close"),),
+        headers=_CLOSE,
     )
 
 
@@ -131,26 +134,21 @@ def headers_too_large(limit: int) -> ProxyError:
         431,
         "invalid_header",
         f"Head or trailers are larger than {limit} bytes, or have too many fields. Send less.",
-        headers=((b"connection", b"close"),),
+        headers=_CLOSE,
     )
 
 
 def invalid_session_id(param: str = "X-Session-Id") -> ProxyError:
-    return ProxyError(
-        400,
-        "invalid_session_id",
-        f"{param} must be 1 to 256 visible ASCII characters, and not '.' or '..'.",
-        param=param,
-    )
+    return _invalid_id("invalid_session_id", param)
 
 
 def invalid_user_id(param: str = "X-User-Id") -> ProxyError:
-    return ProxyError(
-        400,
-        "invalid_user_id",
-        f"{param} must be 1 to 256 visible ASCII characters, and not '.' or '..'.",
-        param=param,
-    )
+    return _invalid_id("invalid_user_id", param)
+
+
+def _invalid_id(code: str, param: str) -> ProxyError:
+    said = f"{param} must be 1 to 256 visible ASCII characters, and not '.' or '..'."
+    return ProxyError(400, code, said, param=param)
 
 
 def unknown_profile() -> ProxyError:
@@ -323,7 +321,7 @@ def request_timeout() -> ProxyError:
         408,
         "request_timeout",
         "The request body did not arrive in time. Send it again.",
-        headers=((b"connection", b"close"),),
+        headers=_CLOSE,
     )
 
 
@@ -343,7 +341,7 @@ def request_too_large(limit: int) -> ProxyError:
         413,
         "request_too_large",
         f"The request body is larger than {limit} bytes. Send a shorter one.",
-        headers=((b"connection", b"close"),),
+        headers=_CLOSE,
     )
 
 

@@ -16,6 +16,7 @@ import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import cache
 from itertools import chain, product
 from math import fsum
 from pathlib import Path
@@ -74,8 +75,6 @@ class Telemetry:
         self._folder = _with_room(os.environ.get(FOLDER))
         self._registry = CollectorRegistry()
         self._registry.register(Vitals(lambda: ("self",)))
-        self._answers: dict[tuple[Route, int, str], Callable[[], None]] = {}
-        self._outcomes: dict[str, Callable[[], None]] = {}
         self._of_upstreams: dict[tuple[str, str], Callable[[], None]] = {}
         self._make_counters()
         self._make_counters_of_the_background()
@@ -83,15 +82,17 @@ class Telemetry:
         self._make_gauges()
 
     def _make_counters(self) -> None:
-        self._requests = self._counter(
+        requests = self._counter(
             "memory_requests", "Answered requests.", "route", "status", "memory"
         )
-        self._commits = self._counter(
+        self._answers = cache(lambda *labels: requests.labels(*labels).inc)
+        commits = self._counter(
             "memory_commits",
             "Exchanges handed to the store, by what became of them (recorded, duplicate, "
             "stale, outrun, foreign, erased, spooled).",
             "outcome",
         )
+        self._outcomes = cache(lambda outcome: commits.labels(outcome).inc)
         self._injected = self._counter("memory_injected_tokens", "Tokens that memory added.")
         self._cached = self._counter(
             "memory_upstream_cached_tokens", "Prompt tokens that upstreams say they had cached."
@@ -103,17 +104,19 @@ class Telemetry:
         errors = self._counter("memory_upstream_errors", "Failures of upstreams, by kind.", "kind")
         self._upstream_errors = {kind: errors.labels(kind).inc for kind in get_args(Failing)}
         self._passages = self._counter("memory_recalled", "Older passages put into prompts.")
-        self._indexed = self._counter("memory_indexed", "Messages indexed for recall.")
-        self._lost = self._counter(
+        self.indexed: Callable[[int], None] = self._counter(
+            "memory_indexed", "Messages indexed for recall."
+        ).inc
+        self.lost: Callable[[], None] = self._counter(
             "memory_lost", "Exchanges that neither the store nor the spool could take."
-        )
-        self._troubles = self._counter(
+        ).inc
+        self.troubled: Callable[[], None] = self._counter(
             "memory_session_failures",
             "Requests without memory because of their own session: too long, or damaged.",
-        )
-        self._quarantined = self._counter(
+        ).inc
+        self.quarantined: Callable[[], None] = self._counter(
             "memory_quarantined", "Spooled exchanges that cannot be replayed and are kept."
-        )
+        ).inc
 
     def _make_counters_of_the_background(self) -> None:
         self._calls = self._counter(
@@ -135,9 +138,9 @@ class Telemetry:
             "kind",
             "outcome",
         )
-        self._empty = self._counter(
+        self.learned_nothing: Callable[[], None] = self._counter(
             "memory_extraction_empty", "Times that nothing was learned from what held something."
-        )
+        ).inc
         self._skipped = self._counter(
             "memory_lessons_skipped",
             "Lessons left unlearned: refused by the model, or answered uselessly.",
@@ -182,18 +185,11 @@ class Telemetry:
 
     def answered(self, route: Route, status: int, memory: str) -> None:
         """``memory`` is the answer's X-Memory-Status, "none" for requests without a session."""
-        key = (route, status, memory)
-        count = self._answers.get(key)
-        if count is None:
-            count = self._answers[key] = self._requests.labels(route, str(status), memory).inc
-        count()
+        self._answers(route, status, memory)()
 
     def outcome(self, outcome: str) -> None:
         """What became of a commit: an ``Outcome`` of the store, or "spooled"."""
-        count = self._outcomes.get(outcome)
-        if count is None:
-            count = self._outcomes[outcome] = self._commits.labels(outcome).inc
-        count()
+        self._outcomes(outcome)()
 
     def injected(self, tokens: int) -> None:
         if tokens:
@@ -203,9 +199,6 @@ class Telemetry:
         self._recall(seconds)
         if passages:
             self._passages.inc(passages)
-
-    def indexed(self, messages: int) -> None:
-        self._indexed.inc(messages)
 
     def cached(self, tokens: int) -> None:
         if tokens:
@@ -248,22 +241,9 @@ class Telemetry:
         """What became of a piece of background work."""
         self._jobs.labels(kind, outcome).inc()
 
-    def learned_nothing(self) -> None:
-        """A model found nothing where there was something to find."""
-        self._empty.inc()
-
     def skipped(self, feature: str) -> None:
         """Something was left unlearned, because the model refused it or its answer was useless."""
         self._skipped.labels(feature).inc()
-
-    def lost(self) -> None:
-        self._lost.inc()
-
-    def troubled(self) -> None:
-        self._troubles.inc()
-
-    def quarantined(self) -> None:
-        self._quarantined.inc()
 
     def render(self) -> bytes:
         """The text of /metrics: of this process, or the sum over the workers."""

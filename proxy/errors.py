@@ -41,6 +41,9 @@ RawHeaders = list[tuple[bytes, bytes]]
 
 RETRY_AFTER_SECONDS = 1
 
+LONGEST_NAME = 80
+"""Characters of a client's name for something that an error repeats."""
+
 _CLOSE = ((b"connection", b"close"),)
 """Of an answer that ends the connection: what came, or is still to come, cannot be read on."""
 
@@ -271,8 +274,8 @@ def tenant_not_found(tenant: str) -> ProxyError:
     )
 
 
-def _short(name: str, longest: int = 80) -> str:
-    return name if len(name) <= longest else f"{name[: longest - 1]}…"
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
 def message_not_found() -> ProxyError:

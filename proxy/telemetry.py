@@ -283,10 +283,10 @@ class Workers(MultiProcessCollector):
 
 
 class Vitals(Collector):
-    """The release, and what the operating system says of its processes together.
+    """The release, and the operating system's figures of the processes: CPU, memory, open files.
 
-    All are sums, what they may have open as well as what they have, but for the first one's start.
-    ``more`` is what others add to them.  Where there is no /proc there are none of them.
+    They are summed, limits too; of the start times the earliest counts.  ``more`` gives further
+    metrics of the same names.  Where there is no /proc only the release is told.
     """
 
     def __init__(
@@ -322,7 +322,8 @@ def _told_of(process: str) -> Iterable[Metric]:
 
 
 def _spent_by_the_dead() -> Iterable[Metric]:
-    """Time of the CPU, which is kept with who started them: without it the sum would fall."""
+    """CPU time of ended workers, which the system keeps with the process that started them: without
+    it the sum would fall."""
     with suppress(OSError):
         stat = Path(f"/proc/{os.getppid()}/stat").read_bytes().rpartition(b")")[2].split()
         seconds = (int(stat[13]) + int(stat[14])) / os.sysconf("SC_CLK_TCK")
@@ -368,7 +369,7 @@ def _count_alone(files: Iterable[Path], error: OSError) -> None:
 
 
 def _forget_the_dead(folder: Path) -> None:
-    """A worker that was killed has no open streams; what it counted still counts."""
+    """Forget what dead workers' gauges say, as open streams; what they counted still counts."""
     for file in _files(folder):
         if not _alive(int(_process_of(file))):
             with suppress(OSError):  # another was faster, or may do so alone
@@ -376,7 +377,8 @@ def _forget_the_dead(folder: Path) -> None:
 
 
 def _forget(file: Path) -> None:
-    """Of a worker that dies again and again there would be ever more files, most of them empty."""
+    """Remove a dead worker's gauges, and cut its other files to the bytes in use: a worker that
+    dies again and again leaves many, most of them empty."""
     used = _used(file)
     if used is None:
         return
@@ -393,7 +395,7 @@ def _filled(file: Path) -> bool:
 
 
 def _used(file: Path) -> int | None:
-    """Bytes of it that hold something: so it begins.  None: no worker has written that."""
+    """Bytes in use, with which the file begins; None where no worker can have written it."""
     with file.open("rb") as opened:
         head = opened.read(4).ljust(4, b"\0")
         size = os.fstat(opened.fileno()).st_size

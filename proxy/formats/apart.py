@@ -1,4 +1,4 @@
-"""A message of a request that may be several: its parts.  Pure."""
+"""Parts of a message of a request that may be several messages of the conversation.  Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def parted(
 def runs_of(
     parts: Sequence[Sequence[T]], read: Callable[[list[T]], ChatMessage]
 ) -> list[list[ChatMessage]]:
-    """What an Apart gives, from the parts and from what ``read`` makes of some of them as one."""
+    """What an ``Apart`` returns; ``read`` makes one message of the items of several parts."""
     return [_runs(parts[at : at + MAX_PARTS], read) for at in range(len(parts))]
 
 

@@ -18,8 +18,8 @@ from proxy.wire.places import Holding
 
 
 class Call:
-    """``tenant``: whose memory it may see, "" where that does not matter.  ``held``: the room that
-    its body and its answer have."""
+    """A request with what arguments are read from.  ``tenant``: whose memory it may see, "" where
+    that does not matter.  ``held``: the room taken for its body and its answer."""
 
     def __init__(
         self, api: Api, access: Access, request: Request, tenant: str, held: Holding

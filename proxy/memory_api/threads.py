@@ -1,4 +1,4 @@
-"""Threads for work that may take long: nobody else waits for those that all share meanwhile."""
+"""Threads for work that may take long, apart from the pool that everything else shares."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from proxy.memory.locks import Locks
 T = TypeVar("T")
 
 THREADS = 2
-"""Pieces of it that are done at the same time."""
+"""Pieces of work that are done at the same time."""
 
 
 class Threads:
-    """They begin with the first piece of work; ``name`` says of what."""
+    """A pool, whose threads start with the first piece of work; ``name`` is part of their names."""
 
     def __init__(self, name: str) -> None:
         self._threads = ThreadPoolExecutor(THREADS, name)
@@ -26,7 +26,8 @@ class Threads:
 
 
 class TenantThreads(Threads):
-    """One piece of a tenant's work at a time: nobody waits for all that another has brought."""
+    """A pool that does one piece of a tenant's work at a time, so that a tenant who brings much
+    does not keep the others waiting."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)

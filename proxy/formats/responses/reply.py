@@ -1,4 +1,4 @@
-"""A response, read into the reply that it is: all of its output is one answer.  Pure."""
+"""A response object, read into a ``Reply``: all of its output is one choice.  Pure."""
 
 from __future__ import annotations
 
@@ -157,8 +157,11 @@ def _choice(
     *,
     truncated: bool,
 ) -> Choice:
-    """One that came to its end, be it a limit, is carried back but for what was not finished; of
-    one that was cut off a later request carries the text alone."""
+    """The answer that these items are.
+
+    Of one that ended, be it at a limit, a later request carries back the items that were finished;
+    of one that was cut off it carries the text alone.
+    """
     came, answer = _made(response, items, truncated=truncated), response.answer
     kept = [item.raw for item in sendable(items, MAX_INLINE_MEDIA_BYTES)]
     whole = partial(with_native, came.wire or came.body, API, kept, answer, frame)
@@ -203,7 +206,7 @@ def _made(response: Response, items: Sequence[ResponseItem], *, truncated: bool)
 
 
 def _unsent(items: Sequence[ResponseItem], sent: Sequence[ResponseItem]) -> dict[str, bytes]:
-    """Null for each item that is not kept, by its id: nobody else has it either."""
+    """Null for each item that is not sent back, by its id: no upstream has it either."""
     known = {item.id for item in sent}
     return {item.id: NOTHING for item in items if item.id and item.id not in known}
 
@@ -257,4 +260,5 @@ def _is_half(item: ResponseItem) -> bool:
 
 
 _NOTHING = ResponseItem(b"{}", "reasoning")
-"""Stands before an output that an upstream has made itself: what follows is the model's."""
+"""Put before an output that begins with a result that the upstream's own tool has given: so all of
+it reads as the model's message."""

@@ -57,8 +57,10 @@ SEVERAL = 8
 
 
 class Marks:
-    """What began before the end is refused meanwhile, so that nothing that a request has loaded
-    comes back behind the erasure.  ``clock`` gives Unix seconds.  All methods raise StoreError.
+    """The marks of one erasure: what began before its end is refused, so that no request writes
+    back what it had loaded.
+
+    ``clock`` gives Unix seconds.  All methods raise StoreError.
     """
 
     def __init__(self, erasures: Erasures, clock: Callable[[], float]) -> None:
@@ -86,8 +88,10 @@ class Marks:
         self._renew_at = self._clock() + RENEWAL
 
     async def settle(self) -> float:
-        """The end, in Unix seconds.  What begins behind this call is written again; of what begins
-        while it lasts, what finds its mark lowered already.
+        """Lower all marks to this moment, the end of the erasure, and return it (Unix seconds).
+
+        What begins after this call is recorded again; what begins during it only if its mark is
+        lowered already.
         """
         end = self._clock()
         await self._mark(list(self._subjects), end)
@@ -117,9 +121,10 @@ ROUNDS = 10
 
 
 class Eraser:
-    """All methods raise StoreError and SpoolError, with nothing lost but time: they are repeated.
+    """Counts and erases people and sessions.
 
-    Raise Busy as well.  ``clock`` gives Unix seconds.
+    All methods raise StoreError, SpoolError and Busy; what was erased until then stays erased, and
+    the call can be repeated.  ``clock`` gives Unix seconds.
     """
 
     def __init__(

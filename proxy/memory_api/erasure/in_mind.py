@@ -1,7 +1,7 @@
-"""What a process keeps in mind of texts that it has read, forgotten at once.
+"""Clears this process's caches of what was said, after something was edited or erased.
 
-Texts and words that were said are kept for a while, as the same are read again soon.  What is
-erased must not stay with them, and nobody can tell any more whose they were: so all of them go.
+Texts and words are cached for a while, as the same ones are read again soon.  What was erased must
+not stay in a cache, and none of them knows whose its texts are: so all of them are cleared.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from proxy.summary.attempts import forget
 
 
 def forget_texts() -> None:
-    """All of them, and all that was found out of them; what is read next is read anew."""
+    """Clear all caches of texts, and of what was computed from them."""
     words.forget()
     question.forget()
     standing.forget()
@@ -26,5 +26,5 @@ def forget_texts() -> None:
 
 
 def forget_session(key: SessionKey) -> None:
-    """What is being written of a session: it stands by its name."""
+    """Drop what a model has written of a session and no store has yet: it is kept by session."""
     forget(key)

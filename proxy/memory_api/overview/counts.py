@@ -23,7 +23,7 @@ class Counted(Store, Items, Index, Protocol):
 
 
 async def session_counts(store: Counted, key: SessionKey, indexed: Collection[int]) -> Counts:
-    """Of a session's history; of none, nothing.  Raises StoreError.
+    """The counts of a session's history; zeros where there is no session.  Raises StoreError.
 
     ``indexed`` are the seqs that recall's index leads to; some of these messages may be gone.
     """
@@ -39,12 +39,13 @@ async def session_counts(store: Counted, key: SessionKey, indexed: Collection[in
 
 
 def _seqs(placed: PlacedExchange) -> Iterator[int]:
-    """Of an exchange's messages that are there: an id ends with the index in the exchange."""
+    """The seqs of an exchange's messages that are still there: the id of a message ends with its
+    index in the exchange."""
     return (placed.first + int(message.rpartition(".")[2]) for message in placed.messages)
 
 
 async def shelf_counts(items: Items, shelf: ItemOwner, kinds: Kinds) -> Counts:
-    """Of all that is kept of a person beside history.  Raises StoreError."""
+    """The counts of all that is kept of a person beside history.  Raises StoreError."""
     counts, labels = Counts(), kinds.labels
     named = {kind.name: kind.memory for kind in kinds.personal}
     async for item in all_items(items, shelf, (), PAGE):

@@ -1,4 +1,4 @@
-"""The same asked for by many at once, which takes long: not made for each of them."""
+"""One answer for all who ask the same at the same time, where making it takes long."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ class Made(NamedTuple, Generic[T]):
 
 
 class Shared(Generic[T]):
-    """Answers are made one at a time.  Who has waited is given the last one, if that is an answer
-    to the same question and was begun since they came."""
+    """Makes answers one at a time.  A caller who had to wait gets the last one, and no new one is
+    made, if it is to the same question and its making began after the caller came."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
         self._last: Made[T] | None = None
 
     async def answer(self, question: Hashable, make: Callable[[], Awaitable[T]]) -> T:
-        """Raises what ``make`` does, a StoreError for all who share it, all else for its own."""
+        """Raises what ``make`` does: a StoreError for all who share the answer, anything else for
+        the caller alone whose ``make`` it was."""
         came = time.monotonic()
         async with self._turn:
             last = self._last

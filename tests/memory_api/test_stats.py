@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from proxy.memory.model import Injection, SessionKey
 from proxy.memory.prompt.trace import PromptTrace
 from proxy.memory_api.overview import stats
-from proxy.memory_api.overview.stats import (
+from proxy.memory_api.overview.figures import (
     Sample,
     Span,
     Used,

@@ -6,27 +6,32 @@ import asyncio
 import math
 import re
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from collections.abc import AsyncIterator, Iterable
+from typing import Annotated, Any, Literal
 
-import msgspec
-
-from proxy.chat.jsontext import UNREADABLE, decode
-from proxy.memory.archive import Archive, PlacedExchange, Session
+from proxy.memory.archive import Archive, Session
 from proxy.memory.model import SessionKey
-from proxy.memory.prompt.trace import shown_in
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Call, Tenant
 from proxy.memory_api.fields import invalid
 from proxy.memory_api.openapi.operation import Parameter
 from proxy.memory_api.operation import operation
+from proxy.memory_api.overview.figures import (
+    DAY,
+    Figures,
+    Sample,
+    once,
+    percentile,
+    sample_of,
+    span_of,
+    tallied,
+)
 from proxy.memory_api.overview.shared import Shared
 from proxy.memory_api.parameters import OfUser, whole
 from proxy.memory_api.shapes import overview as shapes
 from proxy.memory_api.shapes.overview import Bucket, Latency, Stats, Tokens
 from proxy.recall.index import newest_session
 
-DAY = 86_400
 STEPS = {"day": DAY, "hour": 3600}
 """Seconds of a bucket."""
 
@@ -168,12 +173,6 @@ class Walk:
         return found[: self._left + 1]
 
 
-def span_of(days: int, step: int, now: float) -> Span:
-    """So many days that end with the bucket of ``now``; buckets begin at full hours or days."""
-    last = now - now % step
-    return Span(last + step - days * DAY, now, step)
-
-
 def _figures(figures: Figures) -> dict[str, Any]:
     return {
         "sessions": len(figures.sessions),
@@ -193,171 +192,3 @@ def _figures(figures: Figures) -> dict[str, Any]:
             p50=percentile(figures.latencies, 0.5), p95=percentile(figures.latencies, 0.95)
         ),
     }
-
-
-LARGEST = 2**53
-"""No upstream has ever counted so many tokens of one request."""
-
-_PROMPT = ("prompt_tokens", "input_tokens")
-_COMPLETION = ("completion_tokens", "output_tokens")
-_DETAILS = ("prompt_tokens_details", "input_tokens_details")
-_CACHED = ("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens")
-_WRITTEN = ("cache_write_tokens", "cache_creation_tokens", "cache_creation_input_tokens")
-
-
-_BESIDE = ("cache_read_input_tokens", "cache_creation_input_tokens")
-_INCLUDING = ("prompt_tokens", *_DETAILS)
-"""Anthropic counts what is cached beside ``input_tokens``; all others count it with the prompt."""
-
-
-class Used(NamedTuple):
-    """Tokens that an upstream says it has counted, 0 where it says nothing.
-
-    Of the prompt's it had ``cached`` some, and has ``written`` some to its cache.
-    """
-
-    prompt: int = 0
-    completion: int = 0
-    cached: int = 0
-    written: int = 0
-
-
-def used_in(usage: bytes | None) -> Used:
-    """A usage object in the words of OpenAI's chat or responses API, Anthropic's or DeepSeek's.
-
-    Whatever else it is counts nothing.
-    """
-    said = _decoded(usage)
-    found = (each for name in _DETAILS if isinstance(each := said.get(name), Mapping))
-    details: Mapping[str, object] = {**said, **next(found, {})}
-    cached, written = _number(details, _CACHED), _number(details, _WRITTEN)
-    prompt = _number(said, _PROMPT)
-    if any(name in said for name in _BESIDE) and not any(name in said for name in _INCLUDING):
-        prompt += cached + written
-    return Used(prompt, _number(said, _COMPLETION), cached, written)
-
-
-def _decoded(usage: bytes | None) -> Mapping[str, object]:
-    try:
-        said = decode(usage or b"null")
-    except UNREADABLE:
-        return {}
-    return said if isinstance(said, dict) else {}
-
-
-def _number(said: Mapping[str, object], names: Iterable[str]) -> int:
-    """The first of these fields that is a count."""
-    for name in names:
-        value = said.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < LARGEST:
-            return int(value)
-    return 0
-
-
-class Sample(NamedTuple):
-    """What counts of an exchange; ``at`` in Unix seconds, and ``began``, when its session was made.
-
-    An import is no ``chat``: only its messages count.  ``latency`` is what memory took before the
-    upstream was called, in milliseconds, None where it was not measured.
-    """
-
-    id: str
-    at: float
-    session: str
-    began: float
-    messages: int
-    chat: bool
-    used: Used
-    injected: int
-    recalled: int
-    evicted: int
-    latency: float | None
-
-
-def sample_of(session: Session, placed: PlacedExchange) -> Sample:
-    exchange, did = placed.exchange, placed.exchange.memory
-    shown = shown_in(did)
-    return Sample(
-        id=exchange.id,
-        at=exchange.created_at,
-        session=session.id,
-        began=session.created_at,
-        messages=len(placed.messages),
-        chat=did.reason != "import",
-        used=used_in(exchange.usage),
-        injected=did.tokens,
-        recalled=shown.known + shown.recall if shown else 0,
-        evicted=did.evicted_tokens,
-        latency=did.duration_ms or None,
-    )
-
-
-def once(samples: Iterable[Sample]) -> list[Sample]:
-    """Each exchange once, in the session that was made first: others with it are its forks."""
-    newest_first = sorted(samples, key=lambda each: each.began, reverse=True)
-    return list({each.id: each for each in newest_first}.values())
-
-
-class Span(NamedTuple):
-    """From ``since`` to ``until``, both included, in buckets of ``step``; Unix seconds."""
-
-    since: float
-    until: float
-    step: float
-
-    @property
-    def starts(self) -> list[float]:
-        """Where its buckets begin."""
-        count = math.floor((self.until - self.since) / self.step)
-        return [self.since + n * self.step for n in range(count + 1)]
-
-
-class Figures(msgspec.Struct):
-    """Sums of samples."""
-
-    sessions: set[str] = msgspec.field(default_factory=set)
-    messages: int = 0
-    exchanges: int = 0
-    with_usage: int = 0
-    prompt: int = 0
-    completion: int = 0
-    cached: int = 0
-    cache_written: int = 0
-    injected: int = 0
-    recalled: int = 0
-    evicted: int = 0
-    latencies: list[float] = msgspec.field(default_factory=list)
-
-    def add(self, sample: Sample) -> None:
-        self.sessions.add(sample.session)
-        self.messages += sample.messages
-        self.exchanges += sample.chat
-        self.with_usage += sample.chat and sample.used.prompt > 0
-        self.prompt += sample.used.prompt
-        self.completion += sample.used.completion
-        self.cached += sample.used.cached
-        self.cache_written += sample.used.written
-        self.injected += sample.injected
-        self.recalled += sample.recalled
-        self.evicted += sample.evicted
-        if sample.latency is not None:
-            self.latencies.append(sample.latency)
-
-
-def tallied(samples: Iterable[Sample], span: Span) -> tuple[Figures, list[tuple[float, Figures]]]:
-    """All that falls into a span: together, and by bucket, those in which nothing happened too."""
-    total, buckets = Figures(), [(at, Figures()) for at in span.starts]
-    for sample in samples:
-        place = math.floor((sample.at - span.since) / span.step)
-        if 0 <= place < len(buckets):
-            total.add(sample)
-            buckets[place][1].add(sample)
-    return total, buckets
-
-
-def percentile(values: Sequence[float], share: float) -> float | None:
-    """The least value that ``share`` of all do not exceed; None of none."""
-    if not values:
-        return None
-    ordered = sorted(values)
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]

@@ -44,6 +44,9 @@ ENCRYPTED = "encrypted_content"
 _NAMED = (MESSAGE, *TOLD)
 """Items that need no id, and that with one are refused without the thought before them."""
 
+_CHAT_CALLS = {FUNCTION: ("function", "arguments"), CUSTOM: ("custom", "input")}
+"""What chat completions call these calls, and the field with what a call is given."""
+
 _RESULT = "result"
 """Where the upstream's own tools put what they made: base64 of an image, say."""
 
@@ -192,12 +195,10 @@ def _compacted(values: Iterable[tuple[ResponseItem, Value]]) -> str:
 
 
 def _call(item: ResponseItem, value: Mapping[str, object]) -> Value:
-    if item.kind == FUNCTION:
-        function = {"name": _string(value, "name"), "arguments": _string(value, "arguments")}
-        return {"id": item.call, "type": "function", "function": function}
-    if item.kind == CUSTOM:
-        custom = {"name": _string(value, "name"), "input": _string(value, "input")}
-        return {"id": item.call, "type": "custom", "custom": custom}
+    if item.kind in _CHAT_CALLS:
+        kind, given = _CHAT_CALLS[item.kind]
+        said: Value = {key: _string(value, key) for key in ("name", given)}
+        return {"id": item.call, "type": kind, kind: said}
     said = {key: each for key, each in value.items() if key not in _FRAME}
     function = {"name": item.kind, "arguments": jsontext.encode(said).decode()}
     return {"id": item.call, "type": "function", "function": function}
@@ -253,13 +254,12 @@ def _model_items(message: Mapping[str, object]) -> Iterator[Value]:
 
 
 def _call_item(call: Mapping[str, object]) -> Value:
-    custom, function = call.get("custom"), call.get("function")
-    if isinstance(custom, dict):
-        said = {"name": _string(custom, "name"), "input": _string(custom, "input")}
-        return {"type": CUSTOM, "call_id": call.get("id") or "", **said}
-    known = function if isinstance(function, dict) else {}
-    said = {"name": _string(known, "name"), "arguments": _string(known, "arguments")}
-    return {"type": FUNCTION, "call_id": call.get("id") or "", **said}
+    item = CUSTOM if isinstance(call.get("custom"), dict) else FUNCTION
+    kind, given = _CHAT_CALLS[item]
+    called = call.get(kind)
+    known = called if isinstance(called, dict) else {}
+    said = {key: _string(known, key) for key in ("name", given)}
+    return {"type": item, "call_id": call.get("id") or "", **said}
 
 
 def _plain(value: Mapping[str, object]) -> Value:
@@ -271,13 +271,12 @@ def _plain(value: Mapping[str, object]) -> Value:
     }
     if said.get("type") == MESSAGE:
         del said["type"]
-    if isinstance(said.get("content"), str) and said.get("role") != "assistant":
-        said["content"] = [{"type": "input_text", "text": said["content"]}]
-    if isinstance(said.get("output"), str):
-        said["output"] = [{"type": "input_text", "text": said["output"]}]
     for key in ("content", "output"):
-        if isinstance(said.get(key), list):
-            said[key] = [_plain_part(part, said.get("role")) for part in _list(said[key])]
+        parts = said.get(key)
+        if isinstance(parts, str) and (key == "output" or said.get("role") != "assistant"):
+            parts = [{"type": "input_text", "text": parts}]
+        if isinstance(parts, list):
+            said[key] = [_plain_part(part, said.get("role")) for part in parts]
     parts = said.get("content")
     if said.get("role") == "assistant" and isinstance(parts, list) and len(parts) == 1:
         said["content"] = parts[0]
@@ -293,10 +292,6 @@ def _plain_part(part: object, role: object) -> object:
     if role == "assistant" and said.keys() == {"type", "text"}:
         return said["text"]
     return said
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
 
 
 def _string(value: Mapping[str, object], key: str) -> str:

@@ -131,7 +131,7 @@ def _numbers(matches: Matches, near: Near) -> Numbers:
 
 
 def rank(selection: Selection, found: Rows) -> Shortlist:
-    """Which of them to look up in history; ``found`` are the rows of ``selection.all``."""
+    """Which passages to look up in history; ``found`` are the rows of ``selection.all``."""
     rows = read_rows(found.data)
     size = selection.numbers.size
     end = size + selection.behind.size
@@ -208,7 +208,7 @@ def _ranked(selection: Selection, rows: Array) -> Sequence[Ranked]:
 
 
 def _left(selection: Selection, found: Sequence[Ranked]) -> int:
-    """Tokens that all that was found leaves for what the user said of it later."""
+    """Tokens of the budget that are left for what the user said later of what was found."""
     query = selection.query
     if not found or query.searches or "user" not in query.options.roles:
         return 0

@@ -95,9 +95,10 @@ def resolve(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> Recollec
 
 
 def _room(shortlist: Shortlist, left: int) -> tuple[int, int]:
-    """How much to choose for so many tokens, and what of that is more than they are.
+    """The budget to choose with for ``left`` tokens of the prompt, and how much of it is more than
+    they are: in that no excerpt becomes a whole text.
 
-    Who searches gets excerpts, and what was recalled once already all there is.
+    A search gets excerpts alone; what was recalled once already gets the whole budget.
     """
     query, room = shortlist.query, int(min(SPARE * left + MORE, MOST * left))
     if query.searches:
@@ -163,9 +164,9 @@ def _pinned(shortlist: Shortlist, source_of: SourceOf) -> tuple[Found, ...]:
 
 
 def _source_of(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> SourceOf:
-    """What the place of a passage leads to, unless that was said by the client, or nothing in it is
-    its writer's own, which older releases have indexed; whether it is still what is meant the
-    source can tell."""
+    """Gives the message at a passage's place; None where the client sends it already, or where none
+    of it is its writer's own, as older releases have indexed.  Whether it is still the message that
+    was indexed the source can tell."""
     places, said, gone = shortlist.places, shortlist.query.said, shortlist.query.gone
 
     def source_of(number: int) -> PassageSource | None:

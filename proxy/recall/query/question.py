@@ -270,7 +270,7 @@ def words_of(text: str) -> Iterator[Sought]:
 
 
 def forget() -> None:
-    """All texts and words that are kept in mind."""
+    """Clear the caches of texts and words."""
     small_talk.forget()
     for kept in (_asked, _alone, _of_word, _synonyms_of):
         kept.cache_clear()

@@ -131,7 +131,7 @@ _ASKING = re.compile("[?？؟]")
 
 
 def forget() -> None:
-    """All words and sentences that are kept in mind."""
+    """Clear the caches of words and sentences."""
     for kept in (_is_said, _is_filler_word, _always_tells, _tells_nothing):
         kept.cache_clear()
 

@@ -23,7 +23,7 @@ _NAME = re.compile(r"[^\W\d_][\w-]+")
 
 
 def _label(text: str) -> re.Match[str] | None:
-    """The name of its speaker that a text begins with, with a capital; None if there is none."""
+    """The name that a text begins with, with a capital and a colon; None if there is none."""
     match = _LABEL.match(text)
     return match if match and match["name"][0].isupper() else None
 
@@ -52,5 +52,5 @@ def _term(name: str) -> bytes:
 
 
 def forget() -> None:
-    """All names that are kept in mind."""
+    """Clear the cache of names."""
     _term.cache_clear()

@@ -160,7 +160,7 @@ CUES = Cues((*dates.CUES, *wording.CUES, *standing_wording.CUES, *notes_wording.
 """All that a text is asked for by its words, in one go."""
 
 _SHORT = 4096
-"""Characters of a text that is kept in mind."""
+"""Characters of a text that is cached."""
 
 _KEPT = 64
 """So many of them: those of the turns that are under way, or wait to be indexed."""
@@ -209,7 +209,7 @@ def reading(text: str) -> Reading:
 
 
 def forget() -> None:
-    """All texts and words that are kept in mind."""
+    """Clear the caches of texts and words."""
     for kept in (_kept, _known, term, beginning, gram_term):
         kept.cache_clear()
     speakers.forget()

@@ -28,7 +28,7 @@ def current(
     standings: Sequence[StandingInstruction],
     right_after: Callable[[int, int], bool] = _adjacent,
 ) -> tuple[StandingInstruction, ...]:
-    """Those, of newest first, of which newer ones leave anything; at most ``MOST`` read.
+    """Of standings, newest first, those that are in force, whole or in part; ``MOST`` are read.
 
     A withdrawal is among them where it takes back a part of one.  ``right_after`` tells by their
     places here whether of two neighbours the newer one was said with nothing of the user's between
@@ -50,7 +50,8 @@ def current(
 
 
 def _kept(old: StandingInstruction, newer: Sequence[StandingInstruction]) -> set[int]:
-    """The ids of what is kept for an older one: none, or it and what takes back a part of it."""
+    """The ids of what stays in force of an older one: none, or it and the withdrawals of its
+    parts."""
     gone_by = [_gone(new, old) for new in newer]
     if newer and set().union(*gone_by) >= set(range(len(old.parts))):
         return set()

@@ -133,7 +133,7 @@ _known = lru_cache(maxsize=REMEMBERED)(_found)
 
 
 def forget() -> None:
-    """All texts and words that are kept in mind."""
+    """Clear the caches of texts."""
     _known.cache_clear()
     _matters.cache_clear()
 
@@ -149,6 +149,10 @@ def ends(text: str) -> str:
 
 
 def _noticed(voice: Voice, cued: Sequence[Wording], seen: Seen) -> list[StandingInstruction]:
+    """What a voice says to hold.
+
+    Up to ``end`` all is read, or another's words; up to ``orders`` no order is the user's own.
+    """
     found: dict[str, StandingInstruction] = {}
     end = orders = 0
     for place, sentence in enumerate(voice.sentences):
@@ -169,8 +173,11 @@ def _noticed(voice: Voice, cued: Sequence[Wording], seen: Seen) -> list[Standing
 
 
 def _others(text: str, sentence: Sentence, ends: tuple[int, int]) -> tuple[int, int]:
-    """Up to where a sentence that is no wish makes all that follows another's words, and orders:
-    to the end of the first paragraph behind a colon ("my boss wrote: be on time. Always ...")."""
+    """Where another's words end that a sentence introduces, and where orders do; ``ends`` where it
+    introduces none.
+
+    They go from its colon to the end of the paragraph ("my boss wrote: be on time. Always ...").
+    """
     colon = _COLON.match(sentence.words)
     if not colon:
         return ends
@@ -216,15 +223,15 @@ def _cued(words: str, languages: Sequence[Wording]) -> list[Wording]:
 
 
 def _kind(sentence: Sentence, cued: Sequence[Wording], seen: Seen) -> Kind | None:
+    """What a sentence is by the first pattern that it has; None for one that has none, repeats
+    another's words or is about the work at hand."""
     words, languages = sentence.words, _cued(sentence.words, cued)
     for language in languages:
         for kind, patterns in language.patterns:
             found = _first(words, patterns, seen)
             if found and (patterns is not language.ended or _is_so(words, found, language)):
-                told = kind != "withdrawal" and (
-                    _by_others(words, found.end()) or _is_here(sentence, languages)
-                )
-                return None if told else kind
+                passing = _by_others(words, found.end()) or _is_here(sentence, languages)
+                return None if passing and kind != "withdrawal" else kind
     return None
 
 
@@ -258,6 +265,7 @@ def _by_others(words: str, end: int) -> bool:
 
 
 def _standing(kind: Kind, voice: Voice, said: str) -> StandingInstruction:
+    """The instruction in ``said``; of a short message a preference keeps all sentences."""
     rule, condition = split_scope(said)
     whole = voice.text[voice.sentences[0].start : voice.sentences[-1].end]
     alone = kind in ("instruction", "withdrawal") or len(whole) > SHORT
@@ -268,7 +276,7 @@ def _standing(kind: Kind, voice: Voice, said: str) -> StandingInstruction:
 
 
 def _joined(one: StandingInstruction, other: StandingInstruction) -> StandingInstruction:
-    """What two sentences of a message say that is kept as a whole."""
+    """Two sentences of a message that is kept as a whole, as one instruction."""
     return StandingInstruction(
         "preference" if "preference" in (one.kind, other.kind) else one.kind,
         one.text,

@@ -140,6 +140,11 @@ class Call(NamedTuple):
         return self.value[1:]
 
 
+def legacy_id(name: object) -> str:
+    """The id of a call that has none: a legacy function call is known by its function's name."""
+    return f"function:{jsontext.text_in(name)}"
+
+
 def read_calls(fields: Mapping[str, object]) -> tuple[Call, ...]:
     """The tool calls of a message, then its legacy function call."""
     listed, legacy = fields.get("tool_calls"), fields.get("function_call")
@@ -150,7 +155,7 @@ def read_calls(fields: Mapping[str, object]) -> tuple[Call, ...]:
         calls.append(Call(None, listed))
     if isinstance(legacy, dict):
         name = jsontext.text_in(legacy.get("name"))
-        calls.append(Call(f"function:{name}", [None, name, read(legacy.get("arguments"))]))
+        calls.append(Call(legacy_id(name), [None, name, read(legacy.get("arguments"))]))
     elif legacy:
         calls.append(Call(None, legacy))
     return tuple(calls)

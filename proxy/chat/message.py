@@ -14,7 +14,7 @@ import msgspec
 from proxy.chat import jsontext
 from proxy.chat.blocks import may_have_blocks, without_blocks
 from proxy.chat.cachemarks import without_marks
-from proxy.chat.canonical import Content, digest, read_calls, read_content
+from proxy.chat.canonical import Content, digest, legacy_id, read_calls, read_content
 from proxy.chat.media.parts import without_large_media, without_media_in_text
 from proxy.chat.typed import typed_in
 
@@ -240,6 +240,6 @@ def _said(fields: dict[str, object]) -> Content:
 
 def _answers(role: str, fields: dict[str, object]) -> str | None:
     if role == "function":
-        return f"function:{jsontext.text_in(fields.get('name'))}"
+        return legacy_id(fields.get("name"))
     id = jsontext.text_in(fields.get("tool_call_id"))
     return id if id or role == "tool" else None

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from proxy.chat import jsontext
 from proxy.chat.cachemarks import unmarked
+from proxy.chat.canonical import legacy_id
 from proxy.chat.jsontext import text_in
 from proxy.formats.messages.blocks import (
     THINKING,
@@ -122,7 +123,7 @@ def _uses(fields: Json) -> Iterator[Json]:
         if isinstance(call, dict):
             yield _use(text_in(call.get("id")), call.get("function") or call.get("custom"))
     if isinstance(legacy, dict):
-        yield _use(f"function:{text_in(legacy.get('name'))}", legacy)
+        yield _use(legacy_id(legacy.get("name")), legacy)
 
 
 def _use(id: str, function: object) -> Json:
@@ -156,10 +157,8 @@ def _result(block: Json) -> Json:
 
 
 def _result_block(fields: Json) -> Json:
-    if fields.get("role") == "function":
-        id = f"function:{text_in(fields.get('name'))}"
-    else:
-        id = text_in(fields.get("tool_call_id"))
+    legacy = fields.get("role") == "function"
+    id = legacy_id(fields.get("name")) if legacy else text_in(fields.get("tool_call_id"))
     content = fields.get("content")
     said = content if isinstance(content, str) else [block_of(x) for x in _listed(content)]
     return {"type": "tool_result", "tool_use_id": id, **({"content": said} if said else {})}

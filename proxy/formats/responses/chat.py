@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from proxy.chat import jsontext
+from proxy.chat.canonical import legacy_id
 from proxy.chat.media.parts import placeholder, shrunk
 from proxy.formats.responses.items import (
     CUSTOM,
@@ -229,7 +230,7 @@ def _values(message: Mapping[str, object], kinds: Mapping[str, str]) -> Iterator
 def _output_item(message: Mapping[str, object], kinds: Mapping[str, str]) -> Value:
     id = message.get("tool_call_id")
     if not isinstance(id, str):
-        id = f"function:{message.get('name') or ''}"
+        id = legacy_id(message.get("name"))
     kind = CUSTOM if kinds.get(id) == CUSTOM else FUNCTION
     output = item_content(message.get("content"))
     return {"type": output_of(kind), "call_id": id, "output": output}
@@ -250,7 +251,7 @@ def _model_items(message: Mapping[str, object]) -> Iterator[Value]:
             yield _call_item(call)
     legacy = message.get("function_call")
     if isinstance(legacy, dict):
-        yield _call_item({"id": f"function:{legacy.get('name') or ''}", "function": legacy})
+        yield _call_item({"id": legacy_id(legacy.get("name")), "function": legacy})
 
 
 def _call_item(call: Mapping[str, object]) -> Value:

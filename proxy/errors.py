@@ -44,6 +44,8 @@ RETRY_AFTER_SECONDS = 1
 LONGEST_NAME = 80
 """Characters of a client's name for something that an error repeats."""
 
+_AN_ID = "must be 1 to 256 visible ASCII characters, and not '.' or '..'."
+
 _CLOSE = ((b"connection", b"close"),)
 """Of an answer that ends the connection: what came, or is still to come, cannot be read on."""
 
@@ -142,16 +144,11 @@ def headers_too_large(limit: int) -> ProxyError:
 
 
 def invalid_session_id(param: str = "X-Session-Id") -> ProxyError:
-    return _invalid_id("invalid_session_id", param)
+    return ProxyError(400, "invalid_session_id", f"{param} {_AN_ID}", param=param)
 
 
 def invalid_user_id(param: str = "X-User-Id") -> ProxyError:
-    return _invalid_id("invalid_user_id", param)
-
-
-def _invalid_id(code: str, param: str) -> ProxyError:
-    said = f"{param} must be 1 to 256 visible ASCII characters, and not '.' or '..'."
-    return ProxyError(400, code, said, param=param)
+    return ProxyError(400, "invalid_user_id", f"{param} {_AN_ID}", param=param)
 
 
 def unknown_profile() -> ProxyError:

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from proxy.errors import ProxyError
-from proxy.memory_api.conversations.message_edit import check_message
+from proxy.memory_api.conversations.checking import check_message
 from tests.support.memory_api import SESSIONS, error_of, said, seed, talk
 from tests.support.upstream.strict import Refused, validate
 

@@ -1,18 +1,12 @@
-"""One message of a session: looked at, checked, edited in place, removed, and what has to follow.
-
-All later requests of the session carry it, and upstreams refuse those for what they cannot read in
-it.  Fields and types of parts that are not known are let through: vendors have their own.
-
-Raises ProxyError 400 with ``param`` naming what is wrong.
-"""
+"""One message of a session: looked at, edited in place, removed, and what has to follow."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from functools import partial
 
-from proxy.chat.jsontext import UNREADABLE, decode, fields, join_fields, shallow
+from proxy.chat.jsontext import UNREADABLE, fields, join_fields, shallow
 from proxy.chat.message import ChatMessage
 from proxy.errors import memory_unavailable, message_not_found
 from proxy.learning.feedback import drop_feedback
@@ -22,6 +16,7 @@ from proxy.memory.history.reading import NEWEST_TURN, all_lines
 from proxy.memory.model import Due, Edited, SessionKey, Summary
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Given
+from proxy.memory_api.conversations.checking import check_content, check_message
 from proxy.memory_api.conversations.sessions import BY_PATH, SESSION, must_not_wait, the_session
 from proxy.memory_api.erasure.in_mind import forget_session, forget_texts
 from proxy.memory_api.fields import bytes_of, invalid
@@ -33,77 +28,6 @@ from proxy.memory_api.shapes.messages import Message, MessageContent, MessageDel
 from proxy.recall.index import owner_of
 from proxy.recall.indexing.indexer import Said, blank_messages, renew_unread
 from proxy.recall.ranking.packing import check_of
-
-_INSTEAD: Mapping[str, type] = {
-    "tool_calls": list,
-    "function_call": dict,
-    "refusal": str,
-    "audio": dict,
-}
-"""What an assistant's message may have instead of content."""
-
-
-def check_message(raw: bytes, name: str) -> None:
-    """``name`` is the message's place in the body; what is in ``raw`` must be an object."""
-    message = _object(raw, name)
-    content, calls = message.get("content"), message.get("tool_calls")
-    if content is not None or not _does_without(message):
-        check_content(content, f"{name}.content")
-    if calls is not None:
-        _check_calls(calls, f"{name}.tool_calls")
-
-
-def check_content(content: object, name: str) -> None:
-    """Text, or parts of which those that are text have some."""
-    if isinstance(content, str):
-        return
-    if not isinstance(content, list) or not content:
-        raise invalid(f"{name} must be a string or a list of one or more parts.", name)
-    for number, part in enumerate(content):
-        _check_part(part, f"{name}[{number}]")
-
-
-def _check_part(part: object, name: str) -> None:
-    if not isinstance(part, dict) or not isinstance(part.get("type"), str):
-        raise invalid(f"{name} must be an object with a type.", name)
-    if part["type"] == "text" and not isinstance(part.get("text"), str):
-        raise invalid(f"{name}.text must be a string.", f"{name}.text")
-
-
-def _check_calls(calls: object, name: str) -> None:
-    if not isinstance(calls, list):  # an empty one is what some servers answer with
-        raise invalid(f"{name} must be a list of calls.", name)
-    for number, call in enumerate(calls):
-        if not _is_call(call):
-            sentence = "must be an object with an id, and a function with a name and arguments."
-            raise invalid(f"{name}[{number}] {sentence}", f"{name}[{number}]")
-
-
-def _is_call(call: object) -> bool:
-    if not isinstance(call, dict) or not isinstance(call.get("id"), str):
-        return False
-    function = call.get("function")
-    return call.get("type") == "custom" or (
-        isinstance(function, dict)
-        and isinstance(function.get("name"), str)
-        and isinstance(function.get("arguments"), str)
-    )
-
-
-def _does_without(message: Mapping[str, object]) -> bool:
-    """May there be no content?"""
-    instead = any(isinstance(message.get(k), t) and message[k] for k, t in _INSTEAD.items())
-    return instead and message.get("role") == "assistant"
-
-
-def _object(raw: bytes, name: str) -> Mapping[str, object]:
-    try:
-        message = decode(raw)
-    except UNREADABLE:
-        raise invalid(f"{name} must be JSON that is not nested too deeply.", name) from None
-    if not isinstance(message, dict):
-        raise invalid(f"{name} must be an object.", name)
-    return message
 
 
 async def revise(api: Api, key: SessionKey, revision: Revision, seqs: tuple[int, ...] = ()) -> bool:
@@ -128,7 +52,8 @@ async def revise(api: Api, key: SessionKey, revision: Revision, seqs: tuple[int,
 
 
 async def _blank(api: Api, key: SessionKey, revision: Revision, seqs: tuple[int, ...]) -> None:
-    """Let no vector tell what was said; its session may have been nobody's then."""
+    """Put to zero the vectors of what is edited or removed: its owner's, and those made while its
+    session was nobody's."""
     session = await api.store.session(key) if seqs else None
     cards = [x.card for x in revision.edited if x.card.id not in revision.removed]
     said = Said(seqs, [*map(check_of, cards)])

@@ -18,7 +18,8 @@ from proxy.memory.history.reading import NEWEST_TURN
 from proxy.memory.model import Due, Kind, SessionKey, Summary
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Given
-from proxy.memory_api.conversations.message_edit import ATTEMPTS, check_message
+from proxy.memory_api.conversations.checking import check_message
+from proxy.memory_api.conversations.message_edit import ATTEMPTS
 from proxy.memory_api.conversations.sessions import BY_ID, SESSION, TAG, must_not_wait, the_session
 from proxy.memory_api.errors import summary_disabled
 from proxy.memory_api.fields import bytes_of, invalid

@@ -31,7 +31,7 @@ from proxy.memory.items import PEOPLE, Change, Item, ItemOwner, Items, Place
 from proxy.memory.model import Commit, Draft, Due, Exchange, Injection, Snapshot, message_id
 from proxy.memory.recording.commit import Count
 from proxy.memory_api.api import ReadMessage
-from proxy.memory_api.conversations.message_edit import check_message
+from proxy.memory_api.conversations.checking import check_message
 from proxy.memory_api.fields import bytes_of, invalid
 from proxy.memory_api.shapes.messages import NewMessages
 from proxy.portable.conversing import card_of

@@ -58,20 +58,20 @@ class MessageReader(msgspec.Struct, frozen=True):
         times = [now] * len(messages) if new.created_at is None else new.created_at
         if len(times) != len(messages):
             raise invalid("created_at must have one number for each message.", "created_at")
-        leading = list(takewhile(lambda pair: pair[1].role in SYSTEM_ROLES, messages))
+        leading = takewhile(lambda message: message.role in SYSTEM_ROLES, messages)
         kept = [
             (message, time)
-            for (_, message), time in zip(messages, times, strict=True)
+            for message, time in zip(messages, times, strict=True)
             if message.role not in SYSTEM_ROLES
         ]
         return Import(
-            system=tuple(message.record for _, message in leading),
+            system=tuple(message.record for message in leading),
             said=tuple(message for message, _ in kept),
             times=tuple(time for _, time in kept),
             user=new.user,
         )
 
-    def _messages(self, raw: bytes) -> list[tuple[bytes, ChatMessage]]:
+    def _messages(self, raw: bytes) -> list[ChatMessage]:
         try:
             pieces = items(raw)
         except UNREADABLE:
@@ -80,7 +80,7 @@ class MessageReader(msgspec.Struct, frozen=True):
             raise invalid("messages must be a list of one or more messages.", "messages")
         if len(pieces) > MAX_MESSAGES:
             raise invalid(f"messages may be at most {MAX_MESSAGES} at once.", "messages")
-        return [(raw, self._message(raw, f"messages[{i}]")) for i, raw in enumerate(pieces)]
+        return [self._message(piece, f"messages[{n}]") for n, piece in enumerate(pieces)]
 
     def _message(self, raw: bytes, name: str) -> ChatMessage:
         message = self.read_message(raw, self.limit)

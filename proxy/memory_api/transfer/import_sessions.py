@@ -21,7 +21,7 @@ from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreTimeout
 from proxy.memory_api.api import Api
 from proxy.memory_api.threads import Threads
-from proxy.memory_api.transfer.import_messages import Adopting
+from proxy.memory_api.transfer.adopting import Adopting
 from proxy.memory_api.transfer.noting import Noting
 from proxy.portable.check import check_session
 from proxy.portable.conversing import Terms, session_of

@@ -101,20 +101,28 @@ def fields(raw: bytes) -> dict[str, bytes]:
     return _either(raw, _split_object, lambda text: dict(_object_fields(text)))
 
 
-def struct(decoder: msgspec.json.Decoder[S], raw: bytes) -> S:
-    """An object's fields in a struct of Any and Raw, each of them with a default.
+def reader(kind: type[S]) -> Callable[[bytes], S]:
+    """Reads an object into a struct whose fields are Any or Raw, and have defaults.
 
-    Raises UNREADABLE.
+    What is made raises UNREADABLE.
     """
-    try:
-        return decoder.decode(raw)
-    except UNREADABLE:  # half a surrogate pair somewhere, or no object
-        found, made = fields(raw), decoder.type()
-    for name in made.__struct_fields__:
+    quick = msgspec.json.Decoder(kind).decode
+
+    def read(raw: bytes) -> S:
+        try:
+            return quick(raw)
+        except UNREADABLE:  # half a surrogate pair somewhere, or no object
+            return _filled(kind(), fields(raw))
+
+    return read
+
+
+def _filled(struct: S, found: Mapping[str, bytes]) -> S:
+    for name in struct.__struct_fields__:
         if name in found:
-            later = isinstance(getattr(made, name), msgspec.Raw)
-            setattr(made, name, msgspec.Raw(found[name]) if later else decode(found[name]))
-    return made
+            later = isinstance(getattr(struct, name), msgspec.Raw)
+            setattr(struct, name, msgspec.Raw(found[name]) if later else decode(found[name]))
+    return struct
 
 
 def items(raw: bytes) -> list[bytes]:

@@ -55,7 +55,7 @@ class _Head(msgspec.Struct):
     execution: Any = None
 
 
-_head = msgspec.json.Decoder(_Head)
+_head = jsontext.reader(_Head)
 
 
 class ResponseItem(NamedTuple):
@@ -103,7 +103,7 @@ def may_call(raw: bytes) -> bool:
 def read_item(raw: bytes) -> ResponseItem | None:
     """An item from its JSON; None if that is no object."""
     try:
-        head = jsontext.struct(_head, raw)
+        head = _head(raw)
     except jsontext.UNREADABLE:
         return None
     kind = _kind(head)

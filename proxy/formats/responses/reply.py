@@ -94,7 +94,7 @@ class Response(msgspec.Struct):
         return _CUT.get(reason, reason) if isinstance(reason, str) else None
 
 
-_response = partial(jsontext.struct, msgspec.json.Decoder(Response))
+_response = jsontext.reader(Response)
 
 
 def read_response(raw: bytes) -> Response | None:

@@ -6,7 +6,6 @@ were done and the text of the one that was not are what there is.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -56,7 +55,7 @@ class _StreamEvent(msgspec.Struct):
     error: Any = None
 
 
-_event = partial(jsontext.struct, msgspec.json.Decoder(_StreamEvent))
+_event = jsontext.reader(_StreamEvent)
 _named = msgspec.json.Decoder(_Named)
 
 

@@ -83,7 +83,7 @@ class Response(msgspec.Struct):
     @property
     def stored(self) -> bool:
         """Does the upstream keep it?"""
-        return not self.kept and (self.answer is None or self.answer.stored)
+        return (not isinstance(self.id, str) or self.store is not False) and not self.kept
 
     def finish(self, *, calls: bool) -> str | None:
         """How it ended, as chat completions say it; None if it has not."""

@@ -10,7 +10,6 @@ import asyncio
 import json
 import sqlite3
 import ssl
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -19,18 +18,17 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.structs import replace
 
-from proxy.assembly.mcp import unmet
 from proxy.assembly.origin import upstream_options
 from proxy.assembly.resources import store_of, upstream_of
 from proxy.assembly.upstreams import destination_of
+from proxy.commands.doubts import doubts
 from proxy.errors import RawHeaders
-from proxy.gateway.context import reserved_tokens
 from proxy.memory.recording.store_names import waiting_in
 from proxy.memory.store import Store, StoreError
 from proxy.preflight import trouble, unannounced
 from proxy.reasons import why
 from proxy.server import ServerError, listen
-from proxy.settings import DEMO, ListedUpstream, ProfileSettings, Settings, without_credentials
+from proxy.settings import DEMO, ListedUpstream, Settings, without_credentials
 from proxy.stores.address import Address, is_same_store, read_address
 from proxy.stores.sqlite.schema import SCHEMA, schema_of
 from proxy.wire.api import bearer
@@ -47,10 +45,6 @@ PROBING = 2.0
 BEGINNING = 4096
 """Bytes of an answer that tell who that is."""
 
-SHORT_KEY = 16
-"""Characters below which an administrator's key can be guessed."""
-
-_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 _REFUSED = (401, 403)
 
@@ -257,7 +251,8 @@ async def _speaks_http(host: str, port: int) -> bool:
 async def _judged(
     client: Upstream, settings: Settings, where: str, listed: ListedUpstream | None
 ) -> Finding:
-    status, headers = await _models(client, _asking(settings, client, listed), b"/models")
+    asking = _asking(settings, client, listed)
+    status, headers = await _models(client, asking, b"/models")
     if status in _REFUSED and settings.upstream.api_key is not None:
         key = listed.keys[0] if listed else "upstream.api_key"
         return _upstream("problem", f"{where} answers, but refuses {key} ({status})")
@@ -273,7 +268,7 @@ async def _judged(
     if status >= 500:
         return _upstream("problem", f"{where} fails: it answers with {status}")
     if status == 404:
-        return await _nothing_there(client, _asking(settings, client, listed), settings, where)
+        return await _nothing_there(client, asking, settings, where)
     if status >= 400:
         return _upstream("warning", f"{where} answers with {status} to GET /models")
     return _upstream("ok", f"{where} answers with {status}")
@@ -356,94 +351,3 @@ async def _serves(host: str, port: int) -> bool:
     with suppress(ValueError):
         return bool(json.loads(answer.partition(b"\r\n\r\n")[2]) == {"status": "ok"})
     return False
-
-
-# Doubts
-
-
-def doubts(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Settings that are valid and probably not meant: the setting and a sentence."""
-    server, memory_url = settings.server, settings.store.url
-    public = server.host not in _LOOPBACK
-    if memory_url == "memory://":
-        yield "store.url", "memory:// forgets everything when the proxy ends"
-        if server.workers > 1:
-            yield "server.workers", "with memory:// each worker has a memory of its own"
-    if _is_spool(settings):
-        yield "spool.path", "is the store's own file: what breaks one takes the other with it"
-    if settings.store.wait_replicas and memory_url.startswith(("sqlite:", "memory:")):
-        yield "store.wait_replicas", "only Redis has replicas to wait for"
-    if public and server.admin_key is None:
-        yield "server.admin_key", "is not set: other hosts cannot use /memory without a key"
-    if server.admin_key is not None and len(server.admin_key.get_secret_value()) < SHORT_KEY:
-        text = f"is shorter than {SHORT_KEY} characters: who guesses it sees everybody's memory"
-        yield "server.admin_key", text
-    if public and settings.tenancy.mode == "single":
-        yield "tenancy.mode", '"single" gives everybody who can connect the same memory'
-    if _in_the_clear(settings.upstream.url):
-        yield "upstream.url", "is plain http to another host: keys and messages travel in the clear"
-    yield from unmet(settings)
-    yield from _listed(settings, public=public)
-    yield from _embeddings(settings)
-    profiles = {f"profiles.{name}": profile for name, profile in settings.profiles.items()}
-    for name, profile in {"memory": settings.memory, **profiles}.items():
-        yield from _cramped(name, profile)
-        yield from _written(name, profile)
-
-
-def _is_spool(settings: Settings) -> bool:
-    store = read_address(settings.store.url)
-    return store.kind == "sqlite" and store.path.resolve() == Path(settings.spool.path).resolve()
-
-
-def _listed(settings: Settings, *, public: bool) -> Iterator[tuple[str, str]]:
-    """About [[upstreams]]."""
-    for listed in settings.upstreams:
-        if listed.keys and public and settings.tenancy.mode != "clients":
-            text = 'is spent for everybody who can connect: tenancy.mode is not "clients"'
-            yield f"upstreams.{listed.name}.{listed.keys[0]}", text
-        if _in_the_clear(listed.url):
-            text = "is plain http to another host: keys and messages travel in the clear"
-            yield f"upstreams.{listed.name}.url", text
-
-
-def _embeddings(settings: Settings) -> Iterator[tuple[str, str]]:
-    chosen = settings.memory.recall.embeddings
-    if not chosen.model or chosen.local:
-        return
-    if chosen.api_key is None and (chosen.url or settings.upstream.api_key is None):
-        yield "memory.recall.embeddings.api_key", "is not set: vectors are asked for without a key"
-    if chosen.url and _in_the_clear(chosen.url):
-        text = "is plain http to another host: messages travel in the clear"
-        yield "memory.recall.embeddings.url", text
-
-
-def _written(name: str, profile: ProfileSettings) -> Iterator[tuple[str, str]]:
-    """About the parts that a model writes."""
-    summary = profile.summary
-    if summary.enabled and summary.mode == "summary_buffer" and profile.window == "all":
-        yield f"{name}.summary.enabled", 'with window = "all" nothing is evicted: none is written'
-    for part, chosen in profile.asking.items():
-        if chosen.enabled and chosen.url and chosen.api_key is None:
-            yield f"{name}.{part}.api_key", "is not set: its url is asked without a key"
-        if chosen.enabled and chosen.url and _in_the_clear(chosen.url):
-            text = "is plain http to another host: messages travel in the clear"
-            yield f"{name}.{part}.url", text
-
-
-def _in_the_clear(url: str) -> bool:
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    # Names without a dot are the containers and services of one's own network.
-    return parts.scheme == "http" and "." in host and host not in _LOOPBACK
-
-
-def _cramped(name: str, profile: ProfileSettings) -> Iterator[tuple[str, str]]:
-    reserved = reserved_tokens(profile)
-    if profile.window == "token_window" and reserved >= profile.max_tokens:
-        text = f"all {profile.max_tokens} are reserved for what else is injected ({reserved})"
-        yield f"{name}.max_tokens", f"{text}: the window gets none"
-    summary = profile.summary
-    if summary.enabled and summary.max_tokens >= profile.max_tokens:
-        text = f"is no less than max_tokens ({profile.max_tokens}): a summary as long is not sent"
-        yield f"{name}.summary.max_tokens", text

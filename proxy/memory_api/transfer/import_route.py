@@ -185,7 +185,7 @@ async def import_file(
     wanted = ImportRequest(format, session, user)
     terms = _terms(api, wanted)
     warnings, refused = Warnings(), None
-    importer = Importer(api, tenant, terms, api.reading, warnings, strict=strict, dry_run=dry_run)
+    importer = Importer(api, tenant, terms, warnings, strict=strict, dry_run=dry_run)
     try:
         await api.reach(tenant)
         found = await _read(api, file, wanted, importer, warnings)

@@ -20,7 +20,6 @@ from proxy.memory.items import ItemOwner
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreTimeout
 from proxy.memory_api.api import Api
-from proxy.memory_api.threads import Threads
 from proxy.memory_api.transfer.adopting import Adopting
 from proxy.memory_api.transfer.noting import Noting
 from proxy.portable.check import check_session
@@ -75,13 +74,12 @@ class Importer:
         api: Api,
         tenant: str,
         terms: Terms,
-        reading: Threads,
         warnings: Warnings,
         *,
         strict: bool,
         dry_run: bool,
     ) -> None:
-        self._reading, self._dry_run = reading, dry_run
+        self._reading, self._dry_run = api.reading, dry_run
         self._warnings, self._began = warnings, steady()
         self._noting = Noting(api.settings.memory.facts, terms.now)
         self._api, self._store, self._tenant = api, api.patient.store, tenant

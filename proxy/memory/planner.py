@@ -29,7 +29,8 @@ from proxy.memory.reconciliation.match import (
     said_behind,
     wanted_bodies,
 )
-from proxy.memory.reconciliation.reconcile import Plan, reconcile, rerender
+from proxy.memory.reconciliation.plan import Plan
+from proxy.memory.reconciliation.reconcile import reconcile, rerender
 from proxy.memory.reconciliation.retry import retried_exchange
 from proxy.memory.reconciliation.returning import PassedOver, passed_over, said_before
 from proxy.memory.reconciliation.turning import plan_of, turned, turning

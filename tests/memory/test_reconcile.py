@@ -9,7 +9,8 @@ from proxy.memory.prompt.compose import Prompt, Rules, compose
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation import reconcile as rules
 from proxy.memory.reconciliation.match import History, Intent
-from proxy.memory.reconciliation.reconcile import Plan, reconcile
+from proxy.memory.reconciliation.plan import Plan
+from proxy.memory.reconciliation.reconcile import reconcile
 from tests.support.talk.shorthand import Log, log, names, recorded, rerendered, talk
 from tests.support.talk.simulator import Memory, choice
 

@@ -11,7 +11,8 @@ from proxy.memory.model import Entry, Snapshot
 from proxy.memory.prompt.compose import Prompt, Rules, compose
 from proxy.memory.prompt.window import Size, Window
 from proxy.memory.reconciliation.match import Intent
-from proxy.memory.reconciliation.reconcile import Plan, reconcile
+from proxy.memory.reconciliation.plan import Plan
+from proxy.memory.reconciliation.reconcile import reconcile
 from proxy.memory.reconciliation.turning import turned, turning
 from tests.support.talk.shorthand import log, names, recorded, rerendered, talk
 

@@ -15,7 +15,8 @@ from proxy.memory.model import BEGINNING, Card, Entry, Position, Snapshot
 from proxy.memory.prompt.compose import Prompt, Rules, compose
 from proxy.memory.prompt.window import NOWHERE, Size, Window, advance, begun, size, view
 from proxy.memory.reconciliation.match import Intent
-from proxy.memory.reconciliation.reconcile import Plan, reconcile
+from proxy.memory.reconciliation.plan import Plan
+from proxy.memory.reconciliation.reconcile import reconcile
 from tests.support.talk.shorthand import log, message, names, rerendered, talk
 from tests.support.talk.simulator import Conversation, choice
 from tests.support.upstream.strict import validate

@@ -21,7 +21,7 @@ from proxy.memory.model import BEGINNING, Card, Entry, Position, Snapshot, Summa
 from proxy.memory.prompt.validity import valid
 from proxy.memory.prompt.window import ANYTHING, Size, Window, advance, begun, size, view
 from proxy.memory.reconciliation.match import open_calls
-from proxy.memory.reconciliation.reconcile import Plan
+from proxy.memory.reconciliation.plan import Plan
 
 NONE = Size(0, 0)
 

@@ -15,7 +15,7 @@ from proxy.chat.message import ChatMessage
 from proxy.memory.archive import Message
 from proxy.memory.model import Entry
 from proxy.memory.reconciliation.align import of_a_call
-from proxy.memory.reconciliation.reconcile import Plan
+from proxy.memory.reconciliation.plan import Plan
 
 
 class PassedOver(msgspec.Struct, frozen=True, gc=False):

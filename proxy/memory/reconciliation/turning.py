@@ -21,7 +21,8 @@ from proxy.memory.reconciliation.match import (
     answered_from_before,
     open_calls,
 )
-from proxy.memory.reconciliation.reconcile import Plan, reconcile
+from proxy.memory.reconciliation.plan import Plan
+from proxy.memory.reconciliation.reconcile import reconcile
 
 
 def turned(snapshot: Snapshot, intent: Intent) -> Snapshot:

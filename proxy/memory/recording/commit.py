@@ -33,7 +33,7 @@ from proxy.memory.planner import Planner
 from proxy.memory.prompt.compose import Prompt, Rules, Summarised
 from proxy.memory.prompt.window import NOWHERE, Size, Window
 from proxy.memory.reconciliation.match import Intent
-from proxy.memory.reconciliation.reconcile import Fresh, Plan
+from proxy.memory.reconciliation.plan import Fresh, Plan
 from proxy.memory.reconciliation.settling import in_place_of
 
 MAX_APART = 262_144

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from proxy.chat.message import ChatMessage
 from proxy.memory.model import Card, Entry, Exchange, Position, Snapshot
 from proxy.memory.reconciliation.match import Likeness
-from proxy.memory.reconciliation.reconcile import Plan
+from proxy.memory.reconciliation.plan import Plan
 
 _WORD = re.compile(
     r"(?P<name>(?P<kind>[a-z])\w*['*+]?(?:~\w+)?)(?:\((?P<calls>[^)]*)\))?(?::(?P<answers>\w+))?"

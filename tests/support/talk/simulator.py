@@ -20,7 +20,8 @@ from proxy.memory.model import Ask, Commit, Exchange, Snapshot
 from proxy.memory.prompt.compose import Prompt, Rules, compose
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
-from proxy.memory.reconciliation.reconcile import Plan, reconcile
+from proxy.memory.reconciliation.plan import Plan
+from proxy.memory.reconciliation.reconcile import reconcile
 from proxy.memory.recording.commit import ExchangeMeta, build_commit, pending_record
 from proxy.memory.recording.overlay import overlay
 from tests.support.talk.shorthand import message, rerendered

@@ -1,0 +1,303 @@
+"""The plan for a request whose alignment with the log is known: rules 2 to 9.  Pure.
+
+Each rule is a function of what the rules before it have found.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import chain, pairwise, takewhile
+
+import msgspec
+from msgspec.structs import replace
+
+from proxy.chat.message import SYSTEM_ROLES, ChatMessage
+from proxy.memory.model import Card, Entry, Position, Snapshot
+from proxy.memory.reconciliation.align import Match, MatchKind
+from proxy.memory.reconciliation.match import (
+    Alignment,
+    alternate,
+    answered_from_before,
+    open_calls,
+    visible,
+)
+from proxy.memory.reconciliation.plan import Fresh, Plan
+
+Gaps = Mapping[int, Sequence[Entry]]
+"""What the client does not tell, by the number of the match before which it stands; what stands
+behind all matches has the number that a next match would have."""
+
+
+class Cut(msgspec.Struct, frozen=True, gc=False):
+    """Where a request and the log part.
+
+    ``matches`` are those that count, ``new`` is what M has behind the last of them, and ``rest``
+    what the log has.  ``full``: M is the whole history.
+    """
+
+    m: Sequence[ChatMessage]
+    log: Sequence[Entry]
+    full: bool
+    matches: tuple[Match, ...]
+    new: range
+    rest: Sequence[Entry]
+
+    @property
+    def last(self) -> Match | None:
+        return self.matches[-1] if self.matches else None
+
+    def turn(self, match: Match) -> int:
+        return self.log[match.j].position.turn
+
+
+def lay_out(
+    m: Sequence[ChatMessage],
+    found: Alignment,
+    snapshot: Snapshot,
+    again: Mapping[int, Card],
+    dropped: AbstractSet[str],
+    *,
+    full: bool,
+    retry: bool,
+) -> Plan:
+    """The plan, given what is taken back: ``dropped``, and what of it M says ``again``."""
+    cut = _cut(m, found, full=full)
+    edited_away = cut.rest if _is_edited_away(cut, evidence=found.evidence) else ()
+    if edited_away:
+        cut = replace(cut, rest=())
+    if not retry and not any(entry.card.role == "assistant" for entry in edited_away):
+        cut = _bringing_something(cut)
+    chosen, untold = _chosen(m, found, snapshot), _untold(found)
+    waiting = open_calls(cut.log) if any(m[i].answers for i in cut.new) else {}
+    gone = [*edited_away, *_exchanged(found, chosen, untold), *_told_again(cut, waiting)]
+    superseded = {entry.card.id for entry in gone}
+    recorded = [i for i in cut.new if visible(m[i])]  # no later system messages, nothing blank
+    running = _running(cut, recorded, waiting)
+    log = without(found.log, superseded | dropped)
+    log = tuple(log if found.placed else sorted(log, key=_place))
+    activated = list(chosen.values())
+    order = range(len(m)) if full else _order(cut, running, _gaps(cut, found, superseded), untold)
+    return Plan(
+        order=tuple(order),
+        log=log,
+        fresh=(*_edited(cut, superseded), *_fresh(m, recorded, running, again)),
+        superseded=frozenset(superseded | dropped),
+        activated=tuple(entry.card.id for entry in activated),
+        running=running.position.turn if running else None,
+        reply_joins=running.card.id if running and not recorded else None,
+        follows=max((*log[-1:], *activated), key=_place).card.id if log or activated else "",
+        resent=(*without([cut.log[x.j] for x in cut.matches], superseded), *activated),
+    )
+
+
+def without(entries: Sequence[Entry], gone: AbstractSet[str]) -> Sequence[Entry]:
+    return [e for e in entries if e.card.id not in gone] if gone else entries
+
+
+def _place(entry: Entry) -> Position:
+    return entry.position
+
+
+def _cut(m: Sequence[ChatMessage], found: Alignment, *, full: bool) -> Cut:
+    last = found.matches[-1] if found.matches else None
+    new = range(last.i + 1 if last else 0, len(m))
+    behind = last.j + 1 if last else (0 if full else len(found.log))
+    return Cut(m, found.log, full, found.matches, new, found.log[behind:])
+
+
+def _is_edited_away(cut: Cut, *, evidence: bool) -> bool:
+    """Was what stands behind the last match edited away (rule 4)?  Always where M is the whole
+    history, or that match an answer told otherwise (rule 5); never where M answers a call that
+    waits there."""
+    if cut.full or (cut.last and cut.last.kind is MatchKind.REPLACED):
+        return True
+    answers = answered_from_before([cut.m[i] for i in cut.new])
+    return evidence and answers.isdisjoint(open_calls(cut.rest))
+
+
+def _bringing_something(cut: Cut) -> Cut:
+    """Rule 6: a request always brings something; a prefill does if it is not the end of H."""
+    last = cut.last
+    if last is None or any(cut.m[i].role not in SYSTEM_ROLES for i in cut.new):
+        return cut
+    prefill = cut.m[last.i].role == "assistant"
+    if _renamed(cut, last) or (prefill and not cut.rest):
+        return cut
+    at = _last_asked(cut) if prefill else len(cut.matches) - 1
+    first = cut.matches[at]
+    new = range(first.i, len(cut.m))
+    return replace(cut, matches=cut.matches[:at], new=new, rest=cut.log[first.j :])
+
+
+def _renamed(cut: Cut, match: Match) -> bool:
+    """Is it a result under an id that only the client knows?"""
+    return cut.m[match.i].answers != cut.log[match.j].card.answers
+
+
+def _last_asked(cut: Cut) -> int:
+    """Which match is what a prefill begins the answer of; the prefill where nothing is."""
+    asked = [n for n, match in enumerate(cut.matches) if cut.m[match.i].role == "user"]
+    return asked[-1] if asked else len(cut.matches) - 1
+
+
+def _chosen(m: Sequence[ChatMessage], found: Alignment, snapshot: Snapshot) -> dict[int, Entry]:
+    """The other choices of stored replies that M has in their place, by their places in M."""
+    if not snapshot.alternates:
+        return {}
+    similar = [match for match in found.matches if match.kind is MatchKind.SIMILAR]
+    pairs = [(x.i, alternate(snapshot, found.log[x.j].card, m[x.i].digest)) for x in similar]
+    return {i: choice for i, choice in pairs if choice is not None}
+
+
+def _untold(found: Alignment) -> dict[int, list[Entry]]:
+    """For each answer told otherwise, but the last match, what was stored behind its other form
+    and is not told: the rest of its turn up to the next match."""
+    return {
+        a.i: [
+            e for e in found.log[a.j + 1 : b.j] if e.position.turn == found.log[a.j].position.turn
+        ]
+        for a, b in pairwise(found.matches)
+        if a.kind in (MatchKind.REPLACED, MatchKind.RETOLD)
+    }
+
+
+def _exchanged(
+    found: Alignment, chosen: Mapping[int, Entry], untold: Mapping[int, Sequence[Entry]]
+) -> Iterator[Entry]:
+    """Stored answers that the client edited, or chose another one for, and what is not told behind
+    them."""
+    for match in found.matches:
+        if match.kind is MatchKind.REPLACED or match.i in chosen:
+            yield found.log[match.j]
+            yield from untold.get(match.i, ())
+
+
+def _told_again(cut: Cut, waiting: Mapping[str, Entry]) -> Iterator[Entry]:
+    """The stored results that M brings once more, together with one that is still missing: the new
+    ones take their place (rule 8).  Where M has the calls too, rule 4 does it."""
+    answers = {cut.m[i].answers for i in cut.new} - {None}
+    if cut.matches or not answers:
+        return
+    heads = {e.card.id: e for call, e in waiting.items() if call in answers}
+    for head in heads.values():
+        if again := answers.intersection(head.card.calls) - waiting.keys():
+            yield from (e for e in _behind(cut.log, head) if e.card.answers in again)
+
+
+def _behind(log: Sequence[Entry], head: Entry) -> Iterator[Entry]:
+    """What stands behind a message in its turn."""
+    at = head.position
+    return (e for e in log if e.position.turn == at.turn and e.position > at)
+
+
+def _running(cut: Cut, recorded: Sequence[int], waiting: Mapping[str, Entry]) -> Entry | None:
+    """A stored message of the turn that the request goes on with; None where it begins one."""
+    first, last = cut.m[recorded[0]] if recorded else None, cut.last
+    if first is not None and first.role == "user":
+        return None
+    if first is not None and last is not None and first.answers in cut.m[last.i].calls:
+        return cut.log[last.j]
+    # Results that are told again may come before the one that is waited for.
+    answers = takewhile(bool, (cut.m[i].answers or "" for i in recorded))
+    if called := next((waiting[call] for call in answers if call in waiting), None):
+        return called
+    if cut.rest and recorded:
+        return cut.rest[-1]
+    if last is not None:
+        return cut.log[last.j]
+    return cut.log[-1] if cut.log and not cut.full else None
+
+
+# What is sent
+
+
+def _order(
+    cut: Cut, running: Entry | None, gaps: Gaps, untold: Mapping[int, Sequence[Entry]]
+) -> Sequence[Entry | int]:
+    """M in its order, with what it does not tell.  What is left out of the turn that the request
+    goes on with stands last, before what is new."""
+    turn = running.position.turn if running else None
+    told_from = next((match.i for match in cut.matches if cut.turn(match) == turn), None)
+    behind = gaps.get(len(cut.matches), ())
+    mine = behind if told_from is not None else chain.from_iterable(gaps.values())
+    own = sorted([e for e in mine if e.position.turn == turn], key=_place)
+    hidden = {e.card.id for e in chain(own, *untold.values())}
+    order = list(_up_to_last_match(cut, gaps, hidden))
+    # Other turns' messages stand before the running turn, also where M tells that turn's beginning.
+    at = order.index(told_from) if told_from is not None and running in own else len(order)
+    order[at:at] = [e for e in behind if e.position.turn != turn]
+    behind_matches = range(cut.last.i + 1 if cut.last else 0, len(cut.m))
+    return [*order, *own, *behind_matches]
+
+
+def _up_to_last_match(cut: Cut, gaps: Gaps, hidden: AbstractSet[str]) -> Iterator[Entry | int]:
+    """M with what is left out before each match, but for what is hidden."""
+    i = 0
+    for n, match in enumerate(cut.matches):
+        if n in gaps:
+            yield from without(gaps[n], hidden)
+        yield from range(i, match.i + 1)
+        i = match.i + 1
+
+
+def _gaps(cut: Cut, found: Alignment, superseded: AbstractSet[str]) -> Gaps:
+    """What stands between the matches; in a log as it came a message stands before the next match
+    of its turn, if there is one."""
+    gaps, begin = dict[int, Sequence[Entry]](), 0
+    for n, end in enumerate((*(match.j for match in cut.matches), len(cut.log))):
+        if end > begin:
+            gaps[n] = without(cut.log[begin:end], superseded)
+        begin = end + 1
+    return _by_turn(cut, gaps) if found.arrived else gaps
+
+
+def _by_turn(cut: Cut, gaps: Gaps) -> Gaps:
+    """The same entries, each before the next match of its own turn; where none is, as it stood."""
+    others, own = defaultdict[int, list[Entry]](list), defaultdict[int, list[Entry]](list)
+    told_next: dict[int, int] = {}
+    for n in range(len(cut.matches), -1, -1):
+        if n < len(cut.matches):
+            told_next[cut.turn(cut.matches[n])] = n
+        for entry in gaps.get(n, ()):
+            turn = entry.position.turn
+            (own[told_next[turn]] if turn in told_next else others[n]).append(entry)
+    return {
+        n: [*sorted(others[n], key=_place), *sorted(own[n], key=_place)] for n in {*others, *own}
+    }
+
+
+# What is recorded
+
+
+def _edited(cut: Cut, superseded: AbstractSet[str]) -> Iterator[Fresh]:
+    """The answers told otherwise, in the client's form; with a call all that is told of it."""
+    ends = [*(x.i for x in cut.matches[1:]), 0]
+    for match, end in zip(cut.matches, ends, strict=False):
+        if match.kind is not MatchKind.REPLACED:
+            continue
+        card, message = cut.log[match.j].card, cut.m[match.i]
+        yield Fresh(match.i, joins=card.id, replaces=_stands_for(cut, match.j, superseded))
+        if message.calls or card.calls:
+            told = range(match.i + 1, end)
+            yield from (Fresh(i, joins=card.id) for i in told if visible(cut.m[i]))
+
+
+def _stands_for(cut: Cut, j: int, superseded: AbstractSet[str]) -> Card:
+    """The stored answer at j, or what was answered to it if it is a prefill."""
+    answers = (entry.card for entry in cut.log[j : j + 2])
+    gone = (card for card in answers if card.evidence and card.id in superseded)
+    return next(gone, cut.log[j].card)
+
+
+def _fresh(
+    m: Sequence[ChatMessage],
+    recorded: Iterable[int],
+    running: Entry | None,
+    again: Mapping[int, Card],
+) -> Iterator[Fresh]:
+    for n, i in enumerate(recorded):
+        opens = m[i].role == "user" or not (n or running)
+        joins = running.card.id if running and not (n or opens) else None
+        yield Fresh(i, opens=opens, joins=joins, replaces=again.get(i))

@@ -1,0 +1,42 @@
+"""What a request means for what is stored: the values."""
+
+from __future__ import annotations
+
+import msgspec
+
+from proxy.memory.model import Card, Entry
+
+
+class Fresh(msgspec.Struct, frozen=True, gc=False):
+    """Message ``i`` of the request is new.
+
+    It ``opens`` a turn, or is in the turn of the stored message ``joins``, or else in the turn of
+    the new message before it.  ``replaces`` is the stored answer whose place it takes.
+    """
+
+    i: int
+    opens: bool = False
+    joins: str | None = None
+    replaces: Card | None = None
+
+
+class Plan(msgspec.Struct, frozen=True, gc=False):
+    """What follows from a request.
+
+    ``order`` is everything in the order of sending: entries of the log, and indexes into M.
+    ``log`` is the active log when the plan has been carried out, without what is new.  ``running``
+    is the turn that the request goes on with, None where it begins one.  ``reply_joins`` is a
+    stored message in whose turn the reply is, None: the turn of the newest new message.
+    ``follows`` is the last message of the log then, ``activated`` ones included, "" without any.
+    ``resent`` are the stored messages that the request itself brings once more.
+    """
+
+    order: tuple[Entry | int, ...]
+    log: tuple[Entry, ...]
+    fresh: tuple[Fresh, ...] = ()
+    superseded: frozenset[str] = frozenset()
+    activated: tuple[str, ...] = ()
+    running: int | None = None
+    reply_joins: str | None = None
+    follows: str = ""
+    resent: tuple[Entry, ...] = ()

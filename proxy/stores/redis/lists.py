@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import takewhile
+from math import inf
 
 from proxy.memory.archive import PAGE_BYTES, OnProgress, Page, Session
 from proxy.memory.erasure import Subject
@@ -37,6 +38,11 @@ DropIndexes = Callable[[SessionKey, str, str], Awaitable[None]]
 
 Place = tuple[float, str]
 """In a list: the time of the last activity, and the session."""
+
+START: Place = (inf, "")
+"""Before all that a list has: the latest comes first."""
+
+Found = tuple[Place, Session]
 
 FEW, SMALL = 2, 1_000_000
 """Sessions that are read at once at first, and the bytes up to which twice as many are then: one
@@ -87,36 +93,47 @@ class RedisLists(RedisBase):
     async def sessions(
         self, tenant: str, user: str | None, after: str | None, limit: int
     ) -> Page[Session]:
-        """What is dead is dropped step by step, so that a walk that is cut off has got on."""
-        key, now = list_keys(tenant, user)[0], asyncio.get_running_loop().time
+        now = asyncio.get_running_loop().time
         until = now() + SHARE * self._timeout
-        found: list[tuple[Place, Session]] = []
-        place = read_cursor(after) if after is not None else None
-        left, size, at_once = True, 0, FEW
-        while left and len(found) <= limit and (size < PAGE_BYTES or not found):
-            rows = await self._behind(key, place, min(at_once, limit + 1 - len(found)))
-            sessions, read = await self._described(tenant, [name for _, name in rows])
-            left, place = bool(rows), rows[-1] if rows else place
+        place: Place | None = START if after is None else read_cursor(after)
+        found, size, at_once = list[Found](), 0, FEW
+        while place is not None and len(found) <= limit and (size < PAGE_BYTES or not found):
+            most = min(at_once, limit + 1 - len(found))
+            living, read, place = await self._next(tenant, user, place, most)
+            found += living
             size, at_once = size + read, 2 * at_once if read < SMALL else FEW
-            dead: dict[Place, bool] = {}
-            for row, session in zip(rows, sessions, strict=True):
-                if session is None or (user is not None and session.user != user):
-                    dead[row] = session is None
-                else:
-                    found.append((row, session))
-            await self._drop_dead(tenant, user, dead)
-            if place is not None and 0 < len(rows) == len(dead):
-                place = await self._past_dead(tenant, user, place)
             if now() >= until:
                 break
-        page = found[:limit]
         if len(found) > limit:
-            place = page[-1][0]
-        more = sessions_cursor(*place) if left and place is not None else None
-        return Page(tuple(session for _, session in page), more)
+            place = found[limit - 1][0]
+        more = None if place is None else sessions_cursor(*place)
+        return Page(tuple(session for _, session in found[:limit]), more)
+
+    async def _next(
+        self, tenant: str, user: str | None, place: Place, most: int
+    ) -> tuple[list[Found], int, Place | None]:
+        """What lives among the next of a list, how many bytes were read, and the place up to which
+        the list is read: None at its end.
+
+        What is dead there is dropped at once, so that a walk that is cut off has got on.
+        """
+        rows = await self._behind(list_keys(tenant, user)[0], place, most)
+        if not rows:
+            return [], 0, None
+        sessions, size = await self._described(tenant, [name for _, name in rows])
+        living, dead = list[Found](), dict[Place, bool]()
+        for row, session in zip(rows, sessions, strict=True):
+            if session is not None and user in (None, session.user):
+                living.append((row, session))
+            else:
+                dead[row] = session is None
+        await self._drop_dead(tenant, user, dead)
+        end = rows[-1] if living else await self._past_dead(tenant, user, rows[-1])
+        return living, size, end
 
     async def _past_dead(self, tenant: str, user: str | None, place: Place) -> Place:
-        """Behind those that are dead from here on, some at most; what lives is not read yet."""
+        """The place behind those that are dead from here on, ``DEAD`` at most.  Of what lives there
+        nothing is read yet."""
         rows = await self._behind(list_keys(tenant, user)[0], place, DEAD)
         metas = [session_keys(SessionKey(tenant, name))[0] for _, name in rows]
         heads = await self._link.many([(meta, ("EXISTS", meta)) for meta in metas])
@@ -126,7 +143,8 @@ class RedisLists(RedisBase):
         return dead[-1] if dead else place
 
     async def _drop_dead(self, tenant: str, user: str | None, dead: Mapping[Place, bool]) -> None:
-        """Drop these from a list; ``dead`` has of each whether the session's head is gone."""
+        """Drop these from a list; ``dead`` says of each whether the session's head is gone.  A
+        person's list keeps those of which all else is not."""
         headless = [name for (_, name), lost in dead.items() if lost and user is not None]
         keys = [session_keys(SessionKey(tenant, name)) for name in headless]
         left = await self._link.many([(rest[0], ("EXISTS", *rest)) for _, *rest in keys])
@@ -135,15 +153,15 @@ class RedisLists(RedisBase):
         if gone:
             await self._scripts.read(self._scripts.forget, list_keys(tenant, user), gone)
 
-    async def _behind(self, key: bytes, place: Place | None, limit: int) -> list[Place]:
+    async def _behind(self, key: bytes, place: Place, limit: int) -> list[Place]:
         """Some of the list behind a place, the latest first; none at its end."""
-        rank = await self._rank(key, place) if place is not None else 0
+        rank = await self._rank(key, place) if place != START else 0
         while True:
             command = ("ZREVRANGE", key, rank, rank + limit - 1, "WITHSCORES")
             (reply,) = checked(await self._link.run(key, command))
             pairs = zip(reply[1::2], reply[::2], strict=True)
             rows = [(float(score), name.decode()) for score, name in pairs]
-            behind = [row for row in rows if place is None or row < place]
+            behind = [row for row in rows if row < place]
             if behind or not rows:
                 return behind
             rank += len(rows)

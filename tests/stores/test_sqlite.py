@@ -31,7 +31,7 @@ from proxy.stores.sqlite.schema import (
     version,
 )
 from proxy.stores.sqlite.store import SQLiteStore
-from proxy.stores.sqlite.worker import LATER_AT_ONCE, Job, Jobs
+from proxy.stores.sqlite.worker import LATER_AT_ONCE, Job, Jobs, Turn
 from tests.support.clock import Clock
 from tests.support.processes.program import ROOT
 from tests.support.store.commits import chat, draft, exchange, record, summary
@@ -313,24 +313,25 @@ async def test_commits_that_wait_together_share_a_transaction(
 async def test_what_nobody_waits_for_gives_way() -> None:
     loop = asyncio.get_running_loop()
     jobs = Jobs()
-    for later in (*[True] * (LATER_AT_ONCE + 2), False, False):
-        jobs.put(Job(lambda c: None, loop, loop.create_future(), later=later))
+    turns: dict[Turn, int] = {"later": LATER_AT_ONCE + 2, "soon": 2}
+    for turn in (turn for turn, count in turns.items() for _ in range(count)):
+        jobs.put(Job(lambda c: None, loop, loop.create_future(), turn))
     jobs.put(None)
     first, second = jobs.take(64), jobs.take(64)
-    assert [job and job.later for job in first] == [False, False, *[True] * LATER_AT_ONCE]
-    assert [job and job.later for job in second] == [True, True, None]
+    assert [job and job.turn for job in first] == ["soon", "soon", *["later"] * LATER_AT_ONCE]
+    assert [job and job.turn for job in second] == ["later", "later", None]
 
 
 async def test_what_is_large_is_alone_and_takes_turns_with_the_others() -> None:
     jobs, loop = Jobs(), asyncio.get_running_loop()
 
-    def put(**kind: bool) -> Job:
-        job = Job(lambda c: None, loop, loop.create_future(), **kind)
+    def put(turn: Turn = "soon") -> Job:
+        job = Job(lambda c: None, loop, loop.create_future(), turn)
         jobs.put(job)
         return job
 
-    large = [put(large=True) for _ in range(3)]
-    small, later = [put(), put()], put(later=True)
+    large = [put("large") for _ in range(3)]
+    small, later = [put(), put()], put("later")
     assert jobs.take(64) == [*small, later]
     more = put()
     assert jobs.take(64) == [large[0]]

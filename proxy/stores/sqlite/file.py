@@ -12,7 +12,7 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from copy import copy
 from functools import wraps
@@ -30,7 +30,7 @@ from proxy.stores.sqlite.known.items import KnownItems
 from proxy.stores.sqlite.known.wal_index import WalIndex, hold
 from proxy.stores.sqlite.schema import connect, connect_as_is
 from proxy.stores.sqlite.waste import is_there, purge, sweep
-from proxy.stores.sqlite.worker import Opener, Worker, one_look, readers
+from proxy.stores.sqlite.worker import Opener, Running, Turn, Worker, one_look, readers
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -39,7 +39,6 @@ Work: TypeAlias = Callable[Concatenate[sqlite3.Connection, float, P], T]
 """What is done in a transaction: a function of the connection, of the time at which it was asked
 for, and of what the method of the contract takes."""
 
-Running: TypeAlias = Coroutine[Any, Any, T]
 
 Identity: TypeAlias = tuple[int, int] | None
 """What tells a file from another one of its name; None where there is none."""
@@ -213,8 +212,7 @@ class SQLiteFile:
             raise StoreInUse("SQLite: somebody reads what the log has of what was removed")
 
     async def _empty_log(self) -> None:
-        write, patience = self._writing, self._commit_timeout
-        await write.run(lambda c: None, patience, truncate=True, large=True, kept=True)
+        await self._writing.empty_log(self._commit_timeout)
 
     async def _tidy(self) -> None:
         """What has expired goes also where nobody writes, and a log that is owed is emptied."""
@@ -271,17 +269,17 @@ class SQLiteFile:
 
     def _write_large(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
         """What takes tenths of a second: it is alone in its transaction."""
-        return self._writing.run(work, self._commit_timeout, large=True)
+        return self._writing.run(work, self._commit_timeout, "large")
 
     def _write_kept(
-        self, work: Callable[[sqlite3.Connection], T], *, large: bool = False
+        self, work: Callable[[sqlite3.Connection], T], turn: Turn = "soon"
     ) -> Running[T]:
         """What changes nothing that is kept in mind, or brings that up to date itself."""
-        return self._writing.run(work, self._commit_timeout, large=large, kept=True)
+        return self._writing.run(work, self._commit_timeout, turn, kept=True)
 
     def _write_later(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
         """The same for what can be done again: it gives way to all else that is written."""
-        return self._writing.run(work, self._commit_timeout, later=True, kept=True)
+        return self._writing.run(work, self._commit_timeout, "later", kept=True)
 
     def _leaving_room(
         self, work: Callable[[sqlite3.Connection], T]

@@ -39,7 +39,6 @@ from proxy.stores.sqlite import waste as sqlite_waste
 from proxy.stores.sqlite import work as sqlite_work
 from proxy.stores.sqlite import write as sqlite_write
 from proxy.stores.sqlite.file import (
-    Running,
     SQLiteFile,
     erases,
     erases_texts,
@@ -56,7 +55,7 @@ from proxy.stores.sqlite.index import vectors as index_vectors
 from proxy.stores.sqlite.index import writing as index_writing
 from proxy.stores.sqlite.known.changes import Era
 from proxy.stores.sqlite.schema import migrate
-from proxy.stores.sqlite.worker import T, Worker
+from proxy.stores.sqlite.worker import Running, T, Turn, Worker
 
 ATTEMPTS = 3
 """Times that a step of a restore is tried again."""
@@ -98,7 +97,7 @@ class SQLiteStore(SQLiteFile):
             for step in commit_steps(commit):
                 large = isinstance(step, CommitStep) or len(step.drafts) > MANY
                 writing = partial(sqlite_write.commit, commit=step)
-                outcome = await self._written(key, writing, large=large)
+                outcome = await self._written(key, writing, "large" if large else "soon")
                 if outcome != "recorded":
                     break
             return outcome
@@ -113,7 +112,7 @@ class SQLiteStore(SQLiteFile):
             if amendment.edited:
                 self._passages.changed(key)
 
-    async def _written(self, key: SessionKey, write: Callable[..., T], *, large: bool = False) -> T:
+    async def _written(self, key: SessionKey, write: Callable[..., T], turn: Turn = "soon") -> T:
         """Write to a session, and look in the same transaction at what the next load would find."""
         now, era, known, learned = self._clock(), self._logs.era, self._logs.of(key), None
         this = self._newest[key] = object()
@@ -125,7 +124,7 @@ class SQLiteStore(SQLiteFile):
             return result, self._look_again(connection, now, key, known) if last else None
 
         try:
-            result, learned = await self._write_kept(work, large=large)
+            result, learned = await self._write_kept(work, turn)
             return result
         finally:
             self._logs.written(key, learned, era)

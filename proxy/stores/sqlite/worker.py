@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
-from typing import Protocol, TypeVar, cast
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -25,6 +25,7 @@ from proxy.stores.sqlite.known.wal_index import WalIndex, let_go
 from proxy.stores.sqlite.schema import sqlite_name
 
 T = TypeVar("T")
+Running: TypeAlias = Coroutine[Any, Any, T]
 Answer = tuple["asyncio.Future[object]", object]
 
 STEPS = 10_000
@@ -42,19 +43,22 @@ TRUNCATE_MS, OWED_MS = 500, 20
 since whoever has stayed so long stays longer."""
 
 
+Turn = Literal["soon", "large", "later"]
+"""``large``: it takes so long that nobody shares its transaction.  ``later``: it gives way to those
+that somebody waits for, and can be made anew: where a transaction has nothing else it is not
+synced, so that a power cut may undo it.  What is synced after it never outlasts it, as the log is
+read up to its first gap."""
+
+
 class Job(msgspec.Struct, frozen=True):
-    """``later``: it gives way to those that somebody waits for, and can be made anew: alone in its
-    transaction it is not synced, so that a power cut may undo it.  What is synced after it never
-    outlasts it, as the log is read up to its first gap.  ``large``: it takes so long that nobody
-    shares its transaction.  ``kept``: see ``Changes.ended``."""
+    """``kept``: see ``Changes.ended``.  ``truncate``: the log is emptied behind it."""
 
     work: Callable[[sqlite3.Connection], object]
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[object]
-    truncate: bool = False
-    later: bool = False
-    large: bool = False
+    turn: Turn = "soon"
     kept: bool = False
+    truncate: bool = False
 
 
 class Jobs:
@@ -72,9 +76,9 @@ class Jobs:
 
     def put(self, job: Job | None) -> None:
         """A job, or None: one thread is to end when it has done what waits."""
-        if job is None or job.later:
+        if job is None or job.turn == "later":
             self._later.append(job)
-        elif job.large:
+        elif job.turn == "large":
             self._large.append(job)
         else:
             self._soon.append(job)
@@ -89,7 +93,7 @@ class Jobs:
         self._large_next = True
         taken, left = [self._next()], LATER_AT_ONCE
         while len(taken) < most and taken[-1] is not None:
-            left -= taken[-1].later
+            left -= taken[-1].turn == "later"
             if not (self._soon or (left and self._later)):
                 break
             try:
@@ -171,28 +175,39 @@ class Worker:
         self._thread = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    async def run(
+    def run(
         self,
         work: Callable[[sqlite3.Connection], T],
         timeout: float,
+        turn: Turn = "soon",
         *,
-        truncate: bool = False,
-        later: bool = False,
-        large: bool = False,
         kept: bool = False,
-    ) -> T:
+    ) -> Running[T]:
         """The result of ``work``; what writes runs in a transaction.  Raises StoreError,
         StoreTimeout.
-
-        With ``truncate`` the write-ahead log is emptied before the answer, unless another process
-        reads all the while: then it is ``owing``.  ``later``, ``large``, ``kept``: see Job.
 
         A caller that is cancelled or out of time leaves its job behind: it is skipped if it has not
         begun; if it has, reading is broken off, and writing takes effect as a whole or not at all.
         """
+        return self._result(work, timeout, turn, kept=kept)
+
+    def empty_log(self, timeout: float) -> Running[None]:
+        """Empty the write-ahead log, unless another process reads all the while: then it is
+        ``owing``."""
+        return self._result(_nothing, timeout, "large", kept=True, truncate=True)
+
+    async def _result(
+        self,
+        work: Callable[[sqlite3.Connection], T],
+        timeout: float,
+        turn: Turn,
+        *,
+        kept: bool,
+        truncate: bool = False,
+    ) -> T:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[object] = loop.create_future()
-        self._jobs.put(Job(work, loop, future, truncate, later, large, kept))
+        self._jobs.put(Job(work, loop, future, turn, kept, truncate))
         try:
             return cast(T, await within(future, timeout))
         except TimeoutError as error:
@@ -225,14 +240,11 @@ class Worker:
             _deliver(batch, self._perform(batch), self._changes.renew)
 
     def _perform(self, batch: list[Job]) -> list[object]:
+        write = self._alone if len(batch) == 1 else self._attempt
+        done = write if self._writes else self._read
         try:
-            with self._transaction(synced=not all(job.later for job in batch)) as connection:
-                if not self._writes:
-                    results = [self._read(connection, job) for job in batch]
-                elif len(batch) == 1:
-                    results = [self._alone(connection, batch[0])]
-                else:
-                    results = [self._attempt(connection, job) for job in batch]
+            with self._transaction(synced=any(job.turn != "later" for job in batch)) as connection:
+                results = [done(connection, job) for job in batch]
             if self._writes:
                 # What failed alone has let go of the lock in between.
                 whole = not any([isinstance(result, Exception) for result in results])
@@ -328,6 +340,10 @@ class Worker:
                 self._opener.close(connection)
         if index is not None:
             let_go(index)
+
+
+def _nothing(connection: sqlite3.Connection) -> None:
+    """For a transaction that is there for what comes behind it."""
 
 
 def one_look(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:

@@ -38,10 +38,13 @@ from proxy.gateway.state.log import StateLog
 from proxy.gateway.tools.toolbox import Toolbox
 from proxy.learning.kinds import KINDS, Kind
 from proxy.learning.learned import Learned
+from proxy.memory.locks import Locks
+from proxy.memory.model import SessionKey
 from proxy.memory.planner import Planner
 from proxy.memory.recording.backlog import Backlog, Means
 from proxy.memory.recording.listeners import Listeners, unheard
 from proxy.memory.recording.recorder import Recorder
+from proxy.memory.recording.settling import Settling
 from proxy.memory.recording.spool import Spool
 from proxy.memory_api.api import Api, Patient
 from proxy.memory_api.conversations.message_edit import remove
@@ -232,7 +235,11 @@ def _recorder(
     """What loads and records memory, ``timeout`` seconds a load."""
     threads = ThreadPoolExecutor(PLANNERS, "planning")
     resources.opened.callback(threads.shutdown, wait=False, cancel_futures=True)
-    live = Means(resources.store, Planner(resources.store, threads))
+    locks = Locks[SessionKey]()
+    live, patient = (
+        Means(store, Planner(store, threads), Settling(store, locks))
+        for store in (resources.store, resources.patient)
+    )
     listeners = Listeners(
         on_recorded=recalling.index_updater.recorded,
         on_edited=recalling.index_updater.edited,
@@ -243,7 +250,7 @@ def _recorder(
     backlog = Backlog(
         spool,
         live,
-        patient=Means(resources.patient, Planner(resources.patient, threads)),
+        patient,
         counter=lambda model: resources.tokenizers.counter_for(model).count,
         listeners=listeners,
         last_resort=resources.settings.store.commit_limit,

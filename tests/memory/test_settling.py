@@ -10,7 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from proxy.memory.history.reading import NEWEST_TURN
+from proxy.memory.locks import Locks
 from proxy.memory.model import (
+    Ask,
     Commit,
     Outcome,
     Position,
@@ -203,7 +205,7 @@ async def test_what_only_goes_on_does_not_read_the_session() -> None:
     seen = await of_a_person(store)
     store.fail(NEVER_READ, "lines", "exchanges")
     late = replace(said("x4", "x2.1"), seen=seen)
-    assert await Settling(store).commit(KEY, late) == "recorded"
+    assert await Settling(store, Locks()).commit(KEY, late) == "recorded"
     log = (await store.load(KEY, ASK)).log
     assert [entry.card.id for entry in log][-2:] == ["x4.0", "x4.1"]
 
@@ -218,7 +220,7 @@ async def test_of_several_broken_off_the_last_one_stays_in_whatever_order_they_c
     store.fail(NEVER_READ, "lines", "exchanges")
     begun = {"x3": 1.0, "x4": 2.0, "x5": 3.0}
     for id in order:
-        await Settling(store).commit(KEY, asking(id, begun[id], off=id != "x5"))
+        await Settling(store, Locks()).commit(KEY, asking(id, begun[id], off=id != "x5"))
     log = (await store.load(KEY, ASK)).log
     assert [entry.card.id for entry in log][-3:] == ["x2.1", "x5.0", "x5.1"]
 
@@ -232,7 +234,8 @@ async def test_what_cannot_be_read_in_time_is_recorded_as_it_is(hangs: bool) -> 
     else:
         store.fail(StoreTimeout("too slow"), "lines")
     late = replace(said("x4", "x1.1", *EDIT), seen=seen)
-    assert await Settling(store, 0.01 if hangs else PATIENCE).commit(KEY, late) == "recorded"
+    patience = 0.01 if hangs else PATIENCE
+    assert await Settling(store, Locks()).commit(KEY, late, patience) == "recorded"
     store.slow.clear()
     log = (await store.load(KEY, ASK)).log
     assert [entry.card.id for entry in log] == ["x1.1", "x3.0", "x3.1", "x4.0", "x4.1"]
@@ -241,7 +244,7 @@ async def test_what_cannot_be_read_in_time_is_recorded_as_it_is(hangs: bool) -> 
 async def test_none_waits_for_one_whose_commit_does_not_come_back() -> None:
     store = FaultyStore()
     seen = await of_a_person(store)
-    settling, ahead = Settling(store, 0.01), asyncio.Event()
+    settling, ahead = Settling(store, Locks()), asyncio.Event()
     real = store.commit
 
     async def commit(key: SessionKey, commit: Commit) -> Outcome:
@@ -253,8 +256,42 @@ async def test_none_waits_for_one_whose_commit_does_not_come_back() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store, "commit", commit)
         late = [replace(said(id, "x1.1", *EDIT), seen=seen) for id in ("x4", "x5")]
-        first = asyncio.create_task(settling.commit(KEY, late[0]))
+        first = asyncio.create_task(settling.commit(KEY, late[0], 0.01))
         await ahead.wait()
         async with asyncio.timeout(PATIENCE):
-            assert await settling.commit(KEY, late[1]) == "recorded"
+            assert await settling.commit(KEY, late[1], 0.01) == "recorded"
         first.cancel()
+
+
+async def test_a_session_is_settled_by_one_at_a_time_over_whichever_connection() -> None:
+    store, locks = FaultyStore(), Locks[SessionKey]()
+    seen = await of_a_person(store)
+    settling, held, both = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    commit_now, load_now, looks = store.commit, store.load, list[Ask]()
+
+    async def commit(key: SessionKey, commit: Commit) -> Outcome:
+        if commit.exchange.id == "x4" and commit.seen != seen:
+            settling.set()
+            await held.wait()
+        outcome = await commit_now(key, commit)
+        if commit.exchange.id == "x5":
+            both.set()
+        return outcome
+
+    async def load(key: SessionKey, ask: Ask) -> Snapshot:
+        looks.append(ask)
+        return await load_now(key, ask)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "commit", commit)
+        patch.setattr(store, "load", load)
+        late = [replace(said(id, "x1.1", *EDIT), seen=seen) for id in ("x4", "x5")]
+        first = asyncio.create_task(Settling(store, locks).commit(KEY, late[0]))
+        await settling.wait()
+        second = asyncio.create_task(Settling(store, locks).commit(KEY, late[1]))
+        await both.wait()
+        await asyncio.sleep(0)
+        assert len(looks) == 1
+        held.set()
+        assert await first == await second == "recorded"
+        assert len(looks) == 2

@@ -67,10 +67,11 @@ class Tally(msgspec.Struct):
 
 
 class Means(NamedTuple):
-    """With what an entry is carried out: a store, and the planner over it."""
+    """With what an entry is carried out: a store, and what plans and settles over it."""
 
     store: Store
     planner: Planner
+    settling: Settling
 
 
 class Backlog:
@@ -441,7 +442,7 @@ class Backlog:
     async def _carry_out(self, entry: SpoolEntry, means: Means) -> Outcome:
         what = await self._meant(entry, means, None)
         if isinstance(what, Commit):
-            return await Settling(means.store, self._last_resort).commit(entry.key, what)
+            return await means.settling.commit(entry.key, what, self._last_resort)
         seq = await means.store.amend(entry.key, what) if what is not None else None
         if seq is not None:
             self._listeners.on_edited(entry.key, (seq,))

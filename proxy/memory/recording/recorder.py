@@ -35,7 +35,6 @@ from proxy.memory.recording.availability import Probe, Troubles, hashed
 from proxy.memory.recording.backlog import Backlog, Means, Tally
 from proxy.memory.recording.commit import Deferred
 from proxy.memory.recording.listeners import Listeners
-from proxy.memory.recording.settling import Settling
 from proxy.memory.recording.spool import SpoolEntry, SpoolError
 from proxy.memory.store import StoreError, StoreTimeout
 
@@ -97,7 +96,7 @@ class Recorder:
         load_timeout: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._store, self._planner = live
+        self._store, self._planner, self._settling = live
         self._backlog, self._pauses, self._listeners = backlog, backlog.pauses, listeners
         self._probe = Probe(self._store.peek, self._store.part_of, load_timeout * (1 - ASKED_AT))
         self._troubles, self._halves = Troubles(clock), Troubles(clock)
@@ -105,7 +104,6 @@ class Recorder:
         self._reviewed = -REVIEW_EVERY
         self._tasks: set[asyncio.Task[Any]] = set()
         self._one_large = asyncio.Lock()
-        self._settling = Settling(self._store)
 
     @property
     def tally(self) -> Tally:

@@ -22,23 +22,23 @@ PATIENCE = 5.0
 
 
 class Settling:
-    """Commits, of which one of a session is settled at a time: to do so may read all of it."""
+    """Commits, of which one of a session is settled at a time: to do so may read all of it.
+    ``locks`` are shared by all that settle, also over other connections to the store."""
 
-    def __init__(self, store: Store, patience: float = PATIENCE) -> None:
-        self._store, self._patience = store, patience
-        self._one: Locks[SessionKey] = Locks()
+    def __init__(self, store: Store, locks: Locks[SessionKey]) -> None:
+        self._store, self._locks = store, locks
 
-    async def commit(self, key: SessionKey, commit: Commit) -> Outcome:
+    async def commit(self, key: SessionKey, commit: Commit, patience: float = PATIENCE) -> Outcome:
         """See the store's; never ``outdated``.  Raises StoreError."""
         outcome = await self._store.commit(key, commit)
-        return outcome if outcome != "outdated" else await self._settled(key, commit)
+        return outcome if outcome != "outdated" else await self._settled(key, commit, patience)
 
-    async def _settled(self, key: SessionKey, commit: Commit) -> Outcome:
-        until = asyncio.get_running_loop().time() + self._patience
+    async def _settled(self, key: SessionKey, commit: Commit, patience: float) -> Outcome:
+        until = asyncio.get_running_loop().time() + patience
         async with AsyncExitStack() as turn:
             try:
-                async with Limit(self._patience):
-                    await turn.enter_async_context(self._one.of(key))
+                async with Limit(patience):
+                    await turn.enter_async_context(self._locks.of(key))
             except TimeoutError:  # the store keeps those waiting whose turn it was
                 return await self._store.commit(key, replace(commit, seen=None))
             for _ in range(TRIES):

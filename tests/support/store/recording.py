@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from proxy.chat.message import ChatMessage
 from proxy.chat.reply.answer import Choice
+from proxy.memory.locks import Locks
 from proxy.memory.model import Ask, SessionKey, Snapshot
 from proxy.memory.planner import Planner
 from proxy.memory.prompt.compose import Rules
@@ -17,6 +18,7 @@ from proxy.memory.recording.backlog import Backlog, Means
 from proxy.memory.recording.commit import Count, Deferred, ExchangeMeta
 from proxy.memory.recording.listeners import Listeners
 from proxy.memory.recording.recorder import Prepared, Recorder
+from proxy.memory.recording.settling import Settling
 from proxy.memory.recording.spool import Spool
 from proxy.memory.store import Store
 from tests.support.clock import Clock
@@ -92,7 +94,7 @@ def recorder_over(
     clock: Callable[[], float] = time.monotonic,
 ) -> Recorder:
     """One that replays with the store that requests have."""
-    live = Means(store, planner or Planner(store))
+    live = Means(store, planner or Planner(store), Settling(store, Locks()))
     backlog = Backlog(spool, live, live, counter, listeners, COMMIT_TIMEOUT, clock)
     return Recorder(live, backlog, listeners, load_timeout, clock)
 

@@ -38,11 +38,12 @@ from proxy.gateway.state.log import StateLog
 from proxy.gateway.tools.toolbox import Toolbox
 from proxy.learning.kinds import KINDS, Kind
 from proxy.learning.learned import Learned
+from proxy.memory.archive import unheard
 from proxy.memory.locks import Locks
 from proxy.memory.model import SessionKey
 from proxy.memory.planner import Planner
 from proxy.memory.recording.backlog import Backlog, Means
-from proxy.memory.recording.listeners import Listeners, unheard
+from proxy.memory.recording.listeners import Listeners
 from proxy.memory.recording.recorder import Recorder
 from proxy.memory.recording.settling import Settling
 from proxy.memory.recording.spool import Spool

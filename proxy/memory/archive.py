@@ -18,8 +18,8 @@ OnProgress = Callable[[int, int], None]
 """Is told how many are done, and of how many."""
 
 
-def untold(done: int, total: int) -> None:
-    """For callers that show no progress."""
+def unheard(*told: object) -> None:
+    """For what nobody wants to know."""
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):
@@ -251,7 +251,7 @@ class Archive(Protocol):
         """
         ...
 
-    async def move(self, old: str, new: str, on_progress: OnProgress = untold) -> int:
+    async def move(self, old: str, new: str, on_progress: OnProgress = unheard) -> int:
         """Hand all sessions of tenant ``old`` to ``new``; the number moved.
 
         ``on_progress`` is told those moved so far, and how many ``old`` has or had.

@@ -6,11 +6,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from proxy.memory.archive import unheard
 from proxy.memory.model import Due, SessionKey
-
-
-def unheard(*told: object) -> None:
-    """For what nobody wants to know."""
 
 
 class Listeners(msgspec.Struct, frozen=True, kw_only=True):

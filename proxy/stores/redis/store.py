@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from typing import Self
 
-from proxy.memory.archive import OnProgress, untold
+from proxy.memory.archive import OnProgress, unheard
 from proxy.memory.model import SessionKey, State
 from proxy.recall.index import Behind, Owner, behind_in, sessions_of
 from proxy.stores.redis.archive import SCANNED_AT_ONCE, RedisArchive, RedisSummaries, page_of
@@ -149,7 +149,7 @@ class RedisStore(
         return await self._remove(key)
 
     @within(MOVE_SECONDS)
-    async def move(self, old: str, new: str, on_progress: OnProgress = untold) -> int:
+    async def move(self, old: str, new: str, on_progress: OnProgress = unheard) -> int:
         if old == new:
             return 0
         moved = await self._move_sessions(old, new, self._drop_moved, on_progress)

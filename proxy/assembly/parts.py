@@ -42,9 +42,11 @@ from proxy.memory.archive import unheard
 from proxy.memory.locks import Locks
 from proxy.memory.model import SessionKey
 from proxy.memory.planner import Planner
-from proxy.memory.recording.backlog import Backlog, Means
+from proxy.memory.recording.backlog import Backlog
+from proxy.memory.recording.commit import Count
 from proxy.memory.recording.listeners import Listeners
 from proxy.memory.recording.recorder import Recorder
+from proxy.memory.recording.replay import Means
 from proxy.memory.recording.settling import Settling
 from proxy.memory.recording.spool import Spool
 from proxy.memory_api.api import Api, Patient
@@ -237,8 +239,12 @@ def _recorder(
     threads = ThreadPoolExecutor(PLANNERS, "planning")
     resources.opened.callback(threads.shutdown, wait=False, cancel_futures=True)
     locks = Locks[SessionKey]()
+
+    def counter(model: str | None) -> Count:
+        return resources.tokenizers.counter_for(model).count
+
     live, patient = (
-        Means(store, Planner(store, threads), Settling(store, locks))
+        Means(store, Planner(store, threads), Settling(store, locks), counter)
         for store in (resources.store, resources.patient)
     )
     listeners = Listeners(
@@ -248,14 +254,8 @@ def _recorder(
         on_quarantine=resources.telemetry.quarantined,
         on_trouble=resources.telemetry.troubled,
     )
-    backlog = Backlog(
-        spool,
-        live,
-        patient,
-        counter=lambda model: resources.tokenizers.counter_for(model).count,
-        listeners=listeners,
-        last_resort=resources.settings.store.commit_limit,
-    )
+    last_resort = resources.settings.store.commit_limit
+    backlog = Backlog(spool, live, patient, listeners, last_resort)
     return Recorder(live, backlog, listeners, timeout)
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from proxy.assembly.origin import upstream_options
 from proxy.chat.models.tokens import Tokenizers
-from proxy.memory.recording.backlog import REPLAY_SECONDS
+from proxy.memory.recording.replay import REPLAY_SECONDS
 from proxy.memory.recording.spool import Spool
 from proxy.settings import Settings
 from proxy.stores.address import is_same_store

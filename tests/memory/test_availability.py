@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from proxy.memory.limit import Limit, within
 from proxy.memory.model import Ask, Commit, SessionKey, Snapshot
 from proxy.memory.planner import LONG, Planner
-from proxy.memory.recording import availability, backlog
+from proxy.memory.recording import availability, backlog, replay
 from proxy.memory.recording.availability import KNOWN, PAUSE, PAUSES, Troubles, hashed
-from proxy.memory.recording.backlog import SESSIONS_AT_ONCE
 from proxy.memory.recording.recorder import LARGE
+from proxy.memory.recording.replay import SESSIONS_AT_ONCE
 from proxy.memory.store import StoreError, StoreTimeout
 from tests.support.clock import Clock
 from tests.support.faulty import FaultyStore
@@ -194,16 +194,16 @@ def _timely(
 async def test_what_is_slow_to_replay_has_a_limit_of_its_own(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench.recorder._backlog.slow.failed(KEY, StoreTimeout("too long"))
+    bench.recorder._backlog._replay.slow.failed(KEY, StoreTimeout("too long"))
     bench.clock.now += PAUSES[0]
-    monkeypatch.setattr(backlog, "REPLAY_SECONDS", 0.05)
+    monkeypatch.setattr(replay, "REPLAY_SECONDS", 0.05)
     bench.store.slow = {KEY}
     await bench.recorder.defer(KEY, deferred("x1", said("slow")))
     await bench.recorder.replay()
-    beside = bench.recorder._backlog._beside
+    beside = bench.recorder._backlog._replay._beside
     assert beside is not None
     await asyncio.wait_for(beside, PATIENCE)
-    assert bench.recorder._backlog.slow.pausing(KEY) is not None
+    assert bench.recorder._backlog._replay.slow.pausing(KEY) is not None
     assert bench.spool.depth() == (1, 0)
 
 
@@ -217,7 +217,7 @@ async def test_a_thousand_entries_of_a_stuck_session_do_not_hide_another(
             " VALUES (?, ?, ?, ?, 'commit', ?, 0)",
             [(bench.store.name, *KEY, f"x{n}", payload) for n in range(1200)],
         )
-    bench.recorder._backlog.slow.failed(KEY, StoreTimeout("too long"))
+    bench.recorder._backlog._replay.slow.failed(KEY, StoreTimeout("too long"))
     await bench.recorder.defer(OTHER, deferred("y1", said("hello")))
     await bench.recorder.replay()
     assert await bench.history(OTHER) == ["y1"]
@@ -228,7 +228,7 @@ async def test_a_thousand_stuck_sessions_do_not_hide_another(bench: Workbench) -
     bench.store.refuses = set(stuck)
     for number, key in enumerate(stuck):
         bench.spool.put(key, f"x{number}", "amendment", b'{"exchange":"x"}')
-    bench.recorder._backlog.slow._known.update(
+    bench.recorder._backlog._replay.slow._known.update(
         {key: availability.Trouble(StoreError(), 1.0, bench.clock.now + 60) for key in stuck}
     )
     await bench.recorder.defer(OTHER, deferred("y1", said("hello")))

@@ -13,7 +13,7 @@ import pytest
 
 from proxy.memory.model import Amendment
 from proxy.memory.recording.availability import PAUSE
-from proxy.memory.recording.backlog import AT_ONCE
+from proxy.memory.recording.replay import AT_ONCE
 from proxy.memory.recording.spool import Spool, SpoolError
 from proxy.memory.store import StoreError, StoreTimeout
 from tests.support.store.commits import chat

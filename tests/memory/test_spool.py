@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy.memory.model import SessionKey
-from proxy.memory.recording.host_lock import alone
+from proxy.memory.recording.place import alone
 from proxy.memory.recording.spool import UNASKED, Kind, Spool, SpoolError
-from proxy.memory.recording.spool_stamp import Stamp
+from proxy.memory.recording.sqlite_file import Stamp
 from tests.support.waiting import PATIENCE
 
 STORE = "redis://127.0.0.1:6379"

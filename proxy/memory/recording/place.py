@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
+import sys
 import time
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from proxy.memory.recording import store_names
-from proxy.memory.recording.host_lock import alone
-from proxy.memory.recording.spool_stamp import Stamp
 from proxy.memory.recording.sqlite_file import (
     OpenFile,
+    Stamp,
     connect,
     copy_damaged,
     create,
@@ -21,6 +23,9 @@ from proxy.memory.recording.sqlite_file import (
     set_aside,
 )
 from proxy.memory.recording.store_names import IsSame
+
+if sys.platform != "win32":
+    import fcntl
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +42,9 @@ CREATE INDEX IF NOT EXISTS by_session ON entries (store, tenant, session, id);
 
 PATIENCE = 5.0
 """Seconds for which other processes are waited for."""
+
+AGAIN = 0.01
+"""Seconds between attempts."""
 
 
 class SpoolPlace:
@@ -61,7 +69,7 @@ class SpoolPlace:
                 # does not cover the change to write-ahead logging.
                 if not is_busy(error) or time.monotonic() > until:
                     raise
-                time.sleep(0.01)
+                time.sleep(AGAIN)
 
     def renew(self) -> OpenFile:
         """Set a damaged file aside, and take what can be read of it along into a new one."""
@@ -100,3 +108,31 @@ class SpoolPlace:
         except BaseException:
             db.close()
             raise
+
+
+@contextmanager
+def alone(path: Path, patience: float) -> Iterator[None]:
+    """Have the lock of the file at ``path``, which the processes of a host share.  Raises OSError,
+    TimeoutError after ``patience`` seconds; a process that ends lets go of it.  Windows has none:
+    several workers on one spool are for other systems."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        _take(file, time.monotonic() + patience)
+        yield
+    finally:
+        os.close(file)
+
+
+def _take(file: int, until: float) -> None:
+    while True:
+        try:
+            return _lock(file)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise TimeoutError("another process has it in use") from None
+        time.sleep(AGAIN)
+
+
+def _lock(file: int) -> None:
+    if sys.platform != "win32":
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

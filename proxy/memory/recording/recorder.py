@@ -32,9 +32,10 @@ from proxy.memory.prompt.compose import Rules
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.recording.amend import More
 from proxy.memory.recording.availability import Probe, Troubles, hashed
-from proxy.memory.recording.backlog import Backlog, Means, Tally
+from proxy.memory.recording.backlog import Backlog, Tally
 from proxy.memory.recording.commit import Deferred
 from proxy.memory.recording.listeners import Listeners
+from proxy.memory.recording.replay import Means
 from proxy.memory.recording.spool import SpoolEntry, SpoolError
 from proxy.memory.store import StoreError, StoreTimeout
 
@@ -96,7 +97,7 @@ class Recorder:
         load_timeout: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._store, self._planner, self._settling = live
+        self._store, self._planner, self._settling = live.store, live.planner, live.settling
         self._backlog, self._pauses, self._listeners = backlog, backlog.pauses, listeners
         self._probe = Probe(self._store.peek, self._store.part_of, load_timeout * (1 - ASKED_AT))
         self._troubles, self._halves = Troubles(clock), Troubles(clock)
@@ -117,7 +118,7 @@ class Recorder:
     @property
     def troubled(self) -> int:
         """Sessions that cannot be loaded whole or replayed in time, as far as was tried lately."""
-        return len(self._troubles) + len(self._halves) + len(self._backlog.slow)
+        return len(self._troubles) + len(self._halves) + self._backlog.slow
 
     def __repr__(self) -> str:
         return f"<Recorder [writing: {len(self._tasks)}, {self.tally}]>"
@@ -388,7 +389,7 @@ class Recorder:
     async def replay(self) -> None:
         """Carry out all that waits, in order.  Raises StoreError if the store is down."""
         before = self.tally.replayed
-        while await self._backlog.replay(self._pauses.back):
+        while await self._backlog.replay():
             pass
         if self.tally.replayed > before:
             fields = {"exchanges": self.tally.replayed - before}

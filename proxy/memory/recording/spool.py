@@ -35,7 +35,7 @@ _WAITS = "store = ? AND quarantined IS NULL"
 _SAME = "id = ? AND exchange = ? AND kind = ?"
 
 UNASKED = 0.1
-"""Seconds for which a spool is taken to be as its stamp says: see spool_stamp.py."""
+"""Seconds for which a spool is taken to be as its stamp says: see ``Stamp``."""
 
 PAGE_BYTES = 32 * 1024 * 1024
 """Payloads that are read at once: as many as fit, and one whatever its size."""

@@ -1,19 +1,50 @@
-"""The file of a spool: making it, what tells it from another, what it takes."""
+"""The file of a spool: making it, what tells it from another, what it takes, and whether it was
+written since."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import sys
+import weakref
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from proxy.memory.recording.spool_stamp import Stamp
-
 Identity = tuple[int, int] | None
+
+STAMP_SIZE = 8
 
 SET_ASIDE = 9
 """Damaged files that are kept; each may be as large as a spool."""
+
+
+class Stamp:
+    """Whether a spool was written since: asked by every request, without asking SQLite.
+
+    Eight bytes at ``path`` that all processes of a host see, none before the first time.  Who has
+    written puts others there, once it is durable: so who sees the same bytes has seen all that was
+    written, but for what a process had no time to tell of because it was killed.
+
+    They are read and written, not mapped as memory: there a disk without room, or a file that
+    somebody has emptied, ends the process with a signal.  Everything raises OSError.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._file = path, os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        weakref.finalize(self, os.close, self._file)
+
+    def __bytes__(self) -> bytes:
+        if sys.platform == "win32":
+            return self._path.read_bytes()
+        return os.pread(self._file, STAMP_SIZE, 0)
+
+    def renew(self) -> None:
+        new = os.urandom(STAMP_SIZE)
+        if sys.platform == "win32":
+            self._path.write_bytes(new)
+        else:
+            os.pwrite(self._file, new, 0)
 
 
 class OpenFile(NamedTuple):

@@ -14,10 +14,11 @@ from proxy.memory.planner import Planner
 from proxy.memory.prompt.compose import Rules
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
-from proxy.memory.recording.backlog import Backlog, Means
+from proxy.memory.recording.backlog import Backlog
 from proxy.memory.recording.commit import Count, Deferred, ExchangeMeta
 from proxy.memory.recording.listeners import Listeners
 from proxy.memory.recording.recorder import Prepared, Recorder
+from proxy.memory.recording.replay import Means
 from proxy.memory.recording.settling import Settling
 from proxy.memory.recording.spool import Spool
 from proxy.memory.store import Store
@@ -94,8 +95,8 @@ def recorder_over(
     clock: Callable[[], float] = time.monotonic,
 ) -> Recorder:
     """One that replays with the store that requests have."""
-    live = Means(store, planner or Planner(store), Settling(store, Locks()))
-    backlog = Backlog(spool, live, live, counter, listeners, COMMIT_TIMEOUT, clock)
+    live = Means(store, planner or Planner(store), Settling(store, Locks()), counter)
+    backlog = Backlog(spool, live, live, listeners, COMMIT_TIMEOUT, clock)
     return Recorder(live, backlog, listeners, load_timeout, clock)
 
 

@@ -24,6 +24,7 @@ from proxy.memory.store import StoreError
 from proxy.stores.sqlite import archive as sqlite_archive
 from proxy.stores.sqlite import marks as sqlite_marks
 from proxy.stores.sqlite import restore as sqlite_restore
+from proxy.stores.sqlite import revise as sqlite_revise
 from proxy.stores.sqlite import waste as sqlite_waste
 from proxy.stores.sqlite import write as sqlite_write
 from proxy.stores.sqlite.schema import MIGRATIONS, connect, migrate
@@ -245,7 +246,7 @@ IN_ONE_PROCESS = pytest.mark.xdist_group("a large file")
         pytest.param(lambda c: sqlite_archive.lines(c, 1.0, KEY, 100, 50), id="lines"),
         pytest.param(lambda c: sqlite_archive.exchanges(c, 1.0, KEY, None, 50), id="exchanges"),
         pytest.param(lambda c: sqlite_archive.exchanges(c, 1.0, KEY, 99, 50), id="before"),
-        pytest.param(lambda c: sqlite_archive.revise(c, 1.0, KEY, EVERYTHING), id="revise"),
+        pytest.param(lambda c: sqlite_revise.revise(c, 1.0, KEY, EVERYTHING), id="revise"),
         pytest.param(lambda c: sqlite_restore.restore(c, 1.0, NEW, archived()), id="restore"),
         pytest.param(lambda c: sqlite_marks.mark_of(c, SUBJECTS, 1.0), id="marks"),
         pytest.param(lambda c: sqlite_marks.purge(c, 1.0, 2), id="purge"),

@@ -34,6 +34,7 @@ from proxy.stores.sqlite import items as sqlite_items
 from proxy.stores.sqlite import marks as sqlite_marks
 from proxy.stores.sqlite import read as sqlite_read
 from proxy.stores.sqlite import restore as sqlite_restore
+from proxy.stores.sqlite import revise as sqlite_revise
 from proxy.stores.sqlite import summaries as sqlite_summaries
 from proxy.stores.sqlite import waste as sqlite_waste
 from proxy.stores.sqlite import work as sqlite_work
@@ -227,10 +228,10 @@ class SQLiteStore(SQLiteFile):
         run = self._erase_texts if erasing else self._write
         *ahead, last = revision_steps(revision)
         for step in ahead:
-            switching = partial(sqlite_archive.revise, now=now, key=key, revision=step)
+            switching = partial(sqlite_revise.revise, now=now, key=key, revision=step)
             if not await self._write_large(switching):
                 return False
-        return await run(partial(sqlite_archive.revise, now=now, key=key, revision=last))
+        return await run(partial(sqlite_revise.revise, now=now, key=key, revision=last))
 
     async def restore(
         self, key: SessionKey, archived: SessionArchive, since: float | None = None

@@ -33,8 +33,8 @@ from proxy.stores.common.rules import UNMARKED, digest_of, forbids, of_session
 from proxy.stores.common.steps import CommitStep
 from proxy.stores.sqlite import summaries as sqlite_summaries
 from proxy.stores.sqlite import work as sqlite_work
-from proxy.stores.sqlite.archive import edit_answer
 from proxy.stores.sqlite.marks import mark_of
+from proxy.stores.sqlite.revise import edit_answer
 from proxy.stores.sqlite.rows import (
     HEAD,
     NO_SYSTEM,

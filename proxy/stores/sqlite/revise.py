@@ -1,0 +1,151 @@
+"""Changing a session in the SQLite file by hand: its messages, which are active, its details.
+
+Functions of a connection inside a transaction.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+
+from proxy.memory.archive import Details, LogSize, Revision
+from proxy.memory.model import Edited, Position, SessionKey
+from proxy.recall.index import owner_of
+from proxy.stores.common import codec
+from proxy.stores.common.history import MessagePlace, locate, locate_all
+from proxy.stores.sqlite import summaries as sqlite_summaries
+from proxy.stores.sqlite.index import writing as index_writing
+from proxy.stores.sqlite.rows import (
+    HAS_MESSAGES,
+    Head,
+    find_head,
+    keep_text,
+    look_up,
+    read_details,
+    save_details,
+    save_head,
+    switch,
+    text_in,
+)
+
+_WIRE = f"""
+SELECT coalesce({text_in("wire")}, {text_in("body")}) FROM messages WHERE session = ? AND seq = ?
+"""
+
+_EDIT = """
+UPDATE messages SET tokens = ?, entry = ?, body = ?, wire = ? WHERE session = ? AND seq = ?
+"""
+
+_LEFT = """
+SELECT m.entry FROM exchanges x
+JOIN messages m ON m.session = x.session AND m.seq >= x.first AND m.seq < x.first + x.size
+WHERE x.session = ? AND x.id = ?
+"""
+
+_NEWEST = f"""
+SELECT x.id FROM exchanges x WHERE x.session = ? AND {HAS_MESSAGES} ORDER BY x.first DESC LIMIT 1
+"""
+
+
+def revise(connection: sqlite3.Connection, now: float, key: SessionKey, revision: Revision) -> bool:
+    head = find_head(connection, key, now)
+    if head is None or not _is_as_it_was(connection, head, revision):
+        return False
+    edited = [_edit(connection, head, each) for each in revision.edited]
+    moved = [
+        *_remove(connection, head, locate_all(revision.removed)),
+        *switch(connection, head, locate_all(revision.superseded), active=False),
+        *switch(connection, head, locate_all(revision.activated), active=True),
+    ]
+    if moved:
+        connection.execute("DELETE FROM windows WHERE session = ?", (head.id,))
+    sqlite_summaries.drop_covering(connection, head.id, {*edited, *moved})
+    if revision.details is not None:
+        _detail(connection, head, revision.details, now)
+        index_writing.prolong(connection, now, owner_of(key, head.owner), head.ttl)
+    save_head(connection, head)
+    return True
+
+
+def _is_as_it_was(connection: sqlite3.Connection, head: Head, revision: Revision) -> bool:
+    if revision.was not in (None, read_details(connection, head.id)):
+        return False
+    if revision.log_size not in (None, LogSize(head.next - 1, head.messages, head.tokens)):
+        return False
+    return all(_wire(connection, head, each.card.id) == each.was for each in revision.edited)
+
+
+def edit_answer(connection: sqlite3.Connection, head: Head, edited: Edited) -> int | None:
+    """The seq of the message, None if it is not as it was and stays so."""
+    if _wire(connection, head, edited.card.id) != edited.was:
+        return None
+    place = _edit(connection, head, edited)
+    sqlite_summaries.drop_covering(connection, head.id, {place})
+    return place.seq
+
+
+def _wire(connection: sqlite3.Connection, head: Head, message: str) -> bytes | None:
+    """The JSON of a message as it came, None if it is not there."""
+    found = look_up(connection, head.id, locate(message))
+    row = connection.execute(_WIRE, (head.id, found[1])).fetchone() if found else None
+    return row[0] if row else None
+
+
+def _edit(connection: sqlite3.Connection, head: Head, edited: Edited) -> Position:
+    """Where the message stands."""
+    found = look_up(connection, head.id, locate(edited.card.id))
+    assert found is not None  # looked at before
+    turn, seq, tokens, active = found
+    entry = codec.encode_entry(turn, seq, edited.card)
+    texts = (keep_text(connection, edited.body), keep_text(connection, edited.wire))
+    row = (edited.card.tokens, entry, *texts, head.id, seq)
+    connection.execute(_EDIT, row)
+    head.tokens += edited.card.tokens - tokens if active else 0
+    head.changes += 1
+    _settle(connection, head, edited.card.exchange)
+    return Position(turn, seq)
+
+
+def _remove(
+    connection: sqlite3.Connection, head: Head, places: Iterable[MessagePlace]
+) -> list[Position]:
+    """Where the messages stood that are gone now."""
+    gone: dict[Position, str] = {}
+    for place in places:
+        found = look_up(connection, head.id, place)
+        if found is None:
+            continue
+        turn, seq, tokens, active = found
+        connection.execute("DELETE FROM messages WHERE session = ? AND seq = ?", (head.id, seq))
+        head.messages -= active
+        head.tokens -= tokens if active else 0
+        gone[Position(turn, seq)] = place.exchange
+    head.changes += len(gone)
+    for exchange in set(gone.values()):
+        _settle(connection, head, exchange)
+    return list(gone)
+
+
+def _settle(connection: sqlite3.Connection, head: Head, exchange: str) -> None:
+    """Note whether an exchange still has choices; forget one that has no messages any more."""
+    rows = connection.execute(_LEFT, (head.id, exchange)).fetchall()
+    entries = codec.decode_entries([entry for (entry,) in rows])
+    if entries:
+        connection.execute(
+            "UPDATE exchanges SET choices = ? WHERE session = ? AND id = ?",
+            (codec.has_choices(entry.card for entry in entries), head.id, exchange),
+        )
+        return
+    place = (head.id, exchange)
+    connection.execute("DELETE FROM exchanges WHERE session = ? AND id = ?", place)
+    connection.execute("DELETE FROM keys WHERE session = ? AND exchange = ?", place)
+    if head.last == exchange:
+        newest = connection.execute(_NEWEST, (head.id,)).fetchone()
+        head.last = newest[0] if newest else None
+
+
+def _detail(connection: sqlite3.Connection, head: Head, details: Details, now: float) -> None:
+    save_details(connection, head.id, details)
+    if details.ttl != head.ttl:
+        head.ttl = details.ttl
+        head.expires_at = now + details.ttl if details.ttl else None

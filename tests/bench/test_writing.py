@@ -25,9 +25,10 @@ from proxy.learning.facts.claim import prompt as fact_prompt
 from proxy.learning.instructions.document import doubts
 from proxy.learning.instructions.improve import improved_in
 from proxy.learning.instructions.improve import prompt as instructions_prompt
+from proxy.learning.profile.agreement import Grounds, agreed
 from proxy.learning.profile.document import Schema
 from proxy.learning.profile.extract import prompt as profile_prompt
-from proxy.learning.profile.proposal import Grounds, agreed, proposal_in
+from proxy.learning.profile.proposal import proposal_in
 from proxy.memory.model import SessionKey
 from proxy.recall.own_words import pasted
 from proxy.settings import ProfileSettings

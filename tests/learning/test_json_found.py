@@ -11,14 +11,9 @@ from proxy.background.completion import ANSWER_BYTES
 from proxy.learning.evidence import Said
 from proxy.learning.extract import MOST_READ, json_in
 from proxy.learning.facts.claim import MOST_WRITTEN, operations_in
+from proxy.learning.profile.agreement import MOST_PATCH, Grounds, agreed
 from proxy.learning.profile.document import PatchError, Schema
-from proxy.learning.profile.proposal import (
-    MOST_PATCH,
-    Grounds,
-    ProposedPatch,
-    agreed,
-    proposal_in,
-)
+from proxy.learning.profile.proposal import ProposedPatch, proposal_in
 from tests.support.learning.harness import MAY
 
 

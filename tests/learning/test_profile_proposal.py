@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from proxy.learning.evidence import Said
+from proxy.learning.profile.agreement import Grounds, agreed
 from proxy.learning.profile.document import (
     MOST_OPERATIONS,
     Document,
@@ -16,13 +17,7 @@ from proxy.learning.profile.document import (
     Way,
     differences,
 )
-from proxy.learning.profile.proposal import (
-    Grounds,
-    ProfileChange,
-    Proposal,
-    ProposedPatch,
-    agreed,
-)
+from proxy.learning.profile.proposal import ProfileChange, Proposal, ProposedPatch
 from proxy.learning.profile.replay import folded
 from proxy.learning.profile.times import told_at
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from proxy.learning.evidence import Said, Source, source_of
+from proxy.learning.profile.agreement import MOST_STATEMENTS, Grounds, agreed
 from proxy.learning.profile.document import (
     MOST_OPERATIONS,
     MOST_VERSIONS,
@@ -26,7 +27,7 @@ from proxy.learning.profile.document import (
     Way,
     merging,
 )
-from proxy.learning.profile.proposal import MOST_STATEMENTS, Grounds, ProfileChange, agreed
+from proxy.learning.profile.proposal import ProfileChange
 from proxy.learning.profile.replay import folded, replayed
 from proxy.learning.profile.statement import MOST_ALIKE, MOST_IDLE, bounded, with_idle
 from proxy.learning.profile.times import told_at

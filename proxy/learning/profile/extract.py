@@ -10,6 +10,7 @@ import msgspec
 from proxy.learning.batch import ATTEMPTS, Batch
 from proxy.learning.evidence import Gone, Said, headed
 from proxy.learning.extract import KindModel, Unusable, again_with_answer
+from proxy.learning.profile.agreement import KEYS, Grounds, agreed
 from proxy.learning.profile.document import (
     FEATURE,
     MOST_BYTES,
@@ -19,14 +20,7 @@ from proxy.learning.profile.document import (
     Schemas,
     Version,
 )
-from proxy.learning.profile.proposal import (
-    FORM,
-    KEYS,
-    Grounds,
-    Proposal,
-    agreed,
-    proposal_in,
-)
+from proxy.learning.profile.proposal import FORM, Proposal, proposal_in
 from proxy.learning.profile.statement import bounded
 from proxy.learning.profile.store import ProfileStore, StoredProfile
 from proxy.learning.profile.times import told_at

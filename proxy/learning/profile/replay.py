@@ -1,14 +1,11 @@
 """A profile as if some of what it was learned from had never been read.  Pure.
 
-The patches that remain are carried out again from the start.  What an operation meant is what
-counts, and not where that was: an index in a list follows its element, what is replaced but was
-never there is added, and what means something that is not there any more is left out.
+The patches that remain are carried out again from the start, see ``rebase``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -22,13 +19,10 @@ from proxy.learning.profile.document import (
     PatchError,
     Statement,
     Version,
-    after,
-    applied,
     differences,
-    pointer,
-    same,
     tokens,
 )
+from proxy.learning.profile.rebase import PLACES, PUTS, rebased
 from proxy.learning.profile.statement import bounded, holds, idle, with_idle
 from proxy.learning.profile.times import (
     Entered,
@@ -37,10 +31,6 @@ from proxy.learning.profile.times import (
     note_version,
     told_at,
 )
-
-_PLACES = ("from", "path")
-_PUTS = ("add", "replace")
-_END = "-"
 
 
 def replayed(versions: Sequence[Version], gone: IsGone) -> list[Version]:
@@ -58,22 +48,25 @@ def replayed(versions: Sequence[Version], gone: IsGone) -> list[Version]:
 
 
 class _Replay:
-    """The versions that are left so far, and when what the last one has was said."""
+    """Versions that are carried out again, one after the other."""
 
     def __init__(self, gone: IsGone) -> None:
         self._gone = gone
         self._times: dict[str, float] = {}
+        """When each part of the newest document was said last, by path."""
         self._documents: dict[int, Document] = {}
+        """What was the newest document behind each version, by its number."""
         self.kept: list[Version] = []
+        """The versions that are left so far."""
 
     def carry_out(self, version: Version, was: Document) -> None:
-        """Once more, what was once made of the document ``was``."""
+        """A version that was made of the document ``was``."""
         now = self._now
         if version.before is not None:
             then = _of_what_is_left(version, self._gone)
             note_version(self._times, then, now)
         else:
-            then = self._heeding(self._as_a_whole(version, was, now), version.said, now)
+            then = self._with_said(self._without_said(version, was, now), version.said, now)
         by_hand = version.rolled_back_to is not None
         first = not self.kept and bool(then.said)  # what was said of it must lie somewhere
         if then.patch or then.before is not None or by_hand or first:
@@ -86,18 +79,18 @@ class _Replay:
     def _now(self) -> Document:
         return self.kept[-1].document if self.kept else {}
 
-    def _as_a_whole(self, version: Version, was: Document, now: Document) -> Version:
-        """A version without its statements, carried out on ``now``."""
+    def _without_said(self, version: Version, was: Document, now: Document) -> Version:
+        """The version as it comes of ``now``, without what is from its statements."""
         if version.rolled_back_to in self._documents:
             return _repeated(version, now, self._documents[version.rolled_back_to], self._gone)
         if any(map(self._gone, version.sources)):
             return replace(version, document=now, patch=(), sources=(), said=())
-        patch, document = _carried_out(version.whole, was, now)
+        patch, document = rebased(version.whole, was, now)
         sources = version.sources if patch or not version.whole else ()
         return replace(version, document=document, patch=tuple(patch), sources=sources, said=())
 
-    def _heeding(self, version: Version, said: Sequence[Statement], was: Document) -> Version:
-        """A version, made of the document ``was``, after what of this is not gone."""
+    def _with_said(self, version: Version, said: Sequence[Statement], was: Document) -> Version:
+        """The version, made of the document ``was``, with those statements that are not gone."""
         note_version(self._times, version, was)
         document, patch, heard = version.document, [*version.patch], list[Statement]()
         for each in said:
@@ -138,9 +131,9 @@ def _origins(
     """Where the members of the document are from that a version changes, and all others."""
     origins = dict(before)
     for operation, sources in version.steps:
-        for path in (operation[place] for place in _PLACES if place in operation):
+        for path in (operation[place] for place in PLACES if place in operation):
             names = tokens(path)
-            whole = operation["op"] in _PUTS and len(names) < 2
+            whole = operation["op"] in PUTS and len(names) < 2
             for name in names[:1] or version.document:
                 earlier = () if whole else origins.get(name, ())
                 origins[name] = tuple(dict.fromkeys((*earlier, *sources)))
@@ -189,98 +182,6 @@ def _restored(version: Version, said: Sequence[Statement]) -> Version:
         for name in tokens(each.path)[:1] if made.patch else ():
             origins[name] = (*origins.get(name, ()), each.source)
     return replace(version, document=document, before=origins, said=tuple(said))
-
-
-def _carried_out(
-    patch: Sequence[Operation], was: Document, now: Document
-) -> tuple[list[Operation], Document]:
-    """The operations that still mean something, as they are now, and the document after them."""
-    done: list[Operation] = []
-    start = now
-    for operation in patch:
-        try:
-            steps = list(_meant(operation, was, now))
-            now = applied(now, steps)
-            done += steps
-        except (LookupError, ValueError):
-            if operation["op"] == "test":
-                return [], start
-        was = after(was, operation)
-    return done, now
-
-
-def _meant(operation: Operation, was: Document, now: Document) -> Iterator[Operation]:
-    """The operations that do to ``now`` what this one did to ``was``.
-
-    What holds a value that is put somewhere is put there first.  Raises LookupError for places that
-    are not there any more.
-    """
-    found = dict(operation)
-    for place in _PLACES:
-        if place in operation:
-            names = tokens(operation[place])
-            puts = place == "path" and operation["op"] in (*_PUTS, "move", "copy")
-            holders, found[place] = _followed(names, was, now, puts=puts)
-            yield from holders
-    if operation["op"] == "replace" and operation["path"] and not _there(found["path"], now):
-        found["op"] = "add"
-    yield found
-
-
-def _followed(
-    names: Sequence[str], was: Any, now: Any, *, puts: bool
-) -> tuple[list[Operation], str]:
-    """Where a place is now, and what to add first so that there is such a place."""
-    missing: list[Operation] = []
-    path: list[str] = []
-    for number, name in enumerate(names):
-        last = number == len(names) - 1
-        step = _index(name, was, now, last=last, puts=puts) if isinstance(was, list) else name
-        path.append(step)
-        was = _inner(was, name)
-        now = _inner(now, step)
-        if now is None and puts and not last:
-            now = [] if isinstance(was, list) else {}
-            missing.append({"op": "add", "path": pointer(path), "value": now})
-    return missing, pointer(path)
-
-
-def _index(name: str, was: list[Any], now: Any, *, last: bool, puts: bool) -> str:
-    """Which element of the list as it is now is the one at an index of the list as it was.
-
-    In lists of one length it is the one in its place, unless it is itself what is taken away.
-    """
-    there = now if isinstance(now, list) else []
-    if name == _END:
-        return name
-    index = int(name)
-    if index < min(len(was), len(there)) and same(was[index], there[index]):
-        return name
-    if index < len(was):
-        for other, value in enumerate(there):
-            if same(value, was[index]):
-                return str(other)
-        if len(was) == len(there) and (puts or not last):
-            return name
-    if puts and last:
-        return _END
-    raise LookupError(name)
-
-
-def _inner(value: Any, name: str) -> Any:
-    """What is at a name or an index; None if there is nothing."""
-    if isinstance(value, dict):
-        return value.get(name)
-    if isinstance(value, list) and name.isdecimal() and int(name) < len(value):
-        return value[int(name)]
-    return None
-
-
-def _there(path: str, now: Any) -> bool:
-    *outer, last = tokens(path)
-    for name in outer:
-        now = _inner(now, name)
-    return last in now if isinstance(now, dict) else isinstance(now, list) and last != _END
 
 
 def undone(before: Sequence[Version], left: Sequence[Version]) -> Iterator[Forgotten]:

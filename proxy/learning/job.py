@@ -104,8 +104,9 @@ class Tried(msgspec.Struct):
             self.failures.append(failure)
 
     def end(self, attempts: int, wait: float) -> None:
-        """A refusal alone is the end of it; everything else is tried again, a denial after so many
-        seconds: nobody else asks for what was said, where its session is not gone on with."""
+        """Raise what went wrong, if anything did.  A refusal alone ends the job; else it is tried
+        again, after a denial in so many seconds: nobody else asks for what was said where its
+        session is not gone on with."""
         denied = next((each for each in self.failures if isinstance(each, Denied)), None)
         if denied is not None:
             try_again(denied, attempts, wait)

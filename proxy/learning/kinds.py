@@ -295,7 +295,8 @@ class Kinds:
         return not named or getattr(value, "id", None) == item.key
 
     def story(self, item: Item) -> Place | None:
-        """What has versions is one story: the place of its current one.  None for all else."""
+        """The place of the current one, of what has versions: it stands for all of them.  None for
+        all else."""
         kind = self._kind_of(item)
         if kind is None or kind.current is None or len(item.namespace) < 2:
             return None

@@ -23,8 +23,8 @@ SIZE = 4
 """Bytes that are kept of a term: a card is loaded with every request."""
 
 IMAGINED = 40
-"""Texts without any of the words, beside those there are: of two texts both may have a word that
-still says something."""
+"""Texts without any of the words that count beside those there are: else a word that both of two
+texts have would say nothing."""
 
 NOWHERE = 1 / 20
 """A word that no text has counts as one in this share of them."""

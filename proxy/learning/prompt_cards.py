@@ -24,7 +24,7 @@ CountText = Callable[[str], int]
 
 
 def framed(kind: str, note: str, lines: str) -> str:
-    """What a block is written as, or as good as: to count its tokens before it is."""
+    """A block as text, near enough to count its tokens by before it is rendered."""
     return f'<memory version="1" kind="{kind}">\n{note}\n{lines}\n</memory>\n\n'
 
 

@@ -56,7 +56,8 @@ class Details(msgspec.Struct, frozen=True):
 
 
 class LogSize(NamedTuple):
-    """What changes with anything that is appended, switched or removed (see ``Session``)."""
+    """Counts of a session (see ``Session``) of which one changes with whatever is appended,
+    switched or removed."""
 
     end: int
     messages: int

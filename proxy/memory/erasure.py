@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 STEP = 1e-6
-"""Seconds by which it goes on while the clock is behind it."""
+"""Seconds by which a steady clock goes on while its source is behind it."""
 
 
 class SteadyClock:

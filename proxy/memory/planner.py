@@ -126,7 +126,8 @@ class Planner(msgspec.Struct, frozen=True):
     async def _told_apart(
         self, m: Sequence[ChatMessage], log: Sequence[Entry]
     ) -> Sequence[ChatMessage]:
-        """The same ones, nearly always; else nobody knows of how much they are made."""
+        """The messages, with answers apart that the log has apart.  Nearly always nothing is to be
+        done: that costs no look at the log."""
         if not log or not any(message.apart for message in m):
             return m
         known = known_in(log)
@@ -135,7 +136,7 @@ class Planner(msgspec.Struct, frozen=True):
 
 
 def _told_of(snapshot: Snapshot, plan: Plan) -> list[Position]:
-    """Where the plan changes what the summary tells of."""
+    """The places of messages that the summary covers and that the plan supersedes or activates."""
     summary = snapshot.summary
     if summary is None or not (plan.superseded or plan.activated):
         return []

@@ -156,8 +156,8 @@ class Queue(Protocol):
     async def asked_for(
         self, tenant: str, sessions: Sequence[str], kind: Kind
     ) -> Mapping[str, str]:
-        """Those of the sessions that work of this kind waits for, due or not, or is held on, each
-        with the profile that says how to do it."""
+        """Those of the sessions for which work of this kind is in the queue, due or not, held or
+        not; each with the profile that says how to do it."""
         ...
 
     async def claim(self, work: Work, now: float, until: float) -> Work | None:

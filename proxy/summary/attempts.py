@@ -135,10 +135,12 @@ class _GivenUpTurns(NamedTuple):
 
 
 class GivenUp:
-    """For each session the turns that no summary could be made of, and the version they were for.
+    """For each session the turns that no summary could be made of, and the version that they were
+    to be added to.
 
-    With one behind them they are tried again where all is refused, which costs nothing and may be
-    mended meanwhile; where the model writes no summary, with twice as many each time.
+    They are tried again once there is one more turn.  That is so each time where the model's API
+    refuses them, which costs nothing and may be mended meanwhile; where the model writes no
+    summary, it takes one more, then two, four, and so on.
     """
 
     def __init__(self) -> None:

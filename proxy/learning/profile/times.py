@@ -76,7 +76,7 @@ def told_at(versions: Iterable[Version]) -> dict[str, float]:
 
 
 def note_version(times: dict[str, float], version: Version, was: Document) -> None:
-    """``was`` is the document before it."""
+    """Note when what a version changes was said; ``was`` is the document before it."""
     known = was if version.before is None else None  # what that was made from is not kept
     learned = [source.at for source in version.sources if version.origin == "learned"]
     at = max(learned, default=version.created_at)
@@ -89,7 +89,7 @@ def note_version(times: dict[str, float], version: Version, was: Document) -> No
 
 
 def note_statement(times: dict[str, float], statement: Statement, was: Document | None) -> None:
-    """``was`` is the document before its version."""
+    """Note when what a statement is about was said; ``was`` is the document before its version."""
     _note(times, places(statement, was), statement.source.at)
 
 

@@ -280,7 +280,7 @@ def _stands(
     lines: Sequence[StoredMessage],
     switch: Switch,
 ) -> bool:
-    """Does it cover nothing that is not there, or is there in another state?"""
+    """Is all that a version of the summary covers still there, in the state that it had?"""
     changed = {*switch.activated, *switch.superseded}
     touched = (*left_out, *(line for line in lines if line.card.id in changed))
     return not any(summary.covers(line.position) for line in touched)

@@ -214,7 +214,8 @@ def _cut(entry: Entry) -> Entry:
 
 
 def _left(plan: Plan, start: Position, cover: Summary | None, window: Window) -> Size:
-    """Until the window overflows; nothing where turns behind it wait for a summary already."""
+    """What may still be said before the window overflows; nothing where turns that it has evicted
+    wait for a summary already."""
     if any(e.position < start and not (cover and cover.covers(e.position)) for e in plan.log):
         return NONE
     return window.left(size(view(plan.log, start)))

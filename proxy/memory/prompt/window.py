@@ -126,10 +126,12 @@ def _newest(
 def begun(
     log: Sequence[Entry], start: Position, running: int | None = None, told: Position = BEGINNING
 ) -> Position:
-    """Where from ``start`` on a turn begins with its first message, or is ``running``.
+    """The first place from ``start`` on where a turn begins with its own first message, or is
+    ``running``.
 
-    Of the turns before it somebody has deleted that: their answers would have the first word.  The
-    beginning of a turn may be ``told`` as well: a summary tells what is before that position.
+    Turns before it have lost theirs to a deletion, and a prompt must not begin with their answers.
+    Where a summary tells the beginning of a turn, that counts as well: it tells what is before
+    ``told``.
     """
     at = bisect_left(log, start, key=attrgetter("position"))
     for n in range(at, len(log)):

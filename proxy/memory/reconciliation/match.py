@@ -24,7 +24,7 @@ Likeness = Literal["", "same", "continued"]
 
 Rerendered = Callable[[ChatMessage, Card], Likeness]
 """Is an assistant message of the request the stored answer, re-rendered, or that and more behind
-it?  Equal calls are given."""
+it?  Both make the same calls."""
 
 
 class Intent(msgspec.Struct, frozen=True, gc=False):
@@ -140,8 +140,11 @@ def match_messages(
 
 def told_without_answers(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alignment:
     """Align a running turn that M tells without what the model said in it, as clients do that name
-    a conversation which has that: its question, behind earlier ones or alone, and its results, and
-    behind them one that its calls wait for.  Without matches where M begins with anything else."""
+    a conversation which has that.
+
+    M has the turn's question, alone or behind earlier ones, then its results so far, and behind
+    them one that a call waits for.  No matches where M begins with anything else.
+    """
     said = [i for i, x in enumerate(m) if visible(x)]
     if not said or m[said[0]].role != "user":
         return Alignment(log)
@@ -271,8 +274,8 @@ def _with_edited_answers(
 
 
 def _told_anew(matches: Sequence[Match], m: Sequence[Side], h: Sequence[Side]) -> Iterator[Match]:
-    """What the client edited and kept the answers of: a question, or a result of the same call, is
-    in another form the one that stands alone between the same two matches, or before the first."""
+    """Matches of what the client edited and kept the answers of: a question, or a result of the
+    same call.  On both sides it stands alone between the same two matches, or before the first."""
     for before, after in pairwise((Match(-1, -1, MatchKind.EQUAL), *matches)):
         if (after.i - before.i, after.j - before.j) != (2, 2):
             continue

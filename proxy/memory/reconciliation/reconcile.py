@@ -93,7 +93,9 @@ def _onward(log: tuple[Entry, ...], m: Sequence[ChatMessage]) -> Plan | None:
 
 
 def _taken_back(log: Sequence[Entry], intent: Intent, retried: str | None) -> list[Entry]:
-    """A retry does not rewind again; what it goes on from stays the same."""
+    """The entries that the request takes back: of a retry those of the attempt before, which has
+    rewound already, else the turns that it rewinds; and what stands behind the message that it goes
+    on from."""
     again = last_turns(log, intent.rewind) if retried is None else attempted(log, retried)
     return [*again, *(said_behind(log, intent.on) or ())]
 

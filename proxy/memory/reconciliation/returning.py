@@ -30,7 +30,8 @@ class PassedOver(msgspec.Struct, frozen=True, gc=False):
 
 
 def passed_over(log: Sequence[Entry], plan: Plan, m: Sequence[ChatMessage]) -> list[PassedOver]:
-    """What is in doubt: nothing, nearly always.  An answer that M ends with is a prefill."""
+    """The answers that may be either, nearly always none.  One that M ends with is a prefill, and
+    in no doubt."""
     edited = {
         fresh.joins: m[fresh.i].digest
         for fresh in plan.fresh

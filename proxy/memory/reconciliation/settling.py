@@ -30,8 +30,8 @@ def settled(
 
 
 def outlived(commit: Commit, found: Snapshot) -> bool:
-    """Was it broken off, and does the newest exchange ask the same, begun later?  One that has a
-    key may be asked for by that."""
+    """Was the commit's exchange broken off, and does the newest one, which began later, ask the
+    same?  Never so with an Idempotency-Key, by which it may still be asked for."""
     last, exchange = found.last, commit.exchange
     if last is None or not exchange.incomplete or commit.idempotency_key is not None:
         return False
@@ -39,7 +39,8 @@ def outlived(commit: Commit, found: Snapshot) -> bool:
 
 
 def in_place_of(commit: Commit, found: Snapshot) -> Commit:
-    """In place of the newest exchange, where that was broken off and asks the same."""
+    """The commit, superseding the newest exchange too where that was broken off and asks the
+    same."""
     if found.last is None or not found.last.incomplete:
         return commit
     gone = _asking_the_same(commit, found)
@@ -61,8 +62,8 @@ def _asking_the_same(commit: Commit, found: Snapshot) -> Sequence[str]:
 def _turned(
     commit: Commit, lines: Sequence[StoredMessage], exchanges: Sequence[PlacedExchange]
 ) -> Commit:
-    """With what it goes on from back, if something else has taken its place; what nothing has taken
-    the place of, a person has taken back."""
+    """The commit, bringing back what it goes on from where something else has taken its place.
+    Where nothing has, a person has taken it back: it stays away."""
     follows = commit.exchange.follows or ""
     away = {line.card.id for line in lines if line.state != "active"}
     if follows not in away and not commit.activated:
@@ -83,8 +84,8 @@ def _more(ids: Sequence[str], others: Iterable[str], without: Sequence[str]) -> 
 
 
 def _unseen(commit: Commit, exchanges: Sequence[PlacedExchange]) -> Sequence[PlacedExchange]:
-    """Where the newest that it has seen is gone, with a server's last second: what has come since
-    it began."""
+    """The exchanges that the commit has not seen.  Where the newest that it has seen is gone, with
+    a server's last second, those that were recorded since it began."""
     last = commit.seen.last if commit.seen else ""
     ids = [placed.exchange.id for placed in exchanges]
     if last in ids:
@@ -96,8 +97,9 @@ def _unseen(commit: Commit, exchanges: Sequence[PlacedExchange]) -> Sequence[Pla
 def _left_behind(
     commit: Commit, lines: Sequence[StoredMessage], unseen: Sequence[PlacedExchange]
 ) -> Iterator[str]:
-    """What goes on from something that has left the log, or has taken the place of the same, or
-    stands behind what it names."""
+    """Ids of messages that would be left in the log on another branch: their exchanges go on from
+    something that has left it, or from what the commit goes on from, where one of the two takes
+    back or it is ``alone``."""
     if not commit.parts:
         return
     there = {line.card.id for line in lines}
@@ -119,8 +121,8 @@ def shown(
     lines: Sequence[StoredMessage],
     start: Position | None,
 ) -> Commit:
-    """With a window that begins before what comes back beside what did ``before``; ``start`` is
-    where it begins now."""
+    """The commit, moving its window back where messages that it brings back, but for those that it
+    did ``before``, stand before the window's ``start``."""
     back = set(commit.activated).difference(before)
     first = min((x.position, x.card.id) for x in lines if x.card.id in back) if back else None
     if start is None or first is None or start <= first[0]:

@@ -39,7 +39,8 @@ PartOf = Callable[[SessionKey], str]
 
 
 def again(failure: StoreError) -> StoreError:
-    """A new one each time: a traceback grows with every raise, and keeps its frames alive."""
+    """A copy to be raised: the traceback of an exception grows with every raise, and keeps its
+    frames alive."""
     return type(failure)(*failure.args)
 
 

@@ -51,7 +51,8 @@ class Settling:
             return await self._store.commit(key, replace(commit, seen=None))
 
     async def _meant_in_time(self, key: SessionKey, commit: Commit, until: float) -> Commit | None:
-        """As it is where there is no time: that one session is long tells nothing of the store."""
+        """See ``_as_meant``.  The commit as it is where there is no time: that one session is long
+        tells nothing of the store."""
         left = until - asyncio.get_running_loop().time()
         try:
             async with Limit(max(0.0, left)):
@@ -60,7 +61,8 @@ class Settling:
             return replace(commit, seen=None)
 
     async def _as_meant(self, key: SessionKey, commit: Commit) -> Commit | None:
-        """None if there is no place for it."""
+        """The commit as it is to be made in the session as it is now; None where a later attempt is
+        recorded in its place."""
         found = await self._store.load(key, NEWEST_TURN)
         if outlived(commit, found):
             return None
@@ -71,7 +73,8 @@ class Settling:
         return replace(in_place_of(commit, found), seen=SessionSeen.of(found))
 
     async def _only_goes_on(self, key: SessionKey, commit: Commit) -> bool:
-        """From what has not left the log: then it means the same whatever others have changed."""
+        """Does it take nothing back, and go on from a message that is still in the log?  Then it
+        means the same whatever others have changed."""
         if commit.parts:
             return False
         follows = commit.exchange.follows
@@ -79,6 +82,7 @@ class Settling:
         return line is None or line.state == "active"
 
     async def _read(self, key: SessionKey, commit: Commit) -> Commit:
+        """The commit as it is to be made, after a look at all of the session."""
         session = await self._store.session(key)
         if session is None:
             return commit

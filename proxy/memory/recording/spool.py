@@ -164,7 +164,8 @@ class Spool:
             self._move(old)
 
     def _move(self, old: OpenFile) -> None:
-        """Where that fails, for want of room, the old file is kept and it is tried again."""
+        """Go on in the file that lies at the path now.  Where that fails, for want of room, the old
+        file is kept and it is tried again."""
         if not self._missed:
             logger.error("the spool's file was deleted or replaced while it was in use")
             self._missed = True

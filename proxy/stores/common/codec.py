@@ -76,7 +76,7 @@ def number(value: object) -> int:
 
 
 def cut(joined: bytes, lengths: str) -> list[bytes | None]:
-    """The pieces of which something is joined; their lengths in bytes, with commas between."""
+    """The texts of which one is joined, given their ``lengths`` in bytes, with commas between."""
     ends = list(accumulate(map(int, lengths.split(",")))) if lengths else []
     return [joined[begin:end] for begin, end in pairwise((0, *ends))]
 
@@ -84,7 +84,7 @@ def cut(joined: bytes, lengths: str) -> list[bytes | None]:
 def passages(
     sessions: Sequence[str], entries: Sequence[Entry], bodies: Sequence[object]
 ) -> dict[tuple[str, int], Message]:
-    """Active messages by session and seq, from one of each for each."""
+    """Active messages by session and seq; each has its element in all three lists."""
     return {
         (session, e.position.seq): Message(e.position.seq, e.card, "active", body or b"")
         for session, e, body in zip(sessions, entries, texts(bodies), strict=True)

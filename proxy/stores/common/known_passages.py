@@ -42,7 +42,7 @@ class KnownPassages(msgspec.Struct, frozen=True, gc=False):
         return [seq for seq in seqs if seq not in there]
 
     def of(self, session: str, seqs: Collection[int]) -> dict[tuple[str, int], Message]:
-        """Those of these seqs that there are."""
+        """The messages with these seqs, as far as they are known."""
         there = self.messages
         return {(session, seq): there[seq] for seq in seqs if seq in there}
 

@@ -51,10 +51,10 @@ def list_keys(tenant: str, user: str | None = None) -> list[bytes]:
 
 
 def mark_key(subject: Subject) -> bytes:
-    """Where it is kept until when something was erased: not one of the session's own keys.
+    """The key of an erasure's mark, which is not one of the session's own keys.
 
-    In the slot of the session, or in that of the person's list and shelf.  The two have different
-    names, since a session and a person may have the same id, and then the same hash tag.
+    It lies in the slot of the session, or in that of the person's list and shelf.  The two have
+    different names, since a session and a person may have the same id, and then the same hash tag.
     """
     if subject.session:
         return tag_of(subject.tenant, subject.session) + b"erased"

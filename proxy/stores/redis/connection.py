@@ -273,7 +273,8 @@ def _target(error: AskError, node: Node) -> Node:
 
 
 def _retrieve(search: asyncio.Task[None]) -> None:
-    """Nobody may be waiting for a search: its failure shows in the next command."""
+    """Look at the exception of a search that perhaps nobody awaits: asyncio would complain.  It
+    shows in the next command."""
     if not search.cancelled():
         search.exception()
 

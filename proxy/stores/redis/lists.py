@@ -67,8 +67,8 @@ class RedisLists(RedisBase):
         return sorted({tenant for tenant in map(read_tenant, keys) if tenant})
 
     async def relist(self, tenant: str, user: str) -> Sequence[str]:
-        """A key that was evicted, a server that came back empty, a proxy that was killed between a
-        session and its lists: the head of each session says whose it is."""
+        """The head of each session says whose it is.  A list may lack some where its key was
+        evicted, a server came back empty, or a proxy was killed between a session and its lists."""
         (listed, _) = list_keys(tenant, user)
         lost = {name.decode() for name in await self._ask(listed, "ZRANGE", listed, 0, -1)}
         async for keys in self._each_key(every_head(tenant)):

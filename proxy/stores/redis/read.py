@@ -255,7 +255,8 @@ def _whole(first: First, more: Sequence[Entry]) -> Loaded:
 
 
 def newest_of(entries: Sequence[Entry]) -> Newest:
-    """Not the last: late answers join their turn."""
+    """The message with the highest seq, which need not be the last: late answers join their
+    turn."""
     newest = max(entries, key=lambda entry: entry.position.seq)
     return Newest(newest.position.seq, newest.card.id)
 

@@ -173,7 +173,8 @@ def behind(
     states: Collection[State],
     limit: int,
 ) -> Behind | None:
-    """One job: each has to find its way to a thread and back."""
+    """The session, what its index says of itself, and messages that this lacks: in one job, for
+    each has to find its way to a thread and back."""
     found = session(connection, now, key)
     if found is None:
         return None

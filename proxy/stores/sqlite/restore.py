@@ -166,7 +166,7 @@ def _may_be(
     archived: SessionArchive,
     since: float | None,
 ) -> bool:
-    """Not where there is one, and not behind an erasure."""
+    """May a session be put back under this key: is there none, and was none erased since?"""
     whose = [of_session(key), *of_users(key.tenant, archived.session.user)]
     return not erased(connection, now, whose, since) and find_head(connection, key, now) is None
 

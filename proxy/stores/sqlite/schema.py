@@ -203,7 +203,7 @@ _TEXTS = "CREATE TABLE texts (id INTEGER PRIMARY KEY, data BLOB NOT NULL)"
 
 
 def _goes_along(table: str, *columns: str) -> str:
-    """A text goes with what it is of."""
+    """Triggers that remove the texts of a row with it, or once it has others."""
     old = [f"OLD.{column}" for column in columns]
     when = f"WHEN 'integer' IN ({', '.join(f'typeof({each})' for each in old)})"
     then = f"{when} BEGIN DELETE FROM texts WHERE id IN ({', '.join(old)}); END"

@@ -348,7 +348,8 @@ class SQLiteStore(SQLiteFile):
 
 
 def _seen(log: KnownLog, ask: Ask, snapshot: Snapshot, era: Era | None) -> KnownLog:
-    """With what was asked for, and what was found where it will be found again in this era."""
+    """The log with what the load asked for; and with what it found, where the same load will find
+    that again as long as this era lasts."""
     if era is None or not log.lasts or ask.idempotency_key is not None:
         return replace(log, seen=LastLoad(ask))
     return replace(log, seen=LastLoad(ask, snapshot, era))

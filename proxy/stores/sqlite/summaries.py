@@ -85,7 +85,7 @@ def drop_covering(
 def _head_of(
     connection: sqlite3.Connection, now: float, key: SessionKey, began: float | None
 ) -> Head | None:
-    """Of the session that ``began`` then, None for whichever."""
+    """The head of the session that ``began`` then; None for ``began``: of whichever there is."""
     head = find_head(connection, key, now)
     if head is None or began is None:
         return head

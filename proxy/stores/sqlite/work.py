@@ -73,7 +73,8 @@ def put_off(connection: sqlite3.Connection, work: Work, due: float, *, failed: b
 def _if_held(
     connection: sqlite3.Connection, work: Work, change: Callable[[Work], Work | None]
 ) -> bool:
-    """Save what ``change`` makes of the piece, None: nothing; False if the claim holds it not."""
+    """Save what ``change`` makes of a piece, or remove it where that is None.  False if the claim
+    holds it no more."""
     piece = _same(connection, work)
     if piece is None or not pieces.is_held(piece, work):
         return False

@@ -194,7 +194,7 @@ class Worker:
     def empty_log(self, timeout: float) -> Running[None]:
         """Empty the write-ahead log, unless another process reads all the while: then it is
         ``owing``."""
-        return self._result(_nothing, timeout, "large", kept=True, truncate=True)
+        return self._result(lambda connection: None, timeout, "large", kept=True, truncate=True)
 
     async def _result(
         self,
@@ -340,10 +340,6 @@ class Worker:
                 self._opener.close(connection)
         if index is not None:
             let_go(index)
-
-
-def _nothing(connection: sqlite3.Connection) -> None:
-    """For a transaction that is there for what comes behind it."""
 
 
 def one_look(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:

@@ -164,53 +164,14 @@ class LearningJob(msgspec.Struct):
         context = await self._context(session, work.tenant, work.profile, since)
         if context is None:
             return None
-        tried, busy = Tried(), False
-        if await self._waits(context):
-            try:
-                async with alone(self.queue, person_key(context.shelf), self.clock) as may:
-                    busy = not may
-                    if may:
-                        await self._read(context, tried)
-            except LeaseLost:
-                tried.again = True
+        tried = Tried()
+        busy = await self._waits(context) and not await self._read_alone(context, tried)
         for improver in self.improvers:
             if improver.model.wants(context.settings):
                 await tried.step(partial(self._improve, improver, context))
         tried.end(work.attempts, self.backoff.most)
         wait = SOON if tried.again else BUSY
         return self.clock() + wait if tried.again or busy else None
-
-    async def _improve(self, improver: Improver, context: LearningContext) -> bool:
-        """Let it be improved by one session at a time; False: to be tried again.
-
-        What others are at, or have failed at, is theirs: they try it again.
-        """
-        subject = await improver.subject(context)
-        if subject is None:
-            return True
-        what = Improvement(ItemOwner(context.tenant), improver.model.feature, subject)
-        if self._failures.wait(what, self.clock()) > 0:
-            return True
-        try:
-            async with alone(self.queue, improvement_key(what), self.clock) as may:
-                return await self._improve_alone(improver, context, what) if may else True
-        except LeaseLost:
-            return False
-
-    async def _improve_alone(
-        self, improver: Improver, context: LearningContext, what: Improvement
-    ) -> bool:
-        try:
-            improved = await improver.improve(context)
-        except Denied as denied:
-            failure = Failed(str(denied), self.backoff.most)
-            self._failures.failed(what, failure, self.backoff, self.clock())
-            raise
-        except Failed as failure:
-            self._failures.failed(what, failure, self.backoff, self.clock())
-            raise
-        self._failures.forget(what)
-        return improved
 
     async def _context(
         self, session: Session | None, tenant: str, profile: str, since: float
@@ -233,6 +194,17 @@ class LearningJob(msgspec.Struct):
             if await self.reader.unread(self.items, feature, [context]):
                 return True
         return False
+
+    async def _read_alone(self, context: LearningContext, tried: Tried) -> bool:
+        """Read what waits of the person; False if somebody else does that now."""
+        try:
+            async with alone(self.queue, person_key(context.shelf), self.clock) as may:
+                if may:
+                    await self._read(context, tried)
+                return may
+        except LeaseLost:
+            tried.again = True
+            return True
 
     async def _read(self, context: LearningContext, tried: Tried) -> None:
         """Read all that waits of the person, with all extractors."""
@@ -350,10 +322,43 @@ class LearningJob(msgspec.Struct):
         read = batch.marks(extractor.model.feature)
         return await self.items.change_items(batch.shelf, read, batch.since)
 
+    async def _improve(self, improver: Improver, context: LearningContext) -> bool:
+        """Improve what is to be made better now, if anything; False: to be tried again.
+
+        One session does that at a time.  What another is at, or has failed at, it tries again
+        itself.
+        """
+        subject = await improver.subject(context)
+        if subject is None:
+            return True
+        what = Improvement(ItemOwner(context.tenant), improver.model.feature, subject)
+        if self._failures.wait(what, self.clock()) > 0:
+            return True
+        try:
+            async with alone(self.queue, improvement_key(what), self.clock) as may:
+                return await self._improve_alone(improver, context, what) if may else True
+        except LeaseLost:
+            return False
+
+    async def _improve_alone(
+        self, improver: Improver, context: LearningContext, what: Improvement
+    ) -> bool:
+        try:
+            improved = await improver.improve(context)
+        except Denied as denied:
+            failure = Failed(str(denied), self.backoff.most)
+            self._failures.failed(what, failure, self.backoff, self.clock())
+            raise
+        except Failed as failure:
+            self._failures.failed(what, failure, self.backoff, self.clock())
+            raise
+        self._failures.forget(what)
+        return improved
+
 
 def _with_models(contexts: Sequence[LearningContext]) -> list[LearningContext]:
-    """Who has gone on with no conversation, as with one that was imported, has named no model for
-    it: it is read with that of the person's others."""
+    """The sessions, each with a model, if any has one: one that was imported, and not gone on with,
+    has named none, and is read with that of another."""
     known = next((each.model for each in contexts if each.model), None)
     return [each if each.model else replace(each, model=known) for each in contexts]
 

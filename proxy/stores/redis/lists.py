@@ -207,7 +207,7 @@ class RedisLists(RedisBase):
         return status, owner
 
     async def _unlist(self, key: SessionKey, owner: str) -> None:
-        for user in (None, owner) if owner else (None,):
+        for user in _listing(owner):
             keys = list_keys(key.tenant, user)
             await self._scripts.write(self._scripts.forget, keys, (key.session, ""))
 
@@ -224,6 +224,11 @@ class RedisLists(RedisBase):
         return moved
 
     async def _move_session(self, key: SessionKey, new: str, drop: DropIndexes) -> bool:
+        """False: it is not there any more, or ``new`` has a session of this id.
+
+        What is written to it between copying and deleting is copied once more: over the copy that
+        was made before, by its stamp, and over nothing else.
+        """
         there = rehomed(key, new)
         copied = b""
         while True:
@@ -238,9 +243,8 @@ class RedisLists(RedisBase):
                 return False
             copied = stamp
             await self._list(there, owner.decode(), (at, ttl))
-            # Written to meanwhile: copied once more.
             status, _ = await self._remove(key, stamp)
-            if status != 0:
+            if status != 0:  # else it was written to meanwhile
                 return True
 
     async def _list(
@@ -258,8 +262,13 @@ class RedisLists(RedisBase):
         into the list of its owner, who has been erased; unless it is not ``new`` and was there.
         """
         arguments = (key.session, *activity, exactly(since), int(new))
-        for user in (None, owner) if owner else (None,):
+        for user in _listing(owner):
             keys = [*list_keys(key.tenant, user), mark_key(Subject(key.tenant, user or ""))]
             if not await self._scripts.write(self._scripts.touch, keys, arguments):
                 return False
         return True
+
+
+def _listing(owner: str) -> Sequence[str | None]:
+    """In whose lists a session stands: its tenant's, None, and its owner's, "" for nobody's."""
+    return (None, owner) if owner else (None,)

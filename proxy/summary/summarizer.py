@@ -167,9 +167,9 @@ class Summarizer:
         return self._clock() + SOON
 
     async def _anew(self, sight: _Sight, settings: SummarySettings) -> Summary | None:
-        """What is told where nothing is, of all that waits then; None if no summary comes of it.
+        """A summary of all that waits where none is in force; None if the model does not write one.
 
-        What was told before a failure is gone on with.
+        What an earlier attempt has written before it failed is gone on with.
         """
         whose = sight.key, sight.ask.profile, sight.snapshot
         summary = self._drafts.find(*whose)
@@ -261,7 +261,8 @@ class Summarizer:
     async def _put(self, sight: _Sight, summary: Summary, *, anew: bool = False) -> bool:
         """Store it; False if what it was made from has changed.
 
-        ``anew``: no version is part of that, but a person's words are not overwritten.
+        ``anew``: it was made from no version, so that another one may be in force meanwhile; but
+        not a person's words, which are not overwritten.
         """
         newest = newest_seen(summary, sight.snapshot)
         for _ in range(CONFLICTS):

@@ -162,7 +162,7 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
             made = agreed(proposal, held.value.document, grounds)
         except PatchError:
             return []
-        first = bool(made.said) and not held.value.kept  # what is no more may be told of earlier
+        first = bool(made.said) and not held.value.kept  # it must lie in some version
         told = any(each.operations for each in made.said)
         if made.document == held.value.document and not (told or first):
             return await self.profiles.said_again(shelf, held, made.said)

@@ -93,7 +93,7 @@ class PagedSession:
         self._changes = (await self._store.load(self._key, NEWEST_TURN)).changes
         session = await self._store.session(self._key)
         if session is not None:
-            # Now: later ones may cover what is said meanwhile.
+            # At the beginning: later versions may cover what is said meanwhile.
             self._summaries = tuple(await self._store.summaries(self._key))
         return session
 
@@ -103,11 +103,12 @@ class PagedSession:
     async def end(
         self, session: Session, lines: tuple[StoredMessage, ...] = ()
     ) -> SessionArchive | None:
-        """With these of its messages; None if it was changed since it began, or is gone."""
+        """The session with these of its messages; None if it was changed since ``begin``, or is
+        gone."""
         exchanges = await oldest_first(self._store, self._key, session.end)
         if (await self._store.load(self._key, NEWEST_TURN)).changes != self._changes:
             return None
-        # One that is gone has no changes, and neither has another in its place.
+        # A session that is gone has 0 changes, as has a new one of its id: they look unchanged.
         still = await self._store.session(self._key)
         if still is None or still.created_at != session.created_at:
             return None

@@ -39,7 +39,7 @@ class Settling:
             try:
                 async with Limit(patience):
                     await turn.enter_async_context(self._locks.of(key))
-            except TimeoutError:  # the store keeps those waiting whose turn it was
+            except TimeoutError:  # whoever has the turn waits for the store
                 return await self._store.commit(key, replace(commit, seen=None))
             for _ in range(TRIES):
                 meant = await self._meant_in_time(key, commit, until)

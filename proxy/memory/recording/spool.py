@@ -145,7 +145,7 @@ class Spool:
 
     def _use(self, file: OpenFile) -> OpenFile:
         self._passed, self._missed = {}, False
-        self._file = file  # before what the loop has seen of another is forgotten
+        self._file = file  # first: the loop looks without the lock, and may still see the old one
         self._seen, self._told, self._asked = NEVER, UNTOLD, -UNASKED
         return file
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from proxy.memory.erasure import Subject
 
-# What a payload says; one that nobody can read says nothing.
+# A field of a payload or of its occasion; NULL where the payload is no JSON.
 _SAYS = """
 CASE WHEN json_valid(CAST(payload AS TEXT)) THEN coalesce(
     json_extract(CAST(payload AS TEXT), '$.{0}'),

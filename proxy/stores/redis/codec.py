@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from struct import pack
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -170,15 +170,7 @@ def read_placed(flat: Sequence[Any]) -> list[PlacedExchange]:
 
 # What a request reads and writes
 
-OUTCOMES: Mapping[bytes, Outcome] = {
-    b"recorded": "recorded",
-    b"duplicate": "duplicate",
-    b"stale": "stale",
-    b"outrun": "outrun",
-    b"foreign": "foreign",
-    b"erased": "erased",
-    b"outdated": "outdated",
-}
+OUTCOMES: Mapping[bytes, Outcome] = {each.encode(): each for each in get_args(Outcome)}
 
 Argument = bytes | str | int | float
 

@@ -196,7 +196,7 @@ class Sharded:
     async def _send(self, node: Node, commands: Sequence[Command], asking: bool) -> list[Any]:
         try:
             if asking:
-                # It is of the next command alone.
+                # ASKING counts for the next command alone.
                 asked = [each for command in commands for each in (("ASKING",), command)]
                 return (await self._lane(node).run(*asked))[1::2]
             return await self._lane(node).run(*commands)

@@ -208,7 +208,7 @@ async def load(
             if learned := continued(known, first):
                 snapshot = replace(first.snapshot, log=learned.log, bodies=learned.bodies)
                 return Loaded(snapshot, learned, first.look, first.recallable)
-            known = None  # what came late stands farther up
+            known = None  # a late answer stands in its turn, before the end
             continue
         if loaded := await _read_on(scripts, keys, first):
             return loaded

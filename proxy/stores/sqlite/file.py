@@ -99,7 +99,7 @@ class SQLiteOpener:
             log = self._log_there()
             if not self._connections and log == self._log:
                 self._log = None
-            if log[0] is None:  # nobody will find what is in it: into the file with it
+            if log[0] is None:  # it has no name any more: what is in it goes into the file
                 connection.execute("PRAGMA wal_checkpoint").fetchone()
 
     def check(self) -> None:

@@ -289,7 +289,7 @@ def _caught_up(sought: SoughtLog, known: KnownLog) -> KnownLog | None:
         added = codec.decode_log(row.added or b"")
         in_order = all(a.position < b.position for a, b in pairwise((*log[-1:], *added)))
         if len(added) != count or not in_order:
-            return None  # what came late stands farther up
+            return None  # a late answer stands in its turn, before the end
         log += added
         bodies = {**bodies, **_bodies(added, codec.cut(row.texts or b"", row.lengths or ""))}
     begin = sought.begin_in(log)

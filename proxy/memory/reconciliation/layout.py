@@ -63,12 +63,7 @@ def lay_out(
     retry: bool,
 ) -> Plan:
     """The plan, given what is taken back: ``dropped``, and what of it M says ``again``."""
-    cut = _cut(m, found, full=full)
-    edited_away = cut.rest if _is_edited_away(cut, evidence=found.evidence) else ()
-    if edited_away:
-        cut = replace(cut, rest=())
-    if not retry and not any(entry.card.role == "assistant" for entry in edited_away):
-        cut = _bringing_something(cut)
+    cut, edited_away = _parted(m, found, full=full, retry=retry)
     chosen, untold = _chosen(m, found, snapshot), _untold(found)
     waiting = open_calls(cut.log) if any(m[i].answers for i in cut.new) else {}
     gone = [*edited_away, *_exchanged(found, chosen, untold), *_told_again(cut, waiting)]
@@ -98,6 +93,18 @@ def without(entries: Sequence[Entry], gone: AbstractSet[str]) -> Sequence[Entry]
 
 def _place(entry: Entry) -> Position:
     return entry.position
+
+
+def _parted(
+    m: Sequence[ChatMessage], found: Alignment, *, full: bool, retry: bool
+) -> tuple[Cut, Sequence[Entry]]:
+    """The cut, and what of the log was edited away behind it."""
+    cut = _cut(m, found, full=full)
+    edited_away = cut.rest if _is_edited_away(cut, evidence=found.evidence) else ()
+    if edited_away:
+        cut = replace(cut, rest=())
+    anew = retry or any(entry.card.role == "assistant" for entry in edited_away)
+    return cut if anew else _bringing_something(cut), edited_away
 
 
 def _cut(m: Sequence[ChatMessage], found: Alignment, *, full: bool) -> Cut:

@@ -5,6 +5,7 @@ In this process alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -34,7 +35,7 @@ class _Failures(NamedTuple):
     """How often in a row, when last, and until when nothing is asked; times are Unix seconds."""
 
     times: int = 0
-    at: float = 0.0
+    at: float = -math.inf
     until: float = 0.0
 
 
@@ -69,7 +70,8 @@ class ModelPauses:
         except Failed as failure:
             self._failed(here, began)
             if failure.retry_after:
-                self._known[everything] = _Failures(until=self._clock() + failure.retry_after)
+                now = self._clock()
+                self._known[everything] = _Failures(at=now, until=now + failure.retry_after)
             raise
         self._known.pop(here, None)
 
@@ -81,7 +83,10 @@ class ModelPauses:
             self._known[whom] = _Failures(known.times + 1, now, now + wait)
 
     def _of(self, whom: _Whom) -> _Failures:
-        return self._known.get(whom, _Failures())
+        """None where the clock was put back behind the last one: nobody knows how long ago it
+        was."""
+        known = self._known.get(whom, _Failures())
+        return known if known.at <= self._clock() else _Failures()
 
 
 def _whoms(assignment: Assignment, model: str) -> tuple[_Whom, _Whom]:

@@ -211,7 +211,7 @@ class Runner:
         self._turns = 0
         self._looking: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
-        self._look_at = self._not_before = self._all_until = 0.0
+        self._looked = self._look_at = self._not_before = self._all_until = 0.0
         self._all = frozenset[str]()
         self._failures = 0
         self._closing = False
@@ -254,7 +254,8 @@ class Runner:
     async def _run(self) -> None:
         while not self._closing:
             # Set before the look, so that who calls during the look is heard.
-            self._look_at = self._clock() + POLL * (0.8 + 0.4 * self._chance())
+            self._looked = self._clock()
+            self._look_at = self._looked + POLL * (0.8 + 0.4 * self._chance())
             try:
                 await self._look()
                 self._go_on()
@@ -277,11 +278,13 @@ class Runner:
         self._failures, self._not_before = self._failures + 1, self._clock() + wait
 
     async def _rest(self) -> None:
-        """Wait until it is time to look."""
+        """Wait until it is time to look, as it is where the clock was put back behind the last
+        look: what was reckoned by it may be hours ahead."""
         while not self._closing:
             self._changed.clear()
-            seconds = max(self._look_at, self._not_before) - self._clock()
-            if seconds <= 0:
+            now = self._clock()
+            seconds = max(self._look_at, self._not_before) - now
+            if seconds <= 0 or now < self._looked:
                 return
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
@@ -314,7 +317,8 @@ class Runner:
     def _are_all(self, tenants: frozenset[str]) -> bool:
         """Was there nothing but theirs a moment ago?  To read past all of it takes time, and each
         job that ends looks."""
-        return bool(tenants) and tenants >= self._all and self._clock() < self._all_until
+        recent = 0 < self._all_until - self._clock() <= SEEN
+        return recent and bool(tenants) and tenants >= self._all
 
     def _in_turn(self, found: Sequence[Work]) -> list[Work]:
         """One of each tenant, then another: first of those that have the fewest running, of these

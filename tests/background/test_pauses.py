@@ -116,3 +116,16 @@ def test_those_that_were_under_way_together_have_failed_together() -> None:
     for each in under_way:
         assert not each.__exit__(Failed, Failed("502"), None)
     assert desk.waits() == 0.0
+
+
+@pytest.mark.parametrize(
+    "failures", [[Failed("429", 30.0)], [Failed("no answer in time"), Failed("no answer in time")]]
+)
+def test_one_that_was_left_alone_is_asked_once_the_clock_is_put_back(
+    failures: list[Failed],
+) -> None:
+    desk = Desk()
+    assert all([desk.ask(failure, seconds=20.0) for failure in failures])
+    assert desk.waits() > 0.0
+    desk.clock.now -= 3600.0
+    assert desk.waits() == 0.0

@@ -197,6 +197,39 @@ def test_a_job_that_does_not_know_whether_it_can_run_holds_up_no_other() -> None
     assert (len(job.ran), ended) == (1, ["finished"])
 
 
+def put_back() -> float:
+    """A clock that is put back by an hour ten seconds from the beginning."""
+    now = clock()
+    return now if now < BEGAN + 10.0 else now - HOUR
+
+
+def test_what_is_due_is_run_though_the_clock_is_put_back() -> None:
+    async def main() -> None:
+        store, job = InMemoryStore(), ScriptedJob()
+        async with Bench(store, job, wall=put_back).open():
+            await asyncio.sleep(12.0)
+            await ask(store, at=put_back())
+            await asyncio.sleep(1.5)
+            assert len(job.ran) == 1
+
+    virtually(main())
+
+
+def test_a_tenant_is_found_though_the_clock_was_put_back_behind_the_last_look_at_the_others() -> (
+    None
+):
+    async def main() -> None:
+        store, job = InMemoryStore(), ScriptedJob(seconds=60.0)
+        await ask(store, at=BEGAN - HOUR)
+        async with Bench(store, job, wall=put_back).open():
+            await asyncio.sleep(10.5)
+            await ask(store, SessionKey("another", "s"), at=BEGAN - HOUR)
+            await asyncio.sleep(3.0)
+            assert job.tenants == ["tenant", "another"]
+
+    virtually(main())
+
+
 def test_who_is_told_looks_at_once() -> None:
     async def main() -> None:
         store, job = InMemoryStore(), ScriptedJob()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from proxy.memory.erasure import steady
 from proxy.summary.writer import HALVINGS
 from tests.support.rig import Rig, rig
 from tests.support.store.places import IN_GROUPS, Places
@@ -134,6 +136,17 @@ async def test_with_a_buffer_the_last_turns_are_there_as_they_were_said(one: Rig
     assert prompt.told and len(prompt.shown) >= 8
     once = [n for lines in scribe.new_lines for n in markers(lines)]
     assert once == [str(n) for n in range(len(once))]
+
+
+async def test_a_summary_is_written_at_once_though_the_clock_was_put_back(
+    one: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Scribe(one.up)
+    monkeypatch.setattr(steady, "_last", time.time() + 3600)
+    talk = one.talk(**{"x-memory-profile": "all"})
+    await says(talk, 0)
+    assert [due.at for due in one.store.commits[0].due] <= [time.time()]
+    await summarised(talk, 1)
 
 
 async def test_a_window_of_messages_is_summarised_too(one: Rig) -> None:

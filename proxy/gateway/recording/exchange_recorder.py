@@ -315,7 +315,7 @@ def _heading(outgoing: OutgoingRequest, report: MemoryReport) -> Heading:
         idempotency_key=context.identity.idempotency_key,
         ttl=context.profile.ttl,
         injection=outgoing.injection(report),
-        due=due_of(context, exchange.began),
+        due=due_of(context, time.time()),  # queues go by the clock, which may have been put back
     )
 
 

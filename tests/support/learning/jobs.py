@@ -100,7 +100,10 @@ class Distant:
 
 
 class Bench:
-    """A runner, its job of the kinds "summary" and "rebuild", and what became of each run."""
+    """A runner, its job of the kinds "summary" and "rebuild", and what became of each run.
+
+    ``wall`` is the runner's clock.
+    """
 
     def __init__(
         self,
@@ -108,11 +111,12 @@ class Bench:
         job: ScriptedJob,
         concurrency: int = 4,
         chance: Callable[[], float] = lambda: 0.0,
+        wall: Callable[[], float] = clock,
     ) -> None:
         self.ended: list[str] = []
         jobs: Mapping[Kind, ScriptedJob] = {"summary": job, "rebuild": job}
         backoff = Backoff(FIRST, LONGEST)
-        self.runner = Runner(queue, jobs, concurrency, backoff, clock, self._note, chance)
+        self.runner = Runner(queue, jobs, concurrency, backoff, wall, self._note, chance)
 
     def _note(self, kind: Kind, outcome: str) -> None:
         self.ended.append(outcome)

@@ -239,8 +239,15 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def parts(self) -> bool:
-        """Is its branch another than that of what others say at the same time?"""
-        return bool(self.superseded or self.activated or self.alone)
+        """Is its branch another than that of what others say at the same time?  So it is where it
+        brings what was said before: others may bring the same."""
+        return bool(self.superseded or self.activated or self.alone or self._brings)
+
+    @property
+    def _brings(self) -> bool:
+        """Does it tell of an answer, and then ask?"""
+        told = [draft.card.role for draft in self.drafts if draft.card.origin == "request"]
+        return "assistant" in told and "user" in told[told.index("assistant") :]
 
 
 class Edited(msgspec.Struct, frozen=True, kw_only=True):

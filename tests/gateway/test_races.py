@@ -85,6 +85,38 @@ async def test_the_branch_that_is_recorded_last_is_whole(
     assert await talk.log() == log
 
 
+@pytest.mark.parametrize("before", [(), BEFORE[:1]], ids=["at-the-beginning", "later"])
+@pytest.mark.parametrize(
+    ("second", "log"),
+    [
+        pytest.param("u1 a1 u2 a2 u4", "u1 a1 u2 a2 u3 a8 u4 a9", id="all-of-it"),
+        pytest.param("u1 a1 u2 a7 u4", "u1 a1 u2 a2 u3 a8 u2 a7 u4 a9", id="another-answer"),
+        pytest.param("u1 a1 u2 a2 u3", "u1 a1 u2 a2 u3 a8 u3 a9", id="the-same"),
+    ],
+)
+async def test_what_several_bring_from_elsewhere_at_once_is_in_the_log_once(
+    every: Rig, before: Sequence[tuple[str, str]], second: str, log: str
+) -> None:
+    talk = every.talk()
+    for asked, answered in before:
+        await talk.say(asked, answered)
+    await raced(talk, ("u1 a1 u2 a2 u3", "a8"), (second, "a9"))
+    assert await talk.log() == log
+    assert await talk.say(f"{second} a9 u5", "a5") == f"{log} u5"
+
+
+async def test_what_others_had_brought_does_not_come_back_with_a_branch(every: Rig) -> None:
+    talk = every.talk()
+    await raced(talk, ("u1 a1 u2", "a8"), ("u1 a1 u3", "a9"))
+    await talk.say("u1 a1 u2 a8 u3", "a7")
+    assert await talk.log() == "u1 a1 u2 a8 u3 a7"
+    before = every.store.commits[-2].drafts[-1].card.id
+    path = f"/memory/v1/sessions/{talk.session}/messages/{before}/activate"
+    back = await every.client.post(path, headers=talk.all_headers)
+    assert back.status_code == 200, back.text
+    assert await talk.log() == "u1 a1 u2 a8 u3 a9"
+
+
 async def test_of_two_that_take_back_the_same_turn_one_is_the_log(every: Rig) -> None:
     talk = await had(every)
     await raced(talk, ("u5", "a8"), ("u6", "a9"), x_memory_rewind="1")

@@ -47,7 +47,7 @@ def session(*commits: Commit) -> SessionState:
 
 def meant(state: SessionState, commit: Commit) -> Commit:
     lines, exchanges = oracle_archive.lines(state, 0), oracle_archive.exchanges(state, None)[::-1]
-    return settled(commit, lines, exchanges)
+    return settled(commit, state.look(NEWEST_TURN, 0.0), lines, exchanges)
 
 
 EDIT = ("x2.0", "x2.1")
@@ -117,6 +117,53 @@ def test_of_many_steps_the_first_one_finds_the_session_as_it_was() -> None:
     gone = [f"x1.{n}" for n in range(2 * SWITCHED_AT_ONCE + 1)]
     steps = commit_steps(said("x4", "", *gone))
     assert [step.seen for step in steps] == [SessionSeen("x2", 0), None, None]
+
+
+# Brought by several
+
+
+def bringing(id: str, words: str, window: WindowMove | None = None) -> Commit:
+    """What was said elsewhere, ``u`` a question and ``a`` an answer, and one more answer."""
+    roles = {"u": "user", "a": "assistant"}
+    drafts = [
+        draft(id, n, roles[word[0]], turn=f"{id}.{n}", digest=word, origin="request")
+        for n, word in enumerate(words.split())
+    ]
+    answer = draft(id, len(drafts), "assistant", turn=drafts[-1].card.id)
+    commit = record(id, *drafts, answer, seen=SessionSeen("x2", 0), window=window)
+    return replace(commit, exchange=replace(commit.exchange, follows="x2.1"))
+
+
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [
+        pytest.param("u3 a3 u4 a4 u6", 4, id="all-of-it"),
+        pytest.param("u3 a3 u6", 2, id="the-beginning"),
+        pytest.param("u3 a3 u4 a6 u6", 2, id="another-answer"),
+        pytest.param("u3 a3 u4 a4 u5", 4, id="the-same-question"),
+        pytest.param("u6 a3 u4 a4 u6", 0, id="another-question"),
+        pytest.param("u3 u6", 0, id="no-answer"),
+    ],
+)
+def test_what_others_have_brought_meanwhile_is_not_in_the_log_again(words: str, count: int) -> None:
+    found = meant(session(bringing("x3", "u3 a3 u4 a4 u5")), bringing("x4", words))
+    assert [each.state for each in found.drafts[:count]] == ["superseded"] * count
+    assert all(each.state == "active" for each in found.drafts[count:])
+    assert found.exchange.follows == (f"x3.{count - 1}" if count else "x2.1")
+    assert not found.superseded
+
+
+@pytest.mark.parametrize(("start", "moves"), [("x4.0", False), ("x4.2", True), ("x1.0", True)])
+def test_the_window_does_not_begin_with_what_is_not_in_the_log(start: str, moves: bool) -> None:
+    move = WindowMove(profile="default", start=start)
+    found = meant(session(bringing("x3", "u3 a3 u5")), bringing("x4", "u3 a3 u6", window=move))
+    assert found.window == (move if moves else None)
+
+
+def test_what_belongs_to_a_turn_that_was_brought_too_stays_with_it() -> None:
+    late = bringing("x4", "u3 a3 u6")
+    late = replace(late, drafts=(*late.drafts[:3], replace(late.drafts[3], turn="x4.0")))
+    assert meant(session(bringing("x3", "u3 a3 u5")), late) == late
 
 
 # Asked again

@@ -116,11 +116,12 @@ class _Tree:
             at, until = before, before.position.seq
 
     def _own(self, at: StoredMessage, until: int) -> list[StoredMessage]:
-        """The messages of an exchange up to a seq, of several choices the one that is meant."""
+        """Those of an exchange up to a seq, of several choices the one that is meant; but for what
+        others had brought already: it follows theirs."""
         own = [x for x in self._of[at.card.exchange] if x.position.seq <= until]
         choices = [x for x in self._of[at.card.exchange] if x.card.origin == "response"]
         chosen = at if at in choices else _chosen(choices)
-        return [x for x in own if x.card.origin != "response" or x is chosen]
+        return [x for x in own if x is chosen or (x.card.origin != "response" and not x.card.blank)]
 
     def _before(self, line: StoredMessage) -> StoredMessage | None:
         """The message that the exchange of this one followed."""

@@ -6,27 +6,36 @@ recorded last is the log, and what it has not seen of others is a branch in hist
 
 One that was broken off and is asked for again at once may be recorded before the other or behind
 it.  The log has the other.
+
+Those that bring the same conversation from elsewhere, to a session where nobody has told it yet,
+say it once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 
 from msgspec.structs import replace
 
 from proxy.memory.archive import PlacedExchange, StoredMessage
 from proxy.memory.history.branches import NO_SWITCH, switch_to
-from proxy.memory.model import Commit, Position, Snapshot, WindowMove
+from proxy.memory.model import Commit, Draft, Position, Snapshot, WindowMove
 
 
 def settled(
-    commit: Commit, lines: Sequence[StoredMessage], exchanges: Sequence[PlacedExchange]
+    commit: Commit,
+    found: Snapshot,
+    lines: Sequence[StoredMessage],
+    exchanges: Sequence[PlacedExchange],
 ) -> Commit:
-    """``lines`` and ``exchanges`` are all that the session has now, ascending."""
+    """``found`` is the newest turn of the session now; ``lines`` and ``exchanges`` are all that it
+    has, ascending."""
     commit = _turned(commit, lines, exchanges)
     gone = set(commit.superseded)
     behind = _left_behind(commit, lines, _unseen(commit, exchanges))
-    return replace(commit, superseded=(*commit.superseded, *(x for x in behind if x not in gone)))
+    commit = replace(commit, superseded=(*commit.superseded, *(x for x in behind if x not in gone)))
+    return told_once(in_place_of(commit, found), lines)
 
 
 def outlived(commit: Commit, found: Snapshot) -> bool:
@@ -113,6 +122,50 @@ def _left_behind(
             own = active.intersection(placed.messages)
             active -= own
             yield from sorted(own)
+
+
+def told_once(commit: Commit, lines: Sequence[StoredMessage]) -> Commit:
+    """With nothing in the log of what it brings, up to an answer, that others have brought there
+    meanwhile: it goes on from theirs."""
+    there = _behind(commit, lines)
+    count = _in_common(commit.drafts, there)
+    brought, rest = commit.drafts[:count], commit.drafts[count:]
+    ids = {draft.card.id for draft in brought}
+    if not count or any(draft.turn in ids for draft in rest):
+        return commit
+    moves = commit.window is not None and commit.window.start not in ids
+    return replace(
+        commit,
+        exchange=replace(commit.exchange, follows=there[count - 1].card.id),
+        drafts=(*map(_not_sent, brought), *rest),
+        window=commit.window if moves else None,
+    )
+
+
+def _behind(commit: Commit, lines: Sequence[StoredMessage]) -> Sequence[StoredMessage]:
+    """What stands in the log behind the message that it follows, and stays there."""
+    gone = set(commit.superseded)
+    log = [line for line in lines if line.state == "active" and line.card.id not in gone]
+    log.sort(key=lambda line: line.position)
+    follows = commit.exchange.follows
+    ids = [line.card.id for line in log]
+    if follows and follows not in ids:
+        return ()
+    return log[ids.index(follows) + 1 :] if follows else log
+
+
+def _in_common(drafts: Sequence[Draft], there: Sequence[StoredMessage]) -> int:
+    """How many at the beginning of both are the same, up to an answer behind which it asks."""
+    pairs = zip(drafts, there, strict=False)
+    same = takewhile(lambda pair: pair[0].card.digest == pair[1].card.digest, pairs)
+    roles = [draft.card.role for draft in drafts]
+    ends = (n for n, _ in enumerate(same, 1) if roles[n - 1 : n + 1] == ["assistant", "user"])
+    return max(ends, default=0)
+
+
+def _not_sent(draft: Draft) -> Draft:
+    """In history alone, also where its exchange comes back: then the other comes with it."""
+    return replace(draft, card=replace(draft.card, blank=True, tokens=0), state="superseded")
 
 
 def shown(

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from proxy.memory.history.reading import NEWEST_TURN, oldest_first, without_texts
 from proxy.memory.limit import Limit
 from proxy.memory.locks import Locks
-from proxy.memory.model import Commit, Outcome, SessionKey, SessionSeen
+from proxy.memory.model import Commit, Outcome, SessionKey, SessionSeen, Snapshot
 from proxy.memory.reconciliation.settling import in_place_of, outlived, settled, shown
 from proxy.memory.store import Store, StoreTimeout
 
@@ -68,9 +68,11 @@ class Settling:
             return None
         if found.last and found.last.created_at > commit.exchange.created_at + PATIENCE:
             return replace(commit, seen=None)  # it has waited in the spool, and others have gone on
-        if not await self._only_goes_on(key, commit):
-            commit = await self._read(key, commit)
-        return replace(in_place_of(commit, found), seen=SessionSeen.of(found))
+        if await self._only_goes_on(key, commit):
+            meant = in_place_of(commit, found)
+        else:
+            meant = await self._read(key, commit, found)
+        return replace(meant, seen=SessionSeen.of(found))
 
     async def _only_goes_on(self, key: SessionKey, commit: Commit) -> bool:
         """Does it take nothing back, and go on from a message that is still in the log?  Then it
@@ -81,13 +83,13 @@ class Settling:
         line = await self._store.message(key, follows) if follows else None
         return line is None or line.state == "active"
 
-    async def _read(self, key: SessionKey, commit: Commit) -> Commit:
+    async def _read(self, key: SessionKey, commit: Commit, found: Snapshot) -> Commit:
         """The commit as it is to be made, after a look at all of the session."""
         session = await self._store.session(key)
         if session is None:
             return commit
         lines = await without_texts(self._store, key, session.end)
         exchanges = await oldest_first(self._store, key, session.end)
-        meant = await asyncio.to_thread(settled, commit, lines, exchanges)
+        meant = await asyncio.to_thread(settled, commit, found, lines, exchanges)
         start = session.windows.get(commit.exchange.profile)
         return shown(meant, commit.activated, lines, start)

@@ -23,7 +23,7 @@ from proxy.chat.message import read_message
 from proxy.gateway.asking.asker import Asker
 from proxy.gateway.conversation import Conversations
 from proxy.gateway.dispatch.dispatch import Choosing, Dispatch
-from proxy.gateway.exchange import Services, of_model
+from proxy.gateway.exchange import Services, catalogue_window
 from proxy.gateway.fetches import Fetches
 from proxy.gateway.gateway import Gateway
 from proxy.gateway.passthrough import Passthrough
@@ -33,7 +33,7 @@ from proxy.gateway.prompt.recall_step import RecallStep
 from proxy.gateway.prompt.rewrite_step import RewriteStep
 from proxy.gateway.recording.exchange_recorder import due_after_import
 from proxy.gateway.state.conversations import Removals
-from proxy.gateway.state.doors import StateDoors
+from proxy.gateway.state.endpoints import StateEndpoints
 from proxy.gateway.state.log import StateLog
 from proxy.gateway.tools.toolbox import Toolbox
 from proxy.learning.kinds import KINDS, Kind
@@ -115,7 +115,7 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
             passthrough,
             Conversations(settings, passthrough, services, asker, on_answered),
             Fetches(passthrough, services),
-            StateDoors(settings, services, removals),
+            StateEndpoints(settings, services, removals),
             self.resources.telemetry,
             self.rooms,
         )
@@ -201,7 +201,7 @@ async def parts_of(
         telemetry=resources.telemetry,
         state=StateLog(resources.store, timeout),
         rewrite=_rewrite(resources, writing),
-        window=windows or of_model,
+        window=windows or catalogue_window,
     )
     return Parts(
         resources=resources,

@@ -1,4 +1,4 @@
-"""Work that holds nobody up: on large requests in threads, and while something is waited for."""
+"""Work that must not block the event loop: in threads, or during the next ``await``."""
 
 from __future__ import annotations
 
@@ -10,38 +10,39 @@ from typing import TypeVar
 T = TypeVar("T")
 
 LARGE = 50_000
-"""Bytes from which on a thread costs less than it saves."""
+"""Bytes above which a thread is worth its overhead."""
 
 THREADS = 2
-"""Large requests that are worked on at the same time: each may take ten times its size."""
+"""Limit on concurrent work, which bounds memory: a request may take ten times its size."""
 
 
 class Aside:
-    """For large requests; its threads begin with the first one.
+    """Runs work on large requests in threads.
 
-    They are its own: the work of many at once must not keep what others wait for (the spool, say)
-    from the threads that all share.
+    The pool is separate from asyncio's default executor, so that many large requests do not delay
+    its other users (the spool, for example).  Threads are started on first use.
     """
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS, "large-requests")
 
     async def run(self, size: int, work: Callable[[], T]) -> T:
-        """The result of ``work`` on ``size`` bytes: at once, or in a thread where that is a lot."""
+        """Call ``work``, in a thread if its input is larger than ``LARGE`` (``size``, bytes)."""
         if size <= LARGE:
             return work()
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     async def total(self, count: Callable[[bytes], int], messages: Sequence[bytes]) -> int:
-        """Tokens of all messages, where ``count`` gives those of one."""
+        """The sum of ``count``, a message's tokens, over ``messages``."""
         size = sum(map(len, messages))
         return await self.run(size, lambda: sum(map(count, messages)))
 
 
 def meanwhile(work: Callable[[], T]) -> Callable[[], T]:
-    """Do small work as soon as the caller waits for something; what is returned gives its result.
+    """Schedule small work for the next iteration of the event loop; the function returned gives the
+    result.
 
-    Where nothing was waited for, or it failed, it is done when that is asked.
+    It does the work itself if the loop has not run it yet, or if it has failed there.
     """
     done: list[T] = []
 

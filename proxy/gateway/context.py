@@ -1,4 +1,4 @@
-"""What surrounds a chat request: whose it is, what it asks, what its profile says.  Pure."""
+"""The context of a chat request: its session, its headers and its profile.  Pure."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from proxy.memory.reconciliation.match import Intent
 from proxy.recall.query.query import RecallOptions
 from proxy.settings import ProfileSettings, RecallSettings
 
-TOLD_BY = 16_384
-"""Characters of a text that tell what kind of request it is: patterns can be slow."""
+SCANNED_CHARACTERS = 16_384
+"""Patterns are matched against this much of a text: they can be slow."""
 
-SHARE = 5
-"""The part of all injected tokens that recall has by default."""
+DEFAULT_RECALL_DIVISOR = 5
+"""By default recall may use one part in so many of a profile's ``max_tokens``."""
 
 
 def window_of(profile: ProfileSettings) -> Window:
     """The window of a profile.
 
-    A token window leaves room for the most that summary and recall may take, used or not: their
-    actual size must not move it.
+    A token window reserves the maximum of summary, recall and learned memory whether it is used or
+    not, so that their actual size does not move the window.
     """
     max_messages = max_tokens = None
     if profile.window == "none" or summarises_all(profile):
@@ -43,14 +43,14 @@ def window_of(profile: ProfileSettings) -> Window:
 
 
 def reserved_tokens(profile: ProfileSettings) -> int:
-    """What the window leaves to the summary, to recall, and to what is known."""
+    """Tokens that the window reserves for the summary, recall and learned memory."""
     summary = profile.summary.max_tokens if profile.summary.enabled else 0
     recall = recall_tokens(profile) if profile.recall.enabled else 0
     return summary + recall + known_tokens(profile)
 
 
 def known_tokens(profile: ProfileSettings) -> int:
-    """The most that what is learned may take."""
+    """The maximum of tokens for learned memory."""
     return sum(part.max_tokens for part in profile.learned.values() if part.enabled)
 
 
@@ -60,18 +60,17 @@ def summarises_all(profile: ProfileSettings) -> bool:
 
 
 def recall_tokens(profile: ProfileSettings) -> int:
-    """What recall may take: its setting, and where that is not set at most a fifth of all.
-
-    A small ``max_tokens`` would otherwise be all recall's, by a default that nobody chose.
+    """The maximum of tokens for recall: its setting, or if unset its default but at most a fifth of
+    the profile's ``max_tokens``, which could otherwise be less than that default.
     """
     recall = profile.recall
     if "max_tokens" in recall.model_fields_set:
         return recall.max_tokens
-    return min(recall.max_tokens, profile.max_tokens // SHARE)
+    return min(recall.max_tokens, profile.max_tokens // DEFAULT_RECALL_DIVISOR)
 
 
 def options_of(recall: RecallSettings) -> RecallOptions:
-    """How a profile wants recall to work."""
+    """A profile's settings of recall, as recall takes them."""
     return RecallOptions(
         own_session_only=recall.scope == "session",
         min_score=recall.min_score,
@@ -83,35 +82,34 @@ def options_of(recall: RecallSettings) -> RecallOptions:
 
 
 class SideRequests:
-    """Requests that chat UIs make beside the conversation, under the same id: titles, tags.
-
-    The beginning of a text tells them.
+    """Recognises requests that chat UIs send under a conversation's id and that are not part of it
+    (titles, tags), by patterns for the beginning of a text.
     """
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._patterns = [re.compile(pattern) for pattern in patterns]
 
     def matches(self, *texts: str) -> bool:
-        beginnings = [text[:TOLD_BY] for text in texts if text]
+        beginnings = [text[:SCANNED_CHARACTERS] for text in texts if text]
         return any(pattern.search(text) for pattern in self._patterns for text in beginnings)
 
 
 NEVER = 10 * 365 * 86_400.0
-"""Ten years in seconds: for profiles that no pause makes learn."""
+"""Ten years in seconds: the pause of profiles that do not learn after a pause."""
 
 
 class Pace(NamedTuple):
-    """What learning from sessions waits for: so many turns, or so many seconds of quiet."""
+    """A session is learned from after so many turns, or after so many seconds without one."""
 
     turns: int
     seconds: float
 
 
 class ProfileRules(msgspec.Struct, frozen=True):
-    """What a profile means for each of its requests: it is made once.
+    """What is derived from a profile's settings, once for all its requests.
 
-    ``known_tokens`` and ``recall_tokens`` are the most that what is learned, and recall, may take;
-    ``pace`` is None where no model reads sessions, ``learns``: has it anything that is learned?
+    ``known_tokens`` and ``recall_tokens`` are the maxima for learned memory and for recall.
+    ``pace`` is None if no model reads sessions; ``learns``: any kind of learned memory is enabled.
     """
 
     profile: ProfileSettings
@@ -141,39 +139,39 @@ class ProfileRules(msgspec.Struct, frozen=True):
 
 
 class RequestContext(msgspec.Struct, frozen=True, gc=False):
-    """What surrounds an exchange: whose it is and what its profile says."""
+    """The session of an exchange, the headers of its request, and its profile."""
 
     key: SessionKey
     identity: Identity
-    usual: ProfileRules
+    profile_rules: ProfileRules
     closed: bool
-    """Refuse rather than go on without memory (``store.on_failure = "closed"``)."""
+    """A failure of memory fails the request (``store.on_failure = "closed"``)."""
 
     @property
     def profile(self) -> ProfileSettings:
-        return self.usual.profile
+        return self.profile_rules.profile
 
     @property
     def cache_key(self) -> str:
-        """What upstreams are told of the session, to find what they have cached of it."""
+        """The session's key for upstreams' prompt caches: a hash, so that ids stay here."""
         return sha256("\0".join(self.key).encode()).hexdigest()[:32]
 
 
 def intent_of(request: ChatRequest, context: RequestContext, now: float) -> Intent:
-    """What the client wants of reconciliation; ``now`` in Unix seconds.
+    """How reconciliation is to read the request's messages; ``now`` in Unix seconds.
 
-    Of a conversation that the upstream keeps it sends what is new; some programs send all of it,
-    and may have put a summary in the place of most.  A retry has the key of the first attempt:
-    where there is one, what is recorded under it is what the request repeats, and nothing else.
+    If the upstream keeps the conversation, clients send only new messages.  Some programs always
+    send the whole conversation, parts of it perhaps replaced by a summary.  With an idempotency key
+    only the exchange recorded under that key counts as the first attempt of a retry.
     """
     identity = context.identity
-    usual = context.profile.client_history
+    history = context.profile.client_history
     if request.state.elsewhere:
-        usual = "delta"
-    elif request.state.complete and usual == "auto":
-        usual = "full"
+        history = "delta"
+    elif request.state.complete and history == "auto":
+        history = "full"
     return Intent(
-        history=identity.history or usual,
+        history=identity.history or history,
         rewind=identity.rewind,
         retry=identity.retry and identity.idempotency_key is None,
         now=now,
@@ -187,7 +185,7 @@ def rules_of(request: ChatRequest, context: RequestContext, count: Callable[[str
     if profile.summary.enabled:
         summarised = Summarised(profile.max_tokens, count(summary_block("")))
     return Rules(
-        window=context.usual.window,
+        window=context.profile_rules.window,
         system=profile.remember_system and request.wants_system,
         cap=context.identity.max_tokens,
         inject=context.identity.mode != "write" and not request.state.upstreams,
@@ -196,9 +194,9 @@ def rules_of(request: ChatRequest, context: RequestContext, count: Callable[[str
 
 
 def ask_of(context: RequestContext, rules: Rules) -> Ask:
-    """What a request needs to see of its session.
+    """What to load of the session.
 
-    A window without bounds begins nowhere, wherever one with bounds has begun before.
+    An unbounded window ignores where a bounded one of the same profile has begun before.
     """
     return Ask(
         profile=context.identity.profile if rules.window.is_bounded else NO_PROFILE,

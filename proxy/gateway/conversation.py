@@ -33,7 +33,7 @@ from proxy.wire.upstream import Reply
 
 
 class UnreadBody(NamedTuple):
-    """A body that memory has no part in, and why.  ``session``: None where there is none."""
+    """A body that is relayed without memory, and the reason.  ``session``: None if it has none."""
 
     session: str | None
     body: bytes
@@ -41,10 +41,10 @@ class UnreadBody(NamedTuple):
 
 
 class Conversations:
-    """Knows the profiles; makes an exchange of each call.
+    """Serves calls with a session: each becomes an exchange under its profile.
 
-    ``on_answered`` is told the tenant, the headers and the upstream's name ("" for [upstream]) of
-    each call that is answered well.
+    ``on_answered`` is called with the tenant, the request's headers and the upstream's name ("" for
+    [upstream]) for each answer with a status below 400.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Conversations:
         }
 
     def serves(self, call: ProxyRequest) -> bool:
-        """Has a call a session, or may its body name one?"""
+        """Whether a call has a session, or its body may name one."""
         return call.remembers or self._naming.applies(call)
 
     async def serve(self, call: ProxyRequest) -> None:
@@ -76,7 +76,7 @@ class Conversations:
                 call.report = MemoryReport(exchange.session, reason=exchange.reason)
             return await self._passthrough.forward(call, exchange.body)
         call.model = exchange.request.model
-        if call.report is not None:  # else nobody has named the session: it is told with the answer
+        if call.report is not None:  # a session that we named is reported with the answer only
             call.report = exchange.report
         self._passthrough.choose(call, call.model)
         attempt: NotedAttempt | None = None
@@ -94,7 +94,7 @@ class Conversations:
                 recorder = self._recorder(call, outgoing, reply, presence, recording)
                 if recorder is not None and outgoing.exchange.names is not None:
                     reply = RenamedReply(reply, outgoing.exchange.names)
-                # What was injected is not held while the answer streams: that may take minutes.
+                # Free what was injected before the answer streams: that may take minutes.
                 del exchange, outgoing, recording
                 call.held.lessen(await recorder.kept() if recorder else 0)
                 await self._deliver(call, reply, recorder)
@@ -104,9 +104,9 @@ class Conversations:
                 await reply.close()
 
     async def _prepared(self, call: ProxyRequest, exchange: ChatExchange) -> OutgoingRequest:
-        """The exchange as its upstream is asked first; where it will be told a name of the session,
-        that leads there from now on."""
-        outgoing = await self._asker.first(call, await prepare(exchange, self._services))
+        """The request for the first attempt.  If its answer will name the session, the name is kept
+        before the client can see it."""
+        outgoing = await self._asker.first_attempt(call, await prepare(exchange, self._services))
         call.held.grow(outgoing.held)
         key, ttl = exchange.context.key, exchange.context.profile.ttl
         if outgoing.exchange.names is not None and not self._services.recorder.spools(key):
@@ -114,43 +114,46 @@ class Conversations:
         return outgoing
 
     async def _read(self, call: ProxyRequest) -> ChatExchange | UnreadBody:
-        usual, told = self._usual(call), call.identity.session
+        rules, session = self._profile_rules(call), call.identity.session
         body = await call.body(self._settings.server)
         plain = await call.plain(body, self._settings.server, self._services.aside)
         if plain is None:
-            return UnreadBody(told, body, "encoded_body")
-        if told is None and not await self._name(call, plain):
+            return UnreadBody(session, body, "encoded_body")
+        if session is None and not await self._name(call, plain):
             return UnreadBody(None, body, "not_chat")
         format = _format_of(call)
-        reading = partial(format.read, plain, usual.profile.max_inline_media_bytes)
+        reading = partial(format.read, plain, rules.profile.max_inline_media_bytes)
         request = await self._services.aside.run(len(plain), reading)
         if not isinstance(request, ChatRequest):
-            return UnreadBody(told, body, request)
+            return UnreadBody(session, body, request)
         if format.is_aside(request, call.headers):
-            return UnreadBody(told, body, "side_request")
-        context = self._context(call, usual)
+            return UnreadBody(session, body, "side_request")
+        context = self._context(call, rules)
         exchange = ChatExchange.begun(format, request, plain, context, self._services)
-        return exchange if plain is body else replace(exchange, came=body)
+        return exchange if plain is body else replace(exchange, wire_body=body)
 
     async def _name(self, call: ProxyRequest, body: bytes) -> bool:
-        """Does the body name a session?  Then the call has it.  Raises ProxyError."""
+        """Set the call's session to the one that its body names; False if it names none.
+
+        Raises ProxyError.
+        """
         session = await self._naming.session_of(call, body)
         if session is not None:
             call.identity = replace(call.identity, session=session)
         return session is not None
 
-    def _usual(self, call: ProxyRequest) -> ProfileRules:
-        """What the profile of a call means.  Raises ProxyError 400."""
-        usual = self._profiles.get(call.identity.profile)
-        if usual is None:
+    def _profile_rules(self, call: ProxyRequest) -> ProfileRules:
+        """Raises ProxyError 400 for a profile that does not exist."""
+        rules = self._profiles.get(call.identity.profile)
+        if rules is None:
             raise unknown_profile()
-        return usual
+        return rules
 
-    def _context(self, call: ProxyRequest, usual: ProfileRules) -> RequestContext:
+    def _context(self, call: ProxyRequest, rules: ProfileRules) -> RequestContext:
         return RequestContext(
             key=call.key,
             identity=call.identity,
-            usual=usual,
+            profile_rules=rules,
             closed=self._settings.store.on_failure == "closed",
         )
 
@@ -162,7 +165,7 @@ class Conversations:
         presence: Presence,
         recording: Recording | None,
     ) -> ExchangeRecorder | None:
-        """What the reply is to be recorded in; None if it is not."""
+        """The recorder of the reply; None if the reply is not recorded."""
         if encoding(reply.headers) != b"identity":
             outgoing = outgoing.unrecorded("encoded_body")
             call.report = outgoing.report
@@ -194,5 +197,5 @@ class Conversations:
 
 def _format_of(call: ProxyRequest) -> Format:
     format = call.route.format
-    assert format is not None  # else the call would not be remembered
+    assert format is not None  # only calls to an API with a format get here
     return format

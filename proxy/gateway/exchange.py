@@ -1,7 +1,7 @@
-"""One chat completion with memory, up to what memory has of its session.
+"""One chat completion with memory, up to loading its session.
 
-What begins, and what is loaded, are values; ``load`` is the step between them.  What follows:
-``prompt.enrich``, then ``outgoing``.
+``ChatExchange`` is the request with its context; ``load`` adds the session and makes it ``Loaded``.
+The next steps are ``prompt.enrich`` and ``outgoing``.
 """
 
 from __future__ import annotations
@@ -36,12 +36,15 @@ from proxy.memory.recording.recorder import Prepared, Recorder
 from proxy.rewrite.rewriter import Rewriting
 from proxy.telemetry import Telemetry
 
-Windows = Callable[[str, str | None, int], int | None]
-"""The context window of an upstream's model in tokens, where so many may be too many for it."""
+WindowLookup = Callable[[str, str | None, int], int | None]
+"""From an upstream's name, a model and a number of tokens: the model's context window in tokens.
+
+None if it is not known, or if any model takes as many tokens.
+"""
 
 
-def of_model(upstream: str, model: str | None, wanted: int) -> int | None:
-    """The context window of a model, the same wherever it is."""
+def catalogue_window(upstream: str, model: str | None, wanted: int) -> int | None:
+    """A ``WindowLookup`` that ignores the upstream: the window is that of the catalogue."""
     return context_window(model, wanted)
 
 
@@ -51,7 +54,7 @@ ID_BYTES = 15
 class ExchangeIds:
     """Makes ids of 120 random bits, 20 characters.
 
-    The system is asked for many at once: to ask it lets go of the interpreter.
+    ``os.urandom`` releases the GIL, so it is called for 256 ids at once.
     """
 
     def __init__(self) -> None:
@@ -60,16 +63,16 @@ class ExchangeIds:
     def __call__(self) -> str:
         if not self._random:
             self._random = os.urandom(256 * ID_BYTES)
-        mine, self._random = self._random[:ID_BYTES], self._random[ID_BYTES:]
-        return f"{EXCHANGE}{urlsafe_b64encode(mine).decode()}"
+        id, self._random = self._random[:ID_BYTES], self._random[ID_BYTES:]
+        return f"{EXCHANGE}{urlsafe_b64encode(id).decode()}"
 
 
 class Services(msgspec.Struct, frozen=True):
-    """What every exchange works with.
+    """The collaborators of every exchange.
 
-    ``counter`` gives the token counter for a model, ``aside`` is where large requests are read.
-    ``state`` is for upstreams that keep no responses.  ``window`` gives the context window of a
-    model at an upstream: its name, "" where the model decides; ``models`` is what it may need.
+    ``counter`` returns the token counter of a model; ``aside`` runs work on large requests.
+    ``state`` keeps responses for upstreams that do not.  ``window`` takes the upstream's name, or
+    "" to choose it by the model; ``models`` must be loaded before ``window`` is called.
     """
 
     recorder: Recorder
@@ -79,32 +82,34 @@ class Services(msgspec.Struct, frozen=True):
     telemetry: Telemetry
     state: StateLog
     rewrite: RewriteStep
-    window: Windows
+    window: WindowLookup
     aside: Aside = msgspec.field(default_factory=Aside)
     models: ModelList = msgspec.field(default_factory=ModelList)
     new_id: Callable[[], str] = msgspec.field(default_factory=ExchangeIds)
 
 
-class GoingOn(NamedTuple):
-    """The stored answer that a request goes on from, and the message that its exchange followed
-    (see Exchange)."""
+class Continued(NamedTuple):
+    """The stored answer that a request continues (``previous_response_id``), by its message's id.
+
+    ``follows`` is the message that the answer's exchange followed: see Exchange.
+    """
 
     message: str
     follows: str | None
 
     @classmethod
-    def of(cls, answer: KeptAnswer) -> GoingOn:
+    def of(cls, answer: KeptAnswer) -> Continued:
         return cls(answer.line.card.id, answer.exchange.follows)
 
 
 class ChatExchange(msgspec.Struct, frozen=True, gc=False):
-    """A request and what surrounds it, as it begins (``began``, Unix seconds).
+    """A request with its context; ``began`` in Unix seconds.
 
-    ``side``: it is made beside the conversation, so it is neither enriched nor recorded.
-    ``expanded``: ``body`` is not the client's, what it names has been put into it.  ``came`` is
-    the body as it came, if that was another.  ``going_on``: only what led there is the
-    conversation.  ``names`` are what the answer says of itself, where the proxy keeps it: fields by
-    name, as JSON.
+    ``body`` is the decoded body; ``wire_body`` is the client's, if it had a content coding.
+    ``expanded``: ids in ``body`` have been replaced by what they refer to.
+    ``side``: a side request, neither enriched nor recorded.  ``continued``: the conversation is the
+    branch that ends with this answer.  ``names``: if the proxy keeps the response, the fields by
+    which the answer identifies itself, as JSON by name.
     """
 
     id: str
@@ -118,8 +123,8 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
     rules: Rules
     side: bool
     expanded: bool = False
-    came: bytes | None = None
-    going_on: GoingOn | None = None
+    wire_body: bytes | None = None
+    continued: Continued | None = None
     names: Mapping[str, bytes] | None = None
 
     @classmethod
@@ -143,11 +148,11 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
             counter=counter,
             intent=intent_of(request, context, began),
             rules=rules_of(request, context, counter.count_text),
-            side=context.usual.side.matches(request.last_user_text, request.system_text),
+            side=context.profile_rules.side.matches(request.last_user_text, request.system_text),
         )
 
     def with_body(self, body: bytes) -> ChatExchange | None:
-        """The exchange with a body of ours, read anew; None if that is no request to be read."""
+        """The exchange with another body, which is parsed; None if it is no readable request."""
         request = self.format.read(body, self.context.profile.max_inline_media_bytes)
         if not isinstance(request, ChatRequest):
             return None
@@ -161,12 +166,12 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def enriched(self) -> bool:
-        """May what is known and recalled be added?"""
+        """Whether learned memory and recalled passages may be added."""
         return (self.rules.inject or self._instructs) and not self.side
 
     @property
     def _instructs(self) -> bool:
-        """Does it say so beside a conversation that the upstream keeps?"""
+        """Whether they may be added as instructions, where the upstream keeps the messages."""
         wanted = self.context.profile.recall_in_instructions
         return wanted and self.request.state.instructs and self.context.identity.mode != "write"
 
@@ -176,15 +181,15 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def report(self) -> MemoryReport:
-        """What is told of a request that is refused before memory has done anything."""
+        """The report of a request that fails before it is enriched."""
         return MemoryReport(self.context.key.session, reason=self.reason)
 
 
 class Loaded(msgspec.Struct, frozen=True, gc=False):
-    """The session and the plan over it; ``knowledge`` is None where there is none to choose from,
-    ``rewriting`` where no question has begun to be rewritten.
+    """The exchange with its loaded and planned session.
 
-    ``stale``: it is a retry of an exchange that others have followed, so it is not recorded.
+    ``knowledge`` is None if there is no learned memory, ``rewriting`` if no rewrite was started.
+    ``stale``: a retry of an exchange that is not the last one any more; it is not recorded.
     """
 
     exchange: ChatExchange
@@ -210,13 +215,13 @@ class Loaded(msgspec.Struct, frozen=True, gc=False):
 
 
 async def load(exchange: ChatExchange, services: Services) -> Loaded:
-    """Look at the session; at what is known of its person, and at what is asked, meanwhile.
+    """Load and plan the session; look up learned memory and start the rewrite concurrently.
 
     Raises ProxyError 403 for another user's session, StoreError.
     """
     request, context = exchange.request, exchange.context
-    asked, count = request.last_user_text, exchange.counter.count_lines
-    looking = services.knowledge.begin(context, asked, count, wanted=exchange.enriched)
+    question, count = request.last_user_text, exchange.counter.count_lines
+    lookup = services.knowledge.begin(context, question, count, wanted=exchange.enriched)
     rewriting = services.rewrite.begin(context, request) if exchange.enriched else None
     try:
         ask = ask_of(context, exchange.rules)
@@ -226,13 +231,13 @@ async def load(exchange: ChatExchange, services: Services) -> Loaded:
         check_owner(prepared.snapshot.owner, context.identity.user)
         stale = _is_stale(prepared.snapshot)
         exchange = _as_planned(exchange, prepared.planned.said)
-        return Loaded(exchange, prepared, await looking, stale, rewriting)
+        return Loaded(exchange, prepared, await lookup, stale, rewriting)
     finally:
-        looking.cancel()
+        lookup.cancel()
 
 
 def _as_planned(exchange: ChatExchange, said: Sequence[ChatMessage]) -> ChatExchange:
-    """The exchange with its request's messages as the session has them."""
+    """The exchange with the planner's version of the request's messages, if it made one."""
     request = exchange.request
     if said is request.messages:
         return exchange
@@ -240,7 +245,7 @@ def _as_planned(exchange: ChatExchange, said: Sequence[ChatMessage]) -> ChatExch
 
 
 def check_owner(owner: str | None, user: str | None) -> None:
-    """Raise ProxyError 403 for another user's session; a request that names nobody may have any."""
+    """Raise ProxyError 403 for another user's session; a request without a user may use any."""
     if owner and user is not None and owner != user:
         raise session_owner_mismatch()
 

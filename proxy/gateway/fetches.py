@@ -1,7 +1,7 @@
-"""Answers that are made in the background: recorded when they are fetched, once.
+"""Background responses (``"background": true``), recorded when a client fetches them.
 
-What was asked is recorded at once, with room for an answer, under the name by which it will be
-fetched.  Whoever fetches it for the same session brings it in; until then it is not known here.
+Their request is recorded at once, with a place for the answer, under the response's id.  The first
+fetch for the same session fills that place; until then the answer is not in the session.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FORMAT = Responses()
 
 
 class Fetches:
-    """Relays what is fetched, and records it on the way."""
+    """Relays fetched responses and records them."""
 
     def __init__(self, passthrough: Passthrough, services: Services) -> None:
         self._passthrough, self._services = passthrough, services
@@ -62,14 +62,14 @@ class Fetches:
 
 
 class LateRecorder:
-    """See ReplyRecorder.  ``name`` is what the answer is fetched by, and ``user`` who fetches."""
+    """A ReplyRecorder of a fetched response; ``name`` is its id, ``user`` is who fetches it."""
 
     def __init__(self, key: SessionKey, name: str, user: str | None, services: Services) -> None:
         self._key, self._name, self._user = key, name, user
         self._services = services
 
     async def commit(self, reply: ChatReply | None, *, incomplete: bool) -> None:
-        if reply is None or reply.error or not reply.choices:  # it is not there, or will not be
+        if reply is None or reply.error or not reply.choices:  # not finished, or failed
             return
         recorder, count = self._services.recorder, self._services.counter(reply.model).count
         try:
@@ -86,4 +86,4 @@ class LateRecorder:
             await recorder.amend(self._key, amendment)
 
     async def amend(self, reply: ChatReply) -> None:
-        """Nothing comes later."""
+        """A fetched response is complete when it is committed."""

@@ -1,7 +1,8 @@
-"""The door of the relay: who calls, what for, and what they are told when it fails.
+"""The entry point of the relay: identifies the caller, dispatches the request, answers errors.
 
 Design: read -> identify -> parse -> load -> compose -> open the upstream and relay -> observe ->
-commit.  A chat completion with a session goes through ``Conversations``, all else is passed on.
+commit.  A chat completion with a session goes through ``Conversations``; other requests are relayed
+unchanged or answered from kept state.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from proxy.gateway.passthrough import Passthrough
 from proxy.gateway.report import MemoryReport, Reason
 from proxy.gateway.request import ProxyRequest, Scope
 from proxy.gateway.routes import Route
-from proxy.gateway.state.doors import StateDoors
+from proxy.gateway.state.endpoints import StateEndpoints
 from proxy.logs import ACCESS, CLIENT_GONE, Access, access, hashed
 from proxy.settings import Settings
 from proxy.telemetry import Route as Kind
@@ -54,11 +55,11 @@ from proxy.wire.relay import Delivery, Send
 logger = logging.getLogger(__name__)
 
 _MODEL = re.compile(r"[\w.:/@+-]{1,100}", re.ASCII)
-"""What is logged as a model's name: a client may send any text there."""
+"""Model names that may be logged: a client may send any text there."""
 
 
 class Gateway:
-    """Serves the relay's routes, as an ASGI application that is given the route."""
+    """Serves the relay's routes: an ASGI application that also takes the route."""
 
     def __init__(
         self,
@@ -67,11 +68,11 @@ class Gateway:
         passthrough: Passthrough,
         conversations: Conversations,
         fetches: Fetches,
-        doors: StateDoors,
+        state: StateEndpoints,
         telemetry: Telemetry,
         rooms: Rooms,
     ) -> None:
-        self._fetches, self._doors, self._rooms = fetches, doors, rooms
+        self._fetches, self._state, self._rooms = fetches, state, rooms
         self._tenancy, self._passthrough, self._conversations = tenancy, passthrough, conversations
         self._telemetry = telemetry
         self._require_user = settings.tenancy.require_user
@@ -80,9 +81,7 @@ class Gateway:
         self._idle = asyncio.Event()
         server = settings.server
         self._trusted = Trusted.of(server.cors_origins, settings.tenancy.trusted_hosts)
-        self._reader = IdentityReader(
-            Aliases(_lower(server.session_aliases), _lower(server.user_aliases))
-        )
+        self._reader = IdentityReader(Aliases.of(server.session_aliases, server.user_aliases))
 
     async def serve(self, route: Route, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -122,7 +121,7 @@ class Gateway:
                 access(_line(call, route, scope, Answered(status, code, ms, delivery.bytes)))
 
     async def drain(self, seconds: float) -> None:
-        """Wait for the requests under way: a server that cancels them does not wait itself."""
+        """Wait for requests in flight, at most ``seconds``: uvicorn cancels without waiting."""
         self._idle.clear()
         if self._open:
             with suppress(TimeoutError):
@@ -169,12 +168,12 @@ class Gateway:
     def _with_session(
         self, error: ProxyError, route: Route, headers: RawHeaders, reason: Reason | None
     ) -> ProxyError:
-        """The error, answered with what memory did for the session that the request names."""
+        """The error with the report's headers, if the request names a session."""
         session = self._reader.session(headers, route.session)
         return error.beside(MemoryReport(session, reason=reason).headers() if session else [])
 
     def _identity(self, route: Route, method: str, caller: Caller, headers: RawHeaders) -> Identity:
-        """What the caller may ask for.  Raises ProxyError."""
+        """The request's identity, checked against what the caller may use.  Raises ProxyError."""
         if _wants_socket(method, headers):
             raise upgrade_refused()
         identity = self._reader.identify(headers, route.session)
@@ -188,8 +187,8 @@ class Gateway:
         with self._places.one(call.caller.tenant):
             if self._conversations.serves(call):
                 await self._conversations.serve(call)
-            elif self._doors.serves(call):
-                await self._doors.serve(call)
+            elif self._state.serves(call):
+                await self._state.serve(call)
             elif call.fetches:
                 await self._fetches.serve(call)
             else:
@@ -201,7 +200,7 @@ class Gateway:
 
 
 class Answered(NamedTuple):
-    """How a request ended.  ``error`` says what failed, "" where nothing did."""
+    """How a request ended.  ``error`` is an error code, "" if nothing failed."""
 
     status: int
     error: str
@@ -230,7 +229,7 @@ def _line(call: ProxyRequest | None, route: Route, scope: Scope, answered: Answe
 
 
 _hashed_tenant = lru_cache(maxsize=256)(hashed)
-"""There are few tenants, and many lines of each."""
+"""Cached: there are few tenants, and many lines of each."""
 
 
 def _kind(route: Route) -> Kind:
@@ -238,20 +237,20 @@ def _kind(route: Route) -> Kind:
 
 
 def _without_memory(route: Route, method: str, cross_site: bool) -> Reason | None:
-    """Why a request is relayed as in mode ``off``, whatever it asks for."""
+    """Why a request is relayed without memory, whatever its headers ask for; None if it is not."""
     if not route.chat or method != "POST":
         return "not_chat"
     return "cross_site" if cross_site else None
 
 
 def _signs(caller: Caller) -> bool:
-    """Does it sign the ids that it sends?  Then no others count."""
+    """Whether the caller must sign the ids that it sends; ids that are not signed do not count."""
     return caller.client is not None and caller.client.signing_secret is not None
 
 
 def _check_client(client: Client, route: Route, identity: Identity, headers: RawHeaders) -> None:
-    """Raise ProxyError 403 for what is not open to this client, and for ids that it has not signed
-    where it signs them."""
+    """Raise ProxyError 403 for a path or profile that this client may not use, and for ids without
+    a valid signature if it must sign them."""
     if not route.allowed_by(client.allowed_paths):
         raise path_not_allowed()
     client.may_use(identity.profile)
@@ -262,22 +261,18 @@ def _check_client(client: Client, route: Route, identity: Identity, headers: Raw
 
 
 def _wants_socket(method: str, headers: RawHeaders) -> bool:
-    """Does it ask for a WebSocket?  Beside another method than GET that is an offer, which may be
-    ignored."""
+    """Whether a request is a WebSocket handshake.  With a method other than GET ``Upgrade`` is only
+    an offer, which is ignored."""
     if method != "GET":
         return False
-    said = get(headers, b"upgrade") or b""
-    return b"websocket" in (word.strip().lower() for word in said.split(b","))
-
-
-def _lower(names: tuple[str, ...]) -> tuple[bytes, ...]:
-    return tuple(name.lower().encode() for name in names)
+    protocols = (get(headers, b"upgrade") or b"").split(b",")
+    return b"websocket" in (protocol.strip().lower() for protocol in protocols)
 
 
 async def _refuse(
     delivery: Delivery, error: ProxyError, call: ProxyRequest | None, route: Route
 ) -> int:
-    if delivery.status:  # too late to say anything: the answer is left without an end
+    if delivery.status:  # the answer has started: it is left incomplete
         return delivery.status
     extra = call.report.headers() if call and call.report else []
     body = route.error(error)

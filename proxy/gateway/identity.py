@@ -1,10 +1,8 @@
-"""What the headers say about memory: session, user, how to treat this request; their signature.
-
-Pure.
+"""The request headers about memory: session, user, options, and the signature of the ids.  Pure.
 
 ``X-Memory-Signature: t=<unix>,v1=<hex>`` holds the HMAC-SHA256 (RFC 2104) over the time, the
 session and the user, line by line, under the client's signing secret; "" for an id that is not
-sent.  It counts for five minutes, either way, since clocks differ.
+sent.  It is valid for five minutes before and after that time, since clocks differ.
 """
 
 from __future__ import annotations
@@ -38,14 +36,14 @@ _SIGNATURE = re.compile(rb"\s*t=(?P<time>[0-9]{1,12})\s*,\s*v1=(?P<hex>[0-9a-fA-
 
 def sign(secret: bytes, time: int, session: str, user: str) -> str:
     """The hexadecimal signature of these ids at this Unix time."""
-    said = f"{time}\n{session}\n{user}".encode()
-    return hmac.new(secret, said, hashlib.sha256).hexdigest()
+    signed = f"{time}\n{session}\n{user}".encode()
+    return hmac.new(secret, signed, hashlib.sha256).hexdigest()
 
 
 def check_signature(
     header: bytes | None, secret: bytes, session: str, user: str, now: float
 ) -> None:
-    """Raise ProxyError 403 unless the header signs these ids, at most 300 s ago."""
+    """Raise ProxyError 403 unless the header signs these ids, within 300 s of ``now``."""
     found = _SIGNATURE.fullmatch(header or b"")
     if found is None or abs(now - int(found["time"])) > MAX_AGE_SECONDS:
         raise invalid_signature()
@@ -59,7 +57,7 @@ Mode = Literal["on", "read", "write", "off"]
 MODES: tuple[str, ...] = get_args(Mode)
 HISTORIES: tuple[str, ...] = get_args(History)
 
-OURS = frozenset(
+MEMORY_HEADERS = frozenset(
     {
         SESSION,
         USER,
@@ -72,15 +70,15 @@ OURS = frozenset(
         SIGNATURE,
     }
 )
-"""Request headers that end at the proxy; so does all else that begins with ``x-memory-``."""
+"""Request headers that are not forwarded; nor are others that begin with ``x-memory-``."""
 
 RETRIES = b"x-stainless-retry-count"
-STANDARD = (b"idempotency-key", RETRIES)
-"""Headers of others that are read, and travel on."""
+FORWARDED = (b"idempotency-key", RETRIES)
+"""Standard headers that are read here and forwarded."""
 
 _NUMBER = re.compile(rb"[0-9]{1,19}")
-"""Up to the most that programs say for no limit (2^63 - 1)."""
-_MOST = 999_999_999
+"""Up to 2^63 - 1, which programs send for "no limit"; larger than ``_MAX_NUMBER`` is clamped."""
+_MAX_NUMBER = 999_999_999
 _KEY = re.compile(rb"[\x20-\x7e]{1,1024}")
 
 
@@ -90,9 +88,18 @@ class Aliases(msgspec.Struct, frozen=True):
     session: tuple[bytes, ...]
     user: tuple[bytes, ...]
 
+    @classmethod
+    def of(cls, session: Sequence[str], user: Sequence[str]) -> Aliases:
+        """The aliases in the settings, in any case."""
+        return cls(_lower(session), _lower(user))
+
+
+def _lower(names: Sequence[str]) -> tuple[bytes, ...]:
+    return tuple(name.lower().encode() for name in names)
+
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """A request's session and user, and what its headers ask of memory."""
+    """A request's session and user, and its options for memory."""
 
     session: str | None = None
     user: str | None = None
@@ -111,24 +118,24 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 NOBODY = Identity()
-"""Of a request whose headers say nothing about memory."""
+"""The identity of a request without any header about memory."""
 
 
 class IdentityReader:
-    """Reads the headers of requests, knowing which names may mean something."""
+    """Reads the headers about memory, and their aliases."""
 
     def __init__(self, aliases: Aliases) -> None:
         self._aliases = aliases
-        self._telling = OURS | {*aliases.session, *aliases.user, *STANDARD}
+        self._relevant = MEMORY_HEADERS | {*aliases.session, *aliases.user, *FORWARDED}
 
     def identify(self, headers: RawHeaders, path_session: bytes | None = None) -> Identity:
-        """What the headers say; names are lower case, as ASGI has them.
+        """The identity in the headers; names are lower case, as ASGI has them.
 
-        ``path_session`` is the still encoded segment of ``/s/{session}/``.  Raises ProxyError 400
-        for values that are not what they should be; malformed aliases are ignored.
+        ``path_session`` is the percent-encoded segment of ``/s/{session}/``.  Raises ProxyError 400
+        for invalid values; invalid values of aliases are ignored.
         """
         fields = _fields(headers)
-        if path_session is None and self._telling.isdisjoint(fields):
+        if path_session is None and self._relevant.isdisjoint(fields):
             return NOBODY
         session = _session(fields, path_session, self._aliases)
         mode = cast("Mode", _word(fields, "X-Memory-Mode", MODES) or "on")
@@ -146,8 +153,7 @@ class IdentityReader:
         )
 
     def session(self, headers: RawHeaders, path_session: bytes | None = None) -> str | None:
-        """The session that a request names, whatever else is wrong with it; None if that is wrong
-        too."""
+        """The session of a request whose other headers may be invalid; None without a valid one."""
         naming = [x for x in headers if x[0] == SESSION or x[0] in self._aliases.session]
         with suppress(ProxyError):
             return _session(_fields(naming), path_session, self._aliases)
@@ -155,18 +161,18 @@ class IdentityReader:
 
 
 def without_ours(headers: RawHeaders) -> RawHeaders:
-    """The headers less those that end at the proxy; names are lower case, as ASGI has them."""
-    return [x for x in headers if x[0] not in OURS and x[0][:9] != b"x-memory-"]
+    """The headers without ``MEMORY_HEADERS`` and others of their prefix; names in lower case."""
+    return [x for x in headers if x[0] not in MEMORY_HEADERS and x[0][:9] != b"x-memory-"]
 
 
 Fields = dict[bytes, bytes]
 
 
 def _fields(headers: RawHeaders) -> Fields:
-    """The fields by lower-case name.  Two different values of one of ours are refused."""
+    """The fields by lower-case name.  Raises ProxyError 400 for two values of a memory header."""
     fields: Fields = {}
     for name, value in headers:
-        if fields.setdefault(name, value) != value and name in OURS:
+        if fields.setdefault(name, value) != value and name in MEMORY_HEADERS:
             raise _ambiguous(name)
     return fields
 
@@ -205,7 +211,7 @@ def _alias(fields: Fields, names: Sequence[bytes]) -> str | None:
 
 
 def _characters(fields: Fields, name: bytes) -> str | None:
-    """Each byte as a character: what is no ASCII is no id."""
+    """The value as Latin-1: ``is_id`` rejects what is not ASCII."""
     value = fields.get(name)
     return None if value is None else value.decode("latin-1")
 
@@ -226,7 +232,7 @@ def _number(fields: Fields, name: str) -> int | None:
         return None
     if not _NUMBER.fullmatch(value.strip()):
         raise invalid_header(f"{name} must be a whole number from 0.", name)
-    return min(int(value), _MOST)
+    return min(int(value), _MAX_NUMBER)
 
 
 def _text(fields: Fields, name: bytes) -> str:

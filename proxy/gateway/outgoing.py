@@ -1,7 +1,7 @@
-"""A chat request as it goes upstream: what of memory is in it, and what is told and recorded of it.
+"""A chat request as it is sent upstream: its body with memory, its report and its record.
 
-``prepare`` makes it; where the upstream refuses it, ``lessened``, ``without_tools`` and
-``without_marks`` make the next one.
+``prepare`` makes it.  If the upstream refuses it, ``lessened``, ``without_tools`` and
+``without_marks`` make the request of the next attempt.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from proxy.chat.cachemarks import may_have_marks
 from proxy.chat.thoughts import with_thoughts
 from proxy.errors import ProxyError, memory_unavailable
 from proxy.gateway.asking.refusals import RefusalKind
-from proxy.gateway.exchange import ChatExchange, GoingOn, Services, load
+from proxy.gateway.exchange import ChatExchange, Continued, Services, load
 from proxy.gateway.prompt.enrich import enrich, narrowed
 from proxy.gateway.prompt.prompt import AssembledPrompt
 from proxy.gateway.references import resolved
 from proxy.gateway.report import NOTHING_NOTED, MemoryReport, Reason
-from proxy.gateway.state.emulation import stands
+from proxy.gateway.state.emulation import log_ends_with
 from proxy.gateway.tools.use import ToolUse, tool_use
 from proxy.memory.model import Injection, Snapshot
 from proxy.memory.store import StoreError, StoreTimeout
@@ -33,7 +33,7 @@ _ESCAPE = rb"\u00"
 
 
 class Degraded(msgspec.Struct, frozen=True, gc=False):
-    """Memory has failed: the request goes on as it came, and is planned when it is replayed."""
+    """Memory has failed: the request is sent unchanged, and planned when its record is replayed."""
 
     exchange: ChatExchange
     reason: Reason
@@ -44,12 +44,12 @@ class Degraded(msgspec.Struct, frozen=True, gc=False):
 
 
 class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
-    """What the upstream is asked.  ``duration``: seconds that memory took.
+    """One attempt at the upstream.  ``duration``: seconds that memory took.
 
-    ``marks``: it gets cache marks.  ``lessened``: less of memory has been tried.  ``refused``: what
-    it did not take.  ``unsigned``: the body without what the upstream had signed and does not take
-    back.  ``thoughts``: those of earlier answers are sent back, as far as they are known, by the
-    ids of their calls (JSON); ``rethought``: it was asked without them, or with them, before.
+    ``marks``: the proxy adds cache marks.  ``lessened``: memory was reduced before.  ``refused``:
+    what earlier attempts were refused for.  ``unsigned``: the body without the signed content that
+    the upstream rejected.  ``thoughts``: reasoning of earlier answers to send back, as JSON by the
+    ids of their calls; ``rethought``: adding or omitting it has been tried before.
     """
 
     exchange: ChatExchange
@@ -67,19 +67,19 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def adds(self) -> bool:
-        """Is there anything of memory in it?"""
+        """Whether memory adds anything to the messages."""
         return isinstance(self.prompt, AssembledPrompt) and not self.prompt.empty
 
     @property
     def session_began(self) -> float | None:
-        """Unix seconds, 0 where there is no session yet; None where that is not known."""
+        """When the session began (Unix seconds); 0 for a new session, None if memory failed."""
         if isinstance(self.prompt, Degraded):
             return None
         return self.prompt.loaded.prepared.snapshot.began
 
     @property
     def held(self) -> int:
-        """Bytes of the body, and of what was loaded of the session."""
+        """Bytes in memory: the body and what was loaded of the session."""
         of_session = sum(map(len, self.thoughts.values())) if self.thoughts else 0
         if isinstance(self.prompt, AssembledPrompt):
             of_session += sum(map(len, self.prompt.loaded.bodies.values()))
@@ -93,7 +93,7 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def marking(self) -> RefusalKind | None:
-        """As what cache marks would be refused; None where they are not wanted."""
+        """The kind under which a refusal of cache marks is remembered; None if none are added."""
         exchange = self.exchange
         wanted = exchange.context.profile.cache_marks and exchange.format.records
         if not (wanted and exchange.rules.inject) or exchange.side:
@@ -104,19 +104,18 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def thoughtless(self) -> RefusalKind | None:
-        """As what its calls would be refused without thoughts; None where none may be added."""
+        """The kind under which a demand for reasoning is remembered; None if none may be added."""
         exchange = self.exchange
         may_add = exchange.format.tools and exchange.rules.inject and not exchange.side
         return RefusalKind(exchange.request.model, what="thoughtless") if may_add else None
 
     @property
     def drains(self) -> bool:
-        """Is the reply finished for a client that has left?"""
+        """Whether the reply is read to its end after the client has disconnected."""
         return self.recorded and self.exchange.context.profile.on_disconnect == "drain"
 
     def body(self) -> bytes:
-        """The request with memory in it; its own bytes, coded as they came, where nothing is
-        added."""
+        """The body with memory in it; the client's own bytes, still coded, if nothing changed."""
         if self.unsigned is not None:
             return self.unsigned
         prompt, body = self.prompt, self.exchange.body
@@ -129,12 +128,12 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
             body = self.tools.put_into(body)
         if self.thoughts is not None:
             return with_thoughts(body, self.thoughts)
-        came = self.exchange.came
-        return body if self.rewritten or came is None else came
+        unchanged = self.exchange.wire_body
+        return body if self.rewritten or unchanged is None else unchanged
 
     @property
     def report(self) -> MemoryReport:
-        """What memory did, from all the steps."""
+        """What memory did in all steps."""
         report = MemoryReport(
             session=self.exchange.context.key.session,
             exchange=self.exchange.id if self.recorded else None,
@@ -145,73 +144,74 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
         return report if isinstance(self.prompt, Degraded) else self.prompt.told_in(report)
 
     def injection(self, report: MemoryReport) -> Injection:
-        """The ``report`` as the record has it."""
+        """The ``report`` in the form in which the exchange is recorded."""
         noted = NOTHING_NOTED if isinstance(self.prompt, Degraded) else self.prompt.noted()
         return report.injection(noted)
 
     def unrecorded(self, reason: Reason) -> OutgoingRequest:
-        """The same, of which nothing will be recorded."""
+        """The same request, not to be recorded."""
         return replace(self, recorded=False, reason=reason)
 
 
 async def prepare(exchange: ChatExchange, services: Services) -> OutgoingRequest:
-    """Load and enrich.
+    """Resolve references, load the session and enrich the prompt.
 
-    Raises ProxyError 403 for another user's session, 503 where memory must not fail, 404 and 400
-    for what an upstream without state would have to know.
+    Raises ProxyError 403 for another user's session, 503 if memory fails and must not, 404 and 400
+    for state that neither the proxy nor the upstream keeps.
     """
     clock = time.perf_counter()
     exchange = await resolved(exchange, services)
     prompt = await _prompt(exchange, services)
-    if exchange.going_on is not None:
-        prompt = await _turned(exchange, exchange.going_on, prompt, services)
+    if exchange.continued is not None:
+        prompt = await _on_branch_or_as_is(exchange, exchange.continued, prompt, services)
     duration = time.perf_counter() - clock
     services.telemetry.loaded(duration)
     return OutgoingRequest(prompt.exchange, prompt, prompt.recorded, prompt.reason, duration)
 
 
-async def _turned(
+async def _on_branch_or_as_is(
     exchange: ChatExchange,
-    on: GoingOn,
+    continued: Continued,
     prompt: AssembledPrompt | Degraded,
     services: Services,
 ) -> AssembledPrompt | Degraded:
-    """The prompt behind the answer that is gone on from; as it is where that cannot be had and the
-    upstream has the conversation.  Raises ProxyError 503 where nobody else has it.
+    """``_on_branch``; if that fails and the upstream has the conversation, ``prompt`` unchanged.
+
+    Raises ProxyError 503 if the upstream does not have it, or memory must not fail.
     """
     try:
-        return await _behind(exchange, on, prompt, services)
+        return await _on_branch(exchange, continued, prompt, services)
     except ProxyError:
         if exchange.context.closed or not exchange.request.state.elsewhere:
             raise
         return prompt
 
 
-async def _behind(
+async def _on_branch(
     exchange: ChatExchange,
-    on: GoingOn,
+    continued: Continued,
     prompt: AssembledPrompt | Degraded,
     services: Services,
 ) -> AssembledPrompt | Degraded:
-    """The prompt of the way to an answer, where the log is another.
+    """The prompt with the branch that ends with ``continued``, loaded if the log is another one.
 
-    Raises ProxyError 503 where that cannot be had.
+    Raises ProxyError 503 if the branch cannot be loaded.
     """
-    if stands(_found(prompt).log, on):
+    if log_ends_with(_snapshot_of(prompt).log, continued):
         return prompt
     try:
-        way = await services.state.way_to(exchange.context.key, on.message)
+        way = await services.state.way_to(exchange.context.key, continued.message)
     except StoreError as failure:
         raise memory_unavailable() from failure
     if not way:
         raise memory_unavailable()
     prompt = await _prompt(replace(exchange, intent=replace(exchange.intent, way=way)), services)
-    _found(prompt)
+    _snapshot_of(prompt)
     return prompt
 
 
-def _found(prompt: AssembledPrompt | Degraded) -> Snapshot:
-    """The session that a prompt is made from.  Raises ProxyError 503 where memory has failed."""
+def _snapshot_of(prompt: AssembledPrompt | Degraded) -> Snapshot:
+    """The snapshot that a prompt was made from.  Raises ProxyError 503 if memory has failed."""
     if isinstance(prompt, Degraded):
         raise memory_unavailable()
     return prompt.loaded.prepared.snapshot
@@ -230,7 +230,7 @@ async def _prompt(exchange: ChatExchange, services: Services) -> AssembledPrompt
 
 
 def _degraded(exchange: ChatExchange, error: Exception) -> Degraded:
-    """Raises ProxyError where a chat must not go on without memory."""
+    """The request without memory.  Raises ProxyError 503 if it must not be sent without."""
     if exchange.context.closed:
         raise memory_unavailable() from error
     timeout = isinstance(error, StoreTimeout)
@@ -238,7 +238,7 @@ def _degraded(exchange: ChatExchange, error: Exception) -> Degraded:
 
 
 def with_tools(outgoing: OutgoingRequest) -> OutgoingRequest:
-    """The same with the functions of memory, where it may offer them."""
+    """The request with memory's tools, if its format and its client allow them."""
     exchange = outgoing.exchange
     if not exchange.format.tools:
         return outgoing
@@ -250,32 +250,34 @@ def with_tools(outgoing: OutgoingRequest) -> OutgoingRequest:
 
 
 def without_tools(outgoing: OutgoingRequest, *refused: RefusalKind) -> OutgoingRequest:
-    """The upstream takes no tools for this model, or not beside what else is sent."""
-    all = (*outgoing.refused, *refused)
-    return replace(outgoing, tools=None, reason="tools_refused", refused=all)
+    """The request without memory's tools, which the upstream refuses."""
+    kinds = (*outgoing.refused, *refused)
+    return replace(outgoing, tools=None, reason="tools_refused", refused=kinds)
 
 
 def without_marks(outgoing: OutgoingRequest, *refused: RefusalKind) -> OutgoingRequest:
-    """The upstream takes no cache marks for this model."""
+    """The request without our cache marks, which the upstream refuses."""
     reason: Reason = outgoing.reason or "marks_refused"
-    all = (*outgoing.refused, *refused)
-    return replace(outgoing, marks=False, unsigned=None, reason=reason, refused=all)
+    kinds = (*outgoing.refused, *refused)
+    return replace(outgoing, marks=False, unsigned=None, reason=reason, refused=kinds)
 
 
 def refused_marks(outgoing: OutgoingRequest) -> OutgoingRequest:
-    """It may take none, as far as its answer tells: the same without.
+    """The request without our cache marks, after an error that may be about them.
 
-    Beside marks of the client's that says nothing of others' requests; their names may be escaped.
+    The refusal is remembered only if the client sent no marks itself, which may be what the error
+    is about.  A body with escapes may hold marks that a search for their names does not find.
     """
     kind, body = outgoing.marking, outgoing.exchange.body
-    plain = kind is not None and not may_have_marks(body) and _ESCAPE not in body
-    return without_marks(outgoing, *([kind] if kind and plain else []))
+    only_ours = not may_have_marks(body) and _ESCAPE not in body
+    return without_marks(outgoing, *([kind] if kind and only_ours else []))
 
 
 def lessened(outgoing: OutgoingRequest, services: Services) -> OutgoingRequest | None:
-    """The upstream found the context too long: no thoughts, half as much of memory, then nothing.
+    """The request after "context too long": without reasoning, then with half of memory's tokens,
+    then with none.
 
-    None if there is nothing that could be left out.
+    None if there is nothing left to omit.
     """
     if outgoing.thoughts:
         return replace(outgoing, thoughts={}, reason="context_trimmed")

@@ -1,4 +1,4 @@
-"""To the upstream and back, unchanged but for what ends at a proxy."""
+"""Relays calls to the upstream; only hop-by-hop and memory headers are changed."""
 
 from __future__ import annotations
 
@@ -20,43 +20,40 @@ from proxy.wire.replies import is_event_stream
 from proxy.wire.upstream import Reply, Upstream
 
 CHANGED = DIGESTS | {b"content-encoding"}
-"""Headers that tell of the client's body and are untrue of ours, which has no content coding."""
+"""Headers that describe the client's body and are wrong for one that we rewrote."""
 
-_CODED = frozenset({b"accept-encoding"})
+_CODING = frozenset({b"accept-encoding"})
 _DROPPED: dict[tuple[bool, bool], frozenset[bytes]] = {
     (False, False): frozenset(),
-    (False, True): _CODED,
+    (False, True): _CODING,
     (True, False): CHANGED,
-    (True, True): CHANGED | _CODED,
+    (True, True): CHANGED | _CODING,
 }
-"""What does not go upstream, by whether the body is ours and whether the answer is read."""
+"""Request headers to drop, by (the body is rewritten, the answer is read by memory)."""
 
 
 _BODILESS = (204, 304)
 _LENGTH = frozenset({b"content-length"})
-"""Has no place in such an answer (RFC 9110 8.6, 15.4.5): our server would wait for the bytes."""
+"""Dropped from answers without a body (RFC 9110 8.6, 15.4.5): uvicorn would expect the bytes."""
 
 
 class Passthrough:
-    """Sends calls upstream and answers alone, with no memory of them.
-
-    There is one upstream; ``Dispatch`` knows several.
-    """
+    """Relays calls without memory to the only upstream; ``Dispatch`` chooses among several."""
 
     def __init__(self, upstream: Upstream, tenancy: Tenancy, telemetry: Telemetry) -> None:
         self._upstream, self._tenancy, self._telemetry = upstream, tenancy, telemetry
 
     def named(self, name: str) -> Destination | None:
-        """The upstream that a client names; None is [upstream].  Raises ProxyError 400."""
+        """The upstream with this name; None is [upstream].  Raises ProxyError 400 if unknown."""
         if name != DEFAULT:
             raise unknown_upstream()
         return None
 
     def choose(self, call: ProxyRequest, model: str | None) -> None:
-        """Choose the upstream of a call whose body has been read."""
+        """Set the upstream of a call by its model."""
 
     async def serve(self, call: ProxyRequest) -> None:
-        """Pass a call through, its body streaming where it does not come in one piece."""
+        """Relay a call; its body is streamed unless it has arrived in one piece."""
         first = await call.receive()
         if first["type"] == "http.disconnect":
             raise ClientGone
@@ -67,7 +64,7 @@ class Passthrough:
         await self.forward(call, as_declared(call, first.get("body", b"")))
 
     async def forward(self, call: ProxyRequest, body: bytes | None) -> None:
-        """Pass a call through whose body is here."""
+        """Relay a call with this body."""
         with Presence(call.receive) as presence:
             call.delivery.presence = presence
             await self._relay(call, await self.ask(call, body))
@@ -80,9 +77,9 @@ class Passthrough:
         length: int | None = None,
         rewritten: bool = False,
     ) -> Reply:
-        """Send a call upstream with this body; ``length``: of one that is streamed, if declared.
+        """Send a call upstream.  ``length`` is the declared length of a streamed body.
 
-        ``rewritten``: the body is ours, and so is what must be read.
+        ``rewritten``: the body is not the client's, so that its headers about it are dropped.
         """
         headers = _outgoing(call, rewritten=rewritten)
         destination = call.destination
@@ -94,7 +91,7 @@ class Passthrough:
         self._telemetry.first_byte(waited)
         if failure := failure_in(reply.status):
             self._telemetry.upstream_failed(failure)
-        return await _sound(reply)
+        return await _checked(reply)
 
     async def _send(
         self, call: ProxyRequest, headers: RawHeaders, body: Body, length: int | None
@@ -113,21 +110,21 @@ class Passthrough:
 
 
 def as_declared(call: ProxyRequest, body: bytes) -> bytes | None:
-    """The body to pass on: an empty one that was declared is declared again, another is none."""
+    """The body to forward: b"" only if the client declared an empty body, else None."""
     if body or content_length(call.headers) is not None:
         return body
     return body if get(call.headers, b"transfer-encoding") else None
 
 
 def failure_in(status: int) -> Failing | None:
-    """What has failed, by the status of an upstream's answer; None where nothing has."""
+    """The failure that an upstream's status means; None if none."""
     if status == 429:
         return "rate_limited"
     return "server_error" if status >= 500 else None
 
 
-async def _sound(reply: Reply) -> Reply:
-    """Raises UpstreamBroken where it has a status that no answer can have (RFC 9110 15)."""
+async def _checked(reply: Reply) -> Reply:
+    """The reply; closed and UpstreamBroken raised for an impossible status (RFC 9110 15)."""
     if 200 <= reply.status < 600:
         return reply
     await reply.close()
@@ -135,19 +132,19 @@ async def _sound(reply: Reply) -> Reply:
 
 
 def _outgoing(call: ProxyRequest, *, rewritten: bool) -> RawHeaders:
-    """The headers that go upstream.  An answer that memory reads is asked for without a content
-    coding (RFC 9110 12.5.3)."""
+    """The request headers for the upstream.  Answers that memory reads are requested without a
+    content coding (RFC 9110 12.5.3)."""
     read = call.remembers or call.fetches
     headers = without_ours(end_to_end(call.headers, _DROPPED[rewritten, read]))
     return [*headers, (b"accept-encoding", b"identity")] if read else headers
 
 
 def answer_headers(reply: Reply, call: ProxyRequest) -> RawHeaders:
-    """The upstream's end-to-end headers, and what memory did where there is a session."""
+    """The upstream's end-to-end headers, and the report's if the call has a session."""
     dropped, report = _LENGTH if reply.status in _BODILESS else frozenset(), call.report
     headers = end_to_end(reply.headers, dropped, response=True)
     if reply.status == 201 or 300 <= reply.status < 400:
-        headers = [_here(field, call) for field in headers]
+        headers = [_through_proxy(field, call) for field in headers]
     if report is None:
         return headers
     headers = [field for field in headers if not field[0].lower().startswith(b"x-memory-")]
@@ -157,15 +154,15 @@ def answer_headers(reply: Reply, call: ProxyRequest) -> RawHeaders:
     return headers
 
 
-def _here(field: tuple[bytes, bytes], call: ProxyRequest) -> tuple[bytes, bytes]:
-    """A ``Location`` below the upstream's URL as the path that leads there through the proxy: who
-    followed it as it is would leave memory behind, and hand its key to whoever is at that host."""
+def _through_proxy(field: tuple[bytes, bytes], call: ProxyRequest) -> tuple[bytes, bytes]:
+    """The field; a ``Location`` below the upstream's URL becomes a path of the proxy, so that the
+    client does not send its key to another host, and its next request without memory."""
     name, value = field
-    behind = call.origin.below(value) if call.origin and name.lower() == b"location" else None
-    return field if behind is None else (name, call.route.prefix + behind)
+    below = call.origin.below(value) if call.origin and name.lower() == b"location" else None
+    return field if below is None else (name, call.route.prefix + below)
 
 
 def _unbuffered(headers: RawHeaders) -> RawHeaders:
-    """Tell reverse proxies in front of us to pass a stream on as it comes."""
+    """Headers that keep reverse proxies in front of us from buffering a stream."""
     hints = ((b"x-accel-buffering", b"no"), (b"cache-control", b"no-cache"))
     return [hint for hint in hints if get(headers, hint[0]) is None]

@@ -1,7 +1,6 @@
-"""What a chat request would become: the way of a real one up to the call of the upstream.
+"""Previews of chat requests: prepared exactly like real ones, in mode ``read``, and not sent.
 
-The same exchange is prepared, in mode ``read``, and not sent: what a preview shows is what would
-have gone, because nothing here composes anything.
+Nothing is composed here, so that a preview is what would have been sent.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ from proxy.recall.results import Found
 from proxy.settings import Settings
 
 FORMAT = ChatCompletions()
-"""What a preview is asked in, and answers in."""
+"""The format of a preview's request and messages."""
 
 
 class Previewed(msgspec.Struct, frozen=True):
-    """The messages as they would be sent, and how many tokens they are.
+    """The messages (JSON) that would be sent, and their tokens.
 
-    ``did`` is what the exchange's record would say, but for the time it took.  ``count`` is how
-    many passages, standing instructions, facts and examples there are.  ``recalled``: what recall
-    found, standing instructions first.  ``known`` is what is known of the person and of how to
-    answer.  ``rewritten`` are the words that recall looked for beside the question's.
+    ``did`` is the injection that would be recorded.  ``count`` is the number of passages, standing
+    instructions, facts and examples.  ``recalled``: what recall found, standing instructions first.
+    ``known``: the blocks of learned memory.  ``rewritten``: words that recall searched beside the
+    question's.
     """
 
     messages: tuple[bytes, ...]
@@ -89,11 +88,11 @@ class Preview:
         return RequestContext(
             key=key,
             identity=Identity(session=key.session, user=user, mode="read", profile=profile),
-            usual=ProfileRules.of(chosen),
+            profile_rules=ProfileRules.of(chosen),
             closed=True,
         )
 
 
 def _messages_in(body: bytes) -> tuple[bytes, ...]:
-    """The JSON of each: with memory there may be more of them, and more text, than are read."""
+    """The JSON of each message.  Not read as a request: with memory it may be over its bounds."""
     return tuple(jsontext.items(jsontext.fields(body)["messages"]))

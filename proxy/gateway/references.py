@@ -1,8 +1,9 @@
-"""What a request names instead of sending it again, found in the session's own log.
+"""Resolves the ids that a request sends instead of content, in the session's own log.
 
-Clients that know a conversation to be stored upstream send ids: of the items that an answer was
-made of, or of the answer that they go on from.  What memory was in is not stored there, so that its
-ids mean something here alone; and where the answer was stored, its id tells which turns follow.
+Clients that rely on an upstream's stored conversation send ids of an earlier answer's items, or of
+the answer that they continue.  Requests with injected memory are not stored upstream, so that their
+ids can be resolved only here.  If the answer was stored upstream, its id still tells which branch
+the request is on.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 
 from proxy.formats.format import Referring
 from proxy.formats.native import NamedAnswer, answer_of, named_in, native_of
-from proxy.gateway.exchange import ChatExchange, GoingOn, Services
+from proxy.gateway.exchange import ChatExchange, Continued, Services
 from proxy.gateway.state.emulation import emulated, without_names
 from proxy.memory.model import Snapshot
 from proxy.memory.store import StoreError
@@ -25,20 +26,19 @@ logger = logging.getLogger(__name__)
 
 
 class Named(msgspec.Struct, frozen=True):
-    """``parts`` by their names; the answer that is gone on from, as which ``message`` it is stored,
-    and where it is if that is not the log."""
+    """What was found: ``parts`` (JSON) by their ids; ``previous``, the answer that is continued,
+    and the id of its ``message``; ``superseded``, if that is in history and not in the log."""
 
     parts: Mapping[str, bytes]
     previous: NamedAnswer | None = None
     message: str = ""
-    on: GoingOn | None = None
+    superseded: Continued | None = None
 
 
 async def resolved(exchange: ChatExchange, services: Services) -> ChatExchange:
-    """The exchange with what its request names; what is not known stays as it came.
+    """The exchange with its request's ids replaced by content; unknown ids stay.
 
-    But where the upstream keeps nothing: see ``emulated`` and ``without_names``.  Both raise
-    ProxyError.
+    Raises ProxyError for ids of state that the proxy keeps: see ``emulated``, ``without_names``.
     """
     exchange = await _looked_up(await emulated(exchange, services), services)
     return await without_names(exchange, services)
@@ -64,7 +64,7 @@ async def _looked_up(exchange: ChatExchange, services: Services) -> ChatExchange
 async def _superseded(
     exchange: ChatExchange, services: Services, search: _Search, found: Named
 ) -> Named:
-    """With the answer that is gone on from, where another has its place in the log by now.
+    """``found`` with the answer that is continued, looked for among superseded messages.
 
     Raises StoreError.
     """
@@ -72,16 +72,16 @@ async def _superseded(
     answer = await services.state.superseded(key, lambda raw: search.previous_in(raw) is not None)
     if answer is None:
         return found
-    previous, on = search.previous_in(answer.raw), GoingOn.of(answer)
-    return replace(found, previous=previous, message=on.message, on=on)
+    previous, continued = search.previous_in(answer.raw), Continued.of(answer)
+    return replace(found, previous=previous, message=continued.message, superseded=continued)
 
 
 def _with(exchange: ChatExchange, format: Referring, found: Named) -> ChatExchange:
-    """The request read anew; a rewind that its client asks for counts."""
+    """The exchange with ``found`` put into its body; a rewind in its headers has precedence."""
     intent = exchange.intent
     if not intent.rewind:
         intent = replace(intent, on=found.message)
-    exchange = replace(exchange, intent=intent, going_on=found.on or exchange.going_on)
+    exchange = replace(exchange, intent=intent, continued=found.superseded or exchange.continued)
     begins = _begins(exchange, found.previous)
     if not found.parts and not begins:
         return exchange
@@ -90,14 +90,15 @@ def _with(exchange: ChatExchange, format: Referring, found: Named) -> ChatExchan
 
 
 def _begins(exchange: ChatExchange, previous: NamedAnswer | None) -> bool:
-    """Does the upstream not have what it would go on from?  In the background it must."""
+    """Whether ``previous`` must be sent as messages: the upstream has not stored it, or the proxy
+    emulates state.  Background requests always continue on the upstream."""
     if previous is None or exchange.request.state.background:
         return False
     return not previous.stored or exchange.context.profile.emulate_response_state
 
 
 class _Search:
-    """Of the newest answers first."""
+    """Looks for parts and for the continued answer in a snapshot that grows into the past."""
 
     def __init__(self, format: Referring, names: frozenset[str], previous: str | None) -> None:
         self._format, self._names, self._previous = format, names, previous
@@ -121,7 +122,7 @@ class _Search:
         return Named(self._parts, answer, id)
 
     def previous_in(self, body: bytes) -> NamedAnswer | None:
-        """The answer that is gone on from, if a stored message (JSON) is that."""
+        """The answer in a stored message (JSON), if it is the one that is continued."""
         answer = answer_of(body, self._format.api) if self._previous else None
         return answer if answer is not None and answer.id == self._previous else None
 

@@ -1,4 +1,4 @@
-"""What memory did for a request, as the response says it."""
+"""What memory did for a request: response headers, and the record of the exchange."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Reason = Literal[
 
 
 class Noted(NamedTuple):
-    """What was injected, as the record has it: see Injection."""
+    """The parts of a recorded Injection that the headers do not have."""
 
     recalled: msgspec.Raw = NOTHING_RECALLED
     shown: msgspec.Raw = NOTHING_SHOWN
@@ -58,9 +58,9 @@ class MemoryReport(msgspec.Struct, frozen=True, gc=False):
     """Seconds spent before the upstream was called."""
     recalled: int = 0
     recall_duration: float | None = None
-    """Seconds of it that recall took, None where it was not asked."""
+    """Seconds of it that recall took; None if there was no recall."""
     evicted_reason: str | None = None
-    """What kept the newest of what is evicted out: see ``compose``."""
+    """Why the newest of the evicted messages did not fit: see ``compose``."""
 
     def headers(self) -> RawHeaders:
         """``X-Memory-*`` and ``Server-Timing``."""
@@ -85,7 +85,7 @@ class MemoryReport(msgspec.Struct, frozen=True, gc=False):
         return timing
 
     def injection(self, noted: Noted = NOTHING_NOTED) -> Injection:
-        """The same for the exchange's record, with what was put where."""
+        """The report in the form in which the exchange is recorded."""
         return Injection(
             status=self.status,
             reason=self.reason,

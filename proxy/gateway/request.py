@@ -29,7 +29,7 @@ Scope = MutableMapping[str, Any]
 
 
 class ProxyRequest(msgspec.Struct):
-    """What came in (``method`` to ``receive``) and who it is from, once that is known."""
+    """An incoming request (``method`` to ``receive``), its caller, and its state in the gateway."""
 
     method: str
     route: Route
@@ -41,50 +41,53 @@ class ProxyRequest(msgspec.Struct):
     identity: Identity
     held: Holding
     report: MemoryReport | None
-    """What memory did, as far as it is known; None without a session."""
+    """What memory has done so far; None without a session."""
     destination: Destination | None
-    """Which of several upstreams it goes to; None is [upstream]."""
+    """The upstream among several; None is [upstream]."""
     fetches: bool
-    """May the answer be that of an exchange which is recorded without one?"""
+    """It may fetch a background response, whose exchange is recorded without an answer."""
     may_be_named: bool
-    """May an id in its body name its session?"""
+    """An id in its body may name its session."""
     with_state: bool
-    """May what the proxy keeps for upstreams be asked for?"""
+    """It may use responses and conversations that the proxy keeps."""
     by_id: bool
-    """By an id alone, with no session?"""
+    """It may use them by their id alone, without a session."""
     model: str | None = None
     origin: Origin | None = None
-    """Where the upstream is that was asked last."""
+    """The base URL of the upstream that was called last."""
     upstream_seconds: float = 0.0
-    """How long the heads of the upstream's answers took."""
+    """Time to the first byte, summed over all calls of the upstream."""
 
     async def body(self, limits: ServerSettings) -> bytes:
         """The whole body.  Raises ProxyError 408, 413 and 503, and ClientGone."""
         declared = content_length(self.headers)
-        most, timeout = limits.max_body_bytes, limits.body_timeout
-        return await bodies.read(self.receive, most, timeout, declared, self.held.body)
+        limit, timeout = limits.max_body_bytes, limits.body_timeout
+        return await bodies.read(self.receive, limit, timeout, declared, self.held.body)
 
     async def plain(self, body: bytes, limits: ServerSettings, aside: Aside) -> bytes | None:
-        """The body without its content coding, None where that is not known.  Room is taken for a
-        small result first: a little may become a lot.  Raises ProxyError 413 and 503."""
-        coding, most = coding_of(self.headers), limits.max_body_bytes
+        """The body without its content coding; None if the coding is unknown.
+
+        The size is not known before, so room is first taken for a small result, and for the largest
+        allowed if that is not enough.  Raises ProxyError 413 and 503.
+        """
+        coding, limit = coding_of(self.headers), limits.max_body_bytes
         if coding == IDENTITY:
             return body
         try:
-            return await self._unpacked(body, coding, min(SMALL, most), aside)
+            return await self._decoded(body, coding, min(SMALL, limit), aside)
         except ProxyError as error:
-            if error.code != "request_too_large" or most <= SMALL:
+            if error.code != "request_too_large" or limit <= SMALL:
                 raise
-        return await self._unpacked(body, coding, most, aside)
+        return await self._decoded(body, coding, limit, aside)
 
-    async def _unpacked(self, body: bytes, coding: bytes, most: int, aside: Aside) -> bytes | None:
-        await self.held.body(max(len(body), most))
-        found = await aside.run(most, partial(decoded, body, coding, most))
-        await self.held.body(max(len(body), len(found or b"")))
-        return found
+    async def _decoded(self, body: bytes, coding: bytes, limit: int, aside: Aside) -> bytes | None:
+        await self.held.body(max(len(body), limit))
+        plain = await aside.run(limit, partial(decoded, body, coding, limit))
+        await self.held.body(max(len(body), len(plain or b"")))
+        return plain
 
     async def answer(self, body: bytes) -> None:
-        """Answer with JSON of the proxy's own."""
+        """Answer 200 with this JSON."""
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         report = self.report.headers() if self.report else []
         await self.delivery.start(200, [*headers, *report])
@@ -92,7 +95,7 @@ class ProxyRequest(msgspec.Struct):
 
     @property
     def key(self) -> SessionKey:
-        """Of a request that has a session."""
+        """The key of its session, which it must have."""
         assert self.identity.session is not None
         return SessionKey(self.caller.tenant, self.identity.session)
 
@@ -103,10 +106,10 @@ class ProxyRequest(msgspec.Struct):
 
     @property
     def upstream(self) -> str:
-        """The name of that upstream, "" for [upstream]."""
+        """The name of its upstream, "" for [upstream]."""
         return self.destination.name if self.destination else ""
 
     @property
     def remembers(self) -> bool:
-        """Is this a chat completion with memory?"""
+        """Whether this is a chat completion with memory."""
         return self.identity.remembers and self.method == "POST" and self.route.chat

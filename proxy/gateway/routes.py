@@ -25,14 +25,14 @@ _PATH = re.compile(
     rb"(?:/s/(?P<session>[^/]*))?(?P<api>/v1|/openai/v1|/openai(?=/deployments/))(?P<rest>/.*)",
     re.DOTALL,
 )
-_STEPS = re.compile(r"[/\\]")
-_FOREIGN = re.compile(r"[\x00-\x1f\x7f?#%]")
-"""What no path has, once it is decoded: a query, an end, another layer of encoding."""
-_LAYERS = 8
-"""Encodings upon encodings that are undone."""
-_FETCHED = re.compile(r"responses/[^/]+")
-_MEANT = ("chat/completions", "models")
-"""What clients ask for first, also those whose base_url lacks /v1."""
+_SLASHES = re.compile(r"[/\\]")
+_FORBIDDEN = re.compile(r"[\x00-\x1f\x7f?#%]")
+"""Characters that a fully decoded path must not have: controls, query, fragment, encoding."""
+_MAX_DECODINGS = 8
+"""How often a path is decoded at most, as long as that changes it."""
+_STORED_RESPONSE = re.compile(r"responses/[^/]+")
+_MISSED_APIS = ("chat/completions", "models")
+"""APIs by which a client is recognised whose base_url lacks /v1: what it requests first."""
 _DEPLOYMENT = re.compile(rb"^/deployments/[^/]+(?=/)")
 
 
@@ -44,7 +44,7 @@ APIS = frozenset(
         *("vector_stores", "videos"),
     }
 )
-"""What paths are known to begin with.  The rest of a path may name somebody."""
+"""First segments of paths that may be logged; the rest of a path may hold ids."""
 
 
 FORMATS: Mapping[str, Format] = {
@@ -54,16 +54,16 @@ FORMATS: Mapping[str, Format] = {
     "responses": Responses(),
     "responses/input_tokens": Responses(records=False),
 }
-"""The APIs that have memory, by what their paths are for."""
+"""The APIs with memory, by ``Route.name``."""
 
 ERRORS: Mapping[str, Callable[[ProxyError], bytes]] = {"messages": error_body}
-"""How APIs write an error, by what their paths begin with; the others do as OpenAI does."""
+"""Writers of error bodies, by a path's first segment; other APIs use OpenAI's shape."""
 
 
 class Route(msgspec.Struct, frozen=True):
-    """``session`` is the encoded segment of the path, if any; ``target`` the path upstream, and
-    ``prefix`` what stands before it here; ``name`` what the path is for, without version and
-    deployment: ``chat/completions``."""
+    """``session`` is the percent-encoded segment of the path, if any.  ``target`` is the path
+    upstream, ``prefix`` the part before it in the proxy's path.  ``name`` is the path without
+    version and deployment: ``chat/completions``."""
 
     session: bytes | None
     prefix: bytes
@@ -72,7 +72,7 @@ class Route(msgspec.Struct, frozen=True):
 
     @property
     def format(self) -> Format | None:
-        """What its requests are written in, where memory can be put into them."""
+        """The format of its requests; None if memory does not support this API."""
         return FORMATS.get(self.name)
 
     @property
@@ -80,25 +80,25 @@ class Route(msgspec.Struct, frozen=True):
         return self.name in FORMATS
 
     def error(self, error: ProxyError) -> bytes:
-        """The body of an error of the proxy's own, as the clients of this API read it."""
+        """The body of a ProxyError in the shape of this API."""
         write = ERRORS.get(self.name.partition("/")[0])
         return error.body if write is None else write(error)
 
     @property
     def fetched(self) -> bool:
-        """Does it name an answer that was made in the background?"""
-        return _FETCHED.fullmatch(self.name) is not None
+        """Whether it is the path of one response, which may be a background response."""
+        return _STORED_RESPONSE.fullmatch(self.name) is not None
 
     @property
     def api(self) -> str:
-        """Which API that is, with no ids: for logs."""
+        """The API's name for logs, without ids."""
         first = self.name.partition("/")[0]
         return self.name if self.chat else first if first in APIS else "..."
 
     def allowed_by(self, names: tuple[str, ...]) -> bool:
-        """Is the path one of these, or below one (``models/gpt-4o``)?
+        """Whether the path is one of these or below one (``models/gpt-4o``).
 
-        One that climbs out again is none, however it is spelled: an upstream might follow it.
+        False for a path with dot segments, however encoded: an upstream might resolve them.
         """
         if _climbs(self.target):
             return False
@@ -106,19 +106,19 @@ class Route(msgspec.Struct, frozen=True):
 
 
 def _climbs(target: bytes) -> bool:
-    """Could an upstream that decodes a path once or often be led to another place by it?"""
+    """Whether an upstream that decodes a path, once or repeatedly, might resolve it elsewhere."""
     plain = _decoded(target)
-    if plain is None or _FOREIGN.search(plain):
+    if plain is None or _FORBIDDEN.search(plain):
         return True
-    if any(step.partition(";")[0].strip() in (".", "..") for step in _STEPS.split(plain)):
+    if any(step.partition(";")[0].strip() in (".", "..") for step in _SLASHES.split(plain)):
         return True
     deployment = _DEPLOYMENT.match(target)
-    return deployment is not None and len(_STEPS.split(_decoded(deployment[0]) or "")) > 3
+    return deployment is not None and len(_SLASHES.split(_decoded(deployment[0]) or "")) > 3
 
 
 def _decoded(path: bytes) -> str | None:
-    """The path with nothing left to decode, None where it is no text or goes on for too long."""
-    for _ in range(_LAYERS):
+    """The path decoded until that changes nothing; None if it is not UTF-8, or too deep."""
+    for _ in range(_MAX_DECODINGS):
         before, path = path, unquote_to_bytes(path)
         if path == before:
             try:
@@ -130,7 +130,7 @@ def _decoded(path: bytes) -> str | None:
 
 @lru_cache(maxsize=1024)
 def route(raw_path: bytes) -> Route | None:
-    """The route of a path as it came, still encoded; None if it is not the relay's."""
+    """The route of a percent-encoded path; None if it is not the relay's."""
     found = _PATH.fullmatch(raw_path)
     if found is None:
         return None
@@ -140,8 +140,10 @@ def route(raw_path: bytes) -> Route | None:
 
 
 def misses_v1(raw_path: bytes) -> str | None:
-    """Which API a client means whose base_url lacks /v1; ids of the memory API may end in any
-    way."""
+    """The API that a client means whose base_url lacks /v1, else None.
+
+    Paths of the memory API never count: they may end with any id.
+    """
     if raw_path.startswith(b"/memory/") or route(raw_path) is not None:
         return None
-    return next((api for api in _MEANT if raw_path.endswith(b"/" + api.encode())), None)
+    return next((api for api in _MISSED_APIS if raw_path.endswith(b"/" + api.encode())), None)

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import fields
 
 from proxy.gateway.context import reserved_tokens
-from proxy.gateway.identity import OURS, Mode
+from proxy.gateway.identity import MEMORY_HEADERS, Mode
 from proxy.gateway.report import MemoryReport, Reason, Status
 from proxy.learning.kinds import Kinds
 from proxy.mcp.tools import TOOLS
@@ -154,7 +154,7 @@ def test_flags_and_variables_are_those_that_are_read() -> None:
 def test_the_request_headers_are_those_that_are_read() -> None:
     (rows, _) = header_tables()
     told = {code(row[0])[0].lower() for row in rows}
-    assert told == {*(name.decode() for name in OURS), "idempotency-key"}
+    assert told == {*(name.decode() for name in MEMORY_HEADERS), "idempotency-key"}
 
 
 def header_tables() -> list[list[list[str]]]:

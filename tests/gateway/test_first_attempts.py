@@ -9,7 +9,7 @@ from proxy.formats.chat_completions import ChatCompletions
 from proxy.gateway.context import ProfileRules, RequestContext
 from proxy.gateway.exchange import ChatExchange
 from proxy.gateway.identity import Identity
-from proxy.gateway.recording.first_attempts import AT_ONCE, FirstAttempts
+from proxy.gateway.recording.first_attempts import MAX_PENDING, FirstAttempts
 from proxy.memory.model import SessionKey
 from proxy.memory.prompt.compose import Rules
 from proxy.memory.prompt.window import Window
@@ -94,9 +94,9 @@ def test_of_many_that_failed_the_oldest_are_forgotten() -> None:
 
 def test_of_many_at_once_with_the_same_words_some_are_kept() -> None:
     attempts = FirstAttempts()
-    for _ in range(2 * AT_ONCE):
+    for _ in range(2 * MAX_PENDING):
         attempts.placed(asked())
-    for _ in range(AT_ONCE):
+    for _ in range(MAX_PENDING):
         assert has_failed(attempts)
         succeeds(attempts, asked(retry=True))
     assert not has_failed(attempts)

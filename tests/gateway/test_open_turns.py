@@ -64,7 +64,7 @@ async def test_a_turn_that_goes_on_is_not_waited_for() -> None:
 async def test_a_record_that_takes_for_ever_is_waited_for_no_longer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(open_turns, "PATIENCE", 0.01)
+    monkeypatch.setattr(open_turns, "TIMEOUT", 0.01)
     turns = OpenTurns()
     turn = Turn(turns)
     running = asyncio.create_task(turn.run())

@@ -155,7 +155,7 @@ async def test_what_is_stopped_and_asked_again_at_once_is_in_the_log_once(
     late: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(open_turns, "PATIENCE", 0)  # as if the other request came to another worker
+    monkeypatch.setattr(open_turns, "TIMEOUT", 0)  # as if the other request came to another worker
     talk = every.talk()
     for asked, answered in before:
         await talk.say(asked, answered)

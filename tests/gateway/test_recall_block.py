@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proxy.chat.models.tokens import Tokenizers
-from proxy.gateway.prompt.recall_step import LITTLE, RecallBlock
+from proxy.gateway.prompt.recall_step import MIN_ROOM, RecallBlock
 from proxy.recall.results import Found, Recollection
 
 COUNT = Tokenizers().counter_for("scripted-1").count_lines
@@ -23,7 +23,7 @@ def test_what_estimates_leave_free_is_filled(estimated: float) -> None:
     passages = [found(seq, estimated) for seq in range(1, 90, 2)]
     for budget in range(200, 700, 9):
         made = RecallBlock.of(Recollection(tuple(passages)), "new", COUNT, budget)
-        assert budget - LITTLE < made.tokens <= budget
+        assert budget - MIN_ROOM < made.tokens <= budget
         assert [one for one in passages if one in made.recollection.passages] == [
             *made.recollection.passages
         ]

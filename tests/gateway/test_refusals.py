@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proxy.gateway.asking.refusals import LONGEST, MOST, SECONDS, RefusalKind, Refusals
+from proxy.gateway.asking.refusals import MAX_KINDS, MAX_NAME_BYTES, SECONDS, RefusalKind, Refusals
 
 
 class Clock:
@@ -35,16 +35,16 @@ def test_a_refusal_that_does_not_hold_any_more_is_forgotten() -> None:
 
 def test_the_oldest_is_forgotten_where_there_are_too_many() -> None:
     refusals = Refusals(Clock())
-    for number in range(10 * MOST):
+    for number in range(10 * MAX_KINDS):
         refusals.add(RefusalKind("always"))
         refusals.add(RefusalKind(f"m{number}"))
-    assert len(refusals) == MOST
+    assert len(refusals) == MAX_KINDS
     assert RefusalKind("always") in refusals
     assert RefusalKind("m0") not in refusals
 
 
 def test_a_name_without_measure_is_not_kept() -> None:
     refusals = Refusals(Clock())
-    refusals.add(RefusalKind("m" * (LONGEST + 1)))
-    refusals.add(RefusalKind("m", b"1" * LONGEST))
+    refusals.add(RefusalKind("m" * (MAX_NAME_BYTES + 1)))
+    refusals.add(RefusalKind("m", b"1" * MAX_NAME_BYTES))
     assert len(refusals) == 0

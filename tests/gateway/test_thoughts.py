@@ -185,7 +185,7 @@ async def test_more_thoughts_than_there_is_room_for_are_left_out_from_the_oldest
     one: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("proxy.gateway.asking.thoughts.MAX_BYTES", 12)
-    monkeypatch.setattr("proxy.gateway.asking.thoughts.LOOK_AT", 1)
+    monkeypatch.setattr("proxy.gateway.asking.thoughts.BATCH", 1)
     up = Thinker()
     mine = Thinking(one, up)
     up.says(None, "One, one.", [C1])

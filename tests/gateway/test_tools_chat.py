@@ -355,7 +355,7 @@ async def test_a_memory_that_fails_is_said_to_be_away(one: Rig, failure: Excepti
 async def test_memory_has_two_seconds_for_all_calls_of_an_answer(
     one: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.gateway.tools.toolbox.PATIENCE", 0.05)
+    monkeypatch.setattr("proxy.gateway.tools.toolbox.TIMEOUT", 0.05)
     mine = talk(one)
     tools_of(one).hold = asyncio.Event()
     one.up.reply(SAVING, SEARCHING, END)

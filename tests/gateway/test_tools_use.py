@@ -24,7 +24,7 @@ def context(profile: ProfileSettings = PROFILE, **who: Any) -> RequestContext:
     return RequestContext(
         key=SessionKey("t", "s"),
         identity=Identity(session="s", **({"user": "kai"} | who)),
-        usual=ProfileRules.of(profile),
+        profile_rules=ProfileRules.of(profile),
         closed=False,
     )
 

@@ -1,4 +1,4 @@
-"""Asking the upstream: with what memory adds, and where it refuses that, again with less of it."""
+"""Calls the upstream with what memory adds, and again with less if it refuses that."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from proxy.chat.tools.offer import refuses_tools
 from proxy.formats.breakpoints import names_marks
 from proxy.gateway.aside import meanwhile
 from proxy.gateway.asking.refusals import Refusals
-from proxy.gateway.asking.thoughts import has_calls, with_stored_thoughts
+from proxy.gateway.asking.thoughts import sends_calls, with_stored_thoughts
 from proxy.gateway.exchange import Services
 from proxy.gateway.outgoing import (
     OutgoingRequest,
@@ -39,13 +39,13 @@ MAX_ERROR = 64 * 1024
 _INVALID = (400, 422)
 
 Recording = Callable[[], ExchangeRecorder]
-"""Gives what a reply is to be recorded in: it is made while the upstream is waited for."""
+"""Returns the recorder of a reply, which is made while waiting for the upstream."""
 
 
 class Asker:
-    """Knows what each upstream has refused of memory, for a while.
+    """Calls the upstream; remembers for a while what each one refuses of memory.
 
-    ``retry_too_long``: it is asked again with less where it finds the context too long.
+    ``retry_too_long``: call again with less if the upstream finds the context too long.
     """
 
     def __init__(
@@ -60,14 +60,13 @@ class Asker:
         self._retry_too_long = retry_too_long
         self._refusals: defaultdict[str, Refusals] = defaultdict(Refusals)
 
-    async def first(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
-        """The request as its upstream is asked first: with all that is wanted and that this one is
-        not known to refuse."""
+    async def first_attempt(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
+        """The request with all enabled additions that its upstream is not known to refuse."""
         outgoing = await self._offered(call, outgoing)
         return self._marked(call, await self._thoughtful(call, outgoing))
 
     async def _offered(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
-        """With memory's tools, where there are any that this upstream has not refused."""
+        """The request with memory's tools, if enabled and not refused before."""
         if not outgoing.exchange.context.profile.tools.enabled:
             return outgoing
         size = len(outgoing.exchange.body)
@@ -77,7 +76,7 @@ class Asker:
         return without_tools(offering) if refused else offering
 
     def _marked(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
-        """With cache marks, where they are wanted and this upstream has not refused them."""
+        """The request with cache marks, if enabled and not refused before."""
         kind = outgoing.marking
         if kind is None:
             return outgoing
@@ -86,9 +85,9 @@ class Asker:
         return replace(outgoing, marks=True)
 
     async def _thoughtful(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
-        """With what earlier answers thought, where this upstream is known to want it."""
+        """The request with earlier answers' reasoning, if its upstream is known to demand it."""
         known = self._wants_thoughts(call, outgoing)
-        if not (known and has_calls(outgoing)):
+        if not (known and sends_calls(outgoing)):
             return outgoing
         return await with_stored_thoughts(outgoing, self._services)
 
@@ -99,10 +98,9 @@ class Asker:
     async def ask(
         self, call: ProxyRequest, outgoing: OutgoingRequest
     ) -> tuple[OutgoingRequest, Reply, Recording | None]:
-        """Ask the upstream; where it refuses what memory added, again with less of it.
+        """Call the upstream, and again with less of memory as long as it refuses that.
 
-        The request that it took, or refused for another reason, its reply, and, where it is
-        to be recorded, in what.
+        Returns the last request, its reply, and the recorder if the exchange is to be recorded.
         """
         while True:
             call.report = outgoing.report
@@ -129,18 +127,23 @@ class Asker:
     async def _followed(
         self, call: ProxyRequest, outgoing: OutgoingRequest, body: bytes, reply: Reply
     ) -> Reply:
-        """The reply, with the rounds of what the model asks of memory."""
+        """The reply after the model's calls of memory's tools have been run."""
         if outgoing.tools is None:
             return reply
-        # The client's key is for one request to the upstream, and that has been sent.
+        # An idempotency key is for one request: the further rounds are others.
         kept = [field for field in call.headers if field[0].lower() != b"idempotency-key"]
-        again = replace(call, headers=kept)
-        ask = partial(self._asked_on, again, outgoing)
+        further = replace(call, headers=kept)
+        ask = partial(self._ask_further, further, outgoing)
         return await followed(reply, Rounds(body, outgoing.tools, self._tools, ask))
 
-    async def _asked_on(self, call: ProxyRequest, outgoing: OutgoingRequest, body: bytes) -> Reply:
-        """The reply to a further round; it is asked once more where it lacks thoughts.  What a
-        model called without thinking has none that could be sent back."""
+    async def _ask_further(
+        self, call: ProxyRequest, outgoing: OutgoingRequest, body: bytes
+    ) -> Reply:
+        """The reply to a further round.
+
+        If the upstream demands reasoning, it is called again with empty reasoning where calls have
+        none.
+        """
         kind, unthought = outgoing.thoughtless, partial(with_thoughts, body, {})
         known = self._wants_thoughts(call, outgoing)
         sent = await self._services.aside.run(len(body), unthought) if known else body
@@ -169,7 +172,7 @@ class Asker:
     async def _rethought(
         self, call: ProxyRequest, outgoing: OutgoingRequest, status: int, error: bytes
     ) -> OutgoingRequest | None:
-        """The request with what earlier answers thought, or without, if an error is for that."""
+        """The request with earlier answers' reasoning, or without, if the error is about that."""
         kind = outgoing.thoughtless
         if kind is None or outgoing.rethought or status not in _INVALID:
             return None
@@ -184,8 +187,8 @@ class Asker:
     async def _less(
         self, call: ProxyRequest, outgoing: OutgoingRequest, reply: PeekedReply, body: bytes
     ) -> OutgoingRequest | None:
-        """The request with less of memory, or with what the upstream wants back of it, if an error
-        is for that and there is such."""
+        """The request changed in the way that the error asks for: with less of memory, or with the
+        reasoning that is missing.  None if the error is not about what memory adds."""
         error = await _error_in(reply)
         invalid = outgoing.marks and reply.status in _INVALID and names_marks(body)
         if invalid and names_marks(error):
@@ -204,19 +207,19 @@ class Asker:
         refused = refuses_tools(reply.status, error)
         if outgoing.tools is not None and (long or refused):
             return without_tools(outgoing, *([outgoing.tools.kind] if refused else []))
-        # The marks may be refused without being named: texts had to become lists for them.
+        # An error about marks need not name them: they turn a text content into a list.
         return refused_marks(outgoing) if invalid else None
 
 
 def _is_small(reply: Reply) -> bool:
-    """May an error be read, as far as it says how large it is?"""
+    """Whether the declared length of an error allows to read it."""
     return (content_length(reply.headers) or 0) <= MAX_ERROR
 
 
 async def _error_in(reply: PeekedReply) -> bytes:
-    """What it says; closes it where the client leaves meanwhile."""
+    """The body of an error, up to ``MAX_ERROR`` bytes; closes the reply if that is cancelled."""
     try:
         return await reply.peek(MAX_ERROR)
-    except BaseException:  # nobody else would close it
+    except BaseException:  # the caller does not close it then
         await reply.close()
         raise

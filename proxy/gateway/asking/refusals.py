@@ -1,4 +1,4 @@
-"""What of memory an upstream has refused, for a while: it is not asked for it again at once."""
+"""Remembers what an upstream has refused of memory, so that it is not tried in each request."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from typing import Literal, NamedTuple
 
 from cachetools import LRUCache
 
-MOST = 256
-"""Kinds that are known; the one that was refused longest ago is forgotten."""
+MAX_KINDS = 256
+"""Kinds remembered per upstream; the least recently used is dropped."""
 
 SECONDS = 600.0
-"""Until it is tried again: upstreams learn, too."""
+"""Until a refused kind is tried again: the upstream may have changed."""
 
-LONGEST = 256
-"""Bytes of a name; the client writes it, and we would keep it."""
+MAX_NAME_BYTES = 256
+"""Bounds the model's name and effort of a kind, which come from the client."""
 
 
 class RefusalKind(NamedTuple):
-    """What was refused, and of which requests: those for a model; for tools also by how much it
-    is to reason (JSON), and by whether the client brings some itself.  "thoughtless" are calls
-    without what the model thought before it made them."""
+    """What was refused, and for which requests: by model, and for tools also by the reasoning
+    effort (JSON) and by whether the client has tools of its ``own``.
+
+    "thoughtless": tool calls in the history were refused because their reasoning was missing.
+    """
 
     model: str | None = None
     effort: bytes = b""
@@ -30,27 +32,27 @@ class RefusalKind(NamedTuple):
 
     @property
     def short(self) -> bool:
-        return len(self.model or "") + len(self.effort) <= LONGEST
+        return len(self.model or "") + len(self.effort) <= MAX_NAME_BYTES
 
 
 class Refusals:
-    """Of one upstream.  ``clock`` gives seconds."""
+    """The refusals of one upstream.  ``clock`` returns seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._until: LRUCache[RefusalKind, float] = LRUCache(MOST)
+        self._until: LRUCache[RefusalKind, float] = LRUCache(MAX_KINDS)
 
     def __len__(self) -> int:
         return len(self._until)
 
     def add(self, kind: RefusalKind) -> None:
-        """It was refused, and the same request was answered without it."""
+        """Remember a kind: a request was refused with it and answered without it."""
         if not kind.short:
             return
         self._until[kind] = self._clock() + SECONDS
 
     def discard(self, kind: RefusalKind) -> None:
-        """What was done about it was refused."""
+        """Forget a kind: the remedy for it was refused."""
         self._until.pop(kind, None)
 
     def __contains__(self, kind: RefusalKind) -> bool:

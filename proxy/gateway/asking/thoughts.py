@@ -1,4 +1,7 @@
-"""What earlier answers thought, where an upstream wants it back: see ``proxy.chat.thoughts``."""
+"""Loads the reasoning of earlier answers, which some upstreams demand back.
+
+See ``proxy.chat.thoughts``.
+"""
 
 from __future__ import annotations
 
@@ -19,28 +22,28 @@ from proxy.memory.store import StoreError
 
 logger = logging.getLogger(__name__)
 
-MOST = 256
-"""Answers with calls that are looked up, the newest."""
+MAX_ANSWERS = 256
+"""Answers with calls whose reasoning is loaded, the newest first."""
 
-LOOK_AT = 32
-"""Answers that are looked up together."""
+BATCH = 32
+"""Answers loaded from the store at a time."""
 
 MAX_BYTES = 1024 * 1024
-"""Of all thoughts in a request: the newest that fit."""
+"""Limit on the reasoning in a request, filled from the newest answer."""
 
 
-def has_calls(outgoing: OutgoingRequest) -> bool:
-    """Are there calls among its messages?"""
+def sends_calls(outgoing: OutgoingRequest) -> bool:
+    """Whether tool calls are among the messages to be sent."""
     said = any(message.calls for message in outgoing.exchange.request.messages)
     return said or any(card.calls for card in _stored(outgoing))
 
 
 async def with_stored_thoughts(outgoing: OutgoingRequest, services: Services) -> OutgoingRequest:
-    """The request with the thoughts that memory has of its calls, whoever sends these.
+    """The request with the recorded reasoning of its tool calls, by their ids.
 
-    An id that several calls have tells nothing of whose they are.
+    Ids that several calls share are left out: the call could be any of them.
     """
-    cards = _calling(outgoing)
+    cards = _calling_cards(outgoing)
     times = Counter(call for card in cards for call in card.calls)
     known: dict[str, bytes] = {}
     left = MAX_BYTES
@@ -55,26 +58,26 @@ async def with_stored_thoughts(outgoing: OutgoingRequest, services: Services) ->
 async def _thoughts(
     cards: Sequence[Card], key: SessionKey, services: Services
 ) -> AsyncIterator[tuple[Card, bytes]]:
-    """Those of each of the cards that has some, as far as the store can say."""
-    for at in range(0, len(cards), LOOK_AT):
-        some = cards[at : at + LOOK_AT]
+    """The cards that have reasoning, each with its JSON; ends early if the store fails."""
+    for start in range(0, len(cards), BATCH):
+        batch = cards[start : start + BATCH]
         try:
-            came = await services.recorder.as_came(key, [card.id for card in some])
+            bodies = await services.recorder.as_came(key, [card.id for card in batch])
         except StoreError as failure:
             logger.warning("what was thought is not looked up: %s", failure)
             return
-        read = partial(_read, some, came)
-        for each in await services.aside.run(sum(map(len, came.values())), read):
-            yield each
+        read = partial(_read, batch, bodies)
+        for found in await services.aside.run(sum(map(len, bodies.values())), read):
+            yield found
 
 
-def _read(cards: Sequence[Card], came: Mapping[str, bytes]) -> list[tuple[Card, bytes]]:
-    told = [(card, thoughts_in(came[card.id])) for card in cards if card.id in came]
-    return [(card, thoughts) for card, thoughts in told if thoughts != NONE]
+def _read(cards: Sequence[Card], bodies: Mapping[str, bytes]) -> list[tuple[Card, bytes]]:
+    read = [(card, thoughts_in(bodies[card.id])) for card in cards if card.id in bodies]
+    return [(card, thoughts) for card, thoughts in read if thoughts != NONE]
 
 
-def _calling(outgoing: OutgoingRequest) -> list[Card]:
-    """The stored answers whose calls are sent, the newest first."""
+def _calling_cards(outgoing: OutgoingRequest) -> list[Card]:
+    """The cards of recorded answers whose calls are sent, newest first."""
     if isinstance(outgoing.prompt, Degraded):
         return []
     stored = {card.id for card in _stored(outgoing)}
@@ -82,11 +85,11 @@ def _calling(outgoing: OutgoingRequest) -> list[Card]:
     log = _with_chosen(outgoing.prompt.loaded.prepared.planned)
     cards = (entry.card for entry in reversed(log) if entry.card.calls)
     sent = (card for card in cards if card.id in stored or not said.isdisjoint(card.calls))
-    return list(islice(sent, MOST))
+    return list(islice(sent, MAX_ANSWERS))
 
 
 def _with_chosen(planned: Planned) -> Sequence[Entry]:
-    """The log, with the choices that the client goes on from instead of those that it had."""
+    """The log with each answer replaced by the choice that the client continued, if another."""
     snapshot, back = planned.snapshot, {*planned.plan.activated}
     chosen = {entry.card.exchange: entry for entry in snapshot.idle if entry.card.id in back}
     return [

@@ -1,4 +1,4 @@
-"""One list of the models of all upstreams, as clients look for what they may ask for."""
+"""``GET /v1/models`` for several upstreams: one list of all their models."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ Ask = Callable[[Destination | None], Awaitable[Reply]]
 
 
 def lists_models(call: ProxyRequest) -> bool:
-    """Does it ask for all models?"""
+    """Whether a call is for the list of models."""
     return call.method == "GET" and call.route.target.rstrip(b"/") == b"/models"
 
 
 class ModelCatalogue:
-    """Asks all upstreams at once; each has ``PATIENCE`` seconds."""
+    """Requests the lists of all upstreams concurrently, with a timeout of ``PATIENCE`` seconds."""
 
     def __init__(self, upstreams: Upstreams, windows: ContextWindows, telemetry: Telemetry) -> None:
         self._upstreams, self._windows, self._telemetry = upstreams, windows, telemetry
 
     async def models(self, ask: Ask) -> bytes | None:
-        """The list as JSON: [upstream]'s models, then the others' by the order of the
-        configuration; None where no upstream has a list.
+        """The merged list as JSON: [upstream]'s models, then the others' in the configured order;
+        None if no upstream has a list.
 
-        A model is told of by the upstream that a request for it goes to, and by those that no
-        model leads to.
+        An upstream with globs contributes only models that are routed to it; one without globs,
+        which is chosen by name, contributes all its models.
         """
         asked = (None, *self._upstreams.listed)
         found = await asyncio.gather(*(self._of(each, ask) for each in asked))
@@ -47,10 +47,10 @@ class ModelCatalogue:
         if all(models is None for models in found):
             return None
         return await asyncio.to_thread(
-            merged, [(self._may_tell(each), models) for each, models in lists]
+            merged, [(self._lists(each), models) for each, models in lists]
         )
 
-    def _may_tell(self, upstream: Destination | None) -> Callable[[str], bool]:
+    def _lists(self, upstream: Destination | None) -> Callable[[str], bool]:
         if upstream is not None and not upstream.models:
             return lambda model: True
         return lambda model: self._upstreams.of_model(model) is upstream

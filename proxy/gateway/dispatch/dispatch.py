@@ -1,7 +1,7 @@
-"""Several upstreams: which one a call goes to, and with which headers.
+"""Chooses one of several upstreams for a call, and the headers that are sent to it.
 
-It is chosen by its name, else by the model of the request: in the path, or in a JSON body, which
-is read for it.  No URL comes from a client.
+The choice is by the upstream's name in a header, else by the model in the path or the JSON body.
+Clients never give a URL.
 """
 
 from __future__ import annotations
@@ -39,12 +39,19 @@ _IN_PATH = re.compile(rb"/deployments/([^/]+)/|/models/(.+)")
 """Azure's deployments, and ``GET /v1/models/NAME``."""
 
 
-ASKING = PAYING | {b"accept", b"user-agent", VERSION, b"origin", b"sec-fetch-site", b"host"}
-"""The request headers that go to upstreams which are asked for their models."""
+LISTING_HEADERS = PAYING | {
+    b"accept",
+    b"user-agent",
+    VERSION,
+    b"origin",
+    b"sec-fetch-site",
+    b"host",
+}
+"""Request headers that are sent with the requests for the upstreams' lists of models."""
 
 
-UNSAID = (b"", b"text/plain", b"application/x-www-form-urlencoded")
-"""Media types that curl and web pages send where nobody has chosen one."""
+DEFAULT_TYPES = (b"", b"text/plain", b"application/x-www-form-urlencoded")
+"""Media types that curl and web pages send by default, also with JSON bodies."""
 
 
 class _Named(msgspec.Struct):
@@ -55,7 +62,7 @@ _decoder = msgspec.json.Decoder(_Named)
 
 
 def model_in(body: bytes) -> str | None:
-    """The model that a JSON body names.  Takes long for a large one."""
+    """The ``model`` of a JSON body; slow for a large one."""
     try:
         return _decoder.decode(body).model
     except jsontext.UNREADABLE:
@@ -63,7 +70,7 @@ def model_in(body: bytes) -> str | None:
 
 
 def _model_beside_surrogates(body: bytes) -> str | None:
-    """The same where a text has half a surrogate pair."""
+    """The same for a body with lone surrogates, which msgspec rejects."""
     try:
         model = jsontext.decode(jsontext.fields(body).get("model", b"null"))
     except jsontext.UNREADABLE:
@@ -72,14 +79,14 @@ def _model_beside_surrogates(body: bytes) -> str | None:
 
 
 def model_of(route: Route) -> str | None:
-    """The model that a path names; what it holds of slashes is encoded or not."""
+    """The model in a path, decoded; its slashes may be percent-encoded or not."""
     found = _IN_PATH.match(route.target)
     return unquote((found[1] or found[2]).decode("latin-1")) if found else None
 
 
 class Choosing(msgspec.Struct, frozen=True):
-    """What choosing takes: the upstreams, what is known of their models, where large bodies are
-    read and within which limits, and which web pages are trusted."""
+    """What ``Dispatch`` needs to choose an upstream: the upstreams, their models' windows, threads
+    and limits for reading bodies, and the web pages that may use the operator's keys."""
 
     upstreams: Upstreams
     windows: ContextWindows
@@ -89,8 +96,11 @@ class Choosing(msgspec.Struct, frozen=True):
 
 
 class Dispatch(Passthrough):
-    """Sends calls to one of several upstreams.  Clients, connections and limits are each one's own:
-    one that is away holds up nobody who asks another."""
+    """Relays calls to one of several upstreams.
+
+    Each has its own HTTP client, connections and limits, so that one that hangs does not delay
+    calls to others.
+    """
 
     def __init__(
         self, upstream: Upstream, tenancy: Tenancy, telemetry: Telemetry, choosing: Choosing
@@ -127,7 +137,7 @@ class Dispatch(Passthrough):
         await super().forward(call, body)
 
     async def _list(self, call: ProxyRequest) -> None:
-        """All models that there are; where no upstream has a list, what the first one says."""
+        """Answer with the models of all upstreams; relay to [upstream] if none has a list."""
         body = await call.body(self._choosing.limits)
         with Presence(call.receive) as presence:
             call.delivery.presence = presence
@@ -137,7 +147,7 @@ class Dispatch(Passthrough):
         await super().forward(call, as_declared(call, body))
 
     async def _ask_for_list(self, call: ProxyRequest, destination: Destination | None) -> Reply:
-        kept = [each for each in call.headers if each[0] in ASKING]
+        kept = [each for each in call.headers if each[0] in LISTING_HEADERS]
         query = call.query if destination is None else destination.whole_list
         headers = [*kept, (b"accept-encoding", b"identity")]
         one = replace(call, destination=destination, query=query, headers=headers)
@@ -158,31 +168,34 @@ class Dispatch(Passthrough):
     async def _sent(
         self, call: ProxyRequest, headers: RawHeaders, body: Body, length: int | None
     ) -> Reply:
-        there = call.destination
-        if there is None:
+        destination = call.destination
+        if destination is None:
             kept = [each for each in headers if each[0] != COOKIE]
             return await super()._send(call, kept, body, length)
-        if there.key is not None:
-            self._check(call, there)
-        headers, query = there.headers(headers, call.route.name), there.query(call.query)
+        if destination.key is not None:
+            self._check(call, destination)
+        headers, query = (
+            destination.headers(headers, call.route.name),
+            destination.query(call.query),
+        )
         target = call.route.target + (b"?" + query if query else b"")
-        leave = self._places.take(there, call.caller.tenant)
+        leave = self._places.take(destination, call.caller.tenant)
         try:
-            reply = await there.upstream.send(call.method, target, headers, body, length)
+            reply = await destination.upstream.send(call.method, target, headers, body, length)
         except BaseException:
             leave()
             raise
         return PlacedReply(reply, leave)
 
-    def _check(self, call: ProxyRequest, there: Destination) -> None:
-        """Raise ProxyError 403 for what must not be done with the operator's key."""
+    def _check(self, call: ProxyRequest, destination: Destination) -> None:
+        """Raise ProxyError 403 for a call that must not use the operator's key."""
         if call.caller.is_nobody and not self._choosing.trusted.admits(call.headers):
             raise cross_site()
-        if call.caller.client is None and not call.route.allowed_by(there.allowed):
+        if call.caller.client is None and not call.route.allowed_by(destination.allowed):
             raise path_not_allowed()
 
 
 def _may_be_json(headers: RawHeaders) -> bool:
-    """Forms and files are not read for a model: they may be of any size."""
+    """Whether to read a body for its model; forms and files, which may be huge, are not read."""
     kind = (get(headers, b"content-type") or b"").partition(b";")[0].strip().lower()
-    return b"json" in kind or kind in UNSAID
+    return b"json" in kind or kind in DEFAULT_TYPES

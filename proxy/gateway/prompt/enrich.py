@@ -1,6 +1,6 @@
-"""What goes into a prompt beside the stored messages, as far as there is room.
+"""Fits the prompt into its token budgets and adds learned memory and recalled passages.
 
-``enrich`` puts it there; ``narrowed`` makes all that memory adds smaller.
+``enrich`` builds the prompt; ``narrowed`` reduces everything that memory adds.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from proxy.gateway.prompt.recall_query import query_for, text_at
 from proxy.learning.prompt_cards import Known
 from proxy.memory.prompt.compose import compose
 
-ANSWER = 1024
-"""Tokens kept free for an answer whose request sets no limit."""
+DEFAULT_ANSWER_TOKENS = 1024
+"""Tokens reserved for the answer if the request sets no limit."""
 
 
 class TokenBudget:
-    """What the model's context leaves, and the request and its profile allow.
+    """The tokens that memory may add: bounded by the model's context window, the request's header
+    and, with a summary, the profile's ``max_tokens``.
 
-    Evicted turns that no summary covers yet may take the place of all that comes after them.
+    With a summary, evicted turns that it does not cover yet are still sent and may use up the
+    budget of what is added after them.
     """
 
     def __init__(self, loaded: Loaded, services: Services) -> None:
@@ -37,33 +39,33 @@ class TokenBudget:
         self._bounds = [bound for bound in (identity.max_tokens, most) if bound is not None]
 
     async def in_context(self, wanted: int) -> int | None:
-        """What the model's context leaves, None if there is room enough for all that is wanted.
+        """Tokens left in the model's context window; None if ``wanted`` tokens fit for certain.
 
-        A request has fewer tokens than bytes: only near the limit it is worth counting them.
+        A request has fewer tokens than bytes, so they are counted only near the limit.
         """
-        answer = self._request.max_output or ANSWER
-        all_of_it = wanted + self._size + answer
-        await self._services.models.loaded(all_of_it)
-        window = self._window(all_of_it)
-        if window is None or all_of_it <= window:
+        answer = self._request.max_output or DEFAULT_ANSWER_TOKENS
+        at_most = wanted + self._size + answer
+        await self._services.models.loaded(at_most)
+        window = self._window(at_most)
+        if window is None or at_most <= window:
             return None
-        return max(0, window - answer - await self._said())
+        return max(0, window - answer - await self._request_tokens())
 
     async def left(self, most: int, injected: int) -> int:
-        """What of ``most`` may be added, beside what is injected already."""
+        """How many of ``most`` tokens may be added to the ``injected`` ones."""
         room = await self.in_context(injected + most)
         bounds = self._bounds if room is None else [*self._bounds, room]
         return min([most, *(bound - injected for bound in bounds)])
 
-    async def _said(self) -> int:
-        said = (*self._request.leading, *self._request.messages)
+    async def _request_tokens(self) -> int:
+        messages = (*self._request.leading, *self._request.messages)
         return await self._services.aside.run(
-            self._size, lambda: sum(self._counter.count(each.legible) for each in said)
+            self._size, lambda: sum(self._counter.count(message.legible) for message in messages)
         )
 
 
 async def enrich(loaded: Loaded, services: Services) -> AssembledPrompt:
-    """The window within the model's context, what is known of the person, and what is recalled."""
+    """The prompt: the window fitted into the model's context, learned memory, recalled passages."""
     budget = TokenBudget(loaded, services)
     prompt = AssembledPrompt.of(loaded, loaded.prepared.planned.prompt)
     prompt = await _fitted(prompt, budget, services)
@@ -76,15 +78,14 @@ async def enrich(loaded: Loaded, services: Services) -> AssembledPrompt:
 def narrowed(
     before: AssembledPrompt, cap: int, services: Services, *, hard: bool
 ) -> AssembledPrompt:
-    """Composed anew within ``cap`` tokens; what is beside the window gets half at least.
-
-    ``hard``: see Rules.
+    """The prompt composed again within ``cap`` tokens, at least half of them for learned memory and
+    recall.  ``hard``: see Rules.
     """
     loaded = before.loaded
-    most = max(cap // 2, cap - before.prompt.injected.tokens)
-    fits = before.known.tokens <= most
-    known = before.known if fits else _chosen(before, most, services.knowledge)
-    recall = before.recall.within(most - known.tokens)
+    room = max(cap // 2, cap - before.prompt.injected.tokens)
+    fits = before.known.tokens <= room
+    known = before.known if fits else _chosen(before, room, services.knowledge)
+    recall = before.recall.within(room - known.tokens)
     left = cap - known.tokens - recall.tokens
     rules = replace(loaded.exchange.rules, cap=left, capped_by="context_length", hard=hard)
     planned, said = loaded.prepared.planned, loaded.exchange.request.messages
@@ -96,7 +97,7 @@ def narrowed(
 async def _fitted(
     prompt: AssembledPrompt, budget: TokenBudget, services: Services
 ) -> AssembledPrompt:
-    """Within the model's context window, where that is known."""
+    """The prompt, narrowed if it does not fit into the model's context window."""
     room = await budget.in_context(prompt.tokens) if prompt.tokens else None
     if room is None or prompt.tokens <= room:
         return prompt
@@ -104,15 +105,15 @@ async def _fitted(
 
 
 async def _known(prompt: AssembledPrompt, budget: TokenBudget, services: Services) -> Known:
-    """What is known of the person and of how to answer."""
+    """The learned memory that fits."""
     if prompt.loaded.knowledge is None:
         return prompt.known
-    most = _share(prompt, prompt.loaded.exchange.context.usual.known_tokens)
+    most = _share(prompt, prompt.loaded.exchange.context.profile_rules.known_tokens)
     return _chosen(prompt, await budget.left(most, prompt.tokens), services.knowledge)
 
 
 def _share(prompt: AssembledPrompt, most: int) -> int:
-    """What of ``most`` all that is beside the window leaves: it has ``max_tokens`` together."""
+    """``most``, or less if all that is beside the window would be more than ``max_tokens``."""
     return min(most, prompt.loaded.exchange.context.profile.max_tokens - prompt.beside)
 
 
@@ -120,9 +121,9 @@ def _chosen(prompt: AssembledPrompt, budget: int, step: KnowledgeStep) -> Known:
     knowledge, exchange = prompt.loaded.knowledge, prompt.loaded.exchange
     if knowledge is None or budget <= 0:
         return Known()
-    messages, asked = prompt.messages, exchange.request.last_user
+    messages, last = prompt.messages, exchange.request.last_user
     at = last_user(messages)
-    question = text_at(messages, at, asked) if at is not None else ""
+    question = text_at(messages, at, last) if at is not None else ""
     known = step.choose(knowledge, question, budget, exchange.counter.count_lines)
     return known if at is not None else Known(known.head)
 
@@ -130,12 +131,12 @@ def _chosen(prompt: AssembledPrompt, budget: int, step: KnowledgeStep) -> Known:
 async def _recalled(
     prompt: AssembledPrompt, budget: TokenBudget, services: Services
 ) -> AssembledPrompt:
-    """With what recall finds that the window does not show."""
+    """The prompt with recalled passages that are not in the window."""
     loaded, exchange = prompt.loaded, prompt.loaded.exchange
     profile = exchange.context.profile
     if not profile.recall.enabled:
         return prompt
-    most = _share(prompt, exchange.context.usual.recall_tokens)
+    most = _share(prompt, exchange.context.profile_rules.recall_tokens)
     query = query_for(prompt, await budget.left(most, prompt.tokens))
     if query is None:
         return prompt

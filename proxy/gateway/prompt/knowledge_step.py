@@ -1,4 +1,4 @@
-"""What is known of a person, looked up for chat requests; never fails the chat."""
+"""Looks up learned memory for chat requests; never fails the chat."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class LoadedKnowledge(msgspec.Struct, frozen=True):
-    """What is known, and what of it is chosen for ``question`` where there is room for all."""
+    """The cards of a user, and the choice for ``question`` within the profile's maximum."""
 
     cards: Cards
     question: str
@@ -24,7 +24,7 @@ class LoadedKnowledge(msgspec.Struct, frozen=True):
 
 
 class KnowledgeStep:
-    """Looks and chooses while the session is being loaded; again if there is less room then."""
+    """Looks up and chooses while the session loads; chooses again if there is less room then."""
 
     def __init__(self, knowledge: PromptCards) -> None:
         self._knowledge = knowledge
@@ -32,8 +32,8 @@ class KnowledgeStep:
     def begin(
         self, context: RequestContext, question: str, count: CountText, *, wanted: bool
     ) -> asyncio.Future[LoadedKnowledge | None]:
-        """A look under way; one that has found nothing where nothing is learned, or wanted."""
-        if wanted and context.usual.learns:
+        """Start the lookup; already done, with None, if not ``wanted`` or nothing is learned."""
+        if wanted and context.profile_rules.learns:
             return asyncio.create_task(self._look(context, question, count), name="look")
         nothing = asyncio.get_running_loop().create_future()
         nothing.set_result(None)
@@ -50,13 +50,13 @@ class KnowledgeStep:
             why = str(failure) or "no answer in time"
             logger.warning("nothing known goes into the prompt: %s", why)
             return None
-        known = self._choose(cards, question, context.usual.known_tokens, count)
+        known = self._choose(cards, question, context.profile_rules.known_tokens, count)
         return LoadedKnowledge(cards, question, known)
 
     def choose(
         self, loaded: LoadedKnowledge, question: str, budget: int, count: CountText
     ) -> Known:
-        """What fits into ``budget`` tokens."""
+        """The choice within ``budget`` tokens."""
         if question == loaded.question and loaded.known.tokens <= budget:
             return loaded.known
         return self._choose(loaded.cards, question, budget, count)
@@ -64,6 +64,6 @@ class KnowledgeStep:
     def _choose(self, cards: Cards, question: str, budget: int, count: CountText) -> Known:
         try:
             return self._knowledge.choose(cards, question, budget, count)
-        except Exception:  # the boundary to what models wrote: whatever it is, the chat goes on
+        except Exception:  # the boundary to what models wrote: the chat continues without it
             logger.exception("nothing known goes into the prompt")
             return Known()

@@ -1,8 +1,8 @@
-"""All that memory adds to one request, and the request with it.  Pure.
+"""Everything that memory adds to one request, and the request's body with it.  Pure.
 
-``[system, instructions, summary] [window] [the client's messages]``, the blocks about the user and
-what is recalled before the last user message's own text: what changes from turn to turn stands at
-the tail, so that all before it stays as it was in the request before.
+``[system, instructions, summary] [window] [the client's messages]``.  The blocks about the user and
+recalled passages are put before the text of the last user message: what changes from turn to turn
+is at the end, so that the prefix stays the same for the upstream's prompt cache.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from proxy.chat.blocks import block, summary_block
 from proxy.chat.message import Piece
 from proxy.formats.format import Addition
 from proxy.gateway.exchange import ChatExchange, Loaded
-from proxy.gateway.prompt.recall_step import NOTHING, RecallBlock
+from proxy.gateway.prompt.recall_step import NO_RECALL, RecallBlock
 from proxy.gateway.report import MemoryReport, Noted, Reason
 from proxy.learning.prompt_cards import Block, Known
 from proxy.memory.model import NOTHING_RECALLED, Entry, Recalled
@@ -26,29 +26,28 @@ from proxy.rewrite.rewriter import Rewritten
 
 
 class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
-    """The prompt with the stored messages, what is known, and what is recalled.
+    """The composed prompt with learned memory and recalled passages.
 
-    ``messages`` are what stands behind the system messages, without blocks; ``trimmed``: the
-    model's context left no room for all of it; ``rewritten``: what recall was asked, where that was
-    to be more than the question.
+    ``messages``: those after the system messages, without blocks.  ``trimmed``: it was narrowed to
+    fit into the model's context.  ``rewritten``: the rewrite of the question, if there was one.
     """
 
     loaded: Loaded
     prompt: Prompt
     messages: list[Piece]
     known: Known = Known()
-    recall: RecallBlock = NOTHING
+    recall: RecallBlock = NO_RECALL
     trimmed: bool = False
     rewritten: Rewritten | None = None
 
     @classmethod
     def of(cls, loaded: Loaded, prompt: Prompt) -> AssembledPrompt:
-        """The stored messages alone."""
+        """The prompt with stored messages only."""
         return cls(loaded, prompt, rendered(loaded, prompt))
 
     @property
     def empty(self) -> bool:
-        """Is there nothing to put into the request?"""
+        """Whether there is nothing to put into the request."""
         return self.prompt.empty and not self.known and not self.recall
 
     @property
@@ -57,13 +56,13 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def beside(self) -> int:
-        """Tokens of what is injected beside the stored messages."""
+        """Tokens injected beside the stored messages."""
         system, summary = self.prompt.system_tokens, self.prompt.summary_tokens
         return system + summary + self.known.tokens + self.recall.tokens
 
     @property
     def recalled(self) -> int:
-        """How many passages, standing instructions, facts and examples."""
+        """The number of passages, standing instructions, facts and examples."""
         known = len(self._learned) if self.known else 0
         return self.recall.recalled + known
 
@@ -86,7 +85,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
         return tuple(source for part in self.known.blocks for source in part.sources)
 
     def told_in(self, report: MemoryReport) -> MemoryReport:
-        """The report with what was put in."""
+        """The report with what was injected."""
         messages, tokens = self.prompt.evicted
         return replace(
             report,
@@ -101,13 +100,14 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
         )
 
     def noted(self) -> Noted:
-        """Where it all is from, and as much of what stands where as the profile says."""
+        """For the record: the sources of what was injected, and a trace of the prompt's layout, as
+        long as the profile's ``why`` allows."""
         sources = [*self._learned, *self.recall.sources()]
         recalled = msgspec.Raw(msgspec.json.encode(sources)) if sources else NOTHING_RECALLED
         stored = self.prompt.cards
         if len(self.messages) < len(self.prompt.pieces):  # the JSON of some is gone
             stored = [card for card in stored if card.id in self.loaded.bodies]
-        # What waits in the spool gets its places when it is replayed.
+        # Messages in the spool get their positions when they are replayed.
         resent = () if self.loaded.prepared.spools else self.prompt.resent
         shown = self._shown(len(stored) - self._behind_question(), resent)
         context = self.exchange.context
@@ -115,7 +115,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
         return Noted(recalled, msgspec.Raw(msgspec.json.encode(shown)))
 
     def _shown(self, before: int, resent: Sequence[Entry]) -> PromptTrace:
-        """Without the stored messages; so many of them stand before what is known and recalled."""
+        """The trace without stored messages, ``before`` of which precede the blocks."""
         prompt, known, learned = self.prompt, self.known, len(self._learned)
         return PromptTrace(
             system=prompt.system_tokens,
@@ -131,7 +131,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
         )
 
     def _behind_question(self) -> int:
-        """How many stored messages stand behind the beginning of the last user message."""
+        """The number of stored messages after the beginning of the last user message."""
         behind, request = 0, self.exchange.request
         for piece in reversed(self.prompt.pieces):
             if isinstance(piece, int):
@@ -146,7 +146,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
         return 0
 
     def body(self) -> bytes:
-        """The request with all of it."""
+        """The request's body with everything that is added."""
         exchange = self.exchange
         addition = Addition(
             system=self.prompt.system,
@@ -168,7 +168,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
 
 
 def rendered(loaded: Loaded, prompt: Prompt) -> list[Piece]:
-    """The messages of a prompt for this request."""
+    """A prompt's messages, stored ones as JSON."""
     return render(prompt, loaded.exchange.request.messages, loaded.bodies)
 
 

@@ -1,4 +1,4 @@
-"""What recall is asked for a chat request.  Pure."""
+"""Builds recall's query for a chat request.  Pure."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from proxy.memory.model import Recalled, Snapshot
 from proxy.memory.recording.recorder import Prepared
 from proxy.recall.query.query import RecallQuery
 
-BEFORE = 4
-"""Messages before the question that may tell what a short one is about."""
+MAX_PRECEDING = 4
+"""Messages before the question that are searched with it if it is short."""
 
-READABLE = 1_000_000
-"""Bytes of a message that is read to see what a question is about."""
+MAX_READ_BYTES = 1_000_000
+"""Larger messages (bytes) before the question are not read."""
 
 
 def query_for(prompt: AssembledPrompt, budget: int) -> RecallQuery | None:
-    """The question that the messages to be sent put; None without one, or without a ``budget``."""
+    """The query for the last user message; None without one, or without a ``budget`` (tokens)."""
     at = last_user(prompt.messages)
     if at is None or budget <= 0:
         return None
@@ -47,26 +47,29 @@ def query_for(prompt: AssembledPrompt, budget: int) -> RecallQuery | None:
         budget=budget,
         count=exchange.counter.count_lines,
         again=_recalled_before(prepared),
-        options=context.usual.recall,
+        options=context.profile_rules.recall,
     )
-    if query.has_nowhere_to_look:  # most requests: what is said is read for those that search
+    if query.has_nowhere_to_look:  # most requests: texts are read only for a search
         return query
-    before = range(max(0, at - BEFORE), at)
+    before = range(max(0, at - MAX_PRECEDING), at)
     texts = tuple([text_at(prompt.messages, n, question) for n in before])
     return replace(query, text=text_at(prompt.messages, at, question), before=texts)
 
 
 def text_at(pieces: Sequence[Piece], at: int, question: ChatMessage | None) -> str:
-    """The words of a message; of a large one nothing, unless it is the ``question``."""
+    """The text of a message; "" for a large one, unless it is the ``question``."""
     piece = pieces[at]
     if isinstance(piece, ChatMessage):
-        readable = piece is question or len(piece.raw) <= READABLE
+        readable = piece is question or len(piece.raw) <= MAX_READ_BYTES
         return piece.own if readable else ""
-    return own_text_of(piece) if len(piece) <= READABLE else ""
+    return own_text_of(piece) if len(piece) <= MAX_READ_BYTES else ""
 
 
 def _resent(snapshot: Snapshot, said: frozenset[str]) -> list[int]:
-    """Seqs of the turns that the client sent again, answers in another rendering included."""
+    """Seqs of all messages in turns of which the client has sent a message again.
+
+    So answers count as sent that the client renders differently.
+    """
     turns = {e.position.turn for e in snapshot.log if e.card.digest in said}
     if not turns:
         return []
@@ -74,9 +77,9 @@ def _resent(snapshot: Snapshot, said: frozenset[str]) -> list[int]:
 
 
 def _hidden(snapshot: Snapshot, shown: frozenset[int], gone: frozenset[str]) -> int:
-    """The seq of the newest message that is neither shown nor superseded now, 0 if there is none.
+    """The seq of the newest message that is neither in the prompt nor superseded; 0 if none.
 
-    What is before the log that was loaded is not shown.
+    Messages older than the loaded part of the log are never in the prompt.
     """
     seqs = {entry.position.seq for entry in snapshot.log}
     hidden = seqs - shown
@@ -88,7 +91,7 @@ def _hidden(snapshot: Snapshot, shown: frozenset[int], gone: frozenset[str]) -> 
 
 
 def _recalled_before(prepared: Prepared) -> tuple[Recalled, ...] | None:
-    """What the rounds before were given: all rounds of a tool loop get the same."""
+    """What the earlier rounds of this tool loop recalled, which is reused; None outside a loop."""
     last, running = prepared.snapshot.last, prepared.planned.plan.running
     if last is None or running is None:
         return None

@@ -1,4 +1,4 @@
-"""A message that points back is written out for recall, on behalf of chat requests."""
+"""Rewrites follow-up questions for recall: a model adds what they refer to."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from proxy.recall.query.query import RecallQuery
 from proxy.rewrite.question import Utterance, is_followup
 from proxy.rewrite.rewriter import Rewriter, Rewriting, Rewritten
 
-BEFORE = 4
-"""Messages before the question that tell what it points at."""
+MAX_PRECEDING = 4
+"""Messages before the question that the model is given."""
 
-LOOKED_AT = 16
-"""So many messages are looked at for them: between them are those of tools."""
+MAX_SCANNED = 16
+"""Messages searched for these, since messages of tools are in between."""
 
-READABLE = 100_000
-"""Bytes of a message that is read for it."""
+MAX_READ_BYTES = 100_000
+"""Larger messages (bytes) are skipped."""
 
 
 class RewriteStep:
-    """Without a ``rewriter`` nothing is rewritten."""
+    """Starts and finishes rewrites; does nothing without a ``rewriter``."""
 
     def __init__(self, rewriter: Rewriter | None = None) -> None:
         self._rewriter = rewriter
 
     def begin(self, context: RequestContext, request: ChatRequest) -> Rewriting | None:
-        """As soon as the request comes, where it brings itself what was said before."""
+        """Start before the session is loaded, if the request itself has the preceding messages."""
         messages = request.messages
         asks = bool(messages) and messages[-1].role == "user"
         if not (asks and self._wanted(context)):
@@ -47,9 +47,9 @@ class RewriteStep:
         messages: Sequence[Piece],
         query: RecallQuery,
     ) -> tuple[RecallQuery, Rewritten | None]:
-        """The query with what the question points at; None: it was not asked for.
+        """The query with the words that the rewrite adds; None: nothing was rewritten.
 
-        ``messages`` are those that are sent: what was said before may be in the window alone.
+        If ``begin`` has not started, the rewrite is made from the prompt's ``messages``.
         """
         if not self._wanted(context) or query.again is not None or query.has_nowhere_to_look:
             return query, None
@@ -79,13 +79,13 @@ class RewriteStep:
 
 
 def said_before(messages: Sequence[Piece], at: int) -> tuple[Utterance, ...]:
-    """What user and assistant said last before a message, oldest first; nothing of tools."""
-    return tuple(reversed([*islice(_back(messages, at), BEFORE)]))
+    """The last messages of user and assistant before index ``at``, oldest first."""
+    return tuple(reversed([*islice(_back(messages, at), MAX_PRECEDING)]))
 
 
 def _back(messages: Sequence[Piece], at: int) -> Iterator[Utterance]:
-    for piece in reversed(messages[max(0, at - LOOKED_AT) : at]):
-        if len(piece.raw if isinstance(piece, ChatMessage) else piece) > READABLE:
+    for piece in reversed(messages[max(0, at - MAX_SCANNED) : at]):
+        if len(piece.raw if isinstance(piece, ChatMessage) else piece) > MAX_READ_BYTES:
             continue
         message = piece if isinstance(piece, ChatMessage) else read_stored(piece)
         text = message.own.strip()

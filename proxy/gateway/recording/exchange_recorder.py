@@ -1,6 +1,7 @@
-"""Recording one exchange: what was said, once the reply is there, and the work that follows.
+"""Records one exchange once its reply is there, and queues the background work that is due then.
 
-Made when the request is on its way, and as small as can be: streams last long, and there are many.
+Recorders are made while the request is in flight and live as long as its stream, so they hold as
+little as possible.
 """
 
 from __future__ import annotations
@@ -56,12 +57,12 @@ logger = logging.getLogger(__name__)
 
 
 def due_of(context: RequestContext, now: float) -> tuple[Due, ...]:
-    """All that may be due once the reply is there; ``now`` in Unix seconds."""
+    """The background work that may be due after an exchange; ``now`` in Unix seconds."""
     return (*_summary(context, now), *_learning(context, now))
 
 
 def due_after_import(profile: ProfileSettings, user: str | None, now: float) -> tuple[Due, ...]:
-    """What an import into a session of ``user`` asks for, under the default profile: at once."""
+    """The background work that is due after an import into a session of ``user``."""
     kinds: list[Kind] = ["summary"] if profile.summary.enabled else []
     if user is not None and profile.paces:
         kinds.append("learning")
@@ -69,14 +70,14 @@ def due_after_import(profile: ProfileSettings, user: str | None, now: float) -> 
 
 
 def _summary(context: RequestContext, now: float) -> Iterator[Due]:
-    """Only where the exchange fills the window: see ``build_commit``."""
+    """``build_commit`` drops it unless the exchange fills the window."""
     if context.profile.summary.enabled:
         yield Due(kind="summary", profile=context.identity.profile, at=now)
 
 
 def _learning(context: RequestContext, now: float) -> Iterator[Due]:
-    """A person's sessions are learned from, a few turns at a time or when there is a pause."""
-    pace = context.usual.pace
+    """Learning from a user's session: after some turns, or after a pause."""
+    pace = context.profile_rules.pace
     if pace is not None and context.identity.user is not None:
         yield Due(
             kind="learning",
@@ -88,9 +89,10 @@ def _learning(context: RequestContext, now: float) -> Iterator[Due]:
 
 
 class Heading(msgspec.Struct, frozen=True, gc=False):
-    """What is recorded of an exchange beside the messages.  ``system`` is empty if it is known.
+    """What is recorded of an exchange beside its messages.
 
-    ``forced``: the model had to call a tool, so that its calls may be the answer.
+    ``system`` is empty if it has not changed.  ``forced``: the request forced a tool call, so that
+    the calls may be the answer.
     """
 
     id: str
@@ -108,7 +110,7 @@ class Heading(msgspec.Struct, frozen=True, gc=False):
 
 
 class Unplanned(msgspec.Struct, frozen=True, gc=False):
-    """A request that found no snapshot: it is reconciled when its record is replayed."""
+    """A request without a snapshot (memory had failed), reconciled when its record is replayed."""
 
     said: Sequence[ChatMessage]
     intent: Intent
@@ -124,9 +126,9 @@ class Unplanned(msgspec.Struct, frozen=True, gc=False):
 
 
 class ExchangeRecorder:
-    """Where the tap writes the reply.
+    """The ReplyRecorder of a chat exchange.
 
-    ``size`` is that of the request's new messages, in bytes.
+    ``size``: bytes of the request's new messages.
     """
 
     def __init__(
@@ -148,15 +150,15 @@ class ExchangeRecorder:
         self._commit: Commit | None = None
         self._deferred: Exchange | None = None
         self._answers: tuple[Choice, ...] = ()
-        """As they are recorded."""
-        self._told_usage = self._counted_cache = False
+        """The choices in the form in which they are recorded."""
+        self._usage_recorded = self._cache_counted = False
         self.recorded = False
-        """Is it in history, or on its way there?"""
+        """The exchange is in history or in the spool."""
 
     async def kept(self) -> int:
-        """Keep of the messages what will be recorded of them: how many bytes that is.
+        """Reduce large messages to what will be recorded of them; returns the bytes that remain.
 
-        A picture of megabytes is none of it, and a stream may last for minutes.
+        Inline media are dropped here, since the stream may last for minutes.
         """
         if self._size > LARGE:
             self._pending = await self._aside.run(self._size, self._pending.recorded)
@@ -164,7 +166,7 @@ class ExchangeRecorder:
         return self._size
 
     async def commit(self, reply: Reply | None, *, incomplete: bool) -> None:
-        """Record the exchange; durable on return, or counted as lost."""
+        """Record the exchange: durable on return, else counted as lost."""
         clock = time.perf_counter()
         result = await self._record(reply, await self._meta(reply, incomplete))
         self.recorded = result in ("recorded", "spooled")
@@ -179,16 +181,16 @@ class ExchangeRecorder:
             self._count_cache(reply)
 
     def _count_cache(self, reply: Reply) -> None:
-        """Once, in whichever of the two writes the usage has come by."""
-        if reply.usage is None or self._counted_cache:
+        """Count the cache use once: in the commit or in the amendment, wherever usage arrives."""
+        if reply.usage is None or self._cache_counted:
             return
-        self._counted_cache = True
+        self._cache_counted = True
         use = reply.cache_use
         self._telemetry.cached(use.read or 0)
         self._telemetry.cache_written(use.written or 0)
 
     async def _record(self, reply: Reply | None, meta: ExchangeMeta) -> CommitResult:
-        self._told_usage = meta.exchange.usage is not None
+        self._usage_recorded = meta.exchange.usage is not None
         answers = self._answers = self._choices(reply) if reply else ()
         pending = self._pending
         if isinstance(pending, Unplanned):
@@ -202,7 +204,7 @@ class ExchangeRecorder:
         return await self._recorder.record(self._key, self._commit)
 
     async def amend(self, reply: Reply) -> None:
-        """Record what came after choice 0 was complete."""
+        """Record what arrived after the commit."""
         self._count_cache(reply)
         answers = self._choices(reply)
         more = gone_on(self._answers, answers)
@@ -211,7 +213,7 @@ class ExchangeRecorder:
             came = (self._commit, answers, reply.usage, self._count, more)
             size = len(more.body) if more else 0
             amendment = await self._aside.run(size, partial(amend, *came))
-        elif reply.usage is not None and not self._told_usage:
+        elif reply.usage is not None and not self._usage_recorded:
             amendment = Amendment(exchange=self._heading.id, usage=reply.usage)
         if amendment is not None:
             await self._recorder.amend(self._key, amendment)
@@ -258,7 +260,7 @@ class ExchangeRecorder:
         )
 
     def _injection(self, reply: Reply | None) -> Injection:
-        """What memory did, and whether it could keep all of the answer."""
+        """What memory did, with the calls of its tools, and whether the answer was truncated."""
         injection = self._heading.injection
         if reply is not None and reply.truncated:
             injection = msgspec.structs.replace(injection, reason=TOO_LARGE)
@@ -268,7 +270,7 @@ class ExchangeRecorder:
 def recorder_for(
     outgoing: OutgoingRequest, report: MemoryReport, services: Services
 ) -> ExchangeRecorder:
-    """What will be recorded of a request that is on its way; ``report`` is what it is told."""
+    """The recorder of a request that is about to be sent; ``report`` is that of its answer."""
     exchange = outgoing.exchange
     pending = _pending(outgoing)
     size = sum(len(message.raw) for message in pending.messages)
@@ -319,11 +321,10 @@ def _heading(outgoing: OutgoingRequest, report: MemoryReport) -> Heading:
     )
 
 
-NAMED = 500
-"""Characters that are recorded of a name: no model's is longer."""
+MAX_NAME_CHARACTERS = 500
+"""Bounds names that are recorded (a model, a finish reason)."""
 
 
-def _encodable(said: str | None) -> str | None:
-    """A name that clients or upstreams said: they may say half a surrogate pair, which no store
-    keeps."""
-    return None if said is None else jsontext.well_formed(said[:NAMED])
+def _encodable(name: str | None) -> str | None:
+    """A client's or upstream's name without lone surrogates, which no store accepts."""
+    return None if name is None else jsontext.well_formed(name[:MAX_NAME_CHARACTERS])

@@ -1,5 +1,8 @@
-"""First attempts of which nothing is recorded: an SDK's retry of one that failed repeats no
-exchange, even if the last one had the same words, or the same result of another call."""
+"""Remembers first attempts that have not been recorded.
+
+An SDK's retry of such an attempt is not a retry of the last recorded exchange, even if that had the
+same messages.
+"""
 
 from __future__ import annotations
 
@@ -11,31 +14,31 @@ from msgspec.structs import replace
 from proxy.gateway.exchange import ChatExchange
 from proxy.memory.reconciliation.retry import RETRY_SECONDS
 
-MOST = 16_384
-"""They take 300 bytes each.  Of more the oldest are forgotten: whether a retry of theirs repeats
-the last exchange is then told by what is stored alone, as for one that reaches another worker."""
+MAX_NOTED = 16_384
+"""Entries of 300 bytes; the oldest are dropped.  A retry without an entry is judged by what is
+stored alone, as is one that reaches another worker."""
 
-AT_ONCE = 8
-"""Of the same session and words: so many callers may have failed, and not asked again yet."""
+MAX_PENDING = 8
+"""Failed attempts of the same session and message that are remembered."""
 
 
 class NotedAttempt(NamedTuple):
-    """One at a request with these words in this session; ``began`` is 0 for a retry."""
+    """An attempt by ``attempt_at``; ``began`` (Unix seconds) is 0 for a retry."""
 
     at: int
     began: float = 0.0
 
 
 class FirstAttempts:
-    """Those of one worker."""
+    """The attempts of one worker process."""
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int = MAX_NOTED) -> None:
         self._unrecorded: LRUCache[int, tuple[float, ...]] = LRUCache(most)
 
     def placed(self, exchange: ChatExchange) -> tuple[ChatExchange, NotedAttempt | None]:
-        """A first attempt is noted; a retry of one that failed is as good as a first attempt.
+        """Remember a first attempt, or make the retry of a failed one a first attempt.
 
-        Not so with a key: that tells itself what a request repeats.
+        Nothing is done for a request with an idempotency key, which identifies retries itself.
         """
         identity, at = exchange.context.identity, attempt_at(exchange)
         if identity.idempotency_key is not None:
@@ -43,14 +46,14 @@ class FirstAttempts:
         began = exchange.began
         failed = [x for x in self._unrecorded.get(at, ()) if began - x < RETRY_SECONDS]
         if not identity.retry:
-            self._unrecorded[at] = tuple([*failed, began][-AT_ONCE:])
+            self._unrecorded[at] = tuple([*failed, began][-MAX_PENDING:])
             return exchange, NotedAttempt(at, began)
         if failed:
             exchange = replace(exchange, intent=replace(exchange.intent, retry=False))
         return exchange, NotedAttempt(at)
 
     def recorded(self, attempt: NotedAttempt) -> None:
-        """It is not outstanding any more; by a retry the one that has failed longest ago."""
+        """Forget an attempt that was recorded; for a retry, the oldest failed attempt."""
         began = list(self._unrecorded.pop(attempt.at, ()))
         if began:
             began.remove(attempt.began if attempt.began in began else began[0])
@@ -59,6 +62,6 @@ class FirstAttempts:
 
 
 def attempt_at(exchange: ChatExchange) -> int:
-    """What attempts at the same are known by: their session and how their requests end."""
-    ends = [message.digest for message in exchange.request.messages[-1:]]
-    return hash((exchange.context.key, *ends))
+    """The hash that attempts at the same request share: of session and last message."""
+    last = [message.digest for message in exchange.request.messages[-1:]]
+    return hash((exchange.context.key, *last))

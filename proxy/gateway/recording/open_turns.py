@@ -1,5 +1,7 @@
-"""The turns under way, by session: a client that breaks one off and asks again must find it
-recorded, as far as it came."""
+"""The turns in progress, by session.
+
+A client that aborts a turn and sends the next request must find the turn recorded as far as it got.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +13,22 @@ from itertools import islice
 from proxy.memory.model import SessionKey
 from proxy.wire.relay import Presence
 
-PATIENCE = 0.25
-"""Seconds that a request waits for what was broken off."""
+TIMEOUT = 0.25
+"""Seconds that a request waits at most for aborted turns to be recorded."""
 
-NEWEST = 8
-"""So many of a session's turns are looked at: who asks again has broken off one of the last."""
+MAX_TURNS = 8
+"""A session's turns that are waited for, the newest: the aborted one is among them."""
 
 
 class OpenTurns:
-    """Those of one worker."""
+    """The turns of one worker process."""
 
     def __init__(self) -> None:
         self._open: dict[SessionKey, dict[Presence, None]] = {}
 
     @contextmanager
     def turn(self, key: SessionKey, presence: Presence) -> Iterator[Presence]:
-        """One more, while the block runs.  Raises what ``presence`` raises."""
+        """Register a turn while the block runs.  Raises what ``presence`` raises."""
         turns = self._open.setdefault(key, {})
         turns[presence] = None
         try:
@@ -38,14 +40,14 @@ class OpenTurns:
                 del self._open[key]
 
     async def settled(self, key: SessionKey) -> None:
-        """Wait until the turns that were broken off by now are recorded, for PATIENCE at most."""
-        newest = list(islice(reversed(self._open.get(key, {})), NEWEST))
+        """Wait until the turns that were aborted by now are recorded, at most ``TIMEOUT``."""
+        newest = list(islice(reversed(self._open.get(key, {})), MAX_TURNS))
         if not newest:
             return
         for presence in newest:
             presence.begin()
-        await asyncio.sleep(0)  # they look whether their clients are there
+        await asyncio.sleep(0)  # lets the watchers see a disconnect that has arrived already
         with suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT):
                 for presence in newest:
                     await presence.settled()

@@ -1,8 +1,8 @@
-"""Watching a reply go by, and recording it before the client can know that it is complete.
+"""Relays a reply and records it before the client can see that it is complete.
 
-Bytes are passed on as they come.  Held back until the commit is durable: the line that carries
-choice 0's finish, or ``[DONE]``, an error event or the end if they come first; of a plain answer
-the last byte.  Usage and further choices that come later are added before the stream ends.
+Bytes are relayed as they arrive.  Held back until the commit is durable: the line with choice 0's
+finish, or ``[DONE]``, an error event or the end if they come first; the last byte of a JSON body.
+Usage and further choices that come later are recorded before the stream ends.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from proxy.wire.sse import Gate, Mark
 from proxy.wire.upstream import Reply
 
 MAX_PLAIN = 32 * 1024 * 1024
-"""Bytes of a plain answer that are kept for recording; a longer one is recorded as incomplete."""
+"""Bytes of a JSON answer that are buffered; a longer one is recorded as incomplete."""
 
 TOO_LARGE: Final = "answer_too_large"
-"""Why less of an answer was recorded than was said."""
+"""The reason of an exchange of which only a part of the answer was recorded."""
 
 Pass = Callable[[bytes], Awaitable[None]]
 
@@ -35,9 +35,10 @@ ReadReply = Callable[[bytes], ChatReply | None]
 
 
 class ReplyRecorder(Protocol):
-    """Where a reply is recorded.  None of it raises.
+    """Records a reply.  Neither method raises.
 
-    ``commit`` is asked once, of choice 0; ``amend`` once behind it, when nothing more will come.
+    ``commit`` is called once, when choice 0 is complete; ``amend`` at most once after it, when
+    nothing more will arrive.
     """
 
     async def commit(self, reply: ChatReply | None, *, incomplete: bool) -> None: ...
@@ -46,17 +47,17 @@ class ReplyRecorder(Protocol):
 
 
 class StreamTap:
-    """Of a stream of server-sent events."""
+    """The tap of a stream of server-sent events."""
 
     def __init__(self, recorder: ReplyRecorder, reader: StreamReader) -> None:
         self._recorder, self._reader = recorder, reader
         self._gate = Gate(reader.suspect, reader.mark)
         self._committed = self._final = False
-        self._ahead: bytes | None = None
-        """An event's payload that was read before the event had ended."""
+        self._read_early: bytes | None = None
+        """The payload of an unfinished event that the reader has been fed already."""
 
     async def relay(self, reply: Reply, delivery: Delivery) -> None:
-        """Pass on and record; raises what the chunks of the reply raise."""
+        """Relay and record; raises what the chunks of the reply raise."""
         try:
             async for data in reply.chunks():
                 await self._piece(data, delivery.piece)
@@ -67,18 +68,18 @@ class StreamTap:
         await delivery.end()
 
     async def abandon(self) -> None:
-        """Record what has come of a reply that will not go on."""
+        """Record the part of a reply that has arrived: no more will be read."""
         self._read()
         reply = self._built()
         if not self._committed:
             self._committed = True
-            await _to_its_end(self._recorder.commit(reply, incomplete=True))
+            await _uninterrupted(self._recorder.commit(reply, incomplete=True))
         if not self._final:
             self._final = True
-            await _to_its_end(self._recorder.amend(reply))
+            await _uninterrupted(self._recorder.amend(reply))
 
     async def _broken(self) -> None:
-        """An answer that is made in the background goes on all the same, and will be fetched."""
+        """Record a background response: it continues without this stream and can be fetched."""
         self._read()
         if self._built().pending is not None:
             await self.abandon()
@@ -88,7 +89,7 @@ class StreamTap:
         self._read()
         if not marks:
             return await pass_on(data)
-        self._read_ahead()
+        self._read_unfinished()
         at = marks[0].offset
         if at:
             await pass_on(data[:at])
@@ -97,16 +98,16 @@ class StreamTap:
 
     def _read(self) -> None:
         for payload in self._gate.take():
-            if self._ahead is None or not payload.startswith(self._ahead):
+            if self._read_early is None or not payload.startswith(self._read_early):
                 self._reader.feed(payload)
-            self._ahead = None
+            self._read_early = None
 
-    def _read_ahead(self) -> None:
-        """A marked line is read at once, though its event goes on until the next empty line."""
+    def _read_unfinished(self) -> None:
+        """Feed the reader a marked line before its event ends with an empty line."""
         payload = self._gate.unfinished
-        if payload is not None and self._ahead is None:
+        if payload is not None and self._read_early is None:
             self._reader.feed(payload)
-            self._ahead = payload
+            self._read_early = payload
 
     async def _end(self) -> None:
         self._gate.close()
@@ -120,11 +121,11 @@ class StreamTap:
         reply = self._built()
         if not self._committed:
             self._committed = True
-            whole = _whole(reply) and not reply.error
-            await _to_its_end(self._recorder.commit(reply, incomplete=not whole))
+            whole = _is_complete(reply) and not reply.error
+            await _uninterrupted(self._recorder.commit(reply, incomplete=not whole))
         if last:
             self._final = True
-            await _to_its_end(self._recorder.amend(reply))
+            await _uninterrupted(self._recorder.amend(reply))
 
     def _built(self) -> ChatReply:
         reply = self._reader.build()
@@ -132,7 +133,7 @@ class StreamTap:
 
 
 class BodyTap:
-    """Of an answer in one JSON body of ``length`` bytes, None if it is not declared."""
+    """The tap of a JSON body; ``length`` is its Content-Length, None if not declared."""
 
     def __init__(self, recorder: ReplyRecorder, read: ReadReply, length: int | None) -> None:
         self._recorder, self._read, self._length = recorder, read, length
@@ -141,7 +142,7 @@ class BodyTap:
         self._committed = False
 
     async def relay(self, reply: Reply, delivery: Delivery) -> None:
-        """Pass on and record; raises what the chunks of the reply raise."""
+        """Relay and record; raises what the chunks of the reply raise."""
         held = b""
         async for data in reply.chunks():
             self._keep(data)
@@ -154,10 +155,10 @@ class BodyTap:
         await delivery.end(held)
 
     async def abandon(self) -> None:
-        """Half a JSON text says nothing: only what was asked is recorded, as incomplete."""
+        """Record the request alone, as incomplete: a part of a JSON text cannot be read."""
         if not self._committed:
             self._committed = True
-            await _to_its_end(self._recorder.commit(None, incomplete=True))
+            await _uninterrupted(self._recorder.commit(None, incomplete=True))
 
     def _keep(self, data: bytes) -> None:
         self._size += len(data)
@@ -172,29 +173,29 @@ class BodyTap:
         self._committed = True
         fits = self._size <= MAX_PLAIN
         reply = self._read(b"".join(self._parts)) if fits else ChatReply(truncated=True)
-        incomplete = reply is None or not _whole(reply)
-        await _to_its_end(self._recorder.commit(reply, incomplete=incomplete))
-        if reply is not None and reply.choices[1:]:  # of the first all is written
-            await _to_its_end(self._recorder.amend(reply))
+        incomplete = reply is None or not _is_complete(reply)
+        await _uninterrupted(self._recorder.commit(reply, incomplete=incomplete))
+        if reply is not None and reply.choices[1:]:  # the first one is in the commit
+            await _uninterrupted(self._recorder.amend(reply))
 
 
 async def tap_of(
     reply: PeekedReply, recorder: ReplyRecorder, format: Format
 ) -> StreamTap | BodyTap:
-    """The tap for what a reply turns out to be."""
+    """The tap for a reply, by whether it is an event stream."""
     if await streams(reply):
         return StreamTap(recorder, format.read_stream())
     return BodyTap(recorder, format.read_reply, content_length(reply.headers))
 
 
-def _whole(reply: ChatReply) -> bool:
+def _is_complete(reply: ChatReply) -> bool:
     return bool(reply.choices) and reply.choices[0].complete
 
 
-async def _to_its_end(writing: Coroutine[Any, Any, None]) -> None:
-    """Write down though the client leaves meanwhile: nobody would do it again.
+async def _uninterrupted(writing: Coroutine[Any, Any, None]) -> None:
+    """Finish writing even if the task is cancelled, and only then raise the cancellation.
 
-    The cancellation comes behind it, so that whoever waits for this turn finds it recorded.
+    A request that waits for this turn to end finds it recorded.
     """
     task = asyncio.ensure_future(writing)
     try:

@@ -1,4 +1,4 @@
-"""Ids in bodies as names of sessions, where the settings list them.  Pure."""
+"""Sessions from ids in request bodies, in the fields that the settings list.  Pure."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from proxy.memory.ids import is_id
 USER_ID = "metadata.user_id"
 
 _CLAUDE_CODE = re.compile(r"user_.+_session_(?P<session>.+)", re.DOTALL)
-"""What Claude Code sends as ``metadata.user_id``, unless it is JSON with a ``session_id``."""
+"""``metadata.user_id`` of Claude Code, unless it is JSON with a ``session_id``."""
 
 
 def body_session(fields: dict[str, bytes], names: Sequence[str]) -> str | None:
-    """The session that a request's fields name, by the first of these that is there and is an id.
+    """The first valid id in these fields of a request; None if there is none.
 
-    A name with a dot is that of a field in an object.
+    A name with a dot means a field of an object.
     """
     for name in names:
-        said = _said(fields, name)
-        found = _of_user_id(said) if name == USER_ID else _of(said)
-        if isinstance(found, str) and is_id(found):
-            return found
+        value = _value(fields, name)
+        session = _session_in_user_id(value) if name == USER_ID else _session_in(value)
+        if isinstance(session, str) and is_id(session):
+            return session
     return None
 
 
-def _said(fields: dict[str, bytes], name: str) -> object:
+def _value(fields: dict[str, bytes], name: str) -> object:
     outer, _, inner = name.partition(".")
     try:
         found = jsontext.decode(fields.get(outer, b"null"))
@@ -38,19 +38,19 @@ def _said(fields: dict[str, bytes], name: str) -> object:
     return found.get(inner) if isinstance(found, dict) else None
 
 
-def _of(said: object) -> object:
-    return said.get("id") if isinstance(said, dict) else said
+def _session_in(value: object) -> object:
+    return value.get("id") if isinstance(value, dict) else value
 
 
-def _of_user_id(said: object) -> object:
-    """A user's id alone names no session."""
-    if not isinstance(said, str):
+def _session_in_user_id(value: object) -> object:
+    """The session in ``metadata.user_id``; None for a plain user id."""
+    if not isinstance(value, str):
         return None
-    if said.lstrip().startswith("{"):
+    if value.lstrip().startswith("{"):
         try:
-            told = jsontext.decode(said.encode("utf-8", "surrogatepass"))
+            fields = jsontext.decode(value.encode("utf-8", "surrogatepass"))
         except jsontext.UNREADABLE:
             return None
-        return told.get("session_id") if isinstance(told, dict) else None
-    found = _CLAUDE_CODE.fullmatch(said)
+        return fields.get("session_id") if isinstance(fields, dict) else None
+    found = _CLAUDE_CODE.fullmatch(value)
     return found["session"] if found else None

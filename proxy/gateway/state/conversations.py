@@ -1,7 +1,7 @@
-"""Conversations as objects: a session, what people say of it, and its messages as items.
+"""Conversation objects of the Responses API: a session, its metadata, its messages as items.
 
-What is added goes the way of a chat's exchange, to the log's end; what is removed goes for good, by
-the way that the memory API has for it.
+Added items are recorded like an exchange of a chat, at the log's end.  Removed items are erased, as
+by the memory API.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from proxy.chat import jsontext
 from proxy.chat.request import ChatRequest, field_of
 from proxy.errors import (
+    ProxyError,
     conversation_not_found,
     invalid_value,
     item_not_found,
@@ -25,7 +26,7 @@ from proxy.formats.responses.api import Responses
 from proxy.formats.responses.kept import KeptItem, items_in, list_object
 from proxy.gateway.context import RequestContext, ask_of, intent_of, rules_of
 from proxy.gateway.exchange import Services
-from proxy.gateway.state.pages import SYSTEM, all_items, system_items, system_message
+from proxy.gateway.state.pages import SYSTEM_PREFIX, all_items, system_items, system_message
 from proxy.memory.archive import Details, Revision, Session, SessionArchive
 from proxy.memory.erasure import steady
 from proxy.memory.model import Exchange, Injection, SessionKey
@@ -34,33 +35,33 @@ from proxy.memory.recording.commit import Count, ExchangeMeta, build_commit, pen
 
 FORMAT = Responses()
 
-MOST_ITEMS = 20
-"""Items that are added at once."""
+MAX_ITEMS = 20
+"""Items in one request."""
 
 MOST_KEYS, LONGEST_KEY, LONGEST_VALUE = 16, 64, 512
-"""Of metadata."""
+"""Limits on metadata, as OpenAI has them: keys, and characters of a key and of a value."""
 
 ATTEMPTS = 10
-"""How often a change is tried again that another has overtaken."""
+"""Attempts at a change that is overtaken by concurrent ones."""
 
 
 class Removals(msgspec.Struct, frozen=True):
-    """How a session and a message of it go for good."""
+    """Functions that erase a session, and one message of it."""
 
     session: Callable[[SessionKey], Awaitable[object]]
     message: Callable[[SessionKey, str], Awaitable[object]]
 
 
 def metadata_of(raw: bytes | None) -> bytes | None:
-    """Metadata as a request has them; None where it has none.  Raises ProxyError 400."""
+    """A request's metadata as JSON; None if it has none.  Raises ProxyError 400."""
     if raw in (None, b"null"):
         return None
-    said = field_of({"metadata": raw}, "metadata")
-    fits = isinstance(said, dict) and len(said) <= MOST_KEYS and all(map(_fits, said.items()))
+    value = field_of({"metadata": raw}, "metadata")
+    fits = isinstance(value, dict) and len(value) <= MOST_KEYS and all(map(_fits, value.items()))
     if not fits:
         sizes = f"{MOST_KEYS} texts of {LONGEST_VALUE} characters, by names of {LONGEST_KEY}"
         raise invalid_value(f"metadata must be an object of at most {sizes}.", "metadata")
-    return jsontext.encode(said)
+    return jsontext.encode(value)
 
 
 def _fits(pair: tuple[str, object]) -> bool:
@@ -83,14 +84,14 @@ def conversation_object(key: SessionKey, session: Session) -> bytes:
 
 
 class ConversationObjects:
-    """What can be done with them.  All methods raise ProxyError and StoreError."""
+    """The operations on conversations.  All methods raise ProxyError and StoreError."""
 
     def __init__(self, services: Services, removals: Removals) -> None:
         self._services, self._removals = services, removals
         self._store = services.state.store
 
     async def create(self, context: RequestContext, body: bytes) -> bytes:
-        """A new one, or what there is of the session already with what is added to it."""
+        """Create a conversation, or add to the session if it exists."""
         fields = fields_in(body) if body.strip() else {}
         metadata, key = metadata_of(fields.get("metadata")), context.key
         request = await self._read(context, fields.get("items"))
@@ -115,7 +116,7 @@ class ConversationObjects:
         return conversation_object(key, await self.session(key))
 
     async def delete(self, key: SessionKey) -> bytes:
-        """The session goes with all that it owns."""
+        """Erase the session with everything that it owns."""
         await self._removals.session(key)
         return deleted_object(_name(key), "conversation.deleted")
 
@@ -123,7 +124,7 @@ class ConversationObjects:
         await self.session(context.key)
         request = await self._read(context, fields_in(body).get("items"))
         if request is None:
-            raise invalid_value(f"items must be a list of 1 to {MOST_ITEMS} items.", "items")
+            raise _bad_items()
         return list_object(await self._append(context, request), more=False)
 
     async def item(self, key: SessionKey, id: str) -> KeptItem:
@@ -134,16 +135,16 @@ class ConversationObjects:
         raise item_not_found(id)
 
     async def remove(self, key: SessionKey, id: str) -> bytes:
-        """The message that the item is of goes, and with calls their results."""
+        """Erase the message of an item, and with tool calls also their results."""
         item = await self.item(key, id)
-        if item.message.startswith(SYSTEM):
+        if item.message.startswith(SYSTEM_PREFIX):
             await self._remove_system(key, id)
         else:
             await self._removals.message(key, item.message)
         return conversation_object(key, await self.session(key))
 
     async def _read(self, context: RequestContext, items: bytes | None) -> ChatRequest | None:
-        """The items as the request that would bring them; None where there are none."""
+        """The items, parsed like the input of a request; None if there are none."""
         raws = _listed(items)
         if not raws:
             return None
@@ -155,7 +156,7 @@ class ConversationObjects:
         return request
 
     async def _append(self, context: RequestContext, request: ChatRequest) -> Sequence[KeptItem]:
-        """Record what is said, as an exchange without an answer; the items that it is now."""
+        """Record the messages as an exchange without an answer; returns their items."""
         recorder, began = self._services.recorder, steady()
         count = self._services.counter(None)
         rules = rules_of(request, context, count.count_text)
@@ -184,8 +185,8 @@ class ConversationObjects:
         commit = await self._services.aside.run(size, building)
         if await recorder.record(context.key, commit) not in ("recorded", "spooled"):
             raise memory_unavailable()
-        said = [x for draft in commit.drafts for x in items_in(draft.card.id, draft.body)]
-        return [*system_items(context.key, commit.system), *said]
+        added = [x for draft in commit.drafts for x in items_in(draft.card.id, draft.body)]
+        return [*system_items(context.key, commit.system), *added]
 
     async def _describe(self, key: SessionKey, metadata: bytes) -> None:
         await self._change(key, lambda was: replace(was, metadata=metadata))
@@ -203,7 +204,7 @@ class ConversationObjects:
 
 
 def _without_system(was: Details, key: SessionKey, id: str, count: Count) -> Details:
-    """Without the system message that the item ``id`` is of."""
+    """The details without the system message of the item ``id``."""
     gone = {item.message for item in system_items(key, was.system) if item.id == id}
     messages = jsontext.items(was.system) if was.system else []
     kept = [raw for n, raw in enumerate(messages) if system_message(key, n) not in gone]
@@ -224,18 +225,22 @@ def deleted_object(id: str, kind: str) -> bytes:
 
 
 def _listed(items: bytes | None) -> list[bytes]:
-    """Raises ProxyError 400 for what is no list of a few."""
+    """The JSON of each item.  Raises ProxyError 400 for no list, or more than ``MAX_ITEMS``."""
     try:
         raws = jsontext.items(items) if items and items != b"null" else []
     except jsontext.UNREADABLE:
-        raws = [b""] * (MOST_ITEMS + 1)
-    if len(raws) > MOST_ITEMS:
-        raise invalid_value(f"items must be a list of 1 to {MOST_ITEMS} items.", "items")
+        raise _bad_items() from None
+    if len(raws) > MAX_ITEMS:
+        raise _bad_items()
     return raws
 
 
+def _bad_items() -> ProxyError:
+    return invalid_value(f"items must be a list of 1 to {MAX_ITEMS} items.", "items")
+
+
 def _empty(context: RequestContext, metadata: bytes) -> SessionArchive:
-    """A session in which nothing was said."""
+    """A session without messages."""
     now, identity = steady(), context.identity
     session = Session(
         id=context.key.session,

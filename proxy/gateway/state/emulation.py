@@ -1,7 +1,7 @@
-"""A request that goes on from what the proxy keeps, for an upstream that keeps nothing.
+"""Emulates response state (``previous_response_id``, ``conversation``) for stateless upstreams.
 
-The upstream gets the conversation and no names.  Where a client goes on from a response, the log
-becomes the way to that response, with the answer: several may go on from one.
+The upstream gets the conversation as messages and no ids.  If a client continues a response that is
+not the last one, the log becomes the branch that ends with it.
 """
 
 from __future__ import annotations
@@ -24,55 +24,55 @@ from proxy.formats.responses.api import Responses
 from proxy.formats.responses.names import AnswerName, read_answer_name
 from proxy.formats.responses.reading import CONVERSATION, PREVIOUS
 from proxy.formats.responses.writing import STORE, stateless
-from proxy.gateway.exchange import ChatExchange, GoingOn, Services
+from proxy.gateway.exchange import ChatExchange, Continued, Services
 from proxy.gateway.state.log import StateLog
 from proxy.memory.model import Entry, SessionKey, exchange_of
 from proxy.memory.naming import reference_in, reference_of
 from proxy.memory.store import StoreError
 
 METADATA = "metadata"
-"""What clients say of a response, and find in what they retrieve; upstreams need not repeat it."""
+"""A field of the request that is part of the kept response, even if the upstream omits it."""
 
 
 def check_state(state: State) -> None:
-    """Raise ProxyError 400 for what nobody can do where the upstream keeps nothing."""
+    """Raise ProxyError 400 for state that cannot be emulated."""
     if state.previous is not None and state.conversation is not None:
-        said = "previous_response_id and conversation cannot both be said: leave one out."
-        raise invalid_value(said, PREVIOUS)
+        message = "previous_response_id and conversation cannot both be said: leave one out."
+        raise invalid_value(message, PREVIOUS)
     if state.background:
-        said = "Nothing is made in the background here: leave background out, and wait."
-        raise not_in_background(said, "background")
+        message = "Nothing is made in the background here: leave background out, and wait."
+        raise not_in_background(message, "background")
 
 
 async def emulated(exchange: ChatExchange, services: Services) -> ChatExchange:
-    """The exchange of a request that asks the upstream for no state, with the names that its answer
-    will have.
+    """The exchange with a stateless request, the answer that it continues, and its answer's ids.
 
-    Raises ProxyError 400 and 404 for what it asks for, 503 where that cannot be looked up.
+    An unknown ``previous_response_id`` is left in: it may be one of the upstream's.  Raises
+    ProxyError 400 and 404 for invalid state, 503 if the store fails.
     """
     if not emulates(exchange):
         return exchange
     state = exchange.request.state
     check_state(state)
     try:
-        on = await _going_on(exchange, services)
+        continued = await _continued(exchange, services)
     except StoreError as failure:
         raise memory_unavailable() from failure
     names = _names(exchange) if exchange.recorded and state.stores else None
-    exchange = replace(exchange, going_on=on, names=names)
-    ours = on is not None or state.previous is None
-    return await without_names(exchange, services) if ours else exchange
+    exchange = replace(exchange, continued=continued, names=names)
+    known = continued is not None or state.previous is None
+    return await without_names(exchange, services) if known else exchange
 
 
 async def without_names(exchange: ChatExchange, services: Services) -> ChatExchange:
-    """The exchange without any names of state, where the upstream keeps none.
+    """The exchange with a request without ids of state, if state is emulated.
 
-    Raises ProxyError 404 for a response that is not known.
+    Raises ProxyError 404 for an unknown response.
     """
     if not emulates(exchange):
         return exchange
     previous = exchange.request.state.previous
-    if previous is not None and exchange.going_on is None:
+    if previous is not None and exchange.continued is None:
         raise response_not_found(previous, PREVIOUS)
     return await services.aside.run(len(exchange.body), partial(_stateless, exchange))
 
@@ -82,28 +82,28 @@ def emulates(exchange: ChatExchange) -> bool:
     return keeps and isinstance(exchange.format, Responses)
 
 
-def stands(log: Sequence[Entry], on: GoingOn) -> bool:
-    """Does the log end with the answer that is gone on from, behind the message that its exchange
-    followed?"""
-    if not log or max(log, key=_seq).card.id != on.message:
+def log_ends_with(log: Sequence[Entry], continued: Continued) -> bool:
+    """Whether the log ends with this answer, and its exchange directly follows the message that it
+    followed when it was recorded."""
+    if not log or max(log, key=_seq).card.id != continued.message:
         return False
-    exchange = exchange_of(on.message)
+    exchange = exchange_of(continued.message)
     before = [entry.card.id for entry in log if entry.card.exchange != exchange]
-    return on.follows is None or not before or before[-1] == on.follows
+    return continued.follows is None or not before or before[-1] == continued.follows
 
 
 def _seq(entry: Entry) -> int:
     return entry.position.seq
 
 
-async def _going_on(exchange: ChatExchange, services: Services) -> GoingOn | None:
-    """What the request goes on from; None where that is a conversation, or nothing.
+async def _continued(exchange: ChatExchange, services: Services) -> Continued | None:
+    """The answer that the request continues; None if it names a conversation, or nothing.
 
     Raises ProxyError, StoreError.
     """
     state, key, log = exchange.request.state, exchange.context.key, services.state
     if state.conversation is not None:
-        await _must_be(state.conversation, key, log)
+        await _check_conversation(state.conversation, key, log)
         return None
     name = read_answer_name(state.previous)
     if name is None:
@@ -113,13 +113,13 @@ async def _going_on(exchange: ChatExchange, services: Services) -> GoingOn | Non
         raise memory_unavailable()  # it may be on its way
     if answer is None:
         raise response_not_found(state.previous or "", PREVIOUS)
-    return GoingOn.of(answer)
+    return Continued.of(answer)
 
 
-async def _must_be(conversation: str, key: SessionKey, log: StateLog) -> None:
-    """Raise ProxyError 404 for another conversation than the session's, StoreError.
+async def _check_conversation(conversation: str, key: SessionKey, log: StateLog) -> None:
+    """Raise ProxyError 404 unless ``conversation`` is the session, StoreError.
 
-    It is named by its reference, or, where bodies may name sessions, by the session's own id.
+    It may be an id with the session's reference, or the session's own id.
     """
     reference = reference_in(conversation)
     if reference is None and conversation == key.session:
@@ -129,7 +129,7 @@ async def _must_be(conversation: str, key: SessionKey, log: StateLog) -> None:
 
 
 def _names(exchange: ChatExchange) -> Mapping[str, bytes]:
-    """What the answer says of itself instead of what the upstream says."""
+    """The fields (JSON) that replace those of the upstream in the answer."""
     state, session = exchange.request.state, exchange.context.key.session
     names: dict[str, object] = {
         "id": str(AnswerName(reference_of(session), exchange.id)),
@@ -139,15 +139,15 @@ def _names(exchange: ChatExchange) -> Mapping[str, bytes]:
         names[PREVIOUS] = state.previous
     if state.conversation is not None:
         names[CONVERSATION] = {"id": state.conversation}
-    told = {field: jsontext.encode(said) for field, said in names.items()}
+    fields = {name: jsontext.encode(value) for name, value in names.items()}
     metadata = exchange.request.fields.get(METADATA)
-    return told if metadata is None else {**told, METADATA: metadata}
+    return fields if metadata is None else {**fields, METADATA: metadata}
 
 
 def _stateless(exchange: ChatExchange) -> ChatExchange:
     body = stateless(exchange.body)
     if body is exchange.body:
         return exchange
-    other = exchange.with_body(body)
-    assert other is not None  # it could be read with more in it
-    return other
+    changed = exchange.with_body(body)
+    assert changed is not None  # the body was readable, and fields were only removed
+    return changed

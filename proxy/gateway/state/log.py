@@ -1,9 +1,8 @@
-"""What the proxy keeps for upstreams that keep no responses: where it is, and how it is read.
+"""Reads responses and conversations from the store, for upstreams that keep none.
 
-It is the session's own log and nothing beside it: a response is an exchange, a conversation is a
-session.  A name leads to its session by a reference (see ``proxy.memory.naming``).  Sessions that
-the proxy has named itself are called by theirs; for the others one small item of the tenant's says
-which it is.
+They are not stored separately: a response is an exchange, a conversation is a session.  Their ids
+contain a reference to the session (see ``proxy.memory.naming``), which is part of the id of a
+session that the proxy has named itself; for others an item of the tenant maps it to the session.
 """
 
 from __future__ import annotations
@@ -34,27 +33,27 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-KNOWN = 4096
-"""Sessions whose names a process knows to be kept."""
+MAX_NAMES = 4096
+"""Sessions of which a process remembers that their reference is stored."""
 
 SUPERSEDED: tuple[State, ...] = ("superseded",)
 
-PAGE = 200
-"""Messages that are looked at together when an answer is looked for in history."""
+SEARCH_PAGE = 200
+"""Messages read at a time when a superseded answer is searched."""
 
-RENEWAL = 600.0
-"""Seconds after which a name is written again: others may have erased it with its session."""
+RENEWAL_SECONDS = 600.0
+"""Seconds after which a name is written again: other processes may have erased it."""
 
-LIVES = 2.0
-"""Times the time to live of a session: how long its name is kept, from when it was last written."""
+NAME_TTL_FACTOR = 2.0
+"""A name's time to live, as a multiple of its session's."""
 
 
 class StateStore(Store, Items, Protocol):
-    """A store, as far as state needs it."""
+    """The parts of a store that are used here."""
 
 
 class KeptAnswer(msgspec.Struct, frozen=True):
-    """A response: its exchange, the message that it was, and the ids of those it answered."""
+    """A response: its exchange, its message, and the ids of its input messages."""
 
     exchange: Exchange
     line: StoredMessage
@@ -62,12 +61,12 @@ class KeptAnswer(msgspec.Struct, frozen=True):
 
     @property
     def raw(self) -> bytes:
-        """The JSON of the message as it came."""
+        """The JSON of the message as the upstream sent it."""
         return self.line.body if self.line.wire is None else self.line.wire
 
     @property
     def nameless(self) -> Edited:
-        """The same message, to which no name leads."""
+        """The edit that removes the response's id from the message."""
         card, body, wire = self.line.card, self.line.body, self.line.wire
         body, wire = _nameless(body), None if wire is None else _nameless(wire)
         return Edited(card=card, body=body, wire=wire, was=self.raw)
@@ -82,45 +81,47 @@ class _NamedSession(msgspec.Struct, frozen=True):
 
 
 class _KeptName(NamedTuple):
-    """When a name was written (Unix seconds), and of the session when it began: 0 before it had."""
+    """When a name was ``written`` and when its session ``began`` (Unix seconds, 0: not yet)."""
 
     written: float
     began: float
 
     def leads_to(self, began: float | None) -> bool:
-        """Does it lead to the session that ``began`` then?  See ``keep_name`` for 0 and None."""
+        """Whether it is of the session that began then; see ``keep_name`` for 0 and None."""
         return began is None or (began > 0 and self.began in (0.0, began))
 
     def is_fresh(self, ttl: int, now: float) -> bool:
-        return now < self.written + min(RENEWAL, ttl / LIVES if ttl else RENEWAL)
+        """Whether it need not be written again; ``ttl`` is the session's, 0 for none."""
+        seconds = ttl / NAME_TTL_FACTOR if ttl else RENEWAL_SECONDS
+        return now < self.written + min(RENEWAL_SECONDS, seconds)
 
 
 class StateLog:
-    """Reads and names.  ``timeout`` is for each look, in seconds."""
+    """Reads kept responses, and names their sessions.  ``timeout``: seconds per store call."""
 
     def __init__(self, store: StateStore, timeout: float) -> None:
         self.store, self._timeout = store, timeout
-        self._kept: LRUCache[SessionKey, _KeptName] = LRUCache(KNOWN)
+        self._kept: LRUCache[SessionKey, _KeptName] = LRUCache(MAX_NAMES)
         self._reading: Locks[SessionKey] = Locks()
 
     async def session_of(self, tenant: str, reference: str) -> SessionKey:
-        """The session that names mean with this reference; there may be none of that name.
+        """The key of the session with this reference; the session may not exist.
 
         Raises StoreError.
         """
         place = named_session(reference)
-        found = (await self._soon(self.store.items_at(ItemOwner(tenant), [place]))).get(place)
+        found = (await self._in_time(self.store.items_at(ItemOwner(tenant), [place]))).get(place)
         if found is None:
             return SessionKey(tenant, conversation_name(reference))
         return SessionKey(tenant, msgspec.json.decode(found.value, type=_NamedSession).session)
 
     async def keep_name(self, key: SessionKey, ttl: int, began: float | None = 0.0) -> None:
-        """Let names lead to a session, before the first of them is told; ``ttl`` in seconds.
+        """Store the mapping from a session's reference to it, before an id is sent to the client.
 
-        ``began``: when the session did, as it was found; 0 where there was none, None where that is
-        not known.  A server that has lost a session has lost its name too, so that the next one of
-        its id is named anew.  Does not raise: without the name, ids are understood only where the
-        request names the session as well.
+        ``ttl`` in seconds.  ``began``: when the loaded session began; 0 for a new one, None if
+        unknown.  A store that has lost a session has lost its name as well, so a session that began
+        at another time is named again.  Does not raise: without the name, ids are understood only
+        in requests that also have the session's header.
         """
         reference, now = reference_of(key.session), time.time()
         if conversation_name(reference) == key.session:
@@ -134,10 +135,10 @@ class StateLog:
             namespace=place.namespace,
             key=place.key,
             value=msgspec.json.encode(_NamedSession(key.session)),
-            expires_at=now + LIVES * ttl if ttl else None,
+            expires_at=now + NAME_TTL_FACTOR * ttl if ttl else None,
         )
         try:
-            await self._soon(self.store.change_items(ItemOwner(key.tenant), [change]))
+            await self._in_time(self.store.change_items(ItemOwner(key.tenant), [change]))
         except StoreError as failure:
             logger.warning("a response is known by its session alone: %s", failure)
             return
@@ -145,9 +146,9 @@ class StateLog:
 
     async def session(self, key: SessionKey) -> Session | None:
         """Raises StoreError."""
-        return await self._soon(self.store.session(key))
+        return await self._in_time(self.store.session(key))
 
-    async def _soon(self, looking: Awaitable[T]) -> T:
+    async def _in_time(self, looking: Awaitable[T]) -> T:
         """Raises StoreError."""
         return await in_time(looking, self._timeout)
 
@@ -164,38 +165,37 @@ class StateLog:
     async def superseded(
         self, key: SessionKey, wanted: Callable[[bytes], bool]
     ) -> KeptAnswer | None:
-        """An answer that is in history alone, the first that is ``wanted`` by its JSON.
+        """The first superseded answer for whose JSON ``wanted`` is true.
 
         Raises StoreError.
         """
-        found = await self._soon(self._superseded(key, wanted))
+        found = await self._in_time(self._superseded(key, wanted))
         return None if found is None else await self._answer_of(key, found.card.exchange)
 
     async def _superseded(self, key: SessionKey, wanted: Callable[[bytes], bool]) -> Message | None:
         after: str | None = "0"
         while after is not None:
-            page = await self.store.messages(key, SUPERSEDED, int(after), PAGE)
-            for said in page.items:
-                if said.card.origin == "response" and wanted(said.wire):
-                    return said
+            page = await self.store.messages(key, SUPERSEDED, int(after), SEARCH_PAGE)
+            for message in page.items:
+                if message.card.origin == "response" and wanted(message.wire):
+                    return message
             after = page.after
         return None
 
     async def _answer_of(self, key: SessionKey, exchange: str) -> KeptAnswer | None:
-        found = await self._soon(self.store.exchange(key, exchange))
+        found = await self._in_time(self.store.exchange(key, exchange))
         if found is None or not found[1]:
             return None
-        said, (*inputs, last) = found
-        line = await self._soon(self.store.message(key, last))
+        recorded, (*inputs, last) = found
+        line = await self._in_time(self.store.message(key, last))
         if line is None or line.card.origin != "response":
             return None
-        return KeptAnswer(said, line, tuple(inputs))
+        return KeptAnswer(recorded, line, tuple(inputs))
 
     async def way_to(self, key: SessionKey, message: str) -> tuple[Entry, ...]:
-        """The way to a message: what it was said behind, and nothing else.  Empty if history has
-        it not.
+        """The branch that ends with a message; empty if history does not have the message.
 
-        The whole of a session is read for it: by one at a time.  Raises StoreError.
+        Reads the whole session, so calls for one session run one at a time.  Raises StoreError.
         """
         async with self._reading.of(key):
             session = await self.session(key)

@@ -1,4 +1,4 @@
-"""Which session a request means that no header names: by an id in its body, or a new one."""
+"""Finds the session of a request without session header: by an id in its body, or a new one."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ def new_session() -> str:
 
 
 class Naming:
-    """Knows where bodies may name sessions."""
+    """Reads sessions from bodies, as the settings allow."""
 
     def __init__(self, settings: Settings, services: Services) -> None:
         self._settings, self._services = settings, services
         self._listed = settings.server.body_session_ids
 
     def applies(self, call: ProxyRequest) -> bool:
-        """May the body of a call without a session name one?"""
+        """Whether the body of a call without a session may name one."""
         return call.may_be_named and (bool(self._listed) or self._emulates(call))
 
     async def session_of(self, call: ProxyRequest, body: bytes) -> str | None:
-        """The session; None for a request that has nothing to do with memory.
+        """The session; None for a request without memory.
 
-        Raises ProxyError 404 for names of nothing, 400 for what nobody can do.
+        Raises ProxyError 404 for an unknown response or conversation, 400 for unsupported state.
         """
         fields = await self._services.aside.run(len(body), partial(_fields, body))
         if fields is None:
@@ -53,7 +53,7 @@ class Naming:
             return await self._named(call.caller.tenant, reference)
         session = body_session(fields, self._listed)
         if session is None:
-            _nothing_named(state)
+            _refuse_unknown(state)
         return session or (new_session() if state.stores and _records(call) else None)
 
     def _emulates(self, call: ProxyRequest) -> bool:
@@ -86,8 +86,8 @@ def _reference(state: State) -> str | None:
     return answer.reference if answer else reference_in(state.conversation)
 
 
-def _nothing_named(state: State) -> None:
-    """Raise ProxyError 404 for a name that is none of ours."""
+def _refuse_unknown(state: State) -> None:
+    """Raise ProxyError 404 for a response or conversation that the proxy has not named."""
     if state.previous is not None:
         raise response_not_found(state.previous, PREVIOUS)
     if state.conversation is not None:

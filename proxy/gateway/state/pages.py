@@ -1,4 +1,4 @@
-"""Lists of items: which part of one is wanted, and that part, read no further than it goes."""
+"""Pages of item lists: reads a page's parameters, and no more items than the page needs."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from proxy.memory.history.reading import WHOLE_LOG
 from proxy.memory.model import SessionKey
 from proxy.memory.naming import reference_of
 
-MOST = 100
-"""Items of a page at most."""
+MAX_LIMIT = 100
+"""The largest ``limit`` of a page."""
 
-AT_ONCE = 50
-"""Messages that are read together."""
+BATCH = 50
+"""Messages read from the store at a time."""
 
-SYSTEM = "system_"
-"""What stands for an id of the messages that a session begins with."""
+SYSTEM_PREFIX = "system_"
+"""Begins the ids of a session's system messages, which have none in the store."""
 
 
 class PageOf(msgspec.Struct, frozen=True):
-    """Which part: behind the item of this id, in this order."""
+    """A page's parameters; ``after`` is the id of the item before it."""
 
     limit: int = 20
     descends: bool = True
@@ -35,18 +35,18 @@ class PageOf(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, query: bytes) -> PageOf:
-        """From a query string.  Raises ProxyError 400."""
-        said = fields_of(query)
-        limit, order = said.get("limit", ["20"])[-1], said.get("order", ["desc"])[-1]
-        if not (limit.isascii() and limit.isdecimal() and 1 <= int(limit[:9]) <= MOST):
-            raise invalid_value(f"limit must be a number from 1 to {MOST}.", "limit")
+        """Parse a query string.  Raises ProxyError 400."""
+        fields = fields_of(query)
+        limit, order = fields.get("limit", ["20"])[-1], fields.get("order", ["desc"])[-1]
+        if not (limit.isascii() and limit.isdecimal() and 1 <= int(limit[:9]) <= MAX_LIMIT):
+            raise invalid_value(f"limit must be a number from 1 to {MAX_LIMIT}.", "limit")
         if order not in ("asc", "desc"):
             raise invalid_value("order must be asc or desc.", "order")
-        return cls(int(limit), order == "desc", said.get("after", [None])[-1])
+        return cls(int(limit), order == "desc", fields.get("after", [None])[-1])
 
 
 def fields_of(query: bytes) -> Mapping[str, Sequence[str]]:
-    """What a query string says.  Raises ProxyError 400."""
+    """The fields of a query string.  Raises ProxyError 400."""
     try:
         return parse_qs(query.decode("latin-1"), keep_blank_values=True, max_num_fields=100)
     except ValueError:
@@ -54,9 +54,9 @@ def fields_of(query: bytes) -> Mapping[str, Sequence[str]]:
 
 
 async def page_of(items: AsyncIterator[KeptItem], wanted: PageOf) -> bytes:
-    """The list object of the part that is wanted.
+    """The list object of a page.
 
-    Raises ProxyError 400 where there is no such item to begin behind, StoreError.
+    Raises ProxyError 400 if there is no item with the id ``after``, StoreError.
     """
     found: list[KeptItem] = []
     begun = wanted.after is None
@@ -74,10 +74,10 @@ async def page_of(items: AsyncIterator[KeptItem], wanted: PageOf) -> bytes:
 async def items_of(
     services: Services, key: SessionKey, messages: Sequence[str], *, descends: bool
 ) -> AsyncIterator[KeptItem]:
-    """The items of stored messages, by their ids.  Raises StoreError."""
+    """The items of stored messages, given by id.  Raises StoreError."""
     order = messages[::-1] if descends else messages
-    for at in range(0, len(order), AT_ONCE):
-        ids = order[at : at + AT_ONCE]
+    for start in range(0, len(order), BATCH):
+        ids = order[start : start + BATCH]
         bodies = await services.state.store.bodies(key, ids)
         size = sum(map(len, bodies.values()))
         for item in await services.aside.run(size, partial(_in_order, ids, bodies, descends)):
@@ -87,14 +87,14 @@ async def items_of(
 def _in_order(
     ids: Sequence[str], bodies: Mapping[str, bytes], descends: bool
 ) -> Sequence[KeptItem]:
-    found = (list(items_in(id, bodies[id])) for id in ids if id in bodies)
-    return [item for own in found for item in (own[::-1] if descends else own)]
+    by_message = (list(items_in(id, bodies[id])) for id in ids if id in bodies)
+    return [item for items in by_message for item in (items[::-1] if descends else items)]
 
 
 async def all_items(
     services: Services, key: SessionKey, *, descends: bool = False
 ) -> AsyncIterator[KeptItem]:
-    """The items of a conversation: the messages it begins with, then the log.
+    """The items of a conversation: its system messages, then the log.
 
     Raises StoreError.
     """
@@ -119,5 +119,5 @@ def system_items(key: SessionKey, system: bytes | None) -> list[KeptItem]:
 
 
 def system_message(key: SessionKey, number: int) -> str:
-    """What stands for the id of a system message."""
-    return f"{SYSTEM}{reference_of(key.session)}.{number}"
+    """The id of a system message."""
+    return f"{SYSTEM_PREFIX}{reference_of(key.session)}.{number}"

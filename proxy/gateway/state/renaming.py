@@ -1,4 +1,4 @@
-"""An answer under the proxy's own name.  All else of it keeps its bytes."""
+"""Replaces the ids in a response with the proxy's own; everything else keeps its bytes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from proxy.wire.upstream import Reply
 
 
 class RenamedReply:
-    """See ``wire.Reply``.  ``names`` are fields of the response (JSON) that it says instead.
+    """A ``wire.Reply`` with ``names``, fields of the response as JSON, replaced.
 
-    A plain answer beyond ``MAX_PLAIN`` bytes, which is not kept either, passes as it is.
+    A JSON answer of more than ``MAX_PLAIN`` bytes, which is not recorded either, is unchanged.
     """
 
     def __init__(self, reply: Reply, names: Mapping[str, bytes]) -> None:

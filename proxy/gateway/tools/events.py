@@ -1,7 +1,7 @@
-"""The events of a stream as bytes that can be passed on, left out, or given another payload.
+"""Splits a stream into its events, which can be relayed, dropped, or given another payload.
 
-Sans I/O.  Where nothing is changed, the bytes that come out are those that went in.  An event is
-kept until it has ended: before that no client can act on it.  The format: see ``proxy.wire.sse``.
+Sans I/O.  Unchanged events keep their bytes.  An event is held until it has ended: before that no
+client can act on it.  The format: see ``proxy.wire.sse``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class StreamEvent(msgspec.Struct, frozen=True):
 
 
 class Events:
-    """Cuts a stream into its events.  One beyond ``max_event_bytes`` is passed on unread."""
+    """The splitter.  An event of more than ``max_event_bytes`` is returned as ``Bytes``."""
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
         self._max = max_event_bytes
@@ -41,7 +41,7 @@ class Events:
         self._data: list[bytes] = []
 
     def feed(self, chunk: bytes) -> list[Bytes | StreamEvent]:
-        """The next bytes of the stream; what has ended with them."""
+        """Take the next bytes of the stream; returns what they complete."""
         if self._is_one_event(chunk):
             return [StreamEvent(chunk, chunk[6:-2])]
         found: list[Bytes | StreamEvent] = []
@@ -58,14 +58,14 @@ class Events:
         return found
 
     def close(self) -> list[Bytes | StreamEvent]:
-        """The stream has ended, and with it an unfinished event."""
+        """The stream has ended: an unfinished event counts as finished."""
         found: list[Bytes | StreamEvent] = []
         if self._line:
             self._end_line(found)
         return [*found, self._all()] if self._raw else found
 
     def _is_one_event(self, chunk: bytes) -> bool:
-        """Whether this is ``data: X LF LF`` and nothing else, as nearly every chunk is."""
+        """Whether a chunk is exactly ``data: X LF LF``, as nearly every one is."""
         return (
             chunk[:6] == b"data: "
             and chunk[-2:] == b"\n\n"
@@ -75,7 +75,7 @@ class Events:
         )
 
     def _end_of_crlf(self, chunk: bytes, found: list[Bytes | StreamEvent]) -> int:
-        """Where in the chunk the next line begins: an LF may belong to the CR before it."""
+        """The index at which the next line begins: a first LF may end the CR of the last chunk."""
         begins = chunk[:1] == b"\n" and self._after_cr
         self._after_cr = chunk[-1:] == b"\r" or (self._after_cr and not chunk)
         if not begins:
@@ -99,7 +99,7 @@ class Events:
             found.append(self._all())
 
     def _all(self) -> Bytes | StreamEvent:
-        """All bytes since the last event, as an event if there are data in them."""
+        """All bytes since the last event, as an event if they have data."""
         raw, data = bytes(self._raw), self._data
         self._raw.clear()
         self._line.clear()

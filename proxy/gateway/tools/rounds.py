@@ -1,5 +1,5 @@
-"""The rounds of one answer: what the model asks of memory is done, and the upstream is asked again
-with the results."""
+"""The tool rounds of one answer: runs the model's calls of memory's tools and calls the upstream
+again with the results."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from proxy.wire.upstream import Reply
 Ask = Callable[[bytes], Awaitable[Reply]]
 """Sends a body upstream; raises UpstreamError."""
 
-REFUSALS = (400, 413, 422)
-"""Statuses that tell that a request is wrong or too long."""
+CONTENT_REFUSALS = (400, 413, 422)
+"""Statuses of an upstream for which a round is repeated without memory's results."""
 
 
 class Rounds:
-    """Of an answer to the request ``sent``."""
+    """The rounds that follow the request ``sent``."""
 
     def __init__(self, sent: bytes, use: ToolUse, tools: MemoryTools, ask: Ask) -> None:
         self._use, self._ask = use, ask
@@ -37,11 +37,11 @@ class Rounds:
         self._number = 1
 
     async def run(self, asked: Called) -> Reply | None:
-        """Do what an answer asks of memory; the answer to the next request.
+        """Run the calls of an answer and return the reply to the next request.
 
-        None if the answer ends here: the client has calls of its own to answer, or there had been
-        nothing to call.  A request that is refused with what memory said is asked as the client
-        asked it.  Raises UpstreamError.
+        None if the answer ends here: the client must answer calls of its own tools, or the round
+        had offered none of ours.  If the upstream refuses the request with memory's results, the
+        client's own request is sent instead.  Raises UpstreamError.
         """
         if self._number > self._use.rounds:
             self._runner.refuse(self._number, asked)
@@ -52,7 +52,7 @@ class Rounds:
         self._number += 1
         self._dialogue.add(asked.message, results)
         reply = await self._ask(self._dialogue.body(offers=self._number <= self._use.rounds))
-        if reply.status not in REFUSALS:
+        if reply.status not in CONTENT_REFUSALS:
             return reply
         await reply.close()
         self._number = self._use.rounds + 1
@@ -60,7 +60,7 @@ class Rounds:
 
 
 class ToolStream:
-    """A streamed reply that goes on with the streams of further rounds: see ``wire.Reply``."""
+    """A ``wire.Reply`` that joins the streams of all rounds."""
 
     def __init__(self, reply: Reply, rounds: Rounds) -> None:
         self._reply, self._rounds = reply, rounds
@@ -68,9 +68,9 @@ class ToolStream:
         self.headers: RawHeaders = about_no_bytes(reply.headers)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The bytes that the client sees, each piece as soon as it is there.
+        """The bytes for the client, each piece as soon as it arrives.
 
-        Raises UpstreamError, also where a further round is answered with no stream.
+        Raises UpstreamError, also if a further round is not answered with a stream.
         """
         sorter = Sorter[StreamEvent]()
         on: Continuation[StreamEvent] | None = None
@@ -111,7 +111,7 @@ class ToolStream:
 
 
 class JoinedReply:
-    """A plain reply with another body: see ``wire.Reply``."""
+    """A ``wire.Reply`` with the JSON body that joins all rounds."""
 
     def __init__(self, reply: Reply, body: bytes) -> None:
         self._reply, self._body = reply, body
@@ -130,28 +130,28 @@ class JoinedReply:
 
 
 async def followed(reply: Reply, rounds: Rounds) -> Reply:
-    """The reply as the client is to have it; a plain one has been through all its rounds.
+    """The reply for the client.  A JSON reply is returned after all its rounds, a stream at once.
 
     Raises UpstreamError.
     """
     if not _is_good(reply):
         return reply
-    if is_event_stream(reply.headers):  # it is not waited for
+    if is_event_stream(reply.headers):  # without waiting for its first bytes
         return ToolStream(reply, rounds)
     peeked = PeekedReply(reply)
     try:
         streaming = await streams(peeked)
-    except BaseException:  # the client has left: nobody else would close it
+    except BaseException:  # cancelled: the caller does not have the reply to close
         await reply.close()
         raise
     return ToolStream(peeked, rounds) if streaming else await _plain(peeked, rounds)
 
 
 async def _plain(first: Reply, rounds: Rounds) -> Reply:
-    """``followed`` where ``first`` is no stream; itself, byte for byte, if it asks nothing.
+    """``followed`` for a JSON reply; ``first`` itself, byte for byte, if it calls no tool of ours.
 
-    The error of a further round is passed on as it is.  Raises UpstreamError; closes what it does
-    not return.
+    An error of a further round is returned unchanged.  Raises UpstreamError; closes all replies
+    that it does not return.
     """
     peeked = PeekedReply(first)
     reply: Reply = peeked
@@ -169,7 +169,7 @@ async def _plain(first: Reply, rounds: Rounds) -> Reply:
                 return reply
             body = await reply.read(READ_LIMIT)
         return peeked if reply is peeked else JoinedReply(reply, joined.ended(body))
-    except BaseException:  # the client has left, or the upstream failed: nobody else would close it
+    except BaseException:  # cancelled or failed: the caller does not have the reply to close
         await reply.close()
         raise
 
@@ -179,21 +179,21 @@ def _seen(
     sorter: Sorter[StreamEvent],
     on: Continuation[StreamEvent] | None,
 ) -> bytes:
-    """What of the events that have ended the client may see."""
+    """The bytes of finished events that the client may see."""
     pieces: list[bytes] = []
-    for one in found:
-        if isinstance(one, Bytes):
-            pieces.append(one.raw)
+    for event in found:
+        if isinstance(event, Bytes):
+            pieces.append(event.raw)
         else:
-            pieces.append(_raw(sorter.take(one), on))
+            pieces.append(_raw(sorter.take(event), on))
     return b"".join(pieces)
 
 
 def _raw(events: Iterable[StreamEvent], on: Continuation[StreamEvent] | None) -> bytes:
-    going = events if on is None else filter(None, map(on.take, events))
-    return b"".join(event.raw for event in going)
+    shown = events if on is None else filter(None, map(on.take, events))
+    return b"".join(event.raw for event in shown)
 
 
 def _is_good(reply: Reply) -> bool:
-    """Is it an answer that can be read?"""
+    """Whether it is a successful answer without content coding."""
     return 200 <= reply.status < 300 and encoding(reply.headers) == b"identity"

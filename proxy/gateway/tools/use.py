@@ -1,4 +1,4 @@
-"""What of memory's tools a request offers the model."""
+"""Decides which of memory's tools a request offers the model."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from proxy.gateway.report import MemoryReport
 from proxy.gateway.tools.toolbox import ToolContext, ToolLog
 
 NameTaken = Literal["tool_name_taken"]
-"""The client has a tool of that name itself."""
+"""The client has a tool of the same name."""
 
 
 class ToolUse(msgspec.Struct, frozen=True):
-    """The functions ``names`` for at most ``rounds`` rounds.
+    """Offers the functions ``names`` for at most ``rounds`` rounds.
 
-    ``own`` is the JSON of the client's own tools.  ``kind`` is by what an upstream may refuse them.
-    ``log`` is what comes of it.
+    ``own`` is the JSON of the client's own tools.  ``kind``: how a refusal is remembered.  ``log``
+    collects the calls.
     """
 
     names: tuple[str, ...]
@@ -34,7 +34,7 @@ class ToolUse(msgspec.Struct, frozen=True):
     kind: RefusalKind = RefusalKind()
 
     def put_into(self, body: bytes) -> bytes:
-        """A request's body with the functions in it."""
+        """The request's body with the functions added to its tools."""
         return jsontext.join_fields(with_tools(jsontext.fields(body), self.names))
 
 
@@ -45,7 +45,7 @@ def tool_use(
     count: Callable[[str], int],
     began: float,
 ) -> ToolUse | NameTaken | None:
-    """None for a request that offers nothing."""
+    """The tools that a request offers; None if it offers none."""
     names, user = names_for(context, report), context.identity.user
     if not names or user is None or not may_offer(request):
         return None
@@ -58,10 +58,9 @@ def tool_use(
 
 
 def names_for(context: RequestContext, report: MemoryReport) -> tuple[str, ...]:
-    """What the model may do: save where the exchange is recorded, search where memory is read.
+    """Save if the exchange is recorded, search if memory may be read.
 
-    Neither for a person who is not known, nor where memory has failed already, nor for a request
-    beside the conversation.
+    Neither without a user, nor if memory has failed, nor for a side request.
     """
     identity = context.identity
     recorded = report.exchange is not None

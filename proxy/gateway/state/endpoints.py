@@ -1,8 +1,8 @@
-"""``/v1/responses/{id}`` and ``/v1/conversations`` where the proxy keeps what upstreams do not.
+"""``/v1/responses/{id}`` and ``/v1/conversations``, if the proxy keeps what upstreams do not.
 
-A name leads to its session within the tenant; with a session in the headers it must be that one.
-A name that leads nowhere and one that is not the caller's get the same answer after the same looks
-at the store: nobody learns which of them exist.
+An id leads to its session within the tenant; it must be the session of the headers, if they have
+one.  An unknown id and one of another user get the same answer after the same store calls, so that
+callers cannot find out which exist.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from proxy.settings import Settings
 from proxy.wire.places import READ
 
 _NOT_STATE = re.compile(r"responses(?:/(?:compact|input_tokens))?")
-"""What begins as state does and is none."""
+"""Paths that begin like those of kept state and are not."""
 
 
 class StateCall(NamedTuple):
-    """A call, and the ids in its path: "" where it has none."""
+    """A call, and the ids in its path, "" if it has none."""
 
     call: ProxyRequest
     id: str
@@ -64,13 +64,13 @@ Answer = Callable[[StateCall], Awaitable[bytes]]
 
 
 def is_state(name: str) -> bool:
-    """Is a path for what is kept?  Also one that leads nowhere."""
+    """Whether a path is one of kept state, including unknown ones below it."""
     first = name.partition("/")[0]
     return first in ("responses", "conversations") and _NOT_STATE.fullmatch(name) is None
 
 
-class StateDoors:
-    """Knows which paths there are."""
+class StateEndpoints:
+    """The endpoints, by path and method."""
 
     def __init__(self, settings: Settings, services: Services, removals: Removals) -> None:
         self._settings, self._services = settings, services
@@ -91,7 +91,7 @@ class StateDoors:
         }
 
     def serves(self, call: ProxyRequest) -> bool:
-        """Is a call for what the proxy keeps?"""
+        """Whether a call is answered here."""
         if not (call.with_state and is_state(call.route.name)):
             return False
         profile = self._settings.profile(call.identity.profile)
@@ -126,8 +126,8 @@ class StateDoors:
     async def _response(self, asked: StateCall) -> bytes:
         _, answer = await self._kept(asked)
         if fields_of(asked.call.query).get("stream", ["false"])[-1].lower() == "true":
-            said = "Only what is made in the background can be streamed again. Leave stream out."
-            raise not_in_background(said, "stream")
+            text = "Only what is made in the background can be streamed again. Leave stream out."
+            raise not_in_background(text, "stream")
         frame = frame_of(answer.raw, API) or {}
         return response_object(frame, answer.raw, answer.exchange.usage, asked.id)
 
@@ -142,7 +142,7 @@ class StateDoors:
         raise not_in_background("Only what is made in the background can be cancelled.")
 
     async def _delete_response(self, asked: StateCall) -> bytes:
-        """The name goes and what it alone led to; what was said stays in the session's log."""
+        """Remove the response's id; its messages stay in the session's log."""
         for _ in range(ATTEMPTS):
             key, answer = await self._kept(asked)
             if await self._store.revise(key, Revision(edited=(answer.nameless,))):
@@ -150,7 +150,7 @@ class StateDoors:
         raise memory_unavailable()
 
     async def _kept(self, asked: StateCall) -> tuple[SessionKey, KeptAnswer]:
-        """Raises ProxyError 404, StoreError."""
+        """The response of the path, with its session.  Raises ProxyError 404, StoreError."""
         name, missing = read_answer_name(asked.id), response_not_found(asked.id)
         key = await self._key(asked.call, name.reference if name else None, missing)
         answer = await self._log.answer(key, name) if name else None
@@ -208,7 +208,7 @@ class StateDoors:
     async def _key(
         self, call: ProxyRequest, reference: str | None, missing: ProxyError
     ) -> SessionKey:
-        """The session that a name means.  Raises ``missing`` where it may not, StoreError."""
+        """The session of a reference.  Raises ``missing`` if it is not the caller's, StoreError."""
         session, tenant = call.identity.session, call.caller.tenant
         if reference is None or not (session or call.by_id):
             raise missing
@@ -223,7 +223,7 @@ class StateDoors:
         check_owner(session.user if session else None, call.identity.user)
 
     async def _body(self, call: ProxyRequest) -> bytes:
-        """The whole body, unpacked.  Raises ProxyError, ClientGone."""
+        """The whole body, decompressed.  Raises ProxyError, ClientGone."""
         server = self._settings.server
         body = await call.body(server)
         plain = await call.plain(body, server, self._services.aside)
@@ -237,6 +237,6 @@ class StateDoors:
         return RequestContext(
             key=key,
             identity=call.identity,
-            usual=ProfileRules.of(profile),
+            profile_rules=ProfileRules.of(profile),
             closed=True,
         )

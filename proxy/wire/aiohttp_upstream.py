@@ -1,7 +1,6 @@
-"""The upstream by aiohttp: the least CPU per relayed byte.
+"""An upstream client on aiohttp; also used for egress proxies.
 
-Knows aiohttp and the seam's values.  Everything aiohttp would add, follow, decode or remember by
-itself is switched off here.
+Default headers, redirects, decompression and cookies of aiohttp are switched off.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ MAX_HEADER_BYTES = 128 * 1024
 MAX_HEADERS = 1024
 
 _SKIPPED: CIMultiDict[None] = CIMultiDict({"Content-Type": None})
-"""What aiohttp would say of a body by itself."""
+"""Headers that aiohttp would add for a body."""
 
 
 class _Request(aiohttp.ClientRequest):
-    """A request that says what it was given and no more."""
+    """A request without aiohttp's default headers."""
 
     def update_auto_headers(self, skip_auto_headers: Iterable[str] | None) -> None:
         self._skip_auto_headers = _SKIPPED
 
     def update_body_from_data(self, body: Any, _stacklevel: int = 3) -> None:
-        # aiohttp says ``Content-Length: 0`` for any method but GET and its like; no body is none.
+        # aiohttp sends ``Content-Length: 0`` for methods like POST; None must send no framing.
         if body is not None:
             super().update_body_from_data(body, _stacklevel)
 
@@ -144,7 +143,7 @@ class AiohttpUpstream:
 
 
 class _Upload:
-    """A body on its way out, watched: each piece has so many seconds to be taken."""
+    """A streamed request body with a timeout of ``seconds`` for sending each piece."""
 
     def __init__(self, body: bytes | AsyncIterator[bytes], seconds: float) -> None:
         self._source = in_pieces(body) if isinstance(body, bytes) else body
@@ -159,7 +158,7 @@ class _Upload:
                 self._wait_until(loop.time() + self._seconds)
                 yield piece
                 self._wait_until(None)
-        except Exception as error:  # the source's own; aiohttp would blame the connection
+        except Exception as error:  # the iterator's; aiohttp would report a connection error
             self.failure = error
             raise
 
@@ -183,8 +182,7 @@ class AiohttpReply:
             while chunk := await content.readany():
                 yield chunk
         except (aiohttp.ClientError, OSError) as error:
-            # What arrived before the break lies behind the error; only the private reader, which
-            # does not look at the error, gives it out.
+            # Bytes received before the failure: public methods raise the error instead.
             if rest := content._read_nowait(-1):
                 yield rest
             raise _in_the_answer(error) from error
@@ -200,7 +198,7 @@ class AiohttpReply:
 
 
 def _fields(headers: RawHeaders) -> CIMultiDict[str]:
-    """aiohttp drops an earlier field spelled differently, so each name keeps its first spelling."""
+    """aiohttp drops a repeated name in another case, so all get the case of the first."""
     fields: CIMultiDict[str] = CIMultiDict()
     spelled: dict[bytes, str] = {}
     for name, value in headers:
@@ -210,7 +208,7 @@ def _fields(headers: RawHeaders) -> CIMultiDict[str]:
 
 
 def _text(value: bytes) -> str:
-    """aiohttp encodes values as UTF-8.  Others, legal but long obsolete, are re-encoded."""
+    """The value as text, which aiohttp encodes as UTF-8; obsolete Latin-1 values change."""
     try:
         return value.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Asking an API for ourselves: what every such request says, and what its answer's head means."""
+"""Requests that the proxy makes itself: their headers, and the meaning of an answer's head."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from email.utils import parsedate_to_datetime
 from proxy.errors import RawHeaders
 from proxy.wire.headers import get
 
-LONGEST_WAIT = 86_400.0
-"""Seconds that an answer can make us wait."""
+MAX_WAIT = 86_400.0
+"""The longest ``Retry-After`` that is obeyed, in seconds."""
 
-_LATER = frozenset({408, 409, 425, 429})
-"""Statuses below 500 that are about the moment and not about the request."""
+_TRANSIENT = frozenset({408, 409, 425, 429})
+"""Statuses below 500 after which the same request may succeed later."""
 
 
 def json_headers(credential: RawHeaders) -> RawHeaders:
@@ -20,7 +20,7 @@ def json_headers(credential: RawHeaders) -> RawHeaders:
     return [
         (b"Content-Type", b"application/json"),
         (b"Accept", b"application/json"),
-        # What is not asked for in plain may come compressed.
+        # Without it the answer may be compressed.
         (b"Accept-Encoding", b"identity"),
         (b"User-Agent", b"memory-proxy"),
         *credential,
@@ -28,19 +28,19 @@ def json_headers(credential: RawHeaders) -> RawHeaders:
 
 
 def bearer(key: str | None) -> RawHeaders:
-    """The header that carries a key; none for none."""
+    """The header with this key; no header without a key."""
     return [(b"Authorization", f"Bearer {key}".encode())] if key else []
 
 
 def refuses(status: int) -> bool:
-    """Would the same request be refused again?"""
-    return 400 <= status < 500 and status not in _LATER
+    """Whether the same request would be refused again."""
+    return 400 <= status < 500 and status not in _TRANSIENT
 
 
 def retry_after(headers: RawHeaders, now: float) -> float | None:
-    """Seconds to wait as ``Retry-After`` has it (RFC 9110 10.2.3), at most ``LONGEST_WAIT``.
+    """Seconds to wait as ``Retry-After`` has it (RFC 9110 10.2.3), at most ``MAX_WAIT``.
 
-    ``now`` in Unix seconds.  None where the answer does not say, or nothing that can be read.
+    ``now`` in Unix seconds.  None if the field is missing or invalid.
     """
     value = get(headers, b"retry-after")
     if value is None:
@@ -53,4 +53,4 @@ def retry_after(headers: RawHeaders, now: float) -> float | None:
             seconds = parsedate_to_datetime(text).timestamp() - now
         except (ValueError, OverflowError):
             return None
-    return None if math.isnan(seconds) else min(max(seconds, 0.0), LONGEST_WAIT)
+    return None if math.isnan(seconds) else min(max(seconds, 0.0), MAX_WAIT)

@@ -1,4 +1,4 @@
-"""Request bodies: read whole and bounded, streamed on with back-pressure, or cut to be sent.
+"""Request bodies: read whole within bounds, streamed with back-pressure, or sent in pieces.
 
 Knows ASGI's ``receive`` and nothing of what the bytes mean.
 """
@@ -16,17 +16,17 @@ from proxy.wire.places import SMALL
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Hold = Callable[[int], Awaitable[None]]
-"""Has room for so many bytes of a body, instead of what it had before.  Raises ProxyError."""
+"""Reserves so many bytes for a body, instead of those reserved before.  Raises ProxyError."""
 
 Body = bytes | AsyncIterator[bytes] | None
-"""Of a request that goes out: whole, as it comes, or none."""
+"""The body of an outgoing request: whole, streamed, or none."""
 
 PIECE = 64 * 1024
-"""Bytes of a body that are sent at once; of a longer one each piece is waited for."""
+"""Larger bodies are sent in pieces of so many bytes, with back-pressure after each."""
 
 
 class ClientGone(Exception):
-    """The client closed the connection before its request was complete.  Nobody is left to tell."""
+    """The client closed the connection before its request was complete: there is no answer."""
 
 
 async def read(
@@ -73,7 +73,7 @@ async def _rest(
         whole.write(part)
         more = message.get("more_body", False)
     await hold(size)
-    return whole.getvalue()  # not copied again, however long it is
+    return whole.getvalue()  # without a copy
 
 
 def _pieces(body: bytes) -> Iterator[bytes]:
@@ -82,15 +82,15 @@ def _pieces(body: bytes) -> Iterator[bytes]:
 
 
 async def in_pieces(body: bytes) -> AsyncIterator[bytes]:
-    """A long body, cut: whoever takes them at once does not keep others from their turn."""
+    """A long body in pieces; yields to the event loop after each, even if it is taken at once."""
     for piece in _pieces(body):
         yield piece
         await asyncio.sleep(0)
 
 
 async def cut(message: Message) -> AsyncIterator[Message]:
-    """A message of an answer; one with a long body in pieces, which are sent as they are taken: the
-    server keeps whatever it is given at once."""
+    """An ASGI message of an answer; one with a long body in pieces, so that ``send`` can exert
+    back-pressure: uvicorn buffers whatever one message has."""
     left = len(message.get("body", b""))
     if left <= PIECE:
         yield message
@@ -102,9 +102,9 @@ async def cut(message: Message) -> AsyncIterator[Message]:
 
 
 async def stream(receive: Receive, first: Message | None = None) -> AsyncIterator[bytes]:
-    """The body piece by piece, each received only when the last one was taken.
+    """The body piece by piece; the next one is received when the last one was consumed.
 
-    ``first`` is a message that was received already.  Raises ClientGone.
+    ``first`` is a message that was received before.  Raises ClientGone.
     """
     message = first if first is not None else await _next(receive)
     while True:

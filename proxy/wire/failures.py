@@ -1,4 +1,4 @@
-"""What can go wrong with an upstream, and what a client is told about it.
+"""The failures of upstreams, and the error that a client gets for each.
 
 UpstreamError
   UpstreamUnreachable   refused, no such name, TLS, dropped before an answer began   502
@@ -21,7 +21,7 @@ from proxy import errors
 
 
 class UpstreamError(Exception):
-    """The upstream gave no whole answer.  ``kind`` is what logs and metrics call it."""
+    """The upstream gave no complete answer.  ``kind`` is its name in logs and metrics."""
 
     kind: ClassVar[Literal["unreachable", "timeout", "broken", "saturated"]] = "broken"
 
@@ -33,21 +33,21 @@ class UpstreamUnreachable(UpstreamError):
 
 
 class UpstreamTimeout(UpstreamError):
-    """Silence for longer than allowed."""
+    """The upstream sent nothing for longer than allowed."""
 
     kind = "timeout"
 
 
 class UpstreamBroken(UpstreamError):
-    """An answer began and its end was never seen.  It must not be passed on as a whole one."""
+    """An answer began and did not end.  It must not be relayed as if it were complete."""
 
 
 class UpstreamTooLarge(UpstreamBroken):
-    """The answer is larger than we read."""
+    """The answer is over the limit of what is read."""
 
 
 class UpstreamSaturated(UpstreamError):
-    """No socket left to ask with."""
+    """This process has no sockets left."""
 
     kind = "saturated"
 
@@ -62,7 +62,7 @@ ANSWERS: dict[type[UpstreamError], Callable[[], errors.ProxyError]] = {
 
 
 def answer_for(failure: UpstreamError) -> errors.ProxyError:
-    """What to tell a client whose answer has not begun; once it has, only a break is honest."""
+    """The error for a client whose answer has not begun; one that has can only be cut off."""
     return next(ANSWERS[kind]() for kind in type(failure).__mro__ if kind in ANSWERS)
 
 
@@ -70,7 +70,7 @@ _NO_SOCKETS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.EADDRN
 
 
 def saturated(failure: BaseException | None) -> UpstreamSaturated | None:
-    """What a failure is if we had too few descriptors, buffers or ports; None for any other."""
+    """The failure as UpstreamSaturated if descriptors, buffers or ports ran out; None if not."""
     while failure is not None:
         if isinstance(failure, OSError) and failure.errno in _NO_SOCKETS:
             lack = f"{errno.errorcode[failure.errno]}: {os.strerror(failure.errno).lower()}"

@@ -1,4 +1,4 @@
-"""Header fields as raw lists: what passes through a proxy and what ends at it.
+"""Header fields as raw lists: which ones a proxy forwards.
 
 Knows HTTP only: no session, no memory, no configuration.  Order and duplicates are kept, because
 ``Set-Cookie`` cannot be folded and order may carry meaning (RFC 9110 5.3).  Strip first and add
@@ -28,18 +28,18 @@ HOP_BY_HOP = frozenset(
 """Fields that are about one connection (RFC 9110 7.6.1)."""
 
 DIGESTS = frozenset({b"content-md5", b"digest", b"content-digest", b"repr-digest"})
-_OF_BYTES = DIGESTS | {b"content-length", b"etag"}
+_BODY_FIELDS = DIGESTS | {b"content-length", b"etag"}
 
-# The sender's framing and authority are made anew for the next hop.  ``Expect`` ends here too: our
-# server has sent its 100 before anyone asks the upstream.
+# Framing and authority are generated for the next hop.  ``Expect`` is dropped because our server
+# has sent its 100 before the upstream is called.
 _REQUEST = HOP_BY_HOP | {b"host", b"content-length", b"expect"}
 # An alternative service is one of the upstream's, not of the proxy (RFC 7838).
 _RESPONSE = HOP_BY_HOP | {b"alt-svc"}
 
 
 def about_no_bytes(headers: RawHeaders) -> RawHeaders:
-    """Those of an answer that are true also where it says something else."""
-    return [field for field in headers if field[0].lower() not in _OF_BYTES]
+    """An answer's headers without those that depend on the bytes of its body."""
+    return [field for field in headers if field[0].lower() not in _BODY_FIELDS]
 
 
 def end_to_end(
@@ -48,7 +48,7 @@ def end_to_end(
     *,
     response: bool = False,
 ) -> RawHeaders:
-    """The fields that travel on, in their order, as they came.
+    """The fields to forward, unchanged and in order.
 
     Leaves out hop-by-hop fields, those that a ``Connection`` field names, and ``drop`` (lower-case
     names).  Of a request also ``Host``, ``Content-Length`` and ``Expect``; of a ``response`` also
@@ -56,7 +56,7 @@ def end_to_end(
     """
     refused = _refused(drop, response)
     kept = [field for field in headers if field[0].lower() not in refused]
-    options = _options(headers, response)
+    options = _dropped_fields(headers, response)
     if options:
         return [field for field in kept if field[0].lower() not in options]
     return kept
@@ -67,8 +67,8 @@ def _refused(drop: frozenset[bytes], response: bool) -> frozenset[bytes]:
     return drop | (_RESPONSE if response else _REQUEST)
 
 
-def _options(headers: Sequence[tuple[bytes, bytes]], response: bool) -> set[bytes]:
-    """What this very message declares to end here."""
+def _dropped_fields(headers: Sequence[tuple[bytes, bytes]], response: bool) -> set[bytes]:
+    """Names of further fields that this message requires to drop."""
     options: set[bytes] = set()
     for name, value in headers:
         size = len(name)
@@ -103,7 +103,7 @@ def content_length(headers: Sequence[tuple[bytes, bytes]]) -> int | None:
 
 
 def check_framing(headers: Sequence[tuple[bytes, bytes]]) -> None:
-    """Refuse a request whose end two parsers could see in different places (RFC 9112 6.1, 11.2).
+    """Refuse ambiguous framing, which allows request smuggling (RFC 9112 6.1, 11.2).
 
     Raises ProxyError 400 ``invalid_header`` for ``Content-Length`` beside ``Transfer-Encoding``, a
     ``Transfer-Encoding`` other than ``chunked``, and lengths that disagree or are no numbers.

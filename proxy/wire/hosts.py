@@ -1,6 +1,5 @@
-"""Where a request came from, as far as a browser says it: ``Origin``, ``Sec-Fetch-Site``, ``Host``.
-
-A page can set none of them.  Pure; knows no tenants.
+"""The origin of a request by ``Origin``, ``Sec-Fetch-Site`` and ``Host``, which a browser sets and
+web pages cannot.  Pure; knows no tenants.
 """
 
 from __future__ import annotations
@@ -15,14 +14,15 @@ from proxy.wire.headers import get_all
 
 _HOST = re.compile(r"(?:\[(?P<six>[0-9a-f:.]+)\]|(?P<name>[^:/@\[\]\s]+))(?::[0-9]*)?")
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(?P<host>[^/?#@\s]+)")
-_OWN = frozenset({"same-origin", "none"})
-"""What Sec-Fetch-Site says of a page of ours, and of what no page has caused."""
+_SAME_SITE = frozenset({"same-origin", "none"})
+"""Values of Sec-Fetch-Site of requests by our own pages, or by the user without any page."""
 
 
 class Trusted(msgspec.Struct, frozen=True):
-    """Pages that may act on this machine's user's behalf, besides those of loopback hosts.
+    """Web pages that may use the proxy for the user of this machine, beside those of loopback
+    hosts.
 
-    ``origins`` as a browser says them, ``*`` for all; ``hosts`` with or without a port.
+    ``origins`` as in the header, ``*`` for all; ``hosts`` with or without a port.
     """
 
     origins: frozenset[str] = frozenset()
@@ -33,18 +33,18 @@ class Trusted(msgspec.Struct, frozen=True):
         return cls(frozenset(map(str.lower, origins)), frozenset(map(str.lower, hosts)))
 
     def admits(self, headers: RawHeaders) -> bool:
-        """Does this come from a program, or from a page that is trusted?
+        """Whether a request comes from a program, or from a trusted page.
 
-        Where several origins are said, each counts.  A page whose name was bound to this machine
-        after it had been loaded has its own name as origin and as ``Host``.  Without an origin the
-        ``Host`` decides, and the page must be of the same one.
+        All origins must be trusted if there are several.  A page that uses DNS rebinding has its
+        own name as origin and as ``Host``, so ``Host`` alone proves nothing.  Without an origin the
+        request must be same-origin, with a trusted ``Host``.
         """
         origins, sites = values(headers, b"origin"), values(headers, b"sec-fetch-site")
         if origins:
             return all(map(self._is_origin, origins))
         if sites:
             hosts = values(headers, b"host")
-            return _OWN.issuperset(sites) and len(hosts) == 1 and self._is_host(hosts[0])
+            return _SAME_SITE.issuperset(sites) and len(hosts) == 1 and self._is_host(hosts[0])
         return True
 
     def _is_origin(self, origin: str) -> bool:
@@ -67,7 +67,7 @@ def values(headers: RawHeaders, wanted: bytes) -> list[str]:
 
 
 def is_loopback_host(host: str) -> bool:
-    """Is this (a ``Host``, port included) a name or an address of the machine itself?"""
+    """Whether this ``Host`` (with or without port) is localhost or a loopback address."""
     found = _HOST.fullmatch(host)
     if found is None:
         return False
@@ -85,10 +85,10 @@ def is_loopback(address: str) -> bool:
 
 
 def is_of_this_site(headers: RawHeaders) -> bool:
-    """Is there one loopback ``Host``, and no word of a page from anywhere else?"""
+    """Whether there is exactly one loopback ``Host``, and no sign of a page of another site."""
     hosts = values(headers, b"host")
     if len(hosts) != 1 or not is_loopback_host(hosts[0]):
         return False
     origins = (_ORIGIN.fullmatch(origin) for origin in values(headers, b"origin"))
     own = all(found is not None and found["host"] == hosts[0] for found in origins)
-    return own and _OWN.issuperset(values(headers, b"sec-fetch-site"))
+    return own and _SAME_SITE.issuperset(values(headers, b"sec-fetch-site"))

@@ -1,7 +1,7 @@
-"""The upstream by httpx, whose pure-Python stack is the easier one to follow into.
+"""An upstream client on httpx, whose pure-Python stack is easier to debug.
 
-Knows httpx and the seam's values.  It uses httpx's transport and not its client: that alone has no
-cookies, no redirects, no default headers and no environment.
+Uses httpx's transport instead of its client, to have no cookies, redirects, default headers or
+environment variables.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ class HttpxUpstream:
 
 
 class _Url(httpx.URL):
-    """A URL whose target is not touched.  httpx's ``target`` extension would do the same, if it
-    did not also replace the target of the ``CONNECT`` and the absolute one that a proxy is sent.
+    """A URL whose target is sent as it is.  httpx's ``target`` extension would also replace the
+    target of ``CONNECT`` and the absolute target that a proxy needs.
     """
 
     def __init__(self, site: str, target: bytes) -> None:
@@ -108,7 +108,7 @@ class _Url(httpx.URL):
 
 
 class _Body(httpx.AsyncByteStream):
-    """A body as given; the framing is among the headers."""
+    """A body without framing of its own, which is in the headers."""
 
     def __init__(self, body: Body) -> None:
         self._body = body

@@ -15,7 +15,7 @@ from urllib.request import getproxies, proxy_bypass
 import msgspec
 
 KEEP_ALIVE_SECONDS = 30.0
-"""How long a connection to the upstream is kept that nobody uses."""
+"""How long an idle connection to the upstream is kept."""
 
 
 class UpstreamOptions(msgspec.Struct, frozen=True):
@@ -47,18 +47,18 @@ class UpstreamOptions(msgspec.Struct, frozen=True):
 
 
 _DOTS = re.compile(rb"/(?:\.|%2e){1,2}(?:[/;]|\Z)", re.IGNORECASE)
-"""Steps up a path, which whoever follows it takes (RFC 3986 5.2.4)."""
+"""Dot segments, which clients resolve (RFC 3986 5.2.4)."""
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """A base URL, taken apart once."""
+    """A parsed base URL."""
 
     site: str
     """Scheme, host and port: ``https://api.openai.com``."""
     host: bytes
-    """What ``Host`` says (RFC 9110 7.2)."""
+    """The value of ``Host`` (RFC 9110 7.2)."""
     path: bytes
-    """Without a slash at its end."""
+    """Without a trailing slash."""
     query: bytes
 
     @classmethod
@@ -78,7 +78,7 @@ class Origin(msgspec.Struct, frozen=True):
         """
         if not raw.startswith(b"/"):
             raise ValueError("a request target begins with a slash")
-        if b"#" in raw:  # no fragment ever travels (RFC 9110 4.2.5): it can only be text
+        if b"#" in raw:  # fragments are never sent (RFC 9110 4.2.5), so it is part of the path
             raw = raw.replace(b"#", b"%23")
         if not self.query:
             return self.path + raw
@@ -86,10 +86,10 @@ class Origin(msgspec.Struct, frozen=True):
         return self.path + path + b"?" + self.query + (b"&" + query if query else b"")
 
     def below(self, location: bytes) -> bytes | None:
-        """What of a ``Location`` is behind the base URL; None if it is elsewhere, or may be by its
-        dots.  Of its query that of the base is left out, which ``target`` adds again.
+        """The part of a ``Location`` after the base URL; None if it is not below it, or has dot
+        segments.  The base URL's query is removed, since ``target`` adds it again.
 
-        It may be a whole URL, or a path of this site (RFC 9110 10.2.2).
+        ``location`` is a URL, or an absolute path (RFC 9110 10.2.2).
         """
         size = len(self.site)
         whole = location[:size].lower() == self.site.lower().encode("ascii")
@@ -123,7 +123,7 @@ def tls(options: UpstreamOptions) -> ssl.SSLContext:
 
 @functools.cache
 def _system_tls() -> ssl.SSLContext:
-    """To read the system's authorities takes 30 ms; all upstreams share them."""
+    """Shared by all upstreams: reading the system's certificates takes 30 ms."""
     return ssl.create_default_context()
 
 

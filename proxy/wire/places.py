@@ -1,7 +1,7 @@
-"""How much one tenant may have at the same time, and all of them together: requests, and bytes.
+"""Limits for a tenant and for all tenants together: concurrent requests, and bytes in memory.
 
-Bytes are those that a process holds whole: bodies of requests, and answers of the memory API that
-are not taken yet.  Most requests have few, and no part in this.
+Bytes are those that a process buffers whole: request bodies, and answers of the memory API that the
+client has not received yet.  Small ones are not counted.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from typing import Any
 
 from proxy.errors import no_room, overloaded
 
-FREE = 64 * 1024
-"""Bytes of a request that are not counted."""
+UNCOUNTED = 64 * 1024
+"""Bodies and answers of up to so many bytes are not counted."""
 
 SMALL = 1024 * 1024
-"""Bytes up to which a body has room that larger ones cannot take."""
+"""Bodies of up to so many bytes have a room of their own, which larger ones cannot fill."""
 
 READ, CHANGED = 16 * 1024 * 1024, 4 * 1024 * 1024
-"""Bytes that an answer from the store may have, as far as is known before, and that of a change."""
+"""Bytes reserved for an answer before its size is known: of a read, and of a change."""
 
 PATIENCE = 10.0
 """Seconds for which a request waits for room."""
 
 HELD = "proxy.held"
-"""Where a request's scope has its ``Holding``."""
+"""The key of a request's ``Holding`` in its scope."""
 
-_ANY = nullcontext()
+_UNBOUNDED = nullcontext()
 
 
 class Places:
-    """Bounds how many requests a tenant has under way in this process: ``most``, 0 for no bound."""
+    """Bounds a tenant's concurrent requests in this process: ``most``, 0 for no bound."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._taken: Counter[str] = Counter()
 
     def one(self, tenant: str) -> AbstractContextManager[None]:
-        """One of the tenant's places.  Raises ProxyError 503 if all are taken."""
-        return self._one(tenant) if self._most else _ANY
+        """Occupy one place while the block runs.  Raises ProxyError 503 if all are taken."""
+        return self._one(tenant) if self._most else _UNBOUNDED
 
     @contextmanager
     def _one(self, tenant: str) -> Iterator[None]:
@@ -68,8 +68,8 @@ class Waiting:
 class Room:
     """``most`` bytes, of which one tenant may have half.
 
-    A tenant that has nothing gets what it asks for, however much, once nobody else has anything.
-    Tenants that wait have their turns one after the other, and each its requests in their order.
+    A request of any size is granted if nothing else is taken, so that none waits in vain.  Waiting
+    tenants are served round-robin, the requests of a tenant in their order.
     """
 
     def __init__(self, most: int) -> None:
@@ -77,7 +77,7 @@ class Room:
         self._of: Counter[str] = Counter()
         self._waiting: dict[str, OrderedDict[Waiting, None]] = {}
         self._ready: OrderedDict[str, None] = OrderedDict()
-        """Tenants that wait, but for those that must give something back themselves first."""
+        """Waiting tenants whose next request is within their share, in the order of their turns."""
 
     async def take(self, tenant: str, size: int) -> None:
         """Wait for ``size`` bytes.  Raises ProxyError 503 ``overloaded`` after ``PATIENCE``."""
@@ -98,13 +98,13 @@ class Room:
             raise
 
     def take_now(self, tenant: str, size: int) -> None:
-        """Take them without waiting.  Raises ProxyError 503 ``overloaded`` at once."""
+        """Take ``size`` bytes without waiting.  Raises ProxyError 503 ``overloaded``."""
         if not self._fits(tenant, size):
             raise no_room()
         self.add(tenant, size)
 
     def add(self, tenant: str, size: int) -> None:
-        """Take them whether there is room or not."""
+        """Take ``size`` bytes even if there is no room."""
         self._taken += size
         self._of[tenant] += size
 
@@ -118,11 +118,11 @@ class Room:
         self._grant()
 
     def _grant(self) -> None:
-        """Let those go on who wait and have room now, in turn."""
+        """Grant waiting requests in turn, as long as there is room."""
         while self._ready:
             tenant = next(iter(self._ready))
             one = next(iter(self._waiting[tenant]))
-            if one.granted.cancelled():  # it is about to leave
+            if one.granted.cancelled():  # its task was cancelled and will call _leave
                 self._remove(tenant, one)
             elif not self._is_within_share(tenant, one.size):
                 del self._ready[tenant]  # until it gives something back
@@ -134,7 +134,7 @@ class Room:
                 return
 
     def _leave(self, tenant: str, one: Waiting) -> None:
-        """A request stops waiting; what it was granted at the same moment goes back."""
+        """Stop waiting; give back what was granted concurrently."""
         if one in self._waiting.get(tenant, ()):
             self._remove(tenant, one)
             self._grant()
@@ -163,8 +163,8 @@ class Room:
 
 
 class Rooms:
-    """The room of a process, ``most`` bytes: half for bodies over ``SMALL``, a quarter for others,
-    a quarter for answers.  0 is any number of bytes."""
+    """The rooms of a process: of ``most`` bytes (0: unlimited) half for bodies over ``SMALL``, a
+    quarter for other bodies, a quarter for answers."""
 
     def __init__(self, most: int) -> None:
         most = most or sys.maxsize
@@ -174,13 +174,13 @@ class Rooms:
         return Holding(self, tenant)
 
     def held_by(self, scope: MutableMapping[str, Any], tenant: str) -> Holding:
-        """What the request of this scope holds, until ``let_go``."""
+        """The Holding of the request with this scope, until ``let_go``."""
         held = scope[HELD] = self.holding(tenant)
         return held
 
 
 class Holding:
-    """What one request holds, until ``let_go``."""
+    """The bytes that one request has reserved, until ``let_go``."""
 
     def __init__(self, rooms: Rooms, tenant: str) -> None:
         self._rooms, self._tenant = rooms, tenant
@@ -188,9 +188,9 @@ class Holding:
         self._room = rooms.small
 
     async def body(self, size: int) -> None:
-        """Hold ``size`` bytes for its body, instead of what was held for it.
+        """Reserve ``size`` bytes for the body, instead of those reserved for it before.
 
-        Raises ProxyError 503 ``overloaded`` if that is more, and there is no room for a while.
+        Waits if that is more.  Raises ProxyError 503 ``overloaded`` after ``PATIENCE``.
         """
         size = _counted(size)
         if size > self._body:
@@ -202,17 +202,16 @@ class Holding:
             self.lessen(size)
 
     def lessen(self, size: int) -> None:
-        """Hold at most ``size`` bytes for its body from now on."""
+        """Reduce the reservation for the body to at most ``size`` bytes."""
         size = _counted(size)
         if size < self._body:
             self._room.give_back(self._tenant, self._body - size)
             self._body = size
 
     def grow(self, size: int) -> None:
-        """Hold ``size`` bytes for its body with what memory adds to it, if that is a lot.
+        """Reserve ``size`` bytes for the body with what memory adds, if that is over ``SMALL``.
 
-        Raises ProxyError 503 ``overloaded`` if there is no room: all of it is in memory, and would
-        stay there while it waits.
+        Does not wait, since the bytes are in memory already: raises ProxyError 503 ``overloaded``.
         """
         if size <= max(self._body, SMALL):
             return
@@ -222,12 +221,12 @@ class Holding:
         self._body = size
 
     async def answer(self, size: int) -> None:
-        """Hold ``size`` bytes for an answer that may have so many.  Raises as ``body`` does."""
+        """Reserve ``size`` bytes for an answer of unknown size.  Raises as ``body`` does."""
         await self._rooms.answers.take(self._tenant, size)
         self._answer += size
 
     def answered(self, size: int) -> None:
-        """Hold ``size`` bytes for its answer: so many it has."""
+        """Set the reservation for the answer to its actual ``size``."""
         size = _counted(size)
         if size > self._answer:
             self._rooms.answers.add(self._tenant, size - self._answer)
@@ -236,17 +235,17 @@ class Holding:
         self._answer = size
 
     def let_go(self) -> None:
-        """Hold nothing any more."""
+        """Release everything."""
         self.lessen(0)
         self.answered(0)
 
 
 def _counted(size: int) -> int:
-    return size if size > FREE else 0
+    return size if size > UNCOUNTED else 0
 
 
 def let_go(scope: MutableMapping[str, Any]) -> None:
-    """Let the request of this scope hold nothing any more, if it holds something."""
+    """Release what the request with this scope has reserved, if anything."""
     held: Holding | None = scope.pop(HELD, None)
     if held is not None:
         held.let_go()

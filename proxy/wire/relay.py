@@ -1,7 +1,7 @@
-"""Passing a reply on, byte for byte, and noticing that the client has left.
+"""Relays a reply byte for byte, and detects that the client has disconnected.
 
-Knows ASGI's ``send`` and ``receive`` and nothing of what the bytes mean.  One ``send`` for each
-piece that comes, at once; awaiting it is the back-pressure.
+Knows ASGI's ``send`` and ``receive`` and nothing of what the bytes mean.  Each piece is sent when
+it arrives; awaiting ``send`` is the back-pressure.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from proxy.wire.upstream import Reply
 Send = Callable[[Message], Awaitable[None]]
 
 WATCH_AFTER = 0.1
-"""Seconds; short answers are there by then, under load as well, and need no watcher."""
+"""Seconds before ``receive`` is watched: most short answers are complete by then."""
 
 
 class Presence:
-    """While the block runs, the client's leaving cancels it: ClientGone is raised at its end.
+    """Cancels its block when the client disconnects, and raises ClientGone at the end of the block.
 
-    The request's body must have been received.  A cancellation from elsewhere stays one.  Where
-    ``patient`` has been set the block goes on, speaking to nobody, until somebody asks that it be
-    over.
+    The request's body must have been received before.  Other cancellations are not changed.  With
+    ``patient`` the block continues without a client, until ``settled`` is called.
     """
 
     def __init__(self, receive: Receive) -> None:
@@ -36,7 +35,7 @@ class Presence:
         self._left = self._cancelled = False
         self._ended = asyncio.Event()
         self.over = False
-        """Set before the last send: what ``receive`` says after that means nothing."""
+        """Set before the last send: a disconnect after it is no abort."""
         self.patient = False
 
     def __enter__(self) -> Presence:
@@ -45,12 +44,12 @@ class Presence:
         return self
 
     def begin(self) -> None:
-        """Watch from now on; a client that is gone already is seen at the loop's next step."""
+        """Start watching; a disconnect that has happened is seen in the loop's next iteration."""
         if self._watcher is None and not self._ended.is_set():
             self._watcher = asyncio.create_task(self._watch(), name="client presence")
 
     async def settled(self) -> None:
-        """Have the block ended and wait for it, if the client is known to have left."""
+        """If the client has disconnected, cancel the block and wait for its end."""
         if self._left:
             self._cancel()
             await self._ended.wait()
@@ -84,7 +83,7 @@ class Presence:
 
 
 class Delivery:
-    """The answer to one client: its start, its pieces, its end."""
+    """Sends the answer to one client: its start, its pieces, its end."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -94,7 +93,7 @@ class Delivery:
         self.complete = False
 
     async def start(self, status: int, headers: RawHeaders) -> None:
-        """Send status and headers, before the first piece is there."""
+        """Send status and headers."""
         self.status = status
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
 
@@ -104,7 +103,7 @@ class Delivery:
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self, data: bytes = b"") -> None:
-        """Send the last piece.  An answer that never gets here is cut, and seen to be cut."""
+        """Send the last piece.  Without this the client sees that the answer was cut off."""
         if self.presence is not None:
             self.presence.over = True
         self.bytes += len(data)
@@ -114,10 +113,10 @@ class Delivery:
 
 
 async def relay(reply: Reply, delivery: Delivery, length: int | None) -> None:
-    """Pass on the body of a reply whose start has been sent.
+    """Relay the body of a reply whose start has been sent.
 
-    ``length`` is its Content-Length: the piece that completes it ends the answer in one step.
-    Raises UpstreamError if the upstream breaks, the answer being left without an end.
+    ``length`` is its Content-Length: the piece that completes it is sent together with the end.
+    Raises UpstreamError if the upstream fails; the answer is left without an end then.
     """
     left = -1 if length is None else length
     async for data in reply.chunks():

@@ -1,4 +1,4 @@
-"""Replies that have been looked into, and are still passed on."""
+"""Wrappers of replies: with a body that was peeked at, or decompressed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def encoding(headers: RawHeaders) -> bytes:
 
 
 class PeekedReply:
-    """A reply whose body has been looked at, and is passed on from its beginning all the same."""
+    """A reply whose body can be peeked at; ``chunks`` still begins with the first byte."""
 
     def __init__(self, reply: Reply) -> None:
         self._reply = reply
@@ -35,7 +35,7 @@ class PeekedReply:
         self._failure: UpstreamError | None = None
 
     async def peek(self, limit: int) -> bytes:
-        """The first ``limit`` bytes, or somewhat more, or all there is."""
+        """Read at least ``limit`` bytes, or to the end; returns all that was read so far."""
         size = 0
         try:
             while size < limit:
@@ -43,7 +43,7 @@ class PeekedReply:
                 size += len(self._seen[-1])
         except StopAsyncIteration:
             pass
-        except UpstreamError as failure:  # whoever reads on will be told, where it belongs
+        except UpstreamError as failure:  # raised by ``chunks`` at the same place
             self._failure = failure
         return b"".join(self._seen)
 
@@ -71,35 +71,36 @@ class PeekedReply:
 
 
 _FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
-"""What a stream of events begins with: a field's name, or a comment."""
+"""Beginnings of an event stream: a field's name, or a comment."""
 
-MOST_AHEAD = 1024
-"""Bytes that are waited for until a reply says what it is."""
+MAX_SNIFFED = 1024
+"""Bytes that are read at most to detect an event stream."""
 
 
 async def streams(reply: PeekedReply) -> bool:
-    """Is it a stream of events?  Some say so of JSON, and some do not say it of their streams.
+    """Whether a reply is an event stream, by its first bytes: upstreams send JSON with the type of
+    event streams, and event streams with others.
 
-    Waits for the first bytes, and where the type is another for those that tell.
+    Waits for the first bytes, and without that type until they are conclusive.
     """
     declared, before = is_event_stream(reply.headers), -1
     while True:
         seen = await reply.peek(1)
-        begun = seen[:MOST_AHEAD].removeprefix(BOM).lstrip()
+        begun = seen[:MAX_SNIFFED].removeprefix(BOM).lstrip()
         if declared:
             return not begun.startswith((b"{", b"["))
         if begun.startswith(_FIELDS):
             return True
         may_be = BOM.startswith(seen) or any(field.startswith(begun) for field in _FIELDS)
-        if not may_be or not before < len(seen) < MOST_AHEAD:
+        if not may_be or not before < len(seen) < MAX_SNIFFED:
             return False
         before = len(seen)
 
 
 class DecodedReply:
-    """A compressed reply, decompressed as it comes: what cannot be read cannot be remembered.
+    """A compressed reply, decompressed as it arrives, so that memory can read it.
 
-    Upstreams are asked not to compress where memory is on; some do all the same.
+    Upstreams are asked for identity coding if memory is on; some compress nevertheless.
     """
 
     def __init__(self, reply: Reply) -> None:
@@ -120,7 +121,7 @@ class DecodedReply:
             async for data in self._reply.chunks():
                 for plain in self._unpacker.feed(data):
                     yield plain
-                    await asyncio.sleep(0)  # others' turn: there may be a thousand more
+                    await asyncio.sleep(0)  # yields: one chunk may become a thousand pieces
         except zlib.error as error:
             raise UpstreamBroken("the reply is not encoded as it says") from error
         if not self._unpacker.whole:
@@ -134,5 +135,5 @@ class DecodedReply:
 
 
 def decoded(reply: Reply) -> Reply:
-    """The reply as it can be read, where its encoding is known."""
+    """The reply, decompressed if its content coding is supported."""
     return DecodedReply(reply) if encoding(reply.headers) in GZIP else reply

@@ -1,4 +1,4 @@
-"""Reading an answer whole, where a stream is not what is wanted."""
+"""Reads the whole body of a reply."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from proxy.wire.failures import UpstreamTooLarge
 
 READ_LIMIT = 16 * 1024 * 1024
-"""Bytes.  What is read whole is read into memory."""
+"""Bytes: the body is buffered in memory."""
 
 
 async def whole(chunks: AsyncIterator[bytes], limit: int) -> bytes:

@@ -1,14 +1,13 @@
-"""uvicorn's HTTP protocol, with what it leaves open: JSON errors, bounded heads, patience.
+"""uvicorn's HTTP protocol with JSON errors, bounded heads, and timeouts.
 
 Knows uvicorn's httptools implementation and no application.  A request that is not valid HTTP, or
 whose head is too large or too slow, never reaches the application; it is answered here, in the
 shape of every other error of the proxy, and its connection is closed.
 
-Trailer fields are counted and dropped: merged, they would speak where only a head may (RFC 9110
-6.5.1).  A request that was answered before its end is read on, within bounds, and thrown away.
-A connection that ends with that answer is read on as well: reset, its client may lose the answer
-(RFC 9112 9.6).  An offer to go on in another protocol is ignored (RFC 9110 7.8), and the
-application told of it.
+Trailer fields are counted and dropped: merged into the headers they could pose as those (RFC 9110
+6.5.1).  If a request is answered before its end, the rest is read within bounds and discarded, also
+if the connection is to be closed: a reset could destroy the answer (RFC 9112 9.6).  ``Upgrade`` is
+ignored (RFC 9110 7.8); the application sees the header.
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ from proxy.wire.headers import check_framing
 
 
 class _Defaults(list[tuple[bytes, bytes]]):
-    """What uvicorn puts before an answer's own headers, less what the answer says itself.
+    """uvicorn's default headers, without those that the answer has itself.
 
-    A relayed answer has the upstream's Date, and there can be one only (RFC 9110 5.3, 6.6.1).
+    A relayed answer has the upstream's Date, and there must be only one (RFC 9110 5.3, 6.6.1).
     """
 
     def __add__(self, own: list[Any]) -> list[Any]:
-        said = {name.lower() for name, _ in own}
-        return [field for field in self if field[0] not in said] + own
+        present = {name.lower() for name, _ in own}
+        return [field for field in self if field[0] not in present] + own
 
 
 class _Connection:
-    """A transport as uvicorn is to see it, where ``close`` may have a step before the ``end``."""
+    """The transport as uvicorn sees it; ``close`` may close the write side before ``end``."""
 
     def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
         self._transport = transport
@@ -57,15 +56,15 @@ class _Connection:
 
     def write_eof(self) -> None:
         self._half = True
-        with suppress(OSError):  # the other end is gone
+        with suppress(OSError):  # the peer has closed the connection
             self._transport.write_eof()
 
 
 class _Unchunked:
-    """The application for a client of HTTP/1.0, which knows no chunks (RFC 9112 6.1).
+    """The application for HTTP/1.0 clients, which do not support chunked coding (RFC 9112 6.1).
 
-    An answer of unknown length ends with its connection; one that is cut resets it, so that it is
-    not taken for whole.
+    An answer of unknown length ends with its connection; an incomplete one resets it, so that the
+    client can tell.
     """
 
     def __init__(self, app: Any, cycle: RequestResponseCycle) -> None:
@@ -83,7 +82,7 @@ class _Unchunked:
         if message["type"] == "http.response.start":
             names = [name.lower() for name, _ in message.get("headers", [])]
             self._unbounded = b"content-length" not in names
-        if self._unbounded:  # each piece is as long as is expected
+        if self._unbounded:  # uvicorn compares each piece with the expected length
             self._cycle.chunked_encoding = False
             self._cycle.expected_content_length = len(message.get("body", b""))
         await self._cycle.send(message)
@@ -96,11 +95,11 @@ class HttpProtocol(HttpToolsProtocol):
     """Request line and headers together.  node.js allows 16 KiB, nginx 32, h11 64."""
     max_headers: ClassVar[int] = 256
     head_timeout: ClassVar[float] = 30.0
-    """Seconds for a head to arrive, once its connection is open or its first byte is there; and
-    for the rest of a request that has been answered."""
+    """Seconds for a head, from the opening of the connection or its first byte; and for the rest of
+    a request that has been answered."""
     max_rest_bytes: ClassVar[int] = 64 * 1024 * 1024
-    """Of a request that has been answered, so much more is read.  Twice what a body may have by
-    default: many clients read no answer, 413 least of all, before they have sent theirs."""
+    """Bytes that are read of a request after its answer.  Twice the default limit of a body: many
+    clients do not read an answer, such as 413, before they have sent all of it."""
 
     shortage: ClassVar[Shortage] = Shortage()
 
@@ -108,22 +107,22 @@ class HttpProtocol(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         # Per-connection state
         self._fed = 0
-        self._between = True  # no request has begun since the last one was complete
-        self._fresh = True  # the piece that is being parsed began there
+        self._between = True  # between requests: none has begun since the last one was complete
+        self._fresh = True  # ``_between`` at the start of the data that is being parsed
         self._timer: asyncio.TimerHandle | None = None
         # Per-request state
         self._in_head = False
-        self._head_bytes = 0  # never less than what of this head has arrived
-        self._slack = 0  # bytes among them that may belong to the request before it
+        self._head_bytes = 0  # upper bound of the bytes of this head that have arrived
+        self._pipelined_bytes = 0  # bytes among them that may belong to the previous request
         self._framing = 0  # bytes since the body last grew: chunk extensions, trailers
         self._trailers = 0
         self._trailer_bytes = 0
         self._rest = 0  # bytes since the answer was complete
-        self._offering: list[tuple[bytes, bytes]] | None = None  # a head that is read again
+        self._upgrade_headers: list[tuple[bytes, bytes]] | None = None  # of a head parsed again
         self._refusal: ProxyError | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """As uvicorn's, which makes two sockets to ask for addresses that the transport knows."""
+        """uvicorn's, without the two sockets that it creates to get the addresses."""
         self.connections.add(self)
         self.flow = FlowControl(transport)
         self._connection = _Connection(transport, self._close)
@@ -161,14 +160,14 @@ class HttpProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self._in_head:
-            self._wait_for_head()
+            self._check_unfinished_head()
         elif not self._between:
             self._check_rest()
         elif self._timer is None and not self._busy():
-            self._start_timer()  # uvicorn's own has been stopped by what came, maybe an empty line
+            self._start_timer()  # any data stops uvicorn's keep-alive timer, even an empty line
 
     def _feed(self, data: bytes) -> None:
-        """As uvicorn's ``data_received``, which drops what comes behind an ignored offer."""
+        """uvicorn's ``data_received``, which drops the data after an ignored ``Upgrade``."""
         self._unset_keepalive_if_required()
         rest = memoryview(data)
         try:
@@ -179,20 +178,20 @@ class HttpProtocol(HttpToolsProtocol):
             self.send_400_response("")
 
     def _parsed(self, data: memoryview) -> int:
-        """How much the parser took: behind a head with an offer it stops."""
+        """The number of bytes parsed: the parser stops after a head with ``Upgrade``."""
         try:
             self.parser.feed_data(data)
         except HttpParserUpgrade as stopped:
-            self._read_again()
+            self._parse_without_upgrade()
             return int(stopped.args[0])
         return len(data)
 
-    def _read_again(self) -> None:
-        """The head that was read, without its offer, so that its body is taken for one."""
+    def _parse_without_upgrade(self) -> None:
+        """Parse the head again without ``Upgrade``, so that the parser accepts its body."""
         version = self.parser.get_http_version().encode()
         lines = [self.parser.get_method() + b" " + self.url + b" HTTP/" + version]
         lines += [name + b": " + value for name, value in self.headers if name != b"upgrade"]
-        self._offering = self.headers
+        self._upgrade_headers = self.headers
         self.parser = HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn's own
         self.parser.feed_data(b"\r\n".join([*lines, b"", b""]))
@@ -202,7 +201,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._framing = self._trailers = self._trailer_bytes = self._rest = 0
         self._in_head = True
         self._head_bytes = self._fed
-        self._slack = 0 if self._fresh else self._fed
+        self._pipelined_bytes = 0 if self._fresh else self._fed
         self._fresh = self._between = False
 
     def on_headers_complete(self) -> None:
@@ -211,8 +210,8 @@ class HttpProtocol(HttpToolsProtocol):
         self._check_head()
         if self.parser.should_upgrade():
             return
-        if self._offering is not None:
-            self.headers[:], self._offering = self._offering, None
+        if self._upgrade_headers is not None:
+            self.headers[:], self._upgrade_headers = self._upgrade_headers, None
         super().on_headers_complete()
         if self.cycle is not None:
             self.cycle.default_headers = _Defaults(self.cycle.default_headers)
@@ -220,7 +219,7 @@ class HttpProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         old = cycle.scope["http_version"] == "1.0"
         if old:
-            cycle.waiting_for_100_continue = False  # an interim answer is none it knows
+            cycle.waiting_for_100_continue = False  # HTTP/1.0 has no interim responses
         super()._start_asgi_task(cycle, _Unchunked(app, cycle) if old else app)
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -250,18 +249,18 @@ class HttpProtocol(HttpToolsProtocol):
             self._start_timer()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what was received; uvicorn calls it when the parser or a callback has failed."""
+        """Refuse the request; uvicorn calls this when the parser or a callback has failed."""
         refusal, self._refusal = self._refusal, None
         self._refuse(refusal or malformed_request())
 
     def _check_head(self) -> None:
         """Raise ProxyError for a head that must not be served; the parser turns it into a 400."""
         try:
-            if self.parser.get_method() == b"CONNECT":  # what follows is in no HTTP
+            if self.parser.get_method() == b"CONNECT":  # what follows is not HTTP
                 raise malformed_request()
             if len(self.headers) > self.max_headers or self._head_size() > self.max_head_bytes:
                 raise headers_too_large(self.max_head_bytes)
-            # Of ambiguous framing the parser refuses all but odd codings (RFC 9112 6.1).
+            # The parser refuses ambiguous framing except unusual codings (RFC 9112 6.1).
             if b"transfer-encoding" in [name for name, _ in self.headers]:
                 check_framing(self.headers)
         except ProxyError as refusal:
@@ -270,25 +269,26 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _head_size(self) -> int:
         if self._head_bytes <= self.max_head_bytes:
-            return 0  # its part of what arrived cannot be larger than all of it
+            return 0  # an upper bound is within the limit: no need to count
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
-    def _wait_for_head(self) -> None:
-        """More of this head has yet to come: for so long, and so much of it."""
-        if self._head_bytes - self._slack > self.max_head_bytes:
+    def _check_unfinished_head(self) -> None:
+        """Bound the size of a head that is incomplete, and the time until it is complete."""
+        if self._head_bytes - self._pipelined_bytes > self.max_head_bytes:
             self._refuse(headers_too_large(self.max_head_bytes))
         elif self._timer is None:
             self._start_timer()
 
     def _check_rest(self) -> None:
-        """What came may have made neither the body nor the answered request grow too far."""
+        """Bound framing and trailers of a body, and the rest of a request that was answered."""
         if self._framing > self.max_head_bytes:
             self._refuse(headers_too_large(self.max_head_bytes))
         elif self._rest > self.max_rest_bytes:
             self._connection.end()
 
     def _close(self) -> None:
-        """At once, or once the client, which is still sending, has read its answer and closes."""
+        """Close at once, or half-close if the client is still sending, so that it can read the
+        answer."""
         if self.transport.is_closing():
             return
         received = self._between and not self.flow.read_paused
@@ -301,35 +301,35 @@ class HttpProtocol(HttpToolsProtocol):
         self._start_timer()
 
     def _drop(self, data: bytes) -> None:
-        """Of a connection that is to be closed."""
+        """Discard data on a connection that is half-closed."""
         self._rest += len(data)
         if self._rest > self.max_rest_bytes:
             self._connection.end()
 
     def _answered_early(self) -> bool:
-        """Whether the request that is being received has its answer."""
+        """Whether the request that is still being received has been answered."""
         received = self._between or self._in_head
         return not received and bool(self.cycle) and self.cycle.response_complete
 
     def _refuse(self, refusal: ProxyError) -> None:
-        """Answer and close; only close, where another answer has begun on this connection."""
+        """Answer and close; only close if another answer has begun on this connection."""
         self._stop_timer()
-        self._between = False  # nobody knows where it ends
+        self._between = False  # the end of the request cannot be found
         if not self._busy():
             if not self._answered_early():  # one request, one answer
                 self.transport.write(self._rendered(refusal))
             self.transport.close()
             return
-        # It is the body of the request under way that cannot be read, or what comes behind it.
+        # The body of the current request is invalid, or a pipelined request after it.
         if self.cycle.more_body and not self.cycle.response_started and not self.pipeline:
             self.transport.write(self._rendered(refusal))
         self.transport.close()
-        # The application hears at once that nobody reads what it may still send.
+        # The application gets http.disconnect at once.
         self.cycle.disconnected = True
         self.cycle.message_event.set()
 
     def _busy(self) -> bool:
-        """Whether a request is under way; ``cycle`` is None before the first, whatever its type."""
+        """Whether a request is in progress; ``cycle`` is None before the first one."""
         return bool(self.cycle) and not self.cycle.response_complete
 
     def _rendered(self, refusal: ProxyError) -> bytes:
@@ -342,26 +342,26 @@ class HttpProtocol(HttpToolsProtocol):
         return b"\r\n".join([*lines, b"", refusal.body])
 
     def _start_timer(self) -> None:
-        self._timer = self.loop.call_later(self.head_timeout, self._too_slow)
+        self._timer = self.loop.call_later(self.head_timeout, self._time_out)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _too_slow(self) -> None:
+    def _time_out(self) -> None:
         self._timer = None
         self._connection.end()
 
 
 def _reset(transport: asyncio.Transport) -> None:
-    """Close a connection so that its other end sees that something was wrong."""
+    """Close a connection with a TCP reset, so that the peer sees a failure."""
     connection = transport.get_extra_info("socket")
     if connection is not None and not transport.is_closing():
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     transport.abort()
 
 
-def _address(said: object) -> tuple[str, int] | None:
-    """Host and port; of a socket in the file system there are none."""
-    return (str(said[0]), int(said[1])) if isinstance(said, tuple) else None
+def _address(name: object) -> tuple[str, int] | None:
+    """Host and port; None for a Unix domain socket."""
+    return (str(name[0]), int(name[1])) if isinstance(name, tuple) else None

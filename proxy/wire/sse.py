@@ -1,7 +1,7 @@
-"""Server-sent events as a proxy sees them: which line must wait, and what was said.
+"""Scans server-sent events for lines that a proxy must hold back, and collects the payloads.
 
-Sans I/O: chunks in, marks out; the bytes themselves are relayed by the caller.  Knows the event
-stream format (WHATWG HTML 9.2) and nothing of what payloads mean: that is asked of two callables.
+Sans I/O: chunks in, marks out; the caller relays the bytes.  Knows the event stream format (WHATWG
+HTML 9.2); two callables decide what payloads mean.
 
     line end      LF, CRLF or CR; a CR at the end of a chunk ends its line, and an LF that follows
                   in the next chunk belongs to it
@@ -19,23 +19,23 @@ from typing import NamedTuple
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 MAX_EVENT_LINES = 256
-"""Every line of an event is a new payload to classify: this bounds how many there are."""
+"""Bounds the classifications of an event: each data line makes a new payload to classify."""
 
-MOST_CLASSIFIED = 1024 * 1024
-"""Bytes of those payloads.  Of an event of several lines that has had more the next ones are
-classified at its end, before which no client can act on them."""
+MAX_CLASSIFIED = 1024 * 1024
+"""Bounds their bytes.  After that the payload is classified only at the event's end, before which
+no client can act on it."""
 
 LINE_END = re.compile(rb"\r\n|\n|\r")
 _DATA = b"data: "
 BOM = b"\xef\xbb\xbf"
-_ANYTHING = b":"  # stands for a line whose content does not matter
+_IGNORED_LINE = b":"  # replaces a line that is too long to be kept
 
 
 class Mark(NamedTuple):
     """Hold the stream back from ``offset`` in this chunk on.
 
-    There begins the line that makes its event a ``kind`` one, or ``offset`` is 0 because it began
-    in an earlier chunk: what of it has gone out already, no client can act on before its end.
+    It is the start of the line that makes its event one of this ``kind``; 0 if the line began in an
+    earlier chunk, which may be relayed since no client can act on a line before its end.
     """
 
     offset: int
@@ -43,12 +43,12 @@ class Mark(NamedTuple):
 
 
 class Gate:
-    """Finds the lines that must not pass unseen, and keeps every payload for the tap.
+    """Marks lines to hold back, and collects all payloads for the tap.
 
-    At the end of each data line, or of the event, ``suspect`` looks at the event's data so far:
-    False means surely of no interest.  Otherwise ``mark`` names its kind, or None.  An event is
-    marked once for each kind.  One that grows beyond ``max_event_bytes`` or 256 data lines passes
-    without mark or payload, and ``overflowed`` says that it happened.
+    At the end of each data line, or of the event, ``suspect`` is given the event's data so far and
+    returns False if it certainly needs no mark; else ``mark`` returns its kind or None.  An event
+    is marked once for each kind.  An event over ``max_event_bytes`` or ``MAX_EVENT_LINES`` gets no
+    mark and no payload, and sets ``overflowed``.
     """
 
     def __init__(
@@ -62,21 +62,21 @@ class Gate:
         self._max_event_bytes = max_event_bytes
         self.overflowed = False
         # The stream so far
-        self._begun = False  # the first line is behind us, and with it any byte order mark
+        self._begun = False  # the first line, which may begin with a BOM, has been read
         self._after_cr = False
         self._line = bytearray()
         # The event so far
         self._data: bytes | None = None
         self._more: list[bytes] = []  # lines that are not joined to it yet
         self._lines = self._size = self._classified = 0
-        self._unseen = False  # the last line of it is not classified
+        self._unclassified = False  # its last lines have not been classified
         self._kinds: tuple[str, ...] = ()
         self._skipping = False
         # For the tap
         self._payloads: list[bytes] = []
 
     def feed(self, chunk: bytes) -> list[Mark]:
-        """The next bytes of the stream; where in them to hold back, in order, if anywhere."""
+        """Take the next bytes of the stream; returns the marks in them, in order."""
         if self._is_one_event(chunk):
             marks: list[Mark] = []
             self._end_data(chunk[6:-2], 0, marks)
@@ -85,9 +85,9 @@ class Gate:
         return self._feed(chunk) if chunk else []
 
     def _is_one_event(self, chunk: bytes) -> bool:
-        """Whether this is ``data: X LF LF`` and nothing else, as nearly every chunk is.
+        """Whether a chunk is exactly ``data: X LF LF``, as nearly every one is.
 
-        An event left open before it makes no difference: this line ends it either way.
+        It may also be the end of an event that began before.
         """
         return (
             chunk[:6] == _DATA
@@ -142,13 +142,13 @@ class Gate:
         return marks
 
     def _extend(self, part: bytes) -> None:
-        """Keep an unfinished line, unless it is too long to be kept."""
+        """Buffer an unfinished line, unless it is too long."""
         if self._skipping:
-            self._line[:] = _ANYTHING
+            self._line[:] = _IGNORED_LINE
             return
         self._line += part
         if self._too_big(len(self._line) - len(_DATA)):
-            self._line[:] = _ANYTHING
+            self._line[:] = _IGNORED_LINE
 
     def _end_line(self, line: bytes, offset: int, marks: list[Mark]) -> None:
         if not self._begun:
@@ -176,8 +176,8 @@ class Gate:
         else:
             self._more.append(value)
         self._classified += self._size
-        self._unseen = not first and self._classified > MOST_CLASSIFIED
-        if not self._unseen:
+        self._unclassified = not first and self._classified > MAX_CLASSIFIED
+        if not self._unclassified:
             self._classify(offset, marks)
 
     def _classify(self, offset: int, marks: list[Mark]) -> None:
@@ -189,7 +189,7 @@ class Gate:
                 marks.append(Mark(offset, kind))
 
     def _end_event(self, offset: int, marks: list[Mark]) -> None:
-        if self._unseen:
+        if self._unclassified:
             self._classify(offset, marks)
         data = self.unfinished
         if data is not None:
@@ -197,12 +197,12 @@ class Gate:
             self._data = None
         self._lines = self._size = self._classified = 0
         self._kinds = ()
-        self._skipping = self._unseen = False
+        self._skipping = self._unclassified = False
 
     def _too_big(self, size: int) -> bool:
         if size <= self._max_event_bytes and self._lines <= MAX_EVENT_LINES:
             return False
         self.overflowed = self._skipping = True
-        self._data, self._unseen = None, False
+        self._data, self._unclassified = None, False
         self._more.clear()
         return True

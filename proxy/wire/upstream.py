@@ -1,8 +1,7 @@
-"""The seam to the upstream: one request out, one answer back, nothing interpreted on the way.
+"""The interface of HTTP clients for upstreams: one request, one answer, nothing interpreted.
 
-Three implementations stand behind it, our own, aiohttp and httpx, held to one suite of tests.
-Whatever they raise is an UpstreamError; whatever they hold open is counted.  The libraries are
-loaded when they are chosen.
+Our own, aiohttp's and httpx's implementations pass the same test suite.  They raise UpstreamError
+only, and count what they hold open.  The libraries are imported on first use.
 """
 
 from __future__ import annotations
@@ -26,20 +25,20 @@ Kind = Literal["direct", "aiohttp", "httpx"]
 
 
 class Reply(Protocol):
-    """An answer whose head has arrived.  Whoever got it closes it."""
+    """An answer whose head has arrived.  The caller of ``send`` must close it."""
 
     @property
     def status(self) -> int: ...
 
     @property
     def headers(self) -> RawHeaders:
-        """As they came: order, case and duplicates kept, hop-by-hop fields included."""
+        """As received: order, case and duplicates kept, hop-by-hop fields included."""
         ...
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it comes, not decoded, never re-chunked, each piece as soon as it is there.
+        """The body, not decoded, each piece as soon as it arrives.
 
-        Raises UpstreamTimeout and UpstreamBroken, after all that did arrive was given out.
+        Raises UpstreamTimeout and UpstreamBroken, after all that did arrive was returned.
         """
         ...
 
@@ -57,12 +56,12 @@ class Upstream(Protocol):
 
     @property
     def exchanges(self) -> int:
-        """Requests under way and replies not closed: 0 means that nothing was left behind."""
+        """Requests in flight and replies not closed; 0 means that nothing is leaked."""
         ...
 
     @property
     def origin(self) -> Origin:
-        """Where it is."""
+        """Its base URL."""
         ...
 
     async def open(self) -> None: ...
@@ -75,13 +74,13 @@ class Upstream(Protocol):
         body: Body,
         content_length: int | None = None,
     ) -> Reply:
-        """Ask, and wait for the head of the answer.
+        """Send a request and wait for the head of the answer.
 
-        ``target`` is the raw path and query behind the base URL, beginning with a slash.
-        ``headers`` travel as given; ``Host`` and the framing are added, nothing else, so they must
-        not be among them (``headers.end_to_end`` sees to it).  ``body`` None sends no framing at
-        all, b"" a ``Content-Length: 0``; an iterator is sent with ``content_length`` where it is
-        known, else chunked.  A POST is never sent twice.
+        ``target`` is the raw path and query after the base URL, beginning with a slash.
+        ``headers`` are sent as given; only ``Host`` and framing are added, so they must not be
+        among them (``headers.end_to_end`` drops them).  ``body`` None sends no framing, b"" sends
+        ``Content-Length: 0``; an iterator is sent with ``content_length`` if given, else chunked.
+        A POST is never sent twice.
 
         Raises UpstreamUnreachable, UpstreamTimeout, UpstreamBroken, UpstreamSaturated, and what
         the iterator raises.  Cancelling closes the connection.
@@ -92,9 +91,9 @@ class Upstream(Protocol):
 
 
 def open_upstream(kind: Kind, options: UpstreamOptions) -> Upstream:
-    """A client for ``options``.  Opens nothing yet: await its ``open()`` inside the event loop.
+    """A client for ``options``, not open yet: await its ``open()`` inside the event loop.
 
-    "direct" is for direct connections: where a proxy is on the way, aiohttp goes through it.
+    "direct" does not support egress proxies: with one, aiohttp is used.
     """
     if kind == "httpx":
         return httpx_upstream.HttpxUpstream(options)

@@ -9,7 +9,7 @@ import pytest
 
 from proxy.errors import ProxyError
 from proxy.wire import places
-from proxy.wire.places import CHANGED, FREE, SMALL, Holding, Room, Rooms, let_go
+from proxy.wire.places import CHANGED, SMALL, UNCOUNTED, Holding, Room, Rooms, let_go
 
 MIB = 1024 * 1024
 
@@ -159,7 +159,7 @@ async def test_a_body_takes_what_it_has_and_not_what_it_said() -> None:
     await held.body(16 * MIB)
     await held.body(2 * MIB)
     assert (rooms.large._taken, rooms.small._taken) == (2 * MIB, 0)
-    await held.body(FREE)
+    await held.body(UNCOUNTED)
     assert is_empty(rooms.large)
 
 

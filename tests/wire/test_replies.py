@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from proxy.errors import RawHeaders
-from proxy.wire.coding.unpacker import MAX_BARREN, PIECE
+from proxy.wire.coding.unpacker import MAX_EMPTY, PIECE
 from proxy.wire.failures import UpstreamBroken
 from proxy.wire.replies import (
-    MOST_AHEAD,
+    MAX_SNIFFED,
     DecodedReply,
     PeekedReply,
     encoding,
@@ -186,7 +186,7 @@ MARK = b"\xef\xbb\xbf"
         ([b"date", b"more"], False, 1),
         ([b"da"], False, 1),
         ([], False, 0),
-        ([b" " * MOST_AHEAD, b"data:"], False, 1),
+        ([b" " * MAX_SNIFFED, b"data:"], False, 1),
     ],
 )
 async def test_a_stream_that_says_nothing_of_it_is_told_by_its_first_bytes(
@@ -286,7 +286,7 @@ async def test_an_encoding_that_holds_nothing_is_a_break_before_long(
     inner = Pieces(pieces)
     with pytest.raises(UpstreamBroken):
         await body(DecodedReply(inner))
-    assert sum(map(len, pieces[: inner.given])) < 2 * MAX_BARREN
+    assert sum(map(len, pieces[: inner.given])) < 2 * MAX_EMPTY
 
 
 @pytest.mark.parametrize("wbits", [31, 15, -15], ids=["gzip", "zlib", "bare"])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.wire.sse import MAX_EVENT_LINES, MOST_CLASSIFIED, Gate, Mark
+from proxy.wire.sse import MAX_CLASSIFIED, MAX_EVENT_LINES, Gate, Mark
 from tests.support.upstream.answers import chat_stream, pieces_of, tool_call
 from tests.support.upstream.streams import Played, check, classify, suspect
 
@@ -275,7 +275,7 @@ def test_an_event_of_many_long_lines_is_not_looked_at_again_for_each() -> None:
     gate.feed(b"\n")
     (payload,) = gate.take()
     assert payload == b"\n".join([b"x" * 60_000] * lines)
-    assert seen[-1] == len(payload) and sum(seen[:-1]) <= MOST_CLASSIFIED
+    assert seen[-1] == len(payload) and sum(seen[:-1]) <= MAX_CLASSIFIED
 
 
 @pytest.mark.parametrize("size", [1, 7, 65_536, 10_000_000])
@@ -283,7 +283,7 @@ def test_the_end_of_a_long_event_waits_if_its_last_line_matters(size: int) -> No
     gate = Gate(lambda raw: b"stop" in raw, lambda raw: "finish" if b"stop" in raw else None)
     gate.feed(b": begun\n\n")
     for _ in range(3):
-        gate.feed(b"data: " + b"x" * MOST_CLASSIFIED + b"\n")
+        gate.feed(b"data: " + b"x" * MAX_CLASSIFIED + b"\n")
     rest, held = b"data: stop\n\n: on\n", b""
     for at in range(0, len(rest), size):
         chunk = rest[at : at + size]

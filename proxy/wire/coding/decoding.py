@@ -1,4 +1,4 @@
-"""Request bodies that came compressed.  Pure, and as long as what they become is large."""
+"""Decompresses request bodies.  Pure; the time is linear in the size of the result."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ IDENTITY = b"identity"
 ZSTD = b"zstd"
 
 MAX_WINDOW = 8 * 1024 * 1024
-"""Bytes that a decompressor of zstd may have to keep (RFC 8878 3.1.1.1.2, RFC 9659)."""
+"""The largest zstd window, in bytes (RFC 8878 3.1.1.1.2, RFC 9659)."""
 
 
 def coding_of(headers: RawHeaders) -> bytes:
-    """How a body is coded, ``IDENTITY`` where it is not; several codings are one nobody knows."""
-    said = b",".join(get_all(headers, CODING))
-    return said.strip().lower() or IDENTITY
+    """The content coding, ``IDENTITY`` for none; several codings count as one unknown one."""
+    codings = b",".join(get_all(headers, CODING))
+    return codings.strip().lower() or IDENTITY
 
 
 def decoded(body: bytes, coding: bytes, limit: int) -> bytes | None:
-    """The plain body; None where it is not coded as it says, or in a way that is not known.
+    """The plain body; None if the coding is unknown or the body is not valid in it.
 
-    Raises ProxyError 413 where it becomes larger than ``limit`` bytes: no more is made of it.
+    Stops and raises ProxyError 413 if the result is larger than ``limit`` bytes.
     """
     if coding == IDENTITY:
         return body

@@ -1,7 +1,7 @@
-"""One connection to an upstream: HTTP/1.1 on a transport of the event loop, one exchange at a time.
+"""One HTTP/1.1 connection to an upstream, for one exchange at a time: an asyncio Protocol.
 
-Knows the parser, and neither hosts nor pools.  Silence is watched by one timer a connection, which
-looks when something was last heard instead of being set anew for every piece.
+Knows the parser, and neither hosts nor pools.  The read timeout is checked by one timer per
+connection against the time of the last received bytes, which is cheaper than a timer per piece.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from proxy.wire.failures import (
 from proxy.wire.headers import get, get_all
 
 MAX_HEAD_BYTES = 512 * 1024
-"""Of an answer's head, interim answers included; and of what is no body once it has begun."""
+"""Limit on a response head with its interim responses, and on chunk framing and trailers."""
 MAX_HEADERS = 1024
 
 _SWITCHING = 101
 
 
 class Connection(asyncio.Protocol):
-    """Made by the event loop.  ``silence`` in seconds is how long the upstream may say nothing."""
+    """``read_timeout``: seconds for which the upstream may send nothing."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, silence: float) -> None:
-        self._loop, self._silence = loop, silence
+    def __init__(self, loop: asyncio.AbstractEventLoop, read_timeout: float) -> None:
+        self._loop, self._read_timeout = loop, read_timeout
         self._parser: httptools.HttpResponseParser | None = None
         self._transport: asyncio.Transport | None = None
         self._incoming: Incoming | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._heard = 0.0
-        self._excused = False  # what is waited for is not the upstream
+        self._last_heard = 0.0
+        self._suspended = False  # the read timeout is, while the upstream is not the one to act
         self._upload: asyncio.Task[None] | None = None
         self._writable: asyncio.Future[None] | None = None
         self._idle_bytes = 0  # since the body last grew
@@ -55,12 +55,12 @@ class Connection(asyncio.Protocol):
         *,
         bodiless: bool,
     ) -> Incoming:
-        """Send a request.  A body in pieces is sent while its answer is waited for; it is chunked
-        where no ``length`` is given."""
+        """Send a request.  A streamed body is sent by a task, with chunked framing unless a
+        ``length`` is given."""
         assert self._transport is not None
         self._incoming = incoming = Incoming(self._loop, self._resume, bodiless=bodiless)
         self._idle_bytes = 0
-        self._interim = self._reusable = self._excused = False
+        self._interim = self._reusable = self._suspended = False
         if self._parser is None:
             self._parser = _parser(self)
         if body is None or isinstance(body, bytes):
@@ -68,18 +68,18 @@ class Connection(asyncio.Protocol):
         else:
             self._transport.write(head)
             self._upload = self._loop.create_task(self._send(body, length))
-        self._heard = self._loop.time()
+        self._last_heard = self._loop.time()
         if self._timer is None:
-            self._timer = self._loop.call_later(self._silence, self._listen)
+            self._timer = self._loop.call_later(self._read_timeout, self._check_silence)
         return incoming
 
     def reusable(self) -> bool:
-        """Can it be asked again?"""
+        """Whether it can be used for another request."""
         open = self._transport is not None and not self._transport.is_closing()
         return open and self._reusable and self._upload is None
 
     def abort(self) -> None:
-        """Close it at once, whatever goes on."""
+        """Close it at once, with any exchange on it."""
         self._reusable = False
         if self._upload is not None:
             self._upload.cancel()
@@ -89,13 +89,13 @@ class Connection(asyncio.Protocol):
     # What the transport calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is none by name
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass
 
     def data_received(self, data: bytes) -> None:
         incoming = self._incoming
         if incoming is None or incoming.complete or self._parser is None:
-            return self.abort()  # nobody has asked
-        self._heard = self._loop.time()
+            return self.abort()  # bytes that no request has asked for
+        self._last_heard = self._loop.time()
         self._idle_bytes += len(data)
         try:
             self._parser.feed_data(data)
@@ -104,8 +104,8 @@ class Connection(asyncio.Protocol):
         if self._idle_bytes > MAX_HEAD_BYTES:
             return self._fail(UpstreamBroken("the answer's head does not end"))
         incoming.wake()
-        if incoming.size > HIGH_WATER and not incoming.kept_back and not incoming.complete:
-            incoming.kept_back = self._excused = True
+        if incoming.size > HIGH_WATER and not incoming.paused and not incoming.complete:
+            incoming.paused = self._suspended = True
             assert self._transport is not None
             self._transport.pause_reading()
 
@@ -168,7 +168,7 @@ class Connection(asyncio.Protocol):
         self._idle_bytes = 0
         if incoming.bodiless:
             self._end(incoming, parser)
-            self._parser = None  # it still waits for the body of which the head told
+            self._parser = None  # it would expect the body that the head declares
 
     def on_body(self, body: bytes) -> None:
         incoming = self._incoming
@@ -197,47 +197,47 @@ class Connection(asyncio.Protocol):
         self.abort()
 
     def _resume(self) -> None:
-        """The reader has read what there was."""
-        self._excused = False
-        self._heard = self._loop.time()
+        """Read from the transport again: the reader has consumed all pieces."""
+        self._suspended = False
+        self._last_heard = self._loop.time()
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
-    def _listen(self) -> None:
-        """Has the upstream been silent for too long?"""
+    def _check_silence(self) -> None:
+        """Fail the exchange if the upstream has sent nothing for ``read_timeout`` seconds."""
         self._timer = None
         incoming = self._incoming
         if incoming is None or incoming.complete:
-            return  # the next request begins to listen again
+            return  # the next request starts the timer again
         now = self._loop.time()
-        if self._excused:
-            self._heard = now
-        left = self._heard + self._silence - now
+        if self._suspended:
+            self._last_heard = now
+        left = self._last_heard + self._read_timeout - now
         if left > 0:
-            self._timer = self._loop.call_later(left, self._listen)
+            self._timer = self._loop.call_later(left, self._check_silence)
         else:
-            said = "no answer in time" if incoming.in_head else "the answer stopped"
-            self._fail(UpstreamTimeout(said))
+            why = "no answer in time" if incoming.in_head else "the answer stopped"
+            self._fail(UpstreamTimeout(why))
 
     async def _send(self, body: AsyncIterator[bytes], length: int | None) -> None:
-        """Send a body.  What its source raises ends the incoming, and is told to who waits."""
+        """Send a streamed body.  What the iterator raises is raised by the reader of the answer."""
         try:
             await self._send_pieces(body, length)
-        except Exception as failure:  # noqa: BLE001 - the source's own, for who waits
+        except Exception as failure:  # noqa: BLE001 - the iterator's, raised in the reader
             if self._incoming is not None:
                 self._incoming.fail(failure)
             self._upload = None
             self.abort()
         finally:
             self._upload = None
-            self._excused = False
-            self._heard = self._loop.time()
+            self._suspended = False
+            self._last_heard = self._loop.time()
 
     async def _send_pieces(self, body: AsyncIterator[bytes], length: int | None) -> None:
         transport = self._transport
         assert transport is not None
         left = length
-        self._excused = True
+        self._suspended = True
         async for piece in body:
             if left is not None:
                 left -= len(piece)
@@ -245,7 +245,7 @@ class Connection(asyncio.Protocol):
                     break
                 transport.write(piece)
             elif piece:
-                # Not writelines: asyncio's own tells nobody to wait (Python 3.12, 3.13).
+                # Not writelines: asyncio's does not call pause_writing (Python 3.12, 3.13).
                 transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
             await self._drained()
         if left:
@@ -255,17 +255,17 @@ class Connection(asyncio.Protocol):
         await self._drained()
 
     async def _drained(self) -> None:
-        """Wait until the upstream takes more."""
+        """Wait until the transport accepts more; meanwhile the read timeout runs."""
         if self._writable is not None:
-            self._excused = False
-            self._heard = self._loop.time()
+            self._suspended = False
+            self._last_heard = self._loop.time()
             await self._writable
-            self._excused = True
+            self._suspended = True
 
 
 def _parser(connection: Connection) -> httptools.HttpResponseParser:
     parser = httptools.HttpResponseParser(connection)
-    # Servers are less exact than their readers; none of it leaves the end of an answer open.
+    # Real servers need these; none of them makes the end of an answer ambiguous.
     parser.set_dangerous_leniencies(
         lenient_headers=True,
         lenient_chunked_length=True,  # the chunks count, see ``_ambiguous``
@@ -280,12 +280,12 @@ def _size(headers: RawHeaders) -> int:
 
 
 def _ambiguous(headers: RawHeaders) -> bool:
-    """Could another reader see the answer's end elsewhere (RFC 9112 6.3)?"""
+    """Whether another parser might see the end of the answer elsewhere (RFC 9112 6.3)."""
     return get(headers, b"content-length") is not None and bool(get(headers, b"transfer-encoding"))
 
 
 def _ends_with_connection(incoming: Incoming) -> bool:
-    """Is the answer's end the connection's (RFC 9112 6.3)?"""
+    """Whether the body is delimited by the end of the connection (RFC 9112 6.3)."""
     codings = get_all(incoming.headers, b"transfer-encoding")
     if codings:
         return codings[-1].rpartition(b",")[2].strip().lower() != b"chunked"

@@ -1,6 +1,6 @@
-"""Reaching a host: its addresses, the first of them that answers, TLS.
+"""Connects to a host: name lookup, Happy Eyeballs, TLS.
 
-Knows sockets and no HTTP.  A name is looked up once for a while, by one question for all who wait.
+Knows sockets and no HTTP.  A lookup is cached for a short time and shared by concurrent callers.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from proxy.wire.failures import (
     saturated,
 )
 
-KNOWN_SECONDS = 10.0
-"""For how long a name's addresses are believed."""
-NEXT_SECONDS = 0.25
-"""After so long the next address is tried beside one that does not answer (RFC 8305)."""
+LOOKUP_TTL = 10.0
+"""Seconds for which a name's addresses are cached."""
+HAPPY_EYEBALLS_DELAY = 0.25
+"""Seconds after which the next address is tried in parallel (RFC 8305)."""
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
@@ -52,7 +52,7 @@ class Dialer:
     async def _connect(self, protocol: Callable[[], P]) -> P:
         loop = asyncio.get_running_loop()
         connected = await aiohappyeyeballs.start_connection(
-            await self._addresses(loop), happy_eyeballs_delay=NEXT_SECONDS, loop=loop
+            await self._addresses(loop), happy_eyeballs_delay=HAPPY_EYEBALLS_DELAY, loop=loop
         )
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -74,13 +74,13 @@ class Dialer:
         found = await loop.getaddrinfo(
             self._host, self._port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
         )
-        self._known, self._known_until = found, loop.time() + KNOWN_SECONDS
+        self._known, self._known_until = found, loop.time() + LOOKUP_TTL
         return found
 
     def _looked_up(self, lookup: asyncio.Task[Sequence[AddrInfoType]]) -> None:
         self._lookup = None
         if not lookup.cancelled():
-            lookup.exception()  # or it would be said that nobody asked, where all had left
+            lookup.exception()  # retrieved, or asyncio logs it if all callers were cancelled
 
 
 def _failure(error: OSError) -> UpstreamError:

@@ -1,6 +1,6 @@
-"""One question to the upstream and its answer, as far as it has come.
+"""The response that is being received on a connection.
 
-Filled by a connection, read by one task.  Knows no socket.
+Written by the connection, read by one task.  Knows no socket.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from proxy.errors import RawHeaders
 from proxy.wire.failures import UpstreamBroken, UpstreamError
 
 HIGH_WATER = 128 * 1024
-"""Bytes that may wait for their reader before the upstream is left to wait."""
+"""Unread bytes at which reading from the transport is paused."""
 
 
 class Incoming:
-    """``in_head`` until the head of the answer is there, ``complete`` when its body has ended."""
+    """``in_head`` until the response head is complete; ``complete`` when the body has ended."""
 
     __slots__ = (
         "_loop",
@@ -27,7 +27,7 @@ class Incoming:
         "failure",
         "headers",
         "in_head",
-        "kept_back",
+        "paused",
         "pieces",
         "size",
         "status",
@@ -43,28 +43,31 @@ class Incoming:
         self.headers: RawHeaders = []
         self.pieces: list[bytes] = []
         self.size = 0
-        """Of the pieces, in bytes."""
+        """Bytes in ``pieces``."""
         self.in_head = True
-        self.complete = self.kept_back = False
-        """``kept_back``: there is so much to read that no more is taken from the upstream."""
+        self.complete = self.paused = False
+        """``paused``: more than ``HIGH_WATER`` bytes are unread, so the transport is not read."""
         self.failure: Exception | None = None
-        """What ended it.  The pieces came before that."""
+        """Raised once ``pieces`` have been read."""
 
     def wake(self) -> None:
-        """Something has changed."""
+        """Wake the reader after a change."""
         waiter = self._waiter
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
     async def head(self) -> None:
-        """Wait for the head.  Raises what ended the exchange before."""
+        """Wait for the head.  Raises ``failure``."""
         while self.in_head:
             if self.failure is not None:
                 raise self.failure
             await self._change()
 
     async def piece(self) -> bytes:
-        """All of the body that has come since the last time; b"" at its end."""
+        """All of the body that has arrived since the last call; b"" at its end.
+
+        Raises ``failure``.
+        """
         while not self.pieces:
             if self.complete:
                 return b""
@@ -75,13 +78,14 @@ class Incoming:
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         pieces.clear()
         self.size = 0
-        if self.kept_back:
-            self.kept_back = False
+        if self.paused:
+            self.paused = False
             self._resume()
         return data
 
     def fail(self, failure: Exception) -> None:
-        """No more will come.  Only those of the upstream are told once its answer has begun."""
+        """End the response.  After the head, other failures than UpstreamError are replaced by
+        UpstreamBroken."""
         if not self.complete and self.failure is None:
             self.failure = failure if self.in_head else _of_an_answer(failure)
         self.wake()

@@ -1,7 +1,6 @@
-"""The upstream by connections of our own: a third of a client library's CPU for each request.
+"""The default HTTP client for upstreams: a third of a client library's CPU for each request.
 
-Knows the seam's values, the pool and how a request is written.  There is no proxy on the way: for
-that there are the other clients.
+Has the connection pool and writes requests.  Does not support egress proxies: the other clients do.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from proxy.wire.failures import UpstreamUnreachable
 from proxy.wire.origin import KEEP_ALIVE_SECONDS, Origin, UpstreamOptions, tls
 from proxy.wire.reply import READ_LIMIT, whole
 
-REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
-"""What may be sent twice (RFC 9110 9.2.2), where a kept connection turns out to be closed."""
+IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
+"""Methods that are sent again if a pooled connection turns out to be closed (RFC 9110 9.2.2)."""
 
 
 class DirectUpstream:
@@ -33,7 +32,7 @@ class DirectUpstream:
         self._host_line = b"Host: " + self.origin.host + b"\r\n"
         self._dialer: Dialer | None = None
         self._idle: list[Connection] = []
-        self._asked: set[Connection] = set()
+        self._busy: set[Connection] = set()
         self._sweep: asyncio.TimerHandle | None = None
         self.exchanges = 0
 
@@ -56,10 +55,10 @@ class DirectUpstream:
         self._dialer = None
         if self._sweep is not None:
             self._sweep.cancel()
-        for connection in [*self._idle, *self._asked]:
+        for connection in [*self._idle, *self._busy]:
             connection.abort()
         self._idle.clear()
-        await asyncio.sleep(0)  # the transports say goodbye in the next round of the loop
+        await asyncio.sleep(0)  # aborted transports close in the loop's next iteration
 
     async def send(
         self,
@@ -89,7 +88,7 @@ class DirectUpstream:
         body: Body,
         length: int | None,
     ) -> bytes:
-        """Raises ValueError where a header would be more than one."""
+        """Raises ValueError for a header with a line break or NUL in it."""
         lines = [method.encode("ascii"), b" ", self.origin.target(target), b" HTTP/1.1\r\n"]
         lines.append(self._host_line)
         for name, value in headers:
@@ -106,31 +105,31 @@ class DirectUpstream:
         return head
 
     async def _send(self, method: str, head: bytes, body: Body, length: int | None) -> DirectReply:
-        """On a kept connection, else on a new one."""
-        kept = self._kept()
-        if kept is not None:
+        """Send on a pooled connection, else on a new one."""
+        pooled = self._idle_connection()
+        if pooled is not None:
             try:
-                return await self._ask(kept, method, head, body, length)
+                return await self._ask(pooled, method, head, body, length)
             except UpstreamUnreachable:
-                if method not in REPEATABLE or not (body is None or isinstance(body, bytes)):
+                if method not in IDEMPOTENT or not (body is None or isinstance(body, bytes)):
                     raise
-        return await self._ask(await self._connected(), method, head, body, length)
+        return await self._ask(await self._connect(), method, head, body, length)
 
     async def _ask(
         self, connection: Connection, method: str, head: bytes, body: Body, length: int | None
     ) -> DirectReply:
-        self._asked.add(connection)
+        self._busy.add(connection)
         try:
             incoming = connection.ask(head, body, length, bodiless=method == "HEAD")
             await incoming.head()
         except BaseException:
-            self._asked.discard(connection)
+            self._busy.discard(connection)
             connection.abort()
             raise
         return DirectReply(self, connection, incoming)
 
-    def _kept(self) -> Connection | None:
-        """The connection that was used last, of those that are still open."""
+    def _idle_connection(self) -> Connection | None:
+        """The most recently used connection that is still open."""
         oldest = time.monotonic() - KEEP_ALIVE_SECONDS
         while self._idle:
             connection = self._idle.pop()
@@ -139,26 +138,26 @@ class DirectUpstream:
             connection.abort()
         return None
 
-    async def _connected(self) -> Connection:
+    async def _connect(self) -> Connection:
         if self._dialer is None:
             raise RuntimeError("open() the upstream before sending")
         loop, silence = asyncio.get_running_loop(), self._options.read_timeout
         return await self._dialer.dial(lambda: Connection(loop, silence))
 
     def release(self, connection: Connection) -> None:
-        """An answer is done with: keep its connection if it can be used again."""
+        """Return a connection to the pool after its answer, or close it if it is not reusable."""
         self.exchanges -= 1
-        self._asked.discard(connection)
+        self._busy.discard(connection)
         if self._dialer is None or not connection.reusable():
             return connection.abort()
         connection.idle_since = time.monotonic()
         self._idle.append(connection)
         if self._sweep is None:
             loop = asyncio.get_running_loop()
-            self._sweep = loop.call_later(KEEP_ALIVE_SECONDS, self._close_the_old)
+            self._sweep = loop.call_later(KEEP_ALIVE_SECONDS, self._close_expired)
 
-    def _close_the_old(self) -> None:
-        """Close what nobody has needed; those that were used last are at the end."""
+    def _close_expired(self) -> None:
+        """Close idle connections; the list is in the order in which they became idle."""
         self._sweep = None
         oldest = time.monotonic() - KEEP_ALIVE_SECONDS
         old = [connection for connection in self._idle if connection.idle_since <= oldest]
@@ -167,7 +166,7 @@ class DirectUpstream:
             connection.abort()
         if self._idle:
             left = self._idle[0].idle_since - oldest
-            self._sweep = asyncio.get_running_loop().call_later(left, self._close_the_old)
+            self._sweep = asyncio.get_running_loop().call_later(left, self._close_expired)
 
 
 class DirectReply:

@@ -1,7 +1,7 @@
-"""Cache marks: where a client wants its upstream to cache a prompt.  Pure.
+"""Removes cache marks, by which a client tells its upstream what to cache of a prompt.  Pure.
 
-They are the client's, for one request: they are never stored, for an upstream refuses a request
-with more than a few of them, and each turn would bring back those of all turns before.
+They are never stored: upstreams refuse a request with more than a few, and a prompt would have
+those of all earlier turns.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ MARKS = ("cache_control", "prompt_cache_breakpoint")
 
 _CACHE_CONTROL, _BREAKPOINT = (mark.encode() for mark in MARKS)
 
-_DATA = ("arguments", "input")
-"""Fields of a call that are a model's own words, whatever their names."""
+_MODEL_DATA = ("arguments", "input")
+"""Fields of a call with data of the model, in which nothing is a cache mark."""
 
 MAX_LEVELS = 8
-"""How deep marks are looked for; the deepest that is known is a part within a part's content."""
+"""How deeply marks are searched; the deepest known are in a part within a part's content."""
 
 
 def may_have_marks(raw: bytes) -> bool:
-    """A quick look: one sign is found far sooner than a word, and a word that is not there sooner
-    from the end."""
+    """A cheap test.  For speed: one character is found faster than a word, and ``rfind`` is faster
+    than ``in`` for a word that is missing."""
     return b"_" in raw and (raw.rfind(_CACHE_CONTROL) >= 0 or raw.rfind(_BREAKPOINT) >= 0)
 
 
@@ -48,7 +48,7 @@ def _without(raw: bytes, levels: int) -> bytes:
         return raw if kept == items else jsontext.join_items(kept)
     fields = jsontext.fields(raw)
     left = {
-        key: value if key in _DATA else _without(value, levels - 1)
+        key: value if key in _MODEL_DATA else _without(value, levels - 1)
         for key, value in fields.items()
         if key not in MARKS
     }
@@ -63,7 +63,7 @@ def unmarked(value: object, levels: int = MAX_LEVELS) -> object:
         return [unmarked(item, levels - 1) for item in value]
     if isinstance(value, dict):
         return {
-            key: item if key in _DATA else unmarked(item, levels - 1)
+            key: item if key in _MODEL_DATA else unmarked(item, levels - 1)
             for key, item in value.items()
             if key not in MARKS
         }

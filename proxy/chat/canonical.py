@@ -34,8 +34,7 @@ from proxy.chat.cachemarks import unmarked
 from proxy.chat.extent import has_over
 
 MAX_VALUES = 100_000
-"""Values (see ``has_over``) in the arguments of a message's calls up to which they are compared as
-values; a file that is written by a call is one string, whatever is in it."""
+"""Arguments with more values (see ``has_over``) are compared as text."""
 
 _TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
 """Types of content parts that are text, and the field it is in."""
@@ -54,10 +53,10 @@ def digest(role: str, text: str, rest: bytes = b"") -> str:
 
 
 class Content(msgspec.Struct, frozen=True):
-    """What a content says.
+    """A message's content in canonical form.
 
-    ``text`` is all its text, ``parts`` the canonical parts in order: stripped texts, and JSON
-    values in a list of one.  ``ends``: where in ``text`` each text ends, where there are several.
+    ``text`` is all its text; ``parts`` are stripped texts, and other parts as JSON values in a list
+    of one, in order.  ``ends``: the end of each text part in ``text``, if there are several.
     """
 
     text: str
@@ -70,7 +69,7 @@ class Content(msgspec.Struct, frozen=True):
 
     @property
     def core(self) -> str:
-        """The text, if there is nothing else."""
+        """The stripped text if there is nothing else, else ""."""
         return self.parts[0] if self._simple and isinstance(self.parts[0], str) else ""
 
     @property
@@ -78,7 +77,7 @@ class Content(msgspec.Struct, frozen=True):
         return len(self.parts) == 1 and isinstance(self.parts[0], str)
 
     def rest(self, calls: Sequence[Call], answers: str | None) -> bytes:
-        """What a digest covers beside ``core``; nothing for a message of text alone."""
+        """What a digest covers beside ``core``: b"" for a message that is only text."""
         parts = () if self._simple else self.parts
         if not parts and not calls and answers is None:
             return b""
@@ -93,7 +92,7 @@ class Content(msgspec.Struct, frozen=True):
 
 
 def read_content(content: object) -> Content:
-    """The content of a message of whatever type."""
+    """Read a message's content, which may be any JSON value."""
     if not content and not isinstance(content, (int, float)):
         return Content("", ())
     if isinstance(content, str):
@@ -127,14 +126,14 @@ def _text(part: object) -> str | None:
 
 
 class Call(NamedTuple):
-    """A tool call: its id (None where it is no call at all), and what equality compares."""
+    """A tool call: its id (None if it is not a valid call), and the value to compare."""
 
     id: str | None
     value: object
 
     @property
     def said(self) -> object:
-        """What it says beside its id."""
+        """The value without the id."""
         if self.id is None or not isinstance(self.value, list):
             return self.value
         return self.value[1:]
@@ -177,9 +176,9 @@ def _call(item: object, read: Callable[[object], object]) -> Call:
 
 
 def _reader(functions: Sequence[object]) -> Callable[[object], object]:
-    """How to read the arguments of a message's calls: as values, or as text where that is a lot."""
+    """The function that reads arguments: as values, or as text if they have too many values."""
     given = [function.get("arguments") for function in functions if isinstance(function, dict)]
-    texts = [each.encode("utf-8", "replace") for each in given if isinstance(each, str)]
+    texts = [text.encode("utf-8", "replace") for text in given if isinstance(text, str)]
     return _text_of if has_over(MAX_VALUES, *texts) else _arguments
 
 
@@ -188,7 +187,7 @@ def _text_of(given: object) -> object:
 
 
 def _arguments(given: object) -> list[object] | str:
-    """The value in a list, or the text where it is no JSON: what a model wrote need not be."""
+    """The value in a list; the text if it is not JSON, which a model may write."""
     if not isinstance(given, str):
         return [given or {}]
     try:
@@ -197,11 +196,12 @@ def _arguments(given: object) -> list[object] | str:
         return jsontext.well_formed(given)
 
 
-SHARE = 0.8
+SIMILAR_SHARE = 0.8
 """Answers are similar if they share at least this part of the larger one's words."""
 
 MAX_CHARACTERS = 100_000
-"""Words are compared within so many characters; longer texts must also be of similar length."""
+"""Only the words in the first so many characters are compared; longer texts must also have similar
+lengths."""
 
 # Scripts without spaces: kana, ideographs, Hangul and the supplementary ideographic planes.
 _SPACELESS = (
@@ -211,27 +211,24 @@ _WORD = re.compile(rf"[{_SPACELESS}]|[^\W_{_SPACELESS}]+")
 
 
 def similar(a: str, b: str) -> bool:
-    """Do two answers agree in letters and digits, or share at least 0.8 of their words?
+    """Whether two answers have the same letters and digits, or share at least 0.8 of their words.
 
-    Case and order do not matter for words; a character of a script without spaces is a word.
-    Texts without any letter or digit are similar only if they are equal but for white space.
+    Words are compared without case and order; each character of a script without spaces is a word.
+    Texts without any letter or digit are similar only if they are equal except for white space.
     """
     if a == b:
         return True
     shorter, longer = sorted((len(a), len(b)))
-    if longer > MAX_CHARACTERS and shorter < SHARE * longer:
+    if longer > MAX_CHARACTERS and shorter < SIMILAR_SHARE * longer:
         return False
     mine, theirs = _words(a), _words(b)
     if not mine or not theirs:
         return not mine and not theirs and a.split() == b.split()
-    return "".join(mine) == "".join(theirs) or _shared(mine, theirs) >= SHARE
+    return "".join(mine) == "".join(theirs) or _shared(mine, theirs) >= SIMILAR_SHARE
 
 
 def is_prefix(a: str, b: str) -> bool:
-    """Is one of two texts the beginning of the other, white space around them aside?
-
-    The empty text is the beginning of nothing.
-    """
+    """Whether one of two stripped texts begins with the other; False if one is empty."""
     a, b = a.strip(), b.strip()
     return bool(a and b) and (a.startswith(b) or b.startswith(a))
 

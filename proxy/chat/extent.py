@@ -1,8 +1,8 @@
-"""How much there is in a JSON text, told without making any of it.
+"""Measures JSON text before it is parsed.
 
-A list takes two bytes of text and some hundred of memory, and a call that makes millions of them
-stops everything else in the process.  So they are counted before they are made, piece by piece.
-Text that is not JSON gets some answer.  Knows of chat only how much of it may come at once.
+A list takes two bytes of text and about a hundred of memory, and one call that parses millions of
+them blocks all threads.  So values are counted first, piece by piece.  The result for text that is
+not JSON is undefined.
 """
 
 from __future__ import annotations
@@ -11,43 +11,42 @@ from collections.abc import Iterator
 from itertools import chain
 
 MAX_MESSAGES = 12_000
-"""Messages that come at once: many more than any model's context has room for."""
+"""Messages of a request: many more than fit into any model's context."""
 
 MAX_VALUES = 250_000
-"""Values of a body (see ``has_over``): a dozen for each of so many messages.  Each takes some
-hundred bytes once it is read."""
+"""Values of a body (see ``has_over``): about twenty per message.  Each takes about a hundred bytes
+once it is parsed."""
 
 MAX_CHOICES = 128
-"""The most choices that OpenAI lets a request ask for."""
+"""OpenAI's maximum of ``n``."""
 
 PIECE = 64 * 1024
-"""Bytes that are looked at by one call: other threads go on in between."""
+"""Bytes that one call scans: the GIL is released in between."""
 
 BLOCK = 512
-"""Bytes that are all text or all media: no language has a word as long, and few media are less."""
+"""Bytes that are classified as text or media together: no word is as long, few media are
+shorter."""
 
-_SIGNS = (b",", b"[", b"{")
+_SEPARATORS = (b",", b"[", b"{")
 
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=-_"
 
 
 def has_over(most: int, *raws: bytes) -> bool:
-    """Are there more values than ``most`` in all texts?  Commas and opening brackets are counted.
-
-    What stands in strings does not count.
-    """
+    """Whether the texts have more than ``most`` values: commas and opening brackets are counted,
+    except in strings."""
     if sum(map(len, raws)) <= most:
         return False
     found = 0
     for outside in chain.from_iterable(map(_outside_strings, raws)):
-        found += sum(map(outside.count, _SIGNS))
+        found += sum(map(outside.count, _SEPARATORS))
         if found > most:
             return True
     return False
 
 
 def has_more_text(most: int, raw: bytes) -> bool:
-    """Are there more bytes than ``most`` beside media?  A block that is all base64 is of those."""
+    """Whether there are more than ``most`` bytes beside media, which are blocks of base64."""
     if len(raw) <= most:
         return False
     blocks = (raw[at : at + BLOCK] for at in range(0, len(raw), BLOCK))
@@ -68,7 +67,8 @@ def _outside_strings(raw: bytes) -> Iterator[bytes]:
 
 
 def _pieces(raw: bytes) -> Iterator[bytes]:
-    """No piece ends between a backslash and what it escapes."""
+    """Pieces of about ``PIECE`` bytes, none of which ends between a backslash and what it
+    escapes."""
     at = 0
     while at < len(raw):
         piece = raw[at : at + PIECE]
@@ -82,6 +82,6 @@ def _is_media(block: bytes) -> bool:
     rest = block.translate(None, _BASE64)
     if rest.strip(b"\\"):
         return False
-    # In JSON a slash and the end of a line may be escaped, as may be all letters of a language.
+    # Base64 in JSON may have escaped slashes and line ends; text may consist of escapes alone.
     escaped = sum(block.count(sign) for sign in (b"\\/", b"\\n", b"\\r")) if rest else 0
-    return len(rest) - escaped <= 1  # the last may be parted from its sign
+    return len(rest) - escaped <= 1  # the block may end within an escape

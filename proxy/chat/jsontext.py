@@ -1,8 +1,8 @@
-"""JSON text: read strictly, kept byte for byte, written canonically.
+"""JSON text: read strictly, split without changing bytes, written canonically.
 
-msgspec does the work.  It refuses one thing that RFC 8259 (section 8.2) allows, the escape of half
-a surrogate pair, and models do stream half an emoji: such texts take the way round the standard
-library.  Knows nothing of chat.
+Uses msgspec.  It rejects escapes of lone surrogates, which RFC 8259 (section 8.2) allows and which
+models stream (half an emoji), so such texts are read by the standard library.  Knows nothing of
+chat.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ S = TypeVar("S", bound=msgspec.Struct)
 Pieces = Mapping[str, bytes]
 
 NULL = msgspec.Raw(b"null")
-"""Of a field that is read later: it is null, or not there."""
+"""The default of a field that is decoded later: it is null or missing."""
 
 UNREADABLE = (ValueError, RecursionError)
-"""What reading raises: text that is not JSON or not UTF-8, and text nested too deeply."""
+"""The exceptions of reading: not JSON, not UTF-8, or nested too deeply."""
 
 MAX_LEVELS = 100
 
 PIECE = 256 * 1024
-"""Bytes or characters of a long text that one call looks at: other threads go on in between."""
+"""Bytes or characters that one call processes: the GIL is released in between."""
 
-HALVES = 16 * 1024
-"""Characters of a text with halves of surrogate pairs: each of them takes its time."""
+SURROGATE_PIECE = 16 * 1024
+"""The same for texts with surrogates, which are slower."""
 
 HALF = re.compile(rb"\\u[dD][89a-fA-F]")
-"""Half a surrogate pair, or what may be one, as JSON writes it."""
+"""The escape of a surrogate, lone or not."""
 
-MOST_MENDED = 100_000
-"""Values of a text that is mended, about: it is read and written slowly."""
+MAX_MENDED_VALUES = 100_000
+"""About how many values a text may have to be mended, which is slow."""
 
 SAFE_DIGITS = 20
-"""Of an integer that is kept to its last digit: an id of 64 bits has as many."""
+"""Longer integers become floats when a text is mended; ids of 64 bits have up to 20 digits."""
 
 _OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\n\r]*\{")
-_BETWEEN = re.compile(rb"[,\[{]")
-_PAIRS = re.compile("(?:[\ud800-\udbff][\udc00-\udfff])+")
-_LONE = re.compile("[\ud800-\udfff]+")
+_SEPARATOR = re.compile(rb"[,\[{]")
+_SURROGATE_PAIRS = re.compile("(?:[\ud800-\udbff][\udc00-\udfff])+")
+_LONE_SURROGATES = re.compile("[\ud800-\udfff]+")
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
 def _number(text: str) -> int | float | str:
-    """A fraction or an exponent as a value: 1.0 is 1, and what no float holds stays text."""
+    """A number with fraction or exponent: 1.0 becomes 1; what overflows a float stays text."""
     value = float(text)
     if value != value or value in (float("inf"), float("-inf")):
         return text
@@ -89,14 +89,14 @@ def decode(raw: bytes) -> object:
 
 
 def value(raw: bytes) -> object:
-    """Like ``decode``, with numbers that compare as values: 1.0 and 1e0 are 1."""
+    """Like ``decode``, with numbers normalised for comparison: 1.0 and 1e0 are 1."""
     return _either(raw, _values.decode, _lenient_values.decode)
 
 
 def fields(raw: bytes) -> dict[str, bytes]:
-    """The fields of an object in order, each value's JSON untouched; the last of equal keys wins.
+    """The fields of an object in order, each value as JSON; the last of equal keys wins.
 
-    Raises UNREADABLE, also where the text is JSON but no object.
+    Raises UNREADABLE, also for JSON that is not an object.
     """
     return _either(raw, _split_object, lambda text: dict(_object_fields(text)))
 
@@ -126,12 +126,12 @@ def _filled(struct: S, found: Mapping[str, bytes]) -> S:
 
 
 def items(raw: bytes) -> list[bytes]:
-    """The items of a list, each one's JSON untouched.  Raises UNREADABLE; no list is none."""
+    """The items of a list, each as JSON.  Raises UNREADABLE, also for JSON that is not a list."""
     return _either(raw, _split_list, lambda text: list(_list_items(text)))
 
 
 def shallow(raw: bytes) -> object:
-    """Like ``decode``, and raises ValueError where functions that recurse could fail."""
+    """Like ``decode``; raises ValueError if the value is nested too deeply for recursion."""
     what = decode(raw)
     if raw.count(b"[") + raw.count(b"{") > MAX_LEVELS and _levels(what) > MAX_LEVELS:
         raise ValueError("nested too deeply")
@@ -139,10 +139,7 @@ def shallow(raw: bytes) -> object:
 
 
 def forgiving(read: Callable[[bytes], T], raw: bytes) -> T:
-    """What ``read`` makes of an object that an upstream has sent, or else of its ``mended`` text.
-
-    Raises UNREADABLE.
-    """
+    """``read`` an object of an upstream; if that fails, its ``mended`` text.  Raises UNREADABLE."""
     try:
         return read(raw)
     except UNREADABLE:
@@ -150,18 +147,18 @@ def forgiving(read: Callable[[bytes], T], raw: bytes) -> T:
 
 
 def mended(raw: bytes) -> bytes:
-    """JSON of an object as some upstreams write it: with a byte order mark, bytes that are not
-    UTF-8, numbers that JSON does not have (NaN) or no float holds (1e999), which say nothing here.
+    """Valid JSON from an object as some upstreams write it: without byte order mark, with invalid
+    UTF-8 replaced, and null for NaN and numbers that overflow a float (1e999).
 
     Raises UNREADABLE.
     """
-    if not _OBJECT.match(raw) or len(_BETWEEN.findall(raw)) > MOST_MENDED:
+    if not _OBJECT.match(raw) or len(_SEPARATOR.findall(raw)) > MAX_MENDED_VALUES:
         raise ValueError("not to be mended")
     return encode(_mending.decode(raw.decode("utf-8-sig", "replace")))
 
 
 def encode(what: object) -> bytes:
-    """Compact JSON in UTF-8; ASCII with escapes where there is half a surrogate pair."""
+    """Compact JSON in UTF-8; in ASCII with escapes if the value has lone surrogates."""
     try:
         return msgspec.json.encode(what)
     except UnicodeEncodeError:
@@ -178,7 +175,7 @@ def canonical(what: object) -> bytes:
 
 
 def join_fields(pieces: Pieces) -> bytes:
-    """The object with these fields; what may be long is copied as seldom as can be."""
+    """The object with these fields (JSON by name); long values are copied only once."""
     parts = [part for key, raw in pieces.items() for part in (b",", encode(key), b":", raw)]
     return b"".join([b"{", *parts[1:], b"}"])
 
@@ -189,7 +186,7 @@ def join_items(pieces: Iterable[bytes]) -> bytes:
 
 
 def is_utf8(raw: bytes, *, whole: bool = True) -> bool:
-    """Can these bytes be decoded?  Of what is not ``whole`` the last letter may be cut off."""
+    """Whether the bytes are UTF-8; unless ``whole``, the last character may be cut off."""
     if raw.isascii():
         return True
     decoder = codecs.getincrementaldecoder("utf-8")()
@@ -202,7 +199,7 @@ def is_utf8(raw: bytes, *, whole: bool = True) -> bool:
 
 
 def paired(text: str) -> str:
-    """Text whose halves of surrogate pairs are joined where they meet; lone ones stay."""
+    """The text with adjacent surrogates joined to characters; lone surrogates stay."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -211,7 +208,7 @@ def paired(text: str) -> str:
 
 
 def well_formed(text: str) -> str:
-    """Text that can be encoded: halves of a pair that meet are joined, lone ones replaced."""
+    """The text with adjacent surrogates joined and lone ones replaced, so that it is encodable."""
     if text.isascii():
         return text
     try:
@@ -222,13 +219,13 @@ def well_formed(text: str) -> str:
 
 
 def text_in(value: object) -> str:
-    """A value that is a text, as text that can be encoded; "" for any other."""
+    """A string, made encodable; "" for any other value."""
     return well_formed(value) if isinstance(value, str) else ""
 
 
 def _well_formed(text: str) -> str:
-    joined = _PAIRS.sub(lambda halves: _joined(halves[0]), text)
-    return _LONE.sub(lambda halves: "\N{REPLACEMENT CHARACTER}" * len(halves[0]), joined)
+    joined = _SURROGATE_PAIRS.sub(lambda halves: _joined(halves[0]), text)
+    return _LONE_SURROGATES.sub(lambda halves: "\N{REPLACEMENT CHARACTER}" * len(halves[0]), joined)
 
 
 def _joined(halves: str) -> str:
@@ -236,17 +233,17 @@ def _joined(halves: str) -> str:
 
 
 def _surrogate_pieces(text: str) -> Iterator[str]:
-    """Pieces of a text; no pair is cut."""
+    """Pieces of a text, none of which ends within a surrogate pair."""
     at = 0
     while at < len(text):
-        end = at + HALVES
-        end += _PAIRS.match(text, end - 1) is not None
+        end = at + SURROGATE_PIECE
+        end += _SURROGATE_PAIRS.match(text, end - 1) is not None
         yield text[at:end]
         at = end
 
 
 def _levels(what: object) -> int:
-    """How deeply lists and objects are nested, counted no further than one over the bound."""
+    """The depth of nesting, at most ``MAX_LEVELS`` + 1."""
     level, depth = [what], 0
     while level and depth <= MAX_LEVELS:
         lists = (item for item in level if isinstance(item, list))
@@ -312,7 +309,7 @@ def _space(text: str, at: int) -> int:
 
 
 def _after(text: str, at: int, sign: str) -> int:
-    """Where the next token begins behind ``sign``, which must be the token at ``at``."""
+    """The index of the token after ``sign``, which must be the token at ``at``."""
     at = _space(text, at)
     if text[at : at + 1] != sign:
         raise ValueError(f"{sign} expected at {at}")

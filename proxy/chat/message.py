@@ -1,7 +1,7 @@
-"""A chat message: what equality, the tool rules and history need to know of it.
+"""A chat message, with what reconciliation, the tool rules and history need of it.
 
 Knows OpenAI's message format as clients really send it, and nothing of sessions or HTTP.  Nothing
-here raises: a message that makes no sense is the upstream's to refuse.
+here raises: an invalid message is left to the upstream to refuse.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ MAX_INLINE_MEDIA_BYTES = 65_536
 class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
     """One message.
 
-    ``raw`` is its JSON as sent.  ``digest`` is equal for messages that are equal (see
+    ``raw`` is its JSON as sent; ``said`` is the JSON without memory blocks if it had any, and then
+    all other fields are of ``said``.  ``digest`` is the same for equal messages (see
     ``canonical``).  ``calls`` are the ids of its tool calls, ``answers`` is the id of the call that
     it answers; legacy functions use ``function:NAME``, a missing id is "".  ``shape`` is the digest
-    without these ids, "" where there are none.  ``text`` is all its text parts joined with line
-    feeds, or what stands in for them; ``ends`` is where each of several ends in it.  ``blank``:
-    there is nothing in it.  A message that answers a call is never blank: an empty result is a
-    result.  ``said`` is the JSON without blocks of memory, where it came with any: all but ``raw``
-    is about that.  ``apart`` are its parts, where it may be several messages: of so many
-    ``pieces``, at most.  ``media_in_text``: its content is JSON that may have media in it.
+    without these ids, "" if there are none.  ``text`` is all text parts joined with line feeds, or
+    a refusal; ``ends`` is the end of each part in it, if there are several.  ``blank``: it has no
+    content; never true of a message that answers a call, since an empty result is a result.
+    ``apart`` splits a message that may be several joined by the client, at most ``pieces``.
+    ``media_in_text``: its content is JSON that may have media in it.
     """
 
     raw: bytes
@@ -55,35 +55,35 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def own(self) -> str:
-        """The text without what the user's program has put into it."""
+        """The text without what the user's program has added: see ``typed``."""
         return self.text if self.role == "assistant" else typed_in(self.text, self.ends)
 
     @property
     def legible(self) -> bytes:
-        """What is said, without what stands in a text and is none."""
+        """The JSON without memory blocks, and without media in a text."""
         said = self.said or self.raw
         return without_media_in_text(said) if self.media_in_text else said
 
     @property
     def record(self) -> bytes:
-        """What goes into history: without cache marks, and with a line of text for large media."""
+        """The JSON that is recorded: without cache marks, with large media replaced by text."""
         return without_large_media(without_marks(self.legible), self.max_inline_media_bytes)
 
     def recorded(self) -> ChatMessage:
-        """The same with no more JSON than goes into history."""
+        """The message with its ``record`` as its JSON."""
         return msgspec.structs.replace(
             self, raw=self.record, said=None, apart=None, media_in_text=False
         )
 
 
 Apart = Callable[[ChatMessage], Sequence[Sequence[ChatMessage]]]
-"""Takes a message apart: for each part that it may have, the messages that this part is alone, with
-the next one, and so on."""
+"""Splits a message: for each of its parts, the messages that begin with it and have one, two and
+more parts."""
 
 
 class _Plain(msgspec.Struct, forbid_unknown_fields=True):
-    """The common shape: nothing but text.  The other fields are what SDKs dump as null, and what an
-    API says beside it (see ``native``)."""
+    """The common shape: only text.  The other fields are those that SDKs dump as null, and those
+    of another API (see ``native``)."""
 
     role: str
     content: str
@@ -102,7 +102,7 @@ _plain = msgspec.json.Decoder(_Plain)
 def read_message(
     raw: bytes, max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES
 ) -> ChatMessage | None:
-    """A message from its JSON; None if this is no JSON object."""
+    """Read a message; None if ``raw`` is not a JSON object."""
     if may_have_blocks(raw):
         said = without_blocks(raw)
         message = _read_message(said, max_inline_media_bytes)
@@ -130,7 +130,7 @@ def _read_message(raw: bytes, max_inline_media_bytes: int) -> ChatMessage | None
 
 
 def read_stored(raw: bytes) -> ChatMessage:
-    """A message from history, or one of an upstream; never None, and nothing in it is replaced."""
+    """Read a message from history or from an upstream; no media in it are replaced."""
     limit = len(raw)
     return read_message(raw, limit) or _opaque(raw, limit)
 
@@ -140,7 +140,7 @@ Piece = ChatMessage | bytes
 
 
 def last_user(pieces: Sequence[Piece]) -> int | None:
-    """Where the last user message is."""
+    """The index of the last user message, None if there is none."""
     for at in range(len(pieces) - 1, -1, -1):
         piece = pieces[at]
         if isinstance(piece, ChatMessage):
@@ -161,14 +161,14 @@ def text_of(raw: bytes) -> str:
 
 
 class Own(NamedTuple):
-    """What somebody has said themselves, and its share of all the text of the message."""
+    """The text that the author has written themselves, and its share of the message's text."""
 
     text: str
     share: float = 1.0
 
 
 def own_of(raw: bytes) -> Own:
-    """What is found, recalled and learned of a message."""
+    """The author's own text in a message (JSON), which is indexed, recalled and learned from."""
     try:
         plain = _plain.decode(raw)
         text, own = plain.content, plain.content
@@ -195,7 +195,7 @@ def _read_any(raw: bytes, limit: int) -> ChatMessage | None:
 
 
 def _opaque(raw: bytes, limit: int) -> ChatMessage:
-    """A message that cannot be looked into equals nothing but the same bytes."""
+    """A message that cannot be parsed; it equals only the same bytes."""
     return ChatMessage(raw=raw, role="", digest=digest("", "", raw), max_inline_media_bytes=limit)
 
 
@@ -226,7 +226,7 @@ def _role(role: object) -> str:
 
 
 def _said(fields: dict[str, object]) -> Content:
-    """The content; where it says nothing, the refusal or the audio that stands in for it."""
+    """The content; if that is empty, the refusal or the audio in its place."""
     content = read_content(fields.get("content"))
     if not content.empty:
         return content

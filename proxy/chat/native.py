@@ -1,4 +1,4 @@
-"""The member of a stored message that is for one API alone: see ``proxy.formats.native``."""
+"""The field of a stored message with its form in another API: see ``proxy.formats.native``."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ FIELD = "native"
 MARK = b'"native"'
 
 TEXTS = ("text", "message")
-"""Types of parts that are words, of several content parts or alone."""
+"""Types of native parts that are text."""
 
 CALLS = ("function_call", "custom_tool_call", "tool_use")
 
 THOUGHTS = ("reasoning", "thinking", "redacted_thinking")
-"""Types of parts that models read in the running turn alone: answers go back without them."""
+"""Types of reasoning parts, which models read only in the current turn: not sent back later."""
 
-_TOLD = (*TEXTS, *CALLS, *THOUGHTS)
+_COVERED = (*TEXTS, *CALLS, *THOUGHTS)
 
 
 def without_native(message: bytes) -> bytes:
-    """A stored message as chat completions may have it."""
+    """A stored message without its native form, for chat completions."""
     if MARK not in message:
         return message
     try:
@@ -32,11 +32,11 @@ def without_native(message: bytes) -> bytes:
 
 
 def beside(message: Mapping[str, object]) -> list[dict[str, object]]:
-    """The native parts of a stored message; none where a chat message says all that a model reads
+    """The native parts of a stored message; [] if its chat form has everything that a model reads
     of them."""
     native = message.get(FIELD)
     parts = native.get("parts") if isinstance(native, dict) else None
     if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
         return []
     said_by_model = message.get("role") == "assistant"
-    return [] if said_by_model and all(part.get("type") in _TOLD for part in parts) else parts
+    return [] if said_by_model and all(part.get("type") in _COVERED for part in parts) else parts

@@ -1,7 +1,7 @@
-"""A chat completion request, read once; its bytes are kept and spliced, never written anew.
+"""A chat completion request: parsed once, and changed by splicing its bytes.
 
-Knows the request's shape and nothing of memory.  What cannot be read is not ours to judge: it goes
-upstream as it is.
+Knows the request's shape and nothing of memory.  Requests that cannot be read are relayed
+unchanged, for the upstream to judge.
 """
 
 from __future__ import annotations
@@ -19,22 +19,21 @@ from proxy.chat.message import SYSTEM_ROLES, ChatMessage, read_message
 from proxy.chat.tools.calltext import forces_calls
 
 MAX_TEXT = 8 * 1024 * 1024
-"""Bytes of a request beside its media: some two million tokens.  Upstreams refuse more, and what
-they refuse is not recorded."""
+"""Bytes of a request beside its media: about two million tokens.  Upstreams refuse more."""
 
 Unread = Literal["invalid_body", "too_many_parts", "too_much_text"]
-"""Why a body is passed on as it is."""
+"""Why a body is relayed unchanged."""
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """What a request says of a conversation that is kept somewhere: nothing, in chat completions.
+    """A request's reference to stored state; chat completions have none.
 
-    ``elsewhere``: the upstream keeps it, so that nothing may be put between the messages;
-    ``instructs``: but beside them, for this request alone.
-    ``previous`` is the id of the answer that it goes on from, ``references`` are the ids of what it
-    names instead of sending it.  ``conversation`` is the id of the one that it belongs to.
-    ``background``: the answer will be fetched later.  ``complete``: its program always sends all
-    that it wants to be said.  ``stores``: it may be asked for by its id later.
+    ``elsewhere``: the upstream keeps the conversation, so that no messages may be injected;
+    ``instructs``: the request's own instructions may still be extended.
+    ``previous`` is the id of the answer that it continues, ``references`` are ids that it sends
+    instead of items, ``conversation`` is the id of its conversation.  ``background``: the answer
+    will be fetched later.  ``complete``: its program always sends the whole conversation.
+    ``stores``: the answer may be retrieved by its id later.
     """
 
     elsewhere: bool = False
@@ -48,7 +47,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def upstreams(self) -> bool:
-        """Must what is sent be stored upstream, so that nothing may be put into it?"""
+        """Whether the upstream stores what is sent, so that nothing may be injected."""
         return self.elsewhere or self.background
 
 
@@ -56,12 +55,13 @@ NO_STATE = State()
 
 
 class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request with a list of messages.  ``fields`` are the others; "messages" has its place.
+    """A request with a list of messages.
 
+    ``fields`` are all fields as JSON; "messages" is empty and only keeps its position.
     ``leading`` is the first run of system or developer messages, ``messages`` all that follow.
-    ``model`` is None and ``max_output`` (tokens) is None where the request does not say; ``n`` is
-    1 to 128.  ``system_is_its_own``: its API has system text for one request alone, so that it is
-    not remembered, and none is filled in.  ``instructions`` are such text beside the messages.
+    ``model`` and ``max_output`` (tokens) are None if the request does not set them; ``n`` is 1 to
+    128.  ``system_is_its_own``: in its API system text is for one request, so it is neither
+    remembered nor filled in.  ``instructions`` are such text in a field of its own.
     """
 
     fields: dict[str, bytes]
@@ -82,7 +82,7 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def system_record(self) -> tuple[bytes, ...]:
-        """What is remembered of the leading system messages: no blocks of memory, no marks."""
+        """The leading system messages as they are recorded: without memory blocks and marks."""
         if self.system_is_its_own:
             return ()
         kept = (message for message in self.leading if message.said is None or not message.blank)
@@ -90,7 +90,7 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def wants_system(self) -> bool:
-        """May the remembered system message be filled in?"""
+        """Whether the recorded system messages may be filled in."""
         return not self.leading and not self.system_is_its_own
 
     @property
@@ -109,30 +109,25 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def forces_calls(self) -> bool:
-        """Must the model call a tool?  Then nobody may be there to answer: see ``calltext``."""
+        """Whether the model must call a tool, so that the calls may be its answer: ``calltext``."""
         legacy = field_of(self.fields, "function_call")
         return forces_calls(field_of(self.fields, "tool_choice"), legacy)
 
     @property
     def last_user_text(self) -> str:
-        """The text of the last user message that is their own; "" without one."""
+        """The user's own text in the last user message; "" without one."""
         said = self.last_user
         return said.own if said else ""
 
     def with_messages(self, parts: Iterable[bytes]) -> bytes:
-        """The request with these messages instead (their JSON, the leading ones included).
-
-        The other fields keep their order and their values' bytes.
-        """
+        """The body with these messages (JSON, the leading ones included); other fields keep their
+        order and bytes."""
         messages = jsontext.join_items(parts)
         return jsontext.join_fields({**self.fields, "messages": messages})
 
 
 def read(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
-    """A request from its body, or why there is none.
-
-    Takes long for a large one: it belongs on a thread.
-    """
+    """Parse a body; returns why it cannot be read otherwise.  Slow for large ones: use a thread."""
     found = read_fields(body)
     if not isinstance(found, tuple):
         return found
@@ -143,7 +138,7 @@ def read(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
         if message is None:
             return "invalid_body"
         messages.append(message)
-    # A word can look like media, so what is left of them is counted once more.
+    # Text without spaces can look like media, so the parsed texts are counted as well.
     if len(body) > MAX_TEXT and sum(len(message.text) for message in messages) > MAX_TEXT:
         return "too_much_text"
     return _request(fields, messages)
@@ -154,24 +149,24 @@ def read_fields(
     listed: str = "messages",
     split: Callable[[bytes], list[bytes]] = jsontext.items,
 ) -> tuple[dict[str, bytes], list[bytes]] | Unread:
-    """The fields of a body and the items of the one that is ``listed``, or why there are none.
+    """The fields of a body and the items of the ``listed`` one, or why they cannot be read.
 
-    The listed field keeps its place among the others, and is empty.  ``split`` raises UNREADABLE.
+    The listed field stays in place, empty.  ``split`` raises UNREADABLE.
     """
     if has_over(MAX_VALUES, body):
         return "too_many_parts"
     if has_more_text(MAX_TEXT, body):
         return "too_much_text"
-    if not jsontext.is_utf8(body):  # a field that is only split off is not checked for it
+    if not jsontext.is_utf8(body):  # msgspec does not check fields that are not decoded
         return "invalid_body"
     try:
         fields = jsontext.fields(body)
         parts = split(fields[listed])
-    except (KeyError, *jsontext.UNREADABLE):  # nothing that memory could be put into
+    except (KeyError, *jsontext.UNREADABLE):
         return "invalid_body"
     if len(parts) > MAX_MESSAGES:
         return "too_many_parts"
-    fields[listed] = b""  # not kept twice; its place among the fields counts
+    fields[listed] = b""  # frees the copy; the key keeps the position
     return fields, parts
 
 
@@ -191,7 +186,7 @@ def _request(fields: dict[str, bytes], messages: list[ChatMessage]) -> ChatReque
 
 
 def field_of(fields: dict[str, bytes], name: str) -> object:
-    """The value of a field; None where there is none that can be read."""
+    """The value of a field; None if it is missing or unreadable."""
     raw = fields.get(name)
     if raw is None:
         return None
@@ -202,7 +197,7 @@ def field_of(fields: dict[str, bytes], name: str) -> object:
 
 
 def count_of(value: object) -> int | None:
-    """A number of something, None where it is no positive integer."""
+    """A positive integer; None for any other value."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         return None
     return value

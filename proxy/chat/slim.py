@@ -1,7 +1,7 @@
-"""Answers whose JSON holds too many values to be read whole: what matters of them, at little cost.
+"""Reads the relevant fields of answers whose JSON has too many values to be parsed whole.
 
-Reading JSON holds up every stream of the process.  The cost is in the number of its values and not
-in its length: a long text is cheap, a list of a million empty lists is not.  Pure.
+Parsing JSON blocks the event loop.  Its cost is in the number of values and not in the length: a
+long text is cheap, a list of a million empty lists is not.  Pure.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from proxy.chat.extent import MAX_CHOICES
 from proxy.chat.jsontext import NULL
 
 MAX_VALUES = 100_000
-"""Values that are read at once; some 0.2 seconds on a busy machine."""
+"""Values that may be parsed at once: about 0.2 seconds on a busy machine."""
 
 
 class _Message(msgspec.Struct):
-    """What a message says; what else it may hold is passed over."""
+    """The fields of a message that are read; others are skipped."""
 
     role: msgspec.Raw = NULL
     content: msgspec.Raw = NULL
@@ -69,21 +69,22 @@ _DECODERS: dict[Place, Callable[[bytes], _SlimAnswer]] = {
 
 
 def is_heavy(raw: bytes, most: int = MAX_VALUES) -> bool:
-    """May a JSON text hold more than so many values?  Never False where it does."""
+    """Whether a JSON text may have more than ``most`` values; never False if it has."""
     return len(raw) > most and values(raw) > most
 
 
 def values(raw: bytes) -> int:
-    """At least the values of a JSON text: each one begins it, or stands behind one of these."""
+    """An upper bound of the values of a JSON text: each is at the start or after one of these."""
     return 1 + raw.count(b",") + raw.count(b"[") + raw.count(b"{")
 
 
 def slimmed(raw: bytes, place: Place, most: int = MAX_VALUES) -> dict[str, object] | None:
-    """An event (``delta``) or a plain answer (``message``) less what is heavy, None if all is.
+    """An event (``delta``) or a JSON answer (``message``) without fields that have too many values;
+    None if it cannot be read so.
 
-    Kept are texts of any length, and of calls and the like what has at most ``most`` values.
+    Kept are texts of any length, and other fields with at most ``most`` values together.
     """
-    # Each choice needs one of these, and no text can hold it: its quotes would be escaped.
+    # Each choice has one of these, and texts have none: their quotes are escaped.
     if raw.count(b'"%b"' % place.encode()) > MAX_CHOICES:
         return None
     try:
@@ -103,7 +104,7 @@ def slimmed(raw: bytes, place: Place, most: int = MAX_VALUES) -> dict[str, objec
 
 
 class _Room:
-    """Reads values, as long as there are at most ``most`` of them in all."""
+    """Decodes values until ``most`` have been decoded in all."""
 
     def __init__(self, most: int) -> None:
         self._left = most
@@ -126,7 +127,7 @@ class _Room:
 
 
 def is_light(what: object, most: int = MAX_VALUES) -> bool:
-    """Has a value at most so many values in it?  Looks at no more than that."""
+    """Whether a value contains at most ``most`` values; visits no more than that."""
     found, waiting = 0, [what]
     while waiting:
         one = waiting.pop()

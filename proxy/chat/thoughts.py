@@ -1,9 +1,9 @@
-"""What a model thought before it called tools, sent back where its upstream wants that.  Pure.
+"""The reasoning before tool calls, which is sent back to upstreams that demand it.  Pure.
 
-DeepSeek, and others like it, refuse a request whose answers with calls come without the member in
-which they told their thoughts; nobody else takes it, so it is sent to those who have asked.  They
-demand it, and take "", where a model called without thinking; in answers without calls some demand
-it too, and the others pass over it.
+DeepSeek and similar upstreams refuse a request in which an assistant message with tool calls lacks
+``reasoning_content``; others refuse the field, so it is sent only after an upstream has demanded
+it.  "" is accepted for calls without reasoning.  Some demand it in messages without calls as well,
+and the others ignore it there.
 
 https://api-docs.deepseek.com/guides/thinking_mode
 """
@@ -21,7 +21,7 @@ from proxy.chat import jsontext
 FIELD = "reasoning_content"
 
 NONE = b'""'
-"""The JSON of thoughts that nobody knows."""
+"""The JSON of unknown reasoning."""
 
 _WANTED = re.compile(
     rb"missing\W{1,8}reasoning_content"
@@ -32,17 +32,17 @@ _WANTED = re.compile(
 
 
 def wants_thoughts(error: bytes) -> bool:
-    """Does an upstream's error say that it wants them back?"""
+    """Whether an upstream's error demands the reasoning of earlier answers."""
     return _WANTED.search(error) is not None
 
 
 def refuses_thoughts(error: bytes) -> bool:
-    """Does the error to a request with them say that it takes none?"""
+    """Whether the error to a request with reasoning refuses the field."""
     return FIELD.encode() in error and not wants_thoughts(error)
 
 
 class _Thinking(msgspec.Struct):
-    """What of a message tells whether it has them, and whose they are."""
+    """The fields of a message that are read here."""
 
     role: Any = None
     reasoning_content: msgspec.Raw = jsontext.NULL
@@ -53,7 +53,7 @@ _thinking = msgspec.json.Decoder(_Thinking)
 
 
 def thoughts_in(message: bytes) -> bytes:
-    """The JSON of the thoughts in an answer as it came; ``NONE`` where it has none."""
+    """The reasoning (JSON) in an answer as received; ``NONE`` if it has none."""
     try:
         raw = bytes(_read(message).reasoning_content)
     except jsontext.UNREADABLE:
@@ -62,15 +62,15 @@ def thoughts_in(message: bytes) -> bytes:
 
 
 def with_thoughts(body: bytes, known: Mapping[str, bytes]) -> bytes:
-    """A request's body with thoughts in all answers that lack them.
+    """A request's body with reasoning in all assistant messages that lack it.
 
-    ``known`` is their JSON by the ids of the calls that came of them.  Takes long for a large one.
+    ``known`` is reasoning (JSON) by the ids of the calls that followed it.  Slow for a large body.
     """
     try:
         fields = jsontext.fields(body)
         said = jsontext.items(fields["messages"])
         fields["messages"] = jsontext.join_items([_with_thoughts(raw, known) for raw in said])
-    except (KeyError, *jsontext.UNREADABLE):  # the upstream's to refuse
+    except (KeyError, *jsontext.UNREADABLE):  # left to the upstream to refuse
         return body
     return jsontext.join_fields(fields)
 

@@ -1,8 +1,8 @@
-"""What of a user's message a person has typed, and what their program put beside it.  Pure.
+"""Separates the text that a person has typed from what their program has added.  Pure.
 
-Coding agents tell the model in the user's name where they run, and what a project's files ask for.
-Known are openai/codex (codex-rs/core/src/context), Claude Code, Cline and Roo, and the CLIs of
-Gemini and Qwen, by the forms in which they do.  A text that only names such a tag is a person's.
+Coding agents add context to user messages: where they run, instructions from a project's files.
+Recognised are the forms of openai/codex (codex-rs/core/src/context), Claude Code, Cline and Roo,
+and the CLIs of Gemini and Qwen.  A text that only mentions such a tag counts as typed.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import re
 from collections.abc import Iterator, Sequence
 
 MOST_PARTS = 1_000
-"""Texts of a message that are looked at one by one; what has more is looked at as one."""
+"""A message with more text parts is treated as one text."""
 
 _BLOCKS = ("system-reminder", "environment_details", "ide_opened_file", "ide_selection")
-"""Tags around what may stand anywhere in a text."""
+"""Tags of blocks that may be anywhere in a text."""
 
-_MEANWHILE = "The user sent a new message while you were working:\n"
-"""How a block begins that has what a person sent to Claude Code while it worked."""
+_QUEUED_MESSAGE = "The user sent a new message while you were working:\n"
+"""Begins a block with a message that a person sent to Claude Code while it was working."""
 
-_ON_IT = ("\n\nIMPORTANT: After completing", "\n\nThis is how Claude Code surfaces")
-"""How Claude Code's own words to the model begin, which stand behind what the person sent."""
+_QUEUED_MESSAGE_ENDS = ("\n\nIMPORTANT: After completing", "\n\nThis is how Claude Code surfaces")
+"""Begin Claude Code's own text after that message."""
 
 _PARTS = (
     "environment_context",
@@ -38,7 +38,7 @@ _PARTS = (
     "user_shell_command",
     "session_context",
 )
-"""Tags around a whole part of a message."""
+"""Tags around a complete text part."""
 
 _BEGINNINGS = (
     "# AGENTS.md instructions",
@@ -53,94 +53,97 @@ _BEGINNINGS = (
     "This is the Gemini CLI. We are setting up the context",
     "This is the Qwen Code. We are setting up the context",
 )
-"""How parts begin that are no person's, whatever follows."""
+"""Beginnings of text parts of which nothing is typed."""
 
-_BESIDE, _ASKED = "# Context from my IDE setup:", "## My request for Codex:"
-"""Begins what an editor tells; begins, behind that, what a person asks."""
+_IDE_CONTEXT, _IDE_REQUEST = "# Context from my IDE setup:", "## My request for Codex:"
+"""The heading of an editor's context, and that of the person's request after it."""
 
 _COMMANDS = ("<command-name>", "<command-message>", "<bash-input>")
 
 _OPENED = tuple(f"<{tag}>" for tag in _PARTS)
-_KNOWN = re.compile("|".join(map(re.escape, (*_OPENED, *_BEGINNINGS, _BESIDE, *_COMMANDS))))
+_KNOWN = re.compile("|".join(map(re.escape, (*_OPENED, *_BEGINNINGS, _IDE_CONTEXT, *_COMMANDS))))
 _BLOCK = re.compile(f"<({'|'.join(_BLOCKS)})>")
 
 
 def typed(text: str) -> str:
-    """What a person has typed of a text; "" where it is the program's.  In linear time."""
-    said = _outside(text) if "<" in text and _BLOCK.search(text) else text
+    """The typed part of a text; "" if all of it is the program's.  In linear time."""
+    said = _without_blocks(text) if "<" in text and _BLOCK.search(text) else text
     begins = said.lstrip()
-    return _beside(begins.rstrip(), said) if _KNOWN.match(begins) else said
+    return _typed_after(begins.rstrip(), said) if _KNOWN.match(begins) else said
 
 
 def typed_in(text: str, ends: Sequence[int] = ()) -> str:
-    """The same for all texts of a message, which end there in it, with a line feed between them."""
+    """The same for a message's text parts, joined with line feeds; ``ends`` are their ends."""
     if not 0 < len(ends) <= MOST_PARTS:
         return typed(text)
     texts = [text[start:end] for start, end in zip((0, *(e + 1 for e in ends)), ends, strict=False)]
-    kept = [_sent(_inside(each)) if _is_block(each) else typed(each) for each in texts]
+    kept = [
+        _queued_message(_inner_text(each)) if _is_block(each) else typed(each) for each in texts
+    ]
     return text if kept == texts else "\n".join(each for each in kept if each.strip())
 
 
-def _outside(text: str) -> str:
-    """What stands around the blocks."""
+def _without_blocks(text: str) -> str:
+    """The text without blocks."""
     for tag in _BLOCKS:
-        text = "".join(_around(tag, text))
+        text = "".join(_outside_of(tag, text))
     return text
 
 
-def _around(tag: str, text: str) -> Iterator[str]:
+def _outside_of(tag: str, text: str) -> Iterator[str]:
     opening, closing, at = f"<{tag}>", f"</{tag}>", 0
     while (start := text.find(opening, at)) >= 0 and (end := text.find(closing, start)) >= 0:
         yield text[at:start]
-        yield _sent(text[start + len(opening) : end])
+        yield _queued_message(text[start + len(opening) : end])
         at = end + len(closing)
     yield text[at:]
 
 
-def _sent(inside: str) -> str:
-    """What a person sent while the agent worked, of the inside of a block: "" of all others."""
-    said = inside.lstrip()
-    if not said.startswith(_MEANWHILE):
+def _queued_message(inside: str) -> str:
+    """The message that a block has from a person; "" for other blocks."""
+    text = inside.lstrip()
+    if not text.startswith(_QUEUED_MESSAGE):
         return ""
-    said = said.removeprefix(_MEANWHILE)
-    ends = [at for each in _ON_IT if (at := said.rfind(each)) >= 0]
-    return said[: min(ends, default=len(said))].strip()
+    text = text.removeprefix(_QUEUED_MESSAGE)
+    ends = [at for mark in _QUEUED_MESSAGE_ENDS if (at := text.rfind(mark)) >= 0]
+    return text[: min(ends, default=len(text))].strip()
 
 
-def _inside(block: str) -> str:
+def _inner_text(block: str) -> str:
     return block.partition(">")[2].rpartition("</")[0]
 
 
 def _is_block(text: str) -> bool:
-    """A part of its own is one block, also where a file in it has the tag that ends it."""
+    """Whether a text part is one block; it may contain its own closing tag, from a file."""
     part = text.strip()
     found = _BLOCK.match(part)
     return found is not None and part.endswith(f"</{found[1]}>")
 
 
-def _beside(begins: str, said: str) -> str:
-    """What is typed of a text that begins as programs begin theirs."""
+def _typed_after(begins: str, said: str) -> str:
+    """The typed part of a text that ``begins`` (stripped) like a program's; ``said``:
+    unstripped."""
     if begins.startswith(_BEGINNINGS):
         return ""
     if begins.startswith(_OPENED):
         return "" if begins.endswith(f"</{begins[1:].partition('>')[0]}>") else said
-    if begins.startswith(_BESIDE):
-        return _behind_line(begins, _ASKED)
-    shell = _within("bash-input", begins)
+    if begins.startswith(_IDE_CONTEXT):
+        return _after_line(begins, _IDE_REQUEST)
+    shell = _tag_content("bash-input", begins)
     if begins.startswith("<bash-input>") and shell is not None:
         return f"! {shell}"
-    found = [_within(tag, begins) for tag in ("command-name", "command-args")]
+    found = [_tag_content(tag, begins) for tag in ("command-name", "command-args")]
     return " ".join(part for part in found if part) if any(found) else said
 
 
-def _within(tag: str, text: str) -> str | None:
-    """What stands in a tag, which may name others; None where there is none."""
+def _tag_content(tag: str, text: str) -> str | None:
+    """The text in a tag; None without the tag."""
     _, opened, rest = text.partition(f"<{tag}>")
     inside, closed, _ = rest.rpartition(f"</{tag}>")
     return inside.strip() if opened and closed else None
 
 
-def _behind_line(text: str, heading: str) -> str:
-    """What follows the first line that is this one."""
+def _after_line(text: str, heading: str) -> str:
+    """The text after the first line that begins with ``heading``; "" without one."""
     _, found, asked = f"\n{text}".partition(f"\n{heading}")
     return asked.strip() if found else ""

@@ -1,4 +1,4 @@
-"""What in another API's parts is no text: media, and what only its upstream can read.  Pure."""
+"""Separates media and encrypted data from text in parts of other APIs.  Pure."""
 
 from __future__ import annotations
 
@@ -9,23 +9,31 @@ from proxy.chat.media.tokens import media_tokens
 
 _IMAGES = ("image", "input_image", "computer_screenshot", "image_generation_call")
 _FILES = ("document", "input_file")
-_BARE = ("data", "file_data", "result")
-"""Fields with base64 that need not be a ``data:`` URL."""
+_BASE64_FIELDS = ("data", "file_data", "result")
+"""Fields whose base64 need not be a ``data:`` URL."""
 
-_CARRYING = (*_BARE, "image_url", "file_url", "file_id", "url", "source", "file", "input_audio")
-_LEGIBLE = ("text", "content")
-"""Types of a document's source that a model reads as it stands."""
+_MEDIA_FIELDS = (
+    *_BASE64_FIELDS,
+    "image_url",
+    "file_url",
+    "file_id",
+    "url",
+    "source",
+    "file",
+    "input_audio",
+)
+_TEXT_SOURCES = ("text", "content")
+"""Types of a document's source that are text."""
 
-_SEALED = "encrypted_"
-"""How fields begin in which the upstream keeps text for itself: pages found, what it compacted."""
+_ENCRYPTED_PREFIX = "encrypted_"
+"""Prefix of fields with text that only the upstream can read: search results, compacted turns."""
 
-SEALED_CHARACTERS = 16
-"""Base64 characters of encrypted text that are three tokens: three bytes in four of them, and some
-four bytes a token."""
+CHARACTERS_OF_3_TOKENS = 16
+"""Base64 characters of encrypted text that count as three tokens: 12 bytes, 4 bytes a token."""
 
 
 def without_media(value: object, found: list[int]) -> object:
-    """A value without media and what is encrypted; the tokens of each are added to ``found``."""
+    """The value without media and encrypted data; the tokens of each are appended to ``found``."""
     if isinstance(value, str):
         return _without_url(value, found)
     if isinstance(value, list):
@@ -36,12 +44,12 @@ def without_media(value: object, found: list[int]) -> object:
     if tokens is None:
         return {key: _field(key, item, found) for key, item in value.items()}
     found.append(tokens)
-    return {k: without_media(v, found) for k, v in value.items() if k not in _CARRYING}
+    return {k: without_media(v, found) for k, v in value.items() if k not in _MEDIA_FIELDS}
 
 
 def _field(key: str, value: object, found: list[int]) -> object:
-    if key.startswith(_SEALED) and isinstance(value, str):
-        found.append(-(-3 * len(value) // SEALED_CHARACTERS))
+    if key.startswith(_ENCRYPTED_PREFIX) and isinstance(value, str):
+        found.append(-(-3 * len(value) // CHARACTERS_OF_3_TOKENS))
         return ""
     return without_media(value, found)
 
@@ -55,16 +63,16 @@ def _without_url(text: str, found: list[int]) -> str:
 
 
 def _tokens(part: Mapping[str, object]) -> int | None:
-    """Tokens of a part or a source that is media, None for any other."""
+    """Tokens of a part or source that is media; None for any other."""
     kind = part.get("type")
-    if kind == "base64":  # a source of a kind of block that is new
+    if kind == "base64":  # the source in a block of an unknown type
         media = _media(part)
         return _by_type(media) if media else None
     source = part.get("source")
     if kind in _IMAGES:
         return media_tokens({**part, "type": "image"}, _media(part))
     if kind in _FILES:
-        legible = isinstance(source, dict) and source.get("type") in _LEGIBLE
+        legible = isinstance(source, dict) and source.get("type") in _TEXT_SOURCES
         return None if legible else media_tokens({"type": "file"}, _media(part))
     return media_tokens(part, inline(part))
 
@@ -75,10 +83,10 @@ def _by_type(media: Inline) -> int:
 
 
 def _media(part: Mapping[str, object]) -> Inline | None:
-    """What it carries in itself, None where that is a link or an id."""
+    """Its inline media; None for a link or an id."""
     source = part.get("source")
     holder = source if isinstance(source, dict) else part
     name = holder.get("media_type")
     label = name if isinstance(name, str) else ""
-    found = (from_url(holder.get(key), label, bare=key in _BARE) for key in _CARRYING)
+    found = (from_url(holder.get(key), label, bare=key in _BASE64_FIELDS) for key in _MEDIA_FIELDS)
     return next(filter(None, found), None)

@@ -1,7 +1,4 @@
-"""Media inside messages: base64 that is too large for history becomes a line of text.
-
-Links are kept as they are; only data that the message itself carries is replaced.
-"""
+"""Replaces large inline media (base64) in messages by a line of text; links are kept."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ class Inline(NamedTuple):
         return self.data.partition(",")[2] if self.data.startswith("data:") else self.data
 
     def decoded(self) -> bytes:
-        """The bytes themselves; those of the text where it is no base64."""
+        """The decoded bytes; those of the text itself if it is not base64."""
         payload = self.payload
         try:
             return base64.b64decode(payload)
@@ -33,17 +30,17 @@ class Inline(NamedTuple):
             return payload.encode("utf-8", "surrogatepass")
 
     def placeholder(self) -> str:
-        """What history keeps in its place."""
+        """The text that history has in its place."""
         return placeholder(self.kind, self.decoded())
 
 
 def placeholder(kind: str, content: bytes) -> str:
-    """A line of text for what is not text: what it is, its size, the beginning of its SHA-256."""
+    """A line of text in place of media: type, size, the beginning of its SHA-256."""
     return f"[{kind}, {len(content)} bytes, sha256 {sha256(content).hexdigest()[:16]}]"
 
 
 def inline(part: object) -> Inline | None:
-    """The media that a content part carries in itself, None where it has none or a link."""
+    """The inline media of a content part; None if it has none, or a link."""
     if not isinstance(part, dict):
         return None
     kind = part.get("type")
@@ -68,7 +65,10 @@ def _audio(inner: dict[str, object]) -> Inline | None:
 
 
 def from_url(url: object, label: str, *, bare: bool = False) -> Inline | None:
-    """``bare``: base64 without a ``data:`` prefix counts as well."""
+    """The media of a ``data:`` URL, or with ``bare`` also of plain base64; else None.
+
+    ``label`` is the kind of media whose URL names none.
+    """
     if not isinstance(url, str):
         return None
     if url[:5].lower() == "data:":
@@ -78,7 +78,7 @@ def from_url(url: object, label: str, *, bare: bool = False) -> Inline | None:
 
 
 def without_large_media(raw: bytes, limit: int) -> bytes:
-    """A message with inline media over ``limit`` characters replaced by text, else ``raw`` itself.
+    """The message with inline media over ``limit`` characters replaced; ``raw`` itself if none is.
 
     Everything else keeps its bytes.
     """
@@ -105,11 +105,11 @@ def _kept(part: bytes, limit: int) -> bytes:
 
 
 MEDIA_AS_TEXT = 1_024
-"""Characters of media that may stay in a text: nobody sees them there."""
+"""Larger media (characters) are removed from JSON in a text, which models cannot see as media."""
 
 
 def without_media_in_text(raw: bytes) -> bytes:
-    """A message whose content is JSON in a text, with a line in it for each of its media."""
+    """The message, whose content is JSON in a text, with media in that JSON replaced by lines."""
     try:
         fields = jsontext.fields(raw)
         told = jsontext.shallow(str(jsontext.decode(fields["content"])).encode())
@@ -120,7 +120,7 @@ def without_media_in_text(raw: bytes) -> bytes:
 
 
 def shrunk(value: object, limit: int) -> object:
-    """Any value, with ``data:`` URLs and audio data over ``limit`` characters replaced by text."""
+    """The value with ``data:`` URLs and audio data over ``limit`` characters replaced by text."""
     if isinstance(value, str):
         media = from_url(value, "data") if len(value) > limit else None
         return media.placeholder() if media else value

@@ -1,4 +1,4 @@
-"""What images, audio and files in a message cost, by formula: never their base64 as text."""
+"""Estimates the tokens of images, audio and files by formula, not by their base64."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from math import ceil
 
 from proxy.chat.media.parts import Inline
 
-_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_SOF_MARKERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 """JPEG's SOF markers (ITU T.81, table B.1)."""
 
-_BARE = frozenset(range(0xD0, 0xD8)) | {0x01}
+_BARE_MARKERS = frozenset(range(0xD0, 0xD8)) | {0x01}
 """JPEG's markers without a segment."""
 
 
 def image_size(head: bytes) -> tuple[int, int] | None:
-    """Pixels across and down of a PNG, GIF, WebP or JPEG; None where they cannot be read."""
+    """Width and height in pixels of a PNG, GIF, WebP or JPEG; None if they cannot be read."""
     size = _read(head)
     return size if size and min(size) > 0 else None
 
@@ -57,9 +57,9 @@ def _jpeg(head: bytes) -> tuple[int, int] | None:
         marker = head[at + 1]
         if marker == 0xFF:  # fill bytes may come before a marker
             at += 1
-        elif marker in _BARE:
+        elif marker in _BARE_MARKERS:
             at += 2
-        elif marker in _FRAMES:
+        elif marker in _SOF_MARKERS:
             height, width = head[at + 5 : at + 7], head[at + 7 : at + 9]
             return int.from_bytes(width, "big"), int.from_bytes(height, "big")
         else:
@@ -85,11 +85,11 @@ _BYTES_PER_SECOND = {
     "ogg": 6_000,
     "webm": 6_000,
 }
-_OTHER_AUDIO = 16_000
-"""Usual rates of formats without a rate of their own, bytes per second; mp3 and aac at 128 kbit."""
+_DEFAULT_BYTES_PER_SECOND = 16_000
+"""Typical bytes per second of formats whose rate is not read; mp3 and aac have 128 kbit/s."""
 
 FILE_BYTES_PER_TOKEN = 50
-"""A page of a document is some 50 kB and, as text and picture, some 1,000 tokens."""
+"""A page of a document is about 50 kB and, as text and picture, about 1,000 tokens."""
 
 _HEADER = 256 * 1024
 """Base64 characters that are decoded to find an image's size; a power of two."""
@@ -125,7 +125,11 @@ def _image(image: Mapping[str, object], media: Inline | None) -> int:
 
 def _audio(audio: object, media: Inline | None) -> int:
     form = audio.get("format") if isinstance(audio, dict) else None
-    rate = _BYTES_PER_SECOND.get(form, _OTHER_AUDIO) if isinstance(form, str) else _OTHER_AUDIO
+    rate = (
+        _BYTES_PER_SECOND.get(form, _DEFAULT_BYTES_PER_SECOND)
+        if isinstance(form, str)
+        else _DEFAULT_BYTES_PER_SECOND
+    )
     head = _beginning(media)[:44]
     if head[:4] == b"RIFF" and len(head) == 44:
         rate = int.from_bytes(head[28:32], "little") or rate
@@ -133,7 +137,7 @@ def _audio(audio: object, media: Inline | None) -> int:
 
 
 def _size(media: Inline | None) -> int:
-    """Bytes that base64 stands for."""
+    """The size of the decoded bytes."""
     payload = media.payload if media else ""
     return len(payload) * 3 // 4 - payload[-2:].count("=")
 

@@ -1,7 +1,6 @@
-"""What models are known with: their windows and their prices, of a list that comes as a package.
+"""Context windows and prices of known models, from the package genai-prices.
 
-Loaded when a model is first asked about: the package brings an HTTP client along, to fetch newer
-lists with.  The network is not asked.
+Imported on first use, since the package imports an HTTP client.  Never uses the network.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _LONGEST_NAME = 200
 
 
 def window_of(model: str | None) -> int | None:
-    """Tokens that a model's prompt and answer may have together, None where it is not known."""
+    """The maximum of a model's prompt and answer together, in tokens; None if not known."""
     return next((entry.context_window for entry in _known(model) if entry.context_window), None)
 
 
@@ -41,7 +40,7 @@ def _price(entry: ModelInfo, usage: Usage, moment: datetime) -> int:
 
 
 def _known(model: str | None) -> Iterator[ModelInfo]:
-    """The entries that a model's name may mean, the most likely first.
+    """The entries for a model's name, the most likely first.
 
     Names with a vendor before them (``openai/gpt-4o``) are looked up as OpenRouter's, then without
     the vendor.
@@ -56,7 +55,7 @@ def _known(model: str | None) -> Iterator[ModelInfo]:
 
 
 def _entry(name: str, at: str | None = None) -> Iterator[ModelInfo]:
-    # Not the snapshot's own lookup: it remembers every name for ever, and names come from clients.
+    # The snapshot's own lookup caches every name without bound, and names come from clients.
     providers = get_snapshot().providers
     for provider in providers:
         if (provider.id == at) if at else _serves(provider, name):

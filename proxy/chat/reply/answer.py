@@ -1,7 +1,6 @@
-"""A finished answer: what of it a later request carries back, and all of it as it came.
+"""A finished answer: the message that later requests send back, and everything that was received.
 
-Streamed or plain, the same answer has the same bytes here: one canonical form, whatever order its
-fields came in.
+Both have a canonical form, so that an answer has the same bytes whether it was streamed or not.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ from proxy.chat.message import MAX_INLINE_MEDIA_BYTES, read_stored
 from proxy.chat.native import THOUGHTS
 
 _ORDER = ("role", "content", "refusal", "audio", "function_call", "tool_calls", "name")
-"""The fields that a request may carry back, in the order in which they are written."""
+"""The fields that a request may send back, in canonical order."""
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One choice of a reply.
 
-    ``body`` is the JSON that a later request carries back, ``wire`` the JSON of everything that
-    came (reasoning, annotations, log probabilities, partial calls), None where that is no more.
-    ``complete``: its finish was seen.  ``told`` is what a later request carries where nobody has
-    answered its calls, None where that is its ``text``.  The rest is as in ChatMessage.
+    ``body`` is the JSON that later requests send back, ``wire`` the JSON of everything that was
+    received (reasoning, annotations, log probabilities, partial calls), None if that is the same.
+    ``complete``: its finish was seen.  ``told`` is what later requests send if nobody answers its
+    calls, None if that is its ``text``.  The other fields are those of ChatMessage.
     """
 
     index: int
@@ -43,18 +42,17 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class CacheUse(NamedTuple):
-    """Prompt tokens that an upstream took from its cache, and that it wrote to it; None where it
-    does not say."""
+    """Prompt tokens that an upstream read from its cache, and wrote to it; None if not reported."""
 
     read: int | None = None
     written: int | None = None
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """An upstream's answer: choices by index, the usage object's JSON, and what it says.
+    """An upstream's answer: choices by index, the usage object as JSON, the model.
 
-    ``error``: it is, or ended in, an error object.  ``truncated``: there was more than is kept.
-    ``pending``: it is still being made, and will be fetched by this name.
+    ``error``: it is, or ended with, an error object.  ``truncated``: it was larger than what is
+    kept.  ``pending``: the id by which an unfinished background response will be fetched.
     """
 
     choices: tuple[Choice, ...] = ()
@@ -87,7 +85,7 @@ def make_choice(
 
 
 def text_choice(index: int, text: str, finish_reason: str | None) -> Choice:
-    """The same of a message that has come whole and says nothing but a text."""
+    """A choice of a complete message that is only text."""
     back = {"role": "assistant", "content": text}
     return _choice(index, back, None, finish_reason, complete=True)
 
@@ -117,7 +115,7 @@ def _choice(
 
 
 def _tidy(message: Mapping[str, object], logprobs: object) -> dict[str, object]:
-    """All that a message says, in canonical order; null and what is empty say nothing."""
+    """The fields of a message in canonical order, without null and empty ones."""
     said = {key: message[key] for key in (*_ORDER, *sorted(message)) if message.get(key)}
     if logprobs:
         said["logprobs"] = logprobs
@@ -131,16 +129,14 @@ def _tidy(message: Mapping[str, object], logprobs: object) -> dict[str, object]:
 
 
 def _no_content(said: Mapping[str, object]) -> str | None:
-    """The content of a message without any: null where something stands in for it."""
+    """The content of a message without any: null if it has a refusal, audio or calls, else ""."""
     others = ("refusal", "audio", "function_call", "tool_calls")
     return None if any(key in said for key in others) else ""
 
 
 def _tidy_call(call: Mapping[str, object]) -> dict[str, object]:
-    """A tool call without its place in the stream; unknown fields are kept.
-
-    Some upstreams demand theirs back (signatures of reasoning, for one).
-    """
+    """A tool call without its ``index``; unknown fields are kept, since some upstreams demand
+    theirs back (signatures of reasoning, for example)."""
     order = ("id", "type", "function", *sorted(call))
     said = {key: call[key] for key in order if key != "index" and call.get(key) is not None}
     function = said.get("function")
@@ -150,7 +146,7 @@ def _tidy_call(call: Mapping[str, object]) -> dict[str, object]:
 
 
 def _tidy_function(function: Mapping[str, object]) -> dict[str, object]:
-    """Arguments are text; some upstreams send an object."""
+    """A function with arguments as text; some upstreams send an object."""
     given = function.get("arguments")
     if given is not None and not isinstance(given, str):
         given = jsontext.encode(given).decode()
@@ -160,7 +156,7 @@ def _tidy_function(function: Mapping[str, object]) -> dict[str, object]:
 
 
 def _carried_back(whole: Mapping[str, object], *, complete: bool) -> dict[str, object]:
-    """What a later request may carry back; of an answer that was cut off only its text."""
+    """The message that later requests may send back; only the text of one that was cut off."""
     kept = _ORDER if complete else ("role", "content", "refusal", "name")
     back = {key: whole[key] for key in kept if key in whole}
     back["content"] = _without_reasoning(whole["content"])
@@ -202,7 +198,7 @@ _usage = msgspec.json.Decoder(_Usage)
 
 
 def _cache_use(usage: bytes | None) -> CacheUse:
-    """OpenAI has it in the details of a usage, others in fields of their own."""
+    """The cache use in a usage object, by OpenAI's fields or those of other APIs."""
     try:
         said = _usage.decode(usage or b"{}")
     except jsontext.UNREADABLE:  # a usage of another shape

@@ -1,7 +1,7 @@
-"""Merging the deltas of a streamed message into the message that they are pieces of.
+"""Merges the deltas of a streamed message.
 
-Strings concatenate, lists extend, objects merge; what names a thing (id, type, role, name) does
-not concatenate, because some upstreams repeat it in every piece.  Time is linear in what is fed.
+Strings concatenate, lists extend, objects merge; fields like id, type and role do not concatenate,
+because some upstreams repeat them in every delta.  Time is linear in the input.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from proxy.chat import jsontext
 Node = dict[str, object]
 """An object under construction: its strings are Ropes."""
 
-_LABELS = {"id", "type", "role", "index", "format", "name", "signature"}
-_FLOWING = ("text", "thinking", "output_text")
+_NOT_CONCATENATED = {"id", "type", "role", "index", "format", "name", "signature"}
+_STREAMED_PARTS = ("text", "thinking", "output_text")
 """Types of content parts that are streamed piece by piece."""
 
-_NEAR = 64
-"""How far back in a list the item with an equal ``index`` is looked for."""
+_MAX_LOOKBACK = 64
+"""Last items of a list among which an equal ``index`` is searched."""
 
 
 class Rope:
-    """A string that grows by pieces."""
+    """A string that is built from pieces."""
 
     __slots__ = ("pieces", "size")
 
@@ -35,7 +35,7 @@ class Rope:
         self.size += len(text)
 
     def add_whole(self, text: str) -> None:
-        """Take the whole string, or another piece if this does not begin with what there is."""
+        """Replace by ``text`` if that begins with the current string, else append it."""
         if len(text) >= self.size and text.startswith("".join(self.pieces)):
             self.pieces, self.size = [text], len(text)
         else:
@@ -46,18 +46,18 @@ class Rope:
 
 
 def grow(node: Node, delta: Mapping[str, object]) -> None:
-    """Merge a delta into an object; a null says that there is a field, and nothing more."""
+    """Merge a delta into an object; null only adds the key."""
     for key, new in delta.items():
         if new is None:
             node.setdefault(key, None)
         else:
             old = node.get(key)
-            label = key in _LABELS and isinstance(new, str | int)
-            node[key] = _named(key, old, new) if label else _merged(old, new)
+            label = key in _NOT_CONCATENATED and isinstance(new, str | int)
+            node[key] = _label(key, old, new) if label else _merged(old, new)
 
 
 def whole(value: object) -> object:
-    """A value whose strings are strings."""
+    """The value with its Ropes as strings."""
     if isinstance(value, Rope):
         return str(value)
     if isinstance(value, dict):
@@ -67,8 +67,8 @@ def whole(value: object) -> object:
     return value
 
 
-def _named(key: str, old: object, new: object) -> object:
-    """A name that is repeated, or comes in pieces; anything else is what came first."""
+def _label(key: str, old: object, new: object) -> object:
+    """The merged label: a name may be repeated or come in pieces; of others the first one stays."""
     if key == "name" and isinstance(old, str) and isinstance(new, str):
         return new if new.startswith(old) else old if old.endswith(new) else old + new
     return new if old is None or old == "" else old
@@ -87,7 +87,7 @@ def _merged(old: object, new: object) -> object:
 
 
 def _with_text(old: object, text: str) -> object:
-    """More text; behind content parts it is a text part."""
+    """``old`` with more text; a list of content parts gets a text part."""
     if isinstance(old, Rope):
         old.add(text)
         return old
@@ -112,13 +112,13 @@ def _with_items(old: object, new: list[object]) -> list[object]:
 
 
 def _same(items: list[object], item: object) -> Node | None:
-    """The item that this one is another piece of: by index, or the text that is flowing."""
+    """The item that this one continues: by its index, or the last text part of the same type."""
     if not isinstance(item, dict) or not items:
         return None
     index = item.get("index")
     if isinstance(index, int):
-        near = (old for old in items[: -_NEAR - 1 : -1] if isinstance(old, dict))
+        near = (old for old in items[: -_MAX_LOOKBACK - 1 : -1] if isinstance(old, dict))
         return next((old for old in near if old.get("index") == index), None)
     last, kind = items[-1], item.get("type")
-    flows = isinstance(last, dict) and last.get("type") == kind and kind in _FLOWING
+    flows = isinstance(last, dict) and last.get("type") == kind and kind in _STREAMED_PARTS
     return last if flows and isinstance(last, dict) else None

@@ -1,7 +1,7 @@
-"""What an event of a stream means to whoever waits for the answer to be complete.
+"""Recognises the events of a stream that finish choice 0, end the stream, or are an error.
 
-``suspect`` is asked of all bytes and must be cheap; ``mark`` reads the few payloads that it lets
-through.  Where ``mark`` is not None, ``suspect`` is True.
+``suspect`` is called for all events and must be cheap; ``mark`` parses the few for which it is
+True.  If ``mark`` is not None, ``suspect`` is True.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _NO_FINISH = re.compile(rb'"finish_reason"\s*:\s*null')
 
 
 def suspect(raw: bytes) -> bool:
-    """May these bytes hold a finish, an error or the end?  False only if surely not.
+    """Whether the bytes may have a finish, an error or the end of the stream.
 
-    Every ``finish_reason`` must be seen to be null.  ``\\u00`` may spell a key.
+    False only if every ``finish_reason`` is null and no key is escaped (``\\u00``).
     """
     return (
         b"\\u00" in raw
@@ -53,10 +53,10 @@ _event = msgspec.json.Decoder(_Event)
 
 
 def mark(payload: bytes) -> Mark | None:
-    """What a whole payload says: choice 0 is finished, the stream is done, or it failed.
+    """The meaning of a payload: choice 0 is finished, the stream is done, or it failed.
 
-    A choice without an index has its place as index.  An error is an object with an ``error`` and
-    no choices.
+    The index of a choice without one is its position.  An error is an object with ``error`` and
+    without choices.
     """
     if payload.strip() == DONE:
         return "done"
@@ -72,7 +72,7 @@ def mark(payload: bytes) -> Mark | None:
 
 
 def is_error(error: object, kind: object) -> bool:
-    """Does an object say that the upstream failed?  Some say it with their ``object`` alone."""
+    """Whether an object is an error, by its ``error``, or its ``object`` alone as some have it."""
     return (error is not None and error is not False) or kind == "error"
 
 
@@ -94,7 +94,7 @@ def _mark_in(event: object) -> Mark | None:
 
 
 def _finished(choices: list[tuple[object, object]]) -> bool:
-    """An empty reason is none: some upstreams send it in every chunk."""
+    """Whether choice 0 has a finish reason; some upstreams send "" in every chunk."""
     for place, (index, reason) in enumerate(choices):
         if reason and (place if index is None else index) == 0:
             return True

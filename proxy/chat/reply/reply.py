@@ -1,7 +1,7 @@
-"""The upstream's answer, read from a stream as it comes or from a plain body.
+"""Reads the upstream's answer, from the events of a stream or from a JSON body.
 
-Knows OpenAI's answer format as upstreams really send it.  Garbage is passed over: the client has
-its bytes already, and what cannot be read cannot be remembered.
+Knows OpenAI's answer format as upstreams really send it.  Invalid data is ignored: it is relayed to
+the client anyway, and cannot be recorded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from proxy.chat.tools.calls import Calls
 
 
 class Draft:
-    """Collects what deltas say of one choice."""
+    """Collects the deltas of one choice."""
 
     __slots__ = ("_calls", "_extra", "_node", "finish_reason")
 
@@ -31,7 +31,7 @@ class Draft:
         self.finish_reason: str | None = None
 
     def add_text(self, key: str, text: str) -> None:
-        """More of a field that is text."""
+        """Append to a text field."""
         rope = self._node.get(key)
         if isinstance(rope, Rope):
             rope.add(text)
@@ -39,7 +39,7 @@ class Draft:
             grow(self._node, {key: text})
 
     def add_choice(self, choice: dict[str, object]) -> None:
-        """A choice of a chunk, of whatever shape."""
+        """Add a choice of a chunk, which may have any shape."""
         delta, message = choice.get("delta"), choice.get("message")
         if isinstance(delta, dict):
             self._add(delta)
@@ -51,12 +51,12 @@ class Draft:
             self.finish_reason = reason if isinstance(reason, str) else "unknown"
 
     def message(self) -> dict[str, object]:
-        """The message that the deltas add up to."""
+        """The merged message."""
         calls = [whole(node) for node in self._calls.nodes]
         return {**{key: whole(value) for key, value in self._node.items()}, "tool_calls": calls}
 
     def lighten(self) -> bool:
-        """Let go of what is too much to be read again at once; texts stay.  Was there such?"""
+        """Drop fields with too many values, except texts; returns whether any was dropped."""
         extra, node, calls = map(is_light, (self._extra, self._node, self._calls.nodes))
         if not extra:
             self._extra = {}
@@ -74,7 +74,7 @@ class Draft:
         grow(self._node, delta)
 
     def _add_whole(self, message: dict[str, object]) -> None:
-        """A message instead of a delta: what it says takes the place of what was said."""
+        """Add a complete message in place of a delta: it replaces what was merged before."""
         calls = message.pop("tool_calls", None)
         if calls:
             self._calls = Calls()
@@ -90,17 +90,17 @@ class Draft:
 
 MAX_REPLY_BYTES = 32 * 1024 * 1024
 MAX_REPLY_VALUES = 500_000
-"""Of all events that hold more than text: what they leave may take 50 MB."""
+"""Bounds the values of all events that have more than text, which may take 50 MB."""
 
-SMALL = 32
-"""Values of a delta that is read when there have been so many."""
+SMALL_DELTA_VALUES = 32
+"""Deltas with more values are reduced once ``MAX_REPLY_VALUES`` is reached."""
 
 TEXTS = ("content", "reasoning_content", "reasoning")
-"""Fields of a message that are text, and go on from delta to delta."""
+"""Fields of a message whose text is streamed in deltas."""
 
 
 class _Delta(msgspec.Struct, forbid_unknown_fields=True):
-    """The common delta: text.  What else it may name is null here."""
+    """The common delta: only text, other fields null."""
 
     role: str | None = None
     content: str | None = None
@@ -134,9 +134,8 @@ _chunk = msgspec.json.Decoder(_Chunk)
 class ReplyBuilder:
     """Builds a reply from the payloads of a stream.  ``build`` may be called at any time.
 
-    Of a reply over ``max_bytes`` the rest is not kept; choices not finished by then are incomplete.
-    Of one that holds too many values beside its texts, the texts are kept and the calls, if they
-    are not it.
+    Of a reply over ``max_bytes`` the rest is dropped; unfinished choices are incomplete then.  Of a
+    reply with too many values the texts are kept, and of the other fields those that are small.
     """
 
     def __init__(self, max_bytes: int = MAX_REPLY_BYTES) -> None:
@@ -164,7 +163,7 @@ class ReplyBuilder:
         self._model = self._model or chunk.model
 
     def build(self) -> Reply:
-        """The reply as far as it has come."""
+        """The reply as far as it has been received."""
         drafts = sorted(self._drafts.items())
         if any([draft.lighten() for _, draft in drafts]):
             self.truncated = True
@@ -186,7 +185,7 @@ class ReplyBuilder:
         )
 
     def _draft(self, index: int, size: int) -> Draft | None:
-        """The choice to add to; None beyond what is kept."""
+        """The draft of a choice, to which ``size`` bytes are added; None if over the limits."""
         self._room -= size
         self.truncated = self.truncated or self._room < 0
         if self._room < 0 or not 0 <= index < MAX_CHOICES:
@@ -219,13 +218,13 @@ class ReplyBuilder:
             self._take(event, len(payload))
 
     def _read(self, payload: bytes) -> object:
-        """The event, or what can be had of it.  Raises UNREADABLE."""
+        """The event, reduced if it has too many values.  Raises UNREADABLE."""
         size = values(payload)
         self._values -= min(size, MAX_VALUES)
         if self._values >= 0 and size <= MAX_VALUES:
             return jsontext.forgiving(jsontext.shallow, payload)
         self.truncated = True
-        return slimmed(payload, "delta", MAX_VALUES if self._values >= 0 else SMALL)
+        return slimmed(payload, "delta", MAX_VALUES if self._values >= 0 else SMALL_DELTA_VALUES)
 
     def _take(self, event: dict[str, object], size: int) -> None:
         self.error = self.error or is_error(event.get("error"), event.get("object"))
@@ -239,7 +238,7 @@ class ReplyBuilder:
 
 
 class _Text(msgspec.Struct, forbid_unknown_fields=True):
-    """The common message: text.  What else it may name is null or empty here."""
+    """The common message: only text, other fields null or empty."""
 
     role: Literal["assistant"]
     content: str
@@ -273,7 +272,7 @@ _text_answer = msgspec.json.Decoder(_TextAnswer)
 
 
 def _read_text(body: bytes) -> Reply | None:
-    """What ``read_reply`` finds in the common answer, at half the cost; None in any other."""
+    """``read_reply`` for the common answer, at half the cost; None for any other."""
     if body.count(b"[") + body.count(b"{") > jsontext.MAX_LEVELS or not jsontext.is_utf8(body):
         return None
     try:
@@ -291,7 +290,7 @@ def _read_text(body: bytes) -> Reply | None:
 
 
 def read_reply(body: bytes) -> Reply | None:
-    """The reply that a plain answer is; None if it is no JSON object with choices or an error."""
+    """Read a JSON answer; None if it is not an object with choices or an error."""
     heavy = is_heavy(body)
     if not heavy and (text := _read_text(body)) is not None:
         return text
@@ -338,7 +337,7 @@ def _objects(items: object) -> list[dict[str, object]]:
 
 
 def _index(choice: dict[str, object], place: int) -> int:
-    """The index of a choice: its place where it has none."""
+    """The index of a choice; its position if it has none."""
     index = choice.get("index")
     return index if isinstance(index, int) else place
 

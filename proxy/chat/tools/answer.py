@@ -1,4 +1,4 @@
-"""Plain answers of several requests, joined to the one that a stream would have shown.  Pure."""
+"""Joins the JSON answers of several tool rounds to one, as a stream would show them.  Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from proxy.chat.tools.usage import summed
 
 
 def called_in(body: bytes) -> Called | None:
-    """What a plain answer (JSON) asks of memory; None if nothing."""
+    """The calls of memory's tools in a JSON answer; None if there are none."""
     if b"tool_calls" not in body and b"\\u00" not in body:  # as in nearly all answers
         return None
     reply = read_reply(body)
@@ -18,7 +18,7 @@ def called_in(body: bytes) -> Called | None:
 
 
 class Joined:
-    """What was said and spent before the last answer."""
+    """Collects texts and usage of the answers before the last one."""
 
     def __init__(self) -> None:
         self._identity: dict[str, bytes] = {}
@@ -26,7 +26,7 @@ class Joined:
         self._usage: bytes | None = None
 
     def add(self, body: bytes) -> None:
-        """An answer that called nothing but memory."""
+        """Add an answer that has called only memory's tools."""
         answer = Chunk.read(body)
         if answer is None:
             return
@@ -38,7 +38,7 @@ class Joined:
                 self._texts[key] = joined
 
     def ended(self, body: bytes) -> bytes:
-        """The last answer, with all before it and without calls of memory."""
+        """The last answer, with the texts and usage of those before, without memory's calls."""
         answer = Chunk.read(body)
         if answer is None or not answer.choice:
             return body
@@ -61,7 +61,7 @@ def _usage(answer: Chunk) -> bytes | None:
 
 
 def _joined(before: bytes | None, then: bytes | None) -> bytes | None:
-    """Two texts (JSON) as one; a later one in parts gets the earlier one as its first part."""
+    """Two contents (JSON) joined: as text, or as a list of parts if one of them is a list."""
     if not says(then) or then is None:
         return before
     if before is None:

@@ -1,4 +1,4 @@
-"""Which calls of an answer are for memory, and what they say.  Pure."""
+"""Finds the calls of memory's tools in an answer.  Pure."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from proxy.chat.tools.offer import NAMES, PARAMETERS
 MAX_ARGUMENTS = 8 * 1024
 """Bytes of a call's arguments."""
 
-_CUT = ("length", "content_filter")
-"""Finishes of answers whose calls may be cut off."""
+_CUT_OFF = ("length", "content_filter")
+"""Finish reasons of answers whose calls may be incomplete."""
 
-_THOUGHTS = ("reasoning", "thinking")
-"""How the fields begin that some upstreams want back within a loop of tools, and only there."""
+_REASONING_PREFIXES = ("reasoning", "thinking")
+"""Prefixes of fields that some upstreams demand back within a tool loop, and only there."""
 
 
 class MemoryCall(msgspec.Struct, frozen=True):
-    """A call of one of our tools; ``arguments`` is the text that the model wrote."""
+    """A call of one of memory's tools; ``arguments`` is JSON as the model wrote it."""
 
     id: str
     name: str
     arguments: str
 
     def argument(self) -> str:
-        """What is to be saved or looked for.  Raises ValueError, with a sentence for the model."""
+        """The only argument: the text or the query.  Raises ValueError with a message for the
+        model."""
         name = PARAMETERS[self.name]
         if len(self.arguments) > MAX_ARGUMENTS or len(self.arguments.encode()) > MAX_ARGUMENTS:
             raise ValueError(f"the arguments are longer than {MAX_ARGUMENTS} bytes")
@@ -44,10 +45,10 @@ class MemoryCall(msgspec.Struct, frozen=True):
 
 
 class Called(msgspec.Struct, frozen=True):
-    """What a finished answer asks of memory.
+    """A finished answer with calls of memory's tools.
 
-    ``own``: it calls tools of the client's as well.  ``message`` is the answer as the next request
-    has it, as JSON.  ``usage`` is what it cost, as JSON.
+    ``own``: it calls tools of the client as well.  ``message`` is the answer (JSON) as the next
+    request sends it back; ``usage`` is its usage (JSON).
     """
 
     calls: tuple[MemoryCall, ...]
@@ -63,9 +64,9 @@ class Called(msgspec.Struct, frozen=True):
 
 
 def called(reply: Reply) -> Called | None:
-    """None for an answer without calls of memory, or with calls that may be cut off."""
+    """The calls of memory's tools; None if there are none, or they may be incomplete."""
     first = reply.choices[0] if reply.choices else None
-    if first is None or reply.error or first.finish_reason in _CUT:
+    if first is None or reply.error or first.finish_reason in _CUT_OFF:
         return None
     body = jsontext.decode(first.body)
     listed = body.get("tool_calls") if isinstance(body, dict) else None
@@ -80,7 +81,7 @@ def called(reply: Reply) -> Called | None:
 
 
 def is_ours(call: bytes) -> bool:
-    """Is a tool call (JSON) one of memory?"""
+    """Whether a tool call (JSON) is of one of memory's tools."""
     found = jsontext.decode(call)
     return isinstance(found, dict) and _name(found) in NAMES
 
@@ -89,11 +90,11 @@ def _thoughts(choice: Choice) -> Mapping[str, object]:
     whole = jsontext.decode(choice.wire) if choice.wire else {}
     if not isinstance(whole, dict):
         return {}
-    return {key: value for key, value in whole.items() if key.startswith(_THOUGHTS)}
+    return {key: value for key, value in whole.items() if key.startswith(_REASONING_PREFIXES)}
 
 
 def _with_ids(listed: Sequence[Mapping[str, object]]) -> Iterator[dict[str, object]]:
-    """Calls that results can refer to: some upstreams give no ids, or one to all."""
+    """The calls with unique ids: some upstreams send none, or the same for all."""
     seen: set[object] = {""}
     for place, call in enumerate(listed):
         id = call.get("id")

@@ -23,7 +23,7 @@ class Calls:
         self._by_id: dict[str, Node] = {}
 
     def add(self, pieces: object) -> list[Node]:
-        """Take the pieces of a delta; the call that each of them went to."""
+        """Merge the pieces of a delta; returns the call that each belongs to."""
         return [self._add(piece, place) for place, piece in enumerate(_objects(pieces))]
 
     def _add(self, piece: Mapping[str, object], place: int) -> Node:
@@ -50,10 +50,10 @@ class Calls:
 
 
 def _is_another(node: Node, piece: Mapping[str, object]) -> bool:
-    """Does a named piece begin another call under an index that is in use?
+    """Whether a piece with a name begins another call although its index is in use.
 
-    It does with another id, or with whole arguments where there are some: there are upstreams that
-    give every call the index 0.
+    It does if the id differs, or if it has no id and complete arguments while the call has some:
+    some upstreams send every call with index 0.
     """
     if not _field(piece, "name"):
         return False

@@ -1,7 +1,7 @@
-"""Calls that nobody answers, as the text that a later prompt has of them: every upstream takes it.
+"""Replaces unanswered tool calls by text in later prompts, since upstreams refuse such calls.
 
-Of most that is what the model has said beside them.  Structured output is asked for by a call: a
-tool is forced on the model, and its arguments are the answer; they stand there too.
+Usually that is only the text beside the calls.  If the request forced a call, as for structured
+output, the arguments are the answer and are included.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from proxy.chat.cachemarks import may_have_marks, without_marks
 from proxy.chat.message import text_of
 
 Told = Literal["whole", "words", "arguments"]
-"""A message as it is, its words without its calls, or its words and what its calls are given."""
+"""How a message is sent: unchanged, its text without calls, or its text and its calls'
+arguments."""
 
 
 def forces_calls(choice: object, function_call: object = None) -> bool:
-    """Does a request with this ``tool_choice`` (or legacy ``function_call``) demand calls?"""
+    """Whether this ``tool_choice`` (or legacy ``function_call``) demands calls."""
     if isinstance(function_call, dict):
         return True
     if not isinstance(choice, dict):
@@ -30,17 +31,17 @@ def forces_calls(choice: object, function_call: object = None) -> bool:
 
 
 def words_alone(text: str) -> bytes:
-    """What is sent of an answer with calls that nobody has answered: this text."""
+    """An assistant message (JSON) with this text only."""
     return jsontext.encode({"role": "assistant", "content": text})
 
 
 def tokens_of_words(text: str, calls: Collection[str], count: Callable[[bytes], int]) -> int:
-    """Tokens of the words of a message with calls, where these are left out; 0 for any other."""
+    """Tokens of a message with calls if these are omitted; 0 for a message without calls."""
     return count(words_alone(text)) if calls and text.strip() else 0
 
 
 def in_words(raw: bytes) -> bytes:
-    """The answer that calls are, as a message of text: their arguments, a line each."""
+    """The message as text: its own, then the arguments of each call on a line."""
     try:
         fields = jsontext.decode(raw)
     except jsontext.UNREADABLE:
@@ -52,10 +53,8 @@ def in_words(raw: bytes) -> bytes:
 
 
 def sent_again(raw: bytes, told: Told) -> bytes:
-    """What a later request carries of a stored message.
-
-    Older releases have stored cache marks.
-    """
+    """A stored message as a later request sends it, without cache marks that older releases have
+    stored."""
     if told == "words":
         return words_alone(text_of(raw))
     kept = without_marks(raw)
@@ -63,7 +62,7 @@ def sent_again(raw: bytes, told: Told) -> bytes:
 
 
 def none_marked(raws: Iterable[bytes]) -> bool:
-    """Are these stored messages sent again as they are?  One look at all of them."""
+    """Whether none of these stored messages has cache marks, tested at once."""
     return not may_have_marks(b"".join(raws))
 
 

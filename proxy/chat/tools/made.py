@@ -1,4 +1,4 @@
-"""The calls that a message makes, as people and models read them.  Pure."""
+"""The tool calls of a message, for display.  Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class MadeCall(NamedTuple):
 
 
 def calls_made(message: object) -> Iterator[MadeCall]:
-    """Of a message's JSON, its legacy function call last; it may have any shape."""
+    """The calls of a decoded message of any shape, its legacy function call last."""
     fields = message if isinstance(message, dict) else {}
     listed, legacy = fields.get("tool_calls"), fields.get("function_call")
     for call in listed if isinstance(listed, list) else ():
@@ -26,7 +26,7 @@ def calls_made(message: object) -> Iterator[MadeCall]:
 
 
 def _function(call: object) -> Mapping[str, object]:
-    """What is called: of a function or a custom tool, or the call itself, as some write it."""
+    """The function or custom tool of a call; the call itself if it has neither."""
     fields = call if isinstance(call, dict) else {}
     inner = (fields.get("function"), fields.get("custom"), fields)
     return next(each for each in inner if isinstance(each, dict))

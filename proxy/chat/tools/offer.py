@@ -1,7 +1,7 @@
-"""The functions of memory, offered to the model beside the client's own tools.  Pure.
+"""Adds memory's tools to a request beside the client's own.  Pure.
 
-Knows OpenAI's format of tools, and which requests can take more of them without losing anything of
-what their client was promised.
+Knows OpenAI's format of tools, and which requests may get more tools without a change of what their
+client has asked for.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ SEARCH = "memory_search"
 NAMES = (SAVE, SEARCH)
 
 PARAMETERS = {SAVE: "text", SEARCH: "query"}
-"""The only argument of each."""
+"""The only parameter of each."""
 
 MAX_TOOLS = 128
-"""OpenAI takes no more in a request."""
+"""OpenAI's maximum for a request."""
 
-_ALONE = ("functions", "function_call", "audio", "prediction", "grammar")
-"""Fields that stand for the tools of old, or that upstreams refuse beside tools, or whose answers
-cannot be joined with those of further rounds."""
+_EXCLUSIVE = ("functions", "function_call", "audio", "prediction", "grammar")
+"""Fields of legacy tools, fields that upstreams refuse beside tools, and fields whose answers
+cannot be joined over several rounds."""
 
 _REFUSALS = (400, 404, 405, 422, 500, 501)
 _ABOUT_TOOLS = re.compile(rb"(?i)\btool|\bfunction[ _-]?call")
 
-_WITH_TOOLS = ("tool_choice", "parallel_tool_calls")
-"""Fields that OpenAI refuses without tools: with ours, a wrong request would be a right one."""
+_TOOL_OPTIONS = ("tool_choice", "parallel_tool_calls")
+"""Fields that OpenAI refuses without tools: ours must not make an invalid request valid."""
 
 
 def _function(name: str, about: str, what: str) -> bytes:
-    """A function as the API has it (JSON); ``about`` it, and ``what`` its argument is."""
+    """A function tool (JSON) with the descriptions of it and of its parameter."""
     parameter = PARAMETERS[name]
     schema = {
         "type": "object",
@@ -68,40 +68,40 @@ _FUNCTIONS = {
 
 
 def may_offer(request: ChatRequest) -> bool:
-    """Can the request take our tools: would all that its client asked for still hold?
+    """Whether our tools may be added without a change of what the client has asked for.
 
-    A client that forbids or demands calls gets what it says, from its own tools.
+    Not if the client forbids or demands calls: that is about its own tools.
     """
     fields = request.fields
-    if request.n != 1 or any(_said(fields.get(name)) for name in _ALONE):
+    if request.n != 1 or any(_is_set(fields.get(name)) for name in _EXCLUSIVE):
         return False
     choice = fields.get("tool_choice")
-    if _said(choice) and choice != b'"auto"':
+    if _is_set(choice) and choice != b'"auto"':
         return False
     own = own_tools(fields)
     if own is None or len(own) + len(NAMES) > MAX_TOOLS:
         return False
-    return bool(own) or not any(_said(fields.get(name)) for name in _WITH_TOOLS)
+    return bool(own) or not any(_is_set(fields.get(name)) for name in _TOOL_OPTIONS)
 
 
 def refuses_tools(status: int, body: bytes) -> bool:
-    """Does an error say that the model, or its server, takes no tools?  Most say so in words."""
+    """Whether an error says that the model, or its server, does not support tools."""
     return status in _REFUSALS and _ABOUT_TOOLS.search(body) is not None
 
 
 def own_tools(fields: Pieces) -> list[bytes] | None:
-    """The client's tools in a request's fields; None where they are no list."""
+    """The client's tools in a request's fields; None if they are not a list."""
     raw = fields.get("tools", b"null")
     try:
-        return jsontext.items(raw) if _said(raw) else []
+        return jsontext.items(raw) if _is_set(raw) else []
     except jsontext.UNREADABLE:
         return None
 
 
 def name_taken(request: ChatRequest) -> bool:
-    """Has the client a tool with one of our names, or one whose name begins with it?
+    """Whether the client has a tool whose name is, or begins with, one of ours.
 
-    Names may come in pieces: ours must be known as soon as it is there.
+    Names may be streamed in pieces, and ours must be recognised as soon as it is complete.
     """
     return any(_name(tool).startswith(NAMES) for tool in own_tools(request.fields) or ())
 
@@ -113,7 +113,7 @@ def with_tools(fields: Pieces, names: Iterable[str]) -> dict[str, bytes]:
 
 
 class Dialogue:
-    """The requests of the further rounds: the first one as it was sent, with what came of it.
+    """Builds the requests of further rounds from the first one, ``sent``.
 
     ``own`` is the JSON of the client's own tools, None if it has none.
     """
@@ -123,7 +123,7 @@ class Dialogue:
         self._said: list[bytes] = []
 
     def add(self, message: bytes, results: Sequence[tuple[str, str]]) -> None:
-        """An assistant's message (JSON) and the results of its calls: id and text of each."""
+        """Add an assistant message (JSON) and its calls' results, as pairs of id and text."""
         self._said.append(message)
         self._said += (
             jsontext.encode({"role": "tool", "tool_call_id": id, "content": text})
@@ -131,14 +131,14 @@ class Dialogue:
         )
 
     def body(self, *, offers: bool) -> bytes:
-        """The next request, with our tools or without."""
+        """The next request; ``offers``: with our tools."""
         fields = jsontext.fields(self._sent)
         messages = [*jsontext.items(fields["messages"]), *self._said]
         fields["messages"] = jsontext.join_items(messages)
         return jsontext.join_fields(fields if offers else self._without(fields))
 
     def as_asked(self) -> bytes:
-        """The first request as it would have been without us."""
+        """The first request without our tools."""
         return jsontext.join_fields(self._without(jsontext.fields(self._sent)))
 
     def _without(self, fields: dict[str, bytes]) -> dict[str, bytes]:
@@ -147,7 +147,7 @@ class Dialogue:
         return {name: raw for name, raw in fields.items() if name != "tools"}
 
 
-def _said(raw: bytes | None) -> bool:
+def _is_set(raw: bytes | None) -> bool:
     return raw is not None and raw != b"null"
 
 

@@ -1,9 +1,7 @@
-"""Calls of memory in a streamed answer: taken out, and all else let through as it comes.
+"""Removes calls of memory's tools from a streamed answer and lets all else through.
 
-Sans I/O: events in, events out.  An event that holds no part of such a call is the very one that
-came in; the others are rewritten, or left out.
-
-Pure; knows OpenAI's format.
+Sans I/O: events in, events out.  Events without any part of such a call are returned unchanged; the
+others are rewritten or dropped.  Knows OpenAI's format.
 """
 
 from __future__ import annotations
@@ -26,9 +24,10 @@ _NOTHING = (b"null", b'""', b"[]", b"{}")
 
 
 class Chunk:
-    """``fields`` of all, of the ``choice``, and of its ``delta``; change them and ``write``.
+    """A chunk: its ``fields``, those of the first ``choice``, and of the ``delta``, to be changed
+    and written.
 
-    The delta is the message where there is one instead, as in a plain answer.
+    In a JSON answer ``delta`` is the message.
     """
 
     __slots__ = ("_place", "_rest", "choice", "delta", "fields")
@@ -44,7 +43,7 @@ class Chunk:
 
     @classmethod
     def read(cls, payload: bytes) -> Chunk | None:
-        """None for what is no chunk, or holds too much to be taken apart."""
+        """Parse a chunk; None if it is none, or has too many values."""
         if is_heavy(payload):
             return None
         try:
@@ -59,13 +58,13 @@ class Chunk:
         return says(self.choice.get("finish_reason"))
 
     def stop(self) -> None:
-        """Nothing is called any more: an answer that ended with calls has just ended."""
+        """Change the finish reason of an answer whose calls were removed."""
         if self.choice.get("finish_reason") == b'"tool_calls"':
             self.choice["finish_reason"] = b'"stop"'
 
     @property
     def empty(self) -> bool:
-        """Is nothing in it that a client could use?"""
+        """Whether a client needs nothing of it."""
         return not (
             self._rest
             or any(map(says, self.delta.values()))
@@ -75,7 +74,7 @@ class Chunk:
         )
 
     def pieces(self) -> list[bytes]:
-        """The tool calls in it, or pieces of them, each as JSON."""
+        """The tool calls in it, or pieces of calls, each as JSON."""
         raw = self.delta.get("tool_calls", b"null")
         try:
             return jsontext.items(raw) if says(raw) else []
@@ -83,16 +82,16 @@ class Chunk:
             return []
 
     def take_identity(self, identity: Mapping[str, bytes]) -> None:
-        """Be a part of the answer with this identity, where it says which it is."""
+        """Replace its identifying fields by those of another answer."""
         self.fields |= {key: raw for key, raw in identity.items() if key in self.fields}
 
     @property
     def identity(self) -> dict[str, bytes]:
-        """What is the same in all chunks of an answer."""
+        """The fields that are the same in all chunks of an answer."""
         return {key: self.fields[key] for key in _IDENTITY if key in self.fields}
 
     def put_pieces(self, pieces: list[bytes]) -> None:
-        """These instead."""
+        """Replace the tool calls, or pieces of calls."""
         if pieces:
             self.delta["tool_calls"] = jsontext.join_items(pieces)
         else:
@@ -110,7 +109,7 @@ class Chunk:
 
 
 def says(raw: bytes | None) -> bool:
-    """Does a value (JSON; None: absent) say anything?"""
+    """Whether a value (JSON, None if absent) is neither null nor empty."""
     return raw is not None and raw not in _NOTHING
 
 
@@ -129,7 +128,7 @@ EventT = TypeVar("EventT", bound=Event)
 
 
 class _Waiting(NamedTuple, Generic[EventT]):
-    """An event, and the calls that the pieces in it belong to."""
+    """A held event, with the calls that the pieces in it belong to."""
 
     event: EventT
     chunk: Chunk | None
@@ -137,11 +136,11 @@ class _Waiting(NamedTuple, Generic[EventT]):
 
 
 class Sorter(Generic[EventT]):
-    """Sorts the events of one request's stream: what the client sees, and what is memory's.
+    """Separates one stream's events for the client from the calls of memory's tools.
 
-    While a call's name may still become one of ours, it waits with all that follows: names come
-    whole, or piece by piece before any arguments.  Once the stream has finished with a call of
-    memory in it, the finish and all behind it are kept for ``rest``.
+    While a call's name may still become one of ours, the call and everything after it are held:
+    names come whole, or in pieces before any arguments.  Once a stream with a call of memory's
+    tools has finished, the finish and everything after it are held for ``rest``.
     """
 
     def __init__(self) -> None:
@@ -150,13 +149,12 @@ class Sorter(Generic[EventT]):
         self._rest: list[EventT] | None = None
         self._ours: set[int] = set()
         self._own: dict[int, int | None] = {}
-        """The client's calls: the index that each has for the client, None for its own.  Calls are
-        known by the identity of their nodes."""
+        """The client's calls, by ``id()`` of their nodes: the index to send, None if unchanged."""
         self.identity: dict[str, bytes] = {}
-        """What is the same in all chunks of an answer, once it is finished."""
+        """``Chunk.identity`` of the answer, once it has finished with calls of memory's tools."""
 
     def take(self, event: EventT) -> list[EventT]:
-        """The events that the client may see now."""
+        """Take an event; returns the events that the client may see now."""
         self._builder.feed(event.payload)
         if not self._concerns(event.payload):
             return [event]
@@ -167,11 +165,11 @@ class Sorter(Generic[EventT]):
         return self._all_sorted()
 
     def called(self) -> Called | None:
-        """What the stream, which has ended, asks of memory."""
+        """The calls of memory's tools, after the end of the stream."""
         return called(self._builder.build()) if self._rest is not None else None
 
     def rest(self) -> list[EventT]:
-        """What was kept back, for an answer that ends here."""
+        """The held events, for an answer that ends here."""
         waited = self._all_sorted()
         kept, self._rest = self._rest or [], []
         return [*waited, *(kept if self._own else map(_stopped, kept))]
@@ -224,17 +222,17 @@ class Sorter(Generic[EventT]):
         return id(node) in self._ours
 
     def _number(self, node: Node) -> int | None:
-        """Behind a call of memory the client's calls are counted anew."""
+        """The client's index of its call: counted again if calls of memory's tools precede it."""
         if id(node) not in self._own:
             self._own[id(node)] = len(self._own) if self._ours else None
         return self._own[id(node)]
 
 
 class Continuation(Generic[EventT]):
-    """Makes the events of the streams behind the first go on as the same answer.
+    """Rewrites the events of further rounds' streams to continue the first answer.
 
-    ``identity`` are the fields that all its chunks share, ``spent`` is the usage so far (JSON),
-    ``said`` are the texts so far, by their fields.
+    ``identity``: the fields that all its chunks share.  ``spent``: the usage so far (JSON).
+    ``said``: the texts so far, by field.
     """
 
     def __init__(
@@ -247,7 +245,7 @@ class Continuation(Generic[EventT]):
         self._said = dict(said)
 
     def take(self, event: EventT) -> EventT | None:
-        """The event as the client is to see it; None if there is nothing in it."""
+        """The event for the client; None if it is empty."""
         chunk = Chunk.read(event.payload)
         if chunk is None:
             return event
@@ -260,7 +258,7 @@ class Continuation(Generic[EventT]):
         return None if chunk.empty else event.replaced(chunk.write())
 
     def _part(self, delta: dict[str, bytes]) -> None:
-        """The first words of a text are kept apart from those before."""
+        """Separate the first text of this round from the text of the rounds before."""
         for key in [key for key in self._said if says(delta.get(key))]:
             before, then = self._said.pop(key), jsontext.decode(delta[key])
             if isinstance(then, str) and (between := gap(before, then)):
@@ -268,7 +266,7 @@ class Continuation(Generic[EventT]):
 
 
 def gap(before: str, then: str) -> str:
-    """What stands between the words of two answers: a model begins each anew."""
+    """The separator of the texts of two rounds: a blank line, unless there is white space."""
     meet = before and then and not (before[-1].isspace() or then[0].isspace())
     return "\n\n" if meet else ""
 
@@ -296,7 +294,7 @@ def _renumbered(piece: bytes, index: int | None) -> bytes:
 
 
 def _stopped(event: EventT) -> EventT:
-    """An event, without a finish that says that the answer ended with calls."""
+    """The event with a finish reason other than "tool_calls"."""
     chunk = Chunk.read(event.payload)
     if chunk is None or not chunk.finished:
         return event

@@ -1,4 +1,4 @@
-"""The usage of an answer that took several requests: the sum of theirs.  Pure."""
+"""Adds the usage of several requests that made one answer.  Pure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from proxy.chat import jsontext
 
 
 def summed(first: bytes | None, second: bytes | None) -> bytes | None:
-    """Two usage objects (JSON) added field by field, nested details too; None is nothing.
+    """Two usage objects (JSON) added field by field, nested ones too; None counts as empty.
 
-    What is no number is as the later one says it.
+    Values that are not numbers are taken from the second.
     """
     if first is None or second is None:
         return second if first is None else first

@@ -1,4 +1,4 @@
-"""Making what finds older messages: words, and vectors where the settings ask for them."""
+"""Makes recall: by words, and by vectors if the settings enable them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from proxy.assembly.resources import Resources, upstream_of
 from proxy.chat.message import own_of
 from proxy.recall.indexing.backfill import EmbeddingBackfill
 from proxy.recall.indexing.index_updater import DELAY, IndexUpdater
-from proxy.recall.indexing.indexer import Indexer, nobody
+from proxy.recall.indexing.indexer import Indexer, ignore_owner
 from proxy.recall.known_index import KnownIndex
 from proxy.recall.recaller import Recaller
 from proxy.recall.semantic.embedders import Embedder, RemoteEmbedder, UniversalEmbedder
@@ -19,12 +19,12 @@ from proxy.recall.semantic.vectors import Nearness
 from proxy.settings import Settings
 from proxy.stores.open import Backend
 
-INDEXING = 5.0
-"""Seconds that indexing may take at the end; what is left is done at the next start."""
+SHUTDOWN_SECONDS = 5.0
+"""Seconds that indexing has at shutdown; the rest is indexed after the next start."""
 
 
 class Recalling(msgspec.Struct, frozen=True):
-    """What finds older messages, and keeps their index."""
+    """The parts of recall."""
 
     indexer: Indexer
     index_updater: IndexUpdater
@@ -32,25 +32,25 @@ class Recalling(msgspec.Struct, frozen=True):
 
 
 async def recalling_of(resources: Resources, delay: float | None) -> Recalling:
-    """Recall; its index is kept level with history from now on, ``delay`` seconds behind it."""
+    """Recall, with its index updater running; ``delay``: seconds from recording to indexing."""
     store, opened = resources.store, resources.opened
     embedder = await _embedder(resources)
     known = KnownIndex(store)
     backfill = _backfill(store, embedder, opened, known)
-    on_level = backfill.wanted if backfill else nobody
+    on_level = backfill.wanted if backfill else ignore_owner
     patient = resources.patient
     indexer = Indexer(patient, patient, own_of, time.time, on_level, known.written)
     delay = DELAY if delay is None else delay
     index_updater = IndexUpdater(indexer, time.monotonic, resources.telemetry.indexed, delay)
     index_updater.open()
-    opened.push_async_callback(index_updater.close, INDEXING)
+    opened.push_async_callback(index_updater.close, SHUTDOWN_SECONDS)
     nearness = _nearness(resources.settings, store, embedder, opened)
     recaller = Recaller(known, store, index_updater, own_of, time.time, nearness)
     return Recalling(indexer, index_updater, recaller)
 
 
 async def _embedder(resources: Resources) -> Embedder | None:
-    """What makes recall's vectors; None where words alone count."""
+    """The embedder, open; None if the settings have no model for vectors."""
     settings, upstream, opened = resources.settings, resources.upstream, resources.opened
     chosen = settings.memory.recall.embeddings
     if not chosen.model:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proxy.recall.query.question import read
-from proxy.recall.ranking.breadth import BEST_FIRST, WORTH, broadly
+from proxy.recall.ranking.breadth import BEST_FIRST, MIN_SCORE_SHARE, broadly
 from proxy.recall.ranking.score import Ranked
 from tests.support.store.remembering import NOW
 
@@ -26,7 +26,7 @@ def test_each_session_has_one_before_any_has_a_further_one() -> None:
 
 
 def test_what_is_far_from_the_best_is_not_preferred() -> None:
-    assert order((1, 1.0), (1, 0.9), (1, 0.8), (2, WORTH / 2)) == [0, 1, 2, 3]
+    assert order((1, 1.0), (1, 0.9), (1, 0.8), (2, MIN_SCORE_SHARE / 2)) == [0, 1, 2, 3]
 
 
 def test_the_best_come_first_whatever_their_sessions() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from proxy.recall.known_index import KnownIndex
 from proxy.recall.query.query import RecallOptions
-from proxy.recall.ranking.changing import RARE
+from proxy.recall.ranking.changing import MAX_RARE_PASSAGES
 from tests.support.store.passages import Memory, said
 
 TOLD = "My blood pressure is high, so I got ramipril 5 mg."
@@ -81,7 +81,7 @@ async def test_what_was_said_before_it_or_asks_or_is_gone_does_not_come(
 
 async def test_a_word_that_many_messages_have_does_not_lead_to_any(remembering: Memory) -> None:
     await talked(remembering, TOLD, CHANGED)
-    for number in range(RARE):
+    for number in range(MAX_RARE_PASSAGES):
         await remembering.commit("d", said(f"d{number}", f"Ramipril, day {number}.", user="kai"))
     assert CHANGED not in await texts(remembering)
 

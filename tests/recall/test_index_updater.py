@@ -15,9 +15,9 @@ from proxy.recall.index import Owner
 from proxy.recall.indexing import index_updater as following
 from proxy.recall.indexing.index_updater import (
     AGAIN,
+    CONCURRENCY,
     KNOWN,
     MOST_DELAYS,
-    SIDE_BY_SIDE,
     IndexUpdater,
 )
 from tests.support.clock import Clock
@@ -221,14 +221,14 @@ async def test_what_cannot_be_indexed_is_left_out_and_the_rest_goes_on(
 async def test_several_sessions_are_indexed_side_by_side_and_not_more(bench: Bench) -> None:
     bench.indexer.gate = asyncio.Event()
     async with bench.open() as index_updater:
-        for n in range(3 * SIDE_BY_SIDE):
+        for n in range(3 * CONCURRENCY):
             index_updater.recorded(SessionKey("tenant", f"{n}"))
         async with asyncio.timeout(PATIENCE):
-            while bench.indexer.busy < SIDE_BY_SIDE:
+            while bench.indexer.busy < CONCURRENCY:
                 await asyncio.sleep(0)
         bench.indexer.gate.set()
-        await bench.indexer.until(3 * SIDE_BY_SIDE)
-    assert bench.indexer.most_busy == SIDE_BY_SIDE
+        await bench.indexer.until(3 * CONCURRENCY)
+    assert bench.indexer.most_busy == CONCURRENCY
 
 
 # Gathering

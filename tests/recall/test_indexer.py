@@ -12,7 +12,14 @@ from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 from proxy.recall.index import IndexBatch, IndexMark, Owner
 from proxy.recall.indexing import state as states
-from proxy.recall.indexing.indexer import AT_ONCE, FEW, IN_THE_LOOP, MARGIN, TRIES, Indexer
+from proxy.recall.indexing.indexer import (
+    BATCH,
+    MARGIN,
+    MAX_BYTES_IN_LOOP,
+    MAX_IN_LOOP,
+    TRIES,
+    Indexer,
+)
 from proxy.stores.sqlite import rows
 from tests.support.store.passages import KAI, TENANT, Memory, ids, said
 
@@ -48,9 +55,9 @@ async def test_a_session_that_gets_an_owner_is_in_the_owners_index_whole(
 
 
 async def test_more_messages_than_are_read_at_once_are_all_indexed(remembering: Memory) -> None:
-    texts = [f"My boat {n} is red." for n in range(2 * AT_ONCE + 1)]
+    texts = [f"My boat {n} is red." for n in range(2 * BATCH + 1)]
     await remembering.commit("a", said("x1", *texts, user="kai"))
-    assert await remembering.indexed(KAI) == [("a", n) for n in range(1, 2 * AT_ONCE + 2)]
+    assert await remembering.indexed(KAI) == [("a", n) for n in range(1, 2 * BATCH + 2)]
 
 
 async def test_messages_of_which_few_fill_a_page_are_all_indexed(
@@ -67,9 +74,9 @@ async def test_messages_of_which_few_fill_a_page_are_all_indexed(
 @pytest.mark.parametrize(
     ("texts", "here"),
     [
-        pytest.param([BOAT] * FEW, True, id="a-few"),
-        pytest.param([BOAT] * (FEW + 1), False, id="many"),
-        pytest.param(["soup " * IN_THE_LOOP], False, id="a-large-one"),
+        pytest.param([BOAT] * MAX_IN_LOOP, True, id="a-few"),
+        pytest.param([BOAT] * (MAX_IN_LOOP + 1), False, id="many"),
+        pytest.param(["soup " * MAX_BYTES_IN_LOOP], False, id="a-large-one"),
     ],
 )
 async def test_what_takes_long_is_not_read_in_the_loop(

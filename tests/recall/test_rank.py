@@ -14,8 +14,8 @@ from proxy.recall.ranking.match import MOST_CANDIDATES, REACH, candidates
 from proxy.recall.ranking.packing import FILLER as POLITE
 from proxy.recall.ranking.packing import ROW
 from proxy.recall.ranking.score import (
-    LEAST,
     LONG,
+    MIN_SHARE,
     MOST_RANKED,
     PARTS,
     SHORT,
@@ -151,7 +151,7 @@ def test_what_is_far_below_the_best_is_left_out() -> None:
 @given(TEXTS)
 def test_all_that_is_ranked_has_its_share_of_the_best(said: list[Said]) -> None:
     wholes = [max(0.0, sum(each.values)) for each in Person(said).ranked("apple cedar")]
-    assert all(whole >= LEAST * max(wholes) - 1e-5 for whole in wholes)
+    assert all(whole >= MIN_SHARE * max(wholes) - 1e-5 for whole in wholes)
 
 
 def test_age_halves_a_score() -> None:

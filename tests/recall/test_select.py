@@ -12,7 +12,7 @@ from proxy.memory_api.erasure.in_mind import forget_texts
 from proxy.recall.query.question import read
 from proxy.recall.ranking import select
 from proxy.recall.ranking.cutting import GAP, Cutter
-from proxy.recall.ranking.score import LONG, MORE, Ranked, readable
+from proxy.recall.ranking.score import LONG, READ_FACTOR, Ranked, readable
 from proxy.recall.ranking.select import (
     BLOCK_TOKENS,
     BRIEF,
@@ -288,7 +288,7 @@ def test_the_shortlist_holds_all_that_can_be_chosen_in_order(
     given = [*map(ranked, passages(made))]
     short = given[: readable(np.array([each.tokens for each in given], np.uint16), budget)]
     rest = sum(min(each.tokens, LONG) for each in short)
-    assert len(short) == len(given) or rest + PASSAGE_TOKENS * len(short) > MORE * budget
+    assert len(short) == len(given) or rest + PASSAGE_TOKENS * len(short) > READ_FACTOR * budget
 
 
 def _exchange(question: str, answer: str, role: str = "assistant", size: int = 20) -> list[Passage]:
@@ -331,6 +331,6 @@ def test_words_of_what_is_erased_are_not_kept() -> None:
 
 def test_only_short_texts_are_kept() -> None:
     forget_texts()
-    long = "word " * select.KEPT_LENGTH
+    long = "word " * select.CACHED_LENGTH
     assert select._said(long) == {"word"}
     assert not select._kept.cache_info().currsize

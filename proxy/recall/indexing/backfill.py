@@ -1,7 +1,8 @@
-"""Vectors for what is indexed, made in the background.
+"""Embeds indexed passages in the background.
 
-An index's state says up to which passage they are there, so what was missed (a process was killed,
-the embedder was away, another model was chosen) is made when the owner is next heard of.
+An index's state has the number of the first passage without a vector.  Vectors that are missing
+(after a crash, a failure of the embedder, a change of the model) are made when the index is next
+used or written.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import msgspec
 from proxy.memory.archive import Message
 from proxy.memory.store import StoreError
 from proxy.recall.index import Index, Owner, OwnOf, PassageHistory
-from proxy.recall.indexing.indexer import Indexer, OnWrite, nowhere, put_zeros
+from proxy.recall.indexing.indexer import Indexer, OnWrite, ignore_write, put_zeros
 from proxy.recall.indexing.state import State, read_state
 from proxy.recall.ranking.packing import check_of, read_rows
 from proxy.recall.semantic.embedders import Embedder, EmbedderError, EmbedderRefused, beginning_of
@@ -25,17 +26,17 @@ from proxy.recall.semantic.vectors import MOST_SEARCHED, name_of, pack
 logger = logging.getLogger(__name__)
 
 
-MOST_WAITING = 10_000
-"""Owners that wait; of more, those that came first are left until they are next heard of."""
+MAX_WAITING = 10_000
+"""Owners in the queue; beyond that the oldest are dropped until they are queued again."""
 
 
 class Pace(msgspec.Struct, frozen=True):
-    """Seconds.
+    """How fast to embed; times in seconds.
 
-    ``share``: part of the time that embedding may take at most, so that a large backlog neither
-    takes the processor from chats nor an API's quota.  ``patience``: for one batch.  ``retry``:
-    pause after a failure, doubled with each further one up to ``most``.  ``refused``: pause after
-    an answer that will be the same until somebody changes something.
+    ``share``: the maximum share of time spent embedding, so that a large backlog does not use up
+    the processor or an API's quota.  ``patience``: timeout of one batch.  ``retry``: pause after a
+    failure, doubled with each further one up to ``most``.  ``refused``: pause after a permanent
+    refusal.
     """
 
     share: float = 0.5
@@ -50,11 +51,11 @@ class Pace(msgspec.Struct, frozen=True):
         return float(min(self.most, self.retry * 2.0 ** min(failures - 1, 16)))
 
 
-UNHURRIED = Pace()
+DEFAULT_PACE = Pace()
 
 
 class EmbeddingBackfill:
-    """Embeds one batch after the other; the same owner waits once."""
+    """Embeds batch after batch, owners round-robin; an owner is queued only once."""
 
     def __init__(
         self,
@@ -63,8 +64,8 @@ class EmbeddingBackfill:
         embedder: Embedder,
         own_of: OwnOf,
         clock: Callable[[], float],
-        pace: Pace = UNHURRIED,
-        on_write: OnWrite = nowhere,
+        pace: Pace = DEFAULT_PACE,
+        on_write: OnWrite = ignore_write,
     ) -> None:
         self._index, self._history, self._embedder = index, history, embedder
         self._own_of, self._clock, self._pace = own_of, clock, pace
@@ -81,20 +82,20 @@ class EmbeddingBackfill:
         self._task = asyncio.create_task(self._run(), name="embedding")
 
     async def close(self) -> None:
-        """Stop at once: what is missing is made another time."""
+        """Stop at once; missing vectors are made later."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
     def wanted(self, owner: Owner) -> None:
-        """This owner's index may have passages without vectors."""
+        """Queue an owner whose index may have passages without vectors."""
         self._waiting[owner] = None
-        if len(self._waiting) > MOST_WAITING:
+        if len(self._waiting) > MAX_WAITING:
             self._waiting.popitem(last=False)
         self._awake.set()
 
     async def fill(self, owner: Owner) -> int:
-        """Make all vectors that an owner's index lacks; how many.
+        """Make all vectors that an owner's index lacks; returns how many were made.
 
         Raises EmbedderError and StoreError.
         """
@@ -116,7 +117,7 @@ class EmbeddingBackfill:
                 await asyncio.sleep(self._pace.after(failure, failures))
 
     async def _drain(self) -> None:
-        """Batch by batch, each owner in turn."""
+        """Embed a batch of each owner in turn until the queue is empty."""
         loop = asyncio.get_running_loop()
         while self._waiting:
             owner, _ = self._waiting.popitem(last=False)
@@ -127,7 +128,7 @@ class EmbeddingBackfill:
             except (EmbedderError, StoreError, TimeoutError):
                 self._waiting[owner] = None
                 raise
-            except Exception:  # a background task has no caller: others get their vectors
+            except Exception:  # a background task has no caller: go on with other owners
                 logger.exception("passages could not be embedded")
                 more = False
             if more:
@@ -136,7 +137,7 @@ class EmbeddingBackfill:
         self._awake.clear()
 
     async def _step(self, owner: Owner) -> int | None:
-        """Embed the next passages; how many of them there still are, None at the end."""
+        """Embed the next batch; returns how many of it still exist, None if nothing is left."""
         name = self._name or await self._learn_name()
         state = read_state((await self._index.look(owner, (), 0)).state)
         if state is None:
@@ -148,21 +149,22 @@ class EmbeddingBackfill:
         texts = await self._texts(owner, first, end)
         await self._embed(owner, name, texts)
         await self._indexer.update(owner, lambda now: _marked(now, state, name, first, end))
-        await self._take_back(owner, name, texts)
+        await self._blank_changed(owner, name, texts)
         return len(texts)
 
-    async def _take_back(self, owner: Owner, name: str, texts: Mapping[int, str]) -> None:
-        """What was erased or edited while it was embedded has no vector.
+    async def _blank_changed(self, owner: Owner, name: str, texts: Mapping[int, str]) -> None:
+        """Set the vectors of passages to zero that were erased or edited while being embedded.
 
-        Behind the writing: who erases meanwhile either finds the vector, or it is found here.
+        Called after the vectors are written: a concurrent erasure either finds the vector, or its
+        effect is seen here.
         """
         if texts:
-            there = await self._texts(owner, min(texts), max(texts) + 1)
-            gone = [number for number, text in texts.items() if there.get(number) != text]
+            current = await self._texts(owner, min(texts), max(texts) + 1)
+            gone = [number for number, text in texts.items() if current.get(number) != text]
             await put_zeros(self._index, owner, name, gone)
 
     async def _learn_name(self) -> str:
-        """How many dimensions a model has, only the model can tell."""
+        """Embed an empty text to find out the model's dimensions, which are part of the name."""
         vectors = await self._embedder.embed([beginning_of("")])
         self._name = name_of(self._embedder.model, vectors.shape[1])
         return self._name
@@ -178,7 +180,7 @@ class EmbeddingBackfill:
         await self._index.put_vectors(owner, name, vectors.shape[1], packed)
 
     async def _texts(self, owner: Owner, first: int, end: int) -> dict[int, str]:
-        """What the passages say that are still there."""
+        """The texts of those passages that still exist, by number."""
         found = await self._index.rows(owner, range(first, end))
         places = {
             number: (found.sessions[int(row["session"])], int(row["seq"]), int(row["check"]))
@@ -200,10 +202,10 @@ class EmbeddingBackfill:
 
 
 def _marked(now: State, then: State, name: str, first: int, end: int) -> State:
-    """The state after the passages from ``first`` to ``end`` of the index ``then`` were embedded.
+    """The state ``now`` after the passages from ``first`` to ``end`` of ``then`` were embedded.
 
-    If it has been made anew since, these numbers are other passages, which need vectors again; and
-    where a server has lost some, those that come in their place.
+    If the index was rebuilt since, or a server has lost passages, these numbers are other passages
+    now, which must be embedded again.
     """
     known = now.embedded.get(name, 0)
     lost = now.passages <= then.passages and now.check != then.check

@@ -1,8 +1,8 @@
-"""The indexer's place in a running proxy: what has just been recorded is indexed a moment later.
+"""Runs the indexer in a running proxy, shortly after messages are recorded.
 
-The turns of a session gather until it is quiet: to index ten of them costs little more than one.
-Who asks meanwhile, where they could be found, has them indexed first: see ``settled``.  A session
-that is its only owner and shows what it said last rests: there even more gather, see ``rests``.
+A session's turns are batched until it is quiet: indexing ten costs little more than one.  A query
+that could find them has them indexed first: see ``settled``.  Sessions that need no index yet are
+batched for longer: see ``rests``.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from proxy.recall.indexing.indexer import Indexer
 logger = logging.getLogger(__name__)
 
 DELAY = 0.25
-"""Seconds for which a session is quiet before its new messages are indexed."""
+"""Seconds for which a session must be quiet before its new messages are indexed."""
 
 MOST_DELAYS = 4
-"""After so many of them they are indexed though it is not."""
+"""After so many delays they are indexed even if the session is not quiet."""
 
 TOGETHER = 8
-"""Exchanges of a session that rests which are indexed at once."""
+"""A resting session is indexed after so many exchanges."""
 
 RETRY = 2.0
 """Seconds to wait after a failure of the store."""
 
 KNOWN = 10_000
-"""Owners that a process remembers to have caught up with."""
+"""Owners and sessions that are remembered."""
 
 WAITING = 50_000
-"""Pieces of work that wait at most; what is left out is found when its owner is next heard of."""
+"""Pieces of work in the queue; dropped ones are found when their owner's index is next used."""
 
 AGAIN = 600.0
-"""Seconds after which an owner is caught up with again, for what other hosts have missed."""
+"""Seconds after which an owner's index is checked again, for what other hosts have missed."""
 
-SIDE_BY_SIDE = 4
-"""Sessions that are indexed at the same time: most of it is waiting for the store."""
+CONCURRENCY = 4
+"""Sessions that are indexed concurrently: most of the time is spent waiting for the store."""
 
 
 class Rewritten(NamedTuple):
-    """A message, by its place, that says something else now."""
+    """An edited message."""
 
     key: SessionKey
     seq: int
@@ -60,21 +60,21 @@ Work = SessionKey | Owner | Rewritten
 
 
 class Since(NamedTuple):
-    """The rounds in which a piece of work came first, and last."""
+    """The rounds in which a piece of work was first and last queued."""
 
     first: int
     last: int
 
 
 class LateSessions:
-    """Which sessions of whom have messages that are not indexed yet, as far as is known."""
+    """Sessions with messages that are known not to be indexed yet, by owner."""
 
     def __init__(self) -> None:
         self._owners: OrderedDict[SessionKey, Owner] = OrderedDict()
         self._late: dict[Owner, Counter[SessionKey]] = {}
 
     def belongs(self, key: SessionKey, owner: Owner) -> None:
-        """Whose a session is: only who asks can tell."""
+        """Set the owner of a session, which is known from its requests."""
         if self._owners.get(key) != owner:
             self._drop(key)
         self._owners[key] = owner
@@ -94,12 +94,14 @@ class LateSessions:
             self._late.setdefault(owner, Counter())[work] += 1
 
     def done(self, work: Work) -> None:
-        """One of what was added is indexed."""
-        owner = self._owners.get(work) if isinstance(work, SessionKey) else None
+        """One piece of work that was added has been indexed."""
+        if not isinstance(work, SessionKey):
+            return
+        owner = self._owners.get(work)
         late = self._late.get(owner) if owner else None
-        if late and isinstance(work, SessionKey) and late[work] > 1:
+        if late and late[work] > 1:
             late[work] -= 1
-        elif isinstance(work, SessionKey):
+        else:
             self._clear(work)
 
     def _drop(self, key: SessionKey) -> None:
@@ -116,10 +118,10 @@ class LateSessions:
 
 
 class IndexUpdater:
-    """Does the work one after the other; the same work waits once.
+    """Indexes queued work in the background; the same work is queued only once.
 
-    What fails is tried again; what is not done when the process ends is found when its owner is
-    next heard of.
+    Failed work is retried; unfinished work of a process that ends is found when its owner's index
+    is next used.
     """
 
     def __init__(
@@ -135,14 +137,14 @@ class IndexUpdater:
         self._due: deque[Work] = deque()
         self._late = LateSessions()
         self._resting: OrderedDict[SessionKey, int] = OrderedDict()
-        """Sessions that rest, and how many of their exchanges are not indexed."""
+        """Resting sessions, with the number of exchanges that are not indexed."""
         self._round = 0
         self._known: LRUCache[Owner, float] = LRUCache(KNOWN)
         self._stale: set[Owner] = set()
         self._turns: Locks[Work] = Locks()
-        """Of two who do the same at once only one could write it: the other does it again."""
+        """Serialises the same work: of two concurrent writers one would have to repeat it."""
         self._next: dict[SessionKey, asyncio.Task[bool]] = {}
-        """Work at once that has not begun yet."""
+        """Tasks of ``settled`` that have not begun yet, to be shared."""
         self._settling: set[asyncio.Task[bool]] = set()
         self._awake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -154,7 +156,7 @@ class IndexUpdater:
         self._task = asyncio.create_task(self._run(), name="indexing")
 
     async def close(self, timeout: float) -> None:
-        """Finish what waits, within ``timeout`` seconds."""
+        """Finish queued work, within ``timeout`` seconds."""
         if self._task is None:
             return
         under_way = (self._task, *self._settling)
@@ -167,7 +169,7 @@ class IndexUpdater:
                 await self._drain()
 
     def recorded(self, key: SessionKey) -> None:
-        """An exchange of this session is in history."""
+        """An exchange of this session was recorded."""
         late = self._resting.get(key)
         if late is None:
             self._add(key)
@@ -179,12 +181,12 @@ class IndexUpdater:
             self._wake(key)
 
     def edited(self, key: SessionKey, seqs: Sequence[int]) -> None:
-        """Messages of this session say something else now."""
+        """Messages of this session were edited."""
         for seq in seqs:
             self._add(Rewritten(key, seq))
 
     def heard_of(self, owner: Owner) -> None:
-        """Somebody asks on this owner's behalf: is their index level with history?"""
+        """A query for this owner: check the index against history, at most every ``AGAIN``."""
         now = self._clock()
         if now - self._known.get(owner, -AGAIN) < AGAIN:
             return
@@ -192,7 +194,7 @@ class IndexUpdater:
         self._add(owner)
 
     def asked(self, key: SessionKey, owner: Owner) -> None:
-        """Somebody asks in this session, which is this owner's."""
+        """A query in this session, which belongs to this owner."""
         self.heard_of(owner)
         self._late.belongs(key, owner)
         self._wake(key)
@@ -203,9 +205,8 @@ class IndexUpdater:
             self._add(key)
 
     def rests(self, key: SessionKey, owner: Owner) -> None:
-        """This session is its only owner and shows what could be found in what it said last: what
-        is recorded of it is indexed when much has gathered, or when somebody asks.  Most sessions
-        of nobody end before that.
+        """A session without user has everything that recall could find in its prompt: index it only
+        after ``TOGETHER`` exchanges, or before the next query.  Most such sessions end before that.
         """
         self._late.belongs(key, owner)
         self._resting.setdefault(key, 0)
@@ -216,14 +217,14 @@ class IndexUpdater:
                 self._late.done(forgotten)
 
     def late(self, key: SessionKey) -> bool:
-        """Whether a session has messages that are not indexed yet."""
+        """Whether a session is known to have messages that are not indexed yet."""
         return self._late.has(key)
 
     async def settled(self, owner: Owner, but: SessionKey | None = None) -> None:
-        """Index at once what waits of an owner's sessions, ``but`` of the one that sees all it has.
+        """Index the queued work of an owner's sessions now, except of session ``but``.
 
-        It is done once for all who ask together, and goes on where they have no time left.  Where
-        the store takes nothing, as one that is full, it waits on: what is indexed can be found.
+        Concurrent callers share the work, and cancelling them does not stop it.  If the store
+        refuses writes (it is full), the work stays queued and the query uses the index as it is.
         """
         for key in self._late.of(owner):
             if key != but and not await asyncio.shield(self._next.get(key) or self._begin(key)):
@@ -236,10 +237,11 @@ class IndexUpdater:
         return task
 
     async def _settle(self, key: SessionKey) -> bool:
-        """Whether the store took it.  It raises nothing: there may be nobody left who waits."""
+        """Index a session; returns whether the store took it.  Raises nothing: all callers may have
+        been cancelled."""
         async with self._turns.of(key):
             del self._next[key]
-            # Who had begun with it may have been in the middle of it.
+            # Work that was in progress may not have included the newest messages.
             if self._late.has(key):
                 self._waiting.pop(key, None)
                 try:
@@ -249,11 +251,11 @@ class IndexUpdater:
             return True
 
     def missing(self, owner: Owner) -> None:
-        """There is no index at all, whatever was known: somebody has dropped it, or never made."""
+        """The owner has no index: it was dropped, or never made."""
         self._add(owner)
 
     def stale(self, owner: Owner) -> None:
-        """An index is of another format: make it anew."""
+        """The owner's index has another format: rebuild it."""
         self._stale.add(owner)
         self._add(owner)
 
@@ -274,9 +276,9 @@ class IndexUpdater:
             self._due.extend(filter(self._is_due, self._waiting))
             if len(self._due) == len(self._waiting):
                 self._awake.clear()
-            hands = min(SIDE_BY_SIDE, len(self._due))
+            workers = min(CONCURRENCY, len(self._due))
             outcomes = await asyncio.gather(
-                *(self._work() for _ in range(hands)), return_exceptions=True
+                *(self._work() for _ in range(workers)), return_exceptions=True
             )
             failed = [outcome for outcome in outcomes if outcome is not None]
             if failed:
@@ -285,39 +287,38 @@ class IndexUpdater:
                 self._awake.set()
 
     def _is_due(self, work: Work) -> bool:
-        """Whether it has come to rest since the last round, or has waited for long."""
+        """Whether it was not queued again since the last round, or has waited for long."""
         since = self._waiting[work]
         return since.last < self._round or since.first <= self._round - MOST_DELAYS
 
     async def _drain(self) -> None:
-        """Do all that waits.  Raises StoreError, with nothing forgotten."""
+        """Do all queued work.  Raises StoreError; failed work stays queued."""
         while self._waiting:
             self._due.extend(self._waiting)
             await self._work()
 
     async def _work(self) -> None:
-        """Do what is due.  Raises StoreError, with nothing forgotten."""
+        """Do the work that is due.  Raises StoreError; failed work stays queued."""
         while self._due:
             work = self._due.popleft()
             async with self._turns.of(work):
-                if self._waiting.pop(work, None) is not None and not self._comes_yet(work):
+                if self._waiting.pop(work, None) is not None and not self._is_covered(work):
                     await self._index(work)
 
-    def _comes_yet(self, work: Work) -> bool:
-        """Does other work that waits do the same?  A session that is nobody's is all there is of
-        its owner."""
+    def _is_covered(self, work: Work) -> bool:
+        """Whether other queued work includes this: a session without user is all of its owner."""
         if not isinstance(work, Owner) or not work.session or work in self._stale:
             return False
         return SessionKey(work.tenant, work.session) in self._waiting
 
     async def _index(self, work: Work) -> None:
-        """Raises StoreError, with nothing forgotten."""
+        """Do one piece of work.  Raises StoreError; failed work stays queued."""
         try:
             self._on_indexed(await self._do(work))
         except (StoreError, asyncio.CancelledError):
             self._add(work)
             raise
-        except Exception:  # a background task has no caller: what cannot be indexed is left out
+        except Exception:  # a background task has no caller: the work is dropped
             logger.exception("a session could not be indexed")
         finally:
             self._late.done(work)

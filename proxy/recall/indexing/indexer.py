@@ -1,13 +1,11 @@
-"""Keeping an index level with history, in the background.
+"""Keeps an index up to date with history.
 
-After each commit the session's new messages are indexed.  What was missed (a process was killed, a
-spool was replayed by another host, recall was switched on later) is found when the owner is next
-heard of: nothing is recalled before somebody asks.
+After each commit the session's new messages are indexed.  Missed ones (after a crash, a replay of
+the spool by another host, or before recall was enabled) are found when the index is next used.
 
-Passages are taken out as far as an index can be taken from.  A session that is deleted has no name
-there any more, and where a message was removed or edited history has none, or another, so that rows
-and postings, which are hashes and numbers, lead nowhere.  A vector tells what a text was about: it
-is put to zero.
+Rows and postings of erased passages stay, since they are only hashes and numbers: the name of a
+deleted session is removed, and the check of a removed or edited message matches none in history.
+Vectors reveal what a text was about and are set to zero.
 """
 
 from __future__ import annotations
@@ -40,31 +38,31 @@ from proxy.recall.index import (
 from proxy.recall.indexing.state import Addition, State, dismissed_in, read_state, write_state
 from proxy.recall.ranking.packing import Array, mark_check, read_rows
 
-AT_ONCE = 100
-"""Messages that are read and written in one go."""
+BATCH = 100
+"""Messages that are read and written at a time."""
 
 STATES: tuple[MessageState, ...] = ("active", "superseded")
-"""Of what is indexed, whatever it is: that is asked when it is recalled."""
+"""States of messages that are indexed; recall checks the state again."""
 
-IN_THE_LOOP = 16_000
-"""Bytes of messages up to which a thread would cost more than it saves."""
+MAX_BYTES_IN_LOOP = 16_000
+"""Up to so many bytes of messages are indexed without a thread, which would cost more."""
 
-FEW = 16
-"""And so many of them: each takes a tenth of a millisecond, however little it says."""
+MAX_IN_LOOP = 16
+"""And up to so many messages: each takes at least a tenth of a millisecond."""
 
 TRIES = 8
-"""Attempts to write against other writers of the same index."""
+"""Attempts to write if there are concurrent writers."""
 
 OVERTAKEN = "too many write to an index at once"
 
 MARGIN = 300.0
-"""Seconds by which clocks and commits under way may lag behind what has been caught up with."""
+"""Seconds by which clocks may differ, and commits may be delayed, when looking for new sessions."""
 
 
 class Step(NamedTuple):
-    """How many messages were indexed, and whether these were the last; if neither, once more.
+    """How many messages were indexed, and whether the index is up to date; if neither, try again.
 
-    What is recorded meanwhile is work of its own.
+    Messages that are recorded meanwhile are queued separately.
     """
 
     written: int = 0
@@ -75,23 +73,23 @@ ONCE_MORE = Step()
 LEVEL = Step(level=True)
 
 
-def nobody(owner: Owner) -> None:
-    """Whom to tell of an index that is level where nobody wants to know."""
+def ignore_owner(owner: Owner) -> None:
+    """The default of ``on_level``."""
 
 
 OnWrite = Callable[[Owner, IndexBatch], None]
-"""Told of each batch that is in an index now."""
+"""Called with each batch that was written to an index."""
 
 
-def nowhere(owner: Owner, batch: IndexBatch) -> None:
-    """Where to note what was written where nobody keeps it in mind."""
+def ignore_write(owner: Owner, batch: IndexBatch) -> None:
+    """The default of ``on_write``."""
 
 
 class Indexer:
-    """Reads history, writes the index.
+    """Reads history and writes the index.
 
-    ``own_of`` gives what is its writer's own of a message's JSON.  ``on_level`` is told whose index
-    has been made level with history, ``on_write`` each batch that is in an index.
+    ``own_of`` returns the author's own text of a message's JSON.  ``on_level`` is called with the
+    owner of an index that was brought up to date, ``on_write`` with each batch that was written.
     """
 
     def __init__(
@@ -100,14 +98,14 @@ class Indexer:
         history: PassageHistory,
         own_of: OwnOf,
         clock: Callable[[], float],
-        on_level: Callable[[Owner], None] = nobody,
-        on_write: OnWrite = nowhere,
+        on_level: Callable[[Owner], None] = ignore_owner,
+        on_write: OnWrite = ignore_write,
     ) -> None:
         self._index, self._history, self._on_write = index, history, on_write
         self._own_of, self._clock, self._on_level = own_of, clock, on_level
 
     async def level(self, key: SessionKey) -> int:
-        """Index what a session has that its index lacks; the number of messages.
+        """Index the messages of a session that are not indexed yet; returns their number.
 
         Raises StoreError.
         """
@@ -122,10 +120,9 @@ class Indexer:
         raise StoreError(OVERTAKEN)
 
     async def again(self, key: SessionKey, seq: int) -> int:
-        """Index a message that says something else now; the number of messages.
+        """Index an edited message; returns the number of messages that were indexed.
 
-        What the index had of it leads nowhere since: its check is of what it said.  Raises
-        StoreError.
+        Its old row is dead already, since its check does not match any more.  Raises StoreError.
         """
         session = await self._history.session(key)
         if session is None:
@@ -145,7 +142,10 @@ class Indexer:
         raise StoreError(OVERTAKEN)
 
     async def catch_up(self, owner: Owner) -> int:
-        """Index what any session of an owner has that the index lacks.  Raises StoreError."""
+        """Index all messages of an owner's sessions that are not indexed yet; returns their number.
+
+        Raises StoreError.
+        """
         if owner.session:
             return await self.level(SessionKey(owner.tenant, owner.session))
         await self.update(owner, lambda old: old if old.passages else msgspec.structs.replace(old))
@@ -157,7 +157,7 @@ class Indexer:
             count += await self.level(SessionKey(owner.tenant, session.id))
 
         def level(found: State) -> State:
-            """Not an index that took this one's place meanwhile, nor one that was doubted."""
+            """Only if the index was neither rebuilt nor marked for another check meanwhile."""
             same = (found.born, found.caught_up) == (state.born, state.caught_up)
             return msgspec.structs.replace(found, caught_up=now) if same else found
 
@@ -166,7 +166,7 @@ class Indexer:
         return count
 
     async def rebuild(self, owner: Owner) -> int:
-        """Make an index anew from history.  Raises StoreError."""
+        """Rebuild an index from history.  Raises StoreError."""
         dismissed = (await self._state(owner)).dismissed
         await drop_index(self._index, owner)
         await self.update(owner, lambda old: msgspec.structs.replace(old, dismissed=dismissed))
@@ -177,9 +177,8 @@ class Indexer:
         await self.update(owner, lambda old: reduce(State.without, instructions, old))
 
     async def look_again(self, owner: Owner) -> None:
-        """Let all sessions of an owner be looked at when they are next heard of.
-
-        Old ones are on their way back into history.  Raises StoreError.
+        """Have all sessions of an owner checked by the next ``catch_up``, also old ones: they are
+        being imported.  Raises StoreError.
         """
 
         def behind(found: State) -> State:
@@ -194,7 +193,7 @@ class Indexer:
 
     async def _step(self, key: SessionKey) -> Step:
         """Index the next messages."""
-        seen = await self._index.behind(key, STATES, AT_ONCE)
+        seen = await self._index.behind(key, STATES, BATCH)
         if seen is None:
             return LEVEL
         session, look, page = seen
@@ -205,7 +204,7 @@ class Indexer:
             return ONCE_MORE
         found = _new(page, look.mark)
         if found is None:
-            # Before: by their old number nobody finds them any more.
+            # Before the session gets another number, by which they are found.
             passages = await passages_of(self._index, owner, key.session)
             await blank(self._index, owner, passages)
             await self._index.drop_session(owner, key.session)
@@ -221,7 +220,10 @@ class Indexer:
 
     async def _write(self, owner: Owner, addition: Addition) -> bool:
         found = addition.found
-        small = len(found) <= FEW and sum(len(message.wire) for message in found) <= IN_THE_LOOP
+        small = (
+            len(found) <= MAX_IN_LOOP
+            and sum(len(message.wire) for message in found) <= MAX_BYTES_IN_LOOP
+        )
         batch = addition.batch() if small else await asyncio.to_thread(addition.batch)
         return await self._put(owner, batch)
 
@@ -240,13 +242,13 @@ class Indexer:
         return read_state(data) or State(dismissed=dismissed_in(data))
 
     async def _renew(self, owner: Owner, data: bytes) -> None:
-        """Begin an index in the place of one of another format, or of one that has lost a part; of
-        either ``data`` tells."""
+        """Replace an index of another format, or one that has lost data, by a new one; ``data`` is
+        its state."""
         await drop_index(self._index, owner)
         await self._put(owner, _anew(data, self._clock()))
 
     async def update(self, owner: Owner, change: Callable[[State], State]) -> None:
-        """Change what an index knows of itself; the same object means no change.
+        """Change the state of an index; ``change`` returns the same object for no change.
 
         Raises StoreError.
         """
@@ -263,9 +265,9 @@ class Indexer:
 
 
 def _new(page: Page[Message], mark: IndexMark | None) -> Sequence[Message] | None:
-    """The next messages behind a mark, of those that begin with the one that it names.
+    """The messages after a mark, on a page that begins with the marked message.
 
-    None if history does not bear the mark out: it is of an earlier session of this name.
+    None if the page begins with another: the mark is of an earlier session with the same id.
     """
     if mark is None:
         return page.items
@@ -276,7 +278,7 @@ def _new(page: Page[Message], mark: IndexMark | None) -> Sequence[Message] | Non
 
 
 def _marked(look: Look, state: State) -> IndexBatch:
-    """A batch that changes nothing but the state."""
+    """A batch that changes only the state."""
     return IndexBatch(
         revision=look.revision,
         state=write_state(state),
@@ -287,23 +289,23 @@ def _marked(look: Look, state: State) -> IndexBatch:
 
 
 def _anew(data: bytes, now: float) -> IndexBatch:
-    """The batch that begins an index in the place of one of which ``data`` tells."""
+    """The batch that begins a new index in place of one with the state ``data``."""
     return _marked(Look(), State(born=now, dismissed=dismissed_in(data)))
 
 
 ROWS_AT_ONCE = 5_000
-"""Rows that are read, and vectors that are put, in one go."""
+"""Rows that are read, and vectors that are written, at a time."""
 
 
 class Said(NamedTuple):
-    """Messages of a session, by seq; ``now`` are the checks of what they say now."""
+    """Messages of a session, by seq; ``now`` are the checks of their current texts."""
 
     seqs: Collection[int]
     now: Collection[int] = ()
 
 
 async def places_of(index: Index, owner: Owner) -> dict[str, array[int]]:
-    """Where an owner's passages lead to: seqs by session, of which some have millions.
+    """The seqs of an owner's passages by session, of which some have millions.
 
     Raises StoreError.
     """
@@ -318,8 +320,8 @@ async def places_of(index: Index, owner: Owner) -> dict[str, array[int]]:
 async def passages_of(
     index: Index, owner: Owner, session: str, before: Said | None = None
 ) -> list[int]:
-    """The numbers of a session's passages, ascending; with ``before`` only those of what these
-    messages do not say now.  Raises StoreError.
+    """The numbers of a session's passages, ascending; with ``before`` only those of old texts of
+    these messages.  Raises StoreError.
     """
     look = await index.look(owner, (), 0, session=session)
     state = read_state(look.state)
@@ -336,7 +338,7 @@ async def passages_of(
 
 
 async def renew_unread(index: Index, owner: Owner, now: float) -> None:
-    """Begin an index of another format anew: what of it is whose, nobody can tell who erases.
+    """Drop an index of another format, before an erasure: its passages cannot be identified.
 
     Raises StoreError.
     """
@@ -347,21 +349,23 @@ async def renew_unread(index: Index, owner: Owner, now: float) -> None:
 
 
 async def drop_index(index: Index, owner: Owner) -> None:
-    """Forget an index.  A store that evicts keys may not know any more of what models it has
-    vectors; the index does, and who puts one tells the store.  Raises StoreError.
+    """Drop an index.  Raises StoreError.
+
+    First writes a zero vector of each model: a store that evicts keys may not know any more that it
+    has vectors of this model, and learns it by the write.
     """
     await blank(index, owner, [0])
     await index.drop(owner)
 
 
 async def blank_messages(index: Index, owner: Owner, session: str, before: Said) -> None:
-    """Put the vectors of what messages do not say now to zero.  Raises StoreError."""
+    """Set the vectors of messages' old texts to zero.  Raises StoreError."""
     if (await _state(index, owner)).embedded:
         await blank(index, owner, await passages_of(index, owner, session, before))
 
 
 async def blank(index: Index, owner: Owner, numbers: Sequence[int]) -> None:
-    """Put the vectors of passages to zero, of whatever model.  Raises StoreError."""
+    """Set the vectors of passages to zero, for all models.  Raises StoreError."""
     for name in (await _state(index, owner)).embedded:
         for first in range(0, len(numbers), ROWS_AT_ONCE):
             await put_zeros(index, owner, name, numbers[first : first + ROWS_AT_ONCE])
@@ -377,7 +381,7 @@ async def put_zeros(index: Index, owner: Owner, name: str, numbers: Sequence[int
 async def _pages(
     index: Index, owner: Owner, state: State
 ) -> AsyncIterator[tuple[int, Array, Mapping[int, str]]]:
-    """All rows, so many together: the number of the first, they, and their sessions' names."""
+    """All rows in pages: the number of the first, the rows, and their sessions' names."""
     for first in range(0, state.passages, ROWS_AT_ONCE):
         numbers = range(first, min(first + ROWS_AT_ONCE, state.passages))
         found = await index.rows(owner, numbers)
@@ -385,5 +389,5 @@ async def _pages(
 
 
 async def _state(index: Index, owner: Owner) -> State:
-    """A new one where there is no index, or one of another format."""
+    """The state; a new one without an index, or for one of another format."""
     return read_state((await index.look(owner, (), 0)).state) or State()

@@ -1,4 +1,4 @@
-"""What an index knows of itself, and what a session's new messages add to it.  Pure."""
+"""The state of an index, and the batch that adds a session's new messages to it.  Pure."""
 
 from __future__ import annotations
 
@@ -29,30 +29,31 @@ from proxy.recall.ranking.packing import (
 from proxy.recall.standing.standing import is_standing
 
 FORMAT = 5
-"""Changes with every change of how texts become terms, unless questions look for both, and of what
-rows hold: an index of another format is made anew."""
+"""To be increased when rows change, or the terms of texts (unless queries search both): an index of
+another format is rebuilt."""
 
 MOST_STANDING = 64
 """Passages with standing instructions that are kept, the newest."""
 
 MOST_DISMISSED = 512
-"""Standing instructions removed by hand that are kept in mind, the newest."""
+"""Standing instructions removed by hand that are remembered, the newest."""
 
 
 DISMISSED_AT = 5
-"""Their place in the state, the same in every format."""
+"""Their position in the encoded state, which is the same in every format."""
 
 
 class State(msgspec.Struct, frozen=True, array_like=True):
-    """``length`` is the sum of the passages' lengths in terms, ``sessions`` how many were numbered.
+    """The state of an index.
 
+    ``length`` is the sum of the passages' lengths in terms, ``sessions`` the number of sessions.
     ``standing`` are numbers of passages, oldest first.  ``dismissed`` are ids of standing
-    instructions that are not to be pinned.  ``caught_up``: every session that was last active
-    before this time (Unix seconds) has been indexed; 0 or below, which tells one doubt from
-    another: they are to be looked at.  ``born`` (Unix seconds) tells an index from another of the
-    same owner that was made anew.  ``embedded``: by the name of vectors, the number of the first
-    passage that has not been embedded.  ``check`` is of all rows: a store that has lost the newest
-    and is given others has an index of the same revision, and of as many passages.
+    instructions that are not to be pinned.  ``caught_up``: all sessions last active before this
+    time (Unix seconds) are indexed; 0 or a unique negative number if all are to be checked.
+    ``born`` (Unix seconds) identifies this build of the owner's index.  ``embedded``: by the name
+    of vectors, the number of the first passage without one.  ``check`` is the CRC of all rows,
+    which tells apart two indexes with the same revision and number of passages after a store has
+    lost the newest.
     """
 
     format: int = FORMAT
@@ -69,7 +70,7 @@ class State(msgspec.Struct, frozen=True, array_like=True):
     def extended(
         self, rows: bytes, lengths: Sequence[int], standing: Iterable[int], sessions: int
     ) -> State:
-        """With further passages, some of which (by number) hold standing instructions."""
+        """The state with further passages; ``standing`` are those with standing instructions."""
         return msgspec.structs.replace(
             self,
             passages=self.passages + len(lengths),
@@ -80,7 +81,7 @@ class State(msgspec.Struct, frozen=True, array_like=True):
         )
 
     def becomes(self, later: State, rows: bytes) -> bool:
-        """Whether a later state is of the same index, grown by these rows."""
+        """Whether ``later`` is the state of the same index after these rows were added."""
         return self.born == later.born and crc32(rows, self.check) == later.check
 
     def without(self, instruction: str) -> State:
@@ -114,10 +115,7 @@ _STATE = msgspec.json.Decoder(State)
 
 
 def dismissed_in(data: bytes) -> tuple[str, ...]:
-    """The instructions that an index of whatever format has been told to leave alone.
-
-    Every release has kept them at the same place; what has none there has told of none.
-    """
+    """The dismissed instructions in a state of any format, () if it has none."""
     try:
         place = msgspec.json.decode(data or b"[]", type=list[msgspec.Raw])[DISMISSED_AT]
         return msgspec.json.decode(place, type=tuple[str, ...])
@@ -132,15 +130,14 @@ def write_state(state: State) -> bytes:
 NO_ROW = bytes(ROW_SIZE)
 
 ROLES = ("user", "assistant")
-"""Whose messages are indexed: what tools and system messages say is nobody's memory."""
+"""Roles of messages that are indexed."""
 
 
 class Addition(msgspec.Struct, frozen=True):
-    """``found`` follow each other in history, behind the session's mark in ``look``.
+    """Messages to add: consecutive ones in history after the session's mark in ``look``.
 
-    Or ``again`` they are messages before it that say something else now.  Those stand apart, with
-    rows of no passages around: what has the next numbers is not next to them in the conversation,
-    and what they said before must not find them there.
+    With ``again`` they are edited messages before the mark.  These are surrounded by empty rows,
+    since passages with adjacent numbers are treated as neighbours in the conversation.
     """
 
     look: Look
@@ -153,7 +150,7 @@ class Addition(msgspec.Struct, frozen=True):
     """The time of the message before them, Unix seconds."""
 
     def batch(self) -> IndexBatch:
-        """The batch that indexes them; unless they are known, it moves the mark behind the last."""
+        """The batch that indexes them, and moves the mark after the last unless ``again``."""
         entries = self._entries()
         number, last = self._number, self.found[-1]
         gap = REACH if self.again and entries else 0
@@ -180,7 +177,7 @@ class Addition(msgspec.Struct, frozen=True):
 
     @property
     def _number(self) -> int:
-        """Sessions are numbered from 1; 0 is the row of a passage that is not there."""
+        """The session's number, from 1; 0 is that of an empty row."""
         return self.look.mark.number if self.look.mark else self.state.sessions + 1
 
     def _entries(self) -> list[TermEntry]:
@@ -204,9 +201,9 @@ class Addition(msgspec.Struct, frozen=True):
     def _entry(
         self, message: Message, text: str, share: float, language: str, known: bool
     ) -> TermEntry:
-        """``share``: how much of the message the text is.  ``known``: its time is its own, and not
-        the one at which several came together, as what is imported without times does, and the
-        history that a client's first request brings."""
+        """The entry of a message; ``share``: the text's share of the message.  ``known``: its time
+        is when it was written, and not shared by messages that were imported without times, or
+        sent together by a client's first request."""
         card = message.card
         flags = SAID_BY_USER if card.role == "user" else 0
         if flags and is_standing(text):

@@ -1,4 +1,5 @@
-"""A question for all there are of something needs many sessions, not much of one.  Pure."""
+"""Reorders the ranking for questions that ask for all of something: breadth over sessions.
+Pure."""
 
 from __future__ import annotations
 
@@ -7,15 +8,14 @@ from collections.abc import Sequence
 from proxy.recall.ranking.score import Ranked
 
 BEST_FIRST = 800
-"""Tokens of the best passages, whatever their sessions: in little room breadth costs evidence."""
+"""Tokens of the best passages that keep their order: in a small budget breadth costs evidence."""
 
-WORTH = 0.3
-"""The least share of the best score that a session's best passage must have to come before others.
-"""
+MIN_SCORE_SHARE = 0.3
+"""A session's best passage is preferred only with at least this share of the best score."""
 
 
 def broadly(ranked: Sequence[Ranked]) -> list[Ranked]:
-    """Behind the best passages first one of each session that has not had any, then the others."""
+    """The best passages, then one of each session without one so far, then the others."""
     best, firsts, others = list[Ranked](), list[Ranked](), list[Ranked]()
     sessions: set[int] = set()
     used = 0
@@ -23,7 +23,7 @@ def broadly(ranked: Sequence[Ranked]) -> list[Ranked]:
         if used < BEST_FIRST:
             best.append(each)
             used += each.tokens
-        elif each.session not in sessions and each.score >= WORTH * ranked[0].score:
+        elif each.session not in sessions and each.score >= MIN_SCORE_SHARE * ranked[0].score:
             firsts.append(each)
         else:
             others.append(each)

@@ -1,5 +1,7 @@
-"""What the user says in a later session of what a passage tells ("they changed the ramipril to
-losartan") often names that, and nothing of what is asked.  Pure."""
+"""Finds later messages that update a passage ("they changed the ramipril to losartan").
+
+They often share rare words with the passage and none with the question.  Pure.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +21,18 @@ from proxy.recall.ranking.score import SHORT, Ranked
 MOST_CHANGES = 4
 
 MOST_NAMED = 8
-"""Words of a passage that are looked for in what was said later."""
+"""Words of a passage that are searched in later messages."""
 
-RARE = 8
-"""In so many passages, at most, is a word that tells what a later message is about."""
+MAX_RARE_PASSAGES = 8
+"""A word is rare if it is in at most so many passages."""
 
 
-BEHIND_ANSWER = 2
-"""So far behind what the user says is what they say next: the answer often says it again."""
+NEXT_TURN_DISTANCE = 2
+"""Passages from a user's message to their next one; the answer in between often repeats it."""
 
 
 class Named(NamedTuple):
-    """What the passage of this number tells beside what is asked."""
+    """A passage, by number, and its words that are not in the question."""
 
     number: int
     words: Sequence[Sought]
@@ -40,12 +42,12 @@ class Named(NamedTuple):
         return tuple([term for word in self.words for term in word.terms])
 
     def later(self, postings: Iterable[Postings]) -> Numbers:
-        """The numbers behind it and its answer that have a rare word of it, ascending; the
+        """Passages after it and its answer that have one of its rare words, ascending;
         ``postings`` are those of ``terms``."""
-        left, found, first = iter(postings), list[bytes](), self.number + BEHIND_ANSWER
+        left, found, first = iter(postings), list[bytes](), self.number + NEXT_TURN_DISTANCE
         for word in self.words:
             of_word = list(islice(left, len(word.terms)))
-            if 1 < sum([each.count for each in of_word]) <= RARE:
+            if 1 < sum([each.count for each in of_word]) <= MAX_RARE_PASSAGES:
                 found += [each.newest for each in of_word if newest_of(each.newest) >= first]
         if not found:
             return NOBODY
@@ -54,8 +56,8 @@ class Named(NamedTuple):
 
 
 def best_told(ranked: Iterable[Ranked]) -> Ranked | None:
-    """The best passage that the user said and asked nothing with, if it is short: a value is told
-    in few words."""
+    """The best statement of the user (no question); None if it is long, since values are told in
+    few words."""
     for each in ranked:
         if each.flags & WHO_SAYS == SAID_BY_USER:
             return each if each.tokens <= SHORT else None
@@ -63,7 +65,7 @@ def best_told(ranked: Iterable[Ranked]) -> Ranked | None:
 
 
 def told(number: int, text: str, question: Question) -> Named:
-    """What the text of this passage tells beside what is asked; numbers name nothing."""
+    """The words of a passage's text that are neither in the question nor numbers."""
     asked = frozenset(question.terms)
     beside = (word for word in words_of(text) if asked.isdisjoint(word.terms))
     names = (word for word in beside if not word.text.isdecimal())
@@ -71,8 +73,7 @@ def told(number: int, text: str, question: Question) -> Named:
 
 
 def changes(numbers: Numbers, rows: Array, known: Collection[int]) -> list[Ranked]:
-    """The newest brief messages of the user among these, in their order; none that asks, or is
-    ``known``."""
+    """The newest brief statements of the user among these, in order, without ``known`` ones."""
     (fits,) = ((rows["seq"] > 0) & told_briefly(rows)).nonzero()
     found = [of_row(int(numbers[place]), rows[place]) for place in fits.tolist()]
     return [each for each in found if each.number not in known][-MOST_CHANGES:]

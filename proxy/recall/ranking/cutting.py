@@ -1,4 +1,4 @@
-"""Long texts are cut to what matters for one question.  Pure."""
+"""Makes excerpts of long texts for a question.  Pure."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ PIECE = 100
 """Tokens of a piece, at least: lines, or sentences of a long one."""
 
 GAP = " … "
-"""Stands for what was left out."""
+"""Marks omissions."""
 
 FENCE = "```"
 """Begins and ends code."""
 
-NEARBY = 0.5
-"""What a piece's neighbours count for it."""
+NEIGHBOUR_WEIGHT = 0.5
+"""The weight of the neighbours' scores in a piece's score."""
 
 MOST_CHARACTERS = 32_768
 
@@ -43,10 +43,7 @@ class Piece(NamedTuple):
 
 
 class Cutter:
-    """Cuts texts to what matters for one question.
-
-    ``worth`` is what each term of the question counts, as in ``Matches``.
-    """
+    """Makes excerpts for one question; ``worth``: the weight of each term, as in ``Matches``."""
 
     def __init__(self, question: Question, worth: Mapping[bytes, float]) -> None:
         self._worth = {
@@ -61,10 +58,10 @@ class Cutter:
         return re.compile("|".join(parts) or r"(?!)")
 
     def excerpt(self, text: str, tokens: int, most: int) -> str:
-        """The parts of a text of so many ``tokens`` that matter most, in ``most`` tokens, about.
+        """The best pieces of a text of ``tokens`` tokens, in about ``most`` tokens.
 
-        Each has the line with it that it stands under, where that fits.  What is left out leaves a
-        mark.  Of a very long text only the beginning is looked at.
+        Each comes with its heading, if that fits.  Omissions are marked.  Only the beginning of a
+        very long text is searched.
         """
         size = max(1, PIECE * len(text) // max(1, tokens))
         pieces = list(_pieces(text[:MOST_CHARACTERS], size))
@@ -106,15 +103,15 @@ def _bounded(start: int, end: int, most: int) -> Iterator[Piece]:
 def _smooth(scores: Sequence[float]) -> list[float]:
     padded = [0.0, *scores, 0.0]
     return [
-        own + NEARBY * (before + after)
+        own + NEIGHBOUR_WEIGHT * (before + after)
         for before, own, after in zip(padded, padded[1:], padded[2:], strict=False)
     ]
 
 
 def _heading(text: str, start: int) -> Piece | None:
-    """The line above that says what is told here: often it turns the meaning ("never eat:").
+    """The heading of the text at ``start``, which may reverse its meaning ("never eat:").
 
-    A title counts for all below it, a line that ends in a colon for what stands right below it.
+    That is a title anywhere above, or a line with a colon at its end directly above.
     """
     end = text.rfind("\n", 0, start) + 1
     first = text[end:MOST_CHARACTERS].partition("\n")[0]
@@ -135,7 +132,7 @@ def _introduces(line: str) -> bool:
 
 
 def _join(text: str, pieces: Sequence[Piece]) -> str:
-    """The pieces, ascending, with a mark where something is left out."""
+    """The pieces, which ascend, joined with marks for omissions."""
     runs: list[Piece] = []
     for piece in pieces:
         if runs and piece.start <= runs[-1].end:

@@ -1,5 +1,7 @@
-"""What the user says a few turns behind a passage often changes it ("no boots", "one more"), and
-shares no word with what is asked later.  Pure."""
+"""Finds brief messages a few turns after a passage, which often change it ("no boots").
+
+They need not share a word with the question.  Pure.
+"""
 
 from __future__ import annotations
 
@@ -14,24 +16,24 @@ from proxy.recall.ranking.select import BRIEF
 
 MOST_FOLLOWING = 4
 
-BEST, BEHIND = 3, 10
-"""Behind so many of the best matches so many passages are looked at."""
+BEST_MATCHES, FOLLOWING = 3, 10
+"""After each of so many of the best matches so many passages are read."""
 
-_BEHIND = np.arange(1, BEHIND + 1)
+_BEHIND = np.arange(1, FOLLOWING + 1)
 
 
 def behind(matches: Matches) -> Numbers:
-    """The numbers behind those of the best matches, ascending; there may be no such passage."""
+    """The numbers after those of the best matches, ascending; some may have no passage."""
     best = matches.numbers
-    if best.size > BEST:
-        best = best[matches.scores.argpartition(-BEST)[-BEST:]]
+    if best.size > BEST_MATCHES:
+        best = best[matches.scores.argpartition(-BEST_MATCHES)[-BEST_MATCHES:]]
     return np.unique(best[:, None] + _BEHIND) if best.size else NOBODY
 
 
 def following(best: Ranked, numbers: Numbers, rows: Array, known: Collection[int]) -> list[Ranked]:
-    """The first brief messages of the user behind the best passage, in its session; none that
-    asks, or is ``known``.  ``rows`` are those of ``numbers``, ascending."""
-    first, last = np.searchsorted(numbers, (best.number + 1, best.number + BEHIND + 1)).tolist()
+    """The first brief statements of the user after the best passage in its session, without
+    ``known`` ones.  ``rows`` are those of ``numbers``, which ascend."""
+    first, last = np.searchsorted(numbers, (best.number + 1, best.number + FOLLOWING + 1)).tolist()
     near = rows[first:last]
     fits = (near["session"] == best.session) & (near["seq"] > best.seq)
     fits &= told_briefly(near)
@@ -42,13 +44,13 @@ def following(best: Ranked, numbers: Numbers, rows: Array, known: Collection[int
 
 
 def told_briefly(rows: Array) -> Array:
-    """Which are brief messages of the user that ask nothing."""
+    """A mask of the brief messages of the user that are no questions."""
     found: Array = ((rows["flags"] & WHO_SAYS) == SAID_BY_USER) & (rows["tokens"] <= BRIEF)
     return found
 
 
 def of_row(number: int, row: Array) -> Ranked:
-    """A passage that matched nothing."""
+    """A passage without a score of its own."""
     names = ("session", "seq", "check", "tokens")
     session, seq, check, tokens = (int(row[name]) for name in names)
     nothing = (0.0,) * len(PARTS)

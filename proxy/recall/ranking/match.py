@@ -24,17 +24,17 @@ B = 0.75
 RARITY = 1.4
 """Exponent of the idf: one rare word is better than two common ones."""
 
-COMMON = 1 / 3
-ENOUGH = 20
-"""A word in so large a share of the passages, if these are enough to tell, says nothing."""
+COMMON_SHARE = 1 / 3
+COMMON_MIN_PASSAGES = 20
+"""A word in so large a share of the passages is ignored, if there are at least so many passages."""
 
-NOWHERE = 1 / 20
-"""A word that no passage has counts, in what a question is worth, as one in this share of them:
-much of how people ask is in no answer."""
+ABSENT_SHARE = 1 / 20
+"""A word in no passage has the weight of one in this share of them: many words of questions are in
+no answer."""
 
-IMAGINED = 40
-"""Passages without any of the words, beside those there are: in a history of two messages a word
-that is in both still says something."""
+SMOOTHING = 40
+"""Passages without any of the words that are added to the corpus, so that in a history of two
+messages a word in both still has a weight."""
 
 MOST_CANDIDATES = 200
 REACH = 2
@@ -52,8 +52,8 @@ NOBODY: Numbers = np.zeros(0, np.intp)
 
 
 class Hits(NamedTuple):
-    """The postings of a question's terms, one term's behind another's: in which passages they are,
-    ascending, what they count there, and how many each term has."""
+    """The postings of a question's terms, concatenated: passages (ascending within a term), scores
+    in them, and the number of postings of each term."""
 
     passages: Array
     scores: Array
@@ -61,17 +61,16 @@ class Hits(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """Passages that hold terms of ``question``, by number, ascending.
+    """The passages with terms of ``question``, by number, ascending.
 
-    ``scores`` are BM25; ``cover`` is the share of what the question's words are worth that is in a
-    passage, ``goes_on`` the most that one holds of what the messages before said, 1 where the
-    question does not go on about them.  ``dated`` are the numbers of passages of the days that the
-    question points at, ``spoken`` of those said by whom it names.  ``worths`` are what the terms
-    count, in their order; ``whole`` is what all words that tell passages apart count together.
-    ``known`` is the most that one passage holds of them where a word that no passage has counts as
-    the rarest, which is told of a general question alone; of any other it is 1.  ``itself`` is the
-    same for the message's own words, told where it goes on about messages before; else 1.
-    ``hits`` is what the scores are the sums of.
+    ``scores`` are BM25, the sums of ``hits``.  ``cover`` is the share of the weight of the
+    question's words that a passage has; ``goes_on`` is the largest such share for the words of the
+    messages before, 1 if the question does not depend on them.  ``dated`` are passages of the days
+    that the question refers to, ``spoken`` passages by the speaker that it names.  ``worths`` are
+    the terms' weights in order, ``whole`` is the sum for all distinctive words.  ``known`` is the
+    largest cover if absent words count as the rarest; only for general questions, else 1.
+    ``itself`` is the same for the message's own words; only for questions that depend on the
+    messages before, else 1.
     """
 
     question: Question
@@ -89,7 +88,7 @@ class Matches(NamedTuple):
 
     @property
     def worth(self) -> Mapping[bytes, float]:
-        """What each term counts."""
+        """The weight of each term."""
         return dict(zip(self.question.terms, self.worths.tolist(), strict=False))
 
 
@@ -133,8 +132,8 @@ def match(question: Question, look: Look, corpus: Corpus) -> Matches:
 
 
 def _cover(postings: Sequence[Postings], worth: Array, size: int) -> Array:
-    """What each of so many passages holds of what is worth something: common words, which have most
-    of the postings, are not."""
+    """The weight of the question's words in each passage.  Terms of weight 0 are skipped: common
+    words have most of the postings."""
     (some,) = worth.nonzero()
     data = [postings[place].newest for place in some.tolist()]
     found = read_postings(b"".join(data))["passage"]
@@ -159,13 +158,13 @@ def _itself(question: Question, postings: Sequence[Postings], held: Array, whole
 
 
 def _most(question: Question, postings: Sequence[Postings], held: Array, whole: Array) -> float:
-    """The most that one passage holds, as a share of the whole."""
+    """The largest weight that one passage has, as a share of the whole."""
     cover = _cover(postings, held, 0)
     return float(cover.max(initial=0.0)) / max(_whole(question, whole), 1e-9)
 
 
 def _sums(passages: Array, parts: Array, size: int = 0) -> Array:
-    """The sum of the parts of each passage; numpy takes longer to widen them by itself."""
+    """The sum of ``parts`` for each passage; converting to float64 first is faster in numpy."""
     return np.bincount(passages, parts.astype(np.float64), size)
 
 
@@ -184,23 +183,23 @@ def _weights(question: Question) -> Array:
 
 
 def _says_nothing(question: Question, counts: Array, passages: int) -> Array:
-    """Which terms do not make a passage worth recalling: common ones, and that it tells a time."""
+    """A mask of terms that do not make a passage relevant: common ones, and "tells a time"."""
     hints = [word.terms == _HINT for word in question.words for _ in word.terms]
     found = np.array(hints, np.bool_)
-    if passages >= ENOUGH:
-        found |= counts >= COMMON * passages
+    if passages >= COMMON_MIN_PASSAGES:
+        found |= counts >= COMMON_SHARE * passages
     return found
 
 
 def _idf(counts: Array, passages: int) -> Array:
-    passages += IMAGINED
-    known = np.where(counts > 0, counts, NOWHERE * passages)
+    passages += SMOOTHING
+    known = np.where(counts > 0, counts, ABSENT_SHARE * passages)
     found: Array = np.log1p(np.maximum(0.0, passages - known + 0.5) / (known + 0.5)) ** RARITY
     return found
 
 
 def _whole(question: Question, worth: Array) -> float:
-    """What a passage with all words would be worth; hints beside the words are no part of it."""
+    """The weight of a passage with all words, without hints."""
     firsts = accumulate([len(word.terms) for word in question.words], initial=0)
     pairs = zip(question.words, firsts, strict=False)
     return float(sum([worth[first] for word, first in pairs if word.text]))
@@ -224,7 +223,7 @@ def _passages(postings: Sequence[Postings]) -> Numbers:
 
 
 def members(numbers: Numbers, some: Numbers) -> NDArray[np.bool_]:
-    """Which of these numbers are among ``some``, both ascending."""
+    """A mask of ``numbers`` that are in ``some``; both ascend."""
     if not some.size:
         return np.zeros(numbers.size, np.bool_)
     places = np.searchsorted(some, numbers)
@@ -234,15 +233,14 @@ def members(numbers: Numbers, some: Numbers) -> NDArray[np.bool_]:
 
 
 def candidates(matches: Matches) -> Numbers:
-    """The numbers to rank, ascending: the best matches, those of the right days, and around them.
-
-    A number may be one that no passage has.
+    """The numbers to rank, ascending: the best matches, passages of the right days, and their
+    neighbours.  Some numbers may have no passage.
     """
     best, most = matches.numbers, MOST_CANDIDATES
     if best.size > most:
         best = best[matches.scores.argpartition(-most)[-most:]]
     seeds = np.concatenate([best, matches.dated[-most:]])
-    # Marked and not sorted: there are many of each.  All are ``REACH`` further on.
+    # A mask is faster than sorting.  Its indexes are shifted by ``REACH``.
     there = np.zeros(int(seeds.max(initial=0)) + 2 * REACH + 1, np.bool_)
     there[seeds[:, None] + _AROUND] = True
     (found,) = there[REACH:].nonzero()

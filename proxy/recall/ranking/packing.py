@@ -25,9 +25,11 @@ ROW = np.dtype(
         ("flags", "u1"),
     ]
 )
-"""A passage: number of its session, place in history, part of the hash of its message's id and
-digest (a session that is deleted and begun anew has other messages at the same places, and one that
-was edited says something else), Unix seconds, tokens (at most 65,535), coded length, flags."""
+"""A passage: session number, seq, check, Unix seconds, tokens (at most 65,535), coded length,
+flags.
+
+The check is part of the hash of the message's id and digest: after an edit, or if a deleted session
+is begun again, other messages have the same seqs."""
 
 POSTING = np.dtype([("passage", "<u4"), ("frequency", "u1"), ("length", "u1")])
 """A term in a passage: how often (at most 255), and the passage's coded length."""
@@ -41,19 +43,19 @@ STANDING = 2
 ASKS = 4
 """Flag of a row: it ends with a question, so what follows is an answer."""
 FILLER = 8
-"""Flag of a row: thanks, praise and the like; it says something only as an answer."""
+"""Flag of a row: thanks, praise and the like; it is relevant only as an answer."""
 WHO_SAYS = SAID_BY_USER | ASKS | FILLER
-"""Of a row of the user that says something, only the first is set."""
+"""A mask: a statement of the user has only the first of these flags."""
 
 NAMES_DAY = 16
-"""Flag of a row: the user names a day by the one it was said on ("yesterday"), which is known."""
+"""Flag of a row: the user names a day relative to the message's ("yesterday"), which is known."""
 FILLS_SLOT = 32
-"""Flag of a row: the user tells what has one value at a time, such as where they live."""
+"""Flag of a row: the user tells a slot's value, such as where they live."""
 NOTED = NAMES_DAY | FILLS_SLOT
-"""Flags of what is told with a note."""
+"""Flags of passages that get a note."""
 
 STEPS = 16
-"""Coded lengths to a doubling of the length."""
+"""Codes per doubling of the length."""
 
 LENGTHS = np.round(2.0 ** (np.arange(256) / STEPS) - 1).astype(np.float32)
 """Length in terms by coded length; up to 62,000 terms, within 2 % where it matters."""
@@ -79,12 +81,12 @@ def term_of(word: str) -> bytes:
 
 
 def check_of(card: Card) -> int:
-    """What a row keeps of a message's id and digest."""
+    """A row's check of a message: part of the hash of its id and digest."""
     return mark_check(f"{card.id} {card.digest}" if card.digest else card.id)
 
 
 def mark_check(message_id: str) -> int:
-    """What the mark of a session keeps of the id of the message at which it is."""
+    """A session mark's check of its message: part of the hash of the id."""
     hashed = _CHECK.copy()
     hashed.update(message_id.encode())
     return int.from_bytes(hashed.digest(), "little")

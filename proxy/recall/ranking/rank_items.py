@@ -1,4 +1,4 @@
-"""Items ranked by the words of a question: BM25 over their texts, read anew each time.  Pure."""
+"""Ranks items by the words of a question: BM25 over their texts, without an index.  Pure."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def texts_of(value: object) -> Iterator[str]:
 
 
 def sought_in(question: Question, value: object) -> Analysis:
-    """What a value has of the words that are looked for, and how long it is.
+    """The question's terms in a value, and the value's length.
 
-    No days and speakers, which passages of a conversation have: they cost more than the words.
+    Without terms for days and speakers, which passages have: they would cost more than the words.
     """
     found = words("\n".join(texts_of(value)))
     language = guess([word.text for word in found])

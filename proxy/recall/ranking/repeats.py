@@ -1,4 +1,4 @@
-"""What two messages beside each other both hold: in little room it is found once.  Pure."""
+"""Discounts terms that neighbouring messages share: in a small budget they count once.  Pure."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import numpy as np
 from proxy.recall.ranking.match import REACH, Hits, Numbers
 from proxy.recall.ranking.packing import Array
 
-MUCH_ROOM = 1000
-"""Tokens from which on there is room for the neighbours of what was found as well."""
+FULL_WEIGHT_TOKENS = 1000
+"""With a budget of so many tokens nothing is discounted: there is room for neighbours too."""
 
 
 class Repeats(NamedTuple):
-    """By place: how much of the scores of the passage before it, and of the one after it, is of
-    terms that the passage at the place has as well."""
+    """By place: the part of the previous passage's score, and of the next one's, that is of terms
+    which the passage at the place has too."""
 
     before: Array
     after: Array
 
 
 def counted_again(budget: int | None) -> float:
-    """The share, 0 to 1, that counts of what a neighbour only says again; with little room less."""
-    return 1.0 if budget is None else min(1.0, budget / MUCH_ROOM)
+    """The weight, 0 to 1, of terms that a neighbour repeats, by the budget in tokens."""
+    return 1.0 if budget is None else min(1.0, budget / FULL_WEIGHT_TOKENS)
 
 
 def repeats(hits: Hits, numbers: Numbers, places: Array, own: Array, share: float) -> list[Repeats]:
@@ -37,7 +37,7 @@ def repeats(hits: Hits, numbers: Numbers, places: Array, own: Array, share: floa
     there = laid[hits.passages]
     (known,) = (there >= 0).nonzero()
     there, scores = there[known], share * hits.scores[known]
-    # So far apart that no term's last place is next to another's first one.
+    # Spaced so that the last place of a term is not next to the first of another.
     terms = np.arange(hits.sizes.size).repeat(hits.sizes)[known] * (own.size + REACH)
     return [_apart(terms + there, there, scores, distance, own.size) for distance in (1, 2)]
 

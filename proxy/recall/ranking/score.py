@@ -1,4 +1,4 @@
-"""Matches ranked by what surrounds them: neighbours, session, who speaks, size, time.  Pure."""
+"""Ranks matches by their context: neighbours, session, speaker, size, time.  Pure."""
 
 from __future__ import annotations
 
@@ -22,23 +22,24 @@ MOST_RANKED = 200
 
 SHORT = 90
 LONG = 300
-"""Tokens: what is shorter is not cheaper by as much as it says less, what is longer is cut."""
+"""Tokens: shorter passages are priced like ``SHORT`` ones, longer ones are cut and priced like
+``LONG`` ones."""
 
 ROLES = frozenset({"user", "assistant"})
 
-MORE = 1.4
-"""So many times the budget is read: some passages are gone, say it twice or do not fit."""
+READ_FACTOR = 1.4
+"""So many times the budget is read: some passages are deleted, repeat others or do not fit."""
 
-LEAST = 0.2
-"""Share of what the parts of the best passage add up to; what has less is not worth its tokens."""
+MIN_SHARE = 0.2
+"""Passages below this share of the best one's sum of parts are dropped."""
 
 _NONE, _ONCE = np.float32(0), np.float32(1)
 
 
 class Weights(msgspec.Struct, frozen=True):
-    """What each thing counts beside a passage's own match, of which the best are 1.
+    """The weights of a score's parts, relative to a passage's own match (1 for the best).
 
-    All optima are flat: half or twice of any one moves the recall of evidence by a percent or two.
+    All optima are flat: half or double of any weight changes the recall of evidence by 1 to 2 %.
     """
 
     before: float = 0.3
@@ -48,21 +49,21 @@ class Weights(msgspec.Struct, frozen=True):
     answer: float = 1.5
     """Factor of ``before`` where the passage before ends with a question."""
     asks: float = -0.1
-    """That it ends with a question itself."""
+    """If it ends with a question itself."""
     opens: float = 0.1
-    """That a session begins with it: who begins to talk says what it is about."""
+    """If it is the first of its session, which often has the topic."""
     session: float = 0.45
     """Of the best match in its session."""
     time: float = 0.5
-    """That its session has a passage of the days that the question points at."""
+    """If its session has a passage of the days that the question refers to."""
     said: float = 0.65
-    """That it was said by the one whom the question asks about."""
+    """If its speaker is the one that the question is about."""
     told: float = 1.0
-    """The same where it asks for the order in which somebody told things."""
+    """The same if the question asks for the order in which things were told."""
     dense: float = 0.35
-    """Of its dense score: what is near in meaning is often beside the point."""
+    """Of its dense score: passages with similar meaning are often irrelevant."""
     price: float = 0.4
-    """Exponent of the tokens that it costs, by which its score is divided."""
+    """Exponent of its tokens, by which the score is divided."""
 
 
 WEIGHTS = Weights()
@@ -107,18 +108,18 @@ class Ranked(msgspec.Struct, frozen=True, gc=False):
         return dict(zip(PARTS, self.values, strict=True))
 
     def rounded(self) -> dict[str, float]:
-        """The same for people, without what does not count."""
-        # Of what was a float32 it is the same as round(part, 4), and several times faster.
+        """The parts rounded to 4 digits, without zeros."""
+        # For a former float32 the same as round(part, 4), and several times faster.
         parts = zip(PARTS, self.values, strict=True)
         return {name: round(part * 1e4) / 1e4 for name, part in parts if part}
 
 
 class Line(NamedTuple):
-    """Passages laid out so that those next to each other stand side by side.
+    """Passages laid out by place, so that neighbours in history have adjacent places.
 
-    ``places`` is where each stands.  By place: their sessions (0 where nothing stands), flags,
-    whether they ask, own scores, whether a session begins there, and whether the place one, or two,
-    further on is of the same session.
+    ``places`` are those of the passages.  All others are by place: session (0 if empty), flags,
+    whether it asks, own score, whether it opens a session, and whether the place one, or two,
+    further is of the same session.
     """
 
     places: Array
@@ -130,7 +131,7 @@ class Line(NamedTuple):
     same: tuple[Array, Array]
 
     def at(self, found: Array) -> Array:
-        """By place what is given by passage."""
+        """Values by passage, laid out by place."""
         laid = np.zeros(self.sessions.size, found.dtype)
         laid[self.places] = found
         return laid
@@ -157,7 +158,7 @@ def ranked(
     again = counted_again(budget)
     parts = _parts(matches, numbers, line, there, right_days, options, again)
     whole = np.maximum(reduce(add, [part for part in parts if part is not None])[there], 0.0)
-    (worth,) = (whole >= LEAST * whole.max()).nonzero()
+    (worth,) = (whole >= MIN_SHARE * whole.max()).nonzero()
     found, whole = found[worth], whole[worth]
     tokens = rows["tokens"][found]
     score = _priced(whole, rows["time"][found], tokens, options)
@@ -171,8 +172,8 @@ def ranked(
 
 
 def _line(matches: Matches, numbers: Numbers, rows: Array) -> Line:
-    """The passages in their order, as far apart as their numbers are, but at most ``REACH + 1``:
-    what is further away than ``REACH`` counts for nothing."""
+    """The layout: distances are those of the numbers, but at most ``REACH + 1``, since passages
+    further apart than ``REACH`` do not affect each other."""
     places = np.empty(numbers.size, np.intp)
     places[0] = 0
     np.minimum(numbers[1:] - numbers[:-1], REACH + 1).cumsum(out=places[1:])
@@ -188,7 +189,7 @@ def _line(matches: Matches, numbers: Numbers, rows: Array) -> Line:
 
 
 def _own(matches: Matches, numbers: Numbers) -> Array:
-    """The passages' own scores, laid out by number: a search for each takes longer."""
+    """The passages' own scores; indexing an array by number is faster than searching."""
     if not matches.numbers.size:
         return np.zeros(numbers.size, np.float32)
     laid = np.zeros(max(int(matches.numbers[-1]), int(numbers[-1])) + 1, np.float32)
@@ -199,7 +200,7 @@ def _own(matches: Matches, numbers: Numbers) -> Array:
 def readable(tokens: Array, budget: int) -> int:
     """How many passages of so many tokens are read until they are more than enough."""
     read = np.minimum(tokens, LONG).cumsum(dtype=np.int64)
-    return int(read.searchsorted(MORE * budget + LONG, side="right")) + 1
+    return int(read.searchsorted(READ_FACTOR * budget + LONG, side="right")) + 1
 
 
 def _ranked(
@@ -227,7 +228,7 @@ def _wanted(line: Line, options: Options) -> NDArray[np.bool_]:
 
 
 def _says_nothing(line: Line) -> NDArray[np.bool_]:
-    """Thanks, praise and the like, unless it is what somebody asked for."""
+    """A mask of thanks, praise and the like, unless they answer a question."""
     nothing: NDArray[np.bool_] = (line.flags & FILLER) > 0
     behind = nothing[1:]
     behind &= ~(line.asks[:-1] & line.same[0])
@@ -235,7 +236,8 @@ def _says_nothing(line: Line) -> NDArray[np.bool_]:
 
 
 def _near(line: Line, numbers: Numbers, dated: Array | None, options: Options) -> NDArray[np.bool_]:
-    """Which passages match or are of the right days, or near one of their session that is."""
+    """A mask of passages that match or are of the right days, and of their neighbours in the same
+    session."""
     seeds = line.own > 0
     if dated is not None:
         seeds |= dated
@@ -258,8 +260,11 @@ def _parts(
     options: Options,
     again: float,
 ) -> list[Array | None]:
-    """What the scores of the passages at the places ``there`` are made of, by place; None: of
-    nothing.  ``dated`` of these are of the right days; ``again`` see ``counted_again``."""
+    """The parts of the scores, by place; None for a part that is 0 everywhere.
+
+    ``there`` are the places that are ranked, ``dated`` a mask of places of the right days; for
+    ``again`` see ``counted_again``.
+    """
     unit = _unit(line.own, there)
     lexical = line.own / unit
     less = (1 - again) / unit
@@ -281,13 +286,13 @@ def _parts(
 
 
 def _dense(numbers: Numbers, line: Line, there: Array, options: Options) -> Array | None:
-    """What is near the question in meaning."""
+    """The dense part: similarity of meaning with the question."""
     whose = numbers[np.searchsorted(line.places, there)].tolist()
     found = np.array([options.dense.get(number, np.nan) for number in whose], np.float32)
     known = ~np.isnan(found)
     if not known.any():
         return None
-    # What is as far away as most is no better than what has no vector.
+    # A median similarity counts as none, like a passage without a vector.
     laid = np.zeros(line.sessions.size, np.float32)
     laid[there] = np.where(known, np.maximum(found - np.median(found[known]), 0.0), 0.0)
     scaled: Array = WEIGHTS.dense * (laid / _unit(laid, there))
@@ -295,7 +300,7 @@ def _dense(numbers: Numbers, line: Line, there: Array, options: Options) -> Arra
 
 
 def _unit(scores: Array, there: Array) -> float:
-    """What counts as 1: the mean of the three best scores of those ``there``."""
+    """The unit of scores: the mean of the three best at the places ``there``."""
     best = scores[there]
     best.sort()
     best = best[-3:]
@@ -304,8 +309,8 @@ def _unit(scores: Array, there: Array) -> float:
 
 
 def _neighbours(own: Array, line: Line, less: Sequence[Repeats]) -> Array:
-    """What the passages around tell, those of the same session; ``less`` what of it counts no
-    more, by distance."""
+    """The part of the neighbours in the same session; ``less``: what to subtract for repeated
+    terms, by distance."""
     total = np.zeros(own.size, np.float32)
     near = ((1, WEIGHTS.before, WEIGHTS.after), (2, WEIGHTS.around, WEIGHTS.around))
     answers = np.where(line.asks, np.float32(WEIGHTS.answer), _ONCE)
@@ -328,8 +333,8 @@ def _best_of_session(own: Array, sessions: Array) -> Array:
 
 
 def _said(matches: Matches, numbers: Numbers, line: Line) -> Array | None:
-    """What it counts that a passage was said by the one asked about: someone named, the user, or
-    the model."""
+    """The part of passages whose speaker the question is about: someone named, the user, or the
+    model."""
     question = matches.question
     said = line.at(members(numbers, matches.spoken)) if matches.spoken.size else None
     if question.assistant or question.user:

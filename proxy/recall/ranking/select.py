@@ -1,4 +1,4 @@
-"""Which ranked passages go into the prompt: within the budget, nothing twice.  Pure."""
+"""Selects the ranked passages for the prompt: within the budget, without repetition.  Pure."""
 
 from __future__ import annotations
 
@@ -18,63 +18,60 @@ from proxy.recall.ranking.score import LONG, Ranked
 BLOCK_TOKENS = 40
 SESSION_TOKENS = 9
 PASSAGE_TOKENS = 0
-"""What framing costs: the block, the line of a session, the label of a passage, which is no more
-than what a message costs beside its text."""
+"""Tokens of framing: the block, the line of a session, the label of a passage, which is covered by
+the tokens of a message beside its text."""
 
-FAINT = 0.45
-"""The share of what the question's words are worth that the best passage must hold, else words near
-them in meaning are looked for too: where its own find much, those only push in what was not meant.
-"""
+FAINT_COVER = 0.45
+"""If the best passage has a smaller ``cover``, words related in meaning are searched too.  If the
+question's own words find more, related ones only add irrelevant passages."""
 
-DOUBTED, SURE = 0.5, 0.75
-"""The shares of a general question's words, see ``Matches.known``, up to which it is doubted that
-it means anything of this history, and from which on it is not."""
+DOUBTED_KNOWN, SURE_KNOWN = 0.5, 0.75
+"""``Matches.known`` of a general question up to which it gets the least room, and from which it
+gets all of it: it may not be about this history at all."""
 
-GOES_ON, IN_PAIRS = 0.3, 0.45
-"""The least share of what the messages before said that one passage must hold, where a message goes
-on about them: else it goes on about what is in sight, and nothing older was meant.  The second is
-for scripts without spaces, where pairs of characters overlap: one word in common is several."""
+MIN_CONTEXT, MIN_CONTEXT_IN_PAIRS = 0.3, 0.45
+"""The least ``Matches.goes_on`` of a message that depends on those before it; with less it is only
+about messages in the prompt.  The second is for scripts without spaces, where one common word is
+several overlapping pairs of characters."""
 
-ITSELF = 0.6
-TELLING = 2
-"""What goes on about what is in sight, and means something older all the same, has so large a share
-of its own words in one passage, and so many of them; one, if it is of what is the user's own."""
+MIN_OWN_SHARE = 0.6
+MIN_OWN_WORDS = 2
+"""Otherwise such a message is about older ones only if one passage has so large a share of its own
+words, and it has so many of them; one is enough for a question about something of the user's."""
 
-ALIKE = 0.8
-"""Share of words in common that makes two passages one."""
+ALIKE_SHARE = 0.8
+"""Passages with this share of words in common count as the same."""
 
-FEW = 3
-"""With so many texts one is compared at once."""
+MAX_COMPARED = 3
+"""Up to so many texts are compared without a preliminary test."""
 
 CUT = 200
-"""Tokens, about, of the excerpt of a long passage: two pieces of it.  A third one, or the whole, is
-worth less than what else fits into its place."""
+"""Tokens, about, of the excerpt of a long passage: two pieces.  A third one, or the whole text, is
+worth less than other passages."""
 
-CHEAP = 60
-"""Tokens, at most, of a question that comes with its answer."""
+MAX_QUESTION_TOKENS = 60
+"""Questions of up to so many tokens are added to their answers."""
 
 BRIEF = 40
-"""Tokens, at most, of a user's message that says little without what was said before it."""
+"""A user's message of up to so many tokens depends on the message before it."""
 
-DENSER = 1.1
-"""What an excerpt may have in tokens by character, against the whole: it has more names and code.
-"""
+EXCERPT_DENSITY = 1.1
+"""Tokens per character of an excerpt, relative to the whole text: it has more names and code."""
 
 MARKS = 3 * len(GAP)
 """Tokens of the marks in an excerpt of two pieces, where each character is one."""
 
-FEW_TOKENS = BLOCK_TOKENS + SESSION_TOKENS + 1 + int(DENSER * (CUT + MARKS))
-"""What a question of which it is doubted that it means anything of this history gets, block and
-all: a few passages, or an excerpt."""
+FEW_TOKENS = BLOCK_TOKENS + SESSION_TOKENS + 1 + int(EXCERPT_DENSITY * (CUT + MARKS))
+"""The least room of a general question, block included: a few passages, or an excerpt."""
 
-KEPT_TEXTS = 512
-KEPT_LENGTH = 400
-"""Texts whose words are kept, and the characters that these have at most: 2 MB, or 18 of texts
-without spaces."""
+CACHED_TEXTS = 512
+CACHED_LENGTH = 400
+"""Texts whose words are cached, and their maximum of characters: 2 MB, or 18 MB of texts without
+spaces."""
 
-_READ = 4096
-_SPACED = 12
-"""Characters to a word at most in a text that has spaces."""
+_MAX_READ = 4096
+_MAX_WORD_LENGTH = 12
+"""A text with more characters per word counts as one without spaces."""
 
 
 class Passage(msgspec.Struct, frozen=True, gc=False):
@@ -91,9 +88,9 @@ class Passage(msgspec.Struct, frozen=True, gc=False):
 
 
 def relevant(matches: Matches, min_score: float) -> bool:
-    """Whether there is anything to recall: passages of the day, or that hold enough of the words.
+    """Whether there is anything to recall: passages of the right days, or with enough of the words.
 
-    ``min_score`` is the share, 0 to 1, of what these are worth that the best one must hold.
+    ``min_score``: the least ``cover`` (0 to 1) of the best passage.
     """
     if matches.dated.size:
         return True
@@ -103,34 +100,35 @@ def relevant(matches: Matches, min_score: float) -> bool:
 
 
 def _goes_on(matches: Matches) -> bool:
-    return matches.goes_on >= (IN_PAIRS if matches.question.goes_on_in_pairs else GOES_ON)
+    return matches.goes_on >= (
+        MIN_CONTEXT_IN_PAIRS if matches.question.goes_on_in_pairs else MIN_CONTEXT
+    )
 
 
 def _means_others(matches: Matches) -> bool:
     question = matches.question
-    if matches.itself < ITSELF:
+    if matches.itself < MIN_OWN_SHARE:
         return False
     words = counted(word.text for word in question.own)
-    return words >= (1 if question.owned else TELLING)
+    return words >= (1 if question.owned else MIN_OWN_WORDS)
 
 
 def deserved(matches: Matches, room: int) -> int:
-    """How much of the room a question gets: the surer it is that it means something of this
-    history, the more."""
+    """How much of ``room`` (tokens) a question gets: less if it may not be about this history."""
     if matches.dated.size or matches.spoken.size:
         return room
-    share = min(1.0, max(0.0, (matches.known - DOUBTED) / (SURE - DOUBTED)))
+    share = min(1.0, max(0.0, (matches.known - DOUBTED_KNOWN) / (SURE_KNOWN - DOUBTED_KNOWN)))
     return min(room, FEW_TOKENS + int(share * max(0, room - FEW_TOKENS)))
 
 
 def faint(matches: Matches) -> bool:
-    """Whether a question that stands by itself may have been answered in other words.
+    """Whether a self-contained question may have been answered in other words.
 
-    Not where all of its own are in so many passages that they tell none apart.
+    Not if all of its words are too common to distinguish passages.
     """
     if not matches.whole or matches.question.context or matches.dated.size:
         return False
-    return float(matches.cover.max(initial=0.0)) < FAINT
+    return float(matches.cover.max(initial=0.0)) < FAINT_COVER
 
 
 def _always(number: int) -> bool:
@@ -146,20 +144,24 @@ def choose(
     is_meant: Callable[[int], bool] = _always,
     spare: int = 0,
 ) -> list[Passage]:
-    """The passages to inject, in rank order: greedy, what does not fit is skipped.  What is left of
-    the budget, less the ``spare``, goes to the whole texts of what was cut.
+    """The passages to inject, in rank order: greedy, those that do not fit are skipped.  What is
+    left of the budget, less ``spare`` tokens, is used to restore whole texts of excerpts.
 
-    Ranked numbers of which ``passage_of`` gives None (gone from history, or already in the prompt)
-    are left out, as are passages that say no more than a ``known`` text or one before them, and
-    those of which ``is_meant`` says that they are another message by now: that takes longest to
-    find out, and is asked last.
+    Skipped are numbers for which ``passage_of`` returns None (deleted, or already in the prompt),
+    passages that repeat a ``known`` text or an earlier passage, and those for which ``is_meant`` is
+    False (another message has their place now); that is called last, since it is slowest.
     """
     packer = _Packer(matches, passage_of, is_meant, budget - BLOCK_TOKENS, known)
     before = {each.number + 1: each for each in ranked}
     for each in ranked:
         taken = packer.take(each)
         other = before.get(each.number) if taken else None
-        if taken and other and other.tokens <= CHEAP and other.session == each.session:
+        if (
+            taken
+            and other
+            and other.tokens <= MAX_QUESTION_TOKENS
+            and other.session == each.session
+        ):
             asked = passage_of(other.number)
             if asked and _answers(taken, asked):
                 packer.take(other)
@@ -168,7 +170,7 @@ def choose(
 
 
 class _Packer:
-    """Takes passages while there is room, each once, and none that says what is said already."""
+    """Takes passages while there is room, each once, without repetition."""
 
     def __init__(
         self,
@@ -194,10 +196,10 @@ class _Packer:
         return Cutter(self._matches.question, self._matches.worth)
 
     def take(self, each: Ranked) -> Passage | None:
-        """This passage, or what of it matters; None where it does not fit or says nothing new."""
+        """Take a passage, or an excerpt of it; None if it does not fit or says nothing new."""
         cost = PASSAGE_TOKENS + SESSION_TOKENS * (each.session not in self._sessions)
         room = self._left - cost
-        # What the index says of its size: most need not be read then.
+        # By the size in the index most passages can be skipped without reading them.
         if room < min(CUT, each.tokens) or each.number in self._taken:
             return None
         passage = self._passage_of(each.number)
@@ -222,7 +224,7 @@ class _Packer:
         return passage
 
     def restore(self, spare: int) -> None:
-        """Put whole texts in the place of their excerpts, the best first, while there is room."""
+        """Replace excerpts by whole texts, the best first, while there is room."""
         for place, whole in self._wholes.items():
             left = self._left - (whole.tokens - self.chosen[place].tokens)
             if left >= spare:
@@ -240,8 +242,8 @@ class _Packer:
 
 
 def _answers(said: Passage, before: Passage) -> bool:
-    """Whether a passage says little without the one before it: a reply to a question, of the model,
-    or a short one of the user."""
+    """Whether a passage is an answer to the question ``before`` it: by the model, or a brief one by
+    the user."""
     if before.role == said.role or before.seq != said.seq - 1:
         return False
     if said.role == "user" and said.tokens > BRIEF:
@@ -252,37 +254,37 @@ def _answers(said: Passage, before: Passage) -> bool:
 def _fitted(passage: Passage, cutter: Cutter) -> Passage:
     """The parts that matter of a long passage."""
     text = cutter.excerpt(passage.text, passage.tokens, CUT)
-    tokens = 1 + int(DENSER * passage.tokens * len(text) / max(1, len(passage.text)))
+    tokens = 1 + int(EXCERPT_DENSITY * passage.tokens * len(text) / max(1, len(passage.text)))
     return msgspec.structs.replace(passage, text=text, tokens=tokens, cut=True)
 
 
 def _said(text: str) -> frozenset[str]:
-    """The words of a text.  Who goes on about something has much the same recalled again."""
-    return _kept(text) if len(text) <= KEPT_LENGTH else _words_of(text)
+    """The words of a text, cached: consecutive turns recall much the same passages."""
+    return _kept(text) if len(text) <= CACHED_LENGTH else _words_of(text)
 
 
 def forget() -> None:
-    """The texts that are kept."""
+    """Clear the cache of texts."""
     _kept.cache_clear()
 
 
-@lru_cache(maxsize=KEPT_TEXTS)
+@lru_cache(maxsize=CACHED_TEXTS)
 def _kept(text: str) -> frozenset[str]:
     return _words_of(text)
 
 
 def _words_of(text: str) -> frozenset[str]:
     """Roughly; pairs of characters where it has no spaces."""
-    text = text[:_READ].lower()
+    text = text[:_MAX_READ].lower()
     parts = text.split()
-    if len(parts) * _SPACED > len(text):
+    if len(parts) * _MAX_WORD_LENGTH > len(text):
         return frozenset(parts)
     return frozenset(first + second for first, second in pairwise(text))
 
 
 class AlreadySaid:
-    """What was said already, as the words of each text, by how many they are: what has far more or
-    fewer words than another is not like it."""
+    """The words of each text that was taken, sorted by their number: texts with far more or fewer
+    words are not alike."""
 
     def __init__(self) -> None:
         self._sizes: list[int] = []
@@ -297,14 +299,14 @@ class AlreadySaid:
 
     def has_alike(self, said: frozenset[str]) -> bool:
         size = len(said)
-        first = bisect_left(self._sizes, ALIKE * size)
-        last = bisect_right(self._sizes, size / ALIKE)
-        # Most texts have too few words that were said at all to be like any of many others.
-        if last - first > FEW and len(said & self._words) < ALIKE * size:
+        first = bisect_left(self._sizes, ALIKE_SHARE * size)
+        last = bisect_right(self._sizes, size / ALIKE_SHARE)
+        # Most texts have too few words in common with all texts together.
+        if last - first > MAX_COMPARED and len(said & self._words) < ALIKE_SHARE * size:
             return False
         for other in self._said[first:last]:
-            # What is alike lacks little: to list that is faster than to list what is shared.
+            # Of similar texts the difference is smaller, and so faster, than the intersection.
             shared = size - len(said - other)
-            if shared >= ALIKE * (size + len(other) - shared):
+            if shared >= ALIKE_SHARE * (size + len(other) - shared):
                 return True
         return False

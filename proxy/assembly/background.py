@@ -1,4 +1,4 @@
-"""Making the parts that write memory with a model: who is asked, what is asked, what runs it."""
+"""Makes the parts that write memory with a model: the completer, the jobs, the runner."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from proxy.tenancy import ANONYMOUS
 from proxy.upstreams.choice import Upstreams
 from proxy.wire.upstream import Upstream
 
-ENDING = 5.0
-"""Seconds that work under way has to end when the proxy does; else it is done another time."""
+SHUTDOWN_SECONDS = 5.0
+"""Seconds that running jobs have at shutdown; unfinished ones are run again later."""
 
 
 class Writing(msgspec.Struct, frozen=True):
-    """What the proxy's other parts tell the background: whose keys there are, and what is due.
+    """The background work, and what it is told: the clients' keys, and what is due.
 
-    ``credentials`` are by the name of the upstream that the clients' own keys go to.
+    ``credentials``: the store of clients' keys for each upstream, by its name.
     """
 
     credentials: Mapping[str, Credentials]
@@ -45,8 +45,8 @@ class Writing(msgspec.Struct, frozen=True):
     completer: Completer
 
     def heard(self, tenant: str, headers: RawHeaders, upstream: str) -> None:
-        """An upstream ("" for [upstream]) has answered a request that a tenant made with these
-        headers.  A key is kept for where it was sent."""
+        """Remember a tenant's key after a successful request: for the upstream ("" for [upstream])
+        that it was sent to."""
         known = self.credentials.get(upstream)
         if known is not None:
             known.note(tenant, headers)
@@ -58,17 +58,16 @@ class Writing(msgspec.Struct, frozen=True):
 
 
 def writers(settings: Settings) -> Iterator[WriterSettings]:
-    """All parts that ask a model and are switched on, of all profiles."""
+    """The enabled settings sections of parts that call a model, of all profiles."""
     for profile in (settings.memory, *settings.profiles.values()):
         yield from (part for part in profile.asking.values() if part.enabled)
 
 
 def learning_of(resources: Resources, store: Backend, kinds: Sequence[Kind]) -> Learned:
-    """What is learned, as it is kept, shown and forgotten, whether or not anything is learned now.
+    """Access to learned memory, which exists even if nothing is learned now.
 
-    ``store`` is that of the resources, or their patient one.
-
-    Raises ValueError for a schema that is none.
+    ``store`` is that of the resources, or their patient one.  Raises ValueError for an invalid
+    schema.
     """
     settings, count = resources.settings, resources.count_text
     return Learned.under(settings, store, own_text_of, count, time.time, kinds)
@@ -77,7 +76,7 @@ def learning_of(resources: Resources, store: Backend, kinds: Sequence[Kind]) -> 
 async def writing_of(
     resources: Resources, learned: Learned, several: Upstreams | None
 ) -> Writing | None:
-    """None where no profile asks a model for anything; its runner has still to be opened."""
+    """The background work, with its runner not open yet; None if no profile calls a model."""
     settings = resources.settings
     if not any(writers(settings)):
         return None
@@ -112,7 +111,7 @@ async def writing_of(
 
 
 async def _upstreams(resources: Resources) -> Mapping[str, Upstream]:
-    """Clients by the URL that the settings have; "" is the one that chats go to."""
+    """Upstream clients by the URL in the settings; "" is [upstream]."""
     known = {"": resources.upstream, resources.settings.upstream.url: resources.upstream}
     for url in {part.url for part in writers(resources.settings)} - known.keys():
         known[url] = upstream_of(resources.settings, url)

@@ -1,7 +1,7 @@
-"""The composition root: which parts there are, and how they hang together.
+"""The composition root: makes all parts and connects them.
 
-The server, the commands that work on a store and the tests are all made here; everything else
-receives its collaborators.
+The server, the commands that work on a store and the tests use it; everything else receives its
+collaborators.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cached_property, partial
 import msgspec
 from starlette.routing import BaseRoute
 
-from proxy.assembly.background import ENDING, Writing, learning_of, writing_of
+from proxy.assembly.background import SHUTDOWN_SECONDS, Writing, learning_of, writing_of
 from proxy.assembly.mcp import route_of_mcp
 from proxy.assembly.recall import Recalling, recalling_of
 from proxy.assembly.resources import Resources, spool_of
@@ -61,15 +61,15 @@ from proxy.upstreams.windows import ContextWindows
 from proxy.wire.hosts import Trusted
 from proxy.wire.places import Rooms
 
-PLANNERS = 2
+PLANNER_THREADS = 2
 """Threads in which long conversations are planned."""
 
 
 class Parts(msgspec.Struct, frozen=True, dict=True):
-    """What the applications are made of.
+    """The parts of the applications.
 
-    ``writing`` is None where nothing is written by a model here.  Chats and previews share the
-    ``services``, and so the bound on what is read aside; all requests share the ``rooms``.
+    ``writing`` is None if no model writes memory here.  Chats and previews share ``services`` and
+    their thread pool; all requests share ``rooms``.
     """
 
     resources: Resources
@@ -86,20 +86,20 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
     windows: ContextWindows | None
 
     async def open(self, ending: float) -> None:
-        """Begin to replay the spool and to write.  What is being recorded at the end has
-        ``ending`` seconds."""
+        """Start replaying the spool and the background work.  Recording has ``ending`` seconds at
+        shutdown."""
         opened = self.resources.opened
         await self.recorder.open()
         opened.push_async_callback(self.recorder.close, ending)
         if self.writing is not None:
             self.writing.runner.open()
-            opened.push_async_callback(self.writing.runner.close, ENDING)
+            opened.push_async_callback(self.writing.runner.close, SHUTDOWN_SECONDS)
         if self.windows is not None:
             self.windows.open()
             opened.push_async_callback(self.windows.close)
 
     def routes(self, *, mcp: bool = False) -> Sequence[BaseRoute]:
-        """Those of health, metrics, the console and the memory API; ``mcp``: and of /mcp."""
+        """The routes of health, metrics, the console and the memory API; ``mcp``: also /mcp."""
         return [*admin_routes(self._api), *([route_of_mcp(self._api)] if mcp else [])]
 
     def gateway(self) -> Gateway:
@@ -126,7 +126,7 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
         return Asker(passthrough, self.services, toolbox, retry_too_long=again)
 
     def _passthrough(self) -> Passthrough:
-        """To one upstream, or to several."""
+        """Relays to the only upstream, or chooses one of several."""
         settings, upstream = self.resources.settings, self.resources.upstream
         tenancy, telemetry = self.tenancy, self.resources.telemetry
         if self.upstreams is None or self.windows is None:
@@ -138,7 +138,7 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _api(self) -> Api:
-        """One for all that lists and removes, so that nothing is erased twice at the same time."""
+        """The memory API, shared so that all erasures go through the same eraser."""
         settings, store = self.resources.settings, self.resources.store
         counter, recalling = self.resources.tokenizers.counter_for, self.recalling
         api = Api(
@@ -176,11 +176,10 @@ async def parts_of(
     index_delay: float | None = None,
     kinds: Sequence[Kind] = KINDS,
 ) -> Parts:
-    """All parts over open resources; spool and recorder have still to be opened.
+    """All parts over open resources; spool and recorder are not open yet.
 
-    ``writes``: a model writes memory here, where the settings say so.  ``load_timeout`` and
-    ``index_delay`` are seconds, where they are not the usual ones.  ``kinds`` are those of learned
-    memory.
+    ``writes``: background work runs here, if the settings enable any.  ``load_timeout`` and
+    ``index_delay`` (seconds) override the defaults.  ``kinds`` are those of learned memory.
     Raises ValueError for settings that cannot be met, OSError.
     """
     recalling = await recalling_of(resources, index_delay)
@@ -220,7 +219,7 @@ async def parts_of(
 
 
 def _rewrite(resources: Resources, writing: Writing | None) -> RewriteStep:
-    """What writes questions out, where a model is asked for anything."""
+    """The step that rewrites follow-up questions; it does nothing without background work."""
     if writing is None:
         return RewriteStep()
     rewriter = Rewriter(writing.completer, resources.count_text)
@@ -235,8 +234,8 @@ def _recorder(
     recalling: Recalling,
     writing: Writing | None,
 ) -> Recorder:
-    """What loads and records memory, ``timeout`` seconds a load."""
-    threads = ThreadPoolExecutor(PLANNERS, "planning")
+    """The recorder; ``timeout``: seconds for loading a session."""
+    threads = ThreadPoolExecutor(PLANNER_THREADS, "planning")
     resources.opened.callback(threads.shutdown, wait=False, cancel_futures=True)
     locks = Locks[SessionKey]()
 

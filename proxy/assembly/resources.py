@@ -1,4 +1,4 @@
-"""Opening what all parts stand on: the store, the upstream, the token tables."""
+"""Opens what all parts use: the store, the upstream, the tokenizers."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from proxy.telemetry import Telemetry
 from proxy.wire.upstream import Upstream, open_upstream
 
 PATIENCE = REPLAY_SECONDS
-"""Seconds for what nobody waits for: replaying and indexing long sessions."""
+"""The store timeout of background work, in seconds: replaying and indexing long sessions."""
 
 
 class Resources(msgspec.Struct, frozen=True):
-    """What all parts stand on; what they open is closed with ``opened``, in the opposite order.
+    """What all parts use.  They register what they open with ``opened``, which closes it in reverse
+    order.
 
-    ``patient`` is the same store, asked for what nobody waits for: it has more time, and threads
-    and connections of its own.
+    ``patient`` is another client of the same store for background work, with a longer timeout and
+    with threads and connections of its own.
     """
 
     settings: Settings
@@ -50,11 +51,11 @@ async def open_resources(
     *,
     as_is: bool = False,
 ) -> AsyncIterator[Resources]:
-    """Store and upstream, open; at the end all is closed.
+    """Open the store and the upstream; close everything at the end.
 
-    ``patience`` is a limit in seconds for each look at the store where nobody waits for it;
-    ``as_is``: the store's file is neither made nor brought up to date.
-    Raises StoreError, OSError and ValueError where one of them cannot be had.
+    ``patience`` replaces all store timeouts (seconds), and then ``patient`` is the same store;
+    ``as_is``: the store's file is neither created nor migrated.
+    Raises StoreError, OSError and ValueError if one of them cannot be opened.
     """
     async with AsyncExitStack() as opened:
         store = store_of(settings, patience, as_is=as_is)
@@ -82,14 +83,14 @@ def store_of(settings: Settings, patience: float | None = None, *, as_is: bool =
 
 
 def spool_of(settings: Settings, store: str) -> Spool:
-    """Where exchanges wait that the store of this name did not take; not open yet."""
+    """The spool for exchanges that the store with this name could not record; not open yet."""
     chosen = settings.spool
     return Spool(Path(chosen.path), store, chosen.max_bytes, is_same_store)
 
 
 def upstream_of(settings: Settings, url: str = "") -> Upstream:
-    """A client of the upstream, or in the same way of another API.
+    """A client of the upstream, or of another API at ``url`` with the same options.
 
-    Raises ValueError where no request could ever succeed, OSError.
+    Raises ValueError for options with which no request can succeed, OSError.
     """
     return open_upstream(settings.upstream.client, upstream_options(settings, url))

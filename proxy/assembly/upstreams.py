@@ -1,4 +1,4 @@
-"""Making the upstreams beside [upstream], where the settings have any."""
+"""Makes the [[upstreams]] of the settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from proxy.wire.upstream import Upstream
 
 
 async def upstreams_of(resources: Resources) -> Upstreams | None:
-    """Clients of all of them, open.  Raises ValueError where no request could succeed, OSError."""
+    """All of them, open; None if there are none.  Raises ValueError for invalid options,
+    OSError."""
     settings, listed = resources.settings, []
     for chosen in settings.upstreams:
         upstream = upstream_of(settings.at(chosen))
@@ -21,7 +22,7 @@ async def upstreams_of(resources: Resources) -> Upstreams | None:
 
 
 def destination_of(chosen: ListedUpstream, upstream: Upstream) -> Destination:
-    """One of the upstreams, asked through this client."""
+    """One of the upstreams with its client."""
     return Destination(
         name=chosen.name,
         upstream=upstream,

@@ -1,4 +1,4 @@
-"""What background requests have cost, and how much they may cost in a day."""
+"""The tokens that background requests have used, and a tenant's budget for a day."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from proxy.memory.usage import Meter, UsageKey
 
 logger = logging.getLogger(__name__)
 
-FRESH = 3.0
-"""Seconds for which a tenant's sum in the store is believed."""
+CACHE_SECONDS = 3.0
+"""Seconds for which a tenant's sum is cached."""
 
-MOST = 10_000
-"""Tenants whose sums a process remembers."""
+MAX_TENANTS = 10_000
+"""Tenants whose sums are cached."""
 
 DAY = 86_400
 
 
 class _Today(msgspec.Struct):
-    """Tokens of a tenant on a day: the store's sum at ``read_at``, and our own since."""
+    """A tenant's tokens on a day: the store's sum at ``read_at``, and this process's since."""
 
     day: str
     read_at: float
@@ -34,23 +34,22 @@ class _Today(msgspec.Struct):
 
 
 class Budget:
-    """Counts in the store; refuses a tenant that has used up the tokens of the day.
+    """Counts tokens in the store and refuses a tenant that has used those of the day.
 
-    ``tokens_per_day`` 0 is no bound.  Days are UTC's, ``clock`` is in Unix seconds.  Requests
-    under way are not counted yet: the bound can be passed by as many as run at a time.
+    ``tokens_per_day`` 0 is no bound.  Days are UTC, ``clock`` is in Unix seconds.  Requests in
+    flight are not counted, so the bound can be exceeded by concurrent requests.
     """
 
     def __init__(self, meter: Meter, tokens_per_day: int, clock: Callable[[], float]) -> None:
         self._meter, self._most, self._clock = meter, tokens_per_day, clock
-        self._today: LRUCache[str, _Today] = LRUCache(MOST)
+        self._today: LRUCache[str, _Today] = LRUCache(MAX_TENANTS)
         self._owed: dict[tuple[str, UsageKey], usage.Spent] = {}
 
     def __repr__(self) -> str:
         return f"<Budget of {self._most} tokens a day>"
 
     async def check(self, tenant: str) -> None:
-        """Raises BudgetSpent where nothing is left for today, StoreError where that is not
-        known."""
+        """Raises BudgetSpent if nothing is left for today, StoreError if that is unknown."""
         if not self._most:
             return
         now = self._clock()
@@ -59,7 +58,7 @@ class Budget:
 
     async def _tokens(self, tenant: str, now: float) -> int:
         today, day = self._today.get(tenant), day_of(now)
-        if today is None or today.day != day or not 0 <= now - today.read_at < FRESH:
+        if today is None or today.day != day or not 0 <= now - today.read_at < CACHE_SECONDS:
             counted = sum(
                 spent.tokens for spent in (await self._meter.spent(tenant, [day])).values()
             )
@@ -75,7 +74,7 @@ class Budget:
         )
 
     def note(self, tenant: str, feature: str, spent: usage.Spent) -> None:
-        """A request has cost this; ``settle`` writes it down."""
+        """Count a request; ``settle`` writes it to the store."""
         day = day_of(self._clock())
         self._owe(tenant, UsageKey(day, feature), spent)
         today = self._today.get(tenant)
@@ -87,7 +86,7 @@ class Budget:
         self._owed[key] = self._owed.get(key, usage.Spent()) + spent
 
     async def settle(self) -> None:
-        """Write down what was noted; what the store does not take now waits for the next time."""
+        """Write what was noted to the store; what fails is kept for the next call."""
         while self._owed:
             (tenant, account), spent = self._owed.popitem()
             written = False

@@ -1,5 +1,6 @@
-"""Asking an OpenAI-compatible API in the background, with the key that a tenant's requests are
-made with: nothing is asked on its behalf before one is known.
+"""Calls an OpenAI-compatible API in the background, with the key of the tenant's own requests.
+
+Nothing is sent for a tenant whose key is not known.
 """
 
 from __future__ import annotations
@@ -52,20 +53,20 @@ if TYPE_CHECKING:
 else:
     catalogue = late("proxy.chat.models.catalogue")
 
-LIMIT_OF_ERRORS = 64 * 1024
+MAX_ERROR_BYTES = 64 * 1024
 
-COUNTED = 16 * 1024
-"""Characters of a text whose tokens are counted; the rest is taken to be like them."""
+SAMPLE = 16 * 1024
+"""Characters of a text whose tokens are counted; the total is extrapolated."""
 
-MODELS = 1_000
-"""Models that a process remembers to know no schemas; their names come from clients."""
+MAX_MODELS = 1_000
+"""Models of which is remembered that they reject schemas; their names come from clients."""
 
 TARGET = f"/{CHAT}".encode()
 
 
 @dataclass(slots=True)
 class _Request:
-    """One request, and what is known of its cost.  ``billed``: it may have been worked on."""
+    """One request with its outcome.  ``billed``: the API may have processed it."""
 
     assignment: Assignment
     model: str
@@ -79,9 +80,9 @@ class _Request:
 class UpstreamCompleter:
     """See :class:`proxy.background.completion.Completer`.
 
-    ``upstreams`` are by their URL, "" the one that chats go to.  ``counter`` gives what counts a
-    text's tokens for a model, where an answer does not say what it has used.  ``clock`` is in Unix
-    seconds.  ``further`` are [[upstreams]], if there are any.
+    ``upstreams``: clients by URL, "" for [upstream].  ``counter`` returns a model's function for
+    counting tokens, used if an answer has no usage.  ``clock`` is in Unix seconds.  ``further``:
+    [[upstreams]], if there are any.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class UpstreamCompleter:
         self._upstreams, self._credentials, self._budget = upstreams, credentials, budget
         self._counter, self._telemetry, self._clock = counter, telemetry, clock
         self._pauses = ModelPauses(clock)
-        self._without_schema: LRUCache[tuple[str, str], None] = LRUCache(MODELS)
+        self._without_schema: LRUCache[tuple[str, str], None] = LRUCache(MAX_MODELS)
 
     def __repr__(self) -> str:
         return f"<UpstreamCompleter of {len(self._upstreams)} APIs>"
@@ -109,7 +110,10 @@ class UpstreamCompleter:
         return self._further is not None and self._further.may_be_asked(assignment)
 
     def _credential(self, assignment: Assignment) -> RawHeaders | None:
-        """A key of its own, else the tenant's; the tenant's goes to no other API."""
+        """The headers with the assignment's own key, else the tenant's; None if unknown.
+
+        The tenant's key is never sent to another API.
+        """
         if assignment.key:
             return bearer(assignment.key)
         there = self._destination(assignment)
@@ -120,7 +124,7 @@ class UpstreamCompleter:
         return self._credentials.of(assignment.tenant)
 
     def _destination(self, assignment: Assignment) -> Destination | None:
-        """The one of [[upstreams]] that it is for, if it is."""
+        """The one of [[upstreams]] that the assignment is for; None for another API."""
         return self._further.destination(assignment) if self._further else None
 
     async def complete(self, assignment: Assignment) -> Completed:
@@ -151,7 +155,7 @@ class UpstreamCompleter:
             raise Failed("no answer in time") from error
 
     async def _with_or_without(self, request: _Request) -> Written:
-        """Ask, and once more without the schema where that may be what is refused."""
+        """Send the request, and once more without the schema if that may be why it is refused."""
         try:
             return await self._ask(request)
         except SchemaRefused:
@@ -161,7 +165,7 @@ class UpstreamCompleter:
             return written
 
     async def _ask(self, request: _Request) -> Written:
-        """Ask once and count it, whatever comes of it.  Raises Refused, Failed."""
+        """Send the request once and count its tokens in any case.  Raises Refused, Failed."""
         began = time.perf_counter()
         try:
             request.written = read_answer(await self._send(request))
@@ -178,7 +182,7 @@ class UpstreamCompleter:
             self._count(request, time.perf_counter() - began)
 
     async def _send(self, request: _Request) -> bytes:
-        """The body of a good answer."""
+        """Send it; returns the body of an answer with status 200.  Raises Refused, Failed."""
         assignment, with_schema = request.assignment, request.with_schema
         body = request_body(assignment, request.model, with_schema=with_schema)
         upstream, headers = self._upstreams[assignment.url], json_headers(request.credential)
@@ -190,7 +194,7 @@ class UpstreamCompleter:
             request.billed = reply.status == 200
             if request.billed:
                 return await reply.read(assignment.most_bytes)
-            said = await _complaint(reply) if with_schema else b""
+            said = await _error_text(reply) if with_schema else b""
             wait = retry_after(reply.headers, self._clock())
             raise failure(reply.status, said, wait, with_schema=with_schema)
         finally:
@@ -209,12 +213,12 @@ class UpstreamCompleter:
         )
 
     def _spent(self, request: _Request) -> Spent:
-        """Tokens as the answer says, else counted; the prompt's where no answer has come."""
+        """The tokens by the answer's usage, else counted; only the prompt's without an answer."""
         if not request.billed:
             return Spent(calls=1, failed=1)
         written, count = request.written or Written(""), self._counter(request.model)
-        tokens_in = written.input_tokens or _about(request.assignment.text, count)
-        tokens_out = written.output_tokens or _about(written.text, count)
+        tokens_in = written.input_tokens or _estimated(request.assignment.text, count)
+        tokens_out = written.output_tokens or _estimated(written.text, count)
         return Spent(
             calls=1,
             failed=int(request.written is None),
@@ -224,15 +228,15 @@ class UpstreamCompleter:
         )
 
 
-def _about(text: str, count: Callable[[str], int]) -> int:
-    """The tokens of a text; of a long one about so many."""
-    beginning = text[:COUNTED]
+def _estimated(text: str, count: Callable[[str], int]) -> int:
+    """The tokens of a text, extrapolated from its beginning if it is long."""
+    beginning = text[:SAMPLE]
     return round(count(beginning) * len(text) / max(1, len(beginning)))
 
 
-async def _complaint(reply: Reply) -> bytes:
-    """What an error says; nothing where that is too long or cut off."""
+async def _error_text(reply: Reply) -> bytes:
+    """The body of an error; b"" if it is too long or incomplete."""
     try:
-        return await reply.read(LIMIT_OF_ERRORS)
+        return await reply.read(MAX_ERROR_BYTES)
     except UpstreamError:
         return b""

@@ -1,7 +1,7 @@
-"""The contract of asking a model in the background: what is asked, in OpenAI's format, and what
-comes of it.
+"""The interface for calling a model in the background: assignments, results and errors, and
+OpenAI's format for them.
 
-Design: such a request has no memory itself, is bounded and counted, and never holds up a chat.
+Design: such a request has no memory itself, is bounded and counted, and never delays a chat.
 """
 
 from __future__ import annotations
@@ -19,21 +19,20 @@ from proxy.chat.request import count_of
 from proxy.wire.api import refuses
 
 ANSWER_BYTES = 512 * 1024
-"""A hundred times what is asked for, with a model's thoughts.  It is read in one go, and nothing
-else is done meanwhile."""
+"""The largest answer: a hundred times what is asked for, with reasoning.  Parsing it blocks the
+event loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """One thing to write: ``text`` is the single user message of the request.
+    """One request to a model: ``text`` is its only user message.
 
-    ``feature`` is "summary", "facts", …: what the tokens are counted for.  ``model`` "" means the
-    one that ``default_model`` names.  ``upstream`` names one of several, ``url`` another API; with
-    neither it is asked where chats with its model go.  ``key`` None: the upstream's, or
-    the credential of the tenant's last request; to another ``url`` neither is ever sent.
-    ``parameters`` go into the body as they are.  ``schema`` is a JSON Schema that the answer should
-    follow; a model that knows no schemas is asked without, so the text must describe it too.
-    ``timeout`` in seconds.  ``most_bytes`` of an answer are read; a longer one is unreadable.
+    ``feature`` is "summary", "facts", …, for which tokens are counted.  ``model`` "" means
+    ``default_model``.  ``upstream`` names one of several, ``url`` is another API; without both it
+    goes where chats with its model go.  ``key`` None: the upstream's, or that of the tenant's last
+    request; neither is ever sent to another ``url``.  ``parameters`` are added to the body.
+    ``schema`` is a JSON Schema for the answer; it is omitted for models that do not support it, so
+    the text must describe it too.  ``timeout`` in seconds.  ``most_bytes``: limit of the answer.
     """
 
     tenant: str
@@ -51,18 +50,18 @@ class Assignment:
 
     @property
     def place(self) -> str:
-        """Where the settings say that it is asked, "" where they leave it open."""
+        """The upstream or URL in the settings, "" if they have none."""
         return self.upstream or self.url
 
 
 class Secret(Protocol):
-    """A text that is not shown."""
+    """A text that ``repr`` does not show."""
 
     def get_secret_value(self) -> str: ...
 
 
 class ModelSettings(Protocol):
-    """Which model a feature asks, as its settings say; the fields are those of an assignment."""
+    """A feature's settings of its model; the fields are those of an Assignment."""
 
     @property
     def model(self) -> str: ...
@@ -87,7 +86,7 @@ def assignment(
     schema: Mapping[str, object] | None = None,
     most_bytes: int = ANSWER_BYTES,
 ) -> Assignment:
-    """What is asked under a feature's settings; ``model`` is the one of the session."""
+    """An assignment with a feature's settings; ``model`` is that of the session."""
     return Assignment(
         tenant=tenant,
         feature=feature,
@@ -105,10 +104,9 @@ def assignment(
 
 
 class Completed(msgspec.Struct, frozen=True):
-    """What a model has written, and which model it says it is.
+    """The text of an answer, and the model that it names.
 
-    ``cut``: it was not finished when the tokens that it may write were used up, or a filter broke
-    it off.
+    ``cut``: it was cut off by the token limit or a content filter.
     """
 
     text: str
@@ -117,7 +115,7 @@ class Completed(msgspec.Struct, frozen=True):
 
 
 class CompletionError(Exception):
-    """Nothing came of an assignment.  ``asked``: for what, and which model, where that is known."""
+    """An assignment failed.  ``asked``: its feature and model, if known."""
 
     asked = ""
 
@@ -127,21 +125,21 @@ class CompletionError(Exception):
 
 
 class Refused(CompletionError):
-    """The same request would be refused again (a 4xx that is not about the moment)."""
+    """The same request would be refused again (a 4xx that is not temporary)."""
 
 
 class Denied(Refused):
-    """A refusal that is not about what was asked: key, rights, quota or model are not right."""
+    """A refusal because of key, rights, quota or model, and not of the request itself."""
 
 
 DENIALS = 500
-"""Failures after which work is given up whose key, rights, quota or model are not right."""
+"""Failures after which denied work is given up."""
 
 
 class Failed(CompletionError):
-    """It may go well later: no connection, no answer in time, 408, 409, 425, 429, 5xx.
+    """A temporary failure: no connection, timeout, 408, 409, 425, 429, 5xx.
 
-    ``retry_after`` in seconds, None where the answer did not say.
+    ``retry_after`` in seconds, None if the answer has none.
     """
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
@@ -150,26 +148,26 @@ class Failed(CompletionError):
 
 
 class Unreadable(Failed):
-    """An answer came that cannot be used; it may stay so however often it is asked for."""
+    """The answer cannot be used; that may be the same in each attempt."""
 
 
 def try_again(denied: Denied, attempts: int, wait: float) -> None:
-    """Raise Failed for work that was denied and that nobody else asks for, unless it has failed too
-    often: it is tried again after ``wait`` seconds."""
+    """Raise Failed for denied work, so that it is tried again after ``wait`` seconds, unless it has
+    failed ``DENIALS`` times."""
     if attempts < DENIALS:
         raise Failed(str(denied), wait) from denied
 
 
 class NoCredential(CompletionError):
-    """The tenant's credential is not known in this process: not before its next request."""
+    """The tenant's credential is not known in this process before its next request."""
 
 
 class NoModel(CompletionError):
-    """Neither the settings nor the session name one: not before somebody goes on with it."""
+    """Neither the settings nor the session have a model; the next turn may bring one."""
 
 
 class NotYet(CompletionError):
-    """Nothing is asked before ``until`` (Unix seconds), and nobody has failed."""
+    """Not to be called before ``until`` (Unix seconds); no failure."""
 
     def __init__(self, message: str, until: float) -> None:
         super().__init__(message)
@@ -184,49 +182,50 @@ class BudgetSpent(NotYet):
 
 
 class Paused(NotYet):
-    """The model is left alone for a while."""
+    """Calls to the model are paused: see ``pauses``."""
 
     def __init__(self, until: float) -> None:
         super().__init__("the model is left alone until it may be asked again", until)
 
 
 class Completer(Protocol):
-    """Asks models."""
+    """Calls models."""
 
     def ready(self, assignment: Assignment) -> bool:
-        """Is there a credential for it, or none needed?"""
+        """Whether its credential is known, or none is needed."""
         ...
 
     async def complete(self, assignment: Assignment) -> Completed:
-        """Ask once.  Raises Refused, Failed, NoCredential, NoModel, NotYet, StoreError."""
+        """Call the model once.  Raises Refused, Failed, NoCredential, NoModel, NotYet,
+        StoreError."""
         ...
 
 
 FORMAT = "response_format"
 
 MOST_TOKENS = 100_000_000
-"""Ten times what any model takes at once."""
+"""Larger numbers in a usage are ignored: ten times what any model accepts."""
 
 LONGEST_NAME = 200
-"""Characters of a model's."""
+"""Characters of a model's name."""
 
 _THOUGHTS = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>\s*|\Z)", re.DOTALL)
-"""What local models put before their answer, for want of a field of its own."""
+"""Reasoning that local models put before their answer instead of in a field."""
 
 _THOUGHT_END = re.compile(r"</think(?:ing)?>[ \t]*(?:\n\s*|\Z)")
-"""It may end what is not seen to begin: chat templates open it in the prompt."""
+"""The end of reasoning whose opening tag is in the chat template's prompt."""
 
 _CUT = ("length", "content_filter")
 
 
 class SchemaRefused(Refused):
-    """Refused, and perhaps only because of the schema."""
+    """Refused, possibly because of the schema."""
 
 
 class Written(msgspec.Struct, frozen=True):
-    """An answer.  Tokens are None where it does not say; ``model`` is "" then.
+    """A parsed answer.  Tokens are None and ``model`` is "" if it does not have them.
 
-    ``cut``: its ``finish_reason`` says so.
+    ``cut``: by its ``finish_reason``.
     """
 
     text: str
@@ -237,12 +236,12 @@ class Written(msgspec.Struct, frozen=True):
 
 
 def wants_schema(assignment: Assignment) -> bool:
-    """Is a format to be asked for that the operator has not chosen otherwise?"""
+    """Whether to send the schema: not if the operator's parameters have a format."""
     return assignment.schema is not None and FORMAT not in assignment.parameters
 
 
 def request_body(assignment: Assignment, model: str, *, with_schema: bool) -> bytes:
-    """The least that can be asked: some models refuse what others need."""
+    """A request's body with as few fields as possible: some models refuse what others need."""
     body: dict[str, object] = {
         "model": model,
         "messages": [{"role": "user", "content": assignment.text}],
@@ -255,11 +254,11 @@ def request_body(assignment: Assignment, model: str, *, with_schema: bool) -> by
 
 
 DENIED = frozenset({401, 402, 403, 404})
-"""Statuses that any request would get until somebody changes something."""
+"""Statuses that all requests get until the key, rights, quota or model is changed."""
 
 
 def failure(status: int, said: bytes, wait: float | None, *, with_schema: bool) -> Refused | Failed:
-    """What an answer that is no good one comes to; ``wait`` are the seconds it asks for."""
+    """The exception for a status other than 200; ``wait``: its ``Retry-After`` in seconds."""
     if with_schema and status in (400, 422) and not too_long(status, said):
         return SchemaRefused(f"refused with status {status}")
     if status in DENIED:
@@ -270,8 +269,10 @@ def failure(status: int, said: bytes, wait: float | None, *, with_schema: bool) 
 
 
 def read_answer(body: bytes) -> Written:
-    """The first choice of a ``chat.completion``; without a message, as one that was blocked has
-    none, it is empty.  Raises Unreadable where there is no choice."""
+    """Parse a ``chat.completion``: its first choice, "" if that was blocked and has no message.
+
+    Raises Unreadable without a choice.
+    """
     try:
         answer = jsontext.decode(body)
     except jsontext.UNREADABLE as error:
@@ -295,7 +296,7 @@ def read_answer(body: bytes) -> Written:
 
 
 def _text(content: object) -> str:
-    """Content as text; a refusal, or nothing, is none."""
+    """Content as text; "" for a refusal or no content."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []
@@ -311,7 +312,7 @@ def _without_thoughts(text: str) -> str:
 
 
 def _tokens(used: object, name: str) -> int | None:
-    """What the usage says; some servers say 0 for want of counting, and what no model can take
-    would spend the tenant's day."""
+    """A count in the usage; None for 0, which servers send that do not count, and for absurd
+    numbers, which would use up the tenant's budget."""
     count = count_of(used.get(name)) if isinstance(used, dict) else None
     return count if count is not None and count <= MOST_TOKENS else None

@@ -1,4 +1,4 @@
-"""Upstreams beside [upstream], as work in the background asks them."""
+"""Routes background work to [[upstreams]]."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from proxy.upstreams.destination import Destination
 
 
 class Further:
-    """A tenant's own key is known for each upstream that it is sent to, and goes to no other."""
+    """The upstreams beside [upstream].
+
+    A tenant's own key is remembered per upstream and never sent to another one.
+    """
 
     def __init__(self, upstreams: Upstreams, anonymous: str) -> None:
         self._upstreams = upstreams
@@ -19,9 +22,9 @@ class Further:
         }
 
     def destination(self, assignment: Assignment) -> Destination | None:
-        """Where it is asked: where it says, else where a chat with its model goes.
+        """The upstream that the assignment names, else the one for its model; None for [upstream].
 
-        None is not here: a URL and a key that the settings have are for each other.
+        An assignment with a URL or key of its own never goes to one of these.
         """
         if assignment.upstream:
             return self._upstreams.named(assignment.upstream)
@@ -30,7 +33,8 @@ class Further:
         return self._upstreams.of_model(assignment.model or assignment.default_model or "")
 
     def may_be_asked(self, assignment: Assignment) -> bool:
-        """Could it be asked here, as its session's model is not known yet?"""
+        """Whether an assignment without a model could go to one of these: its session's model is
+        not known yet."""
         decided = assignment.place or assignment.key or assignment.model
         if decided or assignment.default_model:
             return False
@@ -38,7 +42,6 @@ class Further:
         return any(each is not None for each in known)
 
     def credential(self, destination: Destination, tenant: str) -> RawHeaders | None:
-        """What a tenant is known by there, beside what is sent in any case; None where that is not
-        known."""
+        """The tenant's headers for an upstream; None if they are needed and not known."""
         known = self.credentials.get(destination.name)
         return known.of(tenant) if known is not None else []

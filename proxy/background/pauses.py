@@ -1,7 +1,4 @@
-"""Models that are left alone for a while: because they said so, or kept us waiting for nothing.
-
-In this process alone.
-"""
+"""Pauses calls to a model after ``Retry-After``, or after repeated failures; per process."""
 
 from __future__ import annotations
 
@@ -14,15 +11,15 @@ from cachetools import LRUCache
 
 from proxy.background.completion import Assignment, Failed, Paused, Refused, Unreadable
 
-MOST = 10_000
-"""Models of tenants that a process remembers to have failed."""
+MAX_KNOWN = 10_000
+"""Failing models of tenants that are remembered."""
 
 LONGEST = 600.0
-"""Seconds for which one is left alone that does not say for how long."""
+"""The longest pause without ``Retry-After``, in seconds."""
 
 
-class _Whom(NamedTuple):
-    """Who is asked for a tenant, with which key; for one ``feature``, or with "" for any."""
+class _Target(NamedTuple):
+    """A model that is called for a tenant: where, with which key, for a ``feature`` ("": any)."""
 
     tenant: str
     place: str
@@ -32,7 +29,7 @@ class _Whom(NamedTuple):
 
 
 class _Failures(NamedTuple):
-    """How often in a row, when last, and until when nothing is asked; times are Unix seconds."""
+    """Consecutive failures, the time of the last, and the end of the pause (Unix seconds)."""
 
     times: int = 0
     at: float = -math.inf
@@ -40,24 +37,24 @@ class _Failures(NamedTuple):
 
 
 class ModelPauses:
-    """What is said with ``Retry-After`` holds for all that a tenant asks this model.
+    """The pauses of all tenants' models.  ``clock`` is in Unix seconds.
 
-    One that fails in a feature again, and again, is left alone there for as long as it took, and
-    longer each time: one that hangs would take a tenant's places, and one that fails at once takes
-    nothing.  ``clock`` is in Unix seconds.
+    ``Retry-After`` pauses all calls of a tenant to the model.  Repeated failures pause those of one
+    feature, for the time that the failing call took, times the number of failures: a model that
+    hangs would occupy the tenant's places, one that fails at once does not.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._known: LRUCache[_Whom, _Failures] = LRUCache(MOST)
+        self._known: LRUCache[_Target, _Failures] = LRUCache(MAX_KNOWN)
 
     def __repr__(self) -> str:
         return f"<ModelPauses of {len(self._known)}>"
 
     @contextmanager
     def asking(self, assignment: Assignment, model: str) -> Iterator[None]:
-        """What is raised inside counts.  Raises Paused where it is too early to ask."""
-        everything, here = _whoms(assignment, model)
+        """Count the failure that the block raises.  Raises Paused instead of running the block."""
+        everything, here = _targets(assignment, model)
         began = self._clock()
         until = max(self._of(everything).until, self._of(here).until)
         if until > began:
@@ -75,21 +72,20 @@ class ModelPauses:
             raise
         self._known.pop(here, None)
 
-    def _failed(self, whom: _Whom, began: float) -> None:
-        """What was asked before the last failure was known has failed with it."""
+    def _failed(self, whom: _Target, began: float) -> None:
+        """Count a failure, unless the call began before the last failure: then it is the same."""
         known, now = self._of(whom), self._clock()
         if began >= known.at:
             wait = min(known.times * (now - began), LONGEST)
             self._known[whom] = _Failures(known.times + 1, now, now + wait)
 
-    def _of(self, whom: _Whom) -> _Failures:
-        """None where the clock was put back behind the last one: nobody knows how long ago it
-        was."""
+    def _of(self, whom: _Target) -> _Failures:
+        """No failures where the clock was set back behind the last one: its age is unknown."""
         known = self._known.get(whom, _Failures())
         return known if known.at <= self._clock() else _Failures()
 
 
-def _whoms(assignment: Assignment, model: str) -> tuple[_Whom, _Whom]:
-    """All that is asked of it, and what this feature asks."""
-    whom = _Whom(assignment.tenant, assignment.place, assignment.key, model)
+def _targets(assignment: Assignment, model: str) -> tuple[_Target, _Target]:
+    """The targets of all calls to the model, and of this feature's."""
+    whom = _Target(assignment.tenant, assignment.place, assignment.key, model)
     return whom, whom._replace(feature=assignment.feature)

@@ -1,7 +1,7 @@
-"""Runs what the queue holds, in every process that serves chats: one job for each kind of work.
+"""Runs the queue's work in every process that serves chats: one Job for each kind of work.
 
-The queue is shared: whoever claims a piece of work runs it, so that a session has one runner for
-each kind of work at a time, whatever the number of processes.
+The queue is shared and work is claimed with a lease, so that only one process at a time runs a kind
+of work for a session.
 """
 
 from __future__ import annotations
@@ -31,35 +31,34 @@ from proxy.memory.store import Queue, StoreError
 
 
 class Job(Protocol):
-    """Knows what there is to do for a session; a piece of work only says where to look."""
+    """Does one kind of work.  A piece of work only names the session; the job finds what to do."""
 
     def ready(self, work: Work) -> bool:
-        """Can this process do it: is the credential there that it needs?"""
+        """Whether this process can do it: the credential that it needs is known."""
         ...
 
     async def run(self, work: Work) -> float | None:
-        """Do all there is to do now.
+        """Do everything that is due.
 
-        The time (Unix seconds) to look again, None: not before it is asked for again.  What has
-        been done stays done whatever is raised: Refused (never tried again), Failed, NoCredential,
-        NoModel, NotYet, StoreError (all put off).
+        Returns when to run again (Unix seconds), None if not before it is queued again.  Raises
+        Refused (never tried again), Failed, NoCredential, NoModel, NotYet, StoreError (all put
+        off); work done before an exception is kept.
         """
         ...
 
 
 Outcome = Literal["finished", "refused", "failed", "put_off", "lost"]
-"""``put_off`` is nobody's failure; ``lost``: the lease was, and the work is somebody else's."""
+"""``put_off``: tried again, no failure.  ``lost``: the lease was lost to another process."""
 
 NOT_HERE = 60.0
-"""Seconds until work is looked at again whose credential no process has."""
+"""Seconds until work whose credential no process has is tried again."""
 
 NO_MODEL = 3600.0
-"""Seconds until work is looked at again that has no model: it is due before where its session or
-person goes on."""
+"""Seconds until work without a model is tried again; the next turn makes it due earlier."""
 
 NOT_YET = 3600.0
-"""Seconds until work is looked at again for which it is too early, however long it has to wait: a
-budget may have been raised meanwhile."""
+"""The longest time (seconds) until work is tried again that has to wait: meanwhile the settings may
+have changed."""
 
 DOUBLINGS = 30
 
@@ -77,14 +76,14 @@ class Backoff(msgspec.Struct, frozen=True):
 
 
 class Ending(NamedTuple):
-    """``due`` in Unix seconds is when to look again; None: not before it is asked for."""
+    """How a job ended.  ``due``: when to run again (Unix seconds), None: when queued again."""
 
     outcome: Outcome
     due: float | None = None
 
 
 def ending_of(error: BaseException, now: float, wait: float) -> Ending:
-    """What an exception of a job means; ``wait`` are the seconds to wait after a failure."""
+    """The ending that an exception of a job means; ``wait``: seconds to wait after a failure."""
     match error:
         case Refused():
             return Ending("refused")
@@ -101,23 +100,23 @@ def ending_of(error: BaseException, now: float, wait: float) -> Ending:
 
 
 LEASE = 60.0
-"""Seconds after which the work of a killed process is another's."""
+"""Seconds after which the work of a killed process can be claimed again."""
 
 RENEWAL = 20.0
 """Seconds between renewals."""
 
 RETRY = 5.0
-"""Seconds to the next try where the store did not renew, and how long before its end a lease is
-given up: nobody must begin while the job still runs."""
+"""Seconds between attempts at a failed renewal, and before the end of the lease at which the job is
+cancelled: no other process may begin while it runs."""
 
 
 class LeaseLost(Exception):
-    """The work is somebody else's now."""
+    """The lease has expired: another process may run the work."""
 
 
 @asynccontextmanager
 async def held(queue: Queue, work: Work, clock: Callable[[], float]) -> AsyncIterator[None]:
-    """Renew a claim that was just made until ``LEASE``; what runs inside is cancelled without it.
+    """Renew the lease of claimed work while the block runs; if that fails, cancel the block.
 
     Raises LeaseLost.
     """
@@ -139,7 +138,7 @@ async def held(queue: Queue, work: Work, clock: Callable[[], float]) -> AsyncIte
 async def _renew(
     queue: Queue, work: Work, clock: Callable[[], float], patience: asyncio.Timeout
 ) -> None:
-    """Renew for as long as that is possible, then end the patience with the job."""
+    """Renew the lease until that fails, then let the timeout ``patience`` expire."""
     until, pause = clock() + LEASE, RENEWAL
     while clock() + RETRY < until:
         await asyncio.sleep(pause)
@@ -156,39 +155,40 @@ async def _renew(
 logger = logging.getLogger(__name__)
 
 POLL = 1.0
-"""Seconds between looks at the queue, more or less a fifth: processes must not keep step."""
+"""Seconds between polls of the queue, plus or minus a fifth so that processes do not poll in
+step."""
 
-SEEN = POLL / 2
-"""Seconds for which a look past all that waits of some tenants is believed."""
+CACHED_SECONDS = POLL / 2
+"""Seconds for which the result is cached that all waiting work is of certain tenants."""
 
 PATIENCE = 5.0
 """Seconds for which work that cannot be done here is left to other processes."""
 
-AT_ONCE = 64
-"""Pieces of work that are looked at together."""
+BATCH = 64
+"""Pieces of work read from the queue at a time."""
 
-LOOKS = 64
-"""After which a look ends, however many tenants there are whose work cannot be done here."""
+MAX_BATCHES = 64
+"""Batches read in one poll."""
 
-REMEMBERED = 10_000
-"""Tenants, and kinds of their work, of which is known whose turn was last."""
+MAX_REMEMBERED = 10_000
+"""Tenants, and kinds of their work, whose last turn is remembered."""
 
-TIDYING = 1.0
+CANCEL_SECONDS = 1.0
 """Seconds that a cancelled job has to put its work off."""
 
-STORE = Backoff(first=2 * POLL, most=30.0)
-"""Between looks while the store is down."""
+STORE_BACKOFF = Backoff(first=2 * POLL, most=30.0)
+"""Backoff between polls while the store fails."""
 
 
 class Runner:
-    """Runs at most ``concurrency`` jobs, and of one tenant at most half of them, at least one.
+    """Runs at most ``concurrency`` jobs, at most half of them (at least one) for one tenant.
 
-    No tenant has two places while another waits for its first; that goes to whose turn was longest
-    ago, however much of the others' has been due for longer.  So do the kinds of a tenant's work
-    take turns, as far as a look sees them.
+    Scheduling is round-robin: no tenant gets a second place while another waits for its first, and
+    the first goes to the tenant whose last turn was longest ago, not to the work that is due
+    longest.  The kinds of a tenant's work take turns too, within a batch.
 
-    ``clock`` is in Unix seconds, ``chance`` gives numbers from 0 to 1; ``on_ended`` is told what
-    became of each job.
+    ``clock`` is in Unix seconds, ``chance`` returns numbers from 0 to 1; ``on_ended`` is called
+    with the outcome of each job.
     """
 
     def __init__(
@@ -206,8 +206,8 @@ class Runner:
         self._clock, self._on_ended, self._chance = clock, on_ended, chance
         self._running: set[asyncio.Task[None]] = set()
         self._busy: Counter[str] = Counter()
-        self._begun: LRUCache[str, int] = LRUCache(REMEMBERED)
-        self._begun_kinds: LRUCache[tuple[str, Kind], int] = LRUCache(REMEMBERED)
+        self._begun: LRUCache[str, int] = LRUCache(MAX_REMEMBERED)
+        self._begun_kinds: LRUCache[tuple[str, Kind], int] = LRUCache(MAX_REMEMBERED)
         self._turns = 0
         self._looking: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
@@ -223,8 +223,7 @@ class Runner:
         self._looking = asyncio.create_task(self._run(), name="background")
 
     async def close(self, seconds: float) -> None:
-        """Begin nothing more; what does not end within ``seconds`` is cancelled, to be done later
-        or elsewhere."""
+        """Start no more jobs; cancel those that do not end within ``seconds``, to be run later."""
         self._closing = True
         self._changed.set()
         if self._looking is None:
@@ -235,13 +234,13 @@ class Runner:
                 if self._running:
                     await asyncio.wait(self._running)
         left = [self._looking, *self._running]
-        for _ in range(2):  # the second time ends what waits for the store to put its work off
+        for _ in range(2):  # the second time for jobs that wait for the store to put them off
             for task in left:
                 task.cancel()
-            await asyncio.wait(left, timeout=TIDYING)
+            await asyncio.wait(left, timeout=CANCEL_SECONDS)
 
     def awake(self, at: float) -> None:
-        """Something is due ``at`` (Unix seconds): look then, not when the next look would be."""
+        """Poll ``at`` this time (Unix seconds), when something is due, unless earlier."""
         self._all_until = min(self._all_until, at)
         self._look_again(at)
 
@@ -253,7 +252,7 @@ class Runner:
 
     async def _run(self) -> None:
         while not self._closing:
-            # Set before the look, so that who calls during the look is heard.
+            # Set before the poll, so that ``awake`` during the poll has an effect.
             self._looked = self._clock()
             self._look_at = self._looked + POLL * (0.8 + 0.4 * self._chance())
             try:
@@ -261,7 +260,7 @@ class Runner:
                 self._go_on()
             except StoreError as failure:
                 self._pause(failure)
-            except Exception:  # a background task has no caller: what failed is looked for again
+            except Exception:  # a background task has no caller: poll again later
                 logger.exception("work in the background was not found")
                 self._pause(None)
             await self._rest()
@@ -274,12 +273,12 @@ class Runner:
     def _pause(self, failure: StoreError | None) -> None:
         if failure is not None and not self._failures:
             logger.warning("work in the background waits for the store: %s", failure)
-        wait = STORE.seconds(self._failures, self._chance())
+        wait = STORE_BACKOFF.seconds(self._failures, self._chance())
         self._failures, self._not_before = self._failures + 1, self._clock() + wait
 
     async def _rest(self) -> None:
-        """Wait until it is time to look, as it is where the clock was put back behind the last
-        look: what was reckoned by it may be hours ahead."""
+        """Wait until the next poll, which is now where the clock was set back behind the last one:
+        what was computed from it may be hours ahead."""
         while not self._closing:
             self._changed.clear()
             now = self._clock()
@@ -291,41 +290,42 @@ class Runner:
                     await self._changed.wait()
 
     async def _look(self) -> None:
-        """Begin what there are places for: first one piece of each tenant.  Raises StoreError."""
+        """Fill the free places: first one job of each tenant, then more.  Raises StoreError."""
         if await self._serve(1):
             await self._serve(self._most_of_one)
 
     async def _serve(self, most: int) -> bool:
-        """Let each tenant have so many places; False if nothing is due.
+        """Start jobs up to ``most`` per tenant; False if nothing is due.
 
-        Those that have them are passed over, and then those that were looked at, so that whoever
-        is behind a tenant with many pieces is found, too.
+        Each batch excludes tenants that have their places or were in an earlier batch, so that a
+        tenant with much work does not hide the others.
         """
         passed = frozenset(tenant for tenant, busy in self._busy.items() if busy >= most)
-        for _ in range(LOOKS):
-            if len(self._running) >= self._most or self._are_all(passed):
+        for _ in range(MAX_BATCHES):
+            if len(self._running) >= self._most or self._has_only(passed):
                 break
-            found = await self._queue.waiting(self._clock(), AT_ONCE, passed)
-            for work in self._in_turn(found):
-                await self._consider(work, most)
+            found = await self._queue.waiting(self._clock(), BATCH, passed)
+            for work in self._round_robin(found):
+                await self._try_begin(work, most)
             passed |= {work.tenant for work in found}
-            if len(found) < AT_ONCE:
-                self._all, self._all_until = passed, self._clock() + SEEN
+            if len(found) < BATCH:
+                self._all, self._all_until = passed, self._clock() + CACHED_SECONDS
                 break
         return bool(passed)
 
-    def _are_all(self, tenants: frozenset[str]) -> bool:
-        """Was there nothing but theirs a moment ago?  To read past all of it takes time, and each
-        job that ends looks."""
-        recent = 0 < self._all_until - self._clock() <= SEEN
+    def _has_only(self, tenants: frozenset[str]) -> bool:
+        """Whether all waiting work was of these tenants at the last poll: reading past all of it is
+        slow, and the end of each job polls."""
+        recent = 0 < self._all_until - self._clock() <= CACHED_SECONDS
         return recent and bool(tenants) and tenants >= self._all
 
-    def _in_turn(self, found: Sequence[Work]) -> list[Work]:
-        """One of each tenant, then another: first of those that have the fewest running, of these
-        first whose turn was longest ago; each tenant's own first of the kind whose turn was, then
-        in the order in which they are due."""
+
+    def _round_robin(self, found: Sequence[Work]) -> list[Work]:
+        """The order in which to start: tenants with the fewest running jobs first, then those whose
+        last turn was longest ago.  Within a tenant: the kind whose last turn was longest ago, then
+        by due time."""
         places, turns = Counter(self._busy), list[tuple[int, int, int]]()
-        for at, work in sorted(enumerate(found), key=lambda each: self._last_of_kind(each[1])):
+        for at, work in sorted(enumerate(found), key=lambda item: self._last_of_kind(item[1])):
             turns.append((places[work.tenant], self._begun.get(work.tenant, 0), at))
             places[work.tenant] += 1
         return [found[at] for *_, at in sorted(turns)]
@@ -333,8 +333,8 @@ class Runner:
     def _last_of_kind(self, work: Work) -> int:
         return self._begun_kinds.get((work.tenant, work.kind), 0)
 
-    async def _consider(self, work: Work, most: int) -> None:
-        """Begin a piece of work if there is a place for it; put it off if no process can do it."""
+    async def _try_begin(self, work: Work, most: int) -> None:
+        """Start a piece of work if there is a place; put it off if no process can do it."""
         if len(self._running) >= self._most or self._busy[work.tenant] >= most:
             return
         now, here = self._clock(), self._can(work)
@@ -352,7 +352,7 @@ class Runner:
         job = self._jobs.get(work.kind)
         try:
             return job is not None and job.ready(work)
-        except Exception:  # one bad piece must not stop the others: it fails by itself
+        except Exception:  # must not stop the others: the job is run, and fails by itself
             logger.exception("a job does not know whether it can run")
             return True
 
@@ -383,16 +383,16 @@ class Runner:
                 await self._queue.finish(work, self._clock())
             else:
                 await self._queue.put_off(work, ending.due, failed=ending.outcome == "failed")
-        except StoreError as failure:  # the lease runs out, and somebody looks again
+        except StoreError as failure:  # the lease expires, and the work is claimed again
             logger.warning("work in the background is left as it is: %s", failure)
 
     async def _run_job(self, work: Work) -> Ending:
-        """What came of a job.  Raises nothing: the work is never left as it is but by the store."""
+        """Run a job.  Raises nothing, so that the work is always finished or put off."""
         try:
             async with held(self._queue, work, self._clock):
                 return Ending("finished", await self._jobs[work.kind].run(work))
         except LeaseLost:
-            logger.warning("a job was stopped, %s: its lease was lost", _named(work))
+            logger.warning("a job was stopped, %s: its lease was lost", _described(work))
             return Ending("lost")
         except asyncio.CancelledError as error:
             if self._closing:
@@ -400,10 +400,10 @@ class Runner:
             return self._after(error, work)
         except (CompletionError, StoreError, TimeoutError) as error:
             reason = str(error) or "no answer in time"
-            logger.warning("a job was not done, %s: %s", _named(work), reason)
+            logger.warning("a job was not done, %s: %s", _described(work), reason)
             return self._after(error, work)
         except Exception as error:  # a background task has no caller: it is tried again later
-            logger.exception("a job failed, %s", _named(work))
+            logger.exception("a job failed, %s", _described(work))
             return self._after(error, work)
 
     def _after(self, error: BaseException, work: Work) -> Ending:
@@ -411,6 +411,6 @@ class Runner:
         return ending_of(error, self._clock(), wait)
 
 
-def _named(work: Work) -> str:
-    """What work it is, and of which tenant, as the lines of requests have it."""
+def _described(work: Work) -> str:
+    """The kind of work and the tenant's hash, for logs."""
     return f"{work.kind} of {hashed(work.tenant)}"

@@ -1,6 +1,6 @@
-"""Which upstream a request goes to: by its name, else by its model, else [upstream].
+"""Chooses a request's upstream: by its name, else by its model, else [upstream].
 
-Pure, but for what it remembers.  Names and globs are the operator's; a client never gives a URL.
+Names and globs are the operator's; a client never gives a URL.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from proxy.errors import unknown_upstream
 from proxy.settings.upstreams import DEFAULT
 from proxy.upstreams.destination import Destination
 
-LONGEST = 200
-"""Characters of a model's name that is compared: a longer one is nobody's."""
+MAX_NAME = 200
+"""Longer model names (characters) match no glob."""
 
 REMEMBERED = 1024
-"""Models' names, which come from clients, with what was chosen for them."""
+"""Choices by model name that are cached; names come from clients."""
 
 
 class Upstreams:
@@ -40,8 +40,8 @@ class Upstreams:
         return found
 
     def _of_model(self, model: str) -> Destination | None:
-        """The first with a glob that the model's whole name matches, in its own case."""
-        if len(model) > LONGEST:
+        """The first upstream with a glob that matches the model's name, case-sensitively."""
+        if len(model) > MAX_NAME:
             return None
         return next((each for glob, each in self._globs if glob.match(model)), None)
 

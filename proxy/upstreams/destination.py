@@ -1,7 +1,7 @@
-"""One of [[upstreams]], and what of a request may go to it.
+"""One of [[upstreams]], and the headers and query that are sent to it.
 
-A client's own key is for [upstream], unless this one says that it takes clients' keys.  Its own
-key goes nowhere else.
+Clients' own keys are sent only to [upstream] and to upstreams with ``client_keys``; an upstream's
+key is sent to no other.
 """
 
 from __future__ import annotations
@@ -19,26 +19,27 @@ from proxy.wire.upstream import Upstream
 Kind = Literal["openai", "anthropic", "azure"]
 
 COOKIE = b"cookie"
-"""What one upstream has set and a client sends to all: clients know one server only."""
+"""Not forwarded: the client would send one upstream's cookies to all of them."""
 
 PAYING = CREDENTIALS | {b"x-goog-api-key", b"openai-organization", b"openai-project"}
-"""Headers that hold a client's key, or say whose account it is."""
+"""Headers with a client's key or account."""
 
 QUERY_KEYS = frozenset({b"key", b"api_key", b"api-key", b"access_token"})
 """The same in queries."""
 
 CHAT = "chat/completions"
 VERSION = b"anthropic-version"
-SPOKEN = b"2023-06-01"
-"""The version of Anthropic's API that is asked for where a client says none."""
+DEFAULT_VERSION = b"2023-06-01"
+"""The version of Anthropic's API if the client sends none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Destination:
-    """``models`` are globs; ``added`` are the operator's headers, names in lower case.
+    """An upstream.  ``models`` are globs; ``added`` are the operator's headers, names in lower
+    case.
 
-    ``key`` is for paths that are ``allowed``, unless a named client has its own of them.
-    ``kind``: how its API has the key.  ``most``: requests of a tenant at a time, 0 is no bound.
+    ``key`` is for ``allowed`` paths; named clients have their own list.  ``kind``: in which header
+    the API has its key.  ``most``: concurrent requests of a tenant, 0 is no bound.
     """
 
     name: str
@@ -52,31 +53,28 @@ class Destination:
     added: tuple[tuple[bytes, bytes], ...] = field(default=(), repr=False)
 
     def headers(self, sent: RawHeaders, api: str) -> RawHeaders:
-        """What goes there of a request's headers, and what is added.
-
-        ``api`` is what the path is for, ``chat/completions``.
-        """
+        """The request headers to send; ``api`` is the path's name, ``chat/completions``."""
         refused = {COOKIE, *(name for name, _ in self.added)}
         if not self.client_keys:
             refused |= PAYING
         kept = [each for each in sent if each[0].lower() not in refused]
         if self.kind == "anthropic" and api != CHAT and get(kept, VERSION) is None:
-            kept.append((VERSION, SPOKEN))
+            kept.append((VERSION, DEFAULT_VERSION))
         return [*kept, *self._credential(api), *self.added]
 
     def query(self, sent: bytes) -> bytes:
-        """What goes there of a request's query."""
+        """The query to send: without keys, unless the upstream accepts clients' keys."""
         if self.client_keys or not sent:
             return sent
         return b"&".join(part for part in sent.split(b"&") if not _holds_key(part))
 
     @property
     def whole_list(self) -> bytes:
-        """The query that asks for all models at once: Anthropic gives twenty by itself."""
+        """The query to list all models: Anthropic's default is twenty."""
         return b"limit=1000" if self.kind == "anthropic" else b""
 
     def _credential(self, api: str) -> RawHeaders:
-        """Anthropic takes its key as OpenAI does where it speaks as OpenAI does."""
+        """The header with the key; Anthropic's chat completions use OpenAI's."""
         if self.key is None or self.kind == "openai" or (self.kind == "anthropic" and api == CHAT):
             return bearer(self.key)
         return [(b"x-api-key" if self.kind == "anthropic" else b"api-key", self.key.encode())]

@@ -1,4 +1,4 @@
-"""Lists of models as upstreams have them: read, merged, and how long a model's context is.
+"""Upstreams' lists of models: reads them with context windows, and merges them.
 
 Pure.  Entries keep their bytes.
 """
@@ -11,13 +11,13 @@ from typing import NamedTuple
 from proxy.chat import jsontext
 
 MAX_BYTES = 8 * 1024 * 1024
-"""Of a list: the longest that are known have one."""
+"""Limit of a list: the largest known ones have 1 MiB."""
 
 MAX_MODELS = 10_000
 
 MAX_TOKENS = 1_000_000_000
 
-WINDOWS = (
+WINDOW_FIELDS = (
     "max_model_len",  # vLLM, SGLang: as it was started
     "n_ctx",  # llama.cpp, in ``meta``: as it was started
     "loaded_context_length",  # LM Studio: as it was loaded
@@ -27,30 +27,26 @@ WINDOWS = (
     "max_input_tokens",  # Anthropic
     "n_ctx_train",  # llama.cpp, in ``meta``: what the model could have
 )
-"""What APIs call a model's context window, what holds for this server before what the model could
-have."""
+"""Fields with a model's context window; those of the running server before those of the model."""
 
-WITHIN = ("meta", "top_provider")
-"""Objects of an entry that may say it."""
+WINDOW_HOLDERS = ("meta", "top_provider")
+"""Objects in an entry that may have these fields."""
 
 
 class ListedModel(NamedTuple):
-    """An entry of a list: its JSON, and its context window in tokens where it says one."""
+    """An entry of a list: its JSON, and its context window in tokens if it has one."""
 
     id: str
     raw: bytes
     window: int | None
 
 
-Told = tuple[Callable[[str], bool], list[ListedModel]]
-"""A list, and whether it may tell of a model, by its id."""
+FilteredList = tuple[Callable[[str], bool], list[ListedModel]]
+"""A filter by model id, and the list that it is applied to."""
 
 
 def read_models(body: bytes) -> list[ListedModel] | None:
-    """The entries of a list with an id, in their order; None if it is no list of models.
-
-    Takes long for a large one.
-    """
+    """The entries with an id, in order; None if ``body`` is no list of models.  Slow if large."""
     try:
         entries = jsontext.items(jsontext.fields(body)["data"])
         return list(filter(None, map(_model, entries[:MAX_MODELS])))
@@ -66,8 +62,11 @@ def _model(raw: bytes) -> ListedModel | None:
 
 
 def _window(entry: dict[str, object]) -> int | None:
-    holders = [entry, *(each for name in WITHIN if isinstance(each := entry.get(name), dict))]
-    said = (_tokens(holder.get(name)) for name in WINDOWS for holder in holders)
+    holders = [
+        entry,
+        *(each for name in WINDOW_HOLDERS if isinstance(each := entry.get(name), dict)),
+    ]
+    said = (_tokens(holder.get(name)) for name in WINDOW_FIELDS for holder in holders)
     return next(filter(None, said), None)
 
 
@@ -77,12 +76,12 @@ def _tokens(said: object) -> int | None:
     return said if 0 < said <= MAX_TOKENS else None
 
 
-def merged(lists: Iterable[Told]) -> bytes:
-    """One list of all, as OpenAI writes it; of models with one id the first stays."""
+def merged(lists: Iterable[FilteredList]) -> bytes:
+    """One list in OpenAI's format; of entries with the same id the first is kept."""
     return b'{"object":"list","data":' + jsontext.join_items(_first(lists)) + b"}"
 
 
-def _first(lists: Iterable[Told]) -> Iterator[bytes]:
+def _first(lists: Iterable[FilteredList]) -> Iterator[bytes]:
     seen: set[str] = set()
     for may_tell, models in lists:
         for model in models:

@@ -1,6 +1,6 @@
-"""How many requests of a tenant are under way at one of several upstreams.
+"""Limits a tenant's concurrent requests to each of several upstreams.
 
-One that answers nobody would else hold all places that a tenant has in the proxy.
+Otherwise an upstream that hangs would occupy all of the tenant's places in the proxy.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from proxy.wire.upstream import Reply
 
 
 class Places:
-    """Of all tenants, at all upstreams; there is an entry for each that has requests there."""
+    """The places of all tenants at all upstreams."""
 
     def __init__(self) -> None:
         self._busy: Counter[tuple[str, str]] = Counter()
@@ -24,7 +24,10 @@ class Places:
         return len(self._busy)
 
     def take(self, upstream: Destination, tenant: str) -> Callable[[], None]:
-        """One place; what is returned leaves it, once.  Raises ProxyError 503 if all are taken."""
+        """Take a place; returns a function that frees it, to be called once.
+
+        Raises ProxyError 503 if all are taken.
+        """
         place = upstream.name, tenant
         if self._busy[place] >= upstream.most > 0:
             raise overloaded()

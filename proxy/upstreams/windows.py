@@ -1,7 +1,7 @@
-"""Context windows of models, as the upstreams' own lists have them, else as is known of a model.
+"""Context windows of models: from the upstreams' own lists, else from the catalogue.
 
-Each of [[upstreams]] is asked for its list now and then, with its own key; what [upstream] says is
-learned when a client asks for it.
+The list of each of [[upstreams]] is fetched hourly with its own key; that of [upstream] is read
+when a client requests it.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from proxy.wire.upstream import Reply
 logger = logging.getLogger(__name__)
 
 PATIENCE = 5.0
-"""Seconds that an upstream has for its list of models."""
+"""Timeout of a list of models, in seconds."""
 
-EVERY = 3600.0
-"""Seconds between two looks at the lists."""
+REFRESH_SECONDS = 3600.0
+"""Seconds between fetches of the lists."""
 
 
 async def models_in(reply: Reply) -> list[ListedModel] | None:
-    """The list that an answer is, which is closed; None if it is none.  Raises UpstreamError."""
+    """Read a list of models and close the reply; None if it is no list.  Raises UpstreamError."""
     try:
         if reply.status != 200:
             return None
@@ -41,7 +41,7 @@ async def models_in(reply: Reply) -> list[ListedModel] | None:
 
 
 class ContextWindows:
-    """Of the models of several upstreams."""
+    """The windows of the models of several upstreams; a ``WindowLookup``."""
 
     def __init__(self, upstreams: Upstreams) -> None:
         self._upstreams = upstreams
@@ -49,10 +49,10 @@ class ContextWindows:
         self._task: asyncio.Task[None] | None = None
 
     def __call__(self, upstream: str, model: str | None, wanted: int) -> int | None:
-        """Tokens that a model's prompt and answer may have together, None where nobody knows or any
-        model takes as many as are wanted.
+        """The model's context window in tokens; None if it is unknown, or not needed since
+        ``wanted`` tokens fit into any model.
 
-        ``upstream`` is its name, "" where the model decides.
+        ``upstream`` is its name, "" to choose it by the model.
         """
         if model is None:
             return None
@@ -77,7 +77,7 @@ class ContextWindows:
     async def _run(self) -> None:
         while True:
             await asyncio.gather(*map(self._ask, self._upstreams.listed))
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(REFRESH_SECONDS)
 
     async def _ask(self, upstream: Destination) -> None:
         headers = upstream.headers(json_headers([]), "models")
@@ -88,7 +88,7 @@ class ContextWindows:
                 models = await models_in(reply)
         except (UpstreamError, TimeoutError) as failure:
             logger.debug("the upstream %s does not list its models: %s", upstream.name, failure)
-        except Exception:  # the boundary to an upstream's list: others are asked again
+        except Exception:  # the boundary to an upstream's list: must not end the task
             logger.exception("the models of the upstream %s cannot be read", upstream.name)
         else:
             self.learn(upstream.name, models or ())

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from proxy.background import completion
-from proxy.background.budget import FRESH, MOST, Budget, day_of
+from proxy.background.budget import CACHE_SECONDS, MAX_TENANTS, Budget, day_of
 from proxy.memory.store import StoreError
 from proxy.memory.usage import Spent, UsageKey
 from tests.support.clock import Clock
@@ -101,7 +101,7 @@ async def test_what_other_processes_spend_counts_after_a_moment(
     await there.settle()
     await here.check("tenant")
     assert meter.reads == 1
-    clock.now += FRESH
+    clock.now += CACHE_SECONDS
     with pytest.raises(completion.BudgetSpent):
         await here.check("tenant")
 
@@ -155,10 +155,10 @@ async def test_sums_are_remembered_of_so_many_tenants_only(
     meter: WatchedMeter, clock: Clock
 ) -> None:
     budget = Budget(meter, 1, clock)
-    for number in range(MOST + 1):
+    for number in range(MAX_TENANTS + 1):
         await budget.check(f"t{number}")
     reads = meter.reads
-    await budget.check(f"t{MOST}")
+    await budget.check(f"t{MAX_TENANTS}")
     assert meter.reads == reads
     await budget.check("t0")
     assert meter.reads == reads + 1

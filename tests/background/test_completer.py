@@ -433,7 +433,7 @@ async def test_of_a_long_text_the_tokens_of_its_beginning_are_counted(office: Of
     office.up.reply(said("the " * 20_001, usage=None))
     await office.complete("the " * 20_000)
     assert await office.spent() == usage.Spent(calls=1, input_tokens=20_000, output_tokens=20_001)
-    assert counted == [completing.COUNTED] * 2
+    assert counted == [completing.SAMPLE] * 2
 
 
 async def test_nothing_is_asked_once_the_day_is_spent(office: Office) -> None:

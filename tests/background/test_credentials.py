@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proxy.background import credentials
-from proxy.background.credentials import MOST, Credentials
+from proxy.background.credentials import MAX_TENANTS, Credentials
 
 ANONYMOUS = "anonymous"
 
@@ -46,13 +46,13 @@ def test_where_the_proxy_has_a_key_it_is_sent_for_all_and_no_other_is_kept() -> 
 
 def test_the_tenants_not_heard_of_for_longest_are_forgotten() -> None:
     known = Credentials(ANONYMOUS)
-    for number in range(MOST):
+    for number in range(MAX_TENANTS):
         known.note(f"t{number}", [(b"api-key", b"k")])
     known.note("t0", [(b"api-key", b"k")])
     known.note("one more", [(b"api-key", b"k")])
     assert known.of("t1") is None
     assert known.of("t0") is not None
-    assert repr(known) == f"<Credentials of {credentials.MOST} tenants>"
+    assert repr(known) == f"<Credentials of {credentials.MAX_TENANTS} tenants>"
 
 
 def test_no_representation_shows_a_key() -> None:

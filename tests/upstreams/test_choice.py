@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proxy.errors import ProxyError
-from proxy.upstreams.choice import LONGEST, REMEMBERED, Upstreams
+from proxy.upstreams.choice import MAX_NAME, REMEMBERED, Upstreams
 from tests.support.upstream.several import destination
 
 SEVERAL = Upstreams(
@@ -33,7 +33,7 @@ SEVERAL = Upstreams(
         pytest.param("gpt-5", None, id="nobodys"),
         pytest.param("", None, id="empty"),
         pytest.param("claude-\n", "anthropic", id="any-character"),
-        pytest.param("claude-" + "x" * LONGEST, None, id="too-long"),
+        pytest.param("claude-" + "x" * MAX_NAME, None, id="too-long"),
     ],
 )
 def test_a_model_leads_to_the_first_upstream_whose_glob_it_matches(

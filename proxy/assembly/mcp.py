@@ -1,4 +1,4 @@
-"""/mcp, and whether there is one: its library is large, and loaded only where it is wanted."""
+"""Makes the route of /mcp; its large library is imported only if it is enabled."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from starlette.routing import BaseRoute
 
 from proxy.lazy import late
-from proxy.mcp.door import closed_route, mcp_route
 from proxy.mcp.errors import mcp_disabled, mcp_not_installed
+from proxy.mcp.route import closed_route, mcp_route
 from proxy.memory_api.api import Api
 from proxy.settings import Settings
 from proxy.settings.extras import installing
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 def route_of_mcp(api: Api) -> BaseRoute:
-    """The route of /mcp, which says why there is nothing where there is none."""
+    """The route of /mcp; one that answers with an error if it is disabled or not installed."""
     if not api.settings.mcp.enabled:
         return closed_route(mcp_disabled, api.telemetry)
     problem = next(unmet(api.settings), None)
@@ -36,6 +36,6 @@ def route_of_mcp(api: Api) -> BaseRoute:
 
 
 def unmet(settings: Settings) -> Iterator[tuple[str, str]]:
-    """The setting that wants what is not installed, and a sentence; nothing where all is well."""
+    """The setting that requires a missing package, with a message; nothing if all is installed."""
     if settings.mcp.enabled and find_spec("mcp") is None:
         yield "mcp.enabled", f"there is no MCP: {installing('mcp')}"

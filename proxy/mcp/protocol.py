@@ -1,7 +1,8 @@
-"""The protocol itself, by the official SDK.  The one module that knows it, loaded only for /mcp.
+"""The Model Context Protocol, by the official SDK.  Only this module imports it, if /mcp is
+enabled.
 
-Nothing is kept between requests: each is served by a transport of its own, so that any worker may
-answer, and what a request leaves behind ends with it.  Answers are single JSON bodies.
+No state is kept between requests, so that any worker may answer: each has a transport of its own.
+Answers are single JSON bodies.
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ from proxy.mcp.visit import Visit
 from proxy.memory_api.endpoint import attempted
 
 T = TypeVar("T")
-Asked = Any
+Context = Any
 """The SDK's context of a request, of which only ``request`` is used."""
 
 VISIT = "mcp.visit"
-"""Where the scope of a request has its ``Visit``."""
+"""The key of a request's ``Visit`` in its scope."""
 
 INSTRUCTIONS = (
     "What the user told their apps before, and what was learned of them. Search it before you"
@@ -57,7 +58,7 @@ INSTRUCTIONS = (
 
 
 class McpServer:
-    """Answers MCP's requests, each in the name of its visit."""
+    """Answers MCP's requests, each with the permissions of its ``Visit``."""
 
     def __init__(self) -> None:
         self._server = Server(
@@ -77,15 +78,15 @@ class McpServer:
     async def answer(self, visit: Visit, body: bytes) -> Response:
         """The answer to one message; its HTTP status and body are MCP's."""
         manager = StreamableHTTPSessionManager(self._server, json_response=True, stateless=True)
-        reply = Caught()
+        reply = CapturedResponse()
         scope = {**visit.request.scope, VISIT: visit}
         async with manager.run():
-            await manager.handle_request(scope, _after(body, visit.request.receive), reply.take)
+            await manager.handle_request(scope, _replay(body, visit.request.receive), reply.take)
         return reply.response()
 
 
-class Caught:
-    """Takes what an ASGI application sends; it is small, since answers of tools are."""
+class CapturedResponse:
+    """Collects the answer of an ASGI application; answers of tools are small."""
 
     def __init__(self) -> None:
         self._start: Message = {"status": 500, "headers": []}
@@ -103,8 +104,8 @@ class Caught:
         return response
 
 
-def _after(body: bytes, receive: Receive) -> Receive:
-    """The body, and then what else comes: that the client has gone."""
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """A ``receive`` that returns the body, and then what the original one does (a disconnect)."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receiving() -> Message:
@@ -113,14 +114,14 @@ def _after(body: bytes, receive: Receive) -> Receive:
     return receiving
 
 
-def _visit(asked: Asked) -> Visit:
-    request: Request = asked.request
+def _visit(context: Context) -> Visit:
+    request: Request = context.request
     visit: Visit = request.scope[VISIT]
     return visit
 
 
-async def _list_tools(asked: Asked, page: PaginatedRequestParams | None) -> ListToolsResult:
-    visit = _visit(asked)
+async def _list_tools(context: Context, page: PaginatedRequestParams | None) -> ListToolsResult:
+    visit = _visit(context)
     return ListToolsResult(tools=[_offer(each) for each in TOOLS if each.is_open(visit)])
 
 
@@ -146,13 +147,13 @@ def _input_schema(name: str) -> Mapping[str, Any] | None:
     return BY_NAME[name].input_schema if name in BY_NAME else None
 
 
-async def _call_tool(asked: Asked, call: CallToolRequestParams) -> CallToolResult:
-    """What goes wrong is told in the result, where the model reads it."""
+async def _call_tool(context: Context, call: CallToolRequestParams) -> CallToolResult:
+    """Call a tool.  Errors are returned as results, which the model sees."""
     tool = BY_NAME.get(call.name)
     if tool is None:
         raise MCPError(INVALID_PARAMS, f"There is no such tool. There are: {', '.join(BY_NAME)}.")
     try:
-        answer = await attempted(tool.use(_visit(asked), call.arguments or {}))
+        answer = await attempted(tool.use(_visit(context), call.arguments or {}))
     except ProxyError as error:
         told = f"{error.message} ({error.code})"
         return CallToolResult(content=[TextContent(type="text", text=told)], is_error=True)
@@ -160,8 +161,10 @@ async def _call_tool(asked: Asked, call: CallToolRequestParams) -> CallToolResul
     return CallToolResult(content=[content], structured_content=msgspec.json.decode(content.text))
 
 
-async def _list_resources(asked: Asked, page: PaginatedRequestParams | None) -> ListResourcesResult:
-    found = await _known(resources.listed(_visit(asked), page.cursor if page else None))
+async def _list_resources(
+    context: Context, page: PaginatedRequestParams | None
+) -> ListResourcesResult:
+    found = await _attempted(resources.listed(_visit(context), page.cursor if page else None))
     return ListResourcesResult(resources=list(map(_resource, found.data)), next_cursor=found.next)
 
 
@@ -175,7 +178,7 @@ def _resource(session: shapes.ListedSession) -> Resource:
 
 
 async def _list_templates(
-    asked: Asked, page: PaginatedRequestParams | None
+    context: Context, page: PaginatedRequestParams | None
 ) -> ListResourceTemplatesResult:
     template = ResourceTemplate(
         uri_template=resources.TEMPLATE,
@@ -187,14 +190,14 @@ async def _list_templates(
     return ListResourceTemplatesResult(resource_templates=[template])
 
 
-async def _read_resource(asked: Asked, wanted: ReadResourceRequestParams) -> ReadResourceResult:
-    found = await _known(resources.contents(_visit(asked), wanted.uri))
+async def _read_resource(context: Context, wanted: ReadResourceRequestParams) -> ReadResourceResult:
+    found = await _attempted(resources.contents(_visit(context), wanted.uri))
     text = TextResourceContents(uri=wanted.uri, mime_type=resources.MIME, text=_json(found))
     return ReadResourceResult(contents=[text])
 
 
-async def _known(work: Awaitable[T]) -> T:
-    """What comes of it.  Raises MCPError: resources have no result that could tell."""
+async def _attempted(work: Awaitable[T]) -> T:
+    """The result of ``work``.  Raises MCPError for errors: resources have no error results."""
     try:
         return await attempted(work)
     except ProxyError as error:

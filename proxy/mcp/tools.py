@@ -1,4 +1,4 @@
-"""The tools: what each takes, does and answers.  Knows the operations, and no protocol."""
+"""The MCP tools: arguments, action and answer of each.  Knows operations, and no protocol."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ Run = Callable[[Visit, Any], Awaitable[Struct]]
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """``reads``: it changes nothing; ``destroys``: what it does cannot be undone.  ``description``
-    is for a model."""
+    """A tool.  ``reads``: it changes nothing; ``destroys``: its action is irreversible.
+    ``description`` is for a model."""
 
     name: str
     title: str
@@ -51,23 +51,22 @@ class Tool(msgspec.Struct, frozen=True):
         return schema_of(self.answers)
 
     def is_open(self, visit: Visit) -> bool:
-        """Does the connection's X-Memory-Mode let it be used?"""
+        """Whether the connection's X-Memory-Mode allows its use."""
         return visit.reads if self.reads else visit.writes
 
     async def use(self, visit: Visit, arguments: Mapping[str, object]) -> Struct:
-        """Its answer.  Raises ProxyError, and all that operations do."""
+        """Run it; returns its answer.  Raises ProxyError, and what operations raise."""
         if not self.is_open(visit):
-            does = "read" if self.reads else "change"
-            raise invalid(f"X-Memory-Mode: {visit.identity.mode} lets nothing {does} memory here.")
+            raise visit.refusal("read" if self.reads else "change")
         return await self.run(visit, await _read(self.takes, arguments))
 
 
 async def _read(kind: type[Struct], arguments: Mapping[str, object]) -> Struct:
-    """Arguments as they should be; null, which models like to send, is none."""
+    """Validate arguments; null, which models often send, counts as missing."""
     given = {name: value for name, value in arguments.items() if value is not None}
     try:
         body = msgspec.json.encode(given)
-    except (ValueError, RecursionError):  # half a surrogate pair, for one
+    except (ValueError, RecursionError):  # lone surrogates, for example
         raise invalid("The arguments are not text that can be kept.") from None
     return await read(kind, body)
 
@@ -84,7 +83,7 @@ async def search(visit: Visit, asked: shapes.SearchMemories) -> Struct:
 
 
 async def save(visit: Visit, asked: shapes.SaveMemory) -> Struct:
-    """Agents say the same in each conversation: what is there in the same words stays as it is."""
+    """Save a fact; one with the same words stays unchanged, since agents repeat themselves."""
     said = {
         "text": one_line(asked.text),
         "about": one_line(_given(asked.about) or "") or USER,
@@ -129,8 +128,8 @@ async def session(visit: Visit, asked: shapes.ReadSession) -> shapes.SessionPart
 
 
 async def _end(visit: Visit, found: shapes.SeenSession, limit: int) -> list[shapes.SessionMessage]:
-    """The last messages.  Branches that were left have places too: where there are too few behind
-    a place, twice as many places are looked at."""
+    """The last messages.  Superseded messages have seqs too, so the range of seqs is doubled until
+    there are enough messages in it."""
     span = limit
     while True:
         first = max(0, found.end - span)
@@ -143,7 +142,7 @@ async def _end(visit: Visit, found: shapes.SeenSession, limit: int) -> list[shap
 async def _last(
     visit: Visit, found: shapes.SeenSession, limit: int, after: int
 ) -> list[shapes.SessionMessage]:
-    """The last messages behind a place, page by page: of long ones there are few on each."""
+    """The last messages after a seq, read page by page: pages of long messages are short."""
     last: deque[shapes.SessionMessage] = deque(maxlen=limit)
     more: int | None = after
     while more is not None and more < found.end:
@@ -155,7 +154,7 @@ async def _last(
 async def _part(
     visit: Visit, found: shapes.SeenSession, limit: int, after: int
 ) -> tuple[list[shapes.SessionMessage], int | None]:
-    """Messages behind a place, and behind which there are more."""
+    """Messages after a seq, and the seq to continue from, None at the end."""
     query = {"limit": limit, "after": after}
     part = await visit.ask(
         list_messages, shapes.SeenMessages, path={"session": found.id}, query=query
@@ -165,7 +164,7 @@ async def _part(
 
 
 def _told(read_message: ReadMessage, part: shapes.SeenMessages) -> list[shapes.SessionMessage]:
-    """Messages as text; to be made on a thread, since they may be long."""
+    """Messages as text; to be called in a thread, since they may be long."""
     return [_message(read_message, each) for each in part.data]
 
 

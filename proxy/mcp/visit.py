@@ -1,7 +1,7 @@
-"""One request of an MCP client: who it is from, and the memory API's operations in its name.
+"""One request of an MCP client, with calls of the memory API's operations on its behalf.
 
-An operation is asked for as if its own request had come: with the same credentials, from the same
-peer, through the same checks.  There is no other way from here to the store.
+An operation is called as if the client had sent its request: with the same credentials, from the
+same peer, through the same checks.  /mcp has no other access to the store.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Literal, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.types import Message, Receive, Scope
 
 from proxy.chat.jsontext import decode, well_formed
-from proxy.errors import RawHeaders
+from proxy.errors import ProxyError, RawHeaders
 from proxy.gateway.identity import Identity
 from proxy.memory_api.access import Access
 from proxy.memory_api.api import Api
@@ -29,7 +29,7 @@ from proxy.wire.places import let_go
 
 T = TypeVar("T")
 
-_OF_THE_OUTER = frozenset(
+_OUTER_HEADERS = frozenset(
     {
         b"content-length",
         b"content-type",
@@ -39,11 +39,11 @@ _OF_THE_OUTER = frozenset(
         b"if-none-match",
     }
 )
-"""Headers that are about the MCP request itself, and would mean something else inside."""
+"""Headers about the MCP request itself, which are not passed to operations."""
 
 
 class Visit(msgspec.Struct, frozen=True):
-    """``identity``: what the headers of the request say of user and mode."""
+    """A request; ``identity``: the user and mode in its headers."""
 
     api: Api
     access: Access
@@ -52,19 +52,23 @@ class Visit(msgspec.Struct, frozen=True):
 
     @property
     def reads(self) -> bool:
-        """May memory be read?"""
+        """Whether memory may be read."""
         return self.identity.mode in ("on", "read")
 
     @property
     def writes(self) -> bool:
-        """May memory be changed?"""
+        """Whether memory may be changed."""
         return self.identity.mode in ("on", "write")
 
-    def of_user(self, named: str | None) -> str | None:
-        """Whose memory is meant, None where nobody says.
+    def refusal(self, does: Literal["read", "change"]) -> ProxyError:
+        """The error for a request whose mode does not allow this."""
+        return invalid(f"X-Memory-Mode: {self.identity.mode} lets nothing {does} memory here.")
 
-        Who set the header has bound the connection to one person: an argument, which a model
-        writes, leads to nobody else.  Raises ProxyError 400.
+    def of_user(self, named: str | None) -> str | None:
+        """The user of the header or the argument; None without both.
+
+        A header binds the connection to one user: an argument, which a model writes, cannot select
+        another.  Raises ProxyError 400 if it does.
         """
         bound = self.identity.user
         if bound is not None and named not in (None, bound):
@@ -72,7 +76,7 @@ class Visit(msgspec.Struct, frozen=True):
         return bound or named
 
     def user(self, named: str | None) -> str:
-        """The same where somebody has to be meant.  Raises ProxyError 400."""
+        """The same if a user is required.  Raises ProxyError 400 without one."""
         user = self.of_user(named)
         if user is None:
             raise invalid(
@@ -90,10 +94,10 @@ class Visit(msgspec.Struct, frozen=True):
         query: Mapping[str, object] | None = None,
         body: Mapping[str, object] | None = None,
     ) -> T:
-        """What an operation answers, as much of it as ``answer`` has.
+        """Call an operation; returns its answer, decoded as ``answer``.
 
-        Values of ``path`` and ``query`` are plain text, None of ``query`` is left out.  Raises all
-        that the operation does.
+        Values of ``path`` and ``query`` are not encoded; None in ``query`` is omitted.  Raises
+        what the operation raises.
         """
         scope = self._scope(operation, path or {}, query or {})
         handle = handler_of(operation, self.api, self.access)
@@ -126,7 +130,7 @@ class Visit(msgspec.Struct, frozen=True):
 
 
 def _inner(headers: RawHeaders) -> RawHeaders:
-    return [field for field in headers if field[0] not in _OF_THE_OUTER]
+    return [field for field in headers if field[0] not in _OUTER_HEADERS]
 
 
 def _sends(body: bytes) -> Receive:
@@ -137,8 +141,8 @@ def _sends(body: bytes) -> Receive:
 
 
 def _read(raw: bytes, answer: type[T]) -> T:
-    """Not strict: Unix seconds become a date.  Where half a surrogate pair is in it, which msgspec
-    does not read, another character stands there."""
+    """Decode an answer; not strict, so that Unix seconds become dates.  Lone surrogates, which
+    msgspec rejects, are replaced."""
     try:
         return msgspec.json.decode(raw, type=answer, strict=False)
     except msgspec.ValidationError:

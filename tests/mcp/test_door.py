@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy.logs import hashed
-from proxy.mcp.door import MOST_BYTES
+from proxy.mcp.route import MOST_BYTES
 from proxy.mcp.tools import TOOLS
 from proxy.tenancy import digest_of
 from tests.support.client import client_of

@@ -1,4 +1,4 @@
-"""/mcp: who may come in, and with how much.  Knows HTTP; must not know the protocol."""
+"""/mcp: credentials, origin and limits of a request.  Knows HTTP; must not know the protocol."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from proxy.memory_api.access import Access
 from proxy.memory_api.api import Api
 from proxy.memory_api.body import body_of
 from proxy.memory_api.endpoint import Endpoint
-from proxy.settings import ServerSettings
 from proxy.telemetry import Telemetry
 from proxy.wire.hosts import Trusted
 from proxy.wire.places import Places
 
 PATH = "/mcp"
 MOST_BYTES = 256 * 1024
-"""Of a request: a fact has 500 characters, and all else is shorter still."""
+"""Limit on a request's body: its longest argument, a query, has 1000 characters."""
 
 Answer = Callable[[Visit, bytes], Awaitable[Response]]
 
 
-class Door:
-    """Lets in whoever the memory API would let in."""
+class PostHandler:
+    """Handles POST for callers that the memory API would accept."""
 
     def __init__(self, api: Api, answer: Answer) -> None:
         server, tenancy = api.settings.server, api.settings.tenancy
         self._api, self._access, self._answer = api, Access(api), answer
         self._trusted = Trusted.of(server.cors_origins, tenancy.trusted_hosts)
-        self._reader = IdentityReader(_aliases(server))
+        self._reader = IdentityReader(Aliases.of(server.session_aliases, server.user_aliases))
         self._places = Places(api.settings.mcp.max_concurrent_calls)
-        most = min(MOST_BYTES, server.max_body_bytes)
-        self._limits = server.model_copy(update={"max_body_bytes": most})
+        limit = min(MOST_BYTES, server.max_body_bytes)
+        self._limits = server.model_copy(update={"max_body_bytes": limit})
 
     async def post(self, request: Request) -> Response:
         """The answer to one message of a client.
 
-        Raises ProxyError 403 for a page that is not trusted (MCP 2025-11-25, transports, security
-        warning), all that the memory API has for credentials and bodies, 503 for too many at once.
+        Raises ProxyError 403 for a web page that is not trusted (MCP 2025-11-25, transports,
+        security warning), 503 for too many concurrent calls, and those of the memory API for
+        credentials and bodies.
         """
         headers = request.headers.raw
         if not self._trusted.admits(headers):
@@ -57,20 +57,15 @@ class Door:
 
 
 def mcp_route(api: Api, answer: Answer) -> BaseRoute:
-    """There is nothing to be had with GET and DELETE, since there are no streams and no sessions of
-    the protocol's own: 405, as the specification asks."""
-    return Endpoint(PATH, {"POST": Door(api, answer).post}, api.telemetry, "mcp")
+    """The route.  GET and DELETE get 405, as the specification demands of a server without streams
+    and without sessions of the protocol."""
+    return Endpoint(PATH, {"POST": PostHandler(api, answer).post}, api.telemetry, "mcp")
 
 
 def closed_route(why: Callable[[], ProxyError], telemetry: Telemetry) -> BaseRoute:
-    """In the place of it: says why there is none."""
+    """A route in its place that answers with the error ``why``."""
 
     async def refuse(request: Request) -> Response:
         raise why()
 
     return Endpoint(PATH, dict.fromkeys(("GET", "POST", "DELETE"), refuse), telemetry, "mcp")
-
-
-def _aliases(server: ServerSettings) -> Aliases:
-    session = tuple(name.lower().encode() for name in server.session_aliases)
-    return Aliases(session, tuple(name.lower().encode() for name in server.user_aliases))

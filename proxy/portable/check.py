@@ -1,10 +1,7 @@
-"""Whether what a line says can be true, and looking into JSON that others wrote.  Pure; raises
-ValueError.
+"""Validates imported lines, and reads JSON of other programs.  Pure; raises ValueError.
 
-Stores compute places from ids, so that a wrong one would damage the session that it is put into.
-
-What a file may bring at once is bounded here: far more than people have, and little enough to be
-held.
+Stores compute positions from ids, so that an invalid one would damage the session.  The limits on
+what is read at once are here too: more than people have, and little enough to fit into memory.
 """
 
 from __future__ import annotations
@@ -34,10 +31,10 @@ from proxy.memory.prompt.trace import PromptTrace, noted_in
 Fields = dict[str, object]
 
 MOST_TOKENS = 2**40
-"""Of a record's figures; those of a tenant are added up."""
+"""Limit on the token counts of a record, since those of a tenant are summed."""
 
-FARTHEST = 1e11
-"""Unix seconds; what is later is no time."""
+MAX_TIME = 1e11
+"""Larger numbers (Unix seconds) are not accepted as times."""
 
 
 _ESCAPE = re.compile(
@@ -46,19 +43,19 @@ _ESCAPE = re.compile(
 
 
 def whole(item: bytes) -> bytes:
-    """A JSON text in which no string has half a surrogate pair: nobody could store what it says."""
+    """The JSON text with escapes of lone surrogates replaced, which could not be stored."""
     if not jsontext.HALF.search(item):
         return item
     return _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], item)
 
 
 def is_utf8(text: bytes) -> bool:
-    """So is one whose last letter is cut off."""
+    """Whether a text is UTF-8; its last character may be cut off."""
     return jsontext.is_utf8(text, whole=False)
 
 
 def value_of(item: bytes, unreadable: str) -> object:
-    """The value of a JSON text.  Raises ValueError: with ``unreadable`` where it is none."""
+    """The value of a JSON text.  Raises ValueError, with ``unreadable`` if it is not JSON."""
     check_text(item)
     try:
         return jsontext.decode(whole(item))
@@ -86,7 +83,7 @@ def time_in(fields: Fields, name: str) -> float | None:
     found = fields.get(name)
     if isinstance(found, bool) or not isinstance(found, int | float | Decimal):
         return None
-    return float(found) if 0 < found < FARTHEST else None
+    return float(found) if 0 < found < MAX_TIME else None
 
 
 def moment_in(fields: Fields, name: str) -> float | None:
@@ -95,7 +92,7 @@ def moment_in(fields: Fields, name: str) -> float | None:
     found = fields.get(name)
     if isinstance(found, str):
         return time_in({name: _moment(found)}, name)
-    if isinstance(found, int | float) and FARTHEST <= found < 1000 * FARTHEST:
+    if isinstance(found, int | float) and MAX_TIME <= found < 1000 * MAX_TIME:
         found = found / 1000
     return time_in({name: found}, name)
 
@@ -119,7 +116,7 @@ NOT_UTF8 = "text that is not in UTF-8 (save the file as UTF-8, or convert it wit
 
 
 def check_text(raw: bytes) -> None:
-    """Raises ValueError for one that is not UTF-8, or would take too much once it is read."""
+    """Raises ValueError for a text that is not UTF-8, or has too many values."""
     if not is_utf8(raw):
         raise ValueError(NOT_UTF8)
     if has_over(MOST_VALUES, raw):
@@ -145,7 +142,8 @@ def check_id(id: str, what: str) -> None:
 
 
 def check_session(archived: SessionArchive) -> None:
-    """Every message in its exchange and at its place, nothing twice, nothing behind the end."""
+    """Raise ValueError unless all messages are in their exchanges and positions, without duplicates
+    and within the session's end."""
     session = archived.session
     check_id(session.id, "an id")
     if session.user is not None:
@@ -207,7 +205,10 @@ def _check_lines(lines: Sequence[StoredMessage], exchanges: Sequence[PlacedExcha
 
 
 def _check_role(line: StoredMessage) -> None:
-    """An answer has the role that its upstream gave it; what could not be read has none."""
+    """Raise ValueError if a request's message has another role than its body.
+
+    Answers have the role that the upstream sent, and unreadable messages have "".
+    """
     card = line.card
     if card.origin != "response" and card.role not in ("", read_stored(line.body).role):
         raise ValueError("a message of another role than its body")
@@ -223,7 +224,7 @@ def _stands(line: StoredMessage, exchanges: Mapping[str, PlacedExchange]) -> boo
 
 
 def check_item(item: Item, user: str) -> None:
-    """An item that belongs onto this person's shelf, or with "" onto the tenant's own."""
+    """Raise ValueError unless an item is of this user's shelf, or with "" of the tenant's."""
     namespace = item.namespace
     if not 1 <= len(namespace) <= MOST_LABELS or not all(map(_NAME.fullmatch, namespace)):
         raise ValueError("an item with an impossible namespace")

@@ -1,8 +1,8 @@
-"""From a conversation that was held elsewhere to a session.  Pure, and slow for many messages.
+"""Converts a conversation of another program to a session.  Pure, and slow for many messages.
 
-Each exchange is a user message and what follows it on its branch, as if it had gone through us; so
-branches can be told apart and made active again.  Answers count as an upstream's.  All ids are made
-from what is said, so that the same conversation is the same session however often it comes.
+An exchange is a user message with what follows it on its branch, as if it had been recorded here,
+so that branches can be made active again.  Ids are hashes of the content, so that importing the
+same conversation again gives the same session.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from proxy.portable.source import Conversation, ImportedMessage, ImportedSession
 
 ID_CHARACTERS = 22
 
-AHEAD = 86_400.0
-"""Seconds by which the clock of another program may be before ours."""
+CLOCK_SKEW = 86_400.0
+"""Seconds by which times in a file may be in the future."""
 
 
 class Terms(msgspec.Struct, frozen=True):
-    """What a session gets that no file says: whose it is (None: nobody's) and its ttl in seconds.
+    """The properties of an imported session that are not in the file: its user and ttl (seconds).
 
-    ``session`` is its id, None for that of the file.  ``now`` (Unix seconds) is the time where the
-    file has none; what is of a later day there is none.  ``media`` bounds inline media, in bytes;
-    ``count`` gives a message's tokens.
+    ``session`` is its id, None for that of the file.  ``now`` (Unix seconds) replaces missing times
+    and those in the future.  ``media``: limit of inline media in bytes.  ``count`` returns a
+    message's tokens.
     """
 
     count: Count
@@ -59,7 +59,7 @@ def session_of(conversation: Conversation, terms: Terms) -> ImportedSession:
     check_count(len(conversation.said))
     own = conversation.id if conversation.id and is_id(conversation.id) else None
     id = terms.session or own or _made_id(conversation, terms.user)
-    latest = terms.now + AHEAD
+    latest = terms.now + CLOCK_SKEW
     began = _known(conversation.created_at, latest)
     times = _times(conversation.said, terms.now if began is None else began, latest)
     lines, exchanges = _recorded(id, conversation.said, times, terms)
@@ -120,12 +120,12 @@ def _digest(*texts: str) -> str:
 
 
 def _known(time: float | None, latest: float) -> float | None:
-    """None for what is still to come: nobody can have said it."""
+    """The time; None if it is in the future."""
     return None if time is None or time > latest else time
 
 
 def _times(said: Sequence[ImportedMessage], began: float, latest: float) -> list[float]:
-    """When each was said: what has no time has that of the one before."""
+    """The time of each message; that of its parent if it has none."""
     times: list[float] = []
     for one in said:
         before, at = times[one.parent] if one.parent >= 0 else began, _known(one.at, latest)
@@ -161,14 +161,14 @@ def _message(raw: bytes, media: int) -> ChatMessage:
 
 
 def _opens(at: int, said: Sequence[ImportedMessage], read: Sequence[ChatMessage]) -> bool:
-    """Does a turn begin here?"""
+    """Whether a turn begins with this message."""
     return read[at].role == "user" or said[at].parent < 0
 
 
 def _spans(
     said: Sequence[ImportedMessage], read: Sequence[ChatMessage]
 ) -> Iterator[tuple[int, int]]:
-    """Where exchanges begin and end: at each turn, and where another branch goes on."""
+    """The ranges of exchanges, which begin with each turn and each switch to another branch."""
     first = 0
     for at in range(1, len(said) + 1):
         if at == len(said) or _opens(at, said, read) or said[at].parent != at - 1:

@@ -1,6 +1,6 @@
-"""The lines of one session, or of one shelf, until they are all there.  Pure.
+"""Collects the lines of one session, or of one shelf, until it is complete.  Pure.
 
-Raises ValueError with what is wrong about a line.
+Raises ValueError for an invalid line.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from proxy.portable.check import check_id, check_item, check_session
 from proxy.portable.format import taken, taken_or_none
 from proxy.portable.source import ImportedSession, Items
 
-COST = 1024
-"""Bytes that a line takes in memory beside its own."""
+LINE_OVERHEAD = 1024
+"""Bytes of memory that a line takes in addition to its length."""
 
-AT_ONCE = 200
+BATCH = 200
 """Items that are passed on together."""
 
 
 class _Held:
-    """Bounds what is held: ``most`` in bytes."""
+    """Limits the memory for held lines to ``most`` bytes."""
 
     def __init__(self, most: int) -> None:
         self._most, self._left = most, most
 
     def hold(self, size: int) -> None:
-        self._left -= size + COST
+        self._left -= size + LINE_OVERHEAD
         if self._left < 0:
             raise ValueError(f"more than {self._most} bytes of a session or a person before it")
 
@@ -46,7 +46,7 @@ class Gathered:
         self._summaries: list[Summary] = []
 
     def add(self, line: format.ExportLine, size: int) -> ImportedSession | None:
-        """The session, with its last line."""
+        """Take a line; returns the session after its last one."""
         self._held.hold(size)
         if isinstance(line, format.MessageLine):
             self._lines.append(_line(line))
@@ -75,16 +75,16 @@ class Gathered:
 
 
 Together = Callable[[Namespace], bool]
-"""Whether the items of a namespace hang together with others, and come with the last of them."""
+"""Whether the items of a namespace must be imported in one piece, with the last batch."""
 
 
 def one_by_one(namespace: Namespace) -> bool:
-    """Nothing hangs together."""
+    """No items must be imported in one piece."""
     return False
 
 
 class ItemsOf:
-    """A shelf, in parts; ``most`` bounds what must come ``together``, in bytes."""
+    """A shelf, returned in batches; ``most``: limit in bytes of what must come ``together``."""
 
     def __init__(self, begin: format.ShelfLine, most: int, together: Together) -> None:
         self._user, self._dismissed = begin.user or "", begin.dismissed
@@ -115,7 +115,7 @@ class ItemsOf:
             self._learned.append(item)
             return
         self._others.append(item)
-        if len(self._others) == AT_ONCE:
+        if len(self._others) == BATCH:
             yield Items(self._user, tuple(self._others))
             self._others.clear()
 

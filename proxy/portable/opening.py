@@ -1,4 +1,4 @@
-"""The table of formats: what a file's beginning tells, and the right reader for it."""
+"""The table of formats: detection by a file's beginning, and the reader of each."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """In bytes: a line, and what has to be held at once (see the formats).
+    """Limits in bytes: of a line, and of what is held in memory (see the formats).
 
-    ``together`` says which items of a person hang together.
+    ``together``: see ``gathering.Together``.
     """
 
     line: int
@@ -53,15 +53,15 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 ENOUGH = 64 * 1024
-"""Bytes of a file's beginning that tell its format."""
+"""Bytes of a file's beginning by which its format is detected."""
 
 
 class Beginning(msgspec.Struct, frozen=True):
-    """What can be seen of a file's beginning.
+    """The beginning of a file.
 
-    ``listed``: a list begins.  ``keys`` are the names of the fields of its first object, as far as
-    they can be seen; ``lines`` the fields of the first lines, none of what is no whole object;
-    ``single``: there is one line.
+    ``listed``: it begins with a list.  ``keys``: the fields of its first object, as far as they are
+    included; ``lines``: the fields of each of the first lines, empty if one is not a complete
+    object; ``single``: there is only one line.
     """
 
     listed: bool
@@ -70,18 +70,18 @@ class Beginning(msgspec.Struct, frozen=True):
     single: bool
 
     def has(self, *names: str) -> bool:
-        """Does the first object have all of these fields?"""
+        """Whether the first object has all of these fields."""
         return self.keys.issuperset(names)
 
     def line_has(self, *names: str) -> bool:
-        """Does a line have all of these fields, or the first one, as far as it can be seen?"""
+        """Whether a complete line, or the incomplete first one, has all of these fields."""
         if self.listed:
             return False
         return self.has(*names) or any(line.keys() >= set(names) for line in self.lines)
 
 
 class Reader(NamedTuple):
-    """``fits`` tells the format by a file's beginning; ``made`` makes what reads it."""
+    """A format: ``fits`` recognises it by a file's beginning, ``made`` makes its reader."""
 
     fits: Callable[[Beginning], bool]
     made: Callable[[Limits, Warnings], ImportSource]
@@ -100,7 +100,7 @@ def _notes(read: ReadNote, names: tuple[str, ...]) -> Callable[[Limits, Warnings
 
 
 LEVELS = 2 * MOST_MESSAGES + 100
-"""Of a conversation whose messages stand in each other."""
+"""The limit on nesting of a conversation whose messages are nested in each other."""
 
 
 def _librechat(limits: Limits, warnings: Warnings) -> ImportSource:
@@ -177,7 +177,7 @@ READERS: Mapping[Format, Reader] = {
         lambda limits, warnings: LangChain(limits.held, warnings),
     ),
 }
-"""What each format is known by, the surest signs first, and what reads it."""
+"""The formats; detection tries them in this order, the most specific first."""
 
 
 def opened(
@@ -208,7 +208,7 @@ def _unknown(beginning: bytes) -> str:
 
 
 def detect(beginning: bytes) -> Format | None:
-    """What a file is that begins so; None if nothing that is known."""
+    """The format of a file with this beginning; None if it is unknown."""
     text = beginning.removeprefix(BYTE_ORDER_MARK).lstrip()
     if text[:1] not in (b"{", b"["):
         return None
@@ -220,7 +220,7 @@ def detect(beginning: bytes) -> Format | None:
 
 
 MOST_LINES = 50
-"""Lines that are looked at."""
+"""Lines that are parsed to detect a format."""
 
 
 def _fields(line: bytes) -> dict[str, bytes]:

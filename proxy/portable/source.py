@@ -1,9 +1,8 @@
-"""What every format that can be imported is read through: pieces of bytes, lines, items, what is
-wrong.
+"""What all import formats share: splitting bytes into lines or list items, the imported values,
+errors and warnings.
 
-One object is an item itself.  Nothing is made of what is read: an item is its bytes, and nobody has
-looked into it.  What stands in strings is passed over at once, so that time grows with the brackets
-outside them.
+Items are not parsed: they are bytes, found by their brackets.  Strings are skipped by a regular
+expression, so that the time depends on the number of brackets outside of them.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from proxy.portable.check import MOST_VALUES
 
 
 class Splitter:
-    """``limit`` bounds a line, in bytes.  ``number`` is that of the line given last, from 1."""
+    """Splits bytes into lines of at most ``limit`` bytes; ``number`` is the last line's, from 1."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -58,21 +57,22 @@ class Splitter:
 
 
 DEEPEST = 500
-"""Levels.  What people have is nested a tenth of that."""
+"""The default limit on nesting: ten times that of real files."""
 
 _TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+([\[\]{}])', re.DOTALL)
 _TO_STRING = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+("?)', re.DOTALL)
 _STRING_ENDS = re.compile(rb'(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _OPENING = b"[{"
 _SPACE = b" \t\n\r"
-_UNLIKE = "no list of objects, or more than that"
+_NOT_A_LIST = "no list of objects, or more than that"
 
 
 class Listed:
-    """``most`` bounds an item, in bytes, and ``deepest`` its nesting.
+    """Splits a JSON list into items of at most ``most`` bytes and ``deepest`` levels; a single
+    object is one item.
 
-    ``listed``: the text is a list; None before it begins.  ``number`` is how many items there were.
-    Raises ValueError for what is no list of objects or lists.
+    ``listed``: the text is a list; None before its beginning.  ``number``: the items so far.
+    Raises ValueError unless it is a list of objects or lists.
     """
 
     def __init__(self, most: int, deepest: int = DEEPEST) -> None:
@@ -81,10 +81,10 @@ class Listed:
         self.number = 0
         self._levels = self._brackets = 0
         self._within = self._escaped = self._ended = False
-        """Within a string, whose next byte is escaped; nothing may come any more."""
+        """Within a string; the next byte is escaped; the end of the list was read."""
         self._item = bytearray()
         self._gap = b""
-        """What stands before the next item, but for white space."""
+        """The bytes before the next item, without white space."""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """The items that this completes."""
@@ -111,7 +111,7 @@ class Listed:
         self._look(data, at)
 
     def finish(self) -> None:
-        """Raises ValueError for one that has not ended."""
+        """Raises ValueError for a text that is incomplete."""
         if not self._ended:
             raise ValueError("no end: it is cut off")
 
@@ -127,17 +127,17 @@ class Listed:
         return 1 if self.listed else 0
 
     def _between(self, gap: bytes, bracket: int) -> None:
-        """What stands before a bracket that is of no item, or begins one."""
+        """Check the bytes before a bracket that begins an item, or ends the list."""
         self._wait(gap)
         opens = bracket in _OPENING
         if self._ended or self._gap != (b"," if opens and self.number else b""):
-            raise ValueError(_UNLIKE)
+            raise ValueError(_NOT_A_LIST)
         self._gap, self._ended = b"", not opens
 
     def _wait(self, gap: bytes) -> None:
         self._gap += gap.strip(_SPACE)
         if self._gap not in (b"", b",") or (self._gap and self._ended):
-            raise ValueError(_UNLIKE)
+            raise ValueError(_NOT_A_LIST)
 
     def _completed(self, rest: bytes) -> bytes:
         self._hold(rest)
@@ -154,7 +154,7 @@ class Listed:
             raise ValueError(f"more than {self._most} bytes of item {self.number + 1}")
 
     def _behind_string(self, data: bytes) -> int:
-        """Where the string ends that began before this piece."""
+        """The end of a string that began before this piece of bytes."""
         if not self._within:
             return 0
         begin = 1 if self._escaped and data else 0
@@ -167,21 +167,21 @@ class Listed:
         return len(data)
 
     def _look(self, data: bytes, at: int) -> None:
-        """Does a string begin behind the last bracket that goes on?"""
+        """Find out whether a string begins after the last bracket and does not end."""
         begun = _TO_STRING.match(data, at)
         if begun and begun[1]:
             self._within, self._escaped = True, _escapes(data[begun.end() :])
 
 
 def _escapes(data: bytes) -> bool:
-    """Does the next byte belong to a backslash?"""
+    """Whether the data ends with a backslash that escapes the next byte."""
     return (len(data) - len(data.rstrip(b"\\"))) % 2 == 1
 
 
 class ImportSource(Protocol):
-    """A file that comes in pieces of bytes, and falls into pieces of memory.
+    """Reads a file in chunks of bytes, and returns what can be imported.
 
-    Both methods may take long: they belong on a thread.  They raise Broken.
+    Both methods may take long and should run in a thread.  They raise Broken.
     """
 
     def feed(self, data: bytes) -> Iterator[Piece]:
@@ -267,9 +267,9 @@ Piece = ImportedSession | Items | Conversation | Notes
 
 
 class Broken(Exception):
-    """``line`` is where, from 1, None where it is no matter of lines; ``what`` goes on from that.
+    """A file is invalid: ``line`` from 1 (None for the whole file), and ``what`` is wrong.
 
-    A sentence is made of both: "Line 3 is longer than 10 bytes."
+    Both make a sentence: "Line 3 is longer than 10 bytes."
     """
 
     def __init__(self, what: str, line: int | None = None) -> None:
@@ -282,11 +282,11 @@ class Broken(Exception):
         return f"{where} {self.what}."
 
 
-MOST = 100
+MAX_WARNINGS = 100
 
 
 class Warnings:
-    """Sentences, each once, with the line where it was first true; at most ``MOST``."""
+    """Collects warnings, each once with its first line, at most ``MAX_WARNINGS``."""
 
     def __init__(self) -> None:
         self._said: dict[str, int | None] = {}
@@ -295,7 +295,7 @@ class Warnings:
     def add(self, what: str, line: int | None = None) -> None:
         if what in self._said:
             return
-        if len(self._said) < MOST:
+        if len(self._said) < MAX_WARNINGS:
             self._said[what] = line
         else:
             self._more += 1

@@ -84,7 +84,7 @@ def _placeholder(kind: str, about: Fields, name: str) -> str:
     return bracketed(*details)
 
 
-ALL = ("", "all", "assistant")
+NOT_TOOLS = ("", "all", "assistant")
 """To whom a message is addressed that calls no tool."""
 
 
@@ -123,7 +123,7 @@ def _entry(message: Fields) -> _Entry:
     if role not in ("user", "assistant", "tool") or _is_hidden(message):
         return _Entry()
     to = text_in(message, "recipient")
-    called = to if role == "assistant" and to not in ALL else ""
+    called = to if role == "assistant" and to not in NOT_TOOLS else ""
     if not text and not called and role != "tool":
         return _Entry()
     return _Entry(role, text, called, time_in(message, "create_time"))

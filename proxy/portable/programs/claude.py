@@ -26,7 +26,7 @@ from proxy.portable.programs.content import file_line
 from proxy.portable.programs.tree import Spoken, TreeEntry, conversation
 from proxy.portable.source import Conversation, Warnings
 
-NOTHING = frozenset({"token_budget", "flag", ""})
+SKIPPED_BLOCKS = frozenset({"token_budget", "flag", ""})
 """Blocks that say nothing."""
 
 
@@ -79,7 +79,7 @@ def _blocks(message: Fields, at: float | None, warnings: Warnings) -> Iterator[B
             yield called
         elif kind.endswith("thinking"):
             warnings.add(THOUGHTS)
-        elif kind not in NOTHING:
+        elif kind not in SKIPPED_BLOCKS:
             yield Prose(result_text([block]), when)
 
 

@@ -58,7 +58,7 @@ LISTS = ("messages", "messagesTree", "children")
 
 ERRORS = "errors were left out"
 
-UNSAID = frozenset({"agent_update", "activity_label", "summary"})
+SKIPPED_PARTS = frozenset({"agent_update", "activity_label", "summary"})
 """Parts that tell of an answer, or of what was said before it: which agent, what for, in short."""
 
 PIECE = 64 * 1024
@@ -212,7 +212,7 @@ def _blocks(part: Fields, at: float | None, warnings: Warnings) -> Iterator[Bloc
     elif kind == "text":
         inner = fields_in(part, "text")
         yield Prose(text_in(inner, "value") if inner else text_in(part, "text"), at)
-    elif kind not in UNSAID:
+    elif kind not in SKIPPED_PARTS:
         yield Prose(result_text([part]), at)
 
 

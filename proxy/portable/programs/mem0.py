@@ -13,7 +13,7 @@ from proxy.portable.check import Fields, fields_in, moment_in, text_in
 from proxy.portable.source import Note, Warnings
 
 LISTS = ("results", "records", "memories")
-ABOUT = ("categories", "agent_id", "app_id", "run_id", "actor_id", "role")
+METADATA_FIELDS = ("categories", "agent_id", "app_id", "run_id", "actor_id", "role")
 """Fields beside a memory that go on as its metadata."""
 
 
@@ -22,7 +22,7 @@ def note_of(fields: Fields, warnings: Warnings, number: int) -> tuple[str | None
     if not text.strip():
         warnings.add(f"memory {number} says nothing and was left out")
         return None
-    beside = {name: fields[name] for name in ABOUT if fields.get(name)}
+    beside = {name: fields[name] for name in METADATA_FIELDS if fields.get(name)}
     user = text_in(fields, "user_id") or None
     return user, Note(
         labels=("mem0",),

@@ -1,7 +1,7 @@
-"""How files of other programs are read: a list of conversations, the lines of one, or a list of
-what is remembered.  Implements :class:`proxy.portable.source.ImportSource`.
+"""Readers of other programs' files: lists of conversations, the lines of one conversation, or lists
+of memories.  Implement :class:`proxy.portable.source.ImportSource`.
 
-Held is one conversation, or some notes, at a time.
+They hold one conversation, or some notes, in memory at a time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def object_of(item: bytes) -> Fields:
 
 
 def _what(error: Exception) -> str:
-    """What is wrong with a file: some of it can be read, and is too deep to be written again."""
+    """What is wrong; RecursionError: the value can be read but is too deep to be written."""
     return UNREADABLE if isinstance(error, RecursionError) else str(error)
 
 
@@ -74,7 +74,7 @@ class Objects(ABC):
 
 
 ReadConversation = Callable[[Fields, Warnings, int], Conversation | None]
-"""A conversation of what a program has written, of which None says nothing; with its number."""
+"""Converts a program's object, with its number, to a conversation; None if it is empty."""
 
 
 class Conversations(Objects):
@@ -112,8 +112,8 @@ class Log(Protocol):
         ...
 
 
-COST = 512
-"""Bytes that a line takes in memory beside what it says."""
+LINE_OVERHEAD = 512
+"""Bytes of memory that a line takes in addition to its text."""
 
 
 class Transcript:
@@ -146,7 +146,7 @@ class Transcript:
     def _take(self, raw: bytes) -> None:
         number = self._lines.number
         try:
-            self._left -= COST + self._log.add(object_of(raw), number)
+            self._left -= LINE_OVERHEAD + self._log.add(object_of(raw), number)
             if self._left < 0:
                 raise ValueError(f"more than {self._most} bytes of a conversation before it")
         except jsontext.UNREADABLE as error:
@@ -154,13 +154,13 @@ class Transcript:
 
 
 ReadNote = Callable[[Fields, Warnings, int], tuple[str | None, Note] | None]
-"""Whose a note is (None: nobody is named), and the note; None for what is none."""
+"""Converts a program's object to its user (None if not named) and a note; None if it is none."""
 
-AT_ONCE = 200
-"""Notes of a person that are passed on together."""
+BATCH = 200
+"""Notes of a user that are returned together."""
 
-WAITING = 1024 * 1024
-"""Bytes of notes that wait for others of the same people."""
+MAX_HELD = 1024 * 1024
+"""Bytes of notes that are held to be returned together."""
 
 
 class NoteList(Objects):
@@ -200,8 +200,8 @@ class NoteList(Objects):
         user, note = found
         notes = self._waiting.setdefault(user, [])
         notes.append(note)
-        self._held += COST + len(note.value)
-        if len(notes) == AT_ONCE or self._held > WAITING:
+        self._held += LINE_OVERHEAD + len(note.value)
+        if len(notes) == BATCH or self._held > MAX_HELD:
             yield from self._all()
 
     def _all(self) -> Iterator[Piece]:

@@ -1,7 +1,7 @@
-"""A conversation whose messages form a tree, of which one branch was the last.  Pure.
+"""Conversations whose messages form a tree with one current branch.  Pure.
 
-What a program calls one message may be several of OpenAI's, or none: what follows one that says
-nothing follows the one before it.
+An entry of a program may be several of OpenAI's messages, or none; then its children follow its
+parent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Spoken(msgspec.Struct, frozen=True):
 
 
 class Node(msgspec.Struct):
-    """An utterance in its tree.  ``time`` is that of the one before where it has none itself."""
+    """A message in its tree.  ``time`` is its parent's if it has none."""
 
     said: Spoken
     parent: Node | None
@@ -40,7 +40,7 @@ class Node(msgspec.Struct):
 
 
 def in_a_ring(count: int, number: int) -> str:
-    """The warning of messages that are each said to be before the other."""
+    """The warning about messages whose parents form a cycle."""
     return f"{count} messages of conversation {number} follow each other in a ring and are left out"
 
 
@@ -51,10 +51,10 @@ def _unlisted(id: str) -> Sequence[object]:
 def parents_first(
     parents: Mapping[str, str], listed: Callable[[str], Sequence[object]] = _unlisted
 ) -> Iterator[tuple[str, str]]:
-    """Ids with that of the one before ("": none), which comes first; depth first.
+    """Pairs of id and parent ("" for none), depth first, parents before children.
 
-    ``listed`` names those that follow one, in order; others come behind them, in the order of
-    ``parents``.  Those that follow each other in a ring do not come at all.
+    ``listed`` returns the children of an id in order; others come after them, in the order of
+    ``parents``.  Ids in a cycle are omitted.
     """
     below: dict[str, list[str]] = {}
     for id, parent in parents.items():
@@ -94,8 +94,8 @@ class Branches:
         return node
 
     def said(self, current: str) -> tuple[ImportedMessage, ...]:
-        """All of them; active is the branch that ends with this entry, or, where there is no such
-        entry, with the newest."""
+        """All messages; the branch that ends with entry ``current`` is active, or the one with the
+        newest message if there is no such entry."""
         newest = max(self._nodes, key=lambda node: node.order, default=None)
         node = self._ends.get(current) or newest
         while node is not None:
@@ -104,7 +104,7 @@ class Branches:
         return tuple(map(_imported, self._in_order()))
 
     def _in_order(self) -> Iterator[Node]:
-        """All of them in time, but answers directly behind what they answer, parents first."""
+        """All messages by time, parents first, with answers directly after what they answer."""
         waiting = [(*node.order, node) for node in self._roots]
         heapq.heapify(waiting)
         index = 0
@@ -150,7 +150,7 @@ def conversation(
     created_at: float | None = None,
     user: str = "",
 ) -> Conversation | None:
-    """The conversation that entries in any order make; None if nothing is said in it.
+    """The conversation of entries in any order; None if it has no messages.
 
     ``number`` is its place in the file.  Of entries with the same id the first counts.
     """

@@ -1,4 +1,4 @@
-"""A configuration file of some settings, in the words of ``proxy.toml``, which has them all."""
+"""Writes a configuration file with some settings, with the comments of ``proxy.toml``."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from proxy.settings.model import Settings
 
 _INSTALLED = Path(__file__).with_name("proxy.toml")
 
-EVERY = _INSTALLED if _INSTALLED.exists() else Path(__file__).parents[2] / "config" / "proxy.toml"
-"""Every setting with its default, and what it means above it."""
+REFERENCE = (
+    _INSTALLED if _INSTALLED.exists() else Path(__file__).parents[2] / "config" / "proxy.toml"
+)
+"""The file with every setting, its default, and a comment above it."""
 
 _SECTION, _SETTING = re.compile(r"\[(.+)\]"), re.compile(r"#?(\w+) = ")
 
 
 def meanings() -> Mapping[str, str]:
-    """What each setting means, by its dotted name, as lines of comment."""
+    """The comment of each setting, by its dotted name."""
     found: dict[str, str] = {}
     section, said = "", ""
-    for line in EVERY.read_text(encoding="utf-8").splitlines():
+    for line in REFERENCE.read_text(encoding="utf-8").splitlines():
         if heading := _SECTION.fullmatch(line):
             section, said = heading[1], ""
         elif setting := _SETTING.match(line):

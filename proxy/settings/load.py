@@ -1,4 +1,4 @@
-"""The sources merged, checked, and every problem told at once, by the name its author used."""
+"""Merges and checks the sources, and reports all problems, by the names used in each source."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from proxy.settings.sources import (
 )
 from proxy.settings.upstreams import with_key
 
-# Kinds of errors whose input is a plain number, word or switch: safe and helpful to repeat.
-_REPEATED = ("int_", "float_", "bool_", "literal_", "greater_", "less_", "finite_")
+# Types of errors whose input is a plain number, word or switch, which is safe to show.
+_SHOWN_INPUTS = ("int_", "float_", "bool_", "literal_", "greater_", "less_", "finite_")
 
 _TIME = re.compile(r"timeout$|seconds$|^ttl$")
 """Names of settings that are times."""
@@ -119,7 +119,7 @@ def _sentence(place: Location, error: ErrorDetails) -> str:
     if error["loc"][-1] == "[key]":
         return "must be a name of the characters a-z, 0-9, _ and -"
     message = _SENTENCES.get(kind) or _in_our_words(error["msg"])
-    if not kind.startswith(_REPEATED):
+    if not kind.startswith(_SHOWN_INPUTS):
         return message
     unit = "; it is in seconds" if _TIME.search(str(place[-1])) else ""
     return f"{message} (it is {error['input']!r}{unit})"
@@ -141,7 +141,7 @@ def _unknown(place: Location) -> str:
 
 
 def _name(place: Location, names: Mapping[Location, str]) -> str:
-    """What the author of the value at ``place`` calls it: the longest part of it that was named."""
+    """The name of ``place`` in its source, by the longest prefix that the source names."""
     above = next((n for n in range(len(place), 0, -1) if place[:n] in names), 0)
     name = names.get(place[:above], "")
     for step in place[above:]:

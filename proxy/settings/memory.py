@@ -39,7 +39,7 @@ SIDE_REQUESTS = (
     r"^Provide a concise, 5-word-or-less title for the conversation,",  # LibreChat
     r"^Given the following\.\.\. please reply with a title for the chat\b",  # Continue
 )
-"""The helper requests of programs that send them under the conversation's own id."""
+"""Patterns of helper requests that programs send under the conversation's id."""
 
 
 def _zone(name: str) -> str:
@@ -167,9 +167,9 @@ class ProfileSettings(Section):
 
     @property
     def paces(self) -> Sequence[tuple[int, float]]:
-        """How many turns, or how many seconds of quiet, each kind waits that reads sessions.
+        """Turns, and seconds of quiet, after which each kind that reads sessions is learned.
 
-        What has no pace of its own waits as facts do.
+        Kinds without these settings use those of facts.
         """
         reading = [part for part in self.learned.values() if part.reads]
         each = [part if isinstance(part, LearnerSettings) else self.facts for part in reading]
@@ -184,9 +184,9 @@ def _sections(profile: type[ProfileSettings], kind: type[Section]) -> tuple[str,
 
 
 def inherit(base: SectionT, over: SectionT) -> SectionT:
-    """``base`` with all that ``over`` sets itself, field by field, parts included.
+    """``base`` with all fields that ``over`` sets, nested sections included.
 
-    Raises ValueError where it sets what is the same for all.
+    Raises ValueError for fields that are the same for all profiles.
     """
     update: dict[str, object] = {}
     for name in over.model_fields_set:
@@ -198,7 +198,7 @@ def inherit(base: SectionT, over: SectionT) -> SectionT:
 
 
 def named(profile: ProfileSettings, name: str) -> ProfileSettings:
-    """The profile; its instructions are of an application of its name, if they name none."""
+    """The profile, with its name as the application of its instructions if they have none."""
     chosen = profile.instructions
     if chosen.application:
         return profile

@@ -31,7 +31,8 @@ ValueT = TypeVar("ValueT")
 
 PREFIX = "MEMORY_PROXY_"
 CONFLICT = "conflict"
-"""The kind of an error between sections; its whole place follows the section that found it."""
+"""The type of errors between sections; their location is that of the section that found it,
+followed by the full one."""
 
 _CALLS_ITSELF = "is the address of this proxy itself: it would call itself"
 
@@ -41,8 +42,8 @@ _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost", "0.0.0.0", "::"})
 class Settings(BaseSettings):
     """Every setting, checked.  ``Settings()`` are the defaults.  Can be pickled.
 
-    A rule between sections is checked with the last of them, which knows those before it that are
-    right in themselves: so it can be told together with all that is wrong elsewhere.
+    A rule between sections is checked by the validator of the last of them, which sees the valid
+    sections before it, so that its error is reported together with all others.
     """
 
     model_config = SettingsConfigDict(
@@ -75,7 +76,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Settings made in code are what the code says; ``load`` brings sources of its own."""
+        """Settings made in code use only the arguments; ``load`` passes its own sources."""
         return (init_settings,)
 
     def profile(self, name: str) -> ProfileSettings | None:
@@ -83,17 +84,17 @@ class Settings(BaseSettings):
         return self.profiles.get(name) if name else self.memory
 
     def at(self, listed: ListedUpstream) -> Settings:
-        """The same, with one of the upstreams in the place of [upstream]."""
+        """The settings with one of the upstreams as [upstream]."""
         upstream = self.upstream.model_copy(update=dict(listed.reach))
         return self.model_copy(update={"upstream": upstream})
 
     def reaching(self, url: str) -> Settings:
-        """The same, with [upstream] at another address."""
+        """The settings with [upstream] at another address."""
         return self.model_copy(update={"upstream": self.upstream.model_copy(update={"url": url})})
 
     @property
     def schemas(self) -> frozenset[str]:
-        """The files of the schemas that the profiles name, "" where one names none."""
+        """The schema files of all profiles, "" for a profile without one."""
         profiles = (self.memory, *self.profiles.values())
         return frozenset(profile.profile.schema for profile in profiles)
 
@@ -163,7 +164,7 @@ def _upstreams(listed: tuple[ListedUpstream, ...], above: Mapping[str, Any]) -> 
 
 
 def _writing_at(names: Set[str], above: Mapping[str, Any]) -> Iterator[Problem]:
-    """What a model writes may name an upstream."""
+    """Problems of parts that call a model and name an upstream."""
     profiles: dict[Location, ProfileSettings] = {
         ("profiles", name): each for name, each in above.get("profiles", {}).items()
     }

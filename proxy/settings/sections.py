@@ -35,14 +35,14 @@ def _is_switch(field: FieldInfo) -> bool:
 
 
 class Section(BaseModel):
-    """Values that never change, with no names but its own."""
+    """A frozen section that rejects unknown names."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     @field_validator("*", mode="before")
     @classmethod
     def _no_switch(cls, value: object, info: ValidationInfo) -> object:
-        """A number that is said to be true would be 1."""
+        """Reject true and false for numbers: pydantic would take true for 1."""
         if isinstance(value, bool) and not _is_switch(cls.model_fields[info.field_name or ""]):
             raise ValueError("must not be true or false: it is no switch")
         return value
@@ -84,7 +84,7 @@ def header_name(text: str) -> str:
 
 
 _NO_IDS = {"authorization", "proxy-authorization", "api-key", "x-api-key", "cookie", "host"}
-"""Headers whose values are no ids: those of keys would be kept in plain text."""
+"""Headers that must not be aliases of ids: keys would be stored in plain text."""
 
 
 def _alias(text: str) -> str:
@@ -236,7 +236,7 @@ ALLOWED_PATHS = (
     "embeddings",
     "models",
 )
-"""Below /v1: what a client may use, and what an upstream is asked, if nothing else is said."""
+"""The default of paths below /v1 that a client may use, and that an upstream's key is used for."""
 
 
 class ClientSettings(Section):

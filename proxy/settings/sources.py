@@ -1,6 +1,6 @@
-"""Where settings come from: the sources of pydantic-settings, and what their authors call things.
+"""The sources of settings for pydantic-settings, with the names of settings in each.
 
-Knows the spelling of flags, variables and TOML; must not know which values are right.
+Knows the spelling of flags, variables and TOML; must not know which values are valid.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ from proxy.settings.model import PREFIX, Location, Settings
 CONFIG = f"{PREFIX}CONFIG"
 
 DEFAULTS = f"{PREFIX}DEFAULTS"
-"""Names a file that is below all others: what an image, say, has for defaults of its own."""
+"""Names a file with the lowest precedence, for example a container image's own defaults."""
 
 FROM_FILE = "_FILE"
-"""What ends with it names a file with the value, as the secrets of containers are."""
+"""Suffix of variables that name a file with the value, like secrets of containers."""
 
-ELSEWHERE = frozenset({CONFIG, DEFAULTS, *(f"{PREFIX}{name}" for name in ("URL", "KEY", "TENANT"))})
-"""Variables that are no settings: where the file is, and how commands reach a running proxy."""
+NOT_SETTINGS = frozenset(
+    {CONFIG, DEFAULTS, *(f"{PREFIX}{name}" for name in ("URL", "KEY", "TENANT"))}
+)
+"""Variables that are not settings: the files, and how commands reach a running proxy."""
 
 SHORT_NAMES: Mapping[str, Location] = {
     "UPSTREAM": ("upstream", "url"),
@@ -82,11 +84,11 @@ class Environment(EnvSettingsSource):
         super().__init__(Settings)
 
     def _load_env_vars(self) -> Mapping[str, str | None]:
-        """The variables as the library wants them: no short names, and none that it overlooks."""
+        """The variables with full names; unknown ones are reported instead of ignored."""
         found: dict[str, str | None] = {}
         for variable in sorted(self._environ):
             name, text = variable.removeprefix(PREFIX), self._environ[variable].strip()
-            if not variable.startswith(PREFIX) or variable in ELSEWHERE or not text:
+            if not variable.startswith(PREFIX) or variable in NOT_SETTINGS or not text:
                 continue
             if _KUBERNETES.fullmatch(name) or (name == "PORT" and _KUBERNETES_PORT.match(text)):
                 continue
@@ -103,7 +105,7 @@ class Environment(EnvSettingsSource):
         return found
 
     def _content(self, variable: str, path: str) -> str:
-        """What the file holds that a variable names, "" where that is a problem."""
+        """The content of the file that a variable names; "" after reporting a problem."""
         try:
             return content_of(path)
         except ValueError as error:
@@ -111,9 +113,9 @@ class Environment(EnvSettingsSource):
             return ""
 
     def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
-        """Lists are JSON, and tables that are values, not sections.
+        """Decode lists, and tables that are values and not sections, from JSON.
 
-        What is neither stays text: that is told with all other mistakes.
+        Invalid ones stay text, so that validation reports them with all other problems.
         """
         try:
             decoded = super().decode_complex_value(field_name, field, value)
@@ -131,16 +133,16 @@ class ConfigFile(TomlConfigSettingsSource):
         super().__init__(Settings, path.absolute())
 
     def _read_files(self, files: Any, deep_merge: bool = False) -> dict[str, Any]:
-        """The library takes a file that is not there for an empty one, and reads no pipes."""
+        """Unlike the library: a missing file is an error, and pipes can be read."""
         return self._read_file(files)
 
     def _read_file(self, file_path: Any) -> dict[str, Any]:
-        """Editors of Windows begin a file with a byte order mark, which is no TOML."""
+        """Accepts a byte order mark, which editors on Windows write and TOML does not allow."""
         return tomllib.loads(Path(file_path).read_bytes().decode("utf-8-sig"))
 
     @property
     def not_tables(self) -> list[Location]:
-        """Where the file has a value for a table: sources above it would hide that."""
+        """Places with a value instead of a table, which sources above would hide."""
         return list(_not_tables(self.toml_data))
 
 

@@ -32,12 +32,12 @@ from proxy.wire.relay import Delivery, Send
 
 logger = logging.getLogger(__name__)
 
-CLEANING_UP = 1.0
-"""Seconds beside a commit's that a cancelled request may take to end."""
+CLEANUP_SECONDS = 1.0
+"""Seconds that a cancelled request has to end, beside those of a commit."""
 
 
 def application(settings: Settings) -> Application:
-    """The proxy, and what browsers may ask of it."""
+    """The proxy with CORS."""
     return Cors(MemoryProxy(settings), settings.server.cors_origins)
 
 
@@ -66,7 +66,7 @@ class MemoryProxy:
         await self._refuse(scope, send, not_found(), "...")
 
     async def _refuse(self, scope: Scope, send: Send, error: ProxyError, path: str) -> None:
-        """Answer where there is nothing.  ``path``: as far as it may be logged."""
+        """Answer a request to an unknown path; ``path``: the part of it that may be logged."""
         clock = time.perf_counter()
         delivery = Delivery(send)
         await delivery.start(error.status, error.raw_headers)
@@ -87,41 +87,42 @@ class MemoryProxy:
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        """Open what the parts need; close it in the opposite order.
+        """Open what the parts need; close it in reverse order.
 
-        The recorder is closed before the store: what is still being written has to get there.
+        The recorder is closed before the store, so that pending commits are written.
         """
         async with open_resources(self._settings, self._telemetry) as resources:
-            await _look_at(resources.store)
+            await _check_store(resources.store)
             await self._assemble(app, resources)
             yield
             gateway, self._gateway = self._gateway, None
             if gateway is not None:
-                await gateway.drain(self._settings.store.commit_limit + CLEANING_UP)
+                await gateway.drain(self._settings.store.commit_limit + CLEANUP_SECONDS)
 
     async def _assemble(self, app: Starlette, resources: Resources) -> None:
-        await asyncio.to_thread(resources.tokenizers.warm)  # half a second no request waits for
+        await asyncio.to_thread(resources.tokenizers.warm)  # half a second, before any request
         parts = await parts_of(resources, writes=True)
         await parts.open(self._settings.server.shutdown_timeout)
         app.router.routes += parts.routes(mcp=True)
         self._gateway = parts.gateway()
-        # Nobody's first answer waits for this: a chat that comes meanwhile waits for what is left.
+        # In the background: start-up does not wait for it, only a chat that needs it meanwhile.
         warming = asyncio.create_task(asyncio.to_thread(CUES.warm))
         resources.opened.push_async_callback(asyncio.wait, [warming])
 
 
 def memory_api(settings: Settings, patience: float) -> Application:
-    """The memory API without the chat, for a command that works on a store, beside a proxy or not.
+    """The memory API without the chat, for a command that works on a store, also of a running
+    proxy.
 
-    ``patience`` is how long one look at the store may take, in seconds.  What waits in the spool is
-    seen and not carried out: that is the proxy's.
+    ``patience``: the timeout of each store call in seconds.  Exchanges in the spool are visible and
+    not replayed: that is left to the proxy.
     """
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         async with open_resources(settings, Telemetry(), patience, as_is=True) as resources:
             parts = await parts_of(resources, load_timeout=patience)
-            with suppress(SpoolError):  # then nothing waits that we could see
+            with suppress(SpoolError):  # it is shown as empty then
                 await asyncio.to_thread(parts.spool.open)
             resources.opened.push_async_callback(asyncio.to_thread, parts.spool.close)
             app.router.routes += parts.routes()
@@ -130,14 +131,14 @@ def memory_api(settings: Settings, patience: float) -> Application:
     return Starlette(lifespan=lifespan)
 
 
-async def _look_at(store: Store) -> None:
-    """Say at once what else the first chat would find out: a wrong password, a server that is away.
+async def _check_store(store: Store) -> None:
+    """Log at start-up if the store cannot be used (wrong password, no connection).
 
-    The proxy starts all the same.
+    The proxy starts nevertheless.
     """
     try:
         await store.ping()
     except StoreError as failure:
         logger.warning("the store cannot be used, chats go on without memory: %s", failure)
-    except Exception:  # the boundary to a back end: the proxy starts whatever it answers
+    except Exception:  # the boundary to a back end: the proxy starts nevertheless
         logger.exception("the store failed in an unknown way")

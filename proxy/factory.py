@@ -1,6 +1,6 @@
-"""Making the application where it will run.
+"""Makes the application in a worker process.
 
-A supervisor hands this to its workers and needs nothing of the application itself.
+The supervisor passes this function to its workers and does not import the application itself.
 """
 
 from __future__ import annotations

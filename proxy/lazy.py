@@ -1,7 +1,7 @@
-"""Modules that are loaded when something of them is first used.
+"""Modules that are imported on first use of an attribute.
 
-Most of the proxy takes a second to load; a command that asks a running one, and every completion
-in a shell, needs none of it.
+Importing the whole proxy takes a second, and commands that call a running proxy, or complete words
+in a shell, do not need it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from types import ModuleType
 
 
 def late(name: str) -> ModuleType:
-    """The module of that name.  Raises ModuleNotFoundError at once where there is none."""
+    """The module of that name, executed on first use.  Raises ModuleNotFoundError at once."""
     if name in sys.modules:
         return sys.modules[name]
     spec = find_spec(name)

@@ -1,8 +1,8 @@
-"""Log lines, for people or as JSON.  Knows how lines look; must never be given what was said.
+"""Log lines, for people or as JSON.  Knows their format; must never be given message texts.
 
-Everything goes through the two formatters here, the server's own lines too.  Tracebacks keep
-places and types and lose the exceptions' texts, which may quote a message or a key; operating
-system errors keep theirs.  Other libraries are heard from "warning" on: some log headers below.
+All lines use the formatters here, uvicorn's included.  Tracebacks have files, lines and exception
+types, but no exception texts, which may quote a message or a key, except for OSError.  Other
+libraries log from level "warning": some log headers below that.
 """
 
 from __future__ import annotations
@@ -25,15 +25,14 @@ ACCESS = logging.getLogger("proxy.access")
 AUDIT = logging.getLogger("proxy.audit")
 
 CLIENT_GONE = 499
-"""Status in logs and metrics of an answer that nobody waited for (nginx's)."""
+"""The status in logs and metrics of a request whose client disconnected, as in nginx."""
 
 
 class Access(msgspec.Struct, frozen=True, gc=False):
     """One answered request.  ``tenant``, ``session`` and ``user`` are hashes; see ``hashed``.
 
-    ``path`` has names of APIs and of parts of it, and no ids.  ``error`` is what failed,
-    ``upstream_ms`` how long the upstream took to begin, ``upstream`` which one it was where that is
-    not the default, ``by`` "admin" for the administrator.
+    ``path`` has no ids.  ``error`` is a code, ``upstream_ms`` the time to the upstream's first
+    byte, ``upstream`` its name unless it is the default, ``by`` "admin" for the administrator.
     """
 
     request: str
@@ -58,12 +57,15 @@ _REQUEST = logging.LogRecord(ACCESS.name, logging.INFO, "", 0, "request", None, 
 
 
 def access(line: Access) -> None:
-    """There is one for each request: what no line of ours says is not looked for, and what all of
-    them say is not found anew."""
+    """Log an answered request.
+
+    Called for each request, so the record is a copy of a template: making one looks up the caller,
+    thread and process, which these lines do not have.
+    """
     if ACCESS.isEnabledFor(logging.INFO):
         record, now = logging.LogRecord.__new__(logging.LogRecord), time.time()
-        said = msgspec.structs.asdict(line).items()
-        fields = {name: value for name, value in said if value is not None}
+        values = msgspec.structs.asdict(line).items()
+        fields = {name: value for name, value in values if value is not None}
         record.__dict__.update(
             _REQUEST.__dict__, created=now, msecs=int(now % 1 * 1e3), fields=fields
         )
@@ -71,21 +73,18 @@ def access(line: Access) -> None:
 
 
 def audit(event: str, **fields: object) -> None:
-    """Something was done to memory that cannot be undone.  Ids are hashes, and text never."""
+    """Log an irreversible change of memory.  ``fields`` have hashed ids and no texts."""
     AUDIT.info(event, extra={"fields": fields})
 
 
 def hashed(identifier: str) -> str:
-    """Enough to find the lines that belong together, not enough to read the id."""
+    """A short hash, to correlate lines without revealing the id."""
     return hashlib.sha256(identifier.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 class Unsurprising(logging.Filter):
-    """Leaves out what uvicorn says of answers that we break off on purpose.
-
-    That is how a client is told that its upstream broke off, or that the proxy is going down; both
-    are logged where they happen.
-    """
+    """Drops uvicorn's lines about answers that are cut off on purpose: because the upstream failed,
+    or the proxy is shutting down, which are logged elsewhere."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
@@ -93,23 +92,22 @@ class Unsurprising(logging.Filter):
         return not (cut or isinstance(error, asyncio.CancelledError))
 
 
-GATHERED_SECONDS = 0.05
-GATHERED_BYTES = 4000
-"""For how long lines of requests gather, and how much at most: a pipe takes so much as a whole, so
-that the lines of several processes do not mix."""
+BUFFER_SECONDS = 0.05
+BUFFER_BYTES = 4000
+"""Limits on buffered access lines.  A write of up to 4096 bytes to a pipe is atomic, so lines of
+several processes do not mix."""
 
 
 class Gathering(logging.StreamHandler[TextIO]):
-    """Writes the lines of requests several at once: each write lets go of the interpreter, and
-    waits for it behind all threads that compute.  What else is said is written at once, behind
-    them."""
+    """Buffers access lines and writes several at once: each write releases the GIL and then waits
+    for other threads.  Other lines are written at once, after the buffered ones."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
         self._lines: list[str] = []
         self._size = 0
-        self._awaited: asyncio.AbstractEventLoop | None = None
-        """The loop whose timer will have them written."""
+        self._timer_loop: asyncio.AbstractEventLoop | None = None
+        """The event loop that has a timer to flush the buffer."""
 
     def emit(self, record: logging.LogRecord) -> None:
         loop = _running_loop() if record.name == ACCESS.name else None
@@ -117,21 +115,23 @@ class Gathering(logging.StreamHandler[TextIO]):
             self.flush()
             return super().emit(record)
         line = self.format(record) + self.terminator
-        if self._size + len(line) > GATHERED_BYTES:
+        if self._size + len(line) > BUFFER_BYTES:
             self.flush()
-        if self._awaited is not loop:  # one timer at a time: many would write each line by itself
-            self._awaited = loop
-            loop.call_later(GATHERED_SECONDS, self._due)
+        if (
+            self._timer_loop is not loop
+        ):  # one timer at a time: many would write each line by itself
+            self._timer_loop = loop
+            loop.call_later(BUFFER_SECONDS, self._due)
         self._lines.append(line)
         self._size += len(line)
 
     def _due(self) -> None:
-        self._awaited = None
+        self._timer_loop = None
         self.flush()
 
     def flush(self) -> None:
-        """Write what has gathered; asked for at the end of the process too."""
-        # Where nobody reads them any more there is nobody to tell.
+        """Write the buffered lines; also called at the end of the process."""
+        # Errors are ignored: there is no other place to report them.
         with self.lock or nullcontext(), suppress(OSError, ValueError):
             lines, self._lines, self._size = self._lines, [], 0
             if lines:
@@ -147,7 +147,7 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 def configuration(level: str, style: Format) -> dict[str, Any]:
-    """For ``logging.config.dictConfig``: plain values that worker processes can be given."""
+    """The configuration for ``logging.config.dictConfig``, of values that can be pickled."""
     chosen = level.upper()
     return {
         "version": 1,
@@ -194,7 +194,7 @@ class HumanFormatter(logging.Formatter):
 
 
 class FoldedFormatter(HumanFormatter):
-    """The same in one line, the trace of a failure as well."""
+    """The same in one line, tracebacks included."""
 
     def format(self, record: logging.LogRecord) -> str:
         lines = super().format(record).splitlines()
@@ -220,7 +220,7 @@ class JsonFormatter(logging.Formatter):
 
 @lru_cache(maxsize=8)
 def _clock(second: int) -> tuple[str, str]:
-    """A second for people, and their zone.  Lines of the same one need it made once."""
+    """Local time and zone of a second, cached for lines within the same second."""
     then = time.localtime(second)
     return time.strftime("%Y-%m-%d %H:%M:%S", then), time.strftime("%z", then)
 
@@ -232,7 +232,7 @@ def _name(record: logging.LogRecord) -> str:
 
 def _message(record: logging.LogRecord) -> str:
     message = record.getMessage()
-    # asyncio's lines go on with the repr of a task and of the exception that it ended with.
+    # asyncio's messages continue with the repr of a task and its exception, which may have texts.
     return message.partition("\n")[0] if record.name == "asyncio" else message
 
 

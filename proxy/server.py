@@ -1,8 +1,8 @@
 """The listening socket and the processes behind it.  Knows uvicorn; must not know the application.
 
-One worker serves in this process.  Several are spawned, not forked, around one socket that is
-bound and listening before any of them starts: a port in use is found at once, and who connects
-early waits instead of being refused.
+One worker serves in this process.  Several are spawned, not forked, around one socket that listens
+before any of them starts: a port in use is found at once, and early connections wait instead of
+being refused.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 
 BACKLOG = 2048
 KEEP_ALIVE_SECONDS = 75
-"""Longer than the clients' own limits, so that it is they who close: nginx 60, httpx 5."""
+"""Longer than the limits of clients (nginx 60, httpx 5), so that the client closes first."""
 
 _LOG = logging.getLogger("proxy.server")
 
 
 class ServerError(Exception):
-    """The server cannot start, in one sentence for whoever started it."""
+    """The server cannot start; the message is for the operator."""
 
 
 def run(
@@ -60,9 +60,9 @@ def run(
 ) -> None:
     """Serve until SIGINT, SIGTERM or SIGHUP, then drain; returns when all is done.
 
-    ``factory`` makes the application in each worker, and is pickled for that where there are
-    several.  ``announce`` is told the address, ``http://127.0.0.1:8080``, once it is bound.
-    Raises ServerError if the port cannot be had or the application does not start.
+    ``factory`` makes the application in each worker; it is pickled if there are several.
+    ``announce`` is called with the address, ``http://127.0.0.1:8080``, once it is bound.
+    Raises ServerError if the port cannot be bound or the application does not start.
     """
     with listen(settings.server) as listener:
         config = _configuration(settings, factory)
@@ -71,7 +71,7 @@ def run(
         announce(address)
         _LOG.info("listening", extra={"fields": {"address": address, "descriptors": descriptors}})
         serve = _serve_here if settings.server.workers == 1 else _serve_in_workers
-        with _written(settings.server.address_file, here(address)):
+        with _address_file(settings.server.address_file, here(address)):
             serve(config, listener)
 
 
@@ -84,7 +84,7 @@ def listen(server: ServerSettings) -> socket.socket:
         )
     except socket.gaierror as error:
         raise ServerError(f"there is no address for the host {server.host!r}") from error
-    # asyncio sets TCP_NODELAY only where a socket says that it is TCP; without, answers wait 40 ms.
+    # asyncio sets TCP_NODELAY only on sockets with this protocol; without it answers wait 40 ms.
     listener = socket.socket(found[0][0], socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if os.name == "posix":  # elsewhere it would let two servers share the port
@@ -104,15 +104,15 @@ def address_of(listener: socket.socket) -> str:
 
 
 def here(address: str) -> str:
-    """The address for somebody on this machine, where it is that of all."""
+    """The address with a wildcard host replaced by loopback, for clients on this machine."""
     return address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 
 @contextmanager
-def _written(path: str | None, address: str) -> Iterator[None]:
-    """The file that says where the proxy listens, while it does.  Raises ServerError.
+def _address_file(path: str | None, address: str) -> Iterator[None]:
+    """Write the address to a file while the block runs.  Raises ServerError.
 
-    Another one that has written it meanwhile, as ours drained, listens there now.
+    The file is not removed if another proxy has replaced it while this one was draining.
     """
     if path is None:
         yield
@@ -120,19 +120,19 @@ def _written(path: str | None, address: str) -> Iterator[None]:
     file = Path(path)
     try:
         file.write_text(address, encoding="ascii")
-        ours = _written_at(file)
+        ours = _identity_of(file)
     except OSError as error:
         raise ServerError(f"cannot write the file {path}: {error.strerror}") from error
     try:
         yield
     finally:
         with suppress(OSError):
-            if _written_at(file) == ours:
+            if _identity_of(file) == ours:
                 file.unlink()
 
 
-def _written_at(file: Path) -> tuple[int, int]:
-    """Tells apart who wrote the file; what is in it may be the same."""
+def _identity_of(file: Path) -> tuple[int, int]:
+    """Identifies the file that we wrote: another one may have the same content."""
     found = file.stat()
     return found.st_ino, found.st_mtime_ns
 
@@ -168,8 +168,8 @@ def _configuration(settings: Settings, factory: Callable[[], ASGIApp]) -> uvicor
 def embedded(
     application: ASGIApp, ending: int, lifespan: Literal["auto", "on", "off"] = "auto"
 ) -> uvicorn.Config:
-    """Of a server that a command has beside it: it logs nothing, and waits ``ending`` seconds at
-    its end."""
+    """The configuration of a server in a command: without logs, with ``ending`` seconds to
+    drain."""
     return uvicorn.Config(
         application,
         interface="asgi3",
@@ -204,7 +204,10 @@ def _serve_in_workers(config: uvicorn.Config, listener: socket.socket) -> None:
 
 @contextmanager
 def _summed_metrics() -> Iterator[None]:
-    """The folder of the workers' metrics, which inherit the environment; without room none."""
+    """Make a folder for the workers' metrics and set it in the environment that they inherit.
+
+    If it cannot be made, each worker reports its own metrics.
+    """
     try:
         made = tempfile.TemporaryDirectory(prefix="memory-proxy-", ignore_cleanup_errors=True)
     except OSError as error:
@@ -220,9 +223,10 @@ def _summed_metrics() -> Iterator[None]:
 
 
 class _Workers(Multiprocess):
-    """Worker processes that all stop listening when they are told to end.
+    """Worker processes that all stop listening on shutdown.
 
-    The socket is ours as well as theirs: while we keep it, it takes connections that nobody serves.
+    The supervisor closes the shared socket too: it would go on to accept connections that no worker
+    serves.
     """
 
     def __init__(self, config: uvicorn.Config, sockets: list[socket.socket]) -> None:
@@ -247,12 +251,12 @@ def _not_started() -> ServerError:
 
 @contextmanager
 def _orderly_end() -> Iterator[None]:
-    """Let a drained server end with status 0, whether it was Ctrl-C or SIGTERM that ended it.
+    """Let a drained server exit with status 0 after SIGINT or SIGTERM.
 
-    uvicorn raises the signal once more after its shutdown, for whoever handled it before.
+    uvicorn raises the signal again after its shutdown, for the previous handler.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield  # uvicorn listens to no signals there either
+        yield  # uvicorn handles signals in the main thread only
         return
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -264,7 +268,7 @@ def _orderly_end() -> Iterator[None]:
 
 
 class Application(msgspec.Struct, frozen=True):
-    """Makes the application, or ends the worker in the way that says: do not try again."""
+    """Makes the application, or exits with the status that keeps uvicorn from restarting."""
 
     factory: Callable[[], ASGIApp]
 
@@ -283,9 +287,9 @@ class Application(msgspec.Struct, frozen=True):
 
 
 def _end_at_hangup() -> None:
-    """A terminal that is closed, or a reload, ends this process as SIGTERM does: what runs may end.
+    """Handle SIGHUP (closed terminal, reload) like SIGTERM, so that requests are drained.
 
-    nohup has it ignored, and so it stays.
+    If it is ignored, as under nohup, it stays ignored.
     """
     in_charge = threading.current_thread() is threading.main_thread()
     if hasattr(signal, "SIGHUP") and in_charge and not _ignores_hangup():
@@ -293,16 +297,16 @@ def _end_at_hangup() -> None:
 
 
 def _end_with_supervisor() -> None:
-    """A worker that outlives a killed supervisor would keep the port from who takes its place."""
+    """End this worker if its supervisor is killed: it would keep the port from a new one."""
     supervisor = multiprocessing.parent_process()
     if supervisor is not None:
-        threading.Thread(target=_follow, args=(supervisor,), daemon=True).start()
+        threading.Thread(target=_wait_for_supervisor, args=(supervisor,), daemon=True).start()
 
 
-def _follow(supervisor: BaseProcess) -> None:
+def _wait_for_supervisor(supervisor: BaseProcess) -> None:
     supervisor.join()
     _LOG.warning("the supervisor has ended, and so does this worker")
-    if folder := os.environ.get(FOLDER):  # nobody else is there to tidy it away
+    if folder := os.environ.get(FOLDER):  # the supervisor cannot remove it any more
         shutil.rmtree(folder, ignore_errors=True)
     signal.raise_signal(signal.SIGTERM)
 
@@ -312,7 +316,7 @@ def _ignores_hangup() -> bool:
 
 
 class Heads(msgspec.Struct, frozen=True):
-    """Makes the protocol of a connection, with our bound on the request's head; can be pickled."""
+    """Makes a connection's protocol with our limit on request heads; can be pickled."""
 
     max_head_bytes: int
 

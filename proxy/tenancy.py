@@ -1,6 +1,6 @@
-"""Whose memory a request may touch: the tenant, derived from the credential alone.
+"""Derives the tenant, which owns memory, from a request's credential alone.
 
-Design: keys are known by their SHA-256 only; the key itself is never stored or logged.
+Design: only the SHA-256 of keys is used; the key itself is never stored or logged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Mode = Literal["key", "single", "clients"]
 ANONYMOUS = "anonymous"
 SINGLE = "single"
 OPEN_TENANTS = frozenset({ANONYMOUS, SINGLE})
-"""Tenants that callers without a key of their own are of."""
+"""The tenants of callers without a key of their own."""
 
 CREDENTIALS = frozenset({b"authorization", b"api-key", b"x-api-key"})
 """Headers that carry a key; names are lower case, as ASGI has them."""
@@ -58,8 +58,8 @@ class Caller(msgspec.Struct, frozen=True):
     client: Client | None = None
 
     @property
-    def is_nobody(self) -> bool:
-        """Has it no key of its own, as a web page has none?"""
+    def is_anonymous(self) -> bool:
+        """Whether it has no key of its own, so that any web page could make the same call."""
         return self.client is None and self.tenant in OPEN_TENANTS
 
 
@@ -67,11 +67,11 @@ _BASIC = re.compile(rb"basic +([A-Za-z0-9+/_=-]+)", re.IGNORECASE)
 
 
 class AdminKey:
-    """The key; compared in constant time, and at each place of a value where a word begins.  Where
-    the word goes on behind it, it is another one.
+    """The administrator's key, compared in constant time.
 
-    So the work is linear in the size of the head, which is bounded, and quotes, commas, schemes
-    and names before the key hide nothing.
+    It is found anywhere in a value where it is delimited by other characters than letters and
+    digits, so quotes, commas, schemes or names before it do not hide it.  The time is linear in the
+    size of the head, which is bounded.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -84,9 +84,9 @@ class AdminKey:
         return hmac.compare_digest(token, self._key)
 
     def is_in(self, headers: RawHeaders, target: bytes = b"") -> bool:
-        """Is it in any field, in the path or in the query, percent-encoded or not?"""
-        fields = (text for _, value in headers for text in _readings(value))
-        return any(map(self._holds, fields)) or any(map(self._holds, _readings(target)))
+        """Whether it is in any header, in the path or in the query, percent-encoded or not."""
+        fields = (text for _, value in headers for text in _decoded_forms(value))
+        return any(map(self._holds, fields)) or any(map(self._holds, _decoded_forms(target)))
 
     def _holds(self, text: bytes) -> bool:
         if len(text) < len(self._key):
@@ -96,8 +96,8 @@ class AdminKey:
         return any(hmac.compare_digest(text[at : at + size], self._key) for at in places)
 
 
-def _readings(text: bytes) -> Iterator[bytes]:
-    """A value as it came, and what it says in other letters."""
+def _decoded_forms(text: bytes) -> Iterator[bytes]:
+    """The value itself, percent-decoded, and the credentials of Basic authentication in it."""
     yield text
     if b"%" in text:
         yield unquote_to_bytes(text)
@@ -105,12 +105,12 @@ def _readings(text: bytes) -> Iterator[bytes]:
     if found is not None:
         try:
             yield base64.b64decode(found[1] + b"==", altchars=b"-_")
-        except binascii.Error:  # no base64, and so no other reading
+        except binascii.Error:  # not base64
             return
 
 
 class Tenancy:
-    """Tells callers apart.  ``upstream_key`` replaces the clients' own keys on the way up."""
+    """Identifies callers.  ``upstream_key`` replaces the keys of named clients upstream."""
 
     def __init__(
         self,
@@ -126,10 +126,10 @@ class Tenancy:
         self._admin = AdminKey(admin_key.encode()) if admin_key else None
 
     def caller(self, headers: RawHeaders, target: bytes = b"") -> Caller:
-        """Who sent these headers, to a path and query.
+        """The caller with these headers; ``target`` is the path and query.
 
-        Raises ProxyError 400 for two different keys, 401 for a key that is unknown, and wherever
-        the administrator's is: what is passed on must not hold it.
+        Raises ProxyError 400 for two different keys, 401 for an unknown key, and for the
+        administrator's key anywhere in the request: it must not be forwarded.
         """
         token = credential(headers)
         if self._admin is not None and self._admin.is_in(headers, target):
@@ -144,22 +144,24 @@ class Tenancy:
         return Caller(client.name, client)
 
     def is_admin(self, headers: RawHeaders) -> bool:
-        """Is this the administrator's key?  Compared in constant time."""
+        """Whether the request's key is the administrator's, compared in constant time."""
         token = credential(headers)
         return self._admin is not None and token is not None and self._admin.equals(token)
 
     def credentials_upstream(self, headers: RawHeaders, caller: Caller) -> RawHeaders:
-        """The headers with the upstream's key in place of a named client's, where its API has it:
-        Azure in a header of its own, and Anthropic in another."""
+        """The headers with the upstream's key in place of a named client's.
+
+        OpenAI, Azure and Anthropic have it in different headers.
+        """
         if caller.client is None or self._bearer is None or self._raw_key is None:
             return headers
         names = {name for name, _ in headers}
-        mine = (b"authorization", self._bearer)
+        field = (b"authorization", self._bearer)
         if b"api-key" in names:
-            mine = (b"api-key", self._raw_key)
+            field = (b"api-key", self._raw_key)
         elif b"anthropic-version" in names:
-            mine = (b"x-api-key", self._raw_key)
-        return [*((k, v) for k, v in headers if k not in CREDENTIALS), mine]
+            field = (b"x-api-key", self._raw_key)
+        return [*((k, v) for k, v in headers if k not in CREDENTIALS), field]
 
 
 def credential(headers: RawHeaders) -> bytes | None:

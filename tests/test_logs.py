@@ -98,7 +98,7 @@ async def test_lines_of_requests_are_written_together_and_before_what_comes_late
     assert stream.all == []
     async with asyncio.timeout(PATIENCE):
         while not stream.all:
-            await asyncio.sleep(logs.GATHERED_SECONDS / 5)
+            await asyncio.sleep(logs.BUFFER_SECONDS / 5)
     assert stream.all == ["one\ntwo\n"]
     handler.handle(record_of("proxy.access", "three"))
     handler.handle(record_of("proxy.memory", "four"))

@@ -133,7 +133,7 @@ class Gateway:
         method: str = scope["method"]
         headers: RawHeaders = scope["headers"]
         caller = self._tenancy.caller(headers, scope["raw_path"] + b"?" + scope["query_string"])
-        cross_site = caller.is_nobody and not self._trusted.admits(headers)
+        cross_site = caller.is_anonymous and not self._trusted.admits(headers)
         reason = _without_memory(route, method, cross_site)
         try:
             identity = self._identity(route, method, caller, headers)

@@ -189,7 +189,7 @@ class Dispatch(Passthrough):
 
     def _check(self, call: ProxyRequest, destination: Destination) -> None:
         """Raise ProxyError 403 for a call that must not use the operator's key."""
-        if call.caller.is_nobody and not self._choosing.trusted.admits(call.headers):
+        if call.caller.is_anonymous and not self._choosing.trusted.admits(call.headers):
             raise cross_site()
         if call.caller.client is None and not call.route.allowed_by(destination.allowed):
             raise path_not_allowed()

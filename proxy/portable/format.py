@@ -44,7 +44,7 @@ Scope = Literal["session", "user", "tenant"]
 
 
 class ExportLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind"):
-    """What all lines are."""
+    """The base of all lines."""
 
 
 class Header(ExportLine, frozen=True, kw_only=True, tag="header"):

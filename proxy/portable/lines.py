@@ -180,9 +180,9 @@ def message_line(line: StoredMessage) -> bytes:
 
 
 def rest_lines(archived: SessionArchive, there: Collection[str]) -> Iterator[bytes]:
-    """What comes behind the messages, of which these ``there`` are the ids.
+    """The lines after the messages; ``there`` are the ids of these.
 
-    What exchanges name besides came while they were read, and is left out.
+    Exchanges are reduced to these messages: others were recorded while the session was read.
     """
     named = [tuple(id for id in placed.messages if id in there) for placed in archived.exchanges]
     pairs = zip(archived.exchanges, named, strict=True)

@@ -102,7 +102,7 @@ def _fields(raw: bytes) -> dict[str, bytes]:
 
 
 def _plain(raw: bytes) -> bytes:
-    """A message without what is there for training alone."""
+    """The message without ``weight``, which is only for training."""
     fields = _fields(raw)
     if "weight" not in fields:
         return raw

@@ -1,9 +1,8 @@
-"""An answer as other programs have it, a row of texts, calls and results, as OpenAI's messages.
+"""Converts an answer of other programs, a list of texts, calls and results, to OpenAI's messages.
 Pure.
 
-There, results stand directly behind the message that has their calls, each call has one, and no
-result stands alone.  So a call that never had a result becomes a line of text, and a result whose
-call is not there is left out; both are told.
+There, results directly follow the message with their calls, and each call has a result.  So a call
+without result becomes a line of text, and a result without call is dropped, both with a warning.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class Prose(msgspec.Struct, frozen=True):
 
 
 class ToolCall(msgspec.Struct, frozen=True):
-    """``arguments`` is their JSON; ``id`` "" is one that nobody has given."""
+    """A tool call; ``arguments`` is JSON, ``id`` is "" if it has none."""
 
     name: str
     arguments: str
@@ -40,7 +39,7 @@ class ToolCall(msgspec.Struct, frozen=True):
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """``id`` is that of its call; "" answers the first that has no result yet."""
+    """A tool's result; ``id`` is its call's, "" for the first call without a result."""
 
     text: str
     id: str = ""
@@ -56,14 +55,14 @@ def size_of(block: Block) -> int:
 
 
 def as_arguments(value: object) -> str:
-    """Of a call, as JSON: an object as it is, or as it was written; all else as its "input"."""
+    """A call's arguments as JSON: an object, or JSON text, unchanged; others as "input"."""
     if isinstance(value, str) and value.lstrip()[:1] == "{":
         return value
     return jsontext.encode(value if isinstance(value, dict) else {"input": value}).decode()
 
 
 def call_and_result(fields: Fields, at: float | None) -> Block | None:
-    """A block of Anthropic's messages that calls a tool or has what came of it; None: neither."""
+    """A tool call or result from a block of Anthropic's messages; None for other blocks."""
     kind = text_in(fields, "type")
     if kind.endswith("tool_use"):
         given = as_arguments(fields.get("input") or {})
@@ -74,7 +73,7 @@ def call_and_result(fields: Fields, at: float | None) -> Block | None:
 
 
 def result_text(content: object) -> str:
-    """What a tool gave: text, a list of blocks, or JSON."""
+    """A tool's result as text, from text, a list of blocks, or JSON."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -92,7 +91,7 @@ def _piece(block: object) -> str:
 
 
 class _Pairs:
-    """Which call has which result.  ``ids`` are those of the calls, by their place."""
+    """Matches calls and results.  ``ids``: the calls' ids by position in the list of blocks."""
 
     def __init__(self, blocks: Sequence[Block], made: str) -> None:
         self.ids: dict[int, str] = {}
@@ -115,7 +114,7 @@ class _Pairs:
 
 
 def answer(blocks: Sequence[Block], made: str, warnings: Warnings) -> Iterator[Spoken]:
-    """The messages; ``made`` tells calls that have no id of their own from those of others."""
+    """The messages; ``made`` makes the ids unique of calls without an id."""
     pairs = _Pairs(blocks, made)
     if pairs.stray:
         warnings.add(STRAY)
@@ -157,7 +156,7 @@ def _called(id: str, call: ToolCall) -> Fields:
 
 
 def blocks_of(item: Fields, at: float | None, warnings: Warnings) -> Iterator[Block]:
-    """What an item of OpenAI's Responses API says, that is no message of a user."""
+    """The blocks of an item of OpenAI's Responses API that is not a user message."""
     kind, call = text_in(item, "type"), text_in(item, "call_id")
     name = text_in(item, "name") or kind.removesuffix("_call")
     if kind in ("function_call", "custom_tool_call"):

@@ -18,10 +18,10 @@ from proxy.portable.programs.tree import Branches, Spoken, in_a_ring, parents_fi
 from proxy.portable.source import Conversation, Warnings
 
 PASSED_OVER = frozenset({"thoughts", "reasoning_recap", "model_editable_context"})
-"""What the model thought, and what was shown to it alone."""
+"""Content types of the model's reasoning, and of context for the model only."""
 
 INSTRUCTIONS = "user_editable_context"
-"""What a person has told the model about themselves and how to answer."""
+"""The content type of the user's custom instructions."""
 
 
 def text_of(message: Fields) -> str:
@@ -85,7 +85,7 @@ def _placeholder(kind: str, about: Fields, name: str) -> str:
 
 
 NOT_TOOLS = ("", "all", "assistant")
-"""To whom a message is addressed that calls no tool."""
+"""Recipients of messages that are not tool calls."""
 
 
 def conversation_of(fields: Fields, warnings: Warnings, number: int) -> Conversation | None:
@@ -106,8 +106,8 @@ def conversation_of(fields: Fields, warnings: Warnings, number: int) -> Conversa
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """What a node says.  ``role`` is "" where that is nothing; ``called`` is the tool to which the
-    text is addressed."""
+    """The message of a node.  ``role`` is "" for an empty one; ``called`` is the tool that the text
+    is sent to."""
 
     role: str = ""
     text: str = ""
@@ -134,7 +134,7 @@ def _is_hidden(message: Fields) -> bool:
 
 
 class _Tree:
-    """``seen`` is how many nodes there were, rings left aside."""
+    """The nodes of a conversation as branches; ``seen`` is their number without those in cycles."""
 
     def __init__(self, mapping: Fields, warnings: Warnings) -> None:
         self._mapping, self._warnings = mapping, warnings
@@ -175,9 +175,9 @@ class _Tree:
 def _results(
     order: Iterable[tuple[str, str]], entries: Mapping[str, _Entry]
 ) -> dict[str, list[_Entry]]:
-    """All that tools gave, by the node of its call, and by its own where there is none before it.
+    """The results of tools by the node of their call, or by their own node without a call.
 
-    Nodes that say nothing may stand between.
+    Empty nodes may be between call and result.
     """
     found: dict[str, list[_Entry]] = {}
     calls: dict[str, str] = {}

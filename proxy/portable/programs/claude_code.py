@@ -41,7 +41,7 @@ class ClaudeCode:
         self._session = ""
         self._began: float | None = None
         self._before = self._last = ""
-        """The last line, and the last one that somebody has said."""
+        """The previous line, and the last one with a message."""
 
     def add(self, fields: Fields, line: int) -> int:
         kind, id = text_in(fields, "type"), text_in(fields, "uuid")
@@ -138,7 +138,7 @@ class ClaudeCode:
 
 
 def _is_sent(attachment: Fields) -> bool:
-    """Is it what a person sent while an answer was being made, and no note of the program?"""
+    """Whether an attachment is a message that the user sent while an answer was made."""
     return (
         text_in(attachment, "type") == "queued_command"
         and text_in(attachment, "commandMode") in ("", "prompt")

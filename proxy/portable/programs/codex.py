@@ -28,9 +28,9 @@ class Codex:
         self._meta: Fields | None = None
         self._count = 0
         self._last = self._open = ""
-        """The entry before, and the answer that goes on, "" where none does."""
+        """The previous entry, and the answer that further items belong to, "" if none."""
         self._asked: list[str] = []
-        """What stands before each turn of the user."""
+        """The entry before each turn of the user, to return to on a rollback."""
         self._aside = False
 
     def add(self, fields: Fields, line: int) -> int:
@@ -49,7 +49,7 @@ class Codex:
         return 0
 
     def _begin(self, meta: Fields, line: int) -> None:
-        """The first one counts: a thread that goes on from another has that one's too."""
+        """Read the first metadata; a thread that continues another has that one's as well."""
         if self._meta is not None or "id" not in meta:
             return
         self._meta = {name: meta[name] for name in ("id", "timestamp") if name in meta}

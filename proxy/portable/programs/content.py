@@ -1,4 +1,4 @@
-"""What other programs put into one message, as OpenAI's chat has it.  Pure."""
+"""Converts the content of other programs' messages to that of OpenAI's chat.  Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from proxy.portable.check import Fields, fields_in, text_in
 
 
 def bracketed(*details: str) -> str:
-    """A line for what is not there itself: "[image, 640x480, dog.png]"."""
+    """A line of text in place of a file: "[image, 640x480, dog.png]"."""
     return f"[{', '.join(filter(None, details))}]"
 
 

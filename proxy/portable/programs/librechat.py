@@ -46,7 +46,7 @@ _Kind = Literal["message", "messages", "value"]
 
 
 class _Open(msgspec.Struct):
-    """What has begun and not ended: the conversation or a message, a list of messages, or else."""
+    """An open JSON container: the conversation or a message, a list of messages, or another."""
 
     value: Any
     kind: _Kind
@@ -59,14 +59,14 @@ LISTS = ("messages", "messagesTree", "children")
 ERRORS = "errors were left out"
 
 SKIPPED_PARTS = frozenset({"agent_update", "activity_label", "summary"})
-"""Parts that tell of an answer, or of what was said before it: which agent, what for, in short."""
+"""Types of parts with metadata: the agent, its activity, a summary."""
 
 PIECE = 64 * 1024
 """Bytes that are read by one call."""
 
 
 def flat(item: bytes) -> Fields:
-    """A conversation, its messages in one list, "messages", each behind the one it follows.
+    """Parse a conversation with its messages in one list, "messages", parents first.
 
     Raises ValueError.
     """
@@ -88,7 +88,7 @@ def flat(item: bytes) -> Fields:
 
 
 class _Flat:
-    """Makes values of what a parser finds, without a level of its own for each of theirs."""
+    """Builds values from parser events without recursion, and collects nested messages."""
 
     def __init__(self) -> None:
         self.top: Fields = {}
@@ -177,7 +177,7 @@ def _asked(texts: Iterable[str], at: float | None) -> Iterator[Spoken]:
 def _answer(
     parts: Sequence[Fields], files: Iterable[str], own: str, at: float | None, warnings: Warnings
 ) -> Iterator[Spoken]:
-    """An answer, and between its parts what the person said while it was being made."""
+    """The messages of an answer, with the user's messages that were sent while it was made."""
     blocks: list[Block] = []
     made = own
     for place, part in enumerate(parts):

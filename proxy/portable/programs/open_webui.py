@@ -35,7 +35,7 @@ from proxy.portable.source import Conversation, Warnings
 _DETAILS = re.compile(r'<details type="(\w+)"([^<>]*)>')
 _END = "</details>"
 _FIELD = re.compile(r'\b(\w+)="([^"]*)"')
-"""Both stop where another may begin: time grows with the text, whatever is in it."""
+"""Both exclude the characters that begin another match, so that the time is linear."""
 
 
 def conversation_of(fields: Fields, warnings: Warnings, number: int) -> Conversation | None:
@@ -58,7 +58,7 @@ def conversation_of(fields: Fields, warnings: Warnings, number: int) -> Conversa
 
 
 def _entries(history: Fields, chat: Fields, warnings: Warnings) -> Iterator[TreeEntry]:
-    """Of the history, or of a chat that has none its list of messages."""
+    """The messages of the history, or the chat's list of messages without one."""
     before = ""
     named = list(fields_in(history, "messages").items()) or [
         ("", message) for message in list_in(chat, "messages")
@@ -98,7 +98,7 @@ def _blocks(message: Fields, at: float | None, warnings: Warnings) -> Iterator[B
 
 
 def _unfolded(text: str, at: float | None, warnings: Warnings) -> Iterator[Block]:
-    """A text, with the calls that it shows folded up, and without the thoughts."""
+    """The blocks of a text with ``<details>``: calls are parsed, reasoning is dropped."""
     place = 0
     while found := _DETAILS.search(text, place):
         end = text.find(_END, found.end())
@@ -119,7 +119,7 @@ def _unfolded(text: str, at: float | None, warnings: Warnings) -> Iterator[Block
 
 
 def _unquoted(text: str) -> str:
-    """A text that stands there as JSON."""
+    """The value of a JSON string; other text unchanged."""
     try:
         found = jsontext.decode(text.encode("utf-8", "replace"))
     except jsontext.UNREADABLE:

@@ -1,7 +1,7 @@
-"""What the lines of a coding agent's transcript say, until all of them are there.  Pure.
+"""Collects the lines of a coding agent's transcript and converts them to messages.  Pure.
 
-Lines are entries, each behind an earlier one.  A result belongs to its call, wherever its line
-stands: what follows the result follows the answer that called.
+Lines are entries, each with an earlier one as parent.  A tool result is moved to the answer with
+its call, and the result's children follow that answer.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Record:
         self._warnings = warnings
         self._lines: dict[str, _Line] = {}
         self._same: dict[str, str] = {}
-        """Entries that are part of another one."""
+        """Entries that are part of another, by id, with that entry's id."""
         self._results: dict[str, ToolResult] = {}
         self._count = 0
 

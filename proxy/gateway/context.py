@@ -55,7 +55,7 @@ def known_tokens(profile: ProfileSettings) -> int:
 
 
 def summarises_all(profile: ProfileSettings) -> bool:
-    """Does a summary stand in for all that is older than the running turn?"""
+    """Whether a summary replaces everything before the current turn."""
     return profile.summary.enabled and profile.summary.mode == "summary"
 
 

@@ -224,7 +224,7 @@ async def _prompt(exchange: ChatExchange, services: Services) -> AssembledPrompt
         raise
     except StoreError as error:
         return _degraded(exchange, error)
-    except Exception as error:  # the boundary to what memory is made of: the chat goes on
+    except Exception as error:  # the boundary to memory: the chat continues without it
         logger.exception("a request goes on without memory")
         return _degraded(exchange, error)
 

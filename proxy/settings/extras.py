@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def installing(extra: str) -> str:
-    """How somebody gets an extra, whichever way the proxy was installed."""
+    """The commands that install an extra."""
     return f"pip install '.[{extra}]' in a clone, or 'FILE.whl[{extra}]' with the wheel's file"

@@ -21,7 +21,7 @@ from proxy.settings.sections import (
 )
 
 DEFAULT = "default"
-"""What [upstream] is called where one of several is named."""
+"""The name of [upstream] among several."""
 
 _NAME = re.compile(r"[a-z0-9_-]{1,64}")
 _VALUE = re.compile(r"[\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?")  # RFC 9110 section 5.5, in ASCII
@@ -80,7 +80,7 @@ class ListedUpstream(Section):
 
     @property
     def reach(self) -> Mapping[str, object]:
-        """What it sets of what [upstream] has as well."""
+        """The fields of [upstream] that it overrides."""
         names = ("connect_timeout", "read_timeout", "trust_env", "ca_file", "proxy")
         chosen = {name: getattr(self, name) for name in names}
         return {

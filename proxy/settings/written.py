@@ -104,7 +104,7 @@ class LearnedSettings(WriterSettings):
 
     @property
     def reads(self) -> bool:
-        """Is a model to read sessions for it?"""
+        """Whether a model reads sessions for it."""
         return self.enabled
 
 

@@ -85,21 +85,19 @@ class State(msgspec.Struct, frozen=True, array_like=True):
         return self.born == later.born and crc32(rows, self.check) == later.check
 
     def without(self, instruction: str) -> State:
-        """With a standing instruction dismissed."""
+        """The state with a standing instruction dismissed."""
         kept = tuple(id for id in self.dismissed if id != instruction)
         return msgspec.structs.replace(self, dismissed=(*kept, instruction)[-MOST_DISMISSED:])
 
     def with_vectors(self, name: str, end: int) -> State:
-        """With the passages before ``end`` embedded."""
+        """The state with the passages before ``end`` embedded."""
         return msgspec.structs.replace(self, embedded={**self.embedded, name: end})
 
 
 def read_state(data: bytes, now: float = 0.0) -> State | None:
-    """The state that an index has; None for one of another format, a new one where there is none.
+    """Decode a state; None for another format, a new state, born ``now``, for no data.
 
-    ``now`` is when the new one is born.
-
-    Raises msgspec.DecodeError for what no release has written.
+    Raises msgspec.DecodeError for data that no release has written.
     """
     if not data:
         return State(born=now)

@@ -13,7 +13,7 @@ from proxy.recall.query.question import Question
 from proxy.recall.query.words import is_unspaced
 
 PIECE = 100
-"""Tokens of a piece, at least: lines, or sentences of a long one."""
+"""The minimum of tokens of a piece, which is lines, or sentences of a long line."""
 
 GAP = " … "
 """Marks omissions."""
@@ -30,7 +30,7 @@ MOST_LINES = 200
 """Lines above a piece in which its heading is looked for."""
 
 COLONS = (":", "：", "﹕", "፦", "᠄")
-"""Those of all scripts."""
+"""The colons of all scripts."""
 
 _BREAK = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
 _ITEM = re.compile(r"\s*(?:[-*+–—]\s|[•‣▪·]|\d{1,3}(?:[.)]\s|[、）]))|\s+\S")

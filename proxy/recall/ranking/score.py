@@ -45,7 +45,7 @@ class Weights(msgspec.Struct, frozen=True):
     before: float = 0.3
     after: float = 0.25
     around: float = 0.15
-    """Of the match of the passages one before, one after and two away."""
+    """Of the matches of the passages one before, one after, and two before or after."""
     answer: float = 1.5
     """Factor of ``before`` where the passage before ends with a question."""
     asks: float = -0.1

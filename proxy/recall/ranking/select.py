@@ -213,7 +213,7 @@ class _Packer:
             passage = _fitted(passage, self._cutter)
         if passage.tokens > room:
             return None
-        # Of what was cut when it was recalled first the excerpt's size is known, and no more.
+        # A passage that an earlier round recalled as an excerpt has the excerpt's tokens: it stays.
         if passage.cut and each.tokens >= whole.tokens:
             self._wholes[len(self.chosen)] = whole
         self._left = room - passage.tokens

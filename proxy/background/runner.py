@@ -319,7 +319,6 @@ class Runner:
         recent = 0 < self._all_until - self._clock() <= CACHED_SECONDS
         return recent and bool(tenants) and tenants >= self._all
 
-
     def _round_robin(self, found: Sequence[Work]) -> list[Work]:
         """The order in which to start: tenants with the fewest running jobs first, then those whose
         last turn was longest ago.  Within a tenant: the kind whose last turn was longest ago, then

@@ -21,6 +21,8 @@ from proxy.chat.tools.calltext import forces_calls
 MAX_TEXT = 8 * 1024 * 1024
 """Bytes of a request beside its media: about two million tokens.  Upstreams refuse more."""
 
+NULL = bytes(jsontext.NULL)
+
 Unread = Literal["invalid_body", "too_many_parts", "too_much_text"]
 """Why a body is relayed unchanged."""
 
@@ -148,10 +150,12 @@ def read_fields(
     body: bytes,
     listed: str = "messages",
     split: Callable[[bytes], list[bytes]] = jsontext.items,
+    instead: tuple[str, ...] = (),
 ) -> tuple[dict[str, bytes], list[bytes]] | Unread:
     """The fields of a body and the items of the ``listed`` one, or why they cannot be read.
 
     The listed field stays in place, empty.  ``split`` raises UNREADABLE.
+    ``instead``: with one of these fields the listed one may be missing or null.
     """
     if has_over(MAX_VALUES, body):
         return "too_many_parts"
@@ -161,8 +165,10 @@ def read_fields(
         return "invalid_body"
     try:
         fields = jsontext.fields(body)
-        parts = split(fields[listed])
-    except (KeyError, *jsontext.UNREADABLE):
+        given = fields.get(listed, NULL)
+        untold = given == NULL and any(field_of(fields, name) for name in instead)
+        parts = [] if untold else split(given)
+    except jsontext.UNREADABLE:
         return "invalid_body"
     if len(parts) > MAX_MESSAGES:
         return "too_many_parts"

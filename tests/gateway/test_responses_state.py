@@ -12,7 +12,7 @@ from proxy.memory.model import Ask, SessionKey, Snapshot
 from tests.support.rig import Rig, Talk, rig
 from tests.support.talk.responding import ItemTalk
 from tests.support.upstream import items
-from tests.support.upstream.answers import error_answer
+from tests.support.upstream.answers import error_answer, json_answer
 from tests.support.upstream.responder import Responder
 from tests.support.upstream.stateless import StatelessResponder
 
@@ -79,6 +79,15 @@ async def test_a_conversation_object_is_the_upstreams_too(one: Rig) -> None:
     assert await talk.log() == "One? reply 1: One? Two? reply 2: Two?"
 
 
+async def test_what_the_upstream_is_asked_without_words_is_recorded_too(one: Rig) -> None:
+    talk = ItemTalk.of(one)
+    one.up.reply(json_answer(items.response([items.said("a1")])))
+    body = {"model": "gpt-5", "conversation": "conv_1"}
+    answered = await talk.post(body)
+    assert answered.headers["x-memory-status"] == "empty"
+    assert (one.up.requests[-1].json, await talk.log()) == (body, "a1")
+
+
 async def test_going_on_from_an_earlier_answer_drops_what_followed_it(one: Rig) -> None:
     talk = ItemTalk.of(one)
     first = await asks(talk, {"input": "u1"})
@@ -124,6 +133,17 @@ async def test_so_can_one_that_came_to_its_limit(one: Rig) -> None:
     second = await asks(talk, {"input": "u2"})
     await asks(talk, {"input": "u3", "previous_response_id": second["id"]})
     assert talk.sent == "u1 reply 1: u1 u2 a2 u3"
+    assert not talk.upstream.refused
+
+
+@pytest.mark.parametrize("nothing", [{}, {"input": None}])
+async def test_so_it_can_without_another_word(one: Rig, nothing: dict[str, Any]) -> None:
+    talk = ItemTalk.of(one)
+    await asks(talk, {"input": "u1"})
+    second = await asks(talk, {"input": "u2"})
+    await asks(talk, {"previous_response_id": second["id"], **nothing})
+    assert talk.sent == "u1 reply 1: u1 u2 reply 2: u2"
+    assert await talk.log() == "u1 reply 1: u1 u2 reply 2: u2 reply 3: u2"
     assert not talk.upstream.refused
 
 

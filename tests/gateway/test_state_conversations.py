@@ -67,6 +67,16 @@ async def test_it_may_begin_with_nothing(client: AsyncOpenAI, keeping: Keeping) 
     assert keeping.sent == "u1 reply 1: u1 u2"
 
 
+async def test_what_it_has_may_be_all_that_is_asked(client: AsyncOpenAI, keeping: Keeping) -> None:
+    begun = await client.conversations.create(items=[SAID])  # type: ignore[list-item]
+    first = await client.responses.create(model="gpt-5", conversation=begun.id)
+    assert (first.output_text, keeping.sent) == ("reply 1: u1", "u1")
+    second = await client.responses.create(model="gpt-5", previous_response_id=first.id)
+    assert (second.output_text, keeping.sent) == ("reply 2: u1", "u1 reply 1: u1")
+    assert not (await client.responses.input_items.list(second.id)).data
+    assert await all_of(client, begun.id, order="asc") == ["u1", "reply 1: u1", "reply 2: u1"]
+
+
 async def test_its_metadata_change(client: AsyncOpenAI) -> None:
     begun = await client.conversations.create(metadata={"a": "1"})
     changed = await client.conversations.update(begun.id, metadata={"b": "2"})

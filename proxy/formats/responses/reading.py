@@ -49,7 +49,7 @@ TURN = "turn"
 
 def read_request(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
     """A request from its body, or why there is none.  Takes long for a large one."""
-    found = read_fields(body, INPUT, _split)
+    found = read_fields(body, INPUT, _split, (PREVIOUS, CONVERSATION))
     if not isinstance(found, tuple):
         return found
     fields, raws = found
@@ -62,7 +62,7 @@ def read_request(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unre
     references = tuple(item.id for item in items if item.kind == REFERENCE)
     request = _request(fields, messages, references)
     if request.state.elsewhere:  # nothing will be put between them
-        fields[INPUT] = jsontext.fields(body)[INPUT]
+        return replace(request, fields=jsontext.fields(body))
     return request
 
 

@@ -14,7 +14,7 @@ from proxy.chat.blocks import behind_system, block_message, with_block
 from proxy.chat.cachemarks import without_marks
 from proxy.chat.message import ChatMessage, Piece, last_user
 from proxy.chat.native import without_native
-from proxy.chat.request import ChatRequest, field_of
+from proxy.chat.request import NULL, ChatRequest, field_of
 from proxy.formats.format import Addition
 from proxy.formats.native import NOTHING, native_of
 from proxy.formats.responses.chat import items_of
@@ -60,6 +60,7 @@ def expanded(body: bytes, parts: Mapping[str, bytes], *, begins: bool) -> bytes:
     fields = jsontext.fields(body)
     if begins:
         fields.pop(PREVIOUS, None)
+        fields = _listing(fields)
     if parts:
         items = map(read_item, jsontext.items(fields[INPUT]))
         raws = (_expanded(item, parts) for item in items if item is not None)
@@ -71,9 +72,16 @@ def stateless(body: bytes) -> bytes:
     """The body as an upstream takes it that keeps nothing: it is asked for what it is to say."""
     fields = jsontext.fields(body)
     kept = {key: raw for key, raw in fields.items() if key not in (PREVIOUS, CONVERSATION)}
+    if len(kept) < len(fields):
+        kept = _listing(kept)
     if field_of(kept, STORE) is True:
         kept[STORE] = b"false"
     return body if kept == fields else jsontext.join_fields(kept)
+
+
+def _listing(fields: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The fields with a list for what is asked: a name may have stood instead of it."""
+    return {**fields, INPUT: b"[]"} if fields.get(INPUT, NULL) == NULL else dict(fields)
 
 
 def renamed(response: bytes, fields: Mapping[str, bytes]) -> bytes:

@@ -128,7 +128,7 @@ def test_a_page_names_its_ends() -> None:
 
 def test_an_upstream_without_state_is_asked_for_none() -> None:
     body = b'{"model":"m", "store": true,"previous_response_id":"r","conversation":{"id":"c"}}'
-    assert json.loads(stateless(body)) == {"model": "m", "store": False}
+    assert json.loads(stateless(body)) == {"model": "m", "store": False, "input": []}
     plain = b'{ "model":"m" }'
     assert stateless(plain) is plain
 

@@ -1,7 +1,7 @@
 """A chat request as it is sent upstream: its body with memory, its report and its record.
 
-``prepare`` makes it.  If the upstream refuses it, ``lessened``, ``without_tools`` and
-``without_marks`` make the request of the next attempt.
+``prepare`` makes it.  If the upstream refuses it, ``lessened``, ``without_tools``,
+``without_marks`` and ``worded`` make the request of the next attempt.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.chat.cachemarks import may_have_marks
+from proxy.chat.media.words import in_words
+from proxy.chat.message import ChatMessage
 from proxy.chat.thoughts import with_thoughts
 from proxy.errors import ProxyError, memory_unavailable
 from proxy.gateway.asking.refusals import RefusalKind
@@ -49,7 +51,8 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
     ``marks``: the proxy adds cache marks.  ``lessened``: memory was reduced before.  ``refused``:
     what earlier attempts were refused for.  ``unsigned``: the body without the signed content that
     the upstream rejected.  ``thoughts``: reasoning of earlier answers to send back, as JSON by the
-    ids of their calls; ``rethought``: adding or omitting it has been tried before.
+    ids of their calls; ``rethought``: adding or omitting it has been tried before.  ``worded``: the
+    stored messages have text alone.
     """
 
     exchange: ChatExchange
@@ -64,6 +67,7 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
     unsigned: bytes | None = None
     thoughts: Mapping[str, bytes] | None = None
     rethought: bool = False
+    worded: bool = False
 
     @property
     def adds(self) -> bool:
@@ -273,6 +277,21 @@ def refused_marks(outgoing: OutgoingRequest) -> OutgoingRequest:
     return without_marks(outgoing, *([kind] if kind and only_ours else []))
 
 
+def worded(outgoing: OutgoingRequest) -> OutgoingRequest | None:
+    """The request after an error that may be about media: its stored messages with text alone.
+
+    None if they have nothing else.
+    """
+    prompt = outgoing.prompt
+    if outgoing.worded or isinstance(prompt, Degraded):
+        return None
+    messages = [x if isinstance(x, ChatMessage) else in_words(x) for x in prompt.messages]
+    if messages == prompt.messages:
+        return None
+    less, reason = replace(prompt, messages=messages), "media_refused"
+    return replace(outgoing, prompt=less, reason=reason, worded=True, unsigned=None)
+
+
 def lessened(outgoing: OutgoingRequest, services: Services) -> OutgoingRequest | None:
     """The request after "context too long": without reasoning, then with half of memory's tokens,
     then with none.
@@ -289,6 +308,8 @@ def lessened(outgoing: OutgoingRequest, services: Services) -> OutgoingRequest |
         less = narrowed(prompt, cap, services, hard=True)
         if less != prompt:
             reason: Reason = "context_trimmed"
-            return replace(outgoing, prompt=less, reason=reason, lessened=True, unsigned=None)
+            return replace(
+                outgoing, prompt=less, reason=reason, lessened=True, unsigned=None, worded=False
+            )
         prompt = less
     return None

@@ -28,6 +28,7 @@ Reason = Literal[
     "tool_name_taken",
     "tools_refused",
     "marks_refused",
+    "media_refused",
     "answer_too_large",
 ]
 """Why memory did less than it was asked for."""

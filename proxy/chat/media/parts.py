@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import NamedTuple
 
 from proxy.chat import jsontext
+from proxy.chat.cachemarks import unmarked
+
+_LONGEST_NAME = 64
 
 
 class Inline(NamedTuple):
@@ -37,6 +41,20 @@ class Inline(NamedTuple):
 def placeholder(kind: str, content: bytes) -> str:
     """A line of text in place of media: type, size, the beginning of its SHA-256."""
     return f"[{kind}, {len(content)} bytes, sha256 {sha256(content).hexdigest()[:16]}]"
+
+
+def line_for(part: object) -> str:
+    """A line of text for a content part that is no text."""
+    if not isinstance(part, dict):
+        return named("part", {"part": part})
+    media = inline(part)
+    return media.placeholder() if media else named(part.get("type"), part)
+
+
+def named(kind: object, said: Mapping[str, object]) -> str:
+    """The same by the JSON of what it is."""
+    name = jsontext.well_formed(kind)[:_LONGEST_NAME] if isinstance(kind, str) else "block"
+    return placeholder(name, jsontext.canonical(unmarked(said)))
 
 
 def inline(part: object) -> Inline | None:

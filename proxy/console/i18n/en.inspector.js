@@ -40,6 +40,7 @@ export default {
   "reason.context_trimmed": "trimmed to the model’s context",
   "reason.import": "imported",
   "reason.marks_refused": "the upstream refused cache marks",
+  "reason.media_refused": "the upstream refused stored media",
   "reason.recall_error": "recall failed",
   "reason.recall_timeout": "recall was too slow",
   "reason.side_request": "a side request of the client",

@@ -40,6 +40,7 @@ export default {
   "reason.context_trimmed": "已按模型上下文裁剪",
   "reason.import": "导入",
   "reason.marks_refused": "上游拒绝了缓存标记",
+  "reason.media_refused": "上游拒绝了已存的媒体",
   "reason.recall_error": "回忆失败",
   "reason.recall_timeout": "回忆超时",
   "reason.side_request": "客户端的附带请求",

@@ -17,9 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from proxy.chat import jsontext
-from proxy.chat.cachemarks import unmarked
-from proxy.chat.media.parts import Inline, inline, placeholder
+from proxy.chat.media.parts import Inline, line_for, named
 
 Json = dict[str, object]
 
@@ -30,7 +28,6 @@ IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 _PDF = "application/pdf"
 _BASE64 = ";base64,"
-_LONGEST_NAME = 64
 
 
 def text_block(text: str) -> Json:
@@ -59,13 +56,13 @@ def part_of(block: Json) -> Json:
             return said
     if kind == "search_result" and isinstance(block.get("content"), list):
         return text_block("\n".join(_said(block)))
-    return text_block(_named(kind, block))
+    return text_block(named(kind, block))
 
 
 def line_of(block: Json) -> Json:
     """The same for a message that may hold nothing but text."""
     part = part_of(block)
-    return part if part["type"] == "text" else text_block(_named(block.get("type"), block))
+    return part if part["type"] == "text" else text_block(named(block.get("type"), block))
 
 
 def block_of(part: object) -> Json:
@@ -73,7 +70,7 @@ def block_of(part: object) -> Json:
     if isinstance(part, str):
         return text_block(part)
     if not isinstance(part, dict):
-        return text_block(_named("part", {"part": part}))
+        return text_block(line_for(part))
     kind = part.get("type")
     text = part.get("refusal" if kind == "refusal" else "text")
     if isinstance(text, str):
@@ -87,8 +84,7 @@ def block_of(part: object) -> Json:
         document = _read_file(part["file"])
         if document is not None:
             return document
-    media = inline(part)
-    return text_block(media.placeholder() if media else _named(kind, part))
+    return text_block(line_for(part))
 
 
 def lightened(value: object, limit: int) -> object:
@@ -122,11 +118,6 @@ def _line_for(block: Json, limit: int) -> str | None:
     if not isinstance(data, str) or len(data) <= limit:
         return None
     return Inline(name if isinstance(name, str) else "media", data).placeholder()
-
-
-def _named(kind: object, block: Json) -> str:
-    name = jsontext.well_formed(kind)[:_LONGEST_NAME] if isinstance(kind, str) else "block"
-    return placeholder(name, jsontext.canonical(unmarked(block)))
 
 
 def _said(result: Json) -> Iterator[str]:

@@ -8,6 +8,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from proxy.chat.media.words import may_refuse_media, refuses_media
 from proxy.chat.models.limits import too_long
 from proxy.chat.thoughts import refuses_thoughts, wants_thoughts, with_thoughts
 from proxy.chat.tools.offer import refuses_tools
@@ -23,6 +24,7 @@ from proxy.gateway.outgoing import (
     with_tools,
     without_marks,
     without_tools,
+    worded,
 )
 from proxy.gateway.passthrough import Passthrough
 from proxy.gateway.recording.exchange_recorder import ExchangeRecorder, recorder_for
@@ -167,7 +169,8 @@ class Asker:
             return True
         if outgoing.thoughtless is not None and reply.status in _INVALID:
             return True
-        return self._retry_too_long and outgoing.adds and reply.status < 500
+        long = self._retry_too_long and reply.status < 500
+        return outgoing.adds and (long or may_refuse_media(reply.status))
 
     async def _rethought(
         self, call: ProxyRequest, outgoing: OutgoingRequest, status: int, error: bytes
@@ -207,8 +210,17 @@ class Asker:
         refused = refuses_tools(reply.status, error)
         if outgoing.tools is not None and (long or refused):
             return without_tools(outgoing, *([outgoing.tools.kind] if refused else []))
-        # An error about marks need not name them: they turn a text content into a list.
-        return refused_marks(outgoing) if invalid else None
+        if invalid:  # an error about marks need not name them: they turn a text content into a list
+            return refused_marks(outgoing)
+        return await self._worded(outgoing, reply.status, error)
+
+    async def _worded(
+        self, outgoing: OutgoingRequest, status: int, error: bytes
+    ) -> OutgoingRequest | None:
+        """The request with stored media as lines of text, if the error may be about media."""
+        if not (outgoing.adds and refuses_media(status, error)):
+            return None
+        return await self._services.aside.run(outgoing.held, partial(worded, outgoing))
 
 
 def _is_small(reply: Reply) -> bool:

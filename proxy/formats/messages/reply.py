@@ -312,15 +312,26 @@ def choice_of(blocks: Sequence[Json], stop_reason: str | None, *, complete: bool
     kept = [block for block in blocks if not is_blank(block) and not _is_unsigned(block)]
     thoughts = [block.get("thinking") for block in blocks if block.get("type") == "thinking"]
     thought = "\n".join(text for text in thoughts if isinstance(text, str) and text)
-    choice = make_choice(
+    made = partial(_choice, thought=thought, stop_reason=stop_reason, complete=complete)
+    choice = made(kept)
+    if choice.complete and not choice.blank:
+        body = stored(choice.body, kept, MAX_INLINE_MEDIA_BYTES)
+        return msgspec.structs.replace(choice, body=body)
+    texts = [block for block in kept if block.get("type") == "text"]
+    if choice.complete or len(texts) == len(kept):
+        return choice
+    return msgspec.structs.replace(made(texts), wire=choice.wire or choice.body)
+
+
+def _choice(
+    blocks: Sequence[Json], *, thought: str, stop_reason: str | None, complete: bool
+) -> Choice:
+    return make_choice(
         0,
-        {**chat_of("assistant", kept), "reasoning_content": thought},
+        {**chat_of("assistant", blocks), "reasoning_content": thought},
         finish_reason=stop_reason,
         complete=complete,
     )
-    if not choice.complete or choice.blank:
-        return choice
-    return msgspec.structs.replace(choice, body=stored(choice.body, kept, MAX_INLINE_MEDIA_BYTES))
 
 
 def _is_unsigned(block: Json) -> bool:

@@ -116,6 +116,13 @@ def test_of_an_answer_that_was_cut_off_the_text_is_sent_back_and_nothing_else(le
     assert choice.calls == ()
 
 
+def test_nor_does_a_line_stand_in_it_for_what_the_upstream_did() -> None:
+    choice = only(streamed(message(text("Let me see."), SEARCH, HITS), leave=2))
+    assert not choice.complete
+    assert json.loads(choice.body) == {"role": "assistant", "content": "Let me see."}
+    assert choice.wire is not None and b"[server_tool_use, " in choice.wire
+
+
 def test_a_thought_without_its_signature_is_taken_by_nobody() -> None:
     unsigned = {**thinking("Hm."), "signature": ""}
     body = only(plain(message(unsigned, tool_use("look", {})))).body

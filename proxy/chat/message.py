@@ -16,6 +16,7 @@ from proxy.chat.blocks import may_have_blocks, without_blocks
 from proxy.chat.cachemarks import without_marks
 from proxy.chat.canonical import Content, digest, legacy_id, read_calls, read_content
 from proxy.chat.media.parts import without_large_media, without_media_in_text
+from proxy.chat.native import words_of
 from proxy.chat.typed import typed_in
 
 SYSTEM_ROLES = ("system", "developer")
@@ -234,7 +235,8 @@ def _said(fields: dict[str, object]) -> Content:
     if refusal:
         return read_content([{"type": "refusal", "refusal": refusal}])
     if isinstance(audio, dict):
-        return read_content([{"type": "audio", "id": audio.get("id")}])
+        spoken = read_content([{"type": "audio", "id": audio.get("id")}])
+        return msgspec.structs.replace(spoken, text=words_of(fields))
     return content
 
 

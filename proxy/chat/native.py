@@ -1,4 +1,8 @@
-"""The field of a stored message with its form in another API: see ``proxy.formats.native``."""
+"""The field of a stored message with its form in another API: see ``proxy.formats.native``.
+
+Of a spoken answer, chat completions take back the id alone, and that for an hour: its words are in
+this field.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +33,33 @@ def without_native(message: bytes) -> bytes:
     except jsontext.UNREADABLE:
         return message
     return jsontext.join_fields({k: v for k, v in fields.items() if k != FIELD})
+
+
+def with_words(message: Mapping[str, object], words: str) -> dict[str, object]:
+    """A spoken answer with what it says."""
+    return {**message, FIELD: {"api": "chat", "parts": [{"type": "text", "text": words}]}}
+
+
+def words_of(message: Mapping[str, object]) -> str:
+    """What a spoken answer says, as it is stored or as a client has it; "" for any other."""
+    audio, native = message.get("audio"), message.get(FIELD)
+    if not isinstance(audio, dict):
+        return ""
+    match native:
+        case {"parts": [{"text": str(words)}]}:
+            return jsontext.well_formed(words)
+    return jsontext.text_in(audio.get("transcript"))
+
+
+def told_in_chat(message: bytes) -> Mapping[str, object]:
+    """A stored message (JSON) as chat completions may say it, a spoken answer by its words."""
+    said = jsontext.decode(without_native(message))
+    if not isinstance(said, dict):
+        return {}
+    if said.get("content") or not isinstance(said.get("audio"), dict):
+        return said
+    whole = jsontext.decode(message)
+    return {**said, "content": words_of(whole) if isinstance(whole, dict) else None}
 
 
 def beside(message: Mapping[str, object]) -> list[dict[str, object]]:

@@ -7,6 +7,7 @@ from base64 import b64encode
 
 import pytest
 
+from proxy.chat.native import without_native
 from tests.support.upstream.replies import Fields, built, call, deltas, plain, streamed
 
 
@@ -118,8 +119,21 @@ def test_only_the_id_of_an_audio_goes_back_and_large_data_becomes_a_line() -> No
         {"audio": {"data": data[60_000:], "transcript": "llo"}},
         {"audio": {"expires_at": 5}},
     )
-    assert choice.body == b'{"role":"assistant","content":null,"audio":{"id":"a1"}}'
+    sent = without_native(choice.body)
+    assert sent == b'{"role":"assistant","content":null,"audio":{"id":"a1"}}'
     assert choice.wire is not None
     audio = json.loads(choice.wire)["audio"]
     assert audio["transcript"] == "hello"
     assert audio["data"].startswith("[audio, 90000 bytes")
+
+
+def test_the_words_of_a_spoken_answer_are_its_text() -> None:
+    choice = streamed({"audio": {"id": "a1", "transcript": "he"}}, {"audio": {"transcript": "llo"}})
+    assert choice.text == "hello"
+    silent = plain({"content": None, "audio": {"id": "a1"}})
+    assert (silent.text, silent.digest) == ("", choice.digest)
+
+
+def test_of_a_spoken_answer_that_was_cut_off_the_words_go_back() -> None:
+    choice = streamed({"audio": {"id": "a1", "transcript": "hel"}}, finish=None)
+    assert json.loads(choice.body) == {"role": "assistant", "content": "hel"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -83,20 +82,6 @@ async def test_an_error_that_is_for_something_else_is_passed_on(one: Rig, status
     before = len(one.up.requests)
     assert (await talk.ask([{"role": "user", "content": "u2"}])).status_code == status
     assert len(one.up.requests) == before + 1
-
-
-async def test_a_recording_that_is_gone_is_told_in_words(one: Rig) -> None:
-    talk = one.talk()
-    whole: dict[str, Any] = chat_completion("")
-    spoken = {"id": "audio_1", "data": "AAAA", "expires_at": 1, "transcript": "a1"}
-    whole["choices"][0]["message"] = {"role": "assistant", "content": None, "audio": spoken}
-    await talk.ask([{"role": "user", "content": "u1"}], json_answer(whole))
-    gone = error_answer(400, "Audio with id audio_1 has expired.")
-    one.up.always(without("audio_1", gone, json_answer(chat_completion("a2"))))
-    later = await talk.ask([{"role": "user", "content": "u2"}])
-    assert later.status_code == 200
-    assert "audio" not in one.up.requests[-1].messages[1]
-    assert not one.up.refused
 
 
 async def test_a_file_that_needs_a_beta_is_told_in_words_without_it(one: Rig) -> None:

@@ -30,6 +30,16 @@ async def test_what_the_assistant_said_is_recalled(every: Rig) -> None:
     assert f"assistant: Call the boat {word}!" in (await person.asks(f"Why {word}?"))["recall"]
 
 
+async def test_what_the_assistant_spoke_is_recalled(every: Rig) -> None:
+    person, word = somebody(every), marker()
+    talk, whole = person.talk(), chat_completion("")
+    audio = {"id": "audio_1", "data": "AAAA", "transcript": f"Call the boat {word}!"}
+    whole["choices"][0]["message"] |= {"content": None, "audio": audio}
+    await talk.ask([user_said("Name my boat.")], json_answer(whole))
+    await person.tells("I had soup.", talk=talk)
+    assert f"assistant: Call the boat {word}!" in (await person.asks(f"Why {word}?"))["recall"]
+
+
 async def test_the_proxy_indexes_by_itself_what_it_has_recorded(every: Rig) -> None:
     person, word = somebody(every), marker()
     await person.says(person.talk(), f"My boat is called {word}.")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from proxy.chat import jsontext
 from proxy.chat.media.parts import line_for
-from proxy.chat.native import FIELD, beside
+from proxy.chat.native import FIELD, beside, words_of
 
 _REFUSING = (400, 404, 415, 422)
 _FAILING = (500, 501)
@@ -51,7 +51,7 @@ def _told(said: Mapping[str, object]) -> Mapping[str, object]:
     if isinstance(content, list):
         kept["content"] = [part if _is_text(part) else _line(part) for part in content]
     elif audio is not None and not content:
-        kept["content"] = line_for({"type": "audio", "audio": audio})
+        kept["content"] = words_of(said) or line_for({"type": "audio", "audio": audio})
     return kept
 
 

@@ -28,7 +28,7 @@ from proxy.chat.media.native import without_media
 from proxy.chat.media.parts import inline, shrunk
 from proxy.chat.media.tokens import media_tokens
 from proxy.chat.message import ChatMessage
-from proxy.chat.native import CALLS, TEXTS, THOUGHTS, beside
+from proxy.chat.native import CALLS, TEXTS, THOUGHTS, beside, words_of
 
 Encode = Callable[[str], list[int]]
 """Encodes a text to tokens; special tokens in it are encoded as text."""
@@ -176,7 +176,7 @@ class TokenCounter:
         return MESSAGE_TOKENS + ROLE_TOKENS + max(self._said(message), native)
 
     def _said(self, message: Mapping[str, object]) -> int:
-        total = self._content(message.get("content"))
+        total = self._content(message.get("content") or words_of(message))
         for key in ("refusal", "name"):
             text = message.get(key)
             if isinstance(text, str) and text:

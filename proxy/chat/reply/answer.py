@@ -13,7 +13,7 @@ import msgspec
 from proxy.chat import jsontext
 from proxy.chat.media.parts import shrunk
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES, read_stored
-from proxy.chat.native import THOUGHTS
+from proxy.chat.native import THOUGHTS, with_words, words_of
 
 _ORDER = ("role", "content", "refusal", "audio", "function_call", "tool_calls", "name")
 """The fields that a request may send back, in canonical order."""
@@ -160,11 +160,15 @@ def _carried_back(whole: Mapping[str, object], *, complete: bool) -> dict[str, o
     kept = _ORDER if complete else ("role", "content", "refusal", "name")
     back = {key: whole[key] for key in kept if key in whole}
     back["content"] = _without_reasoning(whole["content"])
+    words = words_of(whole)
     audio = back.pop("audio", None)
     if isinstance(audio, dict) and audio.get("id"):
         back["audio"] = {"id": audio["id"]}
+    elif not back["content"]:
+        back["content"] = words
     ordered = {key: back[key] for key in _ORDER if key in back}
-    return {**ordered, "content": back["content"] or _no_content(ordered)}
+    ordered["content"] = back["content"] or _no_content(ordered)
+    return with_words(ordered, words) if words and "audio" in ordered else ordered
 
 
 def _without_reasoning(content: object) -> object:

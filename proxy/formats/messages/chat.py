@@ -13,6 +13,7 @@ from proxy.chat import jsontext
 from proxy.chat.cachemarks import unmarked
 from proxy.chat.canonical import legacy_id
 from proxy.chat.jsontext import text_in
+from proxy.chat.native import words_of
 from proxy.formats.messages.blocks import (
     THINKING,
     Json,
@@ -70,8 +71,8 @@ def blocks_of(fields: object) -> list[Json]:
     if fields.get("role") in ("tool", "function"):
         return [_result_block(fields)]
     said, refusal = _listed(fields.get("content")), fields.get("refusal")
-    if not said and isinstance(refusal, str):
-        said = [refusal]
+    if not said:
+        said = _listed(refusal if isinstance(refusal, str) else words_of(fields))
     return [*map(block_of, said), *_uses(fields)]
 
 

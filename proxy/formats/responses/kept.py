@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from proxy.chat import jsontext
-from proxy.chat.native import without_native
+from proxy.chat.native import told_in_chat
 from proxy.formats.native import native_of
 from proxy.formats.responses.chat import items_of
 from proxy.formats.responses.items import API, MESSAGE, PREFIXES, read_item
@@ -93,8 +93,7 @@ def _items(body: bytes) -> Iterable[bytes]:
     parts = native_of(body, API)
     if parts:
         return parts
-    said = jsontext.decode(without_native(body))
-    return items_of(said if isinstance(said, dict) else {}, {})
+    return items_of(told_in_chat(body), {})
 
 
 def _with_id(raw: bytes, kind: str, id: str) -> bytes:

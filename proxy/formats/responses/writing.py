@@ -13,7 +13,7 @@ from proxy.chat import jsontext
 from proxy.chat.blocks import behind_system, block_message, with_block
 from proxy.chat.cachemarks import without_marks
 from proxy.chat.message import ChatMessage, Piece, last_user
-from proxy.chat.native import without_native
+from proxy.chat.native import told_in_chat
 from proxy.chat.request import NULL, ChatRequest, field_of
 from proxy.formats.format import Addition
 from proxy.formats.native import NOTHING, native_of
@@ -199,5 +199,4 @@ def _fits(
 
 
 def _converted(message: bytes, kinds: Mapping[str, str]) -> list[bytes]:
-    said = jsontext.decode(without_native(message))
-    return items_of(said if isinstance(said, dict) else {}, kinds)
+    return items_of(told_in_chat(message), kinds)

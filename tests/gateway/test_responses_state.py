@@ -364,6 +364,25 @@ async def test_thoughts_that_are_refused_are_left_out(one: Rig, status: int, sai
     assert await talk.log() == "u1 Yes. u2 reply 1: u2"
 
 
+async def test_so_is_then_what_the_upstream_did_in_thought(one: Rig) -> None:
+    talk = ItemTalk.of(one)
+    search = {"id": "ws_1", "type": "web_search_call", "status": "completed", "action": {}}
+    shell = {"id": "sh_1", "type": "shell_call", "call_id": "call_1", "action": {"commands": []}}
+    output = {"type": "shell_call_output", "call_id": "call_1", "output": []}
+    talk.upstream.reply(items.thought(), search, shell)
+    await asks(talk, {"input": "u1"})
+    talk.upstream.reply(answer := items.said("Yes."))
+    await asks(talk, {"input": [output]})
+    needs = "Item '{}' was provided without its required 'reasoning' item: 'rs_1'."
+    one.up.reply(error_answer(404, "Item with id 'rs_1' not found."))
+    one.up.reply(error_answer(400, needs.format("ws_1")))
+    await asks(talk, {"input": "u2"})
+    del shell["id"]
+    assert talk.input == [
+        {"role": "user", "content": "u1"}, shell, output, answer, {"role": "user", "content": "u2"}
+    ]  # fmt: skip
+
+
 async def test_so_are_names_of_thoughts(one: Rig) -> None:
     talk = ItemTalk.of(one)
     thought, answer = items.thought(), items.said("Yes.")

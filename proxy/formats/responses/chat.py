@@ -42,7 +42,7 @@ _FRAME = ("type", "id", "call_id", "status", "created_by", "approval_request_id"
 ENCRYPTED = "encrypted_content"
 """Where a thought is that the upstream does not keep."""
 
-_NAMED = (MESSAGE, *TOLD)
+_NAMED = (MESSAGE, *TOLD, "shell_call", "apply_patch_call")
 """Items that need no id, and that with one are refused without the thought before them."""
 
 _CHAT_CALLS = {FUNCTION: ("function", "arguments"), CUSTOM: ("custom", "input")}

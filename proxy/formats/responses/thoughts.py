@@ -35,13 +35,19 @@ def refuses_thoughts(status: int, error: bytes) -> bool:
 
 
 def without_thoughts(body: bytes) -> bytes | None:
-    """A request's body without reasoning, sent or named; None if it has none."""
+    """A request's body without reasoning, sent or named; where it has none, without what an
+    upstream has done by itself, which may want the thought before it.  None if it has neither."""
     fields = jsontext.fields(body)
     listed = fields.get(INPUT, b"")
     items = read_items(jsontext.items(listed)) if listed.startswith(b"[") else None
-    if not items or not any(map(_is_thought, items)):
+    if not items:
         return None
-    kept = [raw for group in grouped(items) for raw in _thoughtless(group)]
+    if any(map(_is_thought, items)):
+        kept = [raw for group in grouped(items) for raw in _thoughtless(group)]
+    else:
+        kept = [item.raw for item in items if not _is_upstreams_own(item)]
+    if len(kept) == len(items):
+        return None
     return jsontext.join_fields({**fields, INPUT: jsontext.join_items(kept)})
 
 
@@ -52,6 +58,11 @@ def _thoughtless(group: Sequence[ResponseItem]) -> Iterator[bytes]:
     for item in group:
         if not _is_thought(item):
             yield without_thought(item)
+
+
+def _is_upstreams_own(item: ResponseItem) -> bool:
+    """A search, say: such an item has no place without its id."""
+    return item.kind.endswith("_call") and item.call is None
 
 
 def _is_thought(item: ResponseItem) -> bool:

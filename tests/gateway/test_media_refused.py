@@ -35,6 +35,7 @@ def without(mark: str, refusal: Script, said: Script) -> Callable[[Request], Scr
         (404, "No endpoints found that support image input"),
         (422, "unknown variant `image_url`, expected `text`"),
         (500, "image input is not supported - hint: you may need to provide the mmproj"),
+        (500, "this model is missing data required for image input"),
     ],
 )
 async def test_a_picture_that_is_refused_later_is_told_in_words(

@@ -16,9 +16,9 @@ from proxy.chat.native import FIELD, beside, words_of
 _REFUSING = (400, 404, 415, 422)
 _FAILING = (500, 501)
 _UNSUPPORTED = re.compile(
-    rb"(image|audio|video|file|input|modality|vision).{0,64}not support(ed)?\b", re.IGNORECASE
+    rb"not support|unsupported|(image|audio|video|file) input|multimodal", re.IGNORECASE
 )
-"""How servers say it that take it for a failure of theirs, as llama.cpp."""
+"""How servers say it that take it for a failure of theirs, as llama.cpp and Ollama do."""
 
 _TEXTS = ("text", "refusal")
 

@@ -239,6 +239,30 @@ async def test_commits_clear_the_lists_of_what_has_expired(
         assert server.ask("EXISTS", expiries) == 0
 
 
+async def test_a_list_whose_sessions_all_expire_ends_with_the_last_of_them(
+    store: Store, server: Server, tenant: str
+) -> None:
+    """Nobody may ever come to write it again, so as to clear it."""
+    await store.commit(SessionKey(tenant, "ends"), chat("x1", user="kai", ttl=10))
+    await store.commit(SessionKey(tenant, "stays"), chat("x1", user="kai"))
+    await store.commit(SessionKey(tenant, "eves"), chat("x1", user="eve", ttl=10))
+    assert lives_of(server, tenant, "kai", None) == {-1}
+    assert all(10 < life <= 10 + GRACE for life in lives_of(server, tenant, "eve"))
+    await store.delete(SessionKey(tenant, "stays"))
+    assert all(10 < life <= 10 + GRACE for life in lives_of(server, tenant, "kai", None))
+    await store.commit(SessionKey(tenant, "anew"), chat("x1", user="kai"))
+    assert lives_of(server, tenant, "kai", None) == {-1}
+
+
+GRACE = 60
+"""Seconds for which names of sessions are kept behind their end."""
+
+
+def lives_of(server: Server, tenant: str, *users: str | None) -> set[int]:
+    """Seconds that these lists have to live; -1 is for ever."""
+    return {server.ask("TTL", key) for user in users for key in list_keys(tenant, user)}
+
+
 async def test_a_host_whose_clock_is_ahead_takes_no_living_session_for_dead(
     store: Store, server: Server, tenant: str
 ) -> None:

@@ -61,7 +61,7 @@ class Scripts:
         self.amend = read_script("amend", *changing, "edit_prelude")
         self.touch = read_script("touch", "marks", "lists")
         self.relist = read_script("relist", "lists")
-        self.forget = read_script("forget")
+        self.forget = read_script("forget", "lists")
         self.mark = read_script("mark")
         self.unmark = read_script("unmark", "marks")
         self.dump = read_script("dump", "prelude")

@@ -11,4 +11,5 @@ for i = 1, #ARGV, 2 do
     redis.call('ZREM', KEYS[2], ARGV[i])
   end
 end
+let_end(KEYS[1], KEYS[2])
 return 1

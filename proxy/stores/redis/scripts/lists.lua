@@ -5,6 +5,19 @@
 
 local GRACE = 60 -- seconds by which the clocks of servers may differ
 
+-- A list whose sessions all expire ends with the last of them: nobody may come to write it any more.
+local function let_end(list, expiries)
+  local last = redis.call('ZREVRANGE', expiries, 0, 0, 'WITHSCORES')[2]
+  if last and redis.call('ZCARD', expiries) == redis.call('ZCARD', list) then
+    local at = string.format('%.0f', tonumber(last) + GRACE)
+    redis.call('EXPIREAT', list, at)
+    redis.call('EXPIREAT', expiries, at)
+  else
+    redis.call('PERSIST', list)
+    redis.call('PERSIST', expiries)
+  end
+end
+
 -- By the server's clock: a host whose own is ahead would take living sessions for dead.
 local function touch(list, expiries, session, at, ttl)
   local now = tonumber(redis.call('TIME')[1])
@@ -21,4 +34,5 @@ local function touch(list, expiries, session, at, ttl)
     redis.call('ZREM', list, unpack(dead))
     redis.call('ZREM', expiries, unpack(dead))
   end
+  let_end(list, expiries)
 end

@@ -29,6 +29,7 @@ from proxy.background.completion import (
 from proxy.background.runner import LEASE, Backoff, LeaseLost, held
 from proxy.learning.batch import Batch, Extractor, Improver, LearningContext
 from proxy.learning.failures import BatchFailures, Improvement, batch_name
+from proxy.learning.marks import MarkSweep
 from proxy.learning.reading import Reader
 from proxy.memory.archive import Session
 from proxy.memory.history.reading import NEWEST_TURN
@@ -149,6 +150,7 @@ class LearningJob(msgspec.Struct):
     improvers: Sequence[Improver] = ()
     skipped: Callable[[str], None] = msgspec.field(default=lambda feature: None)
     _failures: BatchFailures = msgspec.field(default_factory=BatchFailures)
+    _sweep: MarkSweep = msgspec.field(default_factory=MarkSweep)
 
     def ready(self, work: Work) -> bool:
         settings = self.profile_of(work.profile)
@@ -213,6 +215,7 @@ class LearningJob(msgspec.Struct):
             if extractor.model.wants(context.settings):
                 reading = [own, *(x for x in others if _can(extractor, x))]
                 await tried.step(partial(self._read_all, extractor, reading))
+        await self._sweep.step(self.items, self.reader.history, context.shelf, self.clock())
 
     async def _others(self, context: LearningContext) -> AsyncIterator[LearningContext]:
         """The other sessions of the person that ask for learning."""

@@ -20,6 +20,7 @@ import pytest
 from proxy.memory.model import IDEMPOTENCY_SECONDS, Ask, Due, SessionKey
 from proxy.memory.store import StoreError, StoreFull, StoreInUse, StoreTimeout
 from proxy.stores.sqlite import file as sqlite_file
+from proxy.stores.sqlite import schema
 from proxy.stores.sqlite.rows import ROWS
 from proxy.stores.sqlite.schema import (
     MIGRATIONS,
@@ -626,6 +627,23 @@ async def test_a_log_that_a_reader_kept_is_emptied_when_it_has_left(
 
 def log_of(path: Path) -> Path:
     return path.with_name(f"{path.name}-wal")
+
+
+async def test_a_log_that_has_grown_under_a_reader_goes_back_to_the_disk(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a backup that takes minutes, or a shell that somebody left open."""
+    monkeypatch.setattr(schema, "KEPT_LOG", 100_000)
+    async with opened(path, Clock()) as store:
+        await store.commit(KEY, chat("x0", 1000.0))
+        with reading(path):
+            await store._write(lambda c: c.execute("PRAGMA wal_autocheckpoint = 1").fetchone())
+            long = draft("x1", 0, wire=b'{"role":"user","content":"%b"}' % (b"x" * 1_000_000))
+            await store.commit(KEY, record("x1", long, at=1001.0))
+            assert log_of(path).stat().st_size > 1_000_000
+        for n in range(2, 5):
+            await store.commit(KEY, chat(f"x{n}", 1000.0 + n))
+        assert log_of(path).stat().st_size <= 100_000
 
 
 async def test_processes_that_make_the_file_at_once_all_commit(path: Path) -> None:

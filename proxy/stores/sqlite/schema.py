@@ -239,6 +239,10 @@ SCHEMA = len(MIGRATIONS)
 BESIDE = ("-wal", "-shm", "-journal")
 """Ends of the names of what SQLite keeps beside a file; the first and the last are part of it."""
 
+KEPT_LOG = 16 * 1024 * 1024
+"""Bytes of the log that stay when it begins anew: what somebody who read for long has made it grow
+by goes back to the disk.  It has some 4 MB else."""
+
 DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
 """What SQLite calls a file that it cannot read, and that will not get better."""
 
@@ -309,6 +313,7 @@ def reopen(path: Path, busy_timeout: float) -> sqlite3.Connection:
 def _set_up(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA secure_delete = ON")
+    connection.execute(f"PRAGMA journal_size_limit = {KEPT_LOG}").fetchone()
 
 
 def _older(found: int) -> str:

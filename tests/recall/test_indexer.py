@@ -11,6 +11,7 @@ from proxy.memory.archive import Page, Session
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 from proxy.recall.index import IndexBatch, IndexMark, Owner
+from proxy.recall.indexing import indexer as indexing
 from proxy.recall.indexing import state as states
 from proxy.recall.indexing.indexer import (
     BATCH,
@@ -255,3 +256,39 @@ async def test_an_index_of_another_format_is_made_anew(
     assert states.read_state(b"[999]") is None
     assert await remembering.indexer.level(key) == 1
     assert await remembering.indexed(KAI) == [("a", 1)]
+
+
+async def test_whoever_asks_and_has_said_nothing_leaves_nothing_behind(
+    remembering: Memory,
+) -> None:
+    """Else each name under which somebody asks, and is refused upstream, would stay for ever."""
+    assert await remembering.indexer.catch_up(KAI) == 0
+    assert (await remembering.store.look(KAI, (), 0)).revision == 0
+
+
+async def test_an_index_that_is_mostly_of_sessions_that_are_gone_is_made_anew(
+    remembering: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person whose chats expire has as much to find as ever, and not an ever larger index."""
+    monkeypatch.setattr(indexing, "MANY", 4)
+    for n in range(5):
+        await remembering.commit(f"s{n}", said(f"x{n}", BOAT, "Fine.", user="kai"))
+    for n in range(3):
+        await remembering.store.delete(SessionKey(TENANT, f"s{n}"))
+    assert await remembering.indexer.catch_up(KAI) == 4
+    assert (await remembering.state(KAI)).passages == 4
+    assert sorted(await remembering.indexed(KAI)) == [("s3", 1), ("s3", 2), ("s4", 1), ("s4", 2)]
+    assert ids(await remembering.recall("What colour has my boat?")) == ["x4.0"]
+
+
+async def test_sessions_are_counted_again_once_an_index_is_twice_as_large(
+    remembering: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "MANY", 4)
+    counts: list[int] = []
+    for n in range(8):
+        await remembering.commit(f"s{n}", said(f"x{n}", BOAT, "Fine.", user="kai"))
+        await remembering.indexer.catch_up(KAI)
+        counts.append((await remembering.state(KAI)).counted)
+    assert counts == [0, 4, 4, 4, 4, 12, 12, 12]
+    assert len(await remembering.indexed(KAI)) == 16

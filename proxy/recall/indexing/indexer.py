@@ -32,6 +32,7 @@ from proxy.recall.index import (
     Owner,
     OwnOf,
     PassageHistory,
+    newest_session,
     owner_of,
     sessions_of,
 )
@@ -54,6 +55,9 @@ TRIES = 8
 """Attempts to write if there are concurrent writers."""
 
 OVERTAKEN = "too many write to an index at once"
+
+MANY = 1_000
+"""Passages of sessions that are gone, for which no index is made anew."""
 
 MARGIN = 300.0
 """Seconds by which clocks may differ, and commits may be delayed, when looking for new sessions."""
@@ -143,11 +147,25 @@ class Indexer:
 
     async def catch_up(self, owner: Owner) -> int:
         """Index all messages of an owner's sessions that are not indexed yet; returns their number.
+        An index that is mostly of sessions that are gone is rebuilt.
 
         Raises StoreError.
         """
         if owner.session:
             return await self.level(SessionKey(owner.tenant, owner.session))
+        if await self._has_nothing(owner):
+            return 0
+        count = await self._catch_up(owner)
+        return count + (await self.rebuild(owner) if await self._is_mostly_gone(owner) else 0)
+
+    async def _has_nothing(self, owner: Owner) -> bool:
+        """Whether there is nothing to index, nor an index: whoever asks under one name after the
+        other leaves nothing behind."""
+        if (await self._index.look(owner, (), 0)).revision:
+            return False
+        return await newest_session(self._history, owner.tenant, owner.user) is None
+
+    async def _catch_up(self, owner: Owner) -> int:
         await self.update(owner, lambda old: old if old.passages else msgspec.structs.replace(old))
         state = await self._state(owner)
         since, now, count = max(state.caught_up, 0.0) - MARGIN, self._clock(), 0
@@ -165,12 +183,37 @@ class Indexer:
         self._on_level(owner)
         return count
 
+    async def _is_mostly_gone(self, owner: Owner) -> bool:
+        """Whether at least half of an index is of sessions that have expired or were deleted; they
+        are counted when it is twice as large as when they were last."""
+        state, there = await self._state(owner), 0
+        if state.passages < 2 * state.counted + MANY:
+            return False
+        async for session in sessions_of(self._history, owner.tenant, owner.user):
+            there += session.end
+        if 2 * there <= state.passages:
+            return True
+        await self._counted(owner, state)
+        return False
+
+    async def _counted(self, owner: Owner, state: State) -> None:
+        def counted(found: State) -> State:
+            """Not an index that took this one's place meanwhile, nor one where there is none."""
+            same = found.born == state.born
+            return msgspec.structs.replace(found, counted=state.passages) if same else found
+
+        await self.update(owner, counted)
+
     async def rebuild(self, owner: Owner) -> int:
         """Rebuild an index from history.  Raises StoreError."""
         dismissed = (await self._state(owner)).dismissed
         await drop_index(self._index, owner)
         await self.update(owner, lambda old: msgspec.structs.replace(old, dismissed=dismissed))
-        return await self.catch_up(owner)
+        if owner.session:
+            return await self.catch_up(owner)
+        count = await self._catch_up(owner)
+        await self._counted(owner, await self._state(owner))
+        return count
 
     async def dismiss(self, owner: Owner, *instructions: str) -> None:
         """Never pin standing instructions again.  Raises StoreError."""

@@ -53,7 +53,7 @@ class State(msgspec.Struct, frozen=True, array_like=True):
     ``born`` (Unix seconds) identifies this build of the owner's index.  ``embedded``: by the name
     of vectors, the number of the first passage without one.  ``check`` is the CRC of all rows,
     which tells apart two indexes with the same revision and number of passages after a store has
-    lost the newest.
+    lost the newest.  ``counted``: the passages when its live sessions were last counted.
     """
 
     format: int = FORMAT
@@ -66,6 +66,7 @@ class State(msgspec.Struct, frozen=True, array_like=True):
     born: float = 0.0
     embedded: Mapping[str, int] = {}
     check: int = 0
+    counted: int = 0
 
     def extended(
         self, rows: bytes, lengths: Sequence[int], standing: Iterable[int], sessions: int

@@ -7,6 +7,9 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+KEPT_DAYS = 400
+"""For how long it is kept, at least, what a day has cost: nobody is told of more."""
+
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
     """Requests to a model, those of them that failed, their tokens, and what they cost.

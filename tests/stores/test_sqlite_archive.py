@@ -21,6 +21,7 @@ from proxy.memory.archive import (
 from proxy.memory.erasure import MARKED_SECONDS, Subject
 from proxy.memory.model import Ask, Position, SessionKey
 from proxy.memory.store import StoreError
+from proxy.memory.usage import Spent, UsageKey
 from proxy.stores.sqlite import archive as sqlite_archive
 from proxy.stores.sqlite import marks as sqlite_marks
 from proxy.stores.sqlite import restore as sqlite_restore
@@ -146,6 +147,18 @@ async def test_marks_are_removed_bit_by_bit_when_their_time_is_over(
 
 
 # All or nothing
+
+
+async def test_what_days_have_cost_is_forgotten_when_nobody_is_told_of_it_any_more(
+    store: SQLiteStore, path: Path
+) -> None:
+    days = ("2026-01-31", "2024-12-27", "2024-12-26")
+    for day in reversed(days):
+        await store.spend("tenant", UsageKey(day, "facts"), Spent(calls=1))
+    await store.spend("other", UsageKey(days[2], "facts"), Spent(calls=1))
+    with closing(sqlite3.connect(path)) as connection:
+        kept = connection.execute("SELECT tenant, day FROM usage ORDER BY day, tenant").fetchall()
+    assert kept == [("other", days[2]), ("tenant", days[1]), ("tenant", days[0])]
 
 
 async def test_a_restore_that_fails_halfway_leaves_nothing(store: SQLiteStore, path: Path) -> None:

@@ -13,15 +13,12 @@ from cachetools import LRUCache
 from proxy.memory.archive import Archive
 from proxy.memory.items import ItemOwner, Items
 from proxy.memory.recording.spool import Spool, SpoolError
-from proxy.memory.usage import Meter
+from proxy.memory.usage import KEPT_DAYS, Meter
 from proxy.recall.index import newest_session
 from proxy.settings import Settings
 
 KEPT = 1024
 """Names that are remembered as those of tenants."""
-
-BILLED_DAYS = 400
-"""So far back a tenant is known by what background work has cost it: as far as /usage looks."""
 
 
 class Holdings(Archive, Items, Protocol):
@@ -54,7 +51,7 @@ class KnownTenants:
     async def _has_more(self, tenant: str) -> bool:
         """What is no memory, or not yet."""
         today = datetime.fromtimestamp(time.time(), UTC).date()
-        days = [(today - timedelta(days=day)).isoformat() for day in range(BILLED_DAYS)]
+        days = [(today - timedelta(days=day)).isoformat() for day in range(KEPT_DAYS)]
         if await self._meter.spent(tenant, days):
             return True
         with suppress(SpoolError):  # then nothing waits that we could see

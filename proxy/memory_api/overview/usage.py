@@ -6,7 +6,7 @@ import re
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Any
 
-from proxy.memory.usage import Spent
+from proxy.memory.usage import KEPT_DAYS, Spent
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Call, Reader, Tenant
 from proxy.memory_api.fields import invalid
@@ -16,8 +16,6 @@ from proxy.memory_api.shapes import overview as shapes
 from proxy.memory_api.shapes.overview import SpentOn, Usage
 
 DEFAULT_DAYS = 30
-MOST_DAYS = 400
-"""As many as every store keeps."""
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 DAY = {"type": "string", "format": "date"}
@@ -62,8 +60,8 @@ async def get_usage(api: Api, tenant: Tenant, first: First, last: Last) -> Usage
 def _days(first: date | None, last: date) -> list[str]:
     first = first or last - timedelta(days=min(DEFAULT_DAYS, last.toordinal()) - 1)
     count = (last - first).days + 1
-    if not 1 <= count <= MOST_DAYS:
-        raise invalid(f"from to to must be 1 to {MOST_DAYS} days.", "from")
+    if not 1 <= count <= KEPT_DAYS:
+        raise invalid(f"from to to must be 1 to {KEPT_DAYS} days.", "from")
     return [(first + timedelta(days=n)).isoformat() for n in range(count)]
 
 

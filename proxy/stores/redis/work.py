@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 from msgspec.structs import replace
 
 from proxy.memory.model import Due, Kind, SessionKey, Work
-from proxy.memory.usage import Spent, UsageKey
+from proxy.memory.usage import KEPT_DAYS, Spent, UsageKey
 from proxy.stores.redis.base import RedisBase, tag_of, within
 from proxy.stores.redis.connection import every
 from proxy.stores.redis.scripts import Script
@@ -182,7 +182,7 @@ def read_piece(name: bytes, score: bytes, packed: bytes) -> Work:
 
 # What it has cost: a hash for each tenant and day
 
-KEPT = 400 * 86_400
+KEPT = KEPT_DAYS * 86_400
 """Seconds that a day is kept after something was spent on it."""
 
 FIGURES = Spent.__struct_fields__

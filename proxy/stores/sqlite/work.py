@@ -9,12 +9,13 @@ import json
 import secrets
 import sqlite3
 from collections.abc import Callable, Collection, Sequence
+from datetime import date, timedelta
 from typing import Any
 
 from msgspec.structs import astuple, replace
 
 from proxy.memory.model import Due, Kind, SessionKey, Work
-from proxy.memory.usage import Spent, UsageKey
+from proxy.memory.usage import KEPT_DAYS, Spent, UsageKey
 from proxy.stores.common import rules as pieces
 
 _FIELDS = ", ".join(Work.__struct_fields__)
@@ -121,6 +122,8 @@ _COLUMNS = "day, feature, calls, failed, input_tokens, output_tokens, micro_usd"
 
 _SPEND = f"INSERT INTO usage (tenant, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) {_ADDED}"
 
+_FORGET = "DELETE FROM usage WHERE tenant = ? AND day < ?"
+
 _SPENT = f"""
 SELECT {_COLUMNS} FROM usage
 WHERE tenant = ? AND day IN (SELECT value FROM json_each(?))
@@ -133,6 +136,8 @@ INSERT INTO usage (tenant, {_COLUMNS}) SELECT ?2, {_COLUMNS} FROM usage WHERE te
 
 def spend(connection: sqlite3.Connection, tenant: str, account: UsageKey, spent: Spent) -> None:
     connection.execute(_SPEND, (tenant, *account, *astuple(spent)))
+    oldest = date.fromisoformat(account.day) - timedelta(days=KEPT_DAYS)
+    connection.execute(_FORGET, (tenant, oldest.isoformat()))
 
 
 def spent(

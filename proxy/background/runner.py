@@ -23,6 +23,7 @@ from proxy.background.completion import (
     NoCredential,
     NoModel,
     NotYet,
+    Paused,
     Refused,
 )
 from proxy.logs import hashed
@@ -76,10 +77,12 @@ class Backoff(msgspec.Struct, frozen=True):
 
 
 class Ending(NamedTuple):
-    """How a job ended.  ``due``: when to run again (Unix seconds), None: when queued again."""
+    """How a job ended.  ``due``: when to run again (Unix seconds), None: when queued again.
+    ``longer``: the same ending again waits longer."""
 
     outcome: Outcome
     due: float | None = None
+    longer: bool = False
 
 
 def ending_of(error: BaseException, now: float, wait: float) -> Ending:
@@ -87,6 +90,8 @@ def ending_of(error: BaseException, now: float, wait: float) -> Ending:
     match error:
         case Refused():
             return Ending("refused")
+        case Paused(until=until):  # else all that waits for a model would look again together
+            return Ending("put_off", max(min(until, now + NOT_YET), now + wait), longer=True)
         case NotYet(until=until):
             return Ending("put_off", min(until, now + NOT_YET))
         case NoCredential():
@@ -94,9 +99,9 @@ def ending_of(error: BaseException, now: float, wait: float) -> Ending:
         case NoModel():
             return Ending("put_off", now + NO_MODEL)
         case Failed(retry_after=least) if least is not None:
-            return Ending("failed", now + max(wait, least))
+            return Ending("failed", now + max(wait, least), longer=True)
         case _:
-            return Ending("failed", now + wait)
+            return Ending("failed", now + wait, longer=True)
 
 
 LEASE = 60.0
@@ -173,6 +178,11 @@ MAX_BATCHES = 64
 MAX_REMEMBERED = 10_000
 """Tenants, and kinds of their work, whose last turn is remembered."""
 
+MAX_LOGGED = 1000
+LOGGED_SECONDS = 600.0
+"""Reasons of failures that are remembered, and the time before one is logged again: for hours it
+may be the same for thousands of sessions."""
+
 CANCEL_SECONDS = 1.0
 """Seconds that a cancelled job has to put its work off."""
 
@@ -208,6 +218,7 @@ class Runner:
         self._busy: Counter[str] = Counter()
         self._begun: LRUCache[str, int] = LRUCache(MAX_REMEMBERED)
         self._begun_kinds: LRUCache[tuple[str, Kind], int] = LRUCache(MAX_REMEMBERED)
+        self._logged: LRUCache[str, float] = LRUCache(MAX_LOGGED)
         self._turns = 0
         self._looking: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
@@ -381,7 +392,7 @@ class Runner:
             if ending.due is None:
                 await self._queue.finish(work, self._clock())
             else:
-                await self._queue.put_off(work, ending.due, failed=ending.outcome == "failed")
+                await self._queue.put_off(work, ending.due, failed=ending.longer)
         except StoreError as failure:  # the lease expires, and the work is claimed again
             logger.warning("work in the background is left as it is: %s", failure)
 
@@ -398,12 +409,17 @@ class Runner:
                 return Ending("put_off", self._clock())
             return self._after(error, work)
         except (CompletionError, StoreError, TimeoutError) as error:
-            reason = str(error) or "no answer in time"
-            logger.warning("a job was not done, %s: %s", _described(work), reason)
+            self._log(f"{_described(work)}: {str(error) or 'no answer in time'}")
             return self._after(error, work)
         except Exception as error:  # a background task has no caller: it is tried again later
             logger.exception("a job failed, %s", _described(work))
             return self._after(error, work)
+
+    def _log(self, failure: str) -> None:
+        now = self._clock()
+        if now - self._logged.get(failure, now - LOGGED_SECONDS) >= LOGGED_SECONDS:
+            self._logged[failure] = now
+            logger.warning("a job was not done, %s", failure)
 
     def _after(self, error: BaseException, work: Work) -> Ending:
         wait = self._backoff.seconds(work.attempts, self._chance())

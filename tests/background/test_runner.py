@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from itertools import pairwise
 
 import pytest
 
-from proxy.background.completion import BudgetSpent, Failed, NoCredential, Refused
-from proxy.background.runner import NOT_HERE
+from proxy.background.completion import BudgetSpent, Failed, NoCredential, Paused, Refused
+from proxy.background.runner import LOGGED_SECONDS, NOT_HERE
 from proxy.logs import hashed
 from proxy.memory.model import Due, SessionKey
 from proxy.memory.store import StoreError
@@ -138,6 +139,22 @@ def test_failures_are_logged_without_what_was_said_or_whose_it_was(
     assert len(lines) == 3
     assert not [line for line in lines if "said" in line or any(name in line for name in KEY)]
     assert all(f"summary of {hashed(KEY.tenant)}" in line for line in lines)
+
+
+def test_what_fails_again_and_again_is_told_once_in_ten_minutes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    job, *_ = run_for(ScriptedJob(*[Failed("answered with status 500")] * 20), HOUR)
+    assert len(job.ran) > 9
+    told = [record.getMessage() for record in caplog.records if record.name.startswith("proxy")]
+    assert 5 <= len(told) <= HOUR / LOGGED_SECONDS and len(set(told)) == 1
+
+
+def test_work_whose_model_is_left_alone_waits_longer_each_time() -> None:
+    """Else all that waits for a model that is down would look for it again as soon as it may."""
+    job, ended, _ = run_for(ScriptedJob(*[Paused(BEGAN)] * 4), HOUR)
+    assert ended == ["put_off"] * 4 + ["finished"]
+    assert [later > earlier for earlier, later in pairwise(job.waits)] == [True] * 3
 
 
 def test_work_of_a_kind_that_has_no_job_here_is_left_to_others() -> None:

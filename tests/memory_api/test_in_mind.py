@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,12 +22,13 @@ from tests.support.store.commits import chat
 WRITTEN = Summary(text="Kai lives in Bonn.", version=1)
 
 
-def eraser_of(store: InMemoryStore, path: Path, clock: Clock) -> Eraser:
+@contextmanager
+def eraser_of(store: InMemoryStore, path: Path, clock: Clock) -> Iterator[Eraser]:
     profile = ProfileSettings()
     learned = Learned(store, Schemas([""]), bytes.decode, len, lambda name: profile, clock)
-    spool = Spool(path / "spool.db", store.name, 1 << 24)
-    spool.open()
-    return Eraser(store, spool, learned, clock)
+    with closing(Spool(path / "spool.db", store.name, 1 << 24)) as spool:
+        spool.open()
+        yield Eraser(store, spool, learned, clock)
 
 
 @pytest.mark.parametrize("whose", ["session", "person"])
@@ -38,7 +41,7 @@ async def test_a_summary_that_is_being_written_anew_goes_with_its_session(
     for key, user in ((gone, "kai"), (other, "lou")):
         await store.commit(key, chat("x1", user=user))
         drafts.keep(key, "", snapshot, WRITTEN)
-    eraser = eraser_of(store, tmp_path, clock)
-    await (eraser.session(gone) if whose == "session" else eraser.person("t", "kai"))
+    with eraser_of(store, tmp_path, clock) as eraser:
+        await (eraser.session(gone) if whose == "session" else eraser.person("t", "kai"))
     assert drafts.find(gone, "", snapshot) is None
     assert drafts.find(other, "", snapshot) == WRITTEN

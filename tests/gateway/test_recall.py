@@ -103,18 +103,22 @@ async def test_a_session_that_gets_an_owner_is_recalled_by_its_owner(every: Rig)
     assert not await somebody(every).is_reminded_of(word)
 
 
-async def test_memory_that_moved_to_another_tenant_is_recalled_there_alone(every: Rig) -> None:
+@pytest.mark.parametrize("indexed", [True, False], ids=["has-an-index", "has-nothing"])
+async def test_memory_that_moved_to_another_tenant_is_recalled_there_alone(
+    every: Rig, indexed: bool
+) -> None:
     person, word, key = somebody(every), marker(), marker()
     old, new = digest_of(f"{key}-old".encode()), digest_of(f"{key}-new".encode())
     before: dict[str, Any] = {"authorization": f"Bearer {key}-old"}
     after: dict[str, Any] = {"authorization": f"Bearer {key}-new"}
-    talk = person.talk()
-    await person.says(talk, f"My boat is called {word}.", **before)
+    await person.says(person.talk(), f"My boat is called {word}.", **before)
+    if indexed:
+        await person.says(person.talk(), "I had soup.", **after)
     assert not await person.is_reminded_of(word, x_memory_mode="read", **after)
 
     async def caught_up() -> bool:
         look = await every.store.real.look(Owner(new, user=str(person.user)), (), 0)  # type: ignore[attr-defined]
-        return bool(look.revision)
+        return bool(look.revision) is indexed
 
     await eventually(caught_up)
     assert await every.store.real.move(old, new) == 1

@@ -264,8 +264,10 @@ class Index(Protocol):
         """Forget a session's name and mark: its passages lead nowhere, and it can begin anew."""
         ...
 
-    async def drop(self, owner: Owner) -> None:
-        """Forget an index, vectors included."""
+    async def drop(self, owner: Owner, state: bytes = b"") -> None:
+        """Forget an index, vectors included.  A ``state`` takes the place of its own at once: looks
+        have it, with revision 0, until a new index is begun.  Nothing is kept where there is none.
+        """
         ...
 
     async def put_vectors(

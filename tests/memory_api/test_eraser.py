@@ -385,9 +385,9 @@ async def test_it_looks_again_until_nothing_is_found(
     shelf, rounds, drop = ItemOwner("t", "kai"), 3, store.drop
     await store.commit(key("a"), chat("x1", user="kai"))
 
-    async def meanwhile(owner: Owner) -> None:
+    async def meanwhile(owner: Owner, state: bytes = b"") -> None:
         nonlocal rounds
-        await drop(owner)
+        await drop(owner, state)
         if owner.user and (rounds := rounds - 1) > 0:
             change = Change(namespace=("users", "kai", "n"), key=str(rounds), value=b"{}")
             assert await store.change_items(shelf, [change])
@@ -404,10 +404,10 @@ async def test_who_is_never_done_with_writing_cannot_be_given_a_receipt(
     drop, rounds = store.drop, 0
     await store.commit(key("a"), chat("x1", user="kai"))
 
-    async def meanwhile(owner: Owner) -> None:
+    async def meanwhile(owner: Owner, state: bytes = b"") -> None:
         nonlocal rounds
         rounds += bool(owner.user)
-        await drop(owner)
+        await drop(owner, state)
         change = Change(namespace=("users", "kai", "n"), key="k", value=b"{}")
         await store.change_items(ItemOwner("t", "kai"), [change])
 

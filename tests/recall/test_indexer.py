@@ -281,6 +281,32 @@ async def test_an_index_that_is_mostly_of_sessions_that_are_gone_is_made_anew(
     assert ids(await remembering.recall("What colour has my boat?")) == ["x4.0"]
 
 
+async def test_what_was_dismissed_stays_so_where_a_rebuild_is_cut_off(
+    remembering: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a wish that its person has removed would be pinned again."""
+    await remembering.commit("a", said("x1", BOAT, "Fine.", user="kai"))
+    await remembering.indexer.dismiss(KAI, "x1.0")
+
+    async def killed(owner: Owner, batch: IndexBatch) -> bool:
+        raise StoreError("gone")
+
+    with monkeypatch.context() as patch, pytest.raises(StoreError):
+        patch.setattr(remembering.store, "write", killed)
+        await remembering.indexer.rebuild(KAI)
+    assert await remembering.indexed(KAI) == []
+    await remembering.indexer.catch_up(KAI)
+    assert len(await remembering.indexed(KAI)) == 2
+    assert await remembering.indexer.dismissed(KAI) == ("x1.0",)
+
+
+async def test_an_index_of_which_nothing_is_left_is_not_begun_anew(remembering: Memory) -> None:
+    await remembering.commit("a", said("x1", BOAT, "Fine.", user="kai"))
+    await remembering.store.delete(SessionKey(TENANT, "a"))
+    assert await remembering.indexer.rebuild(KAI) == 0
+    assert (await remembering.store.look(KAI, (), 0)).revision == 0
+
+
 async def test_sessions_are_counted_again_once_an_index_is_twice_as_large(
     remembering: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -219,6 +219,24 @@ async def test_a_dropped_index_can_be_made_anew(store: Backend, owner: Owner) ->
     assert not any(await store.vectors(owner, "model", 4, 0, 2))
 
 
+async def test_a_state_is_kept_of_a_dropped_index_until_the_next_begins(
+    store: Backend, owner: Owner
+) -> None:
+    await store.drop(owner, b"kept")
+    assert await store.look(owner, [], 1) == Look()
+    await store.write(owner, batch(0, [[1]]))
+    await store.drop(owner, b"kept")
+    await store.drop_session(owner, "session")
+    await store.put_vectors(owner, "model", 4, {0: b"1234"})
+    assert await store.look(owner, [term(1)], 9, "session") == Look(0, b"kept", (NO_POSTINGS,))
+    assert await store.rows(owner, [0]) == Rows(NOTHING)
+    assert await store.write(owner, batch(0, [[1]]))
+    assert await store.look(owner, [term(1)], 9) == Look(1, b"state \0 0", (all_of([0]),))
+    assert not any(await store.vectors(owner, "model", 4, 0, 1))
+    await store.drop(owner)
+    assert await store.look(owner, [], 1) == Look()
+
+
 async def test_an_index_may_be_dropped_and_written_at_once(store: Backend, owner: Owner) -> None:
     await store.write(owner, batch(0, [range(3000)]))
     anew = batch(0, [[1, 2]])

@@ -206,11 +206,12 @@ class Indexer:
 
     async def rebuild(self, owner: Owner) -> int:
         """Rebuild an index from history.  Raises StoreError."""
-        dismissed = (await self._state(owner)).dismissed
-        await drop_index(self._index, owner)
-        await self.update(owner, lambda old: msgspec.structs.replace(old, dismissed=dismissed))
+        data = (await self._index.look(owner, (), 0)).state
+        await drop_index(self._index, owner, _kept(data, self._clock()))
         if owner.session:
             return await self.catch_up(owner)
+        if await self._has_nothing(owner):
+            return 0
         count = await self._catch_up(owner)
         await self._counted(owner, await self._state(owner))
         return count
@@ -287,8 +288,9 @@ class Indexer:
     async def _renew(self, owner: Owner, data: bytes) -> None:
         """Replace an index of another format, or one that has lost data, by a new one; ``data`` is
         its state."""
-        await drop_index(self._index, owner)
-        await self._put(owner, _anew(data, self._clock()))
+        now = self._clock()
+        await drop_index(self._index, owner, _kept(data, now))
+        await self._put(owner, _anew(data, now))
 
     async def update(self, owner: Owner, change: Callable[[State], State]) -> None:
         """Change the state of an index; ``change`` returns the same object for no change.
@@ -334,6 +336,12 @@ def _marked(look: Look, state: State) -> IndexBatch:
 def _anew(data: bytes, now: float) -> IndexBatch:
     """The batch that begins a new index in place of one with the state ``data``."""
     return _marked(Look(), State(born=now, dismissed=dismissed_in(data)))
+
+
+def _kept(data: bytes, now: float) -> bytes:
+    """What a new index begins with in place of one with the state ``data``: whoever drops that may
+    be killed before the new one is there."""
+    return _anew(data, now).state if dismissed_in(data) else b""
 
 
 ROWS_AT_ONCE = 5_000
@@ -387,18 +395,18 @@ async def renew_unread(index: Index, owner: Owner, now: float) -> None:
     """
     data = (await index.look(owner, (), 0)).state
     if read_state(data) is None:
-        await index.drop(owner)
+        await index.drop(owner, _kept(data, now))
         await index.write(owner, _anew(data, now))
 
 
-async def drop_index(index: Index, owner: Owner) -> None:
-    """Drop an index.  Raises StoreError.
+async def drop_index(index: Index, owner: Owner, state: bytes = b"") -> None:
+    """Drop an index, but for a state.  Raises StoreError.
 
     First writes a zero vector of each model: a store that evicts keys may not know any more that it
     has vectors of this model, and learns it by the write.
     """
     await blank(index, owner, [0])
-    await index.drop(owner)
+    await index.drop(owner, state)
 
 
 async def blank_messages(index: Index, owner: Owner, session: str, before: Said) -> None:

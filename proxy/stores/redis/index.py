@@ -110,10 +110,13 @@ class RedisIndex(RedisBase):
     async def drop_session(self, owner: Owner, session: str) -> None:
         await self._step(self._scripts.index_forget, index_keys(owner), (session,))
 
-    async def drop(self, owner: Owner) -> None:
-        meta = index_keys(owner)[0]
+    async def drop(self, owner: Owner, state: bytes = b"") -> None:
+        keys = index_keys(owner)
         # Gone for everybody; the rest goes bit by bit.
-        there = await self._ask(meta, "DEL", meta)
+        if state:
+            there = await self._step(self._scripts.index_drop, keys, (state,))
+        else:
+            there = await self._ask(keys[0], "DEL", keys[0])
         await self._sweep(owner, there=bool(there))
 
     async def put_vectors(
@@ -129,7 +132,7 @@ class RedisIndex(RedisBase):
             return b""
         meta, key = index_keys(owner)[0], vectors_key(owner, model, size)
         read = ("GETRANGE", key, first * size, last * size - 1)
-        there, data = await self._link.many([(meta, ("EXISTS", meta)), (key, read)])
+        there, data = await self._link.many([(meta, ("HEXISTS", meta, "revision")), (key, read)])
         return bytes(data) if there else b""
 
     async def _prolong(self, owner: Owner, ttl: int) -> None:
@@ -221,6 +224,8 @@ def read_look(reply: Sequence[Any], terms: int) -> Look:
     if not reply:
         return Look(postings=(NO_POSTINGS,) * terms)
     revision, state, mark, *found = reply
+    if not int(revision):  # what was kept of a dropped one
+        return Look(state=state, postings=(NO_POSTINGS,) * terms)
     postings = tuple(
         Postings(size // POSTING_SIZE, newest)
         for size, newest in zip(found[::2], found[1::2], strict=True)

@@ -83,6 +83,7 @@ class Scripts:
         self.index_write = read_script("index_write", "index_prelude")
         self.index_renew = read_script("index_renew", "index_prelude")
         self.index_sweep = read_script("index_sweep", "index_prelude")
+        self.index_drop = read_script("index_drop", "index_prelude")
         self.index_forget = read_script("index_forget", "index_prelude")
         self.index_vectors = read_script("index_vectors", "index_prelude")
         self.items_page = read_script("items_page", "items_prelude")

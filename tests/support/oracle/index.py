@@ -100,8 +100,10 @@ class InMemoryIndex:
         shelf.revision += bool(shelf.revision)
         shelf.marks.pop(session, None)
 
-    async def drop(self, owner: Owner) -> None:
-        self._shelves.pop(owner, None)
+    async def drop(self, owner: Owner, state: bytes = b"") -> None:
+        old = self._shelves.pop(owner, None)
+        if old and state:
+            self._shelves[owner] = Shelf(state=state, expires_at=old.expires_at)
 
     async def put_vectors(
         self, owner: Owner, model: str, size: int, vectors: Mapping[int, bytes]

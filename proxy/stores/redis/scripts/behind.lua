@@ -11,7 +11,7 @@ local meta = redis.call('HGETALL', META)
 if #meta == 0 or redis.call('HEXISTS', META, 'owner') == 1 then return { meta } end
 local index = redis.call('HMGET', KEYS[SESSION_KEYS + 1], 'revision', 'state')
 local mark = index[1] and redis.call('HGET', KEYS[SESSION_KEYS + 2], 's' .. ARGV[1]) or ''
-local look = index[1] and { index[1], index[2], mark } or {}
+local look = index[2] and { index[1] or '0', index[2], mark } or {}
 local marked = tonumber(string.match(mark, '^%d+ (%d+)') or 1)
 local wanted = { ['1'] = ARGV[3] == '1', ['0'] = ARGV[4] == '1' }
 return { meta, look, page(marked - 1, tonumber(ARGV[2]), wanted, tonumber(ARGV[5]), false) }

@@ -3,7 +3,7 @@
 --
 -- ARGV: session.
 
-if redis.call('EXISTS', META) == 0 then return 0 end
+if not is_there() then return 0 end
 local number = string.match(redis.call('HGET', MARKS, 's' .. ARGV[1]) or '', '^%d+')
 -- First, and if there is nothing to remove: see mark.lua.
 redis.call('HDEL', MARKS, 's' .. ARGV[1], 'n' .. (number or ''))

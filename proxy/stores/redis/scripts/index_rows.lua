@@ -4,7 +4,7 @@
 -- ARGV: the numbers, four bytes each.
 -- Returns { rows, numbers and names of sessions in turns }.
 
-local there = redis.call('EXISTS', META) == 1
+local there = is_there()
 local rows, names, seen = {}, {}, {}
 for at = 1, #ARGV[1], 4 do
   local begin = struct.unpack('<I4', ARGV[1], at) * ROW_SIZE

@@ -5,7 +5,7 @@
 -- Returns 1, or 0 where there is an index.  Where the vocabulary ends otherwise nothing is done:
 -- somebody else has been faster.
 
-if redis.call('EXISTS', META) == 1 then return 0 end
+if is_there() then return 0 end
 local length, size = redis.call('STRLEN', VOCABULARY), #ARGV[1]
 if size > 0 and redis.call('GETRANGE', VOCABULARY, -size, -1) ~= ARGV[1] then return 1 end
 -- Before the vocabulary is written anew: see mark.lua.

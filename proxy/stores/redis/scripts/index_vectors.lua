@@ -2,7 +2,7 @@
 --
 -- KEYS: the index's, the vectors'.  ARGV: size, model, then number and vector in turns.
 
-if redis.call('EXISTS', META) == 0 then return 0 end
+if not is_there() then return 0 end
 local VECTORS = KEYS[PARTS + 1]
 -- Zeros erase: see mark.lua.
 if not string.find(ARGV[4] or '', '[^%z]') then redis.call('SREM', MODELS, '') end

@@ -176,7 +176,7 @@ local look = {}
 if not meta[2] and KEYS[SESSION_KEYS + 1] then
   local index = redis.call('HMGET', KEYS[SESSION_KEYS + 1], 'revision', 'state')
   local mark = index[1] and redis.call('HGET', KEYS[SESSION_KEYS + 2], 's' .. ARGV[11])
-  if index[1] then look = { index[1], index[2], mark or '' } end
+  if index[2] then look = { index[1] or '0', index[2], mark or '' } end
 end
 local all = whole and (entries(ranked(0, PIECE))) or shown_entries
 local choices = whole and inactive_choices()

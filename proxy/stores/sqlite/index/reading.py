@@ -103,8 +103,10 @@ class IndexRow(msgspec.Struct, frozen=True):
 
 
 def find(connection: sqlite3.Connection, owner: Owner, now: float) -> IndexRow | None:
+    """None too where only the state of a dropped one was kept."""
     row = connection.execute(_OWNER, (now, *owner)).fetchone()
-    return IndexRow(*row[:4]) if row and row[4] else None
+    index = IndexRow(*row[:4]) if row and row[4] else None
+    return index if index and index.revision else None
 
 
 # Reading

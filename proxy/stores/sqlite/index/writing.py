@@ -79,6 +79,13 @@ UPDATE owners SET revision = revision + 1, state = ?2, passages = passages + ?3,
 WHERE id = ?1
 """
 
+_LASTS = "SELECT id, expires_at FROM owners WHERE tenant = ? AND user = ? AND session = ?"
+
+_KEPT = """
+INSERT INTO owners (tenant, user, session, revision, state, passages, expires_at)
+VALUES (?, ?, ?, 0, ?, 0, ?)
+"""
+
 _PROLONG = """
 UPDATE owners SET expires_at = max(expires_at, ?5)
 WHERE tenant = ?1 AND user = ?2 AND session = ?3 AND expires_at > ?4
@@ -158,13 +165,13 @@ def _append(connection: sqlite3.Connection, owner: int, term: bytes, data: bytes
 # Forgetting
 
 
-def drop(connection: sqlite3.Connection, owner: Owner) -> None:
-    """Forget an index at once; what it consists of is waste."""
-    found = connection.execute(
-        "SELECT id FROM owners WHERE tenant = ? AND user = ? AND session = ?", owner
-    ).fetchone()
+def drop(connection: sqlite3.Connection, owner: Owner, state: bytes = b"") -> None:
+    """Forget an index at once, but for a state; what it consists of is waste."""
+    found = connection.execute(_LASTS, owner).fetchone()
     if found:
         discard(connection, found[0])
+        if state:
+            connection.execute(_KEPT, (*owner, state, found[1]))
 
 
 def drop_tenant(connection: sqlite3.Connection, tenant: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -417,7 +418,7 @@ class Runner:
 
     def _log(self, failure: str) -> None:
         now = self._clock()
-        if now - self._logged.get(failure, now - LOGGED_SECONDS) >= LOGGED_SECONDS:
+        if not 0 <= now - self._logged.get(failure, -math.inf) < LOGGED_SECONDS:
             self._logged[failure] = now
             logger.warning("a job was not done, %s", failure)
 

@@ -232,6 +232,22 @@ def test_what_is_due_is_run_though_the_clock_is_put_back() -> None:
     virtually(main())
 
 
+def test_why_work_is_not_done_is_told_though_the_clock_is_put_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        store, job = InMemoryStore(), ScriptedJob(*[Failed("answered with status 500")] * 20)
+        async with Bench(store, job, wall=put_back).open():
+            await ask(store)
+            await asyncio.sleep(12.0)
+            caplog.clear()
+            await ask(store, SessionKey(KEY.tenant, "other"), at=put_back())
+            await asyncio.sleep(1.5)
+
+    virtually(main())
+    assert len(caplog.records) == 1
+
+
 def test_a_tenant_is_found_though_the_clock_was_put_back_behind_the_last_look_at_the_others() -> (
     None
 ):

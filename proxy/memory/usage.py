@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 KEPT_DAYS = 400
-"""For how long it is kept, at least, what a day has cost: nobody is told of more."""
+"""For how long what a day has cost is kept, at least, and how many days are told of at once."""
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):

@@ -42,7 +42,8 @@ Last = Annotated[date | None, Parameter("to", "query", "The last day.", DAY, rea
 async def get_usage(api: Api, tenant: Tenant, first: First, last: Last) -> Usage:
     """Get the costs of background work.
 
-    By day and feature, both days included; by default the last 30 days. At most 400 days.
+    By day and feature, both days included; by default the last 30 days. At most 400 days;
+    costs are kept for that long.
     """
     days = _days(first, last or datetime.now(UTC).date())
     spent = await api.meter.spent(tenant, days)

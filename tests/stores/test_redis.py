@@ -254,6 +254,19 @@ async def test_a_list_whose_sessions_all_expire_ends_with_the_last_of_them(
     assert lives_of(server, tenant, "kai", None) == {-1}
 
 
+async def test_a_list_that_was_lost_ends_with_none_of_those_that_were_in_it(
+    store: Store, server: Server, tenant: str
+) -> None:
+    """What the server has evicted is only one of its two keys."""
+    await store.commit(SessionKey(tenant, "ends"), chat("x1", user="kai", ttl=10))
+    for user in ("kai", None):
+        server.ask("DEL", list_keys(tenant, user)[0])
+    await store.commit(SessionKey(tenant, "stays"), chat("x1", user="kai"))
+    assert lives_of(server, tenant, "kai", None) <= {-1, -2}
+    await store.commit(SessionKey(tenant, "ends too"), chat("x1", user="kai", ttl=10))
+    assert lives_of(server, tenant, "kai", None) == {-1}
+
+
 GRACE = 60
 """Seconds for which names of sessions are kept behind their end."""
 

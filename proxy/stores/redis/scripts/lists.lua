@@ -23,6 +23,8 @@ local function touch(list, expiries, session, at, ttl)
   local now = tonumber(redis.call('TIME')[1])
   local known = redis.call('ZSCORE', list, session)
   if not known or tonumber(known) < tonumber(at) then redis.call('ZADD', list, at, session) end
+  -- Alone in its list: what else expires was in one that is lost, and is no end of this one.
+  if redis.call('ZCARD', list) == 1 then redis.call('DEL', expiries) end
   if ttl > 0 then
     redis.call('ZADD', expiries, now + ttl, session)
   else

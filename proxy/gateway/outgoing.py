@@ -277,10 +277,11 @@ def refused_marks(outgoing: OutgoingRequest) -> OutgoingRequest:
     return without_marks(outgoing, *([kind] if kind and only_ours else []))
 
 
-def worded(outgoing: OutgoingRequest) -> OutgoingRequest | None:
+def worded(outgoing: OutgoingRequest, first: OutgoingRequest) -> OutgoingRequest | None:
     """The request after an error that may be about media: its stored messages with text alone.
 
-    None if they have nothing else.
+    Tools and marks of the ``first`` attempt are back in it: it was refused without them too, so
+    media may be all that the upstream refuses.  None if the messages have nothing but text.
     """
     prompt = outgoing.prompt
     if outgoing.worded or isinstance(prompt, Degraded):
@@ -288,8 +289,17 @@ def worded(outgoing: OutgoingRequest) -> OutgoingRequest | None:
     messages = [x if isinstance(x, ChatMessage) else in_words(x) for x in prompt.messages]
     if messages == prompt.messages:
         return None
-    less, reason = replace(prompt, messages=messages), "media_refused"
-    return replace(outgoing, prompt=less, reason=reason, worded=True, unsigned=None)
+    reason: Reason = "media_refused"
+    return replace(
+        outgoing,
+        prompt=replace(prompt, messages=messages),
+        reason=reason,
+        tools=first.tools,
+        marks=first.marks,
+        refused=tuple([kind for kind in outgoing.refused if kind.what == "thoughtless"]),
+        worded=True,
+        unsigned=None,
+    )
 
 
 def lessened(outgoing: OutgoingRequest, services: Services) -> OutgoingRequest | None:

@@ -246,6 +246,23 @@ async def test_an_upstream_that_takes_none_is_asked_without_and_that_is_known(
         assert len(await talk.bodies()) == 8
 
 
+async def test_marks_are_not_to_blame_for_a_picture_that_is_refused(one: Rig) -> None:
+    talk = one.talk()
+    picture = {"type": "image_url", "image_url": {"url": "https://pictures/cat.png"}}
+    asked = {"role": "user", "content": [{"type": "text", "text": "u1"}, picture]}
+    await talk.ask([asked], json_answer(chat_completion("a1")), model=GPT)
+    gone, said = error_answer(400, "Error while downloading."), json_answer(chat_completion("a2"))
+    before = len(one.up.requests)
+    one.up.always(lambda request: gone if '"image_url": {' in json.dumps(request.json) else said)
+    answer = await talk.ask([user("u2")], model=GPT)
+    assert (answer.status_code, answer.headers["x-memory-reason"]) == (200, "media_refused")
+    assert [bool(marks_in(x.json)) for x in one.up.requests[before:]] == [True, False, True]
+    other = one.talk()
+    await other.say("u1", "a1", model=GPT)
+    await other.say("u2", "a2", model=GPT)
+    assert marked(one.up.requests[-1])
+
+
 async def test_the_messages_api_is_asked_again_as_well(tmp_path: Path) -> None:
     async with rig(tmp_path, memory__cache_marks=True) as one:
         talk = MessagesTalk.on(one)

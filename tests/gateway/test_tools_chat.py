@@ -202,6 +202,19 @@ async def test_a_model_that_takes_no_tools_is_offered_none_the_next_time(one: Ri
     assert names(one.up.requests[-1].json) == [SAVE, SEARCH]
 
 
+async def test_tools_are_not_to_blame_for_a_picture_that_is_refused(one: Rig) -> None:
+    mine = talk(one)
+    picture = {"type": "image_url", "image_url": {"url": "https://pictures/cat.png"}}
+    await mine.ask([{"role": "user", "content": [picture]}], END)
+    gone = error_answer(400, "This message with role 'tool' contains an image URL.")
+    one.up.always(lambda request: gone if '"image_url": {' in json.dumps(request.json) else END)
+    before = len(one.up.requests)
+    response = await mine.ask(messages("u2"))
+    assert response.headers["x-memory-reason"] == "media_refused"
+    offered = [names(request.json) for request in one.up.requests[before:]]
+    assert offered == [[SAVE, SEARCH], [], [SAVE, SEARCH]]
+
+
 async def test_tools_refused_beside_reasoning_are_offered_without(one: Rig) -> None:
     refusal = error_answer(400, "Function tools with reasoning_effort are not supported")
     one.up.reply(refusal, END)

@@ -104,6 +104,7 @@ class Asker:
 
         Returns the last request, its reply, and the recorder if the exchange is to be recorded.
         """
+        first = outgoing
         while True:
             call.report = outgoing.report
             body = await self._services.aside.run(len(outgoing.exchange.body), outgoing.body)
@@ -117,7 +118,7 @@ class Asker:
                 reply = await self._followed(call, outgoing, body, reply)
                 return outgoing, reply, recording
             reply = PeekedReply(reply)
-            less = await self._less(call, outgoing, reply, body)
+            less = await self._less(call, outgoing, first, reply, body)
             if less is None:
                 return outgoing, reply, recording
             await reply.close()
@@ -188,10 +189,15 @@ class Asker:
         return None
 
     async def _less(
-        self, call: ProxyRequest, outgoing: OutgoingRequest, reply: PeekedReply, body: bytes
+        self,
+        call: ProxyRequest,
+        outgoing: OutgoingRequest,
+        first: OutgoingRequest,
+        reply: PeekedReply,
+        body: bytes,
     ) -> OutgoingRequest | None:
         """The request changed in the way that the error asks for: with less of memory, or with the
-        reasoning that is missing.  None if the error is not about what memory adds."""
+        reasoning that is missing; at last with stored media as lines of text.  None if the error is not about what memory adds."""
         error = await _error_in(reply)
         invalid = outgoing.marks and reply.status in _INVALID and names_marks(body)
         if invalid and names_marks(error):
@@ -212,15 +218,9 @@ class Asker:
             return without_tools(outgoing, *([outgoing.tools.kind] if refused else []))
         if invalid:  # an error about marks need not name them: they turn a text content into a list
             return refused_marks(outgoing)
-        return await self._worded(outgoing, reply.status, error)
-
-    async def _worded(
-        self, outgoing: OutgoingRequest, status: int, error: bytes
-    ) -> OutgoingRequest | None:
-        """The request with stored media as lines of text, if the error may be about media."""
-        if not (outgoing.adds and refuses_media(status, error)):
+        if not (outgoing.adds and refuses_media(reply.status, error)):
             return None
-        return await self._services.aside.run(outgoing.held, partial(worded, outgoing))
+        return await self._services.aside.run(outgoing.held, partial(worded, outgoing, first))
 
 
 def _is_small(reply: Reply) -> bool:

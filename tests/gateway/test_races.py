@@ -105,6 +105,16 @@ async def test_what_several_bring_from_elsewhere_at_once_is_in_the_log_once(
     assert await talk.say(f"{second} a9 u5", "a5") == f"{log} u5"
 
 
+async def test_it_is_also_where_others_stand_before_it(every: Rig) -> None:
+    talk = every.talk()
+    first, second = (
+        (("u1 a1 u2", "a2"), ("u3 a3 u4", "a4")),
+        (("u1 a1 u5", "a5"), ("u3 a3 u6", "a6")),
+    )
+    await raced(talk, ("u9", "a9"), *first, *second)
+    assert await talk.log() == "u9 a9 u1 a1 u2 a2 u3 a3 u4 a4 u5 a5 u6 a6"
+
+
 async def test_what_others_had_brought_does_not_come_back_with_a_branch(every: Rig) -> None:
     talk = every.talk()
     await raced(talk, ("u1 a1 u2", "a8"), ("u1 a1 u3", "a9"))

@@ -13,7 +13,9 @@ from proxy.memory.history.reading import NEWEST_TURN
 from proxy.memory.locks import Locks
 from proxy.memory.model import (
     Ask,
+    Card,
     Commit,
+    Draft,
     Outcome,
     Position,
     SessionKey,
@@ -21,7 +23,7 @@ from proxy.memory.model import (
     Snapshot,
     WindowMove,
 )
-from proxy.memory.reconciliation.settling import in_place_of, outlived, settled, shown
+from proxy.memory.reconciliation.settling import COMPARED, in_place_of, outlived, settled, shown
 from proxy.memory.recording.settling import PATIENCE, Settling
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.stores.common.steps import SWITCHED_AT_ONCE, commit_steps
@@ -151,6 +153,27 @@ def test_what_others_have_brought_meanwhile_is_not_in_the_log_again(words: str, 
     assert all(each.state == "active" for each in found.drafts[count:])
     assert found.exchange.follows == (f"x3.{count - 1}" if count else "x2.1")
     assert not found.superseded
+
+
+def test_calls_that_differ_in_their_ids_alone_are_those_of_others() -> None:
+    late = bringing("x4", "u3 a8 u6")
+    made, other = (replace(late.drafts[1].card, digest=id, shape="call") for id in ("a3", "a8"))
+    first = bringing("x3", "u3 a3 u4")
+    first = replace(first, drafts=put(first.drafts, 1, replace(made, id="x3.1")))
+    found = meant(session(first), replace(late, drafts=put(late.drafts, 1, other)))
+    assert (found.exchange.follows, found.drafts[1].state) == ("x3.1", "superseded")
+
+
+def put(drafts: Sequence[Draft], at: int, card: Card) -> tuple[Draft, ...]:
+    return (*drafts[:at], replace(drafts[at], card=card), *drafts[at + 1 :])
+
+
+def test_of_many_exchanges_of_others_no_more_than_the_oldest_are_compared() -> None:
+    others = [bringing(f"x{n}", f"u{n} a{n} u0") for n in range(3, 3 + COMPARED + 1)]
+    state = session(*others)
+    for n, count in ((COMPARED + 2, 2), (COMPARED + 3, 0)):
+        found = meant(state, bringing("y", f"u{n} a{n} u1"))
+        assert [each.state for each in found.drafts].count("superseded") == count
 
 
 @pytest.mark.parametrize(("start", "moves"), [("x4.0", False), ("x4.2", True), ("x1.0", True)])

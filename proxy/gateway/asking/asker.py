@@ -197,7 +197,8 @@ class Asker:
         body: bytes,
     ) -> OutgoingRequest | None:
         """The request changed in the way that the error asks for: with less of memory, or with the
-        reasoning that is missing; at last with stored media as lines of text.  None if the error is not about what memory adds."""
+        reasoning that is missing; at last with stored media as lines of text.  None if the
+        error is not about what memory adds."""
         error = await _error_in(reply)
         invalid = outgoing.marks and reply.status in _INVALID and names_marks(body)
         if invalid and names_marks(error):

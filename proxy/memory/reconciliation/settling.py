@@ -14,13 +14,16 @@ say it once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from msgspec.structs import replace
 
 from proxy.memory.archive import PlacedExchange, StoredMessage
 from proxy.memory.history.branches import NO_SWITCH, switch_to
-from proxy.memory.model import Commit, Draft, Position, Snapshot, WindowMove
+from proxy.memory.model import Card, Commit, Draft, Position, Snapshot, WindowMove
+
+COMPARED = 64
+"""Exchanges of others, the oldest, that are compared with what a commit brings."""
 
 
 def settled(
@@ -127,16 +130,15 @@ def _left_behind(
 def told_once(commit: Commit, lines: Sequence[StoredMessage]) -> Commit:
     """With nothing in the log of what it brings, up to an answer, that others have brought there
     meanwhile: it goes on from theirs."""
-    there = _behind(commit, lines)
-    count = _in_common(commit.drafts, there)
-    brought, rest = commit.drafts[:count], commit.drafts[count:]
+    there = _in_common(commit.drafts, _behind(commit, lines))
+    brought, rest = commit.drafts[: len(there)], commit.drafts[len(there) :]
     ids = {draft.card.id for draft in brought}
-    if not count or any(draft.turn in ids for draft in rest):
+    if not there or any(draft.turn in ids for draft in rest):
         return commit
     moves = commit.window is not None and commit.window.start not in ids
     return replace(
         commit,
-        exchange=replace(commit.exchange, follows=there[count - 1].card.id),
+        exchange=replace(commit.exchange, follows=there[-1].card.id),
         drafts=(*map(_not_sent, brought), *rest),
         window=commit.window if moves else None,
     )
@@ -154,13 +156,29 @@ def _behind(commit: Commit, lines: Sequence[StoredMessage]) -> Sequence[StoredMe
     return log[ids.index(follows) + 1 :] if follows else log
 
 
-def _in_common(drafts: Sequence[Draft], there: Sequence[StoredMessage]) -> int:
-    """How many at the beginning of both are the same, up to an answer behind which it asks."""
-    pairs = zip(drafts, there, strict=False)
-    same = takewhile(lambda pair: pair[0].card.digest == pair[1].card.digest, pairs)
-    roles = [draft.card.role for draft in drafts]
-    ends = (n for n, _ in enumerate(same, 1) if roles[n - 1 : n + 1] == ["assistant", "user"])
+def _in_common(drafts: Sequence[Draft], there: Sequence[StoredMessage]) -> Sequence[StoredMessage]:
+    """The most that one of the exchanges there begins with as the drafts do."""
+    before = ["", *(line.card.exchange for line in there)]
+    begun = (n for n, line in enumerate(there) if line.card.exchange != before[n])
+    found = (there[n : n + _count(drafts, there, n)] for n in islice(begun, COMPARED))
+    return max(found, key=len, default=())
+
+
+def _count(drafts: Sequence[Draft], there: Sequence[StoredMessage], begin: int) -> int:
+    """How many of both are the same, up to an answer behind which the drafts ask."""
+    pairs = zip(drafts, islice(there, begin, None), strict=False)
+    same = takewhile(lambda pair: _alike(pair[0].card, pair[1].card), pairs)
+    ends = (n for n, _ in enumerate(same, 1) if _asks_behind(drafts[n - 1 : n + 1]))
     return max(ends, default=0)
+
+
+def _asks_behind(two: Sequence[Draft]) -> bool:
+    return [draft.card.role for draft in two] == ["assistant", "user"]
+
+
+def _alike(one: Card, other: Card) -> bool:
+    """Equal, if need be but for the ids of calls, which some clients make up for each request."""
+    return one.digest == other.digest or bool(one.shape and one.shape == other.shape)
 
 
 def _not_sent(draft: Draft) -> Draft:

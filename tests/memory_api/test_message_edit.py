@@ -125,6 +125,16 @@ async def test_an_edited_message_is_read_as_an_imported_one(
     assert session["tokens"] == sum(x["tokens"] for x in await listed(client))
 
 
+@pytest.mark.parametrize("spoken", [{"audio": {"id": "a1"}}, {"refusal": "I may not."}])
+async def test_an_edited_answer_says_no_more_what_it_said_instead_of_content(
+    client: httpx.AsyncClient, spoken: dict[str, Any]
+) -> None:
+    answer = {"role": "assistant", "content": None, **spoken}
+    created = await seed(client, "s", said("user", "q"), answer)
+    await client.patch(f"{URL}/{created[1]['id']}", json={"content": "b"})
+    assert await sent(client) == [said("user", "q"), said("assistant", "b"), said("user", "next")]
+
+
 async def test_other_fields_of_a_message_stay_where_only_its_content_is_edited(
     client: httpx.AsyncClient,
 ) -> None:

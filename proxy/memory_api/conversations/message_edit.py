@@ -29,6 +29,9 @@ from proxy.recall.index import owner_of
 from proxy.recall.indexing.indexer import Said, blank_messages, renew_unread
 from proxy.recall.ranking.packing import check_of
 
+_INSTEAD = ("audio", "refusal")
+"""Fields of an answer that say something instead of its content."""
+
 
 async def revise(api: Api, key: SessionKey, revision: Revision, seqs: tuple[int, ...] = ()) -> bool:
     """Make a change, or none: False.  A summary that it has dropped is asked for anew.
@@ -207,13 +210,14 @@ def _edited(api: Api, line: StoredMessage, new: New) -> Edited:
 
 
 def _with_content(line: StoredMessage, content: bytes) -> bytes:
-    """The message as later requests carry it, with this content."""
+    """The message as later requests carry it, with this content, and not what it said instead."""
     try:
         value = shallow(content)
     except UNREADABLE:
         value = None
     check_content(value, "content")
-    return join_fields({**fields(line.body), "content": content})
+    kept = {name: raw for name, raw in fields(line.body).items() if name not in _INSTEAD}
+    return join_fields({**kept, "content": content})
 
 
 def _is_the_same(line: StoredMessage, said: ChatMessage) -> None:

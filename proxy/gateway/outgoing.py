@@ -51,8 +51,8 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
     ``marks``: the proxy adds cache marks.  ``lessened``: memory was reduced before.  ``refused``:
     what earlier attempts were refused for.  ``unsigned``: the body without the signed content that
     the upstream rejected.  ``thoughts``: reasoning of earlier answers to send back, as JSON by the
-    ids of their calls; ``rethought``: adding or omitting it has been tried before.  ``worded``: the
-    stored messages have text alone.
+    ids of their calls; ``rethought``: adding or omitting it has been tried before.  ``worded``: of
+    the stored messages text alone is sent.
     """
 
     exchange: ChatExchange
@@ -124,7 +124,7 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
             return self.unsigned
         prompt, body = self.prompt, self.exchange.body
         if isinstance(prompt, AssembledPrompt) and not prompt.empty:
-            body = prompt.body()
+            body = (_in_words(prompt) if self.worded else prompt).body()
         if self.marks:
             exchange = self.exchange
             body = exchange.format.marked(body, exchange.request.model, exchange.context.cache_key)
@@ -286,13 +286,11 @@ def worded(outgoing: OutgoingRequest, first: OutgoingRequest) -> OutgoingRequest
     prompt = outgoing.prompt
     if outgoing.worded or isinstance(prompt, Degraded):
         return None
-    messages = [x if isinstance(x, ChatMessage) else in_words(x) for x in prompt.messages]
-    if messages == prompt.messages:
+    if _in_words(prompt).messages == prompt.messages:
         return None
     reason: Reason = "media_refused"
     return replace(
         outgoing,
-        prompt=replace(prompt, messages=messages),
         reason=reason,
         tools=first.tools,
         marks=first.marks,
@@ -300,6 +298,11 @@ def worded(outgoing: OutgoingRequest, first: OutgoingRequest) -> OutgoingRequest
         worded=True,
         unsigned=None,
     )
+
+
+def _in_words(prompt: AssembledPrompt) -> AssembledPrompt:
+    messages = [x if isinstance(x, ChatMessage) else in_words(x) for x in prompt.messages]
+    return replace(prompt, messages=messages)
 
 
 def lessened(outgoing: OutgoingRequest, services: Services) -> OutgoingRequest | None:
@@ -318,8 +321,6 @@ def lessened(outgoing: OutgoingRequest, services: Services) -> OutgoingRequest |
         less = narrowed(prompt, cap, services, hard=True)
         if less != prompt:
             reason: Reason = "context_trimmed"
-            return replace(
-                outgoing, prompt=less, reason=reason, lessened=True, unsigned=None, worded=False
-            )
+            return replace(outgoing, prompt=less, reason=reason, lessened=True, unsigned=None)
         prompt = less
     return None

@@ -11,6 +11,7 @@ import pytest
 from tests.support.rig import Rig
 from tests.support.talk.messaging import MessagesTalk
 from tests.support.talk.responding import ItemTalk
+from tests.support.talk.words import answer, messages
 from tests.support.upstream import items
 from tests.support.upstream.answers import Script, chat_completion, error_answer, json_answer
 from tests.support.upstream.anthropic import answered, text
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 LINK = {"type": "image_url", "image_url": {"url": "https://pictures/cat.png?until=now"}}
 FILE = {"type": "document", "source": {"type": "file", "file_id": "file_1"}}
+CODE = "context_length_exceeded"
 SEARCH = {"id": "ws_1", "type": "web_search_call", "status": "completed", "action": {}}
 
 
@@ -72,6 +74,19 @@ async def test_it_is_asked_once_more_and_not_again(one: Rig) -> None:
     before = len(one.up.requests)
     assert (await talk.ask([{"role": "user", "content": "u2"}])).status_code == 400
     assert len(one.up.requests) == before + 2
+
+
+async def test_what_is_too_long_in_words_too_is_passed_on(one: Rig) -> None:
+    talk = one.talk()
+    await talk.say("u1", "a1")
+    await talk.ask([{"role": "user", "content": [LINK]}], answer("a2(c1)"))
+    refusal, said = error_answer(400, "too long", CODE), json_answer(chat_completion("a3"))
+    end = len(one.up.requests) + 20
+    one.up.always(lambda _: refusal if len(one.up.requests) < end else said)
+    assert (await talk.ask(messages("t1:c1"))).status_code == 400
+    sent = [request.messages for request in one.up.requests[2:]]
+    assert [len(each) for each in sent] == [5, 3, 3]
+    assert ["https" in json.dumps(each) for each in sent] == [True, True, False]
 
 
 @pytest.mark.parametrize("status", [401, 429, 500])

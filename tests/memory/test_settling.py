@@ -168,11 +168,16 @@ def put(drafts: Sequence[Draft], at: int, card: Card) -> tuple[Draft, ...]:
     return (*drafts[:at], replace(drafts[at], card=card), *drafts[at + 1 :])
 
 
-def test_of_many_exchanges_of_others_no_more_than_the_oldest_are_compared() -> None:
-    others = [bringing(f"x{n}", f"u{n} a{n} u0") for n in range(3, 3 + COMPARED + 1)]
-    state = session(*others)
-    for n, count in ((COMPARED + 2, 2), (COMPARED + 3, 0)):
-        found = meant(state, bringing("y", f"u{n} a{n} u1"))
+def test_what_others_have_brought_with_more_before_it_is_theirs_too() -> None:
+    found = meant(session(bringing("x3", "u3 a3 u4 a4 u5")), bringing("x4", "u4 a4 u6"))
+    assert found.exchange.follows == "x3.3"
+    assert [each.state for each in found.drafts] == ["superseded"] * 2 + ["active"] * 2
+
+
+def test_of_many_that_begin_alike_no_more_than_the_oldest_are_compared() -> None:
+    state = session(*(bringing(f"x{n}", f"u3 a{n} u4") for n in range(3, 4 + COMPARED)))
+    for n, count in ((2 + COMPARED, 2), (3 + COMPARED, 0)):
+        found = meant(state, bringing("y", f"u3 a{n} u5"))
         assert [each.state for each in found.drafts].count("superseded") == count
 
 

@@ -23,7 +23,7 @@ from proxy.memory.history.branches import NO_SWITCH, switch_to
 from proxy.memory.model import Card, Commit, Draft, Position, Snapshot, WindowMove
 
 COMPARED = 64
-"""Exchanges of others, the oldest, that are compared with what a commit brings."""
+"""Places in what others have said, the oldest, that are compared with what a commit brings."""
 
 
 def settled(
@@ -157,9 +157,8 @@ def _behind(commit: Commit, lines: Sequence[StoredMessage]) -> Sequence[StoredMe
 
 
 def _in_common(drafts: Sequence[Draft], there: Sequence[StoredMessage]) -> Sequence[StoredMessage]:
-    """The most that one of the exchanges there begins with as the drafts do."""
-    before = ["", *(line.card.exchange for line in there)]
-    begun = (n for n, line in enumerate(there) if line.card.exchange != before[n])
+    """The most that goes on there as the drafts begin."""
+    begun = (n for n, line in enumerate(there) if drafts and _alike(drafts[0].card, line.card))
     found = (there[n : n + _count(drafts, there, n)] for n in islice(begun, COMPARED))
     return max(found, key=len, default=())
 

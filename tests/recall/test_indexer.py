@@ -270,7 +270,7 @@ async def test_an_index_that_is_mostly_of_sessions_that_are_gone_is_made_anew(
     remembering: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A person whose chats expire has as much to find as ever, and not an ever larger index."""
-    monkeypatch.setattr(indexing, "MANY", 4)
+    monkeypatch.setattr(indexing, "MIN_PASSAGES_TO_REBUILD", 4)
     for n in range(5):
         await remembering.commit(f"s{n}", said(f"x{n}", BOAT, "Fine.", user="kai"))
     for n in range(3):
@@ -310,7 +310,7 @@ async def test_an_index_of_which_nothing_is_left_is_not_begun_anew(remembering: 
 async def test_sessions_are_counted_again_once_an_index_is_twice_as_large(
     remembering: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexing, "MANY", 4)
+    monkeypatch.setattr(indexing, "MIN_PASSAGES_TO_REBUILD", 4)
     counts: list[int] = []
     for n in range(8):
         await remembering.commit(f"s{n}", said(f"x{n}", BOAT, "Fine.", user="kai"))

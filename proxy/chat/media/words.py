@@ -1,7 +1,7 @@
-"""A stored message told in words alone, for an upstream that refuses what else is in it.  Pure.
+"""Stored messages with text alone, for an upstream that refuses their other content parts.  Pure.
 
-Links expire and files are deleted, recordings are kept for an hour; a model may see no pictures,
-and a part of one upstream's is unknown to another.
+A link may have expired, a file or a recording may have been deleted; a model may accept no images;
+a part that one upstream has made may be unknown to another.
 """
 
 from __future__ import annotations
@@ -18,28 +18,32 @@ _FAILING = (500, 501)
 _UNSUPPORTED = re.compile(
     rb"not support|unsupported|(image|audio|video|file) input|multimodal", re.IGNORECASE
 )
-"""How servers say it that take it for a failure of theirs, as llama.cpp and Ollama do."""
+"""Wordings of servers that report unsupported input as an internal error: llama.cpp, Ollama."""
 
 _TEXTS = ("text", "refusal")
 
 
 def may_refuse_media(status: int) -> bool:
+    """Whether the body of an error with this status is worth reading for ``refuses_media``."""
     return status in _REFUSING or status in _FAILING
 
 
 def refuses_media(status: int, error: bytes) -> bool:
-    """May an error be for something that is no text?  Upstreams say it in all ways."""
+    """Whether an error may be about a content part that is not text.
+
+    There is no common wording: any request error may be, an internal error only if it says so.
+    """
     if status in _FAILING:
         return _UNSUPPORTED.search(error) is not None
     return status in _REFUSING
 
 
 def in_words(message: bytes) -> bytes:
-    """A stored message (JSON) with a line of text for each part that is none; itself where it has
-    none of these."""
+    """A stored message (JSON) with each part that is not text replaced by a line of text; the same
+    object if it has text alone."""
     try:
         said = jsontext.value(message)
-    except jsontext.UNREADABLE:  # it goes as it came
+    except jsontext.UNREADABLE:  # sent unchanged
         return message
     told = _told(said) if isinstance(said, dict) else said
     return message if told == said else jsontext.encode(told)

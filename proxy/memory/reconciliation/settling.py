@@ -7,8 +7,8 @@ recorded last is the log, and what it has not seen of others is a branch in hist
 One that was broken off and is asked for again at once may be recorded before the other or behind
 it.  The log has the other.
 
-Those that bring the same conversation from elsewhere, to a session where nobody has told it yet,
-say it once.
+Several requests at once may each bring the same earlier conversation to a session that lacks it.
+The log has it once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from proxy.memory.history.branches import NO_SWITCH, switch_to
 from proxy.memory.model import Card, Commit, Draft, Position, Snapshot, WindowMove
 
 COMPARED = 64
-"""Places in what others have said, the oldest, that are compared with what a commit brings."""
+"""At most so many places of the log, oldest first, are compared with the start of a commit."""
 
 
 def settled(
@@ -128,8 +128,8 @@ def _left_behind(
 
 
 def told_once(commit: Commit, lines: Sequence[StoredMessage]) -> Commit:
-    """With nothing in the log of what it brings, up to an answer, that others have brought there
-    meanwhile: it goes on from theirs."""
+    """The commit without the earlier conversation, up to an answer, that another request has put
+    into the log meanwhile: it follows that copy, and its own is in history only."""
     there = _in_common(commit.drafts, _behind(commit, lines))
     brought, rest = commit.drafts[: len(there)], commit.drafts[len(there) :]
     ids = {draft.card.id for draft in brought}
@@ -145,7 +145,7 @@ def told_once(commit: Commit, lines: Sequence[StoredMessage]) -> Commit:
 
 
 def _behind(commit: Commit, lines: Sequence[StoredMessage]) -> Sequence[StoredMessage]:
-    """What stands in the log behind the message that it follows, and stays there."""
+    """The log behind the message that the commit follows, without what the commit supersedes."""
     gone = set(commit.superseded)
     log = [line for line in lines if line.state == "active" and line.card.id not in gone]
     log.sort(key=lambda line: line.position)
@@ -157,14 +157,15 @@ def _behind(commit: Commit, lines: Sequence[StoredMessage]) -> Sequence[StoredMe
 
 
 def _in_common(drafts: Sequence[Draft], there: Sequence[StoredMessage]) -> Sequence[StoredMessage]:
-    """The most that goes on there as the drafts begin."""
+    """The longest stretch of ``there`` that equals the first drafts."""
     begun = (n for n, line in enumerate(there) if drafts and _alike(drafts[0].card, line.card))
     found = (there[n : n + _count(drafts, there, n)] for n in islice(begun, COMPARED))
     return max(found, key=len, default=())
 
 
 def _count(drafts: Sequence[Draft], there: Sequence[StoredMessage], begin: int) -> int:
-    """How many of both are the same, up to an answer behind which the drafts ask."""
+    """The length of the equal stretch from ``begin`` on, up to an answer that the drafts follow with
+    a question."""
     pairs = zip(drafts, islice(there, begin, None), strict=False)
     same = takewhile(lambda pair: _alike(pair[0].card, pair[1].card), pairs)
     ends = (n for n, _ in enumerate(same, 1) if _asks_behind(drafts[n - 1 : n + 1]))
@@ -176,12 +177,13 @@ def _asks_behind(two: Sequence[Draft]) -> bool:
 
 
 def _alike(one: Card, other: Card) -> bool:
-    """Equal, if need be but for the ids of calls, which some clients make up for each request."""
+    """Equal, or different only in the ids of calls, which some clients make up anew each time."""
     return one.digest == other.digest or bool(one.shape and one.shape == other.shape)
 
 
 def _not_sent(draft: Draft) -> Draft:
-    """In history alone, also where its exchange comes back: then the other comes with it."""
+    """The draft in history only.  It stays out of the log even if its exchange is activated later,
+    because the copy that it follows is activated then too."""
     return replace(draft, card=replace(draft.card, blank=True, tokens=0), state="superseded")
 
 

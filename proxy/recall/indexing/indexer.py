@@ -56,8 +56,8 @@ TRIES = 8
 
 OVERTAKEN = "too many write to an index at once"
 
-MANY = 1_000
-"""Passages of sessions that are gone, for which no index is made anew."""
+MIN_PASSAGES_TO_REBUILD = 1_000
+"""An index that has gained fewer passages since its live sessions were counted is not rebuilt."""
 
 MARGIN = 300.0
 """Seconds by which clocks may differ, and commits may be delayed, when looking for new sessions."""
@@ -159,8 +159,8 @@ class Indexer:
         return count + (await self.rebuild(owner) if await self._is_mostly_gone(owner) else 0)
 
     async def _has_nothing(self, owner: Owner) -> bool:
-        """Whether there is nothing to index, nor an index: whoever asks under one name after the
-        other leaves nothing behind."""
+        """Whether the owner has neither sessions nor an index: then none is written, so that a
+        client that invents user ids cannot fill the store."""
         if (await self._index.look(owner, (), 0)).revision:
             return False
         return await newest_session(self._history, owner.tenant, owner.user) is None
@@ -184,10 +184,10 @@ class Indexer:
         return count
 
     async def _is_mostly_gone(self, owner: Owner) -> bool:
-        """Whether at least half of an index is of sessions that have expired or were deleted; they
-        are counted when it is twice as large as when they were last."""
+        """Whether at least half of an index is of sessions that have expired or were deleted.  The
+        live ones are counted again each time the index has doubled."""
         state, there = await self._state(owner), 0
-        if state.passages < 2 * state.counted + MANY:
+        if state.passages < 2 * state.counted + MIN_PASSAGES_TO_REBUILD:
             return False
         async for session in sessions_of(self._history, owner.tenant, owner.user):
             there += session.end
@@ -198,7 +198,7 @@ class Indexer:
 
     async def _counted(self, owner: Owner, state: State) -> None:
         def counted(found: State) -> State:
-            """Not an index that took this one's place meanwhile, nor one where there is none."""
+            """Only if the index exists and was not rebuilt meanwhile."""
             same = found.born == state.born
             return msgspec.structs.replace(found, counted=state.passages) if same else found
 

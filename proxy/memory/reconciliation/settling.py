@@ -164,8 +164,8 @@ def _in_common(drafts: Sequence[Draft], there: Sequence[StoredMessage]) -> Seque
 
 
 def _count(drafts: Sequence[Draft], there: Sequence[StoredMessage], begin: int) -> int:
-    """The length of the equal stretch from ``begin`` on, up to an answer that the drafts follow with
-    a question."""
+    """The length of the equal stretch from ``begin`` on, up to an answer behind which the drafts
+    have a question."""
     pairs = zip(drafts, islice(there, begin, None), strict=False)
     same = takewhile(lambda pair: _alike(pair[0].card, pair[1].card), pairs)
     ends = (n for n, _ in enumerate(same, 1) if _asks_behind(drafts[n - 1 : n + 1]))

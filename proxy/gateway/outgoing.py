@@ -1,27 +1,27 @@
 """A chat request as it is sent upstream: its body with memory, its report and its record.
 
 ``prepare`` makes it.  If the upstream refuses it, ``lessened``, ``without_tools``,
-``without_marks`` and ``worded`` make the request of the next attempt.
+``without_marks`` and ``worded`` make the request of the next attempt; ``worded_again`` is for what
+it has refused before.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 from msgspec.structs import replace
 
 from proxy.chat.cachemarks import may_have_marks
-from proxy.chat.media.words import in_words
-from proxy.chat.message import ChatMessage
 from proxy.chat.thoughts import with_thoughts
 from proxy.errors import ProxyError, memory_unavailable
 from proxy.gateway.asking.refusals import RefusalKind
 from proxy.gateway.exchange import ChatExchange, Continued, Services, load
 from proxy.gateway.prompt.enrich import enrich, narrowed
 from proxy.gateway.prompt.prompt import AssembledPrompt
+from proxy.gateway.prompt.wording import in_text
 from proxy.gateway.references import resolved
 from proxy.gateway.report import NOTHING_NOTED, MemoryReport, Reason
 from proxy.gateway.state.emulation import log_ends_with
@@ -52,7 +52,7 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
     what earlier attempts were refused for.  ``unsigned``: the body without the signed content that
     the upstream rejected.  ``thoughts``: reasoning of earlier answers to send back, as JSON by the
     ids of their calls; ``rethought``: adding or omitting it has been tried before.  ``worded``: of
-    the stored messages text alone is sent.
+    all stored messages text alone is sent.
     """
 
     exchange: ChatExchange
@@ -124,7 +124,7 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
             return self.unsigned
         prompt, body = self.prompt, self.exchange.body
         if isinstance(prompt, AssembledPrompt) and not prompt.empty:
-            body = (_in_words(prompt) if self.worded else prompt).body()
+            body = prompt.body()
         if self.marks:
             exchange = self.exchange
             body = exchange.format.marked(body, exchange.request.model, exchange.context.cache_key)
@@ -286,23 +286,37 @@ def worded(outgoing: OutgoingRequest, first: OutgoingRequest) -> OutgoingRequest
     prompt = outgoing.prompt
     if outgoing.worded or isinstance(prompt, Degraded):
         return None
-    if _in_words(prompt).messages == prompt.messages:
+    text = in_text(prompt)
+    if text is prompt:
         return None
-    reason: Reason = "media_refused"
+    model = outgoing.exchange.request.model
+    new = [id for id in text.worded if id not in prompt.worded]
     return replace(
-        outgoing,
-        reason=reason,
+        _in_text(outgoing, text),
         tools=first.tools,
         marks=first.marks,
-        refused=tuple([kind for kind in outgoing.refused if kind.what == "thoughtless"]),
+        refused=(
+            *[kind for kind in outgoing.refused if kind.what == "thoughtless"],
+            *[RefusalKind(model, what="media", message=id) for id in new],
+        ),
         worded=True,
         unsigned=None,
     )
 
 
-def _in_words(prompt: AssembledPrompt) -> AssembledPrompt:
-    messages = [x if isinstance(x, ChatMessage) else in_words(x) for x in prompt.messages]
-    return replace(prompt, messages=messages)
+def worded_again(outgoing: OutgoingRequest, refused: Collection[str]) -> OutgoingRequest:
+    """The request with text alone of the stored messages, by their ids, whose media were refused
+    before."""
+    prompt = outgoing.prompt
+    if isinstance(prompt, Degraded):
+        return outgoing
+    text = in_text(prompt, refused)
+    return outgoing if text is prompt else _in_text(outgoing, text)
+
+
+def _in_text(outgoing: OutgoingRequest, prompt: AssembledPrompt) -> OutgoingRequest:
+    reason: Reason = "media_refused"
+    return replace(outgoing, prompt=prompt, reason=reason)
 
 
 def lessened(outgoing: OutgoingRequest, services: Services) -> OutgoingRequest | None:

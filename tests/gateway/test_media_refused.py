@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
+import httpx
 import pytest
 
-from tests.support.rig import Rig
+from proxy.chat.models.tokens import Tokenizers
+from tests.support.rig import Rig, Talk
 from tests.support.talk.messaging import MessagesTalk
 from tests.support.talk.responding import ItemTalk
 from tests.support.talk.words import answer, messages
@@ -23,6 +26,36 @@ LINK = {"type": "image_url", "image_url": {"url": "https://pictures/cat.png?unti
 FILE = {"type": "document", "source": {"type": "file", "file_id": "file_1"}}
 CODE = "context_length_exceeded"
 SEARCH = {"id": "ws_1", "type": "web_search_call", "status": "completed", "action": {}}
+
+
+GONE = error_answer(400, "Error while downloading.")
+Json = dict[str, Any]
+
+
+def said(text: str) -> Json:
+    return {"role": "user", "content": text}
+
+
+def picture(words: str, url: str = "https://pictures/cat.png") -> Json:
+    part = {"type": "image_url", "image_url": {"url": url}}
+    return {"role": "user", "content": [{"type": "text", "text": words}, part]}
+
+
+async def asked(talk: Talk, message: Json, **more: Any) -> list[object]:
+    """The reason that an answer gives, and whether each request had the picture of a cat."""
+    before = len(talk.rig.up.requests)
+    answered = await talk.ask([message], **more)
+    assert answered.status_code == 200
+    sent = [json.dumps(request.json) for request in talk.rig.up.requests[before:]]
+    return [answered.headers.get("x-memory-reason"), *["cat.png" in each for each in sent]]
+
+
+async def why(talk: Talk, response: httpx.Response) -> Json:
+    """What the record of an exchange says of its prompt."""
+    id = response.headers["x-memory-exchange-id"]
+    url = f"/memory/v1/sessions/{talk.session}/exchanges/{id}"
+    found: Json = (await talk.rig.client.get(url, headers=talk.all_headers)).json()
+    return dict(found["memory"])
 
 
 def without(mark: str, refusal: Script, said: Script) -> Callable[[Request], Script]:
@@ -87,6 +120,56 @@ async def test_what_is_too_long_in_words_too_is_passed_on(one: Rig) -> None:
     sent = [request.messages for request in one.up.requests[2:]]
     assert [len(each) for each in sent] == [5, 3, 3]
     assert ["https" in json.dumps(each) for each in sent] == [True, True, False]
+
+
+async def test_what_was_refused_is_told_in_words_at_once(one: Rig) -> None:
+    talk = one.talk()
+    await talk.ask([picture("u1")], json_answer(chat_completion("a1")))
+    one.up.always(without("cat.png", GONE, json_answer(chat_completion("a"))))
+    assert await asked(talk, said("u2")) == ["media_refused", True, False]
+    assert await asked(talk, said("u3")) == ["media_refused", False]
+
+
+async def test_a_picture_that_came_after_the_refusal_is_sent(one: Rig) -> None:
+    talk = one.talk()
+    await talk.ask([picture("u1")], json_answer(chat_completion("a1")))
+    one.up.always(without("cat.png", GONE, json_answer(chat_completion("a"))))
+    await asked(talk, said("u2"))
+    await asked(talk, picture("u3", "https://pictures/dog.png"))
+    assert await asked(talk, said("u4")) == ["media_refused", False]
+    assert "dog.png" in json.dumps(one.up.requests[-1].messages)
+
+
+async def test_another_model_and_another_session_get_the_picture_again(one: Rig) -> None:
+    talk, other = one.talk(), one.talk()
+    for each in (talk, other):
+        await each.ask([picture("u1")], json_answer(chat_completion("a1")))
+    one.up.always(without("cat.png", GONE, json_answer(chat_completion("a"))))
+    await asked(talk, said("u2"))
+    assert await asked(talk, said("u3"), model="sees") == ["media_refused", True, False]
+    assert await asked(other, said("u2")) == ["media_refused", True, False]
+    assert await asked(talk, said("u4"), model="sees") == ["media_refused", False]
+
+
+async def test_what_was_not_to_blame_is_sent_again(one: Rig) -> None:
+    talk = one.talk()
+    await talk.ask([picture("u1")], json_answer(chat_completion("a1")))
+    one.up.always(error_answer(400, "No."))
+    await talk.ask([said("u2")])
+    one.up.always(json_answer(chat_completion("a")))
+    assert await asked(talk, said("u2")) == [None, True]
+
+
+async def test_tokens_are_those_of_the_line_that_was_sent(one: Rig) -> None:
+    talk = one.talk()
+    await talk.ask([picture("u1")], json_answer(chat_completion("a1")))
+    one.up.always(without("cat.png", GONE, json_answer(chat_completion("a"))))
+    count = Tokenizers().counter_for("scripted-1").count
+    for n in (2, 3):
+        answered = await talk.ask([said(f"u{n}")])
+        tokens, memory = int(answered.headers["x-memory-tokens"]), await why(talk, answered)
+        assert tokens == memory["tokens"] == sum(map(count, one.up.requests[-1].messages[:-1]))
+        assert tokens == sum(piece["tokens"] for piece in memory["shown"])
 
 
 @pytest.mark.parametrize("status", [401, 429, 500])

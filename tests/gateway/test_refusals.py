@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from proxy.gateway.asking.refusals import MAX_KINDS, MAX_NAME_BYTES, SECONDS, RefusalKind, Refusals
+from proxy.gateway.asking.refusals import (
+    MAX_KINDS,
+    MAX_NAME_BYTES,
+    MAX_SESSIONS,
+    MEDIA_SECONDS,
+    SECONDS,
+    KnownRefusals,
+    RefusalKind,
+    Refusals,
+)
+from proxy.memory.model import SessionKey
+
+KEY = SessionKey("t", "s")
 
 
 class Clock:
@@ -48,3 +60,33 @@ def test_a_name_without_measure_is_not_kept() -> None:
     refusals.add(RefusalKind("m" * (MAX_NAME_BYTES + 1)))
     refusals.add(RefusalKind("m", b"1" * MAX_NAME_BYTES))
     assert len(refusals) == 0
+
+
+def media(message: str) -> RefusalKind:
+    return RefusalKind("m", what="media", message=message)
+
+
+def test_media_are_refused_by_one_upstream_and_model_in_one_session_for_an_hour() -> None:
+    clock = Clock()
+    known = KnownRefusals(clock)
+    known.add("up", KEY, [media("x.0"), RefusalKind("m")])
+    clock.now += MEDIA_SECONDS / 2
+    known.add("up", KEY, [media("y.0")])
+    assert known.media("up", KEY, "m") == {"x.0", "y.0"}
+    assert RefusalKind("m") not in known.of("up")
+    others = [("other", KEY, "m"), ("up", SessionKey("t", "r"), "m"), ("up", KEY, "n")]
+    assert not any(known.media(*other) for other in others)
+    clock.now += MEDIA_SECONDS / 2
+    assert known.media("up", KEY, "m") == {"y.0"}
+
+
+def test_many_media_push_out_no_others() -> None:
+    known = KnownRefusals(Clock())
+    known.add("up", KEY, [media("x.0"), RefusalKind("m")])
+    known.add("up", SessionKey("t", "r"), [media(f"{n}.0") for n in range(2 * MAX_KINDS)])
+    assert len(known.media("up", SessionKey("t", "r"), "m")) == MAX_KINDS
+    assert known.media("up", KEY, "m") == {"x.0"}
+    assert RefusalKind("m") in known.of("up")
+    for n in range(MAX_SESSIONS):
+        known.add("up", SessionKey("t", f"{n}"), [media("z.0")])
+    assert not known.media("up", KEY, "m")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 
@@ -14,7 +13,7 @@ from proxy.chat.thoughts import refuses_thoughts, wants_thoughts, with_thoughts
 from proxy.chat.tools.offer import refuses_tools
 from proxy.formats.breakpoints import names_marks
 from proxy.gateway.aside import meanwhile
-from proxy.gateway.asking.refusals import Refusals
+from proxy.gateway.asking.refusals import KnownRefusals
 from proxy.gateway.asking.thoughts import sends_calls, with_stored_thoughts
 from proxy.gateway.exchange import Services
 from proxy.gateway.outgoing import (
@@ -25,6 +24,7 @@ from proxy.gateway.outgoing import (
     without_marks,
     without_tools,
     worded,
+    worded_again,
 )
 from proxy.gateway.passthrough import Passthrough
 from proxy.gateway.recording.exchange_recorder import ExchangeRecorder, recorder_for
@@ -60,12 +60,20 @@ class Asker:
     ) -> None:
         self._passthrough, self._services, self._tools = passthrough, services, tools
         self._retry_too_long = retry_too_long
-        self._refusals: defaultdict[str, Refusals] = defaultdict(Refusals)
+        self._refusals = KnownRefusals()
 
     async def first_attempt(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
         """The request with all enabled additions that its upstream is not known to refuse."""
-        outgoing = await self._offered(call, outgoing)
+        outgoing = await self._offered(call, await self._worded(call, outgoing))
         return self._marked(call, await self._thoughtful(call, outgoing))
+
+    async def _worded(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
+        """The request with text alone of those stored messages whose media were refused before."""
+        exchange = outgoing.exchange
+        known = self._refusals.media(call.upstream, exchange.context.key, exchange.request.model)
+        if not (known and outgoing.adds):
+            return outgoing
+        return await self._services.aside.run(outgoing.held, partial(worded_again, outgoing, known))
 
     async def _offered(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
         """The request with memory's tools, if enabled and not refused before."""
@@ -74,7 +82,7 @@ class Asker:
         size = len(outgoing.exchange.body)
         offering = await self._services.aside.run(size, partial(with_tools, outgoing))
         use = offering.tools
-        refused = use is not None and use.kind in self._refusals[call.upstream]
+        refused = use is not None and use.kind in self._refusals.of(call.upstream)
         return without_tools(offering) if refused else offering
 
     def _marked(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
@@ -82,7 +90,7 @@ class Asker:
         kind = outgoing.marking
         if kind is None:
             return outgoing
-        if kind in self._refusals[call.upstream]:
+        if kind in self._refusals.of(call.upstream):
             return without_marks(outgoing)
         return replace(outgoing, marks=True)
 
@@ -95,7 +103,7 @@ class Asker:
 
     def _wants_thoughts(self, call: ProxyRequest, outgoing: OutgoingRequest) -> bool:
         kind = outgoing.thoughtless
-        return kind is not None and kind in self._refusals[call.upstream]
+        return kind is not None and kind in self._refusals.of(call.upstream)
 
     async def ask(
         self, call: ProxyRequest, outgoing: OutgoingRequest
@@ -112,8 +120,8 @@ class Asker:
             recording = meanwhile(record) if outgoing.recorded else None
             reply = await self._send(call, body, rewritten=outgoing.rewritten)
             if reply.status < 400:
-                for kind in outgoing.refused:
-                    self._refusals[call.upstream].add(kind)
+                key = outgoing.exchange.context.key
+                self._refusals.add(call.upstream, key, outgoing.refused)
             if not self._may_be_for_memory(outgoing, reply):
                 reply = await self._followed(call, outgoing, body, reply)
                 return outgoing, reply, recording
@@ -160,7 +168,7 @@ class Asker:
         sent = await self._services.aside.run(len(body), unthought)
         reply = await self._send(call, sent, rewritten=True)
         if reply.status < 400:
-            self._refusals[call.upstream].add(kind)
+            self._refusals.of(call.upstream).add(kind)
         return reply
 
     def _may_be_for_memory(self, outgoing: OutgoingRequest, reply: Reply) -> bool:
@@ -184,7 +192,7 @@ class Asker:
             thoughtful = await with_stored_thoughts(outgoing, self._services)
             return replace(thoughtful, rethought=True, refused=(*outgoing.refused, kind))
         if outgoing.thoughts is not None and refuses_thoughts(error):
-            self._refusals[call.upstream].discard(kind)
+            self._refusals.of(call.upstream).discard(kind)
             return replace(outgoing, thoughts=None, rethought=True)
         return None
 

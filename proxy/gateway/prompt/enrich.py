@@ -90,7 +90,7 @@ def narrowed(
     rules = replace(loaded.exchange.rules, cap=left, capped_by="context_length", hard=hard)
     planned, said = loaded.prepared.planned, loaded.exchange.request.messages
     prompt = compose(loaded.prepared.snapshot, planned.plan, said, rules)
-    messages = rendered(loaded, prompt)
+    messages = rendered(loaded, prompt, before.worded)
     return replace(before, prompt=prompt, messages=messages, known=known, recall=recall)
 
 

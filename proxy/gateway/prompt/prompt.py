@@ -7,7 +7,8 @@ is at the end, so that the prefix stays the same for the upstream's prompt cache
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -19,10 +20,17 @@ from proxy.gateway.exchange import ChatExchange, Loaded
 from proxy.gateway.prompt.recall_step import NO_RECALL, RecallBlock
 from proxy.gateway.report import MemoryReport, Noted, Reason
 from proxy.learning.prompt_cards import Block, Known
-from proxy.memory.model import NOTHING_RECALLED, Entry, Recalled
+from proxy.memory.model import NOTHING_RECALLED, Card, Entry, Recalled
 from proxy.memory.prompt.compose import Prompt, render
 from proxy.memory.prompt.trace import PromptTrace, stretches_of
 from proxy.rewrite.rewriter import Rewritten
+
+
+class Worded(NamedTuple):
+    """A stored message (JSON) as text alone, and its tokens."""
+
+    body: bytes
+    tokens: int
 
 
 class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
@@ -30,6 +38,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
 
     ``messages``: those after the system messages, without blocks.  ``trimmed``: it was narrowed to
     fit into the model's context.  ``rewritten``: the rewrite of the question, if there was one.
+    ``worded``: the stored messages, by their ids, that are sent as text alone.
     """
 
     loaded: Loaded
@@ -39,6 +48,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
     recall: RecallBlock = NO_RECALL
     trimmed: bool = False
     rewritten: Rewritten | None = None
+    worded: Mapping[str, Worded] = {}
 
     @classmethod
     def of(cls, loaded: Loaded, prompt: Prompt) -> AssembledPrompt:
@@ -52,7 +62,27 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def tokens(self) -> int:
-        return self.prompt.injected.tokens + self.known.tokens + self.recall.tokens
+        window = self.prompt.injected.tokens - self._spared
+        return window + self.known.tokens + self.recall.tokens
+
+    @property
+    def _cards(self) -> list[Card]:
+        """The stored messages, with their tokens as they are sent."""
+        cards = self.prompt.cards
+        if not self.worded:
+            return cards
+        worded = self.worded.keys() - self.prompt.told
+        return [
+            replace(card, tokens=self.worded[card.id].tokens) if card.id in worded else card
+            for card in cards
+        ]
+
+    @property
+    def _spared(self) -> int:
+        """Tokens that the window has less because of what is sent as text alone."""
+        if not self.worded:
+            return 0
+        return sum(card.tokens for card in self.prompt.cards) - sum(c.tokens for c in self._cards)
 
     @property
     def beside(self) -> int:
@@ -104,7 +134,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
         long as the profile's ``why`` allows."""
         sources = [*self._learned, *self.recall.sources()]
         recalled = msgspec.Raw(msgspec.json.encode(sources)) if sources else NOTHING_RECALLED
-        stored = self.prompt.cards
+        stored = self._cards
         if len(self.messages) < len(self.prompt.pieces):  # the JSON of some is gone
             stored = [card for card in stored if card.id in self.loaded.bodies]
         # Messages in the spool get their positions when they are replayed.
@@ -167,9 +197,14 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
         yield from self.recall.blocks
 
 
-def rendered(loaded: Loaded, prompt: Prompt) -> list[Piece]:
-    """A prompt's messages, stored ones as JSON."""
-    return render(prompt, loaded.exchange.request.messages, loaded.bodies)
+def rendered(
+    loaded: Loaded, prompt: Prompt, worded: Mapping[str, Worded] | None = None
+) -> list[Piece]:
+    """A prompt's messages, stored ones as JSON; ``worded``: see AssembledPrompt."""
+    bodies = loaded.bodies
+    if worded:
+        bodies = {**bodies, **{id: message.body for id, message in worded.items()}}
+    return render(prompt, loaded.exchange.request.messages, bodies)
 
 
 def _written(part: Block) -> str:

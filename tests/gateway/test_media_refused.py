@@ -172,6 +172,29 @@ async def test_tokens_are_those_of_the_line_that_was_sent(one: Rig) -> None:
         assert tokens == sum(piece["tokens"] for piece in memory["shown"])
 
 
+OWN = [
+    (400, {"error": {"message": "Expected a value <= 2", "param": "temperature"}}),
+    (400, {"error": {"message": "Not one of low, high", "param": "reasoning.effort"}}),
+    (400, {"type": "error", "error": {"message": "temperature: range: 0..1"}}),
+    (422, {"detail": [{"loc": ["body", "temperature"], "msg": "less than 2"}]}),
+    (422, {"message": {"detail": [{"loc": ["body", "temperature"], "msg": "less than 2"}]}}),
+    (404, {"error": {"message": "The model `m` does not exist", "code": "model_not_found"}}),
+]
+
+
+@pytest.mark.parametrize(("status", "error"), OWN)
+async def test_a_parameter_of_the_clients_is_the_clients_to_mend(
+    one: Rig, status: int, error: Json
+) -> None:
+    talk = one.talk()
+    await talk.ask([picture("u1")], json_answer(chat_completion("a1")))
+    one.up.always(json_answer(error, status))
+    before = len(one.up.requests)
+    refused = await talk.ask([said("u2")], temperature=3, reasoning={"effort": "some"})
+    assert (refused.status_code, refused.json()) == (status, error)
+    assert len(one.up.requests) == before + 1
+
+
 @pytest.mark.parametrize("status", [401, 429, 500])
 async def test_an_error_that_is_for_something_else_is_passed_on(one: Rig, status: int) -> None:
     talk = one.talk()

@@ -290,10 +290,11 @@ async def test_a_refusal_for_another_reason_is_the_clients_to_see(one: Rig) -> N
     talk = one.talk()
     await talk.say("u1", "a1", model=GPT)
     await talk.say("u2", "a2", model=GPT)
-    for status, asked in ((400, 2), (404, 1), (429, 1), (500, 1)):
+    refusals = ((400, "", 2), (400, "n", 1), (404, "", 1), (429, "", 1), (500, "", 1))
+    for status, param, asked in refusals:
         before = len(one.up.requests)
-        one.up.reply(*[error_answer(status, "no", "why")] * asked)
-        answer = await talk.ask([user("u3")], model=GPT)
+        one.up.reply(*[error_answer(status, "no", "why", param)] * asked)
+        answer = await talk.ask([user("u3")], model=GPT, n=1)
         assert (answer.status_code, answer.json()["error"]["code"]) == (status, "why")
         assert len(one.up.requests) - before == asked
     await talk.say("u3", "a3", model=GPT)

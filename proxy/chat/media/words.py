@@ -20,6 +20,13 @@ _UNSUPPORTED = re.compile(
 )
 """Wordings of servers that report unsupported input as an internal error: llama.cpp, Ollama."""
 
+_ABOUT_MEDIA = re.compile(
+    rb"image|picture|audio|video|voice|file|document|media|vision|modal|attachment"
+    rb"|content|item|block|container|part\b|url\b|download",
+    re.IGNORECASE,
+)
+"""An error with none of these words is about nothing that a message has beside text."""
+
 _TEXTS = ("text", "refusal")
 
 
@@ -32,10 +39,15 @@ def refuses_media(status: int, error: bytes) -> bool:
     """Whether an error may be about a content part that is not text.
 
     There is no common wording: any request error may be, an internal error only if it says so.
+    What is not found (404) is named: a file or an item, or else the model or the path.
     """
     if status in _FAILING:
         return _UNSUPPORTED.search(error) is not None
-    return status in _REFUSING
+    return status in _REFUSING and (status != 404 or names_media(error))
+
+
+def names_media(error: bytes) -> bool:
+    return _ABOUT_MEDIA.search(error) is not None
 
 
 def in_words(message: bytes) -> bytes:

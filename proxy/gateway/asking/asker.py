@@ -7,8 +7,9 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from proxy.chat.media.words import may_refuse_media, refuses_media
+from proxy.chat.media.words import may_refuse_media, names_media, refuses_media
 from proxy.chat.models.limits import too_long
+from proxy.chat.parameters import is_about_parameters
 from proxy.chat.thoughts import refuses_thoughts, wants_thoughts, with_thoughts
 from proxy.chat.tools.offer import refuses_tools
 from proxy.formats.breakpoints import names_marks
@@ -225,6 +226,8 @@ class Asker:
         refused = refuses_tools(reply.status, error)
         if outgoing.tools is not None and (long or refused):
             return without_tools(outgoing, *([outgoing.tools.kind] if refused else []))
+        if is_about_parameters(error, outgoing.exchange.request.fields) and not names_media(error):
+            return None
         if invalid:  # an error about marks need not name them: they turn a text content into a list
             return refused_marks(outgoing)
         if not (outgoing.adds and refuses_media(reply.status, error)):

@@ -1,0 +1,56 @@
+"""Recognises errors about a client's own parameters, which less of memory would not mend.  Pure.
+
+OpenAI and vLLM name the parameter in ``param``, FastAPI and Mistral in ``loc``, Anthropic and
+Bedrock begin the message with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterator
+
+from proxy.chat import jsontext
+
+_CONVERSATION = ("messages", "input", "system", "instructions")
+"""Fields, by whatever API, into which memory writes."""
+
+_LONGEST_ERROR = 64 * 1024
+_MAX_DETAILS = 16
+
+_NAME = re.compile(r"\W?(?:body\.)?(\w{1,64})")
+_BEGINNING = re.compile(r"\W?(\w{1,64})\W?[.:\[]")
+
+
+def is_about_parameters(error: bytes, fields: Container[str]) -> bool:
+    """Whether an error names parameters that are among the client's ``fields``, and no message."""
+    names = set(_names(error[:_LONGEST_ERROR]))
+    return bool(names) and all(name in fields and name not in _CONVERSATION for name in names)
+
+
+def _names(error: bytes) -> Iterator[str]:
+    """The fields of the request that an error names."""
+    try:
+        told = jsontext.shallow(error)
+    except jsontext.UNREADABLE:  # plain text, or an HTML page
+        return
+    holder = told.get("error", told) if isinstance(told, dict) else None
+    if not isinstance(holder, dict):
+        return
+    message = holder.get("message")
+    yield from _located(holder.get("detail"))
+    yield from _located(message.get("detail") if isinstance(message, dict) else None)
+    found = _matched(_NAME, holder.get("param")) or _matched(_BEGINNING, message)
+    if found:
+        yield found
+
+
+def _located(details: object) -> Iterator[str]:
+    for detail in details[:_MAX_DETAILS] if isinstance(details, list) else ():
+        match detail:
+            case {"loc": ["body", str(name), *_]}:
+                yield name
+
+
+def _matched(pattern: re.Pattern[str], text: object) -> str:
+    found = pattern.match(text) if isinstance(text, str) else None
+    return found[1] if found else ""

@@ -88,6 +88,29 @@ async def test_what_the_upstream_is_asked_without_words_is_recorded_too(one: Rig
     assert (one.up.requests[-1].json, await talk.log()) == (body, "a1")
 
 
+@pytest.mark.parametrize("nothing", [{}, {"input": None}])
+async def test_what_a_stored_prompt_asks_goes_as_it_came_and_is_recorded(
+    one: Rig, nothing: dict[str, Any]
+) -> None:
+    talk = ItemTalk.of(one)
+    await asks(talk, {"input": "u1"})
+    one.up.reply(json_answer(items.response([items.said("a2")])))
+    body = {"model": "gpt-5", "prompt": {"id": "pmpt_1", "variables": {"x": "y"}}, **nothing}
+    answered = await talk.post(body)
+    assert answered.headers["x-memory-status"] == "empty"
+    assert (one.up.requests[-1].json, await talk.log()) == (body, "u1 reply 1: u1 a2")
+    await asks(talk, {"input": "u3"})
+    assert talk.sent == "u1 reply 1: u1 a2 u3"
+
+
+async def test_an_answer_to_a_stored_prompt_may_be_the_first(one: Rig) -> None:
+    talk = ItemTalk.of(one)
+    one.up.reply(json_answer(items.response([items.said("a1")])))
+    await talk.post({"prompt": {"id": "pmpt_1"}})
+    await asks(talk, {"prompt": {"id": "pmpt_1"}, "input": "u2"})
+    assert (talk.sent, await talk.log()) == ("a1 u2", "a1 u2 reply 1: u2")
+
+
 async def test_going_on_from_an_earlier_answer_drops_what_followed_it(one: Rig) -> None:
     talk = ItemTalk.of(one)
     first = await asks(talk, {"input": "u1"})
@@ -145,6 +168,14 @@ async def test_so_it_can_without_another_word(one: Rig, nothing: dict[str, Any])
     assert talk.sent == "u1 reply 1: u1 u2 reply 2: u2"
     assert await talk.log() == "u1 reply 1: u1 u2 reply 2: u2 reply 3: u2"
     assert not talk.upstream.refused
+
+
+async def test_so_it_can_with_a_stored_prompt(one: Rig) -> None:
+    talk = ItemTalk.of(one)
+    await asks(talk, {"input": "u1"})
+    second = await asks(talk, {"input": "u2"})
+    await asks(talk, {"previous_response_id": second["id"], "prompt": {"id": "pmpt_1"}})
+    assert talk.sent == "u1 reply 1: u1 u2 reply 2: u2"
 
 
 async def test_so_can_an_earlier_one(one: Rig) -> None:

@@ -1,7 +1,9 @@
 """A request for a response, read into messages.  Pure.
 
 Whose the state is decides what memory may do.  With ``previous_response_id`` or ``conversation`` it
-is the upstream's: what stands in ``input`` would be stored there and come back with each turn.
+is the upstream's: what stands in ``input`` would be stored there and come back with each turn.  So
+is a ``prompt`` without ``input``: what is asked stands in it, and a window behind that would end
+with what has been answered before.
 """
 
 from __future__ import annotations
@@ -14,7 +16,16 @@ from msgspec.structs import replace
 
 from proxy.chat import jsontext
 from proxy.chat.message import SYSTEM_ROLES, ChatMessage, read_message, text_of
-from proxy.chat.request import MAX_TEXT, ChatRequest, State, Unread, count_of, field_of, read_fields
+from proxy.chat.request import (
+    MAX_TEXT,
+    NULL,
+    ChatRequest,
+    State,
+    Unread,
+    count_of,
+    field_of,
+    read_fields,
+)
 from proxy.errors import RawHeaders
 from proxy.formats.apart import runs_of
 from proxy.formats.native import with_native
@@ -32,6 +43,8 @@ from proxy.formats.responses.items import (
 INPUT = "input"
 PREVIOUS = "previous_response_id"
 CONVERSATION = "conversation"
+PROMPT = "prompt"
+"""A prompt that the upstream keeps, by its id, with values for its variables."""
 
 SIDE_SOURCES = ("memory_consolidation", "system")
 """What Codex says of the threads that it begins itself."""
@@ -49,7 +62,7 @@ TURN = "turn"
 
 def read_request(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
     """A request from its body, or why there is none.  Takes long for a large one."""
-    found = read_fields(body, INPUT, _split, (PREVIOUS, CONVERSATION))
+    found = read_fields(body, INPUT, _split, (PREVIOUS, CONVERSATION, PROMPT))
     if not isinstance(found, tuple):
         return found
     fields, raws = found
@@ -61,9 +74,17 @@ def read_request(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unre
         return "too_much_text"
     references = tuple(item.id for item in items if item.kind == REFERENCE)
     request = _request(fields, messages, references)
+    if not items and _asks_by_prompt(body):
+        request = replace(request, state=replace(request.state, elsewhere=True))
     if request.state.elsewhere:  # nothing will be put between them
         return replace(request, fields=jsontext.fields(body))
     return request
+
+
+def _asks_by_prompt(body: bytes) -> bool:
+    """An empty list is what the conversation before it comes into: see ``expanded``."""
+    fields = jsontext.fields(body)
+    return fields.get(INPUT, NULL) == NULL and fields.get(PROMPT, NULL) != NULL
 
 
 def _has_more_text(messages: Sequence[ChatMessage]) -> bool:

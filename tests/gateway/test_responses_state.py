@@ -414,6 +414,35 @@ async def test_so_is_then_what_the_upstream_did_in_thought(one: Rig) -> None:
     ]  # fmt: skip
 
 
+CALLS = [
+    (
+        {"type": "computer_call", "id": "cu_1", "call_id": "c1", "actions": []},
+        {"type": "computer_call_output", "call_id": "c1", "output": {"type": "x"}},
+    ),
+    (
+        {"type": "mcp_approval_request", "id": "mcpr_1", "name": "f", "arguments": "{}"},
+        {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True},
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "output"), CALLS)
+async def test_so_is_a_call_that_has_no_place_without_its_id(
+    one: Rig, call: dict[str, Any], output: dict[str, Any]
+) -> None:
+    talk = ItemTalk.of(one)
+    talk.upstream.reply(items.thought(), call)
+    await asks(talk, {"input": "u1"})
+    talk.upstream.reply(answer := items.said("a1"))
+    await asks(talk, {"input": [output]})
+    needs = f"Item '{call['id']}' was provided without its required 'reasoning' item: 'rs_1'."
+    one.up.reply(error_answer(404, "Item with id 'rs_1' not found."), error_answer(400, needs))
+    await asks(talk, {"input": "u2"})
+    said = [{"role": "user", "content": "u1"}, answer, {"role": "user", "content": "u2"}]
+    assert talk.input == said
+    assert not talk.upstream.refused
+
+
 async def test_so_are_names_of_thoughts(one: Rig) -> None:
     talk = ItemTalk.of(one)
     thought, answer = items.thought(), items.said("Yes.")

@@ -42,7 +42,7 @@ _FRAME = ("type", "id", "call_id", "status", "created_by", "approval_request_id"
 ENCRYPTED = "encrypted_content"
 """Where a thought is that the upstream does not keep."""
 
-_NAMED = (MESSAGE, *TOLD, "shell_call", "apply_patch_call")
+NAMED = (MESSAGE, *TOLD, "shell_call", "apply_patch_call")
 """Items that need no id, and that with one are refused without the thought before them."""
 
 _CHAT_CALLS = {FUNCTION: ("function", "arguments"), CUSTOM: ("custom", "input")}
@@ -126,7 +126,7 @@ def _alone(group: Sequence[ResponseItem], sent: Sequence[ResponseItem]) -> Itera
 
 def without_thought(item: ResponseItem) -> bytes:
     """An item (JSON) as it may stand without the thought before it."""
-    if item.kind not in _NAMED:
+    if item.kind not in NAMED:
         return item.raw
     try:
         known = jsontext.fields(item.raw)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from proxy.chat import jsontext
-from proxy.formats.responses.chat import without_thought
+from proxy.formats.responses.chat import NAMED, without_thought
 from proxy.formats.responses.items import (
     PREFIXES,
     REASONING,
@@ -35,8 +35,8 @@ def refuses_thoughts(status: int, error: bytes) -> bool:
 
 
 def without_thoughts(body: bytes) -> bytes | None:
-    """A request's body without reasoning, sent or named; where it has none, without what an
-    upstream has done by itself, which may want the thought before it.  None if it has neither."""
+    """A request's body without reasoning, sent or named; where it has none, without what may want
+    the thought before it, and what answers that.  None if it has neither, or nothing else."""
     fields = jsontext.fields(body)
     listed = fields.get(INPUT, b"")
     items = read_items(jsontext.items(listed)) if listed.startswith(b"[") else None
@@ -45,8 +45,9 @@ def without_thoughts(body: bytes) -> bytes | None:
     if any(map(_is_thought, items)):
         kept = [raw for group in grouped(items) for raw in _thoughtless(group)]
     else:
-        kept = [item.raw for item in items if not _is_upstreams_own(item)]
-    if len(kept) == len(items):
+        bound = {item.call for item in items if _is_bound(item)} - {None}
+        kept = [i.raw for i in items if not (_is_bound(i) or i.answers in bound)]
+    if len(kept) in (0, len(items)):
         return None
     return jsontext.join_fields({**fields, INPUT: jsontext.join_items(kept)})
 
@@ -60,9 +61,11 @@ def _thoughtless(group: Sequence[ResponseItem]) -> Iterator[bytes]:
             yield without_thought(item)
 
 
-def _is_upstreams_own(item: ResponseItem) -> bool:
-    """A search, say: such an item has no place without its id."""
-    return item.kind.endswith("_call") and item.call is None
+def _is_bound(item: ResponseItem) -> bool:
+    """A search, say, or a request for approval: such an item has no place without its id."""
+    if item.call is None:
+        return item.kind.endswith("_call")
+    return bool(item.id) and item.kind not in NAMED
 
 
 def _is_thought(item: ResponseItem) -> bool:

@@ -25,6 +25,7 @@ from proxy.memory.reconciliation.match import (
     Intent,
     Rerendered,
     answered_from_before,
+    may_tell_user_alone,
     open_calls,
     said_behind,
     wanted_bodies,
@@ -161,12 +162,14 @@ def sees_enough(snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent) ->
     """Does the snapshot show what planning needs?
 
     The calls that M answers, which may be older than the window; the answer that M goes on from,
-    where that takes something back; and for a retry, which may leave a summary that covers less or
-    none, all that the summary covers.
+    where that takes something back; all that the user has said, if M may tell that; and for a
+    retry, which may leave a summary that covers less or none, all that the summary covers.
     """
     if snapshot.whole:
         return True
     if intent.on and said_behind(snapshot.log, intent.on) != []:
+        return False
+    if intent.history == "auto" and may_tell_user_alone(snapshot.log, m):
         return False
     if retried_exchange(snapshot, m, intent) is not None:
         return snapshot.summary is None

@@ -233,3 +233,11 @@ async def test_equal_calls_of_a_server_that_gives_one_id_to_all_are_all_sent(one
     await sent(talk, said[4:5], call)
     assert await sent(talk, said[6:7], sun) == said[:7]
     assert await sent(talk, [user("So?")], items.said("Both.")) == [*said, user("So?")]
+
+
+async def test_what_was_said_twice_at_once_and_is_told_once_is_not_said_again(one: Rig) -> None:
+    """As Semantic Kernel's streams have it without a store."""
+    talk = ItemTalk.of(one)
+    await talk.say("u1 u1", "a1")
+    assert await talk.say("u1 u2 u2", "a2") == "u1 u1 a1 u2 u2"
+    assert await talk.say("u1 u2 u3 u3", "a3") == "u1 u1 a1 u2 u2 a2 u3 u3"

@@ -65,6 +65,14 @@ TABLE = [
     pytest.param("u1 a1 u2 a2", "u1 a1 u2", "u1 a1 u2", "", "a2", id="regenerate, resending"),
     pytest.param("p q u1 a1", "p q u2", "p q u1 a1 u2", "u2", "", id="few-shot preamble each time"),
     pytest.param("u1 a1", "u1", "u1 a1 u1", "u1", "", id="the same words again"),
+    pytest.param("u1 a1", "u1 u2", "u1 a1 u2", "u2", "", id="all questions, no answer"),
+    pytest.param(
+        "u1 a1(c) t1:c a2 u2 a3", "u1 u2 u3", "u1 a1 t1 a2 u2 a3 u3", "u3", "", id="nor any call"
+    ),
+    pytest.param("u1 a1 u2 a2", "u1 u2", "u1 a1 u2 a2 u1 u2", "u1 u2", "", id="and none new"),
+    pytest.param(
+        "u1 a1 u2 a2", "u2 u3", "u1 a1 u2 a2 u2 u3", "u2 u3", "", id="questions, not all of them"
+    ),
     pytest.param("u1 a1", "u1 a1* u2", "u1 a1* u2", "u2", "", id="assistant text re-rendered"),
     pytest.param(
         "u1 a1 u2 a2 u3 a3",

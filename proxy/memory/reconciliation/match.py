@@ -165,6 +165,49 @@ def told_without_answers(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alig
     return Alignment(log, tuple([Match(i, j, MatchKind.EQUAL) for i, j in pairs]))
 
 
+def told_by_user_alone(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alignment:
+    """Align all that the user has said in a whole log, told without answers and with more behind
+    it, as programs do that keep the questions alone.
+
+    What was said twice in one request may be told once.  No matches where M leaves out anything
+    else: then it is said again.
+    """
+    mine = _said_by_user_alone(m)
+    theirs = _said_by_user(log)
+    again = {j for j, k in pairwise(theirs) if _said_twice(log[j].card, log[k].card)}
+    once = [j for j in theirs if j not in again]
+    for told in (theirs, once):
+        known = mine[: len(told)]
+        equal = [m[i].digest for i in known] == [log[j].card.digest for j in told]
+        if told and equal and len(known) < len(mine):
+            pairs = zip(known, told, strict=True)
+            return Alignment(log, tuple([Match(i, j, MatchKind.EQUAL) for i, j in pairs]))
+    return Alignment(log)
+
+
+def may_tell_user_alone(log: Sequence[Entry], m: Sequence[ChatMessage]) -> bool:
+    """Whether M may match so, as far as the end of the log shows: the user's newest message is in
+    it, at its end where it is a retry."""
+    if len(m) < 2:  # as nearly all requests are that tell no answer
+        return False
+    theirs, mine = _said_by_user(log), _said_by_user_alone(m)
+    return bool(theirs) and log[theirs[-1]].card.digest in {m[i].digest for i in mine}
+
+
+def _said_by_user(log: Sequence[Entry]) -> list[int]:
+    return [j for j, e in enumerate(log) if e.card.role == "user" and not e.card.blank]
+
+
+def _said_by_user_alone(m: Sequence[ChatMessage]) -> list[int]:
+    """The visible messages of M; none where any is not the user's."""
+    mine = [i for i, x in enumerate(m) if visible(x)]
+    return mine if all(m[i].role == "user" for i in mine) else []
+
+
+def _said_twice(card: Card, following: Card) -> bool:
+    return (card.exchange, card.digest) == (following.exchange, following.digest)
+
+
 def _mark(message: Side) -> tuple[str, str | None]:
     return message.digest, message.answers
 

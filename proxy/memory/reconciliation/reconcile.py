@@ -26,6 +26,7 @@ from proxy.memory.reconciliation.match import (
     last_turns,
     match_messages,
     said_behind,
+    told_by_user_alone,
     told_without_answers,
     visible,
 )
@@ -69,6 +70,8 @@ def reconcile(
         found = match_messages(log, snapshot, m, rerendered, returned)
     if not found.matches and intent.history != "full" and any(x.answers for x in m):
         found = told_without_answers(log, m)
+    if not found.matches and intent.history == "auto" and snapshot.whole and len(m) > 1:
+        found = told_by_user_alone(log, m)
     onward = None if gone or found.matches else _onward(snapshot.log, m)
     if onward is not None and intent.history != "full":
         return onward

@@ -54,6 +54,16 @@ ROWS = {
     "few-shot-preamble-each-time": Row(
         "p1 q1 u1 a1", "p1 q1 u2", "a2", "p1 q1 u1 a1 u2", "p1 q1 u1 a1 u2 a2"
     ),
+    "all-its-questions-without-answers": Row(
+        "u1 a1 u2 a2", "u1 u2 u3", "a3", "u1 a1 u2 a2 u3", "u1 a1 u2 a2 u3 a3"
+    ),
+    "all-its-questions-retried": Row(
+        "u1 a1 u2 a2", "u1 u2", "a2'", "u1 a1 u2", "u1 a1 u2 a2'", "u2 a2",
+        {"x_stainless_retry_count": "1"},
+    ),
+    "questions-but-not-from-the-first": Row(
+        "u1 a1 u2 a2", "u2 u3", "a3", "u1 a1 u2 a2 u2 u3", "u1 a1 u2 a2 u2 u3 a3"
+    ),
     "the-same-words-again": Row("u1 a1", "u1", "a2", "u1 a1 u1", "u1 a1 u1 a2"),
     "an-sdks-retry-of-a-recorded-exchange": Row(
         "u1 a1", "u1", "a1'", "u1", "u1 a1'", "u1 a1", {"x_stainless_retry_count": "1"}

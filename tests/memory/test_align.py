@@ -69,7 +69,8 @@ class Every:
         return self.prefill(i) and any(self.kind(i, j) for j in self.made_up)
 
     def after(self, last: Match, i: int) -> Iterator[Match]:
-        if i != last.i + 1 or self.m[i].role != "assistant" or last.kind is MatchKind.REPLACED:
+        behind = i == last.i + 1 or self.begun(last, i)
+        if not behind or self.m[i].role != "assistant" or last.kind is MatchKind.REPLACED:
             return
         mine, log = self.m[i], self.log
         near = log.answer_behind(last.j)
@@ -87,7 +88,16 @@ class Every:
     def near(self, last: Match, i: int) -> bool:
         """Are these neighbours in M?"""
         told = last.kind is MatchKind.REPLACED and (self.m[last.i].calls or self.h[last.j].calls)
-        return i == last.i + 1 or bool(told) and all(map(self.unknown, range(last.i + 1, i)))
+        if i == last.i + 1 or self.begun(last, i):
+            return True
+        return bool(told) and all(map(self.unknown, range(last.i + 1, i)))
+
+    def begun(self, last: Match, i: int) -> bool:
+        """Is all that stands between a question or result and an answer unknown, and of answers?"""
+        between = range(last.i + 1, i)
+        answers = all(self.m[n].role == "assistant" for n in range(last.i + 1, i + 1))
+        asked = self.m[last.i].role != "assistant"
+        return asked and answers and all(map(self.unknown, between))
 
     def may_end(self, path: Path, founded: bool) -> bool:
         return founded and (self.lenient or path[-1].kind is not MatchKind.REPLACED)

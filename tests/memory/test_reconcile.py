@@ -53,6 +53,17 @@ TABLE = [
         "",
         id="a later round of it without its calls",
     ),
+    pytest.param(
+        "u1 a1(c1) t1:c1 a2(c2)",
+        "u1 a8 a1(c1) t1:c1 a8 a2(c2) t2:c2",
+        "u1 a8 a1 t1 a8 a2 t2",
+        "t2",
+        "",
+        id="thoughts as texts before its calls",
+    ),
+    pytest.param(
+        "u1 a1", "u1 a8 a9 a1 u2", "u1 a8 a9 a1 u2", "u2", "", id="thoughts before an answer"
+    ),
     pytest.param("u1 u2 a2(c)", "u1 u2 t:c", "u1 u2 a2 t", "t", "", id="of two questions"),
     pytest.param(
         "u1 a1(c) t1:c a2(c)", "u1 t1:c t2:c", "u1 a1 t1 a2 t2", "t2", "", id="its ids the same"

@@ -19,7 +19,8 @@ M's start or after a message that equals nothing in H.  An answer that M ends wi
 clients repeat theirs: behind other messages it begins no run, and where it equals one that the
 client made up no run rests on it.  A REPLACED answer may lie inside a run, and is what a run rests
 on only where nothing else can be aligned.  What follows a call told otherwise and equals nothing in
-H, a result in another form, does not part neighbours.
+H, a result in another form, does not part neighbours.  What the client alone has of an answer, its
+thoughts as a message before it, keeps neither from what was asked, but parts their runs.
 
 Of all alignments the one is taken that ends latest in H, then has most matches, then fewest runs,
 then ends earliest in M.  The search runs over the pairs of equal digests, row by row of M; each
@@ -234,7 +235,7 @@ class _Search:
         self._known_before = False
         """Does the message before the row's equal something in H?"""
         self._carried: list[Cell] = []
-        """Calls told otherwise, with nothing but unknown messages between them and the row."""
+        """What lies further back and can be gone on from, see ``_over``."""
 
     def best(self) -> tuple[Match, ...]:
         top: Cell | None = None
@@ -269,8 +270,17 @@ class _Search:
         if mine.role == "assistant" and before:
             self._after(row, i, before, set(near))
         self._known_before = kind is MatchKind.EQUAL
-        self._carried = [] if places else [x for x in before if self._of_a_call(x)]
+        self._carried = [] if places else self._over(i, before)
         return row
+
+    def _over(self, i: int, before: Sequence[Cell]) -> list[Cell]:
+        """What goes on behind M's message, which is unknown: calls told otherwise; and, as another
+        run, a question or a result, where the message is how its answer begins."""
+        over = [cell for cell in before if self._of_a_call(cell)]
+        if i + 1 == len(self._m) or not self._m[i].role == self._m[i + 1].role == "assistant":
+            return over
+        asked = (cell for cell in before if self._m[cell.i].role != "assistant")
+        return [*over, *(x._replace(score=x.score - (x.i == i - 1)) for x in asked)]
 
     def _of_a_call(self, cell: Cell) -> bool:
         """Is it a call told otherwise, or an answer told as a call?"""

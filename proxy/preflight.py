@@ -17,7 +17,7 @@ from proxy.lazy import late
 from proxy.memory.store import StoreError
 from proxy.settings import Settings
 from proxy.stores.address import read_address
-from proxy.stores.sqlite.schema import BESIDE, Unusable, connect, schema_of, sqlite_name
+from proxy.stores.sqlite.schema import A_FOLDER, BESIDE, Unusable, connect, schema_of, sqlite_name
 
 if TYPE_CHECKING:
     from proxy.learning.profile import document as profile_schema
@@ -128,7 +128,9 @@ def unwritable(file: Path) -> str | None:
             pass
     except OSError as error:
         return f"cannot write in the folder {file.parent}: {error.strerror or error}"
-    if file.is_dir() or (file.exists() and not os.access(file, os.R_OK | os.W_OK)):
+    if file.is_dir():
+        return f"{file} {A_FOLDER}"
+    if file.exists() and not os.access(file, os.R_OK | os.W_OK):
         return f"cannot write the file {file}"
     return None
 
@@ -145,6 +147,8 @@ def trouble(path: Path) -> str | None:
 
     Nothing that was not there stays: neither folders nor files.
     """
+    if path.is_dir():
+        return f"{path} {A_FOLDER}"
     try:
         if path.exists():
             _try_existing(path)

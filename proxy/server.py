@@ -7,6 +7,7 @@ being refused.
 
 from __future__ import annotations
 
+import errno
 import functools
 import logging
 import math
@@ -138,6 +139,8 @@ def _identity_of(file: Path) -> tuple[int, int]:
 
 
 def _reason(error: OSError) -> str:
+    if error.errno == errno.EADDRNOTAVAIL:
+        return "this machine has no such address; choose another with --host"
     text = (error.strerror or str(error)).lower()
     return f"{text}; choose another port with --port"
 

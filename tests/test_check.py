@@ -125,6 +125,7 @@ async def test_a_database_that_cannot_be_used_is_a_problem(spoilt: str, tmp_path
     before = tree(tmp_path)
     (found,) = await check.store(settings(tmp_path))
     assert (found.grade, found.part) == ("problem", "store")
+    assert spoilt != "a folder" or "name a file in it" in found.text
     assert tree(tmp_path) == before
 
 
@@ -136,6 +137,30 @@ async def test_a_store_that_is_away_is_a_problem_and_its_password_is_not_told(
         (found,) = await check.store(settings(tmp_path, store__url=url))
     assert (found.grade, found.part) == ("problem", "store")
     assert "hush" not in found.text
+
+
+async def test_a_redis_that_wants_another_password_is_said(tmp_path: Path) -> None:
+    with standalone(requirepass="hush") as server:
+        for user in ("", ":wrong@"):
+            url = f"redis://{user}{server.address}"
+            (found,) = await check.store(settings(tmp_path, store__url=url))
+            assert found.grade == "problem"
+            assert found.text.endswith("missing or wrong: write redis://USER:PASSWORD@host")
+
+
+async def test_what_is_no_redis_no_cluster_and_no_sentinel_is_said(tmp_path: Path) -> None:
+    async def told(url: str) -> str:
+        (found,) = await check.store(settings(tmp_path, store__url=url))
+        return found.text.partition(" does not work: Redis: ")[2]
+
+    async with running(settings_for(tmp_path, "http://127.0.0.1:9/v1")) as proxy:
+        no_redis = await told(proxy.url.replace("http:", "redis:"))
+    with standalone() as server:
+        no_cluster = await told(f"redis+cluster://{server.address}")
+    no_sentinel = await told(f"redis+sentinel://{server.address}/mymaster")
+    assert no_redis == "what answers there is no Redis"
+    assert no_cluster.endswith("slots are: This instance has cluster support disabled")
+    assert no_sentinel == "no Sentinel answers and knows a master of this name"
 
 
 async def test_what_may_lose_memory_later_is_a_warning_and_missing_replicas_are_a_problem(

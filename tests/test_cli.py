@@ -101,6 +101,12 @@ def test_serve_says_that_the_port_is_in_use(taken: int) -> None:
     )
 
 
+def test_serve_says_that_this_machine_has_no_such_address() -> None:
+    result = RUNNER.invoke(app, ["serve", "--host", "192.0.2.1"])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.endswith("has no such address; choose another with --host\n")
+
+
 def test_serve_says_that_the_store_cannot_be_written() -> None:
     Path("data").write_text("a file where the folder should be")
     result = RUNNER.invoke(app, ["serve"])
@@ -250,9 +256,9 @@ def test_a_wrong_password_is_said_at_the_start_in_one_line() -> None:
                 )
             process.terminate()
             _, errors = process.communicate(timeout=PATIENCE)
-    told = [text for text in errors.splitlines() if "invalid username-password" in text.lower()]
+    told = [text for text in errors.splitlines() if "password is missing or wrong" in text]
     assert "the store cannot be used, chats go on without memory" in told[0]
-    assert "wrong" not in errors.replace("invalid username-password pair", "")
+    assert "wrong" not in errors.replace("password is missing or wrong", "")
     # Every line begins with its time: none belongs to a trace.
     assert all(text[:2] == "20" for text in errors.splitlines()), errors
 

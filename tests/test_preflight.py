@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from proxy.check import announcing
-from proxy.preflight import startable, unreadable, unwritable
+from proxy.preflight import startable, trouble, unreadable, unwritable
 from tests.support.processes.certificate import CA_FILE
 from tests.support.processes.running import settings_for
 
@@ -44,7 +44,8 @@ def test_a_file_that_may_not_be_written_is_told(tmp_path: Path) -> None:
 
 
 def test_a_folder_where_the_file_should_be_is_told(tmp_path: Path) -> None:
-    assert unwritable(tmp_path) == f"cannot write the file {tmp_path}"
+    said = f"{tmp_path} is a folder: name a file in it"
+    assert unwritable(tmp_path) == trouble(tmp_path) == said
 
 
 @pytest.mark.parametrize(

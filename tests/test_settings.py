@@ -388,8 +388,18 @@ def test_a_missing_file_and_a_broken_one_are_told(
     (problem,) = problems(tmp_path, "[server\n")
     assert "is not TOML" in problem
     (tmp_path / "latin.toml").write_bytes(b"# \xe9")
-    with pytest.raises(SettingsError, match="is not TOML"):
+    with pytest.raises(SettingsError, match="is not UTF-8 text: save it as such"):
         load(tmp_path / "latin.toml")
+
+
+def test_what_is_wrong_in_a_list_is_told_and_not_that_nothing_is_left_of_it(tmp_path: Path) -> None:
+    text = '[[clients]]\nname = "Web App"\nkey_sha256 = ["sk-key"]\n[memory.recall]\nroles = []'
+    hashed = 'must be the SHA-256 of a key in hex: printf %s "$KEY" | sha256sum'
+    assert set(problems(tmp_path, text)) == {
+        "clients[0].name: must be a name of the characters a-z, 0-9, _ and -",
+        f"clients[0].key_sha256[0]: {hashed}",
+        "memory.recall.roles: must list at least one",
+    }
 
 
 def test_a_value_for_a_table_is_told_though_the_environment_sets_some_of_that_table(

@@ -259,7 +259,8 @@ def failing() -> Iterator[None]:
         _seen_enough()
     except OSError as error:
         abandon()
-        _end(CommandError(f"Reading or writing failed: {error.strerror or error}"))
+        named = f" {error.filename}" if error.filename else ""
+        _end(CommandError(f"Reading or writing{named} failed: {error.strerror or error}"))
     except (KeyboardInterrupt, typer.Abort):  # Abort: at a question
         raise typer.Exit(INTERRUPTED) from None
 

@@ -53,7 +53,8 @@ class PretendedUpstream:
             said = self._answering(messages, tools)
             used = self._used(body, messages, said)
         except (ValueError, LookupError, TypeError, AttributeError):
-            return _refused(400, f"This is no request for {api.path}.")
+            wanted = "a JSON object with its messages, or input"
+            return _refused(400, f"The body is no request for {api.path}: {wanted}.")
         if not writes(messages):
             self.received = messages
         name = f"{api.prefix}{uuid4().hex}"  # some clients tell answers apart by it

@@ -34,6 +34,8 @@ _SENTENCES = {
     "dict_type": "must be a table",
     "tuple_type": 'must be a list; in the environment that is JSON such as ["a", "b"]',
     "missing": "is missing",
+    "too_short": "must list at least one",
+    "string_too_short": "must not be empty",
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
     **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
     **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
@@ -72,7 +74,7 @@ def load(
         settings = Settings(_build_sources=(tuple(sources), {}))  # type: ignore[call-arg]
     except ValidationError as error:
         names = variables.names | flags.names
-        problems += (_told(details, names) for details in error.errors(include_url=False))
+        problems += (_told(details, names) for details in _own(error))
     else:
         settings = _with_keys(settings, environ, problems)
     if problems:
@@ -101,9 +103,18 @@ def _file(named_by: str, path: Path, problems: list[str]) -> list[PydanticBaseSe
         return [file]
     except OSError as error:
         problems.append(f"{named_by} {path}: {error.strerror or error}")
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except tomllib.TOMLDecodeError as error:
         problems.append(f"{named_by} {path}: is not TOML: {error}")
+    except UnicodeDecodeError:
+        problems.append(f"{named_by} {path}: is not UTF-8 text: save it as such")
     return []
+
+
+def _own(error: ValidationError) -> list[ErrorDetails]:
+    """The errors without those of lists that are too short because of what is wrong in them."""
+    found = error.errors(include_url=False)
+    lists = {each["loc"][:-1] for each in found}
+    return [each for each in found if each["type"] != "too_short" or each["loc"] not in lists]
 
 
 def _told(error: ErrorDetails, names: Mapping[Location, str]) -> str:
@@ -116,8 +127,6 @@ def _sentence(place: Location, error: ErrorDetails) -> str:
     kind = error["type"]
     if kind == "extra_forbidden":
         return _unknown(place)
-    if error["loc"][-1] == "[key]":
-        return "must be a name of the characters a-z, 0-9, _ and -"
     message = _SENTENCES.get(kind) or _in_our_words(error["msg"])
     if not kind.startswith(_SHOWN_INPUTS):
         return message

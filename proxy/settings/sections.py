@@ -117,16 +117,26 @@ def secret(value: SecretStr) -> SecretStr:
     return value
 
 
-Name = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")]
+def _name(text: str) -> str:
+    if not re.fullmatch(r"[a-z0-9_-]+", text):
+        raise ValueError("must be a name of the characters a-z, 0-9, _ and -")
+    return text
+
+
+def _digest(text: str) -> str:
+    if not re.fullmatch(r"[0-9A-Fa-f]{64}", text):
+        raise ValueError('must be the SHA-256 of a key in hex: printf %s "$KEY" | sha256sum')
+    return text.lower()
+
+
+Name = Annotated[str, AfterValidator(_name)]
 Secret = Annotated[SecretStr, AfterValidator(secret)]
 Header = Annotated[str, AfterValidator(header_name)]
 Alias = Annotated[Header, AfterValidator(_alias)]
 BodyId = Annotated[str, AfterValidator(_body_id)]
 Origin = Annotated[str, AfterValidator(_origin)]
 Host = Annotated[str, AfterValidator(_host)]
-Digest = Annotated[
-    str, AfterValidator(str.lower), Field(pattern=r"^[0-9A-Fa-f]{64}$")
-]  # SHA-256 in hex
+Digest = Annotated[str, AfterValidator(_digest)]
 Seconds = Annotated[float, Field(gt=0)]
 
 

@@ -5,6 +5,7 @@ Each may have a model, an address and a key of its own.
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -33,6 +34,12 @@ questions. Write the summary and nothing else.
 
 def _url_or_nothing(text: str) -> str:
     return text and upstream_url(text)
+
+
+def _application(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_.-]{0,64}", text):
+        raise ValueError("must be at most 64 of the characters a-z, A-Z, 0-9, _, . and -")
+    return text
 
 
 UrlOrNothing = Annotated[str, AfterValidator(_url_or_nothing)]
@@ -150,7 +157,7 @@ class EpisodesSettings(LearnedSettings):
 class InstructionsSettings(LearnedSettings):
     """[memory.instructions]: how to answer, improved by feedback."""
 
-    application: str = Field(default="", pattern=r"^[A-Za-z0-9_.-]{0,64}$")
+    application: Annotated[str, AfterValidator(_application)] = ""
     focus: str = ""
     max_tokens: int = Field(default=300, ge=1)
     after_feedback: int = Field(default=3, ge=1)

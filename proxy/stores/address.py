@@ -112,6 +112,8 @@ def _sqlite(rest: str) -> Address:
 def _redis(kind: Kind, scheme: str, rest: str) -> Address:
     location, _, query = rest.partition("?")
     authority, _, path = location.partition("/")
+    if "@" in path + query:
+        raise ValueError("in a password write / as %2F and ? as %3F")
     credentials, _, hosts = authority.rpartition("@")
     username, _, password = credentials.partition(":")
     nodes = _nodes(hosts, kind)

@@ -92,6 +92,7 @@ def test_clients_need_a_list_and_that_is_said() -> None:
 def test_a_folder_that_is_not_there_is_an_error() -> None:
     result = RUNNER.invoke(app, ["init", "nowhere/proxy.toml"])
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert "nowhere/proxy.toml failed: No such file" in result.stderr
 
 
 def test_in_a_terminal_it_asks_for_what_no_option_says(monkeypatch: pytest.MonkeyPatch) -> None:

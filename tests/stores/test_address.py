@@ -105,6 +105,7 @@ def test_credentials_are_read_and_never_shown() -> None:
         pytest.param("redis://h:port", "localhost:6379", id="port-is-no-number"),
         pytest.param("redis://h:70000", "localhost:6379", id="port-is-too-large"),
         pytest.param("redis://h/db", "redis://host:6379/0", id="database-is-no-number"),
+        pytest.param("redis://:a/b@h", "in a password write / as %2F", id="slash-in-password"),
         pytest.param("redis://a,b", "redis+cluster://", id="several-hosts"),
         pytest.param("redis+cluster://h/1", "database 0", id="cluster-with-database"),
         pytest.param("redis+sentinel://h", "redis+sentinel://host:26379/service", id="no-service"),

@@ -11,7 +11,8 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 from urllib.parse import quote, unquote
 
 import msgspec
-from redis.exceptions import RedisClusterException, RedisError
+from redis.asyncio.sentinel import MasterNotFoundError
+from redis.exceptions import AuthenticationError, RedisClusterException, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from proxy.memory.erasure import Subject
@@ -152,9 +153,18 @@ async def bounded(work: Awaitable[T], seconds: float) -> T:
         raise StoreTimeout(f"Redis took longer than {seconds:g} s") from error
     except (RedisError, RedisClusterException, OSError, msgspec.MsgspecError) as error:
         kind = StoreFull if FULL in str(error) else StoreError
-        raise kind(f"Redis: {error}") from error
+        raise kind(f"Redis: {_said(error)}") from error
     except SIGNS as error:
         raise damage_in(error) or error from error.__cause__
+
+
+def _said(error: Exception) -> str:
+    """What to do about what a wrong URL comes to; else the error's own words."""
+    if isinstance(error, AuthenticationError):
+        return "its user or password is missing or wrong: write redis://USER:PASSWORD@host"
+    if isinstance(error, MasterNotFoundError):
+        return "no Sentinel answers and knows a master of this name"
+    return str(error)
 
 
 PAGES_AT_ONCE = 4

@@ -239,18 +239,20 @@ class Sharded:
         """Ask every server that is known; the first that answers is believed."""
         nodes = {*self._seeds, *(node for node in self._table if node)}
         questions = [asyncio.create_task(self._ask(node)) for node in nodes]
+        told = ""
         try:
             for answer in asyncio.as_completed(questions, timeout=self._patience):
                 try:
                     self._table = await answer
-                except (RedisError, OSError):
+                except (RedisError, OSError) as error:
+                    told = f": {error}"
                     continue
                 return
         finally:
             for question in questions:
                 question.cancel()
             await asyncio.gather(*questions, return_exceptions=True)
-        raise RedisConnectionError("no server of the cluster tells where its slots are")
+        raise RedisConnectionError(f"no server of the cluster tells where its slots are{told}")
 
     async def _ask(self, node: Node) -> list[Node | None]:
         (ranges,) = checked(await self._lane(node).run(("CLUSTER", "SLOTS")))

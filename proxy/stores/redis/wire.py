@@ -97,8 +97,8 @@ class Wire(asyncio.Protocol):
         try:
             while (reply := self._reader.gets()) is not _NOTHING:
                 self._replies.append(reply)
-        except InvalidResponse as error:
-            return self._fail(RedisConnectionError(str(error)))
+        except InvalidResponse:
+            return self._fail(RedisConnectionError("what answers there is no Redis"))
         if len(self._replies) >= self._wanted and self._asking and not self._asking.done():
             self._asking.set_result(self._replies)
 

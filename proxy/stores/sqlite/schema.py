@@ -230,6 +230,8 @@ MIGRATIONS = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5, _VERSI
 
 logger = logging.getLogger(__name__)
 
+A_FOLDER = "is a folder: name a file in it"
+
 FILE_MODE = 0o600
 """Conversations are private: nobody but the owner of the process reads them."""
 
@@ -306,6 +308,8 @@ def schema_of(path: Path, busy_timeout: float) -> int | None:
 
 def reopen(path: Path, busy_timeout: float) -> sqlite3.Connection:
     """A connection to a file that is there; none is made.  Raises sqlite3.Error."""
+    if path.is_dir():
+        raise sqlite3.OperationalError(A_FOLDER)
     address = f"{path.absolute().as_uri()}?mode=rw"
     return sqlite3.connect(address, timeout=busy_timeout, isolation_level=None, uri=True)
 

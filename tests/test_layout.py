@@ -60,6 +60,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
             "errors",
             "telemetry",
             "logs",
+            "reasons",
             "settings",
             "upstreams",
         }

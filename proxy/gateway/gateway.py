@@ -41,12 +41,13 @@ from proxy.gateway.request import ProxyRequest, Scope
 from proxy.gateway.routes import Route
 from proxy.gateway.state.endpoints import StateEndpoints
 from proxy.logs import ACCESS, CLIENT_GONE, Access, access, hashed
+from proxy.reasons import why
 from proxy.settings import Settings
 from proxy.telemetry import Route as Kind
 from proxy.telemetry import Telemetry
 from proxy.tenancy import Caller, Client, Tenancy
 from proxy.wire.body import ClientGone, Receive
-from proxy.wire.failures import UpstreamError, answer_for
+from proxy.wire.failures import UpstreamError, UpstreamUnreachable, answer_for
 from proxy.wire.headers import get
 from proxy.wire.hosts import Trusted
 from proxy.wire.places import Places, Rooms
@@ -101,7 +102,7 @@ class Gateway:
             code = error.code
             status = await _refuse(delivery, error, call, route)
         except UpstreamError as error:
-            logger.warning("the upstream failed: %s", error)
+            logger.warning("the upstream failed: %s", _how(error))
             code = error.kind
             self._telemetry.upstream_failed(error.kind)
             status = await _refuse(delivery, answer_for(error), call, route)
@@ -267,6 +268,12 @@ def _wants_socket(method: str, headers: RawHeaders) -> bool:
         return False
     protocols = (get(headers, b"upgrade") or b"").split(b",")
     return b"websocket" in (protocol.strip().lower() for protocol in protocols)
+
+
+def _how(error: UpstreamError) -> str:
+    """Where no connection came about, with what the system says of it."""
+    unreachable = isinstance(error, UpstreamUnreachable) and error.__cause__ is not None
+    return f"{error}: {why(error.__cause__)}" if unreachable else str(error)
 
 
 async def _refuse(

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import logging
 import re
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from proxy.gateway.routes import route
 from proxy.logs import hashed
 from proxy.tenancy import digest_of
+from tests.support.processes.running import running, settings_for
 from tests.support.rig import KEY, Rig
 from tests.support.talk.words import messages
 from tests.support.upstream.answers import Script, chat_completion, error_answer, json_answer
+from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -62,6 +66,16 @@ async def test_an_upstream_that_breaks_off_is_logged_and_counted_by_its_kind(
         await one.talk().ask(messages("u1"), broken)
     assert line_of(caplog)["error"] == "broken"
     assert changed(before, await failures(one)) == {"broken": 1}
+
+
+async def test_why_an_upstream_is_not_reached_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    chosen = settings_for(tmp_path, "http://127.0.0.1:9/v1")
+    async with running(chosen) as proxy, httpx.AsyncClient(timeout=PATIENCE) as client:
+        assert (await client.get(f"{proxy.v1}/models")).status_code == 502
+    (line,) = (r.getMessage() for r in caplog.records if r.name == "proxy.gateway.gateway")
+    assert line == "the upstream failed: no connection: nothing listens there (connection refused)"
 
 
 @pytest.mark.parametrize(("status", "kind"), [(429, "rate_limited"), (500, "server_error")])

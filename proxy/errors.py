@@ -204,14 +204,18 @@ def user_required() -> ProxyError:
 
 
 def path_not_allowed() -> ProxyError:
-    return ProxyError(403, "path_not_allowed", "This path is not open to this API key.")
+    return ProxyError(
+        403,
+        "path_not_allowed",
+        "This path is not open to this API key. Ask for it in the proxy's allowed_paths.",
+    )
 
 
 def profile_not_allowed() -> ProxyError:
     return ProxyError(
         403,
         "profile_not_allowed",
-        "This profile is not open to this API key.",
+        "This profile is not open to this API key. Use one of its profiles, or none.",
         param="X-Memory-Profile",
     )
 

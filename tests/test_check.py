@@ -450,6 +450,12 @@ async def test_a_proxy_whose_answer_comes_in_pieces_is_known(tmp_path: Path) -> 
         pytest.param({"server.admin_key": "k" * 15}, ["server.admin_key"], id="short-key"),
         pytest.param({"upstream.url": "http://a.example/v1"}, ["upstream.url"], id="in-the-clear"),
         pytest.param({"upstream.url": "http://ollama:11434/v1"}, [], id="own-network"),
+        pytest.param({"upstream.api_key": "sk-up"}, ["upstream.api_key"], id="a-key-of-no-use"),
+        pytest.param(
+            {"upstream.api_key": "sk-up", "memory.recall.embeddings.model": "m"},
+            [],
+            id="a-key-for-embeddings",
+        ),
         pytest.param(
             {"memory.summary.enabled": True, "memory.window": "all"},
             ["memory.summary.enabled"],

@@ -92,6 +92,15 @@ def test_the_place_of_the_mistake_is_named() -> None:
     )
 
 
+FORBIDDEN = [make for make, status, _ in TABLE if status == 403]
+
+
+@pytest.mark.parametrize("make", FORBIDDEN, ids=lambda make: make().code)
+def test_what_is_forbidden_says_what_to_do_instead(make: Callable[[], ProxyError]) -> None:
+    told, _, instead = make().message.partition(". ")
+    assert told and instead
+
+
 def test_a_chat_request_without_v1_is_told_where_to_go() -> None:
     assert "/v1" in errors.missing_v1().message
 

@@ -42,8 +42,7 @@ def doubts(settings: Settings) -> Iterator[tuple[str, str]]:
         yield "server.admin_key", text
     if public and settings.tenancy.mode == "single":
         yield "tenancy.mode", '"single" gives everybody who can connect the same memory'
-    if _in_the_clear(settings.upstream.url):
-        yield "upstream.url", KEYS_IN_THE_CLEAR
+    yield from _upstream(settings)
     yield from unmet(settings)
     yield from _listed(settings, public=public)
     yield from _embeddings(settings)
@@ -56,6 +55,22 @@ def doubts(settings: Settings) -> Iterator[tuple[str, str]]:
 def _is_spool(settings: Settings) -> bool:
     store = read_address(settings.store.url)
     return store.kind == "sqlite" and store.path.resolve() == Path(settings.spool.path).resolve()
+
+
+def _upstream(settings: Settings) -> Iterator[tuple[str, str]]:
+    if _in_the_clear(settings.upstream.url):
+        yield "upstream.url", KEYS_IN_THE_CLEAR
+    if _unsent(settings):
+        text = 'is for tenancy.mode = "clients": in this mode clients send their own'
+        yield "upstream.api_key", text
+
+
+def _unsent(settings: Settings) -> bool:
+    """Is there a key of the upstream that neither chats nor embeddings are asked with?"""
+    chosen = settings.memory.recall.embeddings
+    embeds = chosen.model and not (chosen.local or chosen.url or chosen.api_key)
+    other = settings.tenancy.mode != "clients" and not embeds
+    return other and settings.upstream.api_key is not None
 
 
 def _listed(settings: Settings, *, public: bool) -> Iterator[tuple[str, str]]:

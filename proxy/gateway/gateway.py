@@ -272,8 +272,9 @@ def _wants_socket(method: str, headers: RawHeaders) -> bool:
 
 def _how(error: UpstreamError) -> str:
     """Where no connection came about, with what the system says of it."""
-    unreachable = isinstance(error, UpstreamUnreachable) and error.__cause__ is not None
-    return f"{error}: {why(error.__cause__)}" if unreachable else str(error)
+    if isinstance(error, UpstreamUnreachable) and error.__cause__ is not None:
+        return f"{error}: {why(error.__cause__)}"
+    return str(error)
 
 
 async def _refuse(

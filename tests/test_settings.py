@@ -282,6 +282,7 @@ def test_what_a_model_writes_is_off_until_it_is_switched_on(part: str, tmp_path:
         pytest.param("[upstream]\nurl = 'http://a:x/v1'", "upstream.url", id="upstream-port"),
         pytest.param("[upstream]\nurl = 'http://u:p@a'", "upstream.url", id="upstream-user"),
         pytest.param("[upstream]\nurl = 'http://localhost:8080'", "upstream.url", id="ourselves"),
+        pytest.param("[upstream]\nurl = 'http://a/v1/messages/'", "upstream.url", id="endpoint"),
         pytest.param("[server]\ncors_origins = ['a.com']", "server.cors_origins[0]", id="origin"),
         pytest.param("[server]\nuser_aliases = ['a b']", "server.user_aliases[0]", id="header"),
         pytest.param(

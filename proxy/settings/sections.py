@@ -24,6 +24,7 @@ DEMO = "demo"
 """In the place of the upstream's URL: the model that comes with the program, for trying it."""
 
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 section 5.6.2, token
+_ENDPOINT = re.compile(r"/(?:chat/completions|responses|messages|embeddings)/?$")
 _FIELD = re.compile(r"\w+(?:\.\w+)?", re.ASCII)
 _ORIGIN = re.compile(r"https?://[^/?#@\s]+")
 _TRUSTED = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s/?#@:\[\]*]+)(?::[0-9]{1,5})?")
@@ -65,6 +66,8 @@ def upstream_url(text: str) -> str:
     url = urlsplit(http_url(text))
     if url.username is not None or url.fragment:
         raise ValueError("must hold neither credentials nor a fragment; clients send their own key")
+    if found := _ENDPOINT.search(url.path):
+        raise ValueError(f"must be the base URL of the API: leave out {found[0]}")
     return text
 
 

@@ -234,6 +234,11 @@ def all_different(m: list[ChatMessage]) -> list[ChatMessage]:
     return [renamed(x, "8") for x in m]
 
 
+def with_thoughts(m: list[ChatMessage]) -> list[ChatMessage]:
+    thoughts = {x.digest: message(f"{x.digest}7", x.role) for x in m if x.role == "assistant"}
+    return [each for x in m for each in (*filter(None, [thoughts.get(x.digest)]), x)]
+
+
 WAYS = [
     everything,
     less_the_last,
@@ -241,6 +246,7 @@ WAYS = [
     under_other_ids,
     with_other_answers,
     all_different,
+    with_thoughts,
 ]
 
 

@@ -46,6 +46,9 @@ MAX_PAIRS = 20_000
 MAX_SAME_CALLS = 4
 """How many stored messages with the same calls are looked at for one that is re-rendered."""
 
+MAX_BEGUN = 16
+"""How many unknown messages may stand between what was asked and what is known of its answer."""
+
 _MATCH = 1 << 32
 """What a match is worth in a score: more than any number of runs that it may cost."""
 
@@ -279,7 +282,7 @@ class _Search:
         over = [cell for cell in before if self._of_a_call(cell)]
         if i + 1 == len(self._m) or not self._m[i].role == self._m[i + 1].role == "assistant":
             return over
-        asked = (cell for cell in before if self._m[cell.i].role != "assistant")
+        asked = (x for x in before if self._m[x.i].role != "assistant" and i - x.i <= MAX_BEGUN)
         return [*over, *(x._replace(score=x.score - (x.i == i - 1)) for x in asked)]
 
     def _of_a_call(self, cell: Cell) -> bool:

@@ -42,7 +42,8 @@ REACH = 2
 
 _HINT = (TELLS_TIME,)
 
-_OF_LENGTH = B * LENGTHS
+_B_TIMES_LENGTH = B * LENGTHS
+"""By coded length: float32[256]."""
 
 Floats = NDArray[np.float32]
 Numbers = NDArray[np.integer[Any]]
@@ -52,8 +53,12 @@ NOBODY: Numbers = np.zeros(0, np.intp)
 
 
 class Hits(NamedTuple):
-    """The postings of a question's terms, concatenated: passages (ascending within a term), scores
-    in them, and the number of postings of each term."""
+    """The postings of a question's terms, one term behind the other.
+
+    - ``passages``: int64[n hits], their numbers, ascending within a term.
+    - ``scores``: float32[n hits], the BM25 score of the term in the passage.
+    - ``sizes``: intp[n terms], how many hits are of each term; their sum is n hits.
+    """
 
     passages: Array
     scores: Array
@@ -61,115 +66,141 @@ class Hits(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """The passages with terms of ``question``, by number, ascending.
+    """What an index has of a question's terms, of which it holds n passages.
 
-    ``scores`` are BM25, the sums of ``hits``.  ``cover`` is the share of the weight of the
-    question's words that a passage has; ``goes_on`` is the largest such share for the words of the
-    messages before, 1 if the question does not depend on them.  ``dated`` are passages of the days
-    that the question refers to, ``spoken`` passages by the speaker that it names.  ``worths`` are
-    the terms' weights in order, ``whole`` is the sum for all distinctive words.  ``known`` is the
-    largest cover if absent words count as the rarest; only for general questions, else 1.
-    ``itself`` is the same for the message's own words; only for questions that depend on the
-    messages before, else 1.
+    - ``numbers``: intp[n passages], ascending; ``scores``: float32[n passages], BM25, the sums of
+      ``hits``.
+    - ``cover``: float32[n passages], 0 to 1: the share of the weight of the question's distinctive
+      words that the passage holds.
+    - ``context_cover``, 0 to 1: the largest share of the weight of the words of the messages before
+      that one passage holds; 1 if the question does not depend on them.
+    - ``dated``: numbers of passages of the days that the question refers to, ``by_speaker`` of
+      those by a speaker that it names; both ascend.
+    - ``weights``: float32[n terms], in the order of ``question.terms``; ``full_weight``: the sum of
+      those of all distinctive words, which a passage with all of them holds.
+    - ``strict_cover``, 0 to 1: the largest cover if words that are in no passage count as the
+      rarest; only for general questions, else 1.
+    - ``own_cover``, 0 to 1: the same for the message's own words; only for questions that depend
+      on the messages before, else 1.
     """
 
     question: Question
     numbers: Numbers
     scores: Floats
     cover: Floats
-    goes_on: float
+    context_cover: float
     dated: Numbers
-    spoken: Numbers
-    worths: Floats
-    whole: float
+    by_speaker: Numbers
+    weights: Floats
+    full_weight: float
     hits: Hits
-    known: float = 1.0
-    itself: float = 1.0
+    strict_cover: float = 1.0
+    own_cover: float = 1.0
 
     @property
-    def worth(self) -> Mapping[bytes, float]:
+    def term_weights(self) -> Mapping[bytes, float]:
         """The weight of each term."""
-        return dict(zip(self.question.terms, self.worths.tolist(), strict=False))
+        return dict(zip(self.question.terms, self.weights.tolist(), strict=False))
 
 
 def match(question: Question, look: Look, corpus: Corpus) -> Matches:
-    """Score all passages in the postings of a look for ``question.terms``."""
-    words = sum([len(word.terms) for word in question.words])
-    days = words + len(question.days)
-    postings = look.postings[:words]
-    found = read_postings(b"".join([each.newest for each in postings]))
-    passages = found["passage"].astype(np.int64)
+    """Score all passages in the postings of a look for ``question.terms``.
+
+    Those are the terms of its words, then of its days, then of the speakers that it names.
+    """
+    words_end = sum([len(word.terms) for word in question.words])
+    days_end = words_end + len(question.days)
+    postings = look.postings[:words_end]
     counts = np.array(_counts(question, postings), np.float32)
-    worth = _idf(counts, corpus.passages) * _weights(question)
-    tells = ~_says_nothing(question, counts, corpus.passages)
-    telling = worth * tells
-    sizes = [len(each.newest) // found.itemsize for each in postings]
-    hits = Hits(passages, _saturated(found, corpus) * worth.repeat(sizes), np.array(sizes, np.intp))
+    weights = _idf(counts, corpus.passages) * _question_weights(question)
+    is_distinctive = _is_distinctive(question, counts, corpus.passages)
+    distinctive = weights * is_distinctive
+    hits = _hits(postings, weights, corpus)
     scores = _sums(hits.passages, hits.scores)
-    cover = _cover(postings, telling, scores.size)
+    held = _held(postings, distinctive, scores.size)
     (numbers,) = scores.nonzero()
-    whole, known, itself = _whole(question, telling), 1.0, 1.0
+    full_weight = _full_weight(question, distinctive)
+    strict_cover = own_cover = 1.0
     if question.general or question.context:
-        rarest = _idf(np.maximum(counts, 1), corpus.passages) * _weights(question) * tells
+        strict = _idf(np.maximum(counts, 1), corpus.passages)
+        strict = strict * _question_weights(question) * is_distinctive
         if question.general:
-            known = float(cover.max(initial=0.0)) / max(_whole(question, rarest), 1e-9)
+            strict_cover = _best_share(question, held, strict)
         if question.context:
-            itself = _itself(question, postings, rarest * (counts > 0), rarest)
+            own_cover = _own_cover(question, postings, strict * (counts > 0), strict)
     return Matches(
         question,
         numbers,
         scores[numbers].astype(np.float32),
-        np.minimum(cover[numbers] / max(whole, 1e-9), 1.0).astype(np.float32),
-        _goes_on(question, postings, telling),
-        _passages(look.postings[words:days]),
-        _passages(look.postings[days:]),
-        worth,
-        whole,
+        np.minimum(held[numbers] / max(full_weight, 1e-9), 1.0).astype(np.float32),
+        _context_cover(question, postings, distinctive),
+        _passages(look.postings[words_end:days_end]),
+        _passages(look.postings[days_end:]),
+        weights,
+        full_weight,
         hits,
-        known,
-        itself,
+        strict_cover,
+        own_cover,
     )
 
 
-def _cover(postings: Sequence[Postings], worth: Array, size: int) -> Array:
-    """The weight of the question's words in each passage.  Terms of weight 0 are skipped: common
-    words have most of the postings."""
-    (some,) = worth.nonzero()
-    data = [postings[place].newest for place in some.tolist()]
-    found = read_postings(b"".join(data))["passage"]
-    each = worth[some].repeat([len(part) // POSTING_SIZE for part in data])
-    return _sums(found.astype(np.int64), each, size)
+def _hits(postings: Sequence[Postings], weights: Array, corpus: Corpus) -> Hits:
+    """All postings of the terms, scored; ``weights``: float32[n terms]."""
+    read = read_postings(b"".join([each.newest for each in postings]))
+    sizes = [len(each.newest) // read.itemsize for each in postings]
+    scores = _saturated(read, corpus) * weights.repeat(sizes)
+    return Hits(read["passage"].astype(np.int64), scores, np.array(sizes, np.intp))
 
 
-def _goes_on(question: Question, postings: Sequence[Postings], worth: Array) -> float:
+def _held(postings: Sequence[Postings], weights: Array, size: int) -> Array:
+    """The sum of the ``weights``, float32[n terms], of the terms that a passage has: float64 by
+    passage number, ``size`` long or longer.  Terms of weight 0 are skipped: common words have most
+    of the postings."""
+    (weighted,) = weights.nonzero()
+    data = [postings[place].newest for place in weighted.tolist()]
+    passages = read_postings(b"".join(data))["passage"]
+    parts = weights[weighted].repeat([len(each) // POSTING_SIZE for each in data])
+    return _sums(passages.astype(np.int64), parts, size)
+
+
+def _context_cover(question: Question, postings: Sequence[Postings], weights: Array) -> float:
     """See ``Matches``."""
     if not question.context:
         return 1.0
-    there = [word.terms[0] in question.context for word in question.words for _ in word.terms]
-    worth = np.where(np.array(there, np.bool_), worth, np.float32(0))
-    return _most(question, postings, worth, worth)
+    of_context = _of_terms(question, [word.terms[0] in question.context for word in question.words])
+    weights = np.where(of_context, weights, np.float32(0))
+    return _best_share(question, _held(postings, weights, 0), weights)
 
 
-def _itself(question: Question, postings: Sequence[Postings], held: Array, whole: Array) -> float:
-    """See ``Matches``."""
+def _own_cover(
+    question: Question, postings: Sequence[Postings], found: Array, weights: Array
+) -> float:
+    """See ``Matches``; ``found`` are the ``weights`` of those terms that are in some passage."""
     own = set(question.own)
-    there = np.array([word in own for word in question.words for _ in word.terms], np.bool_)
-    return _most(question, postings, held * there, whole * there)
+    is_own = _of_terms(question, [word in own for word in question.words])
+    return _best_share(question, _held(postings, found * is_own, 0), weights * is_own)
 
 
-def _most(question: Question, postings: Sequence[Postings], held: Array, whole: Array) -> float:
-    """The largest weight that one passage has, as a share of the whole."""
-    cover = _cover(postings, held, 0)
-    return float(cover.max(initial=0.0)) / max(_whole(question, whole), 1e-9)
+def _of_terms(question: Question, of_words: Sequence[bool]) -> NDArray[np.bool_]:
+    """A mask bool[n words] as bool[n terms]."""
+    pairs = zip(question.words, of_words, strict=True)
+    return np.array([each for word, each in pairs for _ in word.terms], np.bool_)
+
+
+def _best_share(question: Question, held: Array, weights: Array) -> float:
+    """The most that one passage holds, as a share of the weight of all words."""
+    return float(held.max(initial=0.0)) / max(_full_weight(question, weights), 1e-9)
 
 
 def _sums(passages: Array, parts: Array, size: int = 0) -> Array:
-    """The sum of ``parts`` for each passage; converting to float64 first is faster in numpy."""
+    """The sum of ``parts`` for each passage: float64 by passage number, ``size`` long or longer.
+    Converting to float64 first is faster in numpy."""
     return np.bincount(passages, parts.astype(np.float64), size)
 
 
 def _counts(question: Question, postings: Sequence[Postings]) -> list[int]:
-    """In how many passages each term is; the terms of one word count as one term."""
+    """In how many passages each term is (its document frequency); the terms of one word count as
+    one term."""
     counts: list[int] = []
     for word in question.words:
         place = len(counts)
@@ -178,43 +209,51 @@ def _counts(question: Question, postings: Sequence[Postings]) -> list[int]:
     return counts
 
 
-def _weights(question: Question) -> Array:
+def _question_weights(question: Question) -> Array:
+    """What each term counts in the question: float32[n terms]."""
     return np.array([word.weight for word in question.words for _ in word.terms], np.float32)
 
 
-def _says_nothing(question: Question, counts: Array, passages: int) -> Array:
-    """A mask of terms that do not make a passage relevant: common ones, and "tells a time"."""
-    hints = [word.terms == _HINT for word in question.words for _ in word.terms]
-    found = np.array(hints, np.bool_)
+def _is_distinctive(question: Question, counts: Array, passages: int) -> NDArray[np.bool_]:
+    """A mask of terms, bool[n terms], that make a passage relevant: not "tells a time", and none
+    that many of all ``passages`` have."""
+    found = _of_terms(question, [word.terms != _HINT for word in question.words])
     if passages >= COMMON_MIN_PASSAGES:
-        found |= counts >= COMMON_SHARE * passages
+        found &= counts < COMMON_SHARE * passages
     return found
 
 
 def _idf(counts: Array, passages: int) -> Array:
+    """The inverse document frequency of each term by its count, float32[n terms], among so many
+    passages: that of Lucene, log(1 + (N - n + 0.5) / (n + 0.5)), to the power of ``RARITY``."""
     passages += SMOOTHING
-    known = np.where(counts > 0, counts, ABSENT_SHARE * passages)
-    found: Array = np.log1p(np.maximum(0.0, passages - known + 0.5) / (known + 0.5)) ** RARITY
-    return found
+    present = np.where(counts > 0, counts, ABSENT_SHARE * passages)
+    odds = np.maximum(0.0, passages - present + 0.5) / (present + 0.5)
+    idf: Array = np.log1p(odds) ** RARITY
+    return idf
 
 
-def _whole(question: Question, worth: Array) -> float:
-    """The weight of a passage with all words, without hints."""
+def _full_weight(question: Question, weights: Array) -> float:
+    """The sum of the ``weights``, float32[n terms], of a passage with all words, each of them once,
+    without hints."""
     firsts = accumulate([len(word.terms) for word in question.words], initial=0)
     pairs = zip(question.words, firsts, strict=False)
-    return float(sum([worth[first] for word, first in pairs if word.text]))
+    return float(sum([weights[first] for word, first in pairs if word.text]))
 
 
-def _saturated(found: Array, corpus: Corpus) -> Array:
+def _saturated(postings: Array, corpus: Corpus) -> Array:
+    """BM25 without the idf: float32[n postings].  It grows less with each further occurrence, and
+    less in passages that are longer than the average."""
     average = max(1.0, corpus.length / max(1, corpus.passages))
-    norms = K1 * (1 - B + _OF_LENGTH / average)
-    frequency = found["frequency"].astype(np.float32)
-    saturated: Array = frequency * np.float32(K1 + 1) / (frequency + norms.take(found["length"]))
+    norms = K1 * (1 - B + _B_TIMES_LENGTH / average)
+    frequency = postings["frequency"].astype(np.float32)
+    saturated: Array = frequency * np.float32(K1 + 1) / (frequency + norms.take(postings["length"]))
     return saturated
 
 
 def _passages(postings: Sequence[Postings]) -> Numbers:
-    """Ascending, as those of one term are."""
+    """The numbers of all passages in the postings, each once, ascending, as those of one term
+    are."""
     some = [each.newest for each in postings if each.newest]
     if not some:
         return NOBODY
@@ -223,7 +262,7 @@ def _passages(postings: Sequence[Postings]) -> Numbers:
 
 
 def members(numbers: Numbers, some: Numbers) -> NDArray[np.bool_]:
-    """A mask of ``numbers`` that are in ``some``; both ascend."""
+    """A mask of those of ``numbers``, bool[n numbers], that are in ``some``; both ascend."""
     if not some.size:
         return np.zeros(numbers.size, np.bool_)
     places = np.searchsorted(some, numbers)
@@ -241,10 +280,10 @@ def candidates(matches: Matches) -> Numbers:
         best = best[matches.scores.argpartition(-most)[-most:]]
     seeds = np.concatenate([best, matches.dated[-most:]])
     # A mask is faster than sorting.  Its indexes are shifted by ``REACH``.
-    there = np.zeros(int(seeds.max(initial=0)) + 2 * REACH + 1, np.bool_)
-    there[seeds[:, None] + _AROUND] = True
-    (found,) = there[REACH:].nonzero()
-    return found
+    is_candidate = np.zeros(int(seeds.max(initial=0)) + 2 * REACH + 1, np.bool_)
+    is_candidate[seeds[:, None] + _AROUND] = True
+    (numbers,) = is_candidate[REACH:].nonzero()
+    return numbers
 
 
 _AROUND = np.arange(2 * REACH + 1)

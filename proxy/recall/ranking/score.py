@@ -336,7 +336,7 @@ def _said(matches: Matches, numbers: Numbers, line: Line) -> Array | None:
     """The part of passages whose speaker the question is about: someone named, the user, or the
     model."""
     question = matches.question
-    said = line.at(members(numbers, matches.spoken)) if matches.spoken.size else None
+    said = line.at(members(numbers, matches.by_speaker)) if matches.by_speaker.size else None
     if question.assistant or question.user:
         theirs = ((line.flags & SAID_BY_USER) > 0) != question.assistant
         said = theirs if said is None else said | theirs

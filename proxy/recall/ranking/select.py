@@ -25,14 +25,14 @@ FAINT_COVER = 0.45
 """If the best passage has a smaller ``cover``, words related in meaning are searched too.  If the
 question's own words find more, related ones only add irrelevant passages."""
 
-DOUBTED_KNOWN, SURE_KNOWN = 0.5, 0.75
-"""``Matches.known`` of a general question up to which it gets the least room, and from which it
-gets all of it: it may not be about this history at all."""
+DOUBTED_COVER, SURE_COVER = 0.5, 0.75
+"""``Matches.strict_cover`` of a general question up to which it gets the least room, and from which
+it gets all of it: it may not be about this history at all."""
 
 MIN_CONTEXT, MIN_CONTEXT_IN_PAIRS = 0.3, 0.45
-"""The least ``Matches.goes_on`` of a message that depends on those before it; with less it is only
-about messages in the prompt.  The second is for scripts without spaces, where one common word is
-several overlapping pairs of characters."""
+"""The least ``Matches.context_cover`` of a message that depends on those before it; with less it is
+only about messages in the prompt.  The second is for scripts without spaces, where one common word
+is several overlapping pairs of characters."""
 
 MIN_OWN_SHARE = 0.6
 MIN_OWN_WORDS = 2
@@ -100,14 +100,14 @@ def relevant(matches: Matches, min_score: float) -> bool:
 
 
 def _goes_on(matches: Matches) -> bool:
-    return matches.goes_on >= (
+    return matches.context_cover >= (
         MIN_CONTEXT_IN_PAIRS if matches.question.goes_on_in_pairs else MIN_CONTEXT
     )
 
 
 def _means_others(matches: Matches) -> bool:
     question = matches.question
-    if matches.itself < MIN_OWN_SHARE:
+    if matches.own_cover < MIN_OWN_SHARE:
         return False
     words = counted(word.text for word in question.own)
     return words >= (1 if question.owned else MIN_OWN_WORDS)
@@ -115,9 +115,10 @@ def _means_others(matches: Matches) -> bool:
 
 def deserved(matches: Matches, room: int) -> int:
     """How much of ``room`` (tokens) a question gets: less if it may not be about this history."""
-    if matches.dated.size or matches.spoken.size:
+    if matches.dated.size or matches.by_speaker.size:
         return room
-    share = min(1.0, max(0.0, (matches.known - DOUBTED_KNOWN) / (SURE_KNOWN - DOUBTED_KNOWN)))
+    sureness = (matches.strict_cover - DOUBTED_COVER) / (SURE_COVER - DOUBTED_COVER)
+    share = min(1.0, max(0.0, sureness))
     return min(room, FEW_TOKENS + int(share * max(0, room - FEW_TOKENS)))
 
 
@@ -126,7 +127,7 @@ def faint(matches: Matches) -> bool:
 
     Not if all of its words are too common to distinguish passages.
     """
-    if not matches.whole or matches.question.context or matches.dated.size:
+    if not matches.full_weight or matches.question.context or matches.dated.size:
         return False
     return float(matches.cover.max(initial=0.0)) < FAINT_COVER
 
@@ -193,7 +194,7 @@ class _Packer:
     @cached_property
     def _cutter(self) -> Cutter:
         """Made for the first long passage: nearly all are short."""
-        return Cutter(self._matches.question, self._matches.worth)
+        return Cutter(self._matches.question, self._matches.term_weights)
 
     def take(self, each: Ranked) -> Passage | None:
         """Take a passage, or an excerpt of it; None if it does not fit or says nothing new."""

@@ -14,36 +14,39 @@ FULL_WEIGHT_TOKENS = 1000
 
 
 class Repeats(NamedTuple):
-    """By place: the part of the previous passage's score, and of the next one's, that is of terms
-    which the passage at the place has too."""
+    """The part of the previous passage's score, and of the next one's, that is of terms which the
+    passage at the place has too: float32[m places] each."""
 
     before: Array
     after: Array
 
 
-def counted_again(budget: int | None) -> float:
+def weight_of_repeats(budget: int | None) -> float:
     """The weight, 0 to 1, of terms that a neighbour repeats, by the budget in tokens."""
     return 1.0 if budget is None else min(1.0, budget / FULL_WEIGHT_TOKENS)
 
 
-def repeats(hits: Hits, numbers: Numbers, places: Array, own: Array, share: float) -> list[Repeats]:
+def repeats(
+    hits: Hits, numbers: Numbers, places: Array, bm25: Array, share: float
+) -> list[Repeats]:
     """The repeats of passages one place apart, and of those two places apart, each times ``share``.
 
-    Only passages with a score of their ``own`` have any.  ``places`` are where those of ``numbers``
-    stand.
+    ``places``, [n], are those of the passages ``numbers``, [n]; ``bm25``, [m places], are the
+    passages' own scores: only where there is one are there repeats.
     """
-    laid = np.full(max(int(hits.passages.max(initial=0)), int(numbers[-1])) + 1, -1)
-    laid[numbers] = np.where(own[places] > 0, places, -1)
-    there = laid[hits.passages]
-    (known,) = (there >= 0).nonzero()
-    there, scores = there[known], share * hits.scores[known]
+    place_of = np.full(max(int(hits.passages.max(initial=0)), int(numbers[-1])) + 1, -1)
+    place_of[numbers] = np.where(bm25[places] > 0, places, -1)
+    hit_places = place_of[hits.passages]
+    (laid,) = (hit_places >= 0).nonzero()
+    hit_places, scores = hit_places[laid], share * hits.scores[laid]
     # Spaced so that the last place of a term is not next to the first of another.
-    terms = np.arange(hits.sizes.size).repeat(hits.sizes)[known] * (own.size + REACH)
-    return [_apart(terms + there, there, scores, distance, own.size) for distance in (1, 2)]
+    spaced = np.arange(hits.sizes.size).repeat(hits.sizes)[laid] * (bm25.size + REACH)
+    keys = spaced + hit_places
+    return [_apart(keys, hit_places, scores, distance, bm25.size) for distance in (1, 2)]
 
 
 def _apart(keys: Array, places: Array, scores: Array, distance: int, size: int) -> Repeats:
-    """The repeats of passages at this distance.
+    """The repeats of passages at this distance, ``size`` places long; the others are [hits].
 
     ``keys`` ascend by term and, within a term, by place.  Two places so far apart have at most
     ``distance - 1`` others between them, so that no more neighbours in the list are compared.
@@ -51,7 +54,7 @@ def _apart(keys: Array, places: Array, scores: Array, distance: int, size: int) 
     steps = range(1, distance + 1)
     found = [(keys[step:] - keys[:-step] == distance).nonzero()[0] for step in steps]
     first = np.concatenate(found)
-    second = np.concatenate([there + step for there, step in zip(found, steps, strict=True)])
+    second = np.concatenate([at + step for at, step in zip(found, steps, strict=True)])
     return Repeats(
         np.bincount(places[second], scores[first], size).astype(np.float32),
         np.bincount(places[first], scores[second], size).astype(np.float32),

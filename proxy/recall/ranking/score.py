@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from proxy.recall.query.dates import DAY
 from proxy.recall.ranking.match import REACH, Matches, Numbers, members
 from proxy.recall.ranking.packing import ASKS, FILLER, SAID_BY_USER, Array
-from proxy.recall.ranking.repeats import Repeats, counted_again, repeats
+from proxy.recall.ranking.repeats import Repeats, repeats, weight_of_repeats
 
 MOST_RANKED = 200
 """Passages in a ranking; no budget holds more."""
@@ -37,9 +37,11 @@ _NONE, _ONCE = np.float32(0), np.float32(1)
 
 
 class Weights(msgspec.Struct, frozen=True):
-    """The weights of a score's parts, relative to a passage's own match (1 for the best).
+    """The weights of a score's parts, relative to a passage's own match, which is near 1 for the
+    best.
 
-    All optima are flat: half or double of any weight changes the recall of evidence by 1 to 2 %.
+    They were set on conversations with labelled evidence, see ``docs/recall.md``.  All optima are
+    flat: half or double of any weight changes the recall of evidence by 1 to 2 %.
     """
 
     before: float = 0.3
@@ -72,9 +74,9 @@ WEIGHTS = Weights()
 class Options(msgspec.Struct, frozen=True):
     """How to rank.
 
-    ``session``: only passages of the session with this number.  ``roles``: whose messages.
-    ``dense`` are other scores by passage number, any scale, higher is better.
-    ``half_life_days``: age that halves a score, None for no decay; ``now`` in Unix seconds.
+    ``now`` is in Unix seconds; ``half_life_days``: age that halves a score, None for no decay.
+    ``roles``: whose messages; ``session``: only those of the session with this number, None for
+    all.  ``dense``: similarity of meaning by passage number, of any scale, higher is better.
     """
 
     now: float = 0.0
@@ -114,242 +116,273 @@ class Ranked(msgspec.Struct, frozen=True, gc=False):
         return {name: round(part * 1e4) / 1e4 for name, part in parts if part}
 
 
-class Line(NamedTuple):
-    """Passages laid out by place, so that neighbours in history have adjacent places.
+class Layout(NamedTuple):
+    """n passages laid out at m places, so that neighbours in history have adjacent places.
 
-    ``places`` are those of the passages.  All others are by place: session (0 if empty), flags,
-    whether it asks, own score, whether it opens a session, and whether the place one, or two,
-    further is of the same session.
+    - ``numbers``: int[n], ascending; ``places``: intp[n], ascending, where each of them is.
+    - ``sessions``: uint32[m], the number of its session, 0 at an empty place; ``flags``: uint8[m].
+    - ``asks``: bool[m], whether it ends with a question; ``opens``: bool[m], whether it is the
+      first of its session.
+    - ``bm25``: float32[m], its own score, 0 without a match.
+    - ``dated``: bool[m], whether it is of the days that the question refers to; None where that
+      refers to none.
+    - ``same_session``: bool[m - 1] and bool[m - 2], whether the place one, or two, further is of
+      the same session.
     """
 
+    numbers: Numbers
     places: Array
     sessions: Array
     flags: Array
     asks: Array
-    own: Array
     opens: Array
-    same: tuple[Array, Array]
+    bm25: Array
+    dated: Array | None
+    same_session: tuple[Array, Array]
 
-    def at(self, found: Array) -> Array:
-        """Values by passage, laid out by place."""
-        laid = np.zeros(self.sessions.size, found.dtype)
-        laid[self.places] = found
+    def by_place(self, values: Array) -> Array:
+        """Values by passage, [n], at their places, [m]; 0 at empty ones."""
+        laid = np.zeros(self.sessions.size, values.dtype)
+        laid[self.places] = values
         return laid
+
+    def only(self, eligible: Array) -> Layout:
+        """Without the scores and days of all places but these, bool[m]: they add to no other."""
+        dated = None if self.dated is None else self.dated & eligible
+        return self._replace(bm25=np.where(eligible, self.bm25, _NONE), dated=dated)
 
 
 def ranked(
     matches: Matches, numbers: Numbers, rows: Array, options: Options, budget: int | None = None
 ) -> list[Ranked]:
-    """The best passages, in order.  ``rows`` are those of ``numbers`` (ascending).
+    """The best passages, in order, ``MOST_RANKED`` at most.
 
-    With ``budget`` those that are worth reading for so many tokens: more than it holds.
+    ``numbers``, int[n], ascending, are those of the candidates, ``rows``, ROW[n], theirs.  With
+    ``budget`` those that are worth reading for so many tokens: more than it holds.
     """
     if not numbers.size:
         return []
-    line = _line(matches, numbers, rows)
-    dated = line.at(members(numbers, matches.dated)) if matches.dated.size else None
-    wanted = _near(line, numbers, dated, options) & _wanted(line, options)
-    (found,) = wanted[line.places].nonzero()
+    layout = _layout(matches, numbers, rows)
+    eligible = _within_reach(layout, options) & _allowed(layout, options)
+    (found,) = eligible[layout.places].nonzero()
     if not found.size:
         return []
-    there = line.places[found]
-    line = line._replace(own=np.where(wanted, line.own, _NONE))
-    right_days = dated & wanted if dated is not None else None
-    again = counted_again(budget)
-    parts = _parts(matches, numbers, line, there, right_days, options, again)
-    whole = np.maximum(reduce(add, [part for part in parts if part is not None])[there], 0.0)
-    (worth,) = (whole >= MIN_SHARE * whole.max()).nonzero()
-    found, whole = found[worth], whole[worth]
-    tokens = rows["tokens"][found]
-    score = _priced(whole, rows["time"][found], tokens, options)
-    order = (-score).argsort(kind="stable")[:MOST_RANKED]
-    if budget is not None:
-        order = order[: readable(tokens[order], budget)]
-    found = found[order]
-    there = line.places[found]
-    values = [part if part is None else part[there] for part in parts]
-    return _ranked(numbers, rows, found, score[order], values)
+    layout = layout.only(eligible)
+    parts = _parts(matches, layout, layout.places[found], options, weight_of_repeats(budget))
+    sums = reduce(add, [part for part in parts if part is not None])[layout.places[found]]
+    found, scores = _best(found, np.maximum(sums, 0.0), rows, options, budget)
+    places = layout.places[found]
+    values = [part if part is None else part[places] for part in parts]
+    return _as_ranked(numbers[found], rows.take(found), scores, values)
 
 
-def _line(matches: Matches, numbers: Numbers, rows: Array) -> Line:
-    """The layout: distances are those of the numbers, but at most ``REACH + 1``, since passages
-    further apart than ``REACH`` do not affect each other."""
+def _layout(matches: Matches, numbers: Numbers, rows: Array) -> Layout:
+    """Distances are those of the numbers, but at most ``REACH + 1``, since passages further apart
+    than ``REACH`` do not affect each other."""
     places = np.empty(numbers.size, np.intp)
     places[0] = 0
     np.minimum(numbers[1:] - numbers[:-1], REACH + 1).cumsum(out=places[1:])
     size = int(places[-1]) + 1
     sessions, flags = np.zeros(size, np.uint32), np.zeros(size, np.uint8)
     sessions[places], flags[places] = rows["session"], rows["flags"]
-    opens = np.zeros(size, np.bool_)
-    opens[places] = rows["seq"] == 1
-    same = (sessions[1:] == sessions[:-1], sessions[2:] == sessions[:-2])
-    own = np.zeros(size, np.float32)
-    own[places] = _own(matches, numbers)
-    return Line(places, sessions, flags, (flags & ASKS) > 0, own, opens, same)
+    opens, bm25 = np.zeros(size, np.bool_), np.zeros(size, np.float32)
+    opens[places], bm25[places] = rows["seq"] == 1, _bm25_of(matches, numbers)
+    same_session = (sessions[1:] == sessions[:-1], sessions[2:] == sessions[:-2])
+    asks = (flags & ASKS) > 0
+    layout = Layout(numbers, places, sessions, flags, asks, opens, bm25, None, same_session)
+    if not matches.dated.size:
+        return layout
+    return layout._replace(dated=layout.by_place(members(numbers, matches.dated)))
 
 
-def _own(matches: Matches, numbers: Numbers) -> Array:
-    """The passages' own scores; indexing an array by number is faster than searching."""
+def _bm25_of(matches: Matches, numbers: Numbers) -> Array:
+    """The BM25 scores of passages, float32[n], 0 for those that do not match; indexing an array by
+    number is faster than searching."""
     if not matches.numbers.size:
         return np.zeros(numbers.size, np.float32)
-    laid = np.zeros(max(int(matches.numbers[-1]), int(numbers[-1])) + 1, np.float32)
-    laid[matches.numbers] = matches.scores
-    return laid[numbers]
+    by_number = np.zeros(max(int(matches.numbers[-1]), int(numbers[-1])) + 1, np.float32)
+    by_number[matches.numbers] = matches.scores
+    return by_number[numbers]
 
 
-def readable(tokens: Array, budget: int) -> int:
-    """How many passages of so many tokens are read until they are more than enough."""
-    read = np.minimum(tokens, LONG).cumsum(dtype=np.int64)
-    return int(read.searchsorted(READ_FACTOR * budget + LONG, side="right")) + 1
+def _within_reach(layout: Layout, options: Options) -> NDArray[np.bool_]:
+    """A mask of places, bool[m]: passages that match, are of the right days or have a dense score,
+    and those of the same session up to ``REACH`` places from one."""
+    seeds = layout.bm25 > 0
+    if layout.dated is not None:
+        seeds |= layout.dated
+    if options.dense:
+        seeds |= layout.by_place(np.isin(layout.numbers, list(options.dense)))
+    reached = seeds.copy()
+    for distance, same_session in enumerate(layout.same_session, 1):
+        after, before = reached[distance:], reached[:-distance]
+        after |= same_session & seeds[:-distance]
+        before |= same_session & seeds[distance:]
+    return reached
 
 
-def _ranked(
-    numbers: Numbers, rows: Array, found: Array, score: Array, parts: Sequence[Array | None]
-) -> list[Ranked]:
-    rows = rows.take(found)
-    columns = [
-        numbers[found].tolist(),
-        *(rows[name].tolist() for name in ("session", "seq", "check", "tokens")),
-        score.tolist(),
-    ]
-    values = zip(
-        *(repeat(0.0, found.size) if p is None else p.tolist() for p in parts), strict=True
-    )
-    return list(map(Ranked, *columns, values, rows["flags"].tolist()))
-
-
-def _wanted(line: Line, options: Options) -> NDArray[np.bool_]:
-    wanted: NDArray[np.bool_] = (line.sessions > 0) & ~_says_nothing(line)
+def _allowed(layout: Layout, options: Options) -> NDArray[np.bool_]:
+    """A mask of places, bool[m]: passages of the session and the roles of ``options`` that say
+    something."""
+    allowed: NDArray[np.bool_] = (layout.sessions > 0) & ~_says_nothing(layout)
     if options.session is not None:
-        wanted &= line.sessions == options.session
+        allowed &= layout.sessions == options.session
     if options.roles < ROLES:
-        wanted &= ((line.flags & SAID_BY_USER) > 0) == ("user" in options.roles)
-    return wanted
+        allowed &= ((layout.flags & SAID_BY_USER) > 0) == ("user" in options.roles)
+    return allowed
 
 
-def _says_nothing(line: Line) -> NDArray[np.bool_]:
-    """A mask of thanks, praise and the like, unless they answer a question."""
-    nothing: NDArray[np.bool_] = (line.flags & FILLER) > 0
-    behind = nothing[1:]
-    behind &= ~(line.asks[:-1] & line.same[0])
+def _says_nothing(layout: Layout) -> NDArray[np.bool_]:
+    """A mask of places, bool[m]: thanks, praise and the like, unless they answer a question."""
+    nothing: NDArray[np.bool_] = (layout.flags & FILLER) > 0
+    but_first = nothing[1:]
+    but_first &= ~(layout.asks[:-1] & layout.same_session[0])
     return nothing
 
 
-def _near(line: Line, numbers: Numbers, dated: Array | None, options: Options) -> NDArray[np.bool_]:
-    """A mask of passages that match or are of the right days, and of their neighbours in the same
-    session."""
-    seeds = line.own > 0
-    if dated is not None:
-        seeds |= dated
-    if options.dense:
-        seeds |= line.at(np.isin(numbers, list(options.dense)))
-    near = seeds.copy()
-    for distance, same in enumerate(line.same, 1):
-        after, before = near[distance:], near[:-distance]
-        after |= same & seeds[:-distance]
-        before |= same & seeds[distance:]
-    return near
-
-
 def _parts(
-    matches: Matches,
-    numbers: Numbers,
-    line: Line,
-    there: Array,
-    dated: Array | None,
-    options: Options,
-    again: float,
+    matches: Matches, layout: Layout, eligible: Array, options: Options, repeat_weight: float
 ) -> list[Array | None]:
-    """The parts of the scores, by place; None for a part that is 0 everywhere.
+    """The parts of the scores in the order of ``PARTS``, each float32[m]; None for one that is 0
+    everywhere.
 
-    ``there`` are the places that are ranked, ``dated`` a mask of places of the right days; for
-    ``again`` see ``counted_again``.
+    ``eligible`` are the places that are ranked; for ``repeat_weight`` see ``weight_of_repeats``.
     """
-    unit = _unit(line.own, there)
-    lexical = line.own / unit
-    less = (1 - again) / unit
-    twice = repeats(matches.hits, numbers, line.places, line.own, less) if again < 1 else ()
-    dense = _dense(numbers, line, there, options) if options.dense else None
-    told = lexical if dense is None else lexical + dense
+    scale = _mean_of_best(layout.bm25[eligible])
+    lexical = layout.bm25 / scale
+    dense = _dense(layout, eligible, options) if options.dense else None
+    relevance = lexical if dense is None else lexical + dense
+    repeated = _repeated(matches, layout, (1 - repeat_weight) / scale) if repeat_weight < 1 else ()
     return [
         lexical,
         dense,
-        _neighbours(told, line, twice),
-        WEIGHTS.session * _best_of_session(told, line.sessions),
-        None
-        if dated is None
-        else WEIGHTS.time * _best_of_session(dated.astype(np.float32), line.sessions),
-        _said(matches, numbers, line),
-        WEIGHTS.asks * line.asks,
-        WEIGHTS.opens * line.opens,
+        _neighbours(relevance, layout, repeated),
+        WEIGHTS.session * _best_of_session(relevance, layout.sessions),
+        _time(layout),
+        _said(matches, layout),
+        WEIGHTS.asks * layout.asks,
+        WEIGHTS.opens * layout.opens,
     ]
 
 
-def _dense(numbers: Numbers, line: Line, there: Array, options: Options) -> Array | None:
-    """The dense part: similarity of meaning with the question."""
-    whose = numbers[np.searchsorted(line.places, there)].tolist()
-    found = np.array([options.dense.get(number, np.nan) for number in whose], np.float32)
-    known = ~np.isnan(found)
-    if not known.any():
-        return None
-    # A median similarity counts as none, like a passage without a vector.
-    laid = np.zeros(line.sessions.size, np.float32)
-    laid[there] = np.where(known, np.maximum(found - np.median(found[known]), 0.0), 0.0)
-    scaled: Array = WEIGHTS.dense * (laid / _unit(laid, there))
-    return scaled
-
-
-def _unit(scores: Array, there: Array) -> float:
-    """The unit of scores: the mean of the three best at the places ``there``."""
-    best = scores[there]
-    best.sort()
-    best = best[-3:]
+def _mean_of_best(scores: Array) -> float:
+    """What scores are divided by, so that those of every question are near 1: the mean of the three
+    best."""
+    best = np.sort(scores)[-3:]
     mean = float(np.add.reduce(best) / np.float32(best.size))  # mean() takes five times as long
     return max(mean, 1e-6)
 
 
-def _neighbours(own: Array, line: Line, less: Sequence[Repeats]) -> Array:
-    """The part of the neighbours in the same session; ``less``: what to subtract for repeated
-    terms, by distance."""
-    total = np.zeros(own.size, np.float32)
-    near = ((1, WEIGHTS.before, WEIGHTS.after), (2, WEIGHTS.around, WEIGHTS.around))
-    answers = np.where(line.asks, np.float32(WEIGHTS.answer), _ONCE)
-    for (distance, before, after), same in zip(near, line.same, strict=True):
-        earlier, later = own[:-distance], own[distance:]
-        if less:
-            earlier = earlier - less[distance - 1].before[distance:]
-            later = later - less[distance - 1].after[:-distance]
-        behind, ahead = total[distance:], total[:-distance]
-        behind += before * earlier * answers[:-distance] * same
-        ahead += after * later * same
+def _dense(layout: Layout, eligible: Array, options: Options) -> Array | None:
+    """The dense part: similarity of meaning with the question."""
+    numbers = layout.numbers[np.searchsorted(layout.places, eligible)].tolist()
+    similarity = np.array([options.dense.get(number, np.nan) for number in numbers], np.float32)
+    has_vector = ~np.isnan(similarity)
+    if not has_vector.any():
+        return None
+    # A median similarity counts as none, like a passage without a vector.
+    above = np.maximum(similarity - np.median(similarity[has_vector]), 0.0)
+    laid = np.zeros(layout.sessions.size, np.float32)
+    laid[eligible] = np.where(has_vector, above, 0.0)
+    dense: Array = WEIGHTS.dense * (laid / _mean_of_best(laid[eligible]))
+    return dense
+
+
+def _repeated(matches: Matches, layout: Layout, share: float) -> Sequence[Repeats]:
+    """See ``repeats``."""
+    return repeats(matches.hits, layout.numbers, layout.places, layout.bm25, share)
+
+
+def _neighbours(relevance: Array, layout: Layout, repeated: Sequence[Repeats]) -> Array:
+    """The part of the neighbours in the same session.  ``relevance``: float32[m]; ``repeated``:
+    what to subtract from a neighbour's for terms that it repeats, by distance."""
+    total = np.zeros(relevance.size, np.float32)
+    weights = ((1, WEIGHTS.before, WEIGHTS.after), (2, WEIGHTS.around, WEIGHTS.around))
+    answers = np.where(layout.asks, np.float32(WEIGHTS.answer), _ONCE)
+    for (distance, before, after), same_session in zip(weights, layout.same_session, strict=True):
+        earlier, later = relevance[:-distance], relevance[distance:]
+        if repeated:
+            earlier = earlier - repeated[distance - 1].before[distance:]
+            later = later - repeated[distance - 1].after[:-distance]
+        of_later, of_earlier = total[distance:], total[:-distance]
+        of_later += before * earlier * answers[:-distance] * same_session
+        of_earlier += after * later * same_session
     return total
 
 
-def _best_of_session(own: Array, sessions: Array) -> Array:
+def _best_of_session(values: Array, sessions: Array) -> Array:
+    """At each place the largest of the ``values`` in its session; all [m]."""
     best = np.zeros(int(np.maximum.reduce(sessions)) + 1, np.float32)
-    np.maximum.at(best, sessions, own)
-    found: Array = best[sessions]
-    return found
+    np.maximum.at(best, sessions, values)
+    by_place: Array = best[sessions]
+    return by_place
 
 
-def _said(matches: Matches, numbers: Numbers, line: Line) -> Array | None:
+def _time(layout: Layout) -> Array | None:
+    """The part of passages in a session that has one of the right days."""
+    if layout.dated is None:
+        return None
+    return WEIGHTS.time * _best_of_session(layout.dated.astype(np.float32), layout.sessions)
+
+
+def _said(matches: Matches, layout: Layout) -> Array | None:
     """The part of passages whose speaker the question is about: someone named, the user, or the
     model."""
     question = matches.question
-    said = line.at(members(numbers, matches.by_speaker)) if matches.by_speaker.size else None
+    named = members(layout.numbers, matches.by_speaker) if matches.by_speaker.size else None
+    said = None if named is None else layout.by_place(named)
     if question.assistant or question.user:
-        theirs = ((line.flags & SAID_BY_USER) > 0) != question.assistant
-        said = theirs if said is None else said | theirs
+        by_role = ((layout.flags & SAID_BY_USER) > 0) != question.assistant
+        said = by_role if said is None else said | by_role
     if said is None:
         return None
     return (WEIGHTS.told if question.ordered else WEIGHTS.said) * said
 
 
-def _priced(whole: Array, time: Array, tokens: Array, options: Options) -> Array:
-    """Scores less by age, and divided by the price of their size."""
+def _best(
+    found: Array, sums: Array, rows: Array, options: Options, budget: int | None
+) -> tuple[Array, Array]:
+    """Of the passages ``found``, indexes of ``rows``, those that are worth reading, best first, and
+    their scores; ``sums`` are those of their parts."""
+    (near_best,) = (sums >= MIN_SHARE * sums.max()).nonzero()
+    found = found[near_best]
+    tokens = rows["tokens"][found]
+    scores = _priced(sums[near_best], rows["time"][found], tokens, options)
+    order = (-scores).argsort(kind="stable")[:MOST_RANKED]
+    if budget is not None:
+        order = order[: readable(tokens[order], budget)]
+    return found[order], scores[order]
+
+
+def _priced(sums: Array, time: Array, tokens: Array, options: Options) -> Array:
+    """Scores: sums of parts, less by age, divided by the price of their size.  ``time`` is in Unix
+    seconds."""
     if options.half_life_days:
-        age = np.maximum(0.0, options.now - time.astype(np.float64)) / DAY
-        whole = whole * 0.5 ** (age / options.half_life_days)
+        age_days = np.maximum(0.0, options.now - time.astype(np.float64)) / DAY
+        sums = sums * 0.5 ** (age_days / options.half_life_days)
     size = np.minimum(np.maximum(tokens, SHORT), LONG) / np.float32(SHORT)
-    priced: Array = whole / size**WEIGHTS.price
-    return priced
+    scores: Array = sums / size**WEIGHTS.price
+    return scores
+
+
+def readable(tokens: Array, budget: int) -> int:
+    """How many passages, of these sizes in rank order, are read until they are more than enough for
+    a budget; both in tokens."""
+    read = np.minimum(tokens, LONG).cumsum(dtype=np.int64)
+    return int(read.searchsorted(READ_FACTOR * budget + LONG, side="right")) + 1
+
+
+def _as_ranked(
+    numbers: Numbers, rows: Array, scores: Array, parts: Sequence[Array | None]
+) -> list[Ranked]:
+    """Passages, best first, as values; all arrays are [passages]."""
+    columns = [
+        numbers.tolist(),
+        *(rows[name].tolist() for name in ("session", "seq", "check", "tokens")),
+        scores.tolist(),
+    ]
+    values = zip(
+        *(repeat(0.0, numbers.size) if part is None else part.tolist() for part in parts),
+        strict=True,
+    )
+    return list(map(Ranked, *columns, values, rows["flags"].tolist()))

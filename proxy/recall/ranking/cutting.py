@@ -38,51 +38,60 @@ _TITLE = re.compile(r"#{1,6}\s|(\*\*|__)[^*_]+\1\s*$")
 
 
 class Piece(NamedTuple):
+    """Characters of a text from ``start`` up to, not including, ``end``."""
+
     start: int
     end: int
 
+    @property
+    def length(self) -> int:
+        return self.end - self.start
+
 
 class Cutter:
-    """Makes excerpts for one question; ``worth``: the weight of each term, as in ``Matches``."""
+    """Makes excerpts for one question; ``term_weights`` are as in ``Matches``."""
 
-    def __init__(self, question: Question, worth: Mapping[bytes, float]) -> None:
-        self._worth = {
-            word.text: worth.get(word.terms[0], 0.0) for word in question.words if word.text
+    def __init__(self, question: Question, term_weights: Mapping[bytes, float]) -> None:
+        self._weights = {
+            word.text: term_weights.get(word.terms[0], 0.0) for word in question.words if word.text
         }
 
     @cached_property
     def _words(self) -> re.Pattern[str]:
         """Finds the question's words at the beginning of words, and anywhere without spaces."""
-        longest = sorted(self._worth, key=len, reverse=True)
-        parts = (("" if is_unspaced(word) else r"\b") + re.escape(word) for word in longest)
+        longest_first = sorted(self._weights, key=len, reverse=True)
+        parts = (("" if is_unspaced(word) else r"\b") + re.escape(word) for word in longest_first)
         return re.compile("|".join(parts) or r"(?!)")
 
-    def excerpt(self, text: str, tokens: int, most: int) -> str:
-        """The best pieces of a text of ``tokens`` tokens, in about ``most`` tokens.
+    def excerpt(self, text: str, tokens: int, budget: int) -> str:
+        """The best pieces of a text of ``tokens`` tokens, in about ``budget`` tokens.
 
         Each comes with its heading, if that fits.  Omissions are marked.  Only the beginning of a
         very long text is searched.
         """
-        size = max(1, PIECE * len(text) // max(1, tokens))
-        pieces = list(_pieces(text[:MOST_CHARACTERS], size))
-        scores = _smooth([self._score(text[start:end]) for start, end in pieces])
-        room = most * len(text) / max(1, tokens)
+        room = budget * len(text) / max(1, tokens)
         taken: set[Piece] = set()
-        for place in sorted(range(len(pieces)), key=lambda each: (-scores[each], each)):
-            piece = pieces[place]
-            length = piece.end - piece.start
-            if length > room:
+        for piece in self._best_first(text, PIECE * len(text) // max(1, tokens)):
+            if piece.length > room:
                 continue
-            room -= length
+            room -= piece.length
             taken.add(piece)
             heading = _heading(text, piece.start)
-            if heading and heading not in taken and heading.end - heading.start <= room:
-                room -= heading.end - heading.start
+            if heading and heading not in taken and heading.length <= room:
+                room -= heading.length
                 taken.add(heading)
         return _join(text, sorted(taken)) or text[: int(room)]
 
+    def _best_first(self, text: str, size: int) -> list[Piece]:
+        """The pieces of a text, of some ``size`` characters, by score; the earlier of two with the
+        same."""
+        pieces = list(_pieces(text[:MOST_CHARACTERS], max(1, size)))
+        scores = _smooth([self._score(text[start:end]) for start, end in pieces])
+        return [pieces[n] for n in sorted(range(len(pieces)), key=lambda n: -scores[n])]
+
     def _score(self, text: str) -> float:
-        return sum(self._worth[word] for word in set(self._words.findall(fold(text))))
+        """The weights of the question's words in a piece, each counted once."""
+        return sum(self._weights[word] for word in set(self._words.findall(fold(text))))
 
 
 def _pieces(text: str, size: int) -> Iterator[Piece]:
@@ -96,11 +105,13 @@ def _pieces(text: str, size: int) -> Iterator[Piece]:
 
 
 def _bounded(start: int, end: int, most: int) -> Iterator[Piece]:
+    """A piece in parts of at most so many characters."""
     for first in range(start, end, most):
         yield Piece(first, min(end, first + most))
 
 
 def _smooth(scores: Sequence[float]) -> list[float]:
+    """Each score with a share of those before and after it."""
     padded = [0.0, *scores, 0.0]
     return [
         own + NEIGHBOUR_WEIGHT * (before + after)
@@ -113,21 +124,23 @@ def _heading(text: str, start: int) -> Piece | None:
 
     That is a title anywhere above, or a line with a colon at its end directly above.
     """
-    end = text.rfind("\n", 0, start) + 1
-    first = text[end:MOST_CHARACTERS].partition("\n")[0]
-    if _introduces(first) or text.count(FENCE, 0, start) % 2:
+    at = text.rfind("\n", 0, start) + 1
+    own_line = text[at:MOST_CHARACTERS].partition("\n")[0]
+    if _introduces(own_line) or text.count(FENCE, 0, start) % 2:
         return None
-    right_below, listed, fenced = True, bool(_ITEM.match(first)), False
-    for line in islice(reversed(text[:end].splitlines(keepends=True)), MOST_LINES):
-        end -= len(line)
-        fenced ^= line.startswith(FENCE)
-        if not fenced and (_TITLE.match(line) or (right_below and _introduces(line))):
-            return Piece(end, end + len(line))
-        right_below &= bool(_ITEM.match(line)) == listed if line.strip() else listed
+    # Between may be items of the same list, or lines of the same paragraph.
+    directly_above, in_list, in_code = True, bool(_ITEM.match(own_line)), False
+    for line in islice(reversed(text[:at].splitlines(keepends=True)), MOST_LINES):
+        at -= len(line)
+        in_code ^= line.startswith(FENCE)
+        if not in_code and (_TITLE.match(line) or (directly_above and _introduces(line))):
+            return Piece(at, at + len(line))
+        directly_above &= bool(_ITEM.match(line)) == in_list if line.strip() else in_list
     return None
 
 
 def _introduces(line: str) -> bool:
+    """Whether a line is a title, or ends with a colon."""
     return bool(_TITLE.match(line)) or line.rstrip().rstrip("*_").endswith(COLONS)
 
 
@@ -136,17 +149,17 @@ def _join(text: str, pieces: Sequence[Piece]) -> str:
     runs: list[Piece] = []
     for piece in pieces:
         if runs and piece.start <= runs[-1].end:
-            before = runs.pop()
-            piece = Piece(before.start, max(before.end, piece.end))
+            last = runs.pop()
+            piece = Piece(last.start, max(last.end, piece.end))
         runs.append(piece)
-    left_out = GAP if runs and runs[-1].end < len(text) else ""
-    begins = GAP if runs and runs[0].start else ""
-    return f"{begins}{GAP.join(_fenced(text, run) for run in runs)}{left_out}".strip()
+    before = GAP if runs and runs[0].start else ""
+    behind = GAP if runs and runs[-1].end < len(text) else ""
+    return f"{before}{GAP.join(_fenced(text, run) for run in runs)}{behind}".strip()
 
 
 def _fenced(text: str, run: Piece) -> str:
     """A part of a text, with the fences of the code that it begins or ends in."""
-    said = text[run.start : run.end]
+    part = text[run.start : run.end]
     if text.count(FENCE, 0, run.start) % 2:
-        said = f"{FENCE}\n{said}"
-    return f"{said.rstrip()}\n{FENCE}\n" if said.count(FENCE) % 2 else said
+        part = f"{FENCE}\n{part}"
+    return f"{part.rstrip()}\n{FENCE}\n" if part.count(FENCE) % 2 else part

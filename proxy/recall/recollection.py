@@ -77,9 +77,9 @@ def resolve(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> Recollec
     def is_meant(number: int) -> bool:
         return sources[number].is_meant
 
-    known = () if query.searches else (query.text,)
+    shown = () if query.searches else (query.text,)
     room, spare = _room(shortlist, left)
-    chosen = choose(shortlist.matches, shortlist.ranked, passage_of, room, known, is_meant, spare)
+    chosen = choose(shortlist.matches, shortlist.ranked, passage_of, room, shown, is_meant, spare)
     why = {each.number: each for each in shortlist.ranked}
     zone = query.options.zone
     passages = [

@@ -323,14 +323,14 @@ def test_a_question_comes_along_only_where_it_fits() -> None:
 
 
 def test_words_of_what_is_erased_are_not_kept() -> None:
-    select._said("the greyhound sleeps on the sofa")
-    assert select._kept.cache_info().currsize
+    select._words_of("the greyhound sleeps on the sofa")
+    assert select._cached_words.cache_info().currsize
     forget_texts()
-    assert not select._kept.cache_info().currsize
+    assert not select._cached_words.cache_info().currsize
 
 
 def test_only_short_texts_are_kept() -> None:
     forget_texts()
     long = "word " * select.CACHED_LENGTH
-    assert select._said(long) == {"word"}
-    assert not select._kept.cache_info().currsize
+    assert select._words_of(long) == {"word"}
+    assert not select._cached_words.cache_info().currsize

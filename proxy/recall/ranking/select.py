@@ -40,7 +40,7 @@ MIN_OWN_WORDS = 2
 words, and it has so many of them; one is enough for a question about something of the user's."""
 
 ALIKE_SHARE = 0.8
-"""Passages with this share of words in common count as the same."""
+"""Passages with this share of their words in common, or more, count as the same."""
 
 MAX_COMPARED = 3
 """Up to so many texts are compared without a preliminary test."""
@@ -94,18 +94,19 @@ def relevant(matches: Matches, min_score: float) -> bool:
     """
     if matches.dated.size:
         return True
-    if not (_goes_on(matches) or _means_others(matches)):
+    if not (_context_is_found(matches) or _own_words_are_found(matches)):
         return False
     return bool(matches.cover.size) and float(matches.cover.max()) >= min_score
 
 
-def _goes_on(matches: Matches) -> bool:
-    return matches.context_cover >= (
-        MIN_CONTEXT_IN_PAIRS if matches.question.goes_on_in_pairs else MIN_CONTEXT
-    )
+def _context_is_found(matches: Matches) -> bool:
+    """Whether a passage holds enough of what the messages before a short one said."""
+    in_pairs = matches.question.goes_on_in_pairs
+    return matches.context_cover >= (MIN_CONTEXT_IN_PAIRS if in_pairs else MIN_CONTEXT)
 
 
-def _means_others(matches: Matches) -> bool:
+def _own_words_are_found(matches: Matches) -> bool:
+    """Whether a passage holds enough of what such a message says itself."""
     question = matches.question
     if matches.own_cover < MIN_OWN_SHARE:
         return False
@@ -141,33 +142,39 @@ def choose(
     ranked: Sequence[Ranked],
     passage_of: Callable[[int], Passage | None],
     budget: int,
-    known: Iterable[str] = (),
+    shown: Iterable[str] = (),
     is_meant: Callable[[int], bool] = _always,
     spare: int = 0,
 ) -> list[Passage]:
-    """The passages to inject, in rank order: greedy, those that do not fit are skipped.  What is
-    left of the budget, less ``spare`` tokens, is used to restore whole texts of excerpts.
+    """The passages to inject, in rank order, each answer with its question behind it: greedy, those
+    that do not fit are skipped.  What is left of the budget, less ``spare`` tokens, is used to
+    restore whole texts of excerpts.
 
     Skipped are numbers for which ``passage_of`` returns None (deleted, or already in the prompt),
-    passages that repeat a ``known`` text or an earlier passage, and those for which ``is_meant`` is
-    False (another message has their place now); that is called last, since it is slowest.
+    passages that repeat one of the ``shown`` texts or an earlier passage, and those for which
+    ``is_meant`` is False (another message has their place now); that is called last, since it is
+    slowest.
     """
-    packer = _Packer(matches, passage_of, is_meant, budget - BLOCK_TOKENS, known)
-    before = {each.number + 1: each for each in ranked}
+    packer = _Packer(matches, passage_of, is_meant, budget - BLOCK_TOKENS, shown)
+    by_next = {each.number + 1: each for each in ranked}
     for each in ranked:
         taken = packer.take(each)
-        other = before.get(each.number) if taken else None
-        if (
-            taken
-            and other
-            and other.tokens <= MAX_QUESTION_TOKENS
-            and other.session == each.session
-        ):
-            asked = passage_of(other.number)
-            if asked and _answers(taken, asked):
-                packer.take(other)
+        previous = by_next.get(each.number) if taken else None
+        if taken and previous and _is_question_of(previous, taken, passage_of):
+            packer.take(previous)
     packer.restore(spare)
     return packer.chosen
+
+
+def _is_question_of(
+    previous: Ranked, answer: Passage, passage_of: Callable[[int], Passage | None]
+) -> bool:
+    """Whether the passage before an answer is a brief question in the same session, which it
+    answers."""
+    if previous.tokens > MAX_QUESTION_TOKENS or previous.session != answer.session:
+        return False
+    question = passage_of(previous.number)
+    return question is not None and _answers(answer, question)
 
 
 class _Packer:
@@ -179,17 +186,17 @@ class _Packer:
         passage_of: Callable[[int], Passage | None],
         is_meant: Callable[[int], bool],
         room: int,
-        known: Iterable[str],
+        shown: Iterable[str],
     ) -> None:
         self.chosen: list[Passage] = []
-        self._passage_of, self._is_meant, self._left = passage_of, is_meant, room
+        self._matches, self._passage_of, self._is_meant = matches, passage_of, is_meant
+        self._tokens_left = room
         self._taken: set[int] = set()
-        self._wholes: dict[int, Passage] = {}
         self._sessions: set[int] = set()
-        self._seen, self._texts = AlreadySaid(), set(known)
-        for text in self._texts:
-            self._seen.add(_said(text))
-        self._matches = matches
+        self._whole_by_place: dict[int, Passage] = {}
+        self._seen_words, self._seen_texts = AlreadySaid(), set(shown)
+        for text in self._seen_texts:
+            self._seen_words.add(_words_of(text))
 
     @cached_property
     def _cutter(self) -> Cutter:
@@ -198,116 +205,121 @@ class _Packer:
 
     def take(self, each: Ranked) -> Passage | None:
         """Take a passage, or an excerpt of it; None if it does not fit or says nothing new."""
-        cost = PASSAGE_TOKENS + SESSION_TOKENS * (each.session not in self._sessions)
-        room = self._left - cost
+        framing = PASSAGE_TOKENS + SESSION_TOKENS * (each.session not in self._sessions)
+        room = self._tokens_left - framing
         # By the size in the index most passages can be skipped without reading them.
         if room < min(CUT, each.tokens) or each.number in self._taken:
             return None
-        passage = self._passage_of(each.number)
-        if passage is None or room < min(CUT, passage.tokens):
+        whole = self._passage_of(each.number)
+        if whole is None or room < min(CUT, whole.tokens):
             return None
-        said = self._new(passage.text)
-        if said is None or not self._is_meant(each.number):
+        words = self._new_words(whole.text)
+        if words is None or not self._is_meant(each.number):
             return None
-        whole = passage
-        if passage.tokens > LONG:
-            passage = _fitted(passage, self._cutter)
+        passage = _excerpt(whole, self._cutter) if whole.tokens > LONG else whole
         if passage.tokens > room:
             return None
         # A passage that an earlier round recalled as an excerpt has the excerpt's tokens: it stays.
         if passage.cut and each.tokens >= whole.tokens:
-            self._wholes[len(self.chosen)] = whole
-        self._left = room - passage.tokens
-        self._taken.add(passage.number)
-        self._sessions.add(passage.session)
-        self._seen.add(said)
-        self.chosen.append(passage)
+            self._whole_by_place[len(self.chosen)] = whole
+        self._tokens_left = room - passage.tokens
+        self._add(passage, words)
         return passage
 
-    def restore(self, spare: int) -> None:
-        """Replace excerpts by whole texts, the best first, while there is room."""
-        for place, whole in self._wholes.items():
-            left = self._left - (whole.tokens - self.chosen[place].tokens)
-            if left >= spare:
-                self.chosen[place], self._left = whole, left
+    def _add(self, passage: Passage, words: frozenset[str]) -> None:
+        self.chosen.append(passage)
+        self._taken.add(passage.number)
+        self._sessions.add(passage.session)
+        self._seen_words.add(words)
 
-    def _new(self, text: str) -> frozenset[str] | None:
+    def restore(self, spare: int) -> None:
+        """Replace excerpts by whole texts, the best first, while more than ``spare`` tokens are
+        left."""
+        for place, whole in self._whole_by_place.items():
+            left = self._tokens_left - (whole.tokens - self.chosen[place].tokens)
+            if left >= spare:
+                self.chosen[place], self._tokens_left = whole, left
+
+    def _new_words(self, text: str) -> frozenset[str] | None:
         """The words of a text, None if it says nothing new."""
-        if text in self._texts:  # the same again, as a question is put twice
+        if text in self._seen_texts:  # the same again, as a question is put twice
             return None
-        said = _said(text)
-        if not self._seen.has_alike(said):
-            return said
-        self._texts.add(text)
+        words = _words_of(text)
+        if not self._seen_words.has_alike(words):
+            return words
+        self._seen_texts.add(text)
         return None
 
 
-def _answers(said: Passage, before: Passage) -> bool:
-    """Whether a passage is an answer to the question ``before`` it: by the model, or a brief one by
-    the user."""
-    if before.role == said.role or before.seq != said.seq - 1:
+def _answers(answer: Passage, question: Passage) -> bool:
+    """Whether a passage answers the one before it, if that is a question: by the model, or briefly
+    by the user."""
+    if question.role == answer.role or question.seq != answer.seq - 1:
         return False
-    if said.role == "user" and said.tokens > BRIEF:
+    if answer.role == "user" and answer.tokens > BRIEF:
         return False
-    return asks(before.text)
+    return asks(question.text)
 
 
-def _fitted(passage: Passage, cutter: Cutter) -> Passage:
-    """The parts that matter of a long passage."""
+def _excerpt(passage: Passage, cutter: Cutter) -> Passage:
+    """The parts that matter of a long passage, about ``CUT`` tokens."""
     text = cutter.excerpt(passage.text, passage.tokens, CUT)
     tokens = 1 + int(EXCERPT_DENSITY * passage.tokens * len(text) / max(1, len(passage.text)))
     return msgspec.structs.replace(passage, text=text, tokens=tokens, cut=True)
 
 
-def _said(text: str) -> frozenset[str]:
+def _words_of(text: str) -> frozenset[str]:
     """The words of a text, cached: consecutive turns recall much the same passages."""
-    return _kept(text) if len(text) <= CACHED_LENGTH else _words_of(text)
+    return _cached_words(text) if len(text) <= CACHED_LENGTH else _split(text)
 
 
 def forget() -> None:
     """Clear the cache of texts."""
-    _kept.cache_clear()
+    _cached_words.cache_clear()
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
-def _kept(text: str) -> frozenset[str]:
-    return _words_of(text)
+def _cached_words(text: str) -> frozenset[str]:
+    return _split(text)
 
 
-def _words_of(text: str) -> frozenset[str]:
-    """Roughly; pairs of characters where it has no spaces."""
+def _split(text: str) -> frozenset[str]:
+    """The words of a text, roughly; pairs of characters where it has no spaces."""
     text = text[:_MAX_READ].lower()
-    parts = text.split()
-    if len(parts) * _MAX_WORD_LENGTH > len(text):
-        return frozenset(parts)
+    words = text.split()
+    if len(words) * _MAX_WORD_LENGTH > len(text):
+        return frozenset(words)
     return frozenset(first + second for first, second in pairwise(text))
 
 
 class AlreadySaid:
-    """The words of each text that was taken, sorted by their number: texts with far more or fewer
-    words are not alike."""
+    """The words of each text that was taken, to find texts that are alike: their Jaccard index, the
+    words of both as a share of the words of either, is at least ``ALIKE_SHARE``.
+
+    They are sorted by their number: texts with far more or fewer words are not alike.
+    """
 
     def __init__(self) -> None:
         self._sizes: list[int] = []
-        self._said: list[frozenset[str]] = []
+        self._texts: list[frozenset[str]] = []
         self._words: set[str] = set()
 
-    def add(self, said: frozenset[str]) -> None:
-        place = bisect_left(self._sizes, len(said))
-        self._sizes.insert(place, len(said))
-        self._said.insert(place, said)
-        self._words |= said
+    def add(self, words: frozenset[str]) -> None:
+        place = bisect_left(self._sizes, len(words))
+        self._sizes.insert(place, len(words))
+        self._texts.insert(place, words)
+        self._words |= words
 
-    def has_alike(self, said: frozenset[str]) -> bool:
-        size = len(said)
+    def has_alike(self, words: frozenset[str]) -> bool:
+        size = len(words)
         first = bisect_left(self._sizes, ALIKE_SHARE * size)
         last = bisect_right(self._sizes, size / ALIKE_SHARE)
         # Most texts have too few words in common with all texts together.
-        if last - first > MAX_COMPARED and len(said & self._words) < ALIKE_SHARE * size:
+        if last - first > MAX_COMPARED and len(words & self._words) < ALIKE_SHARE * size:
             return False
-        for other in self._said[first:last]:
+        for other in self._texts[first:last]:
             # Of similar texts the difference is smaller, and so faster, than the intersection.
-            shared = size - len(said - other)
+            shared = size - len(words - other)
             if shared >= ALIKE_SHARE * (size + len(other) - shared):
                 return True
         return False

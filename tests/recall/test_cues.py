@@ -25,7 +25,7 @@ from proxy.recall.lexicon.regex import (
 from proxy.recall.own_words import voices
 from proxy.recall.query.dates import tells_time
 from proxy.recall.query.words import CUES, Reading
-from proxy.recall.standing.standing import _noticed, notice
+from proxy.recall.standing.standing import _instructions_in, notice
 from proxy.recall.standing.wording import WORDINGS
 from tests.recall.test_standing import INSTRUCTIONS, LEANINGS, PREFERENCES, WITHDRAWALS
 from tests.recall.test_standing_nothing import NOTHING
@@ -92,7 +92,7 @@ def said() -> Iterator[str]:
 def test_texts_say_the_same_with_and_without_a_look_at_their_words() -> None:
     times = wishes = 0
     for text in said():
-        plain = [s for voice in voices(text) for s in _noticed(voice, WORDINGS, EVERYTHING)]
+        plain = [s for voice in voices(text) for s in _instructions_in(voice, WORDINGS, EVERYTHING)]
         assert list(notice(text)) == plain, text
         told = tells_time(text)
         assert tells_time(text, Reading(text).seen) == told, text

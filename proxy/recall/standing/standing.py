@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import chain
 
 from proxy.recall.lexicon.cues import Cue, Seen
 from proxy.recall.lexicon.loader import any_of, compiled, told
@@ -68,7 +69,7 @@ class StandingInstruction:
     @cached_property
     def parts(self) -> tuple[StandingInstruction, ...]:
         """What of it may be taken back alone: made only where a newer one touches it."""
-        matters = [matter for rule in self.rules for matter in _matters(rule)]
+        matters = [matter for rule in self.rules for matter in _matters_of_parts(rule)]
         if len(matters) < 2:
             return (self,)
         return tuple(replace(self, matter=matter, rules=()) for matter in matters)
@@ -125,7 +126,8 @@ def _found(text: str) -> tuple[StandingInstruction, ...]:
     cued = _cued(read, _likely(seen))
     if not cued:
         return ()
-    return tuple(standing for voice in voices(text) for standing in _noticed(voice, cued, seen))
+    found = (_instructions_in(voice, cued, seen) for voice in voices(text))
+    return tuple(chain.from_iterable(found))
 
 
 # What holds is asked for with every question, and was found in the same few messages each time.
@@ -135,7 +137,7 @@ _known = lru_cache(maxsize=REMEMBERED)(_found)
 def forget() -> None:
     """Clear the caches of texts."""
     _known.cache_clear()
-    _matters.cache_clear()
+    _matters_of_parts.cache_clear()
 
 
 def is_standing(text: str) -> bool:
@@ -148,45 +150,51 @@ def ends(text: str) -> str:
     return text[:LONG] + text[LONG:][-LONG:]
 
 
-def _noticed(voice: Voice, cued: Sequence[Wording], seen: Seen) -> list[StandingInstruction]:
-    """What a voice says to hold.
+def _instructions_in(
+    voice: Voice, cued: Sequence[Wording], seen: Seen
+) -> list[StandingInstruction]:
+    """What a voice says to hold from now on, in the order said, each text once.
 
-    Up to ``end`` all is read, or another's words; up to ``orders`` no order is the user's own.
+    No sentence counts that begins before ``read_on_from``: it is part of what was found, or
+    another's words.  Nor does an order or a withdrawal before ``own_orders_from``.  Both are
+    places in the text, in characters.
     """
-    found: dict[str, StandingInstruction] = {}
-    end = orders = 0
+    by_text: dict[str, StandingInstruction] = {}
+    read_on_from = own_orders_from = 0
     for place, sentence in enumerate(voice.sentences):
-        if sentence.start < end:
+        if sentence.start < read_on_from:
             continue
         kind = _kind(sentence, cued, seen)
         before = voice.sentences[max(0, place - NEAR) : place]
         if kind is None:
-            end, orders = _others(voice.text, sentence, (end, orders))
-        elif kind in ("instruction", "withdrawal") and sentence.start < orders:
+            starts = read_on_from, own_orders_from
+            read_on_from, own_orders_from = _behind_others(voice.text, sentence, starts)
+        elif kind in ("instruction", "withdrawal") and sentence.start < own_orders_from:
             continue
         elif kind != "instruction" or not _of_work(sentence, before, cued, seen):
-            end = end_with_list(voice.text, sentence.end)
-            standing = _standing(kind, voice, voice.text[sentence.start : end])
-            same = found.get(standing.text)
-            found[standing.text] = _joined(same, standing) if same else standing
-    return list(found.values())
+            read_on_from = end_with_list(voice.text, sentence.end)
+            new = _standing(kind, voice, voice.text[sentence.start : read_on_from])
+            same = by_text.get(new.text)
+            by_text[new.text] = _joined(same, new) if same else new
+    return list(by_text.values())
 
 
-def _others(text: str, sentence: Sentence, ends: tuple[int, int]) -> tuple[int, int]:
-    """Where another's words end that a sentence introduces, and where orders do; ``ends`` where it
-    introduces none.
+def _behind_others(text: str, sentence: Sentence, starts: tuple[int, int]) -> tuple[int, int]:
+    """Where to read on, and from where on orders are the user's own, behind a sentence that may
+    introduce another's words; ``starts``, which are the same two so far, where it does not.
 
-    They go from its colon to the end of the paragraph ("my boss wrote: be on time. Always ...").
+    Such words go from its colon to the end of the paragraph ("my boss wrote: be on time. Always
+    ...").
     """
     colon = _COLON.match(sentence.words)
     if not colon:
-        return ends
-    behind = colon.end("before") + 1
-    paragraph = _PARAGRAPH.search(text, sentence.start + behind)
+        return starts
+    behind_colon = colon.end("before") + 1
+    paragraph = _PARAGRAPH.search(text, sentence.start + behind_colon)
     end = paragraph.end() if paragraph else len(text)
-    if _REPORTED.search(sentence.words[:behind]):
+    if _REPORTED.search(sentence.words[:behind_colon]):
         return end, end
-    return (ends[0], end) if colon["goes_on"] else ends
+    return (starts[0], end) if colon["goes_on"] else starts
 
 
 def _of_work(
@@ -287,26 +295,38 @@ def _joined(one: StandingInstruction, other: StandingInstruction) -> StandingIns
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _matters(rule: str) -> tuple[frozenset[str], ...]:
-    """What the parts of a rule are about, each with what goes on about the same."""
-    found: list[frozenset[str]] = []
-    before = frozenset[str]()
-    for matter, apart in _parts(rule):
-        same = (i for i, each in enumerate(found) if (each & matter) - ALLERGY)
-        place = next(same, -1) if not matter & ALLERGY else -1
-        if apart and place < 0:
-            found.append(matter | before)
-            before = frozenset()
-        elif found:
-            found[place] |= matter
+def _matters_of_parts(rule: str) -> tuple[frozenset[str], ...]:
+    """What each part of a rule is about, in stems.
+
+    A clause that can be a part begins one, unless there is one about the same.  Any other goes to
+    the part about the same, else to the last one; those before the first part go to that.
+    """
+    parts: list[frozenset[str]] = []
+    leading = frozenset[str]()
+    for matter, can_be_part in _matters_of_clauses(rule):
+        same = _about_the_same(parts, matter)
+        if can_be_part and same is None:
+            parts.append(matter | leading)
+            leading = frozenset()
+        elif parts:
+            parts[-1 if same is None else same] |= matter
         else:
-            before |= matter
-    return tuple(found) or (before,)
+            leading |= matter
+    return tuple(parts) or (leading,)
 
 
-def _parts(rule: str) -> Iterator[tuple[frozenset[str], bool]]:
-    """What each clause is about, and whether it is a part of its own: it sets a value, is a wish by
-    itself, or goes on with a list.  All that an allergy is told with is such a list."""
+def _about_the_same(parts: Sequence[frozenset[str]], matter: frozenset[str]) -> int | None:
+    """Which part shares a stem with this matter; none where that is an allergy, as there may be
+    several."""
+    if matter & ALLERGY:
+        return None
+    return next((n for n, part in enumerate(parts) if part & matter), None)
+
+
+def _matters_of_clauses(rule: str) -> Iterator[tuple[frozenset[str], bool]]:
+    """What each clause is about, in stems, and whether it can be a part of its own: it sets a
+    value, is a wish by itself, or goes on with a list.  All that an allergy is told with is such a
+    list."""
     allergy, seen = matter_of(rule) & ALLERGY, reading(rule).seen
     likely = _likely(seen)
     kind: Kind | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import tzinfo
 
 import msgspec
@@ -39,7 +39,7 @@ STANDING_SHARE = 0.2
 """The largest part of the budget for standing instructions."""
 
 
-class Noticed(msgspec.Struct, frozen=True):
+class PlacedInstruction(msgspec.Struct, frozen=True):
     """A standing instruction, the message it was said in, and which of those in it this is."""
 
     instruction: StandingInstruction
@@ -52,24 +52,37 @@ class Noticed(msgspec.Struct, frozen=True):
         found = self.source.found(kind, text, query.count(text) + LINE)
         return msgspec.structs.replace(found, place=self.place)
 
-    def follows(self, other: Noticed) -> bool:
+    def follows(self, other: PlacedInstruction) -> bool:
         """Whether the user said it right after the other: only an answer is between them."""
         here, there = self.source.place, other.source.place
         return here.session == there.session and here.seq - there.seq <= ONE_ANSWER
 
 
 def resolve(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> Recollection:
-    """What is recalled, as history has it now."""
+    """What is recalled, as history has it now: the standing instructions that are pinned, and in
+    the rest of the budget passages."""
     source_of = _source_of(shortlist, messages, own_of)
-    instructions = _pinned(shortlist, source_of)
+    standing = _pinned(shortlist, source_of)
+    passages = _chosen(shortlist, source_of, standing)
+    # Who searches reads what was said, and no more.
+    if not shortlist.query.searches:
+        zone = shortlist.query.options.zone
+        passages = noted(passages, shortlist.now + ahead(shortlist.now, zone))
+    return Recollection(tuple(passages), standing)
+
+
+def _chosen(shortlist: Shortlist, source_of: SourceOf, standing: Sequence[Found]) -> list[Found]:
+    """The passages of a shortlist to recall beside these standing instructions, best first."""
     query = shortlist.query
-    left = query.budget - sum([each.tokens for each in instructions])
-    said = {(each.message, each.text) for each in instructions}
+    room, spare = _room(shortlist, query.budget - sum([each.tokens for each in standing]))
+    pinned_texts = {(each.message, each.text) for each in standing}
     sources: dict[int, PassageSource] = {}
 
     def passage_of(number: int) -> Passage | None:
         source = source_of(number)
-        if source is None or (said and (source.message.card.id, source.text.strip()) in said):
+        if source is None:
+            return None
+        if pinned_texts and (source.message.card.id, source.text.strip()) in pinned_texts:
             return None
         sources[number] = source
         return source.passage(number)
@@ -78,20 +91,13 @@ def resolve(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> Recollec
         return sources[number].is_meant
 
     shown = () if query.searches else (query.text,)
-    room, spare = _room(shortlist, left)
     chosen = choose(shortlist.matches, shortlist.ranked, passage_of, room, shown, is_meant, spare)
     why = {each.number: each for each in shortlist.ranked}
-    zone = query.options.zone
-    passages = [
-        _told_in(
-            zone, sources[each.number].found("passage", each.text, each.tokens, why[each.number])
-        )
+    found = [
+        sources[each.number].found("passage", each.text, each.tokens, why[each.number])
         for each in chosen
     ]
-    # Who searches reads what was said, and no more.
-    now = shortlist.now + ahead(shortlist.now, zone)
-    read = passages if query.searches else noted(passages, now)
-    return Recollection(tuple(read), instructions)
+    return [_told_in(query.options.zone, each) for each in found]
 
 
 def _room(shortlist: Shortlist, left: int) -> tuple[int, int]:
@@ -127,29 +133,34 @@ def told_best(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> Named 
 
 def in_force(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> tuple[Found, ...]:
     """The standing instructions in force, newest first."""
-    noticed = _noticed(shortlist, _source_of(shortlist, messages, own_of))
-    return tuple(each.found(shortlist.query) for each in noticed)
+    held = _in_force(shortlist, _source_of(shortlist, messages, own_of))
+    return tuple(each.found(shortlist.query) for each in held)
 
 
-def _noticed(shortlist: Shortlist, source_of: SourceOf) -> list[Noticed]:
-    noticed = [
-        Noticed(standing, source, place)
-        for source in filter(None, map(source_of, shortlist.standing))
-        if source.is_meant
-        for place, standing in reversed(list(enumerate(notice(source.text))))
-        if f"{source.message.card.id}:{place}" not in shortlist.dismissed
-    ]
+def _in_force(shortlist: Shortlist, source_of: SourceOf) -> list[PlacedInstruction]:
+    said = list(_said(shortlist, source_of))
 
     def right_after(older: int, newer: int) -> bool:
-        return noticed[newer].follows(noticed[older])
+        return said[newer].follows(said[older])
 
-    kept = set(map(id, current([each.instruction for each in noticed], right_after)))
-    return [each for each in noticed if id(each.instruction) in kept]
+    kept = set(map(id, current([each.instruction for each in said], right_after)))
+    return [each for each in said if id(each.instruction) in kept]
+
+
+def _said(shortlist: Shortlist, source_of: SourceOf) -> Iterator[PlacedInstruction]:
+    """All standing instructions that were said and not dismissed, newest first."""
+    for source in filter(None, map(source_of, shortlist.standing)):
+        if not source.is_meant:
+            continue
+        for place, instruction in reversed(list(enumerate(notice(source.text)))):
+            if f"{source.message.card.id}:{place}" not in shortlist.dismissed:
+                yield PlacedInstruction(instruction, source, place)
 
 
 def _pinned(shortlist: Shortlist, source_of: SourceOf) -> tuple[Found, ...]:
+    """Those in force that go into the prompt, newest first."""
     query = shortlist.query
-    instructions = _noticed(shortlist, source_of)
+    instructions = _in_force(shortlist, source_of)
     if not instructions:
         return ()
     budget = min(query.options.standing_max_tokens, int(STANDING_SHARE * query.budget))

@@ -1,7 +1,14 @@
 """The way from a question to a shortlist, between the looks at the store.  Pure.
 
-``select`` reads the index's answer, ``rank`` the rows of what matched; ``replay`` is for what was
-recalled once already.  What is recalled of a shortlist is told by ``recollection``.
+In this order, each with what the store has told:
+
+1. ``matched``: the postings of the question's terms become matches, scored by BM25.
+2. ``select``: of the matches, and of what is near in meaning, those passages whose rows to read.
+3. ``rank``: with their rows, the shortlist of passages to read in history, best first.
+4. ``changed``: what the user said later of the best one; ``together`` puts it behind the others.
+
+``replay`` makes the shortlist of what was recalled once already.  What is recalled of a shortlist
+is told by ``recollection``.
 """
 
 from __future__ import annotations
@@ -108,13 +115,13 @@ def select(
     near: Near = NOTHING_NEAR,
 ) -> Selection:
     """Which passages to look at; ``near`` is what is near the question in meaning."""
-    there_is = near.related or relevant(matches, query.options.min_score)
-    worth_it = there_is and not matches.question.empty
+    is_relevant = near.related or relevant(matches, query.options.min_score)
+    recalls = is_relevant and not matches.question.empty
     return Selection(
         query=query,
         matches=matches,
-        numbers=_numbers(matches, near) if worth_it else NOBODY,
-        behind=behind(matches) if worth_it else NOBODY,
+        numbers=_numbers(matches, near) if recalls else NOBODY,
+        behind=behind(matches) if recalls else NOBODY,
         near=near,
         standing=tuple(reversed(state.standing)),
         dismissed=frozenset(state.dismissed),
@@ -133,24 +140,20 @@ def _numbers(matches: Matches, near: Near) -> Numbers:
 def rank(selection: Selection, found: Rows) -> Shortlist:
     """Which passages to look up in history; ``found`` are the rows of ``selection.all``."""
     rows = read_rows(found.data)
-    size = selection.numbers.size
-    end = size + selection.behind.size
+    ranked_end = selection.numbers.size
+    behind_end = ranked_end + selection.behind.size
     place_of = _place_of(selection, found.sessions)
-    best = _ranked(selection, rows[:size])
+    best = _ranked(selection, rows[:ranked_end])
     left = _left(selection, best)
-    behind_it = _following(selection, best, rows[size:end]) if left > 0 else ()
-    worth, places = _placed((*best, *behind_it), place_of)
-    for number, row in zip(selection.standing, rows[end:], strict=True):
-        session, seq, check, *_ = row.item()
-        place = place_of(session, seq, check)
-        if place is not None:
-            places[number] = place
+    after_best = _following(selection, best, rows[ranked_end:behind_end]) if left > 0 else ()
+    listed, places = _placed((*best, *after_best), place_of)
+    standing = _standing_places(selection, rows[behind_end:], place_of)
     return Shortlist(
         selection.query,
         selection.matches,
-        worth,
-        [number for number in selection.standing if number in places],
-        places,
+        listed,
+        [number for number in selection.standing if number in standing],
+        places | standing,
         selection.dismissed,
         selection.now,
         selection.near.related,
@@ -158,12 +161,23 @@ def rank(selection: Selection, found: Rows) -> Shortlist:
     )
 
 
+def _standing_places(selection: Selection, rows: Array, place_of: PlaceOf) -> dict[int, Place]:
+    """Where the passages with standing instructions stand, by number; ``rows`` are theirs."""
+    places: dict[int, Place] = {}
+    for number, row in zip(selection.standing, rows, strict=True):
+        session, seq, check, *_ = row.item()
+        place = place_of(session, seq, check)
+        if place is not None:
+            places[number] = place
+    return places
+
+
 def changed(shortlist: Shortlist, selection: Selection, numbers: Numbers, found: Rows) -> Shortlist:
     """What of ``numbers`` was said by the user, and is not on the shortlist; ``found`` are their
     rows."""
     said = changes(numbers, read_rows(found.data), shortlist.places)
-    worth, places = _placed(said, _place_of(selection, found.sessions))
-    return msgspec.structs.replace(shortlist, ranked=worth, standing=(), places=places)
+    listed, places = _placed(said, _place_of(selection, found.sessions))
+    return msgspec.structs.replace(shortlist, ranked=listed, standing=(), places=places)
 
 
 def together(shortlist: Shortlist, more: Shortlist) -> Shortlist:
@@ -222,16 +236,16 @@ def _following(selection: Selection, found: Sequence[Ranked], rows: Array) -> Se
 
 def _placed(ranked: Iterable[Ranked], place_of: PlaceOf) -> tuple[list[Ranked], dict[int, Place]]:
     """The first ``MOST_READ`` of those that have a place, and their places by number."""
-    worth: list[Ranked] = []
+    listed: list[Ranked] = []
     places: dict[int, Place] = {}
     for each in ranked:
-        if len(worth) == MOST_READ:
+        if len(listed) == MOST_READ:
             break
         place = place_of(each.session, each.seq, each.check)
         if place is not None:
             places[each.number] = place
-            worth.append(each)
-    return worth, places
+            listed.append(each)
+    return listed, places
 
 
 def _place_of(selection: Selection, names: Mapping[int, str]) -> PlaceOf:

@@ -1,8 +1,11 @@
 """From a question to what is recalled: three round trips to the store, two where the rows are
 known, and pure ranking between; more only for what changed later of what was found.
 
-What is found in the index is looked up in history before it is used: that says whose a message is,
-whether it is still active, and what it says now.
+``Recaller.recall`` is the whole way: ``_select`` reads the question and asks the index for its
+terms, ``_shortlist`` for the rows of what matched, ``_messages`` asks history for the messages
+themselves.  What is found in the index is looked up there before it is used: that says whose a
+message is, whether it is still active, and what it says now.  What is decided between is in
+``pipeline`` and ``recollection``.
 """
 
 from __future__ import annotations
@@ -117,7 +120,7 @@ class Recaller:
         if owner.user:
             own = query.key if query.hidden is not None else None
             await self._index_updater.settled(owner, but=own)
-            if query.nothing_hidden and await self._alone(query):
+            if query.nothing_hidden and await self._is_only_session(query):
                 return None
         selection = await self._select(query)
         if selection is None:
@@ -131,7 +134,7 @@ class Recaller:
         rows = await self._index.rows(query.owner, numbers, state, revision)
         return rank(selection, rows)
 
-    async def _alone(self, query: RecallQuery) -> bool:
+    async def _is_only_session(self, query: RecallQuery) -> bool:
         """Whether the index has no other session of this person, so that there is nothing to find.
 
         One who has several is not likely to have one again.
@@ -139,13 +142,13 @@ class Recaller:
         owner = query.owner
         if owner in self._several:
             return False
-        look, state = self._told(query, await self._index.look(owner, (), query.key.session))
+        look, state = self._checked(query, await self._index.look(owner, (), query.key.session))
         if state is None or state.sessions <= (1 if look.mark else 0):
             return state is not None
         self._several[owner] = None
         return False
 
-    def _told(self, query: RecallQuery, seen: Looked) -> Looked:
+    def _checked(self, query: RecallQuery, seen: Looked) -> Looked:
         """The same look.  An index that is missing, or of another format, is asked to be made."""
         owner, state = query.owner, seen.state
         if state is None:
@@ -185,10 +188,11 @@ class Recaller:
         return True
 
     async def _select(self, query: RecallQuery) -> Selection | None:
+        """Which passages' rows to read; None where there is no index."""
         now = self._clock()
         question = read(query.text, query.before, now, query.options.zone)
         asked = self._asked(query, question)
-        look, state = self._told(query, await self._look(query, question))
+        look, state = self._checked(query, await self._look(query, question))
         if state is None:
             return None
         matches = matched(question, look, state)
@@ -212,11 +216,13 @@ class Recaller:
         return look, state, matches
 
     def _asked(self, query: RecallQuery, question: Question) -> Asked | None:
+        """The question on its way to the embedder, while words are looked for; None without one."""
         if self._nearness is None or question.empty or query.again is not None:
             return None
         return self._nearness.ask(question.text)
 
     async def _messages(self, shortlist: Shortlist) -> Messages:
+        """The messages on a shortlist, as history has them now, by session and seq."""
         seqs = shortlist.seqs()
         if not seqs:
             return {}

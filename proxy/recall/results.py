@@ -115,8 +115,8 @@ class Recollection(msgspec.Struct, frozen=True):
         kept = {(one.session, one.seq) for one in self.passages}
         others = [one for one in more.passages if (one.session, one.seq) not in kept]
         fitting = [one for one in others if one.tokens <= SURE * left]
-        there = {(one.session, _heading(one, own)) for one in self.passages}
-        added = _passages_within(fitting, own, cost, left, there)
+        headed = {(one.session, _heading(one, own)) for one in self.passages}
+        added = _passages_within(fitting, own, cost, left, headed)
         if not added:
             return self
         kept.update((one.session, one.seq) for one in added)
@@ -146,6 +146,7 @@ class Cost(msgspec.Struct, frozen=True):
 def _standing_within(
     found: Sequence[Found], cost: Cost, left: int
 ) -> tuple[tuple[Found, ...], int]:
+    """Those that fit into ``left`` tokens, in this order, and the tokens that are left then."""
     kept: list[Found] = []
     for each in found:
         tokens = cost.line(each, _instruction) + (0 if kept else cost.frame)
@@ -162,17 +163,18 @@ def _passages_within(
     left: int,
     headed: Collection[tuple[str, str]] = (),
 ) -> tuple[Found, ...]:
-    """``headed`` are the sessions, with their days, of what stands in the block already."""
+    """Those that fit into ``left`` tokens, in this order.  ``headed`` are the sessions, with the
+    lines of their days, of what stands in the block already."""
     kept: list[Found] = []
-    there = set(headed)
+    written = set(headed)
     for one in found:
-        before = (one.session, _heading(one, own))
-        tokens = cost.line(one, _line) + (0 if there else cost.frame)
-        tokens += cost.heading(GAP if before in there else before[1])
+        heading = _heading(one, own)
+        tokens = cost.line(one, _line) + (0 if written else cost.frame)
+        tokens += cost.heading(GAP if (one.session, heading) in written else heading)
         if tokens <= left:
             left -= tokens
             kept.append(one)
-            there.add(before)
+            written.add((one.session, heading))
     return tuple(kept)
 
 
@@ -202,7 +204,7 @@ def passage_lines(found: Sequence[Found], own: str) -> str:
 
 
 def _between(found: Sequence[Found], headings: Sequence[str], place: int) -> Iterable[str]:
-    """What stands before a passage: nothing where it follows the one before."""
+    """The lines that stand before a passage: none where it follows the one before."""
     if place == 0 or headings[place - 1] != headings[place]:
         return (headings[place],)
     before, one = found[place - 1], found[place]
@@ -223,11 +225,11 @@ def _lines(found: Sequence[Found]) -> Iterator[str]:
     names = [speaker(one.text) for one in found]
     said_as = {(one.role, name) for one, name in zip(found, names, strict=True) if name}
     roles = Counter(name for _, name in said_as)
-    known: set[bytes] = set()
+    introduced: set[bytes] = set()
     for one, name in zip(found, names, strict=True):
-        yield _noted(one) if name in known else _line(one)
+        yield _noted(one) if name in introduced else _line(one)
         if name and roles[name] == 1 and name not in _ROLES:
-            known.add(name)
+            introduced.add(name)
 
 
 def standing_lines(found: Sequence[Found]) -> str:

@@ -31,9 +31,9 @@ from proxy.recall.pipeline import (
     together,
 )
 from proxy.recall.query.query import RecallOptions, RecallQuery
-from proxy.recall.query.question import Question, in_other_words, read
+from proxy.recall.query.question import Question, expanded, read
 from proxy.recall.ranking.match import Matches
-from proxy.recall.ranking.select import faint
+from proxy.recall.ranking.select import needs_expansion
 from proxy.recall.recollection import Messages, in_force, resolve, told_best
 from proxy.recall.results import Found, Recollection
 from proxy.recall.semantic.vectors import NOTHING_NEAR, Asked, Nearness
@@ -196,18 +196,18 @@ class Recaller:
         if state is None:
             return None
         matches = matched(question, look, state)
-        if query.again is None and faint(matches):
-            look, state, matches = await self._in_other_words(query, matches, look, state)
+        if query.again is None and needs_expansion(matches):
+            look, state, matches = await self._expanded(query, matches, look, state)
         near = NOTHING_NEAR
         if self._nearness and asked:
             near = await self._nearness.near(asked, query.owner, state)
         return select(query, matches, look, state, now, near)
 
-    async def _in_other_words(
+    async def _expanded(
         self, query: RecallQuery, matches: Matches, look: Look, state: State
     ) -> tuple[Look, State, Matches]:
         """A look for words near in meaning too; what there is where none are known."""
-        question = in_other_words(matches.question)
+        question = expanded(matches.question)
         if question is not matches.question:
             again = await self._index.look(query.owner, question.terms, query.key.session, look)
             if again.state is not None:

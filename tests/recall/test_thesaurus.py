@@ -8,7 +8,7 @@ import pytest
 
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.query import question as questions
-from proxy.recall.query.question import OTHERS_WEIGHT, in_other_words, read
+from proxy.recall.query.question import OTHERS_WEIGHT, expanded, read
 from proxy.recall.query.related import CODES, synonyms
 from proxy.recall.query.stemming import stem
 from proxy.recall.ranking.packing import term_of
@@ -45,7 +45,7 @@ def test_words_near_in_meaning(word: str, language: str, near: str | None) -> No
 
 def test_they_are_looked_for_for_less() -> None:
     asked = read(ASKED, (), NOW)
-    wider = in_other_words(asked)
+    wider = expanded(asked)
     assert wider.words[: len(asked.words)] == asked.words
     more = {word.terms[0]: word for word in wider.words[len(asked.words) :]}
     found = more[term_of(stem("automobile", "english"))]
@@ -54,16 +54,16 @@ def test_they_are_looked_for_for_less() -> None:
 
 def test_what_is_looked_for_already_is_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = read("Is the car an automobile?", (), NOW)
-    terms = in_other_words(asked).terms
+    terms = expanded(asked).terms
     assert len(set(terms)) == len(terms) > len(asked.terms)
     monkeypatch.setattr(questions, "MOST_OTHERS", 1)
-    assert len(in_other_words(asked).terms) == len(asked.terms) + 1
+    assert len(expanded(asked).terms) == len(asked.terms) + 1
 
 
 @pytest.mark.parametrize("text", ["Who is Xyzzy?", "我的车在哪里？"])
 def test_a_question_of_which_nothing_is_known_stays(text: str) -> None:
     asked = read(text, (), NOW)
-    assert in_other_words(asked) is asked
+    assert expanded(asked) is asked
 
 
 async def filled(remembering: Memory, *texts: str) -> None:

@@ -221,8 +221,9 @@ def _alone(text: str, day: int, offset: float) -> Question:
     )
 
 
-def in_other_words(question: Question) -> Question:
-    """The same, with words near those of the message in meaning; itself where none are known."""
+def expanded(question: Question) -> Question:
+    """The same with query expansion: words near those of the message in meaning, by the thesaurus;
+    itself where none are known."""
     known = {term for word in question.words for term in word.terms}
     near = (term for term in _synonyms(question.text) if term not in known)
     others = dict.fromkeys(islice(near, MOST_OTHERS))

@@ -21,7 +21,7 @@ PASSAGE_TOKENS = 0
 """Tokens of framing: the block, the line of a session, the label of a passage, which is covered by
 the tokens of a message beside its text."""
 
-FAINT_COVER = 0.45
+MIN_UNEXPANDED_COVER = 0.45
 """If the best passage has a smaller ``cover``, words related in meaning are searched too.  If the
 question's own words find more, related ones only add irrelevant passages."""
 
@@ -123,14 +123,14 @@ def deserved(matches: Matches, room: int) -> int:
     return min(room, FEW_TOKENS + int(share * max(0, room - FEW_TOKENS)))
 
 
-def faint(matches: Matches) -> bool:
+def needs_expansion(matches: Matches) -> bool:
     """Whether a self-contained question may have been answered in other words.
 
     Not if all of its words are too common to distinguish passages.
     """
     if not matches.full_weight or matches.question.context or matches.dated.size:
         return False
-    return float(matches.cover.max(initial=0.0)) < FAINT_COVER
+    return float(matches.cover.max(initial=0.0)) < MIN_UNEXPANDED_COVER
 
 
 def _always(number: int) -> bool:

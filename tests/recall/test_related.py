@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.recall.query.question import RELATED_WEIGHT, Sought, read
+from proxy.recall.query.question import RELATED_WEIGHT, QueryWord, read
 from proxy.recall.query.related import MOST, forms, related
 from proxy.recall.query.stemming import stem
 from proxy.recall.ranking.packing import term_of
 from tests.support.store.remembering import FILLER, NOW, Said, person
 
 
-def sought(text: str, word: str) -> list[Sought]:
+def sought(text: str, word: str) -> list[QueryWord]:
     term = term_of(stem(word, "english"))
     return [each for each in read(text, (), NOW).words if term in each.terms]
 

@@ -115,8 +115,9 @@ _CONTEXT_WORDS = 8
 _STUMP = 4
 
 
-class Sought(NamedTuple):
-    """A word that is looked for: its terms, one for each language that it may be in.
+class QueryWord(NamedTuple):
+    """A word that is looked for: its terms, one for each stem that it may have in one language or
+    another, and what it counts: 1.0 for a word that the message says.
 
     ``text`` is how the word begins in a text, "" if it stands for no word.  ``near``: it is only
     near in meaning to a word of the message.
@@ -140,7 +141,7 @@ class Question(msgspec.Struct, frozen=True):
     """
 
     text: str = ""
-    words: tuple[Sought, ...] = ()
+    words: tuple[QueryWord, ...] = ()
     context: frozenset[bytes] = frozenset()
     days: tuple[bytes, ...] = ()
     names: tuple[bytes, ...] = ()
@@ -156,7 +157,7 @@ class Question(msgspec.Struct, frozen=True):
         return not (self.words or self.days)
 
     @property
-    def own(self) -> list[Sought]:
+    def own(self) -> list[QueryWord]:
         """The words of the message itself, of one that goes on about something before."""
         return [w for w in self.words if w.text and w.terms[0] not in self.context]
 
@@ -204,7 +205,7 @@ def _alone(text: str, day: int, offset: float) -> Question:
     what is known read the same one, one after the other."""
     message = reading(text)
     folded, seen = message.folded, message.seen
-    when = [Sought((TELLS_TIME,), TIME_WEIGHT)] if wording.WHEN.search(folded, seen) else []
+    when = [QueryWord((TELLS_TIME,), TIME_WEIGHT)] if wording.WHEN.search(folded, seen) else []
     user = wording.USER.search(folded, seen) is not None
     assistant = wording.ASSISTANT.search(folded, seen) is not None
     ordered = wording.ORDERS.search(folded, seen) is not None
@@ -230,7 +231,7 @@ def expanded(question: Question) -> Question:
     if not others:
         return question
     weight = OTHERS_WEIGHT * _share_of_near([word for word in question.words if word.text])
-    more = (Sought((term,), weight, near=True) for term in others)
+    more = (QueryWord((term,), weight, near=True) for term in others)
     return replace(question, words=(*question.words, *more))
 
 
@@ -255,16 +256,16 @@ def _synonyms_of(word: str, spoken: tuple[str, ...]) -> tuple[bytes, ...]:
 
 
 @lru_cache(maxsize=16)
-def _asked(text: str) -> tuple[Sought, ...]:
+def _asked(text: str) -> tuple[QueryWord, ...]:
     """The words of a message, and what it asks for of the one who writes it."""
     own, traits = tuple(islice(_sought(text), MOST_WORDS)), of_oneself.asked(reading(text))
     if not traits:
         return own
     weight = max(TRAIT_WEIGHT, TRAIT_SHARE * sum([word.weight for word in own if word.text]))
-    return (*own, *(Sought((term,), weight) for term in traits))
+    return (*own, *(QueryWord((term,), weight) for term in traits))
 
 
-def words_of(text: str) -> Iterator[Sought]:
+def words_of(text: str) -> Iterator[QueryWord]:
     """The words of a message that say something, as they are looked for."""
     said = reading(text[:READ])
     return chain.from_iterable(_parts(word, said.likely)[0] for word in said.words)
@@ -277,7 +278,7 @@ def forget() -> None:
         kept.cache_clear()
 
 
-def _distinct(sought: Sequence[Sought]) -> Iterator[Sought]:
+def _distinct(sought: Sequence[QueryWord]) -> Iterator[QueryWord]:
     """Each word once; the first counts."""
     seen: set[bytes] = set()
     for word in sought:
@@ -286,11 +287,11 @@ def _distinct(sought: Sequence[Sought]) -> Iterator[Sought]:
             yield word
 
 
-def _firsts(words: Iterable[Sought]) -> frozenset[bytes]:
+def _firsts(words: Iterable[QueryWord]) -> frozenset[bytes]:
     return frozenset(word.terms[0] for word in words)
 
 
-def _context(message: Reading, own: int, before: Sequence[str]) -> list[Sought]:
+def _context(message: Reading, own: int, before: Sequence[str]) -> list[QueryWord]:
     """The words of the messages before, if a message of few words points back to them.
 
     A message of no words at all must ask for something: "Great, that's it." does not.  The further
@@ -315,7 +316,7 @@ def _is_small_talk(said: Reading) -> bool:
     return is_small_talk(message, lambda word: _says_nothing(word, message.likely))
 
 
-def _sought(text: str) -> Iterator[Sought]:
+def _sought(text: str) -> Iterator[QueryWord]:
     """The words of a text that say something; none of small talk."""
     said = reading(text)
     if _is_small_talk(said):
@@ -338,17 +339,17 @@ def _without_the_last(phrase: re.Match[str]) -> str:
     return phrase[0].rpartition(" ")[0]
 
 
-def _share_of_near(own: Sequence[Sought]) -> float:
+def _share_of_near(own: Sequence[QueryWord]) -> float:
     """What says much itself does not need what is near it as much."""
     return min(1.0, SAYS_MUCH / max(1.0, sum([word.weight for word in own]))) ** 2
 
 
-def _weighted(words: Iterable[Sought], share: float) -> Iterator[Sought]:
+def _weighted(words: Iterable[QueryWord], share: float) -> Iterator[QueryWord]:
     for terms, weight, text, near in words:
-        yield Sought(terms, share * weight, text, near)
+        yield QueryWord(terms, share * weight, text, near)
 
 
-Parts: TypeAlias = "tuple[Iterable[Sought], tuple[Sought, ...], tuple[Sought, ...]]"
+Parts: TypeAlias = "tuple[Iterable[QueryWord], tuple[QueryWord, ...], tuple[QueryWord, ...]]"
 """What is looked for because of a word: itself, how it begins, what is near it in meaning."""
 
 
@@ -358,7 +359,7 @@ def _parts(word: Word, likely: tuple[str, ...]) -> Parts:
 
 def _grams(word: Word) -> Parts:
     known = ((gram_term(gram), gram) for gram in grams(word.text))
-    return (Sought((term,), 1.0, gram) for term, gram in known if term is not None), (), ()
+    return (QueryWord((term,), 1.0, gram) for term, gram in known if term is not None), (), ()
 
 
 @lru_cache(maxsize=4096)
@@ -374,13 +375,13 @@ def _of_word(word: str, likely: tuple[str, ...]) -> Parts:
     known = [each for language in languages for each in stems(word, language)]
     known += [stem(form, language) for language in spoken for form in forms(word, language)]
     weight = FRAME_WEIGHT if _is_of_frame(word, likely) else 1.0
-    said = Sought(tuple(dict.fromkeys(map(term_of, known))), weight, _stump(known[0]))
+    said = QueryWord(tuple(dict.fromkeys(map(term_of, known))), weight, _stump(known[0]))
     begins = beginning(word)
     near = (stem(each, language) for language in spoken for each in related(word, language))
     return (
         (said,),
-        () if begins is None else (Sought((begins,), weight),),
-        tuple(Sought((term_of(each),), weight, near=True) for each in near),
+        () if begins is None else (QueryWord((begins,), weight),),
+        tuple(QueryWord((term_of(each),), weight, near=True) for each in near),
     )
 
 

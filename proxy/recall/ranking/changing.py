@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from proxy.recall.index import Postings
-from proxy.recall.query.question import Question, Sought, words_of
+from proxy.recall.query.question import QueryWord, Question, words_of
 from proxy.recall.ranking.following import of_row, told_briefly
 from proxy.recall.ranking.match import NOBODY, Numbers
 from proxy.recall.ranking.packing import SAID_BY_USER, WHO_SAYS, Array, newest_of, read_postings
@@ -35,7 +35,7 @@ class Named(NamedTuple):
     """A passage, by number, and its words that are not in the question."""
 
     number: int
-    words: Sequence[Sought]
+    words: Sequence[QueryWord]
 
     @property
     def terms(self) -> tuple[bytes, ...]:

@@ -133,7 +133,7 @@ class Gateway:
     ) -> ProxyRequest:
         method: str = scope["method"]
         headers: RawHeaders = scope["headers"]
-        caller = self._tenancy.caller(headers, scope["raw_path"] + b"?" + scope["query_string"])
+        caller = self._caller(route, scope)
         cross_site = caller.is_anonymous and not self._trusted.admits(headers)
         reason = _without_memory(route, method, cross_site)
         try:
@@ -165,6 +165,17 @@ class Gateway:
             with_state=with_state,
             by_id=by_id,
         )
+
+    def _caller(self, route: Route, scope: Scope) -> Caller:
+        """Who calls.  Raises ProxyError; a key that is not known hears nothing of its session."""
+        headers: RawHeaders = scope["headers"]
+        try:
+            return self._tenancy.caller(headers, scope["raw_path"] + b"?" + scope["query_string"])
+        except ProxyError as error:
+            if error.status == 401:
+                raise
+            reason = _without_memory(route, scope["method"], cross_site=False)
+            raise self._with_session(error, route, headers, reason) from None
 
     def _with_session(
         self, error: ProxyError, route: Route, headers: RawHeaders, reason: Reason | None

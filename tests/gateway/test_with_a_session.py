@@ -269,6 +269,7 @@ async def test_a_refusal_of_the_proxys_own_says_so_too(one: Rig) -> None:
         {"x_memory_upstream": "none-such"},
         {"x_memory_profile": "none-such"},
         {"idempotency_key": ""},
+        {"api_key": "one", "x_api_key": "another"},
     ],
     ids=lambda wrong: next(iter(wrong)),
 )

@@ -35,6 +35,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum
+from functools import cache
+from operator import attrgetter
 from typing import NamedTuple
 
 from proxy.chat.message import ChatMessage
@@ -85,12 +87,10 @@ class Cell(NamedTuple):
     before: Cell | None
 
 
-Row = dict[int, Cell]
-"""Cells of one row of M, by ``_key``: so they are sorted by their place in H."""
+_place = attrgetter("j", "founded")
 
-
-def _key(j: int, founded: bool, replaced: bool) -> int:
-    return 4 * j + 2 * founded + replaced
+Row = dict[tuple[int, bool], Cell]
+"""Cells of one row of M, by ``_place``: there each message of H is of one kind."""
 
 
 def align(
@@ -108,7 +108,7 @@ def align(
         return ()
     if whole := _resent(m, h):
         return whole
-    log = Log(h, returned)
+    log, similar = Log(h, returned), cache(similar)
     strict = _Search(m, log, similar, made_up, lenient=False).best()
     return strict or _Search(m, log, similar, made_up, lenient=True).best()
 
@@ -206,9 +206,7 @@ class _Finished:
 
     def add(self, cell: Cell) -> None:
         at = bisect_right(self._places, cell.j)
-        if at and self._cells[at - 1].score > cell.score:
-            return
-        if at and self._places[at - 1] == cell.j and self._cells[at - 1].score == cell.score:
+        if at and (self._cells[at - 1].score, self._places[at - 1]) >= (cell.score, cell.j):
             return
         end = at
         while end < len(self._cells) and self._cells[end].score < cell.score:
@@ -255,22 +253,16 @@ class _Search:
 
     def _before(self, row: Row) -> list[Cell]:
         """The cells that the next row can go on from, by their place in H."""
-        if len(row) + len(self._carried) <= 1:
-            return [*row.values(), *self._carried]
-        if not self._carried:
-            return [row[key] for key in sorted(row)]
-        return sorted((*row.values(), *self._carried), key=lambda cell: (cell.j, cell.founded))
+        return sorted((*row.values(), *self._carried), key=_place)
 
     def _row(self, i: int, before: list[Cell]) -> Row:
-        row: Row = {}
-        mine = self._m[i]
         kind, places = self._places(i)
-        near = self._near(i, places)
-        if near:
+        row: Row = {}
+        if near := self._near(i, places):
             self._extend(row, i, kind, near, before)
             if self._may_begin(i, kind):
                 self._begin(row, i, kind, near)
-        if mine.role == "assistant" and before:
+        if self._m[i].role == "assistant" and before:
             self._after(row, i, before, set(near))
         self._known_before = kind is MatchKind.EQUAL
         self._carried = [] if places else self._over(i, before)
@@ -358,23 +350,18 @@ class _Search:
 
     def _after(self, row: Row, i: int, before: Sequence[Cell], equal: set[int]) -> None:
         """An answer after a match: the stored one re-rendered, edited, or told otherwise."""
-        mine = self._m[i]
+        mine, alike = self._m[i], self._similar
         repeated = self._is_prefill(i) and not equal.isdisjoint(self._made_up)
-        alike: dict[int, bool] = {}
         for cell in before:
             if cell.kind is MatchKind.REPLACED:
                 continue
-            for k in self._same_calls(cell.j, mine):
-                if k in equal:
-                    continue
-                if k not in alike:
-                    alike[k] = self._similar(i, k)
-                if alike[k]:
-                    _put(row, Cell(i, k, MatchKind.SIMILAR, True, cell.score + _MATCH, cell))
-            for told in self._log.told_otherwise(cell.j, mine):
-                if told not in equal and not alike.get(told, False):
+            same = [k for k in self._same_calls(cell.j, mine) if k not in equal and alike(i, k)]
+            for k in same:
+                _put(row, Cell(i, k, MatchKind.SIMILAR, True, cell.score + _MATCH, cell))
+            for k in self._log.told_otherwise(cell.j, mine):
+                if k not in equal and k not in same:
                     founded = cell.founded or (self._lenient and not repeated)
-                    _put(row, Cell(i, told, MatchKind.REPLACED, founded, cell.score, cell))
+                    _put(row, Cell(i, k, MatchKind.REPLACED, founded, cell.score, cell))
 
     def _same_calls(self, j: int, mine: Side) -> list[int]:
         if mine.calls:
@@ -389,10 +376,9 @@ def _contains(places: Sequence[int], j: int) -> bool:
 
 
 def _put(row: Row, cell: Cell) -> None:
-    key = _key(cell.j, cell.founded, cell.kind is MatchKind.REPLACED)
-    old = row.get(key)
+    old = row.get(place := _place(cell))
     if old is None or cell.score > old.score:
-        row[key] = cell
+        row[place] = cell
 
 
 def _path(cell: Cell | None) -> tuple[Match, ...]:

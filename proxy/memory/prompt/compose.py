@@ -92,8 +92,7 @@ class Prompt(msgspec.Struct, frozen=True, gc=False):
     @property
     def cards(self) -> list[Card]:
         """The stored messages, with their tokens as they are sent."""
-        cards = [entry.card for entry in self.stored]
-        return [_as_sent(card, self.told) for card in cards] if self.told else cards
+        return _cards(self.stored, self.told)
 
     @property
     def empty(self) -> bool:
@@ -125,8 +124,12 @@ def _in_words(card: Card) -> int:
     return card.told or card.words
 
 
-def _as_sent(card: Card, told: AbstractSet[str]) -> Card:
-    return replace(card, tokens=_in_words(card)) if card.id in told else card
+def _cards(entries: Sequence[Entry], told: AbstractSet[str] = frozenset()) -> list[Card]:
+    """With their tokens as they are sent: those of ``told`` in words."""
+    cards = [entry.card for entry in entries]
+    if not told:
+        return cards
+    return [replace(card, tokens=_in_words(card)) if card.id in told else card for card in cards]
 
 
 class _Sight(msgspec.Struct, frozen=True, gc=False):
@@ -150,30 +153,17 @@ class _Sight(msgspec.Struct, frozen=True, gc=False):
 
 def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Rules) -> Prompt:
     """The prompt for a plan; an entry whose body the snapshot lacks may be in it."""
-    system = snapshot.system if rules.system and rules.inject else None
-    system_tokens = snapshot.system_tokens if system else 0
-    if system and rules.hard and rules.cap is not None and system_tokens > rules.cap:
-        system, system_tokens = None, 0
+    system, system_tokens = _system(snapshot, rules)
     window = rules.window.beside(system_tokens)
     plain = _plain(plan.log)
     counted = plan if plain is not None else _counted(plan, m)
     start, anew = _start(snapshot, counted, window, plain)
-    cover = snapshot.summary if rules.summarised else None
     summary, summary_tokens = _summary(snapshot, plan, rules, system_tokens)
     beside = system_tokens + summary_tokens
-    uncapped, shown = _shown(snapshot, counted, rules, start, beside)
-    if window.by_turn:
-        until = cover.until if cover else BEGINNING
-        uncapped, shown = (begun(plan.log, at, plan.running, until) for at in (uncapped, shown))
-    everything = cover is None and (not plan.log or plan.log[0].position >= shown)
-    sight = _Sight(shown, plan.running, cover, everything)
+    sight, capped = _sight(snapshot, counted, rules, start, beside)
     pieces, stored, told = _pieces(plan, m, sight, plain=plain is not None, inject=rules.inject)
     all_of_it = plain if stored is plan.log else None
-    injected = all_of_it or _count(stored)
-    if told:
-        spared = (entry.card for entry in stored if entry.card.id in told)
-        more = sum(_in_words(card) - card.tokens for card in spared)
-        injected = Size(injected.messages, injected.tokens + more)
+    injected = all_of_it or _count(_cards(stored, told))
     evicted = _evicted(snapshot, plan, sight, all_of_it)
     return Prompt(
         pieces=pieces,
@@ -185,13 +175,21 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Rul
         anew=anew,
         injected=Size(injected.messages, injected.tokens + beside),
         evicted=evicted,
-        reason=_reason(sight, rules, capped=shown != uncapped) if evicted.messages else None,
+        reason=_reason(sight, rules, capped=capped) if evicted.messages else None,
         system_tokens=system_tokens,
         summary_tokens=summary_tokens,
-        left=_left(counted, start, cover, window) if rules.summarised else ANYTHING,
+        left=_left(counted, start, sight.summary, window) if rules.summarised else ANYTHING,
         resent=plan.resent,
         told=told,
     )
+
+
+def _system(snapshot: Snapshot, rules: Rules) -> tuple[bytes | None, int]:
+    """The remembered system message to be sent and its tokens."""
+    system, tokens = snapshot.system, snapshot.system_tokens
+    too_long = rules.hard and rules.cap is not None and tokens > rules.cap
+    sent = system and rules.system and rules.inject and not too_long
+    return (system, tokens) if sent else (None, 0)
 
 
 def _counted(plan: Plan, m: Sequence[ChatMessage]) -> Plan:
@@ -257,6 +255,19 @@ def _shown(
         return shown, shown
     bound = Window(max_tokens=max(0, rules.cap - beside), by_turn=rules.window.by_turn)
     return shown, advance(log, shown, bound, plan.running)
+
+
+def _sight(
+    snapshot: Snapshot, plan: Plan, rules: Rules, start: Position, beside: int
+) -> tuple[_Sight, bool]:
+    """What of the log this request sees, and whether its own bound takes something from that."""
+    cover = snapshot.summary if rules.summarised else None
+    uncapped, shown = _shown(snapshot, plan, rules, start, beside)
+    if rules.window.by_turn:
+        until = cover.until if cover else BEGINNING
+        uncapped, shown = (begun(plan.log, at, plan.running, until) for at in (uncapped, shown))
+    everything = cover is None and (not plan.log or plan.log[0].position >= shown)
+    return _Sight(shown, plan.running, cover, everything), shown != uncapped
 
 
 def _reason(sight: _Sight, rules: Rules, *, capped: bool) -> Reason:
@@ -359,25 +370,24 @@ def _sent(piece: Entry | int, m: Sequence[ChatMessage]) -> _Sent:
     return _Sent(piece, card.role, card.calls, card.answers, stored=True)
 
 
-def _count(entries: Sequence[Entry]) -> Size:
-    tokens = [entry.card.tokens for entry in entries]
+def _count(cards: Sequence[Card]) -> Size:
+    tokens = [card.tokens for card in cards]
     return Size(len(tokens), sum(tokens))
 
 
 def _evicted(snapshot: Snapshot, plan: Plan, sight: _Sight, shown: Size | None) -> Size:
     """What is neither ``shown`` (None: still to be counted) nor brought by the request itself."""
-    gone = NONE
+    gone = back = NONE
     if plan.superseded:
-        gone = _count([e for e in snapshot.log if e.card.id in plan.superseded])
+        gone = _count([e.card for e in snapshot.log if e.card.id in plan.superseded])
+    if plan.activated:
+        back = _count([e.card for e in plan.log if e.card.id in plan.activated])
     if shown is None:
-        resent = {entry.card.id for entry in plan.resent}
-        log = (
-            plan.log
-            if sight.all
-            else [e for e in plan.log if sight.shows(e) or e.card.id in resent]
-        )
-        shown = _count(log)
-    back = _count([e for e in plan.log if e.card.id in plan.activated]) if plan.activated else NONE
+        log: Sequence[Entry] = plan.log
+        if not sight.all:
+            resent = {entry.card.id for entry in plan.resent}
+            log = [e for e in log if sight.shows(e) or e.card.id in resent]
+        shown = _count(_cards(log))
     messages = snapshot.messages - gone.messages + back.messages - shown.messages
     tokens = snapshot.tokens - gone.tokens + back.tokens - shown.tokens
     return Size(max(0, messages), max(0, tokens))

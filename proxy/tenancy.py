@@ -62,6 +62,11 @@ class Caller(msgspec.Struct, frozen=True):
         """Whether it has no key of its own, so that any web page could make the same call."""
         return self.client is None and self.tenant in OPEN_TENANTS
 
+    @property
+    def signs(self) -> bool:
+        """Whether it must sign the ids that it sends; ids that are not signed do not count."""
+        return self.client is not None and self.client.signing_secret is not None
+
 
 _BASIC = re.compile(rb"basic +([A-Za-z0-9+/_=-]+)", re.IGNORECASE)
 

@@ -162,7 +162,7 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
     @property
     def recorded(self) -> bool:
         recording = self.format.records and not self.side
-        return recording and self.context.identity.mode in ("on", "write")
+        return recording and self.context.identity.records
 
     @property
     def enriched(self) -> bool:

@@ -143,9 +143,7 @@ class Gateway:
             raise self._with_session(error, route, headers, reason) from None
         report = MemoryReport(identity.session, reason=reason) if identity.session else None
         with_state = identity.mode != "off" and not cross_site
-        by_id = with_state and not _signs(caller)
-        fetched = method == "GET" and route.fetched
-        fetches = fetched and with_state and identity.remembers and identity.mode != "read"
+        recorded = with_state and identity.remembers and identity.records
         if reason is not None and identity.remembers:
             identity = replace(identity, mode="off")
         return ProxyRequest(
@@ -160,10 +158,8 @@ class Gateway:
             held=self._rooms.holding(caller.tenant),
             report=report,
             destination=named,
-            fetches=fetches,
-            may_be_named=reason is None and identity.session is None and by_id,
+            fetches=recorded and method == "GET" and route.fetched,
             with_state=with_state,
-            by_id=by_id,
         )
 
     def _caller(self, route: Route, scope: Scope) -> Caller:
@@ -253,11 +249,6 @@ def _without_memory(route: Route, method: str, cross_site: bool) -> Reason | Non
     if not route.chat or method != "POST":
         return "not_chat"
     return "cross_site" if cross_site else None
-
-
-def _signs(caller: Caller) -> bool:
-    """Whether the caller must sign the ids that it sends; ids that are not signed do not count."""
-    return caller.client is not None and caller.client.signing_secret is not None
 
 
 def _check_client(client: Client, route: Route, identity: Identity, headers: RawHeaders) -> None:

@@ -116,6 +116,11 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     def remembers(self) -> bool:
         return self.session is not None and self.mode != "off"
 
+    @property
+    def records(self) -> bool:
+        """Whether what is said may be recorded."""
+        return self.mode in ("on", "write")
+
 
 NOBODY = Identity()
 """The identity of a request without any header about memory."""

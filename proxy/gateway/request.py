@@ -46,12 +46,8 @@ class ProxyRequest(msgspec.Struct):
     """The upstream among several; None is [upstream]."""
     fetches: bool
     """It may fetch a background response, whose exchange is recorded without an answer."""
-    may_be_named: bool
-    """An id in its body may name its session."""
     with_state: bool
     """It may use responses and conversations that the proxy keeps."""
-    by_id: bool
-    """It may use them by their id alone, without a session."""
     model: str | None = None
     origin: Origin | None = None
     """The base URL of the upstream that was called last."""
@@ -112,4 +108,18 @@ class ProxyRequest(msgspec.Struct):
     @property
     def remembers(self) -> bool:
         """Whether this is a chat completion with memory."""
-        return self.identity.remembers and self.method == "POST" and self.route.chat
+        return self.identity.remembers and self._chats
+
+    @property
+    def by_id(self) -> bool:
+        """Whether it may use kept responses and conversations by their id alone."""
+        return self.with_state and not self.caller.signs
+
+    @property
+    def may_be_named(self) -> bool:
+        """Whether an id in its body may name its session."""
+        return self.by_id and self.identity.session is None and self._chats
+
+    @property
+    def _chats(self) -> bool:
+        return self.method == "POST" and self.route.chat

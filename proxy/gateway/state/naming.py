@@ -71,7 +71,7 @@ class Naming:
 
 def _records(call: ProxyRequest) -> bool:
     format = call.route.format
-    return format is not None and format.records and call.identity.mode in ("on", "write")
+    return format is not None and format.records and call.identity.records
 
 
 def _fields(body: bytes) -> dict[str, bytes] | None:

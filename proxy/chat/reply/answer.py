@@ -5,8 +5,7 @@ Both have a canonical form, so that an answer has the same bytes whether it was 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Annotated, NamedTuple
+from collections.abc import Mapping
 
 import msgspec
 
@@ -14,6 +13,7 @@ from proxy.chat import jsontext
 from proxy.chat.media.parts import shrunk
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES, read_stored
 from proxy.chat.native import THOUGHTS, with_words, words_of
+from proxy.chat.reply.used import Used, used_in
 
 _ORDER = ("role", "content", "refusal", "audio", "function_call", "tool_calls", "name")
 """The fields that a request may send back, in canonical order."""
@@ -41,13 +41,6 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     told: bytes | None = None
 
 
-class CacheUse(NamedTuple):
-    """Prompt tokens that an upstream read from its cache, and wrote to it; None if not reported."""
-
-    read: int | None = None
-    written: int | None = None
-
-
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """An upstream's answer: choices by index, the usage object as JSON, the model.
 
@@ -63,9 +56,9 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     pending: str | None = None
 
     @property
-    def cache_use(self) -> CacheUse:
-        """What the upstream says of its cache."""
-        return _cache_use(self.usage)
+    def used(self) -> Used:
+        """What the upstream has counted."""
+        return used_in(self.usage)
 
 
 def make_choice(
@@ -179,43 +172,3 @@ def _without_reasoning(content: object) -> object:
     if len(parts) == 1 and isinstance(parts[0], dict) and set(parts[0]) == {"type", "text"}:
         return parts[0]["text"]
     return parts
-
-
-_Tokens = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
-
-
-class _Details(msgspec.Struct):
-    cached_tokens: _Tokens | None = None
-    cache_write_tokens: _Tokens | None = None
-    cache_creation_tokens: _Tokens | None = None
-
-
-class _Usage(msgspec.Struct):
-    prompt_tokens_details: _Details | None = None
-    input_tokens_details: _Details | None = None
-    prompt_cache_hit_tokens: _Tokens | None = None
-    cache_read_input_tokens: _Tokens | None = None
-    cache_creation_input_tokens: _Tokens | None = None
-
-
-_usage = msgspec.json.Decoder(_Usage)
-
-
-def _cache_use(usage: bytes | None) -> CacheUse:
-    """The cache use in a usage object, by OpenAI's fields or those of other APIs."""
-    try:
-        said = _usage.decode(usage or b"{}")
-    except jsontext.UNREADABLE:  # a usage of another shape
-        return CacheUse()
-    details = said.prompt_tokens_details or said.input_tokens_details or _Details()
-    read = (details.cached_tokens, said.prompt_cache_hit_tokens, said.cache_read_input_tokens)
-    written = (
-        details.cache_write_tokens,
-        details.cache_creation_tokens,
-        said.cache_creation_input_tokens,
-    )
-    return CacheUse(_first(read), _first(written))
-
-
-def _first(counts: Iterable[int | None]) -> int | None:
-    return next((count for count in counts if count is not None), None)

@@ -185,9 +185,9 @@ class ExchangeRecorder:
         if reply.usage is None or self._cache_counted:
             return
         self._cache_counted = True
-        use = reply.cache_use
-        self._telemetry.cached(use.read or 0)
-        self._telemetry.cache_written(use.written or 0)
+        used = reply.used
+        self._telemetry.cached(used.cached)
+        self._telemetry.cache_written(used.written)
 
     async def _record(self, reply: Reply | None, meta: ExchangeMeta) -> CommitResult:
         self._usage_recorded = meta.exchange.usage is not None

@@ -3,74 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from proxy.chat.jsontext import UNREADABLE, decode
+from proxy.chat.reply.used import Used, used_in
 from proxy.memory.archive import PlacedExchange, Session
 from proxy.memory.prompt.trace import shown_in
 
 DAY = 86_400
-
-LARGEST = 2**53
-"""No upstream has ever counted so many tokens of one request."""
-
-_PROMPT = ("prompt_tokens", "input_tokens")
-_COMPLETION = ("completion_tokens", "output_tokens")
-_DETAILS = ("prompt_tokens_details", "input_tokens_details")
-_CACHED = ("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens")
-_WRITTEN = ("cache_write_tokens", "cache_creation_tokens", "cache_creation_input_tokens")
-
-
-_BESIDE = ("cache_read_input_tokens", "cache_creation_input_tokens")
-_INCLUDING = ("prompt_tokens", *_DETAILS)
-"""Anthropic counts what is cached beside ``input_tokens``; all others count it with the prompt."""
-
-
-class Used(NamedTuple):
-    """Tokens that an upstream says it has counted, 0 where it says nothing.
-
-    Of the prompt's it had ``cached`` some, and has ``written`` some to its cache.
-    """
-
-    prompt: int = 0
-    completion: int = 0
-    cached: int = 0
-    written: int = 0
-
-
-def used_in(usage: bytes | None) -> Used:
-    """A usage object in the words of OpenAI's chat or responses API, Anthropic's or DeepSeek's.
-
-    Whatever else it is counts nothing.
-    """
-    said = _decoded(usage)
-    found = (each for name in _DETAILS if isinstance(each := said.get(name), Mapping))
-    details: Mapping[str, object] = {**said, **next(found, {})}
-    cached, written = _number(details, _CACHED), _number(details, _WRITTEN)
-    prompt = _number(said, _PROMPT)
-    if any(name in said for name in _BESIDE) and not any(name in said for name in _INCLUDING):
-        prompt += cached + written
-    return Used(prompt, _number(said, _COMPLETION), cached, written)
-
-
-def _decoded(usage: bytes | None) -> Mapping[str, object]:
-    try:
-        said = decode(usage or b"null")
-    except UNREADABLE:
-        return {}
-    return said if isinstance(said, dict) else {}
-
-
-def _number(said: Mapping[str, object], names: Iterable[str]) -> int:
-    """The first of these fields that is a count."""
-    for name in names:
-        value = said.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < LARGEST:
-            return int(value)
-    return 0
 
 
 class Sample(NamedTuple):

@@ -74,8 +74,8 @@ def test_streamed_or_plain_the_same_is_recorded(blocks: list[Json]) -> None:
     said = message(*blocks)
     assert only(streamed(said)) == only(plain(said))
     assert json.loads(plain(said).usage or b"") == json.loads(streamed(said).usage or b"")
-    assert streamed(said).cache_use.read == plain(said).cache_use.read == 11
-    assert streamed(said).cache_use.written == plain(said).cache_use.written == 3
+    assert streamed(said).used.cached == plain(said).used.cached == 11
+    assert streamed(said).used.written == plain(said).used.written == 3
 
 
 @SAMPLES

@@ -222,23 +222,22 @@ class Spool:
         if file is None:
             return frozenset()
         with self._mapped(file):
-            # First: what is written after this has another one.
-            stamped = bytes(file.stamp)
-            told = stamped, self._passes
-            if told == self._told and now - self._asked < UNASKED:
-                return self._sessions
-            version = file.look.execute("PRAGMA data_version").fetchone()[0], told[1]
-            if version != self._seen:
-                rows = file.look.execute(
-                    "SELECT tenant, session, max(id) FROM entries"
-                    f" WHERE {_WAITS} GROUP BY tenant, session",
-                    (self._store,),
-                ).fetchall()
-                last = {SessionKey(tenant, session): id for tenant, session, id in rows}
-                self._sessions = frozenset(key for key in last if last[key] > self._behind(key))
-                self._seen = version
-        self._told, self._asked = told, now
+            # First: what is written or passed over after this has another one.
+            told = bytes(file.stamp), self._passes
+            if told != self._told or now - self._asked >= UNASKED:
+                version = file.look.execute("PRAGMA data_version").fetchone()[0], told[1]
+                if version != self._seen:
+                    self._sessions, self._seen = self._read_sessions(file), version
+                self._told, self._asked = told, now
         return self._sessions
+
+    def _read_sessions(self, file: OpenFile) -> frozenset[SessionKey]:
+        rows = file.look.execute(
+            f"SELECT tenant, session, max(id) FROM entries WHERE {_WAITS} GROUP BY tenant, session",
+            (self._store,),
+        ).fetchall()
+        last = ((SessionKey(tenant, session), id) for tenant, session, id in rows)
+        return frozenset(key for key, id in last if id > self._behind(key))
 
     def _behind(self, key: SessionKey) -> int:
         """The entry behind which those of a session begin that are still to be carried out."""

@@ -280,28 +280,31 @@ def _sought(row: SessionRow, ask: Ask) -> SoughtLog:
 
 def _caught_up(sought: SoughtLog, known: KnownLog) -> KnownLog | None:
     """What is known together with what was appended since; None where all must be read."""
-    row = sought.row
-    count = row.messages - known.messages
-    if known.stamp != sought.stamp or count < 0 or row.odd:
+    log = _with_added(known, sought.row) if known.stamp == sought.stamp else None
+    if log is None or (begin := sought.begin_in(log.entries)) < known.begin:
         return None
-    log, bodies = known.log, known.bodies
-    if count:
-        added = codec.decode_log(row.added or b"")
-        in_order = all(a.position < b.position for a, b in pairwise((*log[-1:], *added)))
-        if len(added) != count or not in_order:
-            return None  # a late answer stands in its turn, before the end
-        log += added
-        bodies = {**bodies, **_bodies(added, codec.cut(row.texts or b"", row.lengths or ""))}
-    begin = sought.begin_in(log)
-    if begin < known.begin:
-        return None
-    learned = sought.known(known.begin, LogPart(log, bodies))
+    learned = sought.known(known.begin, log)
     if begin == known.begin:
         return learned
     rest = learned.since(begin)
-    if any(map(sought.is_last, log[: len(log) - len(rest.entries)])):
+    left = len(log.entries) - len(rest.entries)
+    return None if any(map(sought.is_last, log.entries[:left])) else sought.known(begin, rest)
+
+
+def _with_added(known: KnownLog, row: SessionRow) -> LogPart | None:
+    """What is known and what was appended; None where that is not the whole log in its order: a
+    late answer stands in its turn, before the end."""
+    count = row.messages - known.messages
+    if count < 0 or row.odd:
         return None
-    return sought.known(begin, rest)
+    if not count:
+        return LogPart(known.log, known.bodies)
+    added = codec.decode_log(row.added or b"")
+    in_order = all(a.position < b.position for a, b in pairwise((*known.log[-1:], *added)))
+    if len(added) != count or not in_order:
+        return None
+    bodies = _bodies(added, codec.cut(row.texts or b"", row.lengths or ""))
+    return LogPart(known.log + added, {**known.bodies, **bodies})
 
 
 def bodies(

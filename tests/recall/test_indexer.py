@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from typing import Any
 
 import pytest
 
 from proxy.memory.archive import Page, Session
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
-from proxy.recall.index import IndexBatch, IndexMark, Owner
+from proxy.recall.index import IndexBatch, IndexMark, Look, Owner
 from proxy.recall.indexing import indexer as indexing
 from proxy.recall.indexing import state as states
 from proxy.recall.indexing.indexer import (
@@ -39,6 +40,22 @@ async def test_what_is_new_is_indexed_once(remembering: Memory) -> None:
 async def test_a_session_that_is_not_there_is_no_work(remembering: Memory) -> None:
     assert await remembering.indexer.level(SessionKey(TENANT, "nowhere")) == 0
     assert (await remembering.store.look(KAI, (), 0)).revision == 0
+
+
+async def test_to_catch_up_with_nothing_new_costs_three_looks_at_the_state(
+    remembering: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await remembering.commit("a", said("x1", BOAT, user="kai"))
+    await remembering.indexer.catch_up(KAI)
+    look, looked = remembering.store.look, list[Owner]()
+
+    async def watched(owner: Owner, *rest: Any, **named: Any) -> Look:
+        looked.append(owner)
+        return await look(owner, *rest, **named)
+
+    monkeypatch.setattr(remembering.store, "look", watched)
+    assert await remembering.indexer.catch_up(KAI) == 0
+    assert len(looked) == 3
 
 
 async def test_a_session_without_an_owner_has_an_index_of_its_own(remembering: Memory) -> None:

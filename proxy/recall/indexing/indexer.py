@@ -16,8 +16,8 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from functools import reduce
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from proxy.memory.archive import Message, Page
 from proxy.memory.model import SessionKey
@@ -155,8 +155,9 @@ class Indexer:
             return await self.level(SessionKey(owner.tenant, owner.session))
         if await self._has_nothing(owner):
             return 0
-        count = await self._catch_up(owner)
-        return count + (await self.rebuild(owner) if await self._is_mostly_gone(owner) else 0)
+        count, state = await self._catch_up(owner)
+        gone = await self._is_mostly_gone(owner, state)
+        return count + (await self.rebuild(owner) if gone else 0)
 
     async def _has_nothing(self, owner: Owner) -> bool:
         """Whether the owner has neither sessions nor an index: then none is written, so that a
@@ -165,10 +166,11 @@ class Indexer:
             return False
         return await newest_session(self._history, owner.tenant, owner.user) is None
 
-    async def _catch_up(self, owner: Owner) -> int:
-        await self.update(owner, lambda old: old if old.passages else msgspec.structs.replace(old))
-        state = await self._state(owner)
-        since, now, count = max(state.caught_up, 0.0) - MARGIN, self._clock(), 0
+    async def _catch_up(self, owner: Owner) -> tuple[int, State]:
+        """The number of messages that were indexed, and the state of the index then."""
+        # One is written where there is none yet.
+        old = await self.update(owner, lambda found: found if found.passages else replace(found))
+        since, now, count = max(old.caught_up, 0.0) - MARGIN, self._clock(), 0
         async for session in sessions_of(self._history, owner.tenant, owner.user):
             if session.last_active_at < since:
                 break
@@ -176,19 +178,19 @@ class Indexer:
 
         def level(found: State) -> State:
             """Only if the index was neither rebuilt nor marked for another check meanwhile."""
-            same = (found.born, found.caught_up) == (state.born, state.caught_up)
-            return msgspec.structs.replace(found, caught_up=now) if same else found
+            same = (found.born, found.caught_up) == (old.born, old.caught_up)
+            return replace(found, caught_up=now) if same else found
 
-        await self.update(owner, level)
+        state = await self.update(owner, level)
         self._on_level(owner)
-        return count
+        return count, state
 
-    async def _is_mostly_gone(self, owner: Owner) -> bool:
+    async def _is_mostly_gone(self, owner: Owner, state: State) -> bool:
         """Whether at least half of an index is of sessions that have expired or were deleted.  The
         live ones are counted again each time the index has doubled."""
-        state, there = await self._state(owner), 0
         if state.passages < 2 * state.counted + MIN_PASSAGES_TO_REBUILD:
             return False
+        there = 0
         async for session in sessions_of(self._history, owner.tenant, owner.user):
             there += session.end
         if 2 * there <= state.passages:
@@ -200,7 +202,7 @@ class Indexer:
         def counted(found: State) -> State:
             """Only if the index exists and was not rebuilt meanwhile."""
             same = found.born == state.born
-            return msgspec.structs.replace(found, counted=state.passages) if same else found
+            return replace(found, counted=state.passages) if same else found
 
         await self.update(owner, counted)
 
@@ -212,8 +214,8 @@ class Indexer:
             return await self.catch_up(owner)
         if await self._has_nothing(owner):
             return 0
-        count = await self._catch_up(owner)
-        await self._counted(owner, await self._state(owner))
+        count, state = await self._catch_up(owner)
+        await self._counted(owner, state)
         return count
 
     async def dismiss(self, owner: Owner, *instructions: str) -> None:
@@ -227,7 +229,7 @@ class Indexer:
 
         def behind(found: State) -> State:
             unknown = not found.caught_up and not found.passages
-            return found if unknown else msgspec.structs.replace(found, caught_up=-self._clock())
+            return found if unknown else replace(found, caught_up=-self._clock())
 
         await self.update(owner, behind)
 
@@ -292,10 +294,10 @@ class Indexer:
         await drop_index(self._index, owner, _kept(data, now))
         await self._put(owner, _anew(data, now))
 
-    async def update(self, owner: Owner, change: Callable[[State], State]) -> None:
+    async def update(self, owner: Owner, change: Callable[[State], State]) -> State:
         """Change the state of an index; ``change`` returns the same object for no change.
 
-        Raises StoreError.
+        Returns the state as it is then.  Raises StoreError.
         """
         for _ in range(TRIES):
             look = await self._index.look(owner, (), 0)
@@ -305,7 +307,7 @@ class Indexer:
                 continue
             changed = change(state)
             if changed is state or await self._put(owner, _marked(look, changed)):
-                return
+                return changed
         raise StoreError(OVERTAKEN)
 
 

@@ -208,31 +208,52 @@ class Asker:
         """The request changed in the way that the error asks for: with less of memory, or with the
         reasoning that is missing; at last with stored media as lines of text.  None if the
         error is not about what memory adds."""
-        error = await _error_in(reply)
-        invalid = outgoing.marks and reply.status in _INVALID and names_marks(body)
-        if invalid and names_marks(error):
+        status, error = reply.status, await _error_in(reply)
+        marked = outgoing.marks and status in _INVALID and names_marks(body)
+        asked_for = (
+            (refused_marks(outgoing) if marked and names_marks(error) else None)
+            or await self._unsigned(outgoing, body, status, error)
+            or await self._rethought(call, outgoing, status, error)
+            or self._shortened(outgoing, status, error)
+        )
+        if asked_for or _is_the_clients(outgoing, error):
+            return asked_for
+        # An error about marks need not name them: they turn a text content into a list.
+        if marked:
             return refused_marks(outgoing)
-        unsign = partial(outgoing.exchange.format.unsigned, body, reply.status, error)
+        return await self._worded(outgoing, first, status, error)
+
+    async def _unsigned(
+        self, outgoing: OutgoingRequest, body: bytes, status: int, error: bytes
+    ) -> OutgoingRequest | None:
+        unsign = partial(outgoing.exchange.format.unsigned, body, status, error)
         unsigned = await self._services.aside.run(len(body), unsign)
-        if unsigned is not None:
-            return replace(outgoing, unsigned=unsigned)
-        rethought = await self._rethought(call, outgoing, reply.status, error)
-        if rethought is not None:
-            return rethought
-        long = self._retry_too_long and too_long(reply.status, error)
+        return None if unsigned is None else replace(outgoing, unsigned=unsigned)
+
+    def _shortened(
+        self, outgoing: OutgoingRequest, status: int, error: bytes
+    ) -> OutgoingRequest | None:
+        """With less of memory if it is too long; without tools if that is not enough, or if they
+        are refused."""
+        long = self._retry_too_long and too_long(status, error)
         less = lessened(outgoing, self._services) if long else None
-        if less is not None:
+        if less is not None or outgoing.tools is None:
             return less
-        refused = refuses_tools(reply.status, error)
-        if outgoing.tools is not None and (long or refused):
-            return without_tools(outgoing, *([outgoing.tools.kind] if refused else []))
-        if is_about_parameters(error, outgoing.exchange.request.fields) and not names_media(error):
-            return None
-        if invalid:  # an error about marks need not name them: they turn a text content into a list
-            return refused_marks(outgoing)
-        if not (outgoing.adds and refuses_media(reply.status, error)):
+        refused = [outgoing.tools.kind] if refuses_tools(status, error) else []
+        return without_tools(outgoing, *refused) if long or refused else None
+
+    async def _worded(
+        self, outgoing: OutgoingRequest, first: OutgoingRequest, status: int, error: bytes
+    ) -> OutgoingRequest | None:
+        if not (outgoing.adds and refuses_media(status, error)):
             return None
         return await self._services.aside.run(outgoing.held, partial(worded, outgoing, first))
+
+
+def _is_the_clients(outgoing: OutgoingRequest, error: bytes) -> bool:
+    """Whether an error is about the client's own parameters."""
+    fields = outgoing.exchange.request.fields
+    return is_about_parameters(error, fields) and not names_media(error)
 
 
 def _is_small(reply: Reply) -> bool:

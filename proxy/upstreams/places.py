@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 
-from proxy.errors import RawHeaders, overloaded
+from proxy.errors import overloaded
 from proxy.upstreams.destination import Destination
-from proxy.wire.reply import READ_LIMIT
+from proxy.wire.replies import WrappedReply
 from proxy.wire.upstream import Reply
 
 
@@ -41,29 +41,18 @@ class Places:
         return leave
 
 
-class PlacedReply:
+class PlacedReply(WrappedReply):
     """A reply that holds a place until it is closed."""
 
     def __init__(self, reply: Reply, leave: Callable[[], None]) -> None:
-        self._reply = reply
+        super().__init__(reply)
         self._leave: Callable[[], None] | None = leave
-
-    @property
-    def status(self) -> int:
-        return self._reply.status
-
-    @property
-    def headers(self) -> RawHeaders:
-        return self._reply.headers
 
     def chunks(self) -> AsyncIterator[bytes]:
         return self._reply.chunks()
-
-    async def read(self, limit: int = READ_LIMIT) -> bytes:
-        return await self._reply.read(limit)
 
     async def close(self) -> None:
         leave, self._leave = self._leave, None
         if leave is not None:
             leave()
-        await self._reply.close()
+        await super().close()

@@ -23,7 +23,7 @@ from proxy.wire.failures import (
     saturated,
 )
 from proxy.wire.origin import KEEP_ALIVE_SECONDS, Origin, UpstreamOptions, egress_proxy, tls
-from proxy.wire.reply import READ_LIMIT, whole
+from proxy.wire.reply import WholeReply
 
 MAX_HEADER_BYTES = 128 * 1024
 MAX_HEADERS = 1024
@@ -167,7 +167,7 @@ class _Upload:
             self.patience.reschedule(when)
 
 
-class AiohttpReply:
+class AiohttpReply(WholeReply):
     """See ``upstream.Reply``."""
 
     def __init__(self, upstream: AiohttpUpstream, response: aiohttp.ClientResponse) -> None:
@@ -186,9 +186,6 @@ class AiohttpReply:
             if rest := content._read_nowait(-1):
                 yield rest
             raise _in_the_answer(error) from error
-
-    async def read(self, limit: int = READ_LIMIT) -> bytes:
-        return await whole(self.chunks(), limit)
 
     async def close(self) -> None:
         upstream, self._upstream = self._upstream, None

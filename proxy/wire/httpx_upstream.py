@@ -22,7 +22,7 @@ from proxy.wire.failures import (
     saturated,
 )
 from proxy.wire.origin import KEEP_ALIVE_SECONDS, Origin, UpstreamOptions, egress_proxy, tls
-from proxy.wire.reply import READ_LIMIT, whole
+from proxy.wire.reply import WholeReply
 
 
 class HttpxUpstream:
@@ -121,7 +121,7 @@ class _Body(httpx.AsyncByteStream):
                 yield piece
 
 
-class HttpxReply:
+class HttpxReply(WholeReply):
     """See ``upstream.Reply``."""
 
     def __init__(self, upstream: HttpxUpstream, response: httpx.Response) -> None:
@@ -137,9 +137,6 @@ class HttpxReply:
                 yield chunk
         except (httpx.HTTPError, OSError) as error:
             raise _in_the_answer(error) from error
-
-    async def read(self, limit: int = READ_LIMIT) -> bytes:
-        return await whole(self.chunks(), limit)
 
     async def close(self) -> None:
         upstream, self._upstream = self._upstream, None

@@ -10,7 +10,7 @@ from proxy.errors import RawHeaders
 from proxy.wire.coding.unpacker import GZIP, Unpacker
 from proxy.wire.failures import UpstreamBroken, UpstreamError
 from proxy.wire.headers import about_no_bytes, get
-from proxy.wire.reply import READ_LIMIT, whole
+from proxy.wire.reply import WholeReply
 from proxy.wire.sse import BOM
 from proxy.wire.upstream import Reply
 
@@ -25,11 +25,23 @@ def encoding(headers: RawHeaders) -> bytes:
     return (get(headers, b"content-encoding") or b"identity").strip().lower()
 
 
-class PeekedReply:
-    """A reply whose body can be peeked at; ``chunks`` still begins with the first byte."""
+class WrappedReply(WholeReply):
+    """A reply in the place of another one, with its head."""
 
     def __init__(self, reply: Reply) -> None:
         self._reply = reply
+        self.status = reply.status
+        self.headers: RawHeaders = reply.headers
+
+    async def close(self) -> None:
+        await self._reply.close()
+
+
+class PeekedReply(WrappedReply):
+    """A reply whose body can be peeked at; ``chunks`` still begins with the first byte."""
+
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(reply)
         self._rest = reply.chunks()
         self._seen: list[bytes] = []
         self._failure: UpstreamError | None = None
@@ -47,14 +59,6 @@ class PeekedReply:
             self._failure = failure
         return b"".join(self._seen)
 
-    @property
-    def status(self) -> int:
-        return self._reply.status
-
-    @property
-    def headers(self) -> RawHeaders:
-        return self._reply.headers
-
     async def chunks(self) -> AsyncIterator[bytes]:
         for chunk in self._seen:
             yield chunk
@@ -62,12 +66,6 @@ class PeekedReply:
             raise self._failure
         async for chunk in self._rest:
             yield chunk
-
-    async def read(self, limit: int = READ_LIMIT) -> bytes:
-        return await whole(self.chunks(), limit)
-
-    async def close(self) -> None:
-        await self._reply.close()
 
 
 _FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
@@ -97,24 +95,17 @@ async def streams(reply: PeekedReply) -> bool:
         before = len(seen)
 
 
-class DecodedReply:
+class DecodedReply(WrappedReply):
     """A compressed reply, decompressed as it arrives, so that memory can read it.
 
     Upstreams are asked for identity coding if memory is on; some compress nevertheless.
     """
 
     def __init__(self, reply: Reply) -> None:
-        self._reply = reply
+        super().__init__(reply)
+        fields = about_no_bytes(reply.headers)
+        self.headers = [field for field in fields if field[0].lower() != b"content-encoding"]
         self._unpacker = Unpacker()
-
-    @property
-    def status(self) -> int:
-        return self._reply.status
-
-    @property
-    def headers(self) -> RawHeaders:
-        headers = about_no_bytes(self._reply.headers)
-        return [field for field in headers if field[0].lower() != b"content-encoding"]
 
     async def chunks(self) -> AsyncIterator[bytes]:
         try:
@@ -126,12 +117,6 @@ class DecodedReply:
             raise UpstreamBroken("the reply is not encoded as it says") from error
         if not self._unpacker.whole:
             raise UpstreamBroken("the reply ended within its encoding")
-
-    async def read(self, limit: int = READ_LIMIT) -> bytes:
-        return await whole(self.chunks(), limit)
-
-    async def close(self) -> None:
-        await self._reply.close()
 
 
 def decoded(reply: Reply) -> Reply:

@@ -1,4 +1,4 @@
-"""Reads the whole body of a reply."""
+"""The body of a reply, read whole."""
 
 from __future__ import annotations
 
@@ -10,13 +10,20 @@ READ_LIMIT = 16 * 1024 * 1024
 """Bytes: the body is buffered in memory."""
 
 
-async def whole(chunks: AsyncIterator[bytes], limit: int) -> bytes:
-    """All chunks in one; UpstreamTooLarge if they are more than ``limit`` bytes."""
-    parts: list[bytes] = []
-    size = 0
-    async for chunk in chunks:
-        size += len(chunk)
-        if size > limit:
-            raise UpstreamTooLarge(f"the answer is larger than {limit} bytes")
-        parts.append(chunk)
-    return b"".join(parts)
+class WholeReply:
+    """A reply whose body is read from its ``chunks``.  See ``upstream.Reply``."""
+
+    __slots__ = ()
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        raise NotImplementedError
+
+    async def read(self, limit: int = READ_LIMIT) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        async for chunk in self.chunks():
+            size += len(chunk)
+            if size > limit:
+                raise UpstreamTooLarge(f"the answer is larger than {limit} bytes")
+            parts.append(chunk)
+        return b"".join(parts)

@@ -9,20 +9,19 @@ from proxy.formats.responses.writing import renamed, renamed_event
 from proxy.gateway.recording.tap import MAX_PLAIN
 from proxy.gateway.tools.events import Bytes, Events, StreamEvent
 from proxy.wire.headers import about_no_bytes
-from proxy.wire.replies import PeekedReply, streams
-from proxy.wire.reply import READ_LIMIT, whole
+from proxy.wire.replies import PeekedReply, WrappedReply, streams
 from proxy.wire.upstream import Reply
 
 
-class RenamedReply:
+class RenamedReply(WrappedReply):
     """A ``wire.Reply`` with ``names``, fields of the response as JSON, replaced.
 
     A JSON answer of more than ``MAX_PLAIN`` bytes, which is not recorded either, is unchanged.
     """
 
     def __init__(self, reply: Reply, names: Mapping[str, bytes]) -> None:
-        self._reply, self._names = reply, names
-        self.status = reply.status
+        super().__init__(reply)
+        self._names = names
         self.headers = about_no_bytes(reply.headers)
 
     async def chunks(self) -> AsyncIterator[bytes]:
@@ -69,9 +68,3 @@ class RenamedReply:
             return renamed(body, self._names)
         except jsontext.UNREADABLE:
             return body
-
-    async def read(self, limit: int = READ_LIMIT) -> bytes:
-        return await whole(self.chunks(), limit)
-
-    async def close(self) -> None:
-        await self._reply.close()

@@ -10,14 +10,13 @@ from proxy.chat.tools.called import Called
 from proxy.chat.tools.offer import Dialogue
 from proxy.chat.tools.stream import Continuation, Sorter
 from proxy.chat.tools.usage import summed
-from proxy.errors import RawHeaders
 from proxy.gateway.tools.events import Bytes, Events, StreamEvent
 from proxy.gateway.tools.toolbox import MemoryTools, ToolRunner
 from proxy.gateway.tools.use import ToolUse
 from proxy.wire.failures import UpstreamBroken
 from proxy.wire.headers import about_no_bytes
-from proxy.wire.replies import PeekedReply, encoding, is_event_stream, streams
-from proxy.wire.reply import READ_LIMIT, whole
+from proxy.wire.replies import PeekedReply, WrappedReply, encoding, is_event_stream, streams
+from proxy.wire.reply import READ_LIMIT
 from proxy.wire.upstream import Reply
 
 Ask = Callable[[bytes], Awaitable[Reply]]
@@ -59,13 +58,13 @@ class Rounds:
         return await self._ask(self._dialogue.as_asked())
 
 
-class ToolStream:
+class ToolStream(WrappedReply):
     """A ``wire.Reply`` that joins the streams of all rounds."""
 
     def __init__(self, reply: Reply, rounds: Rounds) -> None:
-        self._reply, self._rounds = reply, rounds
-        self.status = reply.status
-        self.headers: RawHeaders = about_no_bytes(reply.headers)
+        super().__init__(reply)
+        self._rounds = rounds
+        self.headers = about_no_bytes(reply.headers)
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The bytes for the client, each piece as soon as it arrives.
@@ -103,30 +102,18 @@ class ToolStream:
             raise UpstreamBroken(f"the answer does not go on: status {reply.status}")
         return True
 
-    async def read(self, limit: int = READ_LIMIT) -> bytes:
-        return await whole(self.chunks(), limit)
 
-    async def close(self) -> None:
-        await self._reply.close()
-
-
-class JoinedReply:
+class JoinedReply(WrappedReply):
     """A ``wire.Reply`` with the JSON body that joins all rounds."""
 
     def __init__(self, reply: Reply, body: bytes) -> None:
-        self._reply, self._body = reply, body
-        self.status = reply.status
+        super().__init__(reply)
+        self._body = body
         length = (b"content-length", b"%d" % len(body))
-        self.headers: RawHeaders = [*about_no_bytes(reply.headers), length]
+        self.headers = [*about_no_bytes(reply.headers), length]
 
     async def chunks(self) -> AsyncIterator[bytes]:
         yield self._body
-
-    async def read(self, limit: int = READ_LIMIT) -> bytes:
-        return await whole(self.chunks(), limit)
-
-    async def close(self) -> None:
-        await self._reply.close()
 
 
 async def followed(reply: Reply, rounds: Rounds) -> Reply:

@@ -17,7 +17,7 @@ from proxy.wire.direct.dial import Dialer
 from proxy.wire.direct.incoming import Incoming
 from proxy.wire.failures import UpstreamUnreachable
 from proxy.wire.origin import KEEP_ALIVE_SECONDS, Origin, UpstreamOptions, tls
-from proxy.wire.reply import READ_LIMIT, whole
+from proxy.wire.reply import WholeReply
 
 IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
 """Methods that are sent again if a pooled connection turns out to be closed (RFC 9110 9.2.2)."""
@@ -169,7 +169,7 @@ class DirectUpstream:
             self._sweep = asyncio.get_running_loop().call_later(left, self._close_expired)
 
 
-class DirectReply:
+class DirectReply(WholeReply):
     """See ``upstream.Reply``."""
 
     __slots__ = ("_connection", "_incoming", "_upstream", "headers", "status")
@@ -185,9 +185,6 @@ class DirectReply:
     async def chunks(self) -> AsyncIterator[bytes]:
         while data := await self._incoming.piece():
             yield data
-
-    async def read(self, limit: int = READ_LIMIT) -> bytes:
-        return await whole(self.chunks(), limit)
 
     async def close(self) -> None:
         upstream, self._upstream = self._upstream, None

@@ -70,13 +70,7 @@ class StreamTap:
     async def abandon(self) -> None:
         """Record the part of a reply that has arrived: no more will be read."""
         self._read()
-        reply = self._built()
-        if not self._committed:
-            self._committed = True
-            await _uninterrupted(self._recorder.commit(reply, incomplete=True))
-        if not self._final:
-            self._final = True
-            await _uninterrupted(self._recorder.amend(reply))
+        await self._record(self._built(), incomplete=True, last=True)
 
     async def _broken(self) -> None:
         """Record a background response: it continues without this stream and can be fetched."""
@@ -116,14 +110,18 @@ class StreamTap:
 
     async def _settle(self, marks: Sequence[Mark]) -> None:
         last = any(mark.kind != "finish" for mark in marks)
-        if self._committed and not (last and not self._final):
+        if self._final or (self._committed and not last):
             return
         reply = self._built()
+        whole = _is_complete(reply) and not reply.error
+        await self._record(reply, incomplete=not whole, last=last)
+
+    async def _record(self, reply: ChatReply, *, incomplete: bool, last: bool) -> None:
+        """Commit it, and amend it with the ``last`` that arrives; each once."""
         if not self._committed:
             self._committed = True
-            whole = _is_complete(reply) and not reply.error
-            await _uninterrupted(self._recorder.commit(reply, incomplete=not whole))
-        if last:
+            await _uninterrupted(self._recorder.commit(reply, incomplete=incomplete))
+        if last and not self._final:
             self._final = True
             await _uninterrupted(self._recorder.amend(reply))
 

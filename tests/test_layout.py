@@ -71,7 +71,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
             "chat.extent",
             "chat.jsontext",
             "chat.message",
-            "chat.reply.used",
+            "chat.usage",
             "memory",
             "recall",
             "learning",

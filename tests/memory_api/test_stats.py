@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.chat.reply.used import Used
+from proxy.chat.usage import Used
 from proxy.memory.model import Injection, SessionKey
 from proxy.memory.prompt.trace import PromptTrace
 from proxy.memory_api.overview import stats

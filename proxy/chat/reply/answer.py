@@ -13,7 +13,7 @@ from proxy.chat import jsontext
 from proxy.chat.media.parts import shrunk
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES, read_stored
 from proxy.chat.native import THOUGHTS, with_words, words_of
-from proxy.chat.reply.used import Used, used_in
+from proxy.chat.usage import Used, used_in
 
 _ORDER = ("role", "content", "refusal", "audio", "function_call", "tool_calls", "name")
 """The fields that a request may send back, in canonical order."""

@@ -6,7 +6,7 @@ from proxy.chat import jsontext
 from proxy.chat.reply.reply import TEXTS, read_reply
 from proxy.chat.tools.called import Called, called, is_ours
 from proxy.chat.tools.stream import Chunk, gap, says
-from proxy.chat.tools.usage import summed
+from proxy.chat.usage import summed
 
 
 def called_in(body: bytes) -> Called | None:

@@ -17,7 +17,7 @@ from proxy.chat.slim import is_heavy
 from proxy.chat.tools.called import Called, called
 from proxy.chat.tools.calls import Calls
 from proxy.chat.tools.offer import NAMES
-from proxy.chat.tools.usage import summed
+from proxy.chat.usage import summed
 
 _IDENTITY = ("id", "created", "model")
 _NOTHING = (b"null", b'""', b"[]", b"{}")

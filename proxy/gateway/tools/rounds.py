@@ -9,7 +9,7 @@ from proxy.chat.tools.answer import Joined, called_in
 from proxy.chat.tools.called import Called
 from proxy.chat.tools.offer import Dialogue
 from proxy.chat.tools.stream import Continuation, Sorter
-from proxy.chat.tools.usage import summed
+from proxy.chat.usage import summed
 from proxy.gateway.tools.events import Bytes, Events, StreamEvent
 from proxy.gateway.tools.toolbox import MemoryTools, ToolRunner
 from proxy.gateway.tools.use import ToolUse

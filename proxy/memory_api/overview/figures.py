@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from proxy.chat.reply.used import Used, used_in
+from proxy.chat.usage import Used, used_in
 from proxy.memory.archive import PlacedExchange, Session
 from proxy.memory.prompt.trace import shown_in
 

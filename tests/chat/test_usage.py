@@ -1,12 +1,15 @@
+"""What upstreams say they have counted."""
+
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.chat.reply.used import used_in
+from proxy.chat.usage import summed, used_in
 
 
 @pytest.mark.parametrize(
@@ -44,6 +47,7 @@ from proxy.chat.reply.used import used_in
         pytest.param(
             {"prompt_tokens": 9, "prompt_cache_hit_tokens": 8}, (9, 0, 8, 0), id="deepseek"
         ),
+        pytest.param({"prompt_tokens": 9, "cached_tokens": 4}, (9, 0, 4, 0), id="moonshot"),
         pytest.param({"prompt_tokens": 9.0}, (9, 0, 0, 0), id="a-float"),
         pytest.param({"prompt_tokens": "9"}, (0, 0, 0, 0), id="a-text"),
         pytest.param({"prompt_tokens": None, "input_tokens": 9}, (9, 0, 0, 0), id="null"),
@@ -74,3 +78,26 @@ JSON = st.recursive(
 @given(st.one_of(st.none(), st.binary(max_size=20), JSON.map(lambda x: json.dumps(x).encode())))
 def test_no_usage_is_too_strange_to_count(usage: bytes | None) -> None:
     assert all(type(count) is int and count >= 0 for count in used_in(usage))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "total"),
+    [
+        pytest.param({"a": 1, "b": 2}, {"a": 3, "b": 0}, {"a": 4, "b": 2}, id="numbers"),
+        pytest.param({"a": 0.5}, {"a": 1}, {"a": 1.5}, id="fractions"),
+        pytest.param({"a": {"b": 1}}, {"a": {"b": 2}}, {"a": {"b": 3}}, id="nested"),
+        pytest.param({"a": 1}, {"b": 2}, {"a": 1, "b": 2}, id="one-side-only"),
+        pytest.param({"a": {"b": 1}}, {"a": None}, {"a": {"b": 1}}, id="null-behind"),
+        pytest.param({"a": None}, {"a": 2}, {"a": 2}, id="null-before"),
+        pytest.param({"a": "x"}, {"a": "y"}, {"a": "y"}, id="text"),
+        pytest.param({"a": True}, {"a": True}, {"a": True}, id="flags"),
+    ],
+)
+def test_numbers_add_up_field_by_field(first: Any, second: Any, total: Any) -> None:
+    found = summed(json.dumps(first).encode(), json.dumps(second).encode())
+    assert json.loads(found or b"") == total
+
+
+def test_nothing_adds_nothing() -> None:
+    assert summed(None, None) is None
+    assert summed(b'{"a": 1}', None) == b'{"a": 1}' == summed(None, b'{"a": 1}')

@@ -1,11 +1,11 @@
-"""The tokens that an upstream has counted, in the words of every API.  Pure."""
+"""What upstreams say they have counted, in the words of every API: read, and added up.  Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
-from proxy.chat.jsontext import UNREADABLE, decode
+from proxy.chat.jsontext import UNREADABLE, decode, encode
 
 _LARGEST = 2**53
 """No upstream has ever counted so many tokens of one request."""
@@ -60,6 +60,29 @@ def _number(said: Mapping[str, object], names: Iterable[str]) -> int:
     """The first of these fields that is a count."""
     for name in names:
         value = said.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _LARGEST:
+        if _is_number(value) and 0 <= value < _LARGEST:
             return int(value)
     return 0
+
+
+def summed(first: bytes | None, second: bytes | None) -> bytes | None:
+    """Two usage objects (JSON) added field by field, nested ones too; None counts as empty.
+
+    Values that are not numbers are taken from the second.
+    """
+    if first is None or second is None:
+        return second if first is None else first
+    return encode(_sum(decode(first), decode(second)))
+
+
+def _sum(first: object, second: object) -> object:
+    if isinstance(first, dict) and isinstance(second, dict):
+        keys = dict.fromkeys((*first, *second))
+        return {key: _sum(first.get(key), second.get(key)) for key in keys}
+    if _is_number(first) and _is_number(second):
+        return first + second
+    return first if second is None else second
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)

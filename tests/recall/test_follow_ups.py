@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 from proxy.memory.model import SessionKey
+from proxy.recall.query.going_on import looks_back
 from proxy.recall.query.query import RecallOptions, RecallQuery
 from proxy.recall.query.question import read
+from proxy.recall.query.words import reading
 from proxy.recall.recaller import Recaller
 from proxy.recall.results import Recollection
 from tests.support.store.passages import TENANT, Memory, said
@@ -105,6 +107,8 @@ async def test_what_is_answered_in_the_window_recalls_next_to_nothing(
         ("And what about April, when?", ("Where is Oslo?", "In Norway."), "April"),
         ("What about my sister?", ("Where is Oslo?", "In Norway."), "Biscuit"),
         ("What about her, is Biscuit well?", ("Where is Oslo?", "In Norway."), "Biscuit"),
+        ("So how was the soup?", ("Where is Oslo?", "In Norway."), "soup"),
+        ("And who was her cat again?", ("Where is Oslo?", "In Norway."), "Biscuit"),
     ],
     ids=[
         "goes-on-about-the-past",
@@ -114,6 +118,8 @@ async def test_what_is_answered_in_the_window_recalls_next_to_nothing(
         "names-who-is-called-like-a-month",
         "is-about-the-users-own",
         "names-somebody",
+        "asks-for-what-was",
+        "asks-once-more",
     ],
 )
 async def test_what_goes_on_about_the_past_is_found(
@@ -145,3 +151,26 @@ async def test_what_goes_on_about_the_past_is_found(
 def test_a_day_is_nobodys_name_and_an_article_stands_for_nothing(text: str, goes_on: bool) -> None:
     before = ("Tell me about the blue canoe.",)
     assert bool(read(text, before, 0.0).context) == goes_on
+
+
+@pytest.mark.parametrize(
+    ("text", "back"),
+    [
+        ("So who was the vet?", True),
+        ("And what was her name again?", True),
+        ("Und wer war der Tierarzt?", True),
+        ("Und was hat der Tierarzt gekostet?", True),
+        ("Und wie hieß sie nochmal?", True),
+        ("Et c'était qui, le vétérinaire ?", True),
+        ("¿Y quién era el veterinario?", True),
+        ("那个兽医是谁来着？", True),
+        ("And the pasta?", False),
+        ("Was it open?", False),
+        ("So is that what he did?", False),
+        ("Can you do it again?", False),
+        ("Und kannst du es nochmal machen?", False),
+        ("War es offen?", False),
+    ],
+)
+def test_what_asks_for_what_was_and_for_nothing_in_sight_looks_back(text: str, back: bool) -> None:
+    assert looks_back(reading(text)) == back

@@ -74,6 +74,10 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Those of them that stand before what they mean too ("that bike")."""
     auxiliaries: str = ""
     """Verbs behind which they do not, where one word follows ("does that work?")."""
+    was: Told = Told()
+    """It asks for what was ("who was the vet")."""
+    again: Told = Told()
+    """It asks for what was told already ("what was that called again")."""
 
 
 class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

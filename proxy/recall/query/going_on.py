@@ -31,6 +31,24 @@ def points_back(message: Reading) -> bool:
     begins = _of(wording.GOES_ON, (ENGLISH,) if english else message.likely)
     if any(cue.search(message.folded, message.seen) for cue in begins):
         return True
+    return _has_what_stands_for_another(message)
+
+
+def looks_back(message: Reading) -> bool:
+    """Whether a message asks for what was, or was told already: "so who was the vet?".
+
+    With a word that stands for something ("was it open?") that is in sight, unless it is asked
+    for once more ("what was her name again?").
+    """
+    if wording.AGAIN.search(message.folded, message.seen):
+        return True
+    was = _of(wording.WAS, (message.language,))
+    if not any(cue.search(message.folded, message.seen) for cue in was):
+        return False
+    return not _has_what_stands_for_another(message)
+
+
+def _has_what_stands_for_another(message: Reading) -> bool:
     points = _of(wording.POINTS_BACK, (message.language,))
     return any(_stands_for_something(cue, message) for cue in points)
 

@@ -23,7 +23,7 @@ from proxy.recall.lexicon.loader import LANGUAGES
 from proxy.recall.query import of_oneself, small_talk, wording
 from proxy.recall.query.counting import counted
 from proxy.recall.query.dates import DAY, ahead, spans, terms_of_spans
-from proxy.recall.query.going_on import names_one, points_back
+from proxy.recall.query.going_on import looks_back, names_one, points_back
 from proxy.recall.query.related import forms, related, synonyms
 from proxy.recall.query.small_talk import closes, is_small_talk
 from proxy.recall.query.speakers import asked_about, unlabelled
@@ -136,8 +136,8 @@ class Question(msgspec.Struct, frozen=True):
     the latter.  ``days`` are terms of the days that its wording points at, ``names`` those of the
     speakers it may name.  ``user``, ``assistant``: it asks for what this one said.  ``ordered``: it
     asks in which order things were.  ``lists``: it asks for all there are of something.
-    ``general``: it asks what anybody might ask.  ``owned``: it goes on about something before, and
-    speaks of what is the user's own.
+    ``general``: it asks what anybody might ask.  ``reaches``: one that goes on about something
+    before asks for what was, or for what is the user's own.
     """
 
     text: str = ""
@@ -150,7 +150,7 @@ class Question(msgspec.Struct, frozen=True):
     ordered: bool = False
     lists: bool = False
     general: bool = False
-    owned: bool = False
+    reaches: bool = False
 
     @property
     def empty(self) -> bool:
@@ -195,8 +195,12 @@ def read(text: str, before: Sequence[str], now: float, zone: tzinfo | None = Non
         alone,
         words=tuple(_distinct([*own, *context, *alone.words])),
         context=frozenset() if alone.assistant or names_one(text) else _firsts(context),
-        owned=wording.OWN.search(message.folded, message.seen) is not None,
+        reaches=_is_own(message) or looks_back(message),
     )
+
+
+def _is_own(message: Reading) -> bool:
+    return wording.OWN.search(message.folded, message.seen) is not None
 
 
 @lru_cache(maxsize=16)

@@ -49,6 +49,8 @@ def _by_trait(of: Callable[[Language], Mapping[Trait, Told]]) -> Mapping[Trait, 
 
 GOES_ON = _by_language(lambda each: each.question.goes_on, r"^\W*")
 POINTS_BACK = _by_language(lambda each: each.question.points_back)
+WAS = _by_language(lambda each: each.question.was)
+AGAIN = Cue(told(lambda each: each.question.again))
 TELLS = _each(lambda each: each.person.tells)
 TRAITS = _by_trait(lambda each: each.person.traits)
 ASKS = _by_trait(lambda each: each.person.asks)
@@ -56,6 +58,6 @@ ASKS_ALL = _each(lambda each: each.person.asks_all)
 
 CUES = (
     *(HOW_ARE_YOU, ASKING, USER, ASSISTANT, WHEN, ORDERS, LISTS, GENERAL, WORKS_ON, LIKENED, OWN),
-    *(*GOES_ON.values(), *POINTS_BACK.values()),
+    *(AGAIN, *GOES_ON.values(), *POINTS_BACK.values(), *WAS.values()),
     *(*TELLS, *chain(*TRAITS.values(), *ASKS.values()), *ASKS_ALL),
 )

@@ -37,7 +37,7 @@ is several overlapping pairs of characters."""
 MIN_OWN_SHARE = 0.6
 MIN_OWN_WORDS = 2
 """Otherwise such a message is about older ones only if one passage has so large a share of its own
-words, and it has so many of them; one is enough for a question about something of the user's."""
+words, and it has so many of them; one is enough for a question about what was, or is the user's."""
 
 ALIKE_SHARE = 0.8
 """Passages with this share of their words in common, or more, count as the same."""
@@ -111,7 +111,7 @@ def _own_words_are_found(matches: Matches) -> bool:
     if matches.own_cover < MIN_OWN_SHARE:
         return False
     words = counted(word.text for word in question.own)
-    return words >= (1 if question.owned else MIN_OWN_WORDS)
+    return words >= (1 if question.reaches else MIN_OWN_WORDS)
 
 
 def deserved(matches: Matches, room: int) -> int:

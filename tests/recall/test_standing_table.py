@@ -15,6 +15,14 @@ Hi! im allergic to shellfish btw
 I'm severely allergic to bee stings.
 I have a tree nut allergy
 I'm coeliac, so no wheat please
+I have been vegetarian since January, by the way, but I eat fish.
+I went vegan in March
+I'm now vegan
+I stopped eating meat
+I no longer eat pork
+I was diagnosed with coeliac disease
+I just found out that I have celiac disease
+My doctor says I'm allergic to penicillin
 i cant eat gluten
 I dont eat beef
 i'm a strict vegetarian
@@ -43,6 +51,11 @@ Ich bin seit Jahren Vegetarierin
 Ich habe Zöliakie.
 ich esse kein Fleisch
 Ich vertrage keine Milch
+Ich bin seit zwei Jahren Vegetarier
+Ich esse seit Januar kein Fleisch mehr
+Ich darf keine Nüsse essen
+Ich ernähre mich vegan
+Bei mir wurde Zöliakie festgestellt
 Nenn mich Jo.
 Nenne mich bitte ab jetzt Dr. Weber
 Bitte sieze mich.
@@ -171,6 +184,14 @@ I don't eat lunch before noon
 I don't eat out often, where should we go?
 I only use it on weekends
 I only eat at home these days
+I went vegan for a month
+I've been vegetarian before
+Suppose I went vegan, what would I miss?
+I became vegan once
+I have never been vegan
+I stopped eating out
+The doctor said: I'm allergic to mornings
+My colleague says I'm allergic to penicillin
 I'm allergic to Mondays
 How do I know if I'm allergic to cats?
 Do I have a nut allergy?
@@ -201,6 +222,9 @@ Nenn mir drei Städte in Italien
 Ich bin nicht allergisch gegen Katzen
 Ich bin keine Veganerin
 Ich esse keine Zeitung, haha heute
+Ich darf keine Zeit verlieren
+Ich kann heute kein Fleisch essen
+Ich lebe nicht vegan
 Heute esse ich kein Fleisch
 Schreib in diesem Brief immer Sie
 Verwende in der nächsten Antwort keine Tabellen

@@ -238,7 +238,7 @@ def _kind(sentence: Sentence, cued: Sequence[Wording], seen: Seen) -> Kind | Non
         for kind, patterns in language.patterns:
             found = _first(words, patterns, seen)
             if found and (patterns is not language.ended or _is_so(words, found, language)):
-                passing = _by_others(words, found.end()) or _is_here(sentence, languages)
+                passing = _by_others(words, found, language) or _is_here(sentence, languages)
                 return None if passing and kind != "withdrawal" else kind
     return None
 
@@ -267,9 +267,12 @@ def _first(words: str, patterns: Sequence[Cue], seen: Seen) -> re.Match[str] | N
     return min(found, key=lambda match: match.start(), default=None)
 
 
-def _by_others(words: str, end: int) -> bool:
-    """Whether what ends there is told as another's words."""
-    return bool(_REPORTED.search(words[:end]) or _SAID_AFTER.search(words[end:]))
+def _by_others(words: str, found: re.Match[str], language: Wording) -> bool:
+    """Whether what is found is told as another's words, and not as what a doctor found."""
+    before, said = words[: found.start()], found[0]
+    if not before.rstrip().endswith((":", "：")):
+        before = language.sure.sub("", before)
+    return bool(_REPORTED.search(before + said) or _SAID_AFTER.search(words[found.end() :]))
 
 
 def _standing(kind: Kind, voice: Voice, said: str) -> StandingInstruction:

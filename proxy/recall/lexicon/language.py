@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-Unit = Literal["day", "week", "month", "year"]
+Unit = Literal["day", "week", "weekend", "month", "year"]
 
 
 class Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -124,6 +124,8 @@ class Dates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """So many units ago."""
     last: tuple[str, ...] = ()
     """The last unit."""
+    this: tuple[str, ...] = ()
+    """The unit that is now, as far as it has come; not of years, in which most of it all was."""
     last_weekday: tuple[str, ...] = ()
     """The last day of this name before today, where it cannot be another; {WEEKDAY} is one."""
     weekday: tuple[str, ...] = ()

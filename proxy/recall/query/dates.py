@@ -198,6 +198,7 @@ _NEAR = _compiled(
 _BEFORE_TODAY = {"none": 0, "one": 1, "two": 2}
 _AGO = _compiled(*patterns(lambda each: each.dates.ago))
 _LAST = _compiled(*patterns(lambda each: each.dates.last))
+_THIS = _compiled(*patterns(lambda each: each.dates.this))
 _LAST_WEEKDAY = _compiled(
     rf"\b(?P<weekday>{_WEEKDAY})\b", *patterns(lambda each: each.dates.weekday)
 )
@@ -312,7 +313,7 @@ def _ago(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
 
 def _back(today: date, number: int, unit: str) -> Days:
     """So many units ago, and about as exact as people mean it."""
-    size = {"day": 1, "week": 7, "month": 30, "year": 365}[unit]
+    size = {"day": 1, "week": 7, "weekend": 7, "month": 30, "year": 365}[unit]
     slack = timedelta(days=size // 2 if size > 1 else 0)
     middle = today - timedelta(days=min(size * number, 36_500))
     return middle - slack, min(today, middle + slack)
@@ -324,9 +325,12 @@ def _last(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
 
 
 def _period(today: date, unit: str) -> Days:
-    """The day, week, month or year before the one that ``today`` is in."""
+    """The day, week, weekend, month or year before the one that ``today`` is in."""
     if unit == "day":
         return today - timedelta(days=1), today
+    if unit == "weekend":
+        sunday = today - timedelta(days=today.weekday() + 1)
+        return sunday - timedelta(days=1), sunday
     if unit == "week":
         monday = today - timedelta(days=today.weekday())
         return monday - timedelta(days=7), monday - timedelta(days=1)
@@ -334,6 +338,12 @@ def _period(today: date, unit: str) -> Days:
         end = today.replace(day=1) - timedelta(days=1)
         return end.replace(day=1), end
     return date(today.year - 1, 1, 1), date(today.year - 1, 12, 31)
+
+
+def _this(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
+    for match in pattern.finditer(text):
+        of_month = _UNIT[groups(match)["unit"]] == "month"
+        yield today - timedelta(days=today.day - 1 if of_month else today.weekday()), today
 
 
 def _weekday(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
@@ -368,6 +378,7 @@ _READERS = (
     (_NEAR, _near),
     (_AGO, _ago),
     (_LAST, _last),
+    (_THIS, _this),
     (_LAST_WEEKDAY, _weekday),
     (_IN_MONTH, _month),
     (_IN_YEAR, _year),

@@ -97,6 +97,14 @@ def test_a_date_at_the_head_of_a_session_speaks_for_the_session() -> None:
     assert top.index(stamped[3].text) < top.index(stamped[1].text)
 
 
+def test_a_day_is_found_though_a_message_of_another_has_a_word_of_the_question() -> None:
+    rain = Said("What would happen if it rained?", session=1, age=20)
+    answer = Said("Nothing at all.", "assistant", session=1, age=20)
+    then = Said("The plumber brought a new pump.", session=2, age=3)
+    asked = "What happened on 12 January?"
+    assert then.text in person(rain, answer, then, answer).recall(asked)
+
+
 def test_when_prefers_messages_that_tell_a_time() -> None:
     plain = Said("The choir sang in the old chapel.", session=1)
     timed = Said("The choir sang in the old chapel last Sunday evening.", session=2)

@@ -267,8 +267,11 @@ def _parts(
 
 def _mean_of_best(scores: Array) -> float:
     """What scores are divided by, so that those of every question are near 1: the mean of the three
-    best."""
+    best that are above 0."""
     best = np.sort(scores)[-3:]
+    best = best[best > 0]
+    if not best.size:
+        return 1e-6
     mean = float(np.add.reduce(best) / np.float32(best.size))  # mean() takes five times as long
     return max(mean, 1e-6)
 

@@ -112,6 +112,21 @@ def test_when_prefers_messages_that_tell_a_time() -> None:
     assert person(plain, filler, timed).recall("When did the choir sing?")[0] == timed.text
 
 
+@pytest.mark.parametrize(
+    ("question", "there"),
+    [("When did I lose my keys?", False), ("When did my keys vanish from the old drawer?", True)],
+    ids=["answered", "in-other-words"],
+)
+def test_what_only_tells_a_time_is_left_out_where_a_message_has_the_words(
+    question: str, there: bool
+) -> None:
+    keys = Said("I lost my keys yesterday.", session=1)
+    dentist = Said("The dentist has a place on Tuesday.", session=2)
+    found = person(keys, dentist).recall(question)
+    assert keys.text in found
+    assert (dentist.text in found) == there
+
+
 def test_only_texts_with_times_tell_a_time() -> None:
     assert all(map(tells_time, ("since March", "two days ago", "去年搬家", "gestern", "in 1999")))
     assert not any(map(tells_time, ("a red door", "我喜欢茶", "", "12 apples")))

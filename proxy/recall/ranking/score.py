@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proxy.recall.query.dates import DAY
-from proxy.recall.ranking.match import REACH, Matches, Numbers, members
+from proxy.recall.ranking.match import REACH, Matches, Numbers, members, timed_alone
 from proxy.recall.ranking.packing import ASKS, FILLER, SAID_BY_USER, Array
 from proxy.recall.ranking.repeats import Repeats, repeats, weight_of_repeats
 
@@ -163,7 +163,7 @@ def ranked(
     if not numbers.size:
         return []
     layout = _layout(matches, numbers, rows)
-    eligible = _within_reach(layout, options) & _allowed(layout, options)
+    eligible = _within_reach(matches, layout, options) & _allowed(layout, options)
     (found,) = eligible[layout.places].nonzero()
     if not found.size:
         return []
@@ -205,10 +205,12 @@ def _bm25_of(matches: Matches, numbers: Numbers) -> Array:
     return by_number[numbers]
 
 
-def _within_reach(layout: Layout, options: Options) -> NDArray[np.bool_]:
+def _within_reach(matches: Matches, layout: Layout, options: Options) -> NDArray[np.bool_]:
     """A mask of places, bool[m]: passages that match, are of the right days or have a dense score,
     and those of the same session up to ``REACH`` places from one."""
     seeds = layout.bm25 > 0
+    if (timed := timed_alone(matches)).size:
+        seeds &= ~layout.by_place(members(layout.numbers, timed))
     if layout.dated is not None:
         seeds |= layout.dated
     if options.dense:

@@ -41,6 +41,7 @@ def test_the_best_come_first_whatever_their_sessions() -> None:
         "Welche Suppen haben wir gekocht?", "Combien de fois suis-je venu ?", "Quels livres ?",
         "¿Cuántas veces fui?", "Quante volte siamo andati?", "Quantas vezes fui?",
         "Hoe vaak was ik daar?", "我去过哪些地方？", "何回行きましたか？", "Сколько раз я там был?",
+        "Tell me everything about Theo.", "Erzähl mir alles über Bruno.",
     ],
 )  # fmt: skip
 def test_a_question_for_all_there_are_is_known(text: str) -> None:

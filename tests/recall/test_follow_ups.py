@@ -161,6 +161,7 @@ def test_a_day_is_nobodys_name_and_an_article_stands_for_nothing(text: str, goes
         ("Und wer war der Tierarzt?", True),
         ("Und was hat der Tierarzt gekostet?", True),
         ("Und wie hieß sie nochmal?", True),
+        ("Und wie war das mit dem Kessel?", True),
         ("Et c'était qui, le vétérinaire ?", True),
         ("¿Y quién era el veterinario?", True),
         ("那个兽医是谁来着？", True),

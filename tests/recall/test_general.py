@@ -92,6 +92,11 @@ def test_what_a_person_asks_of_their_own_gets_all_the_room() -> None:
     assert tokens("Why did my work take so long in the morning?") > 2 * FEW_TOKENS
 
 
+def test_all_that_is_known_of_somebody_gets_all_the_room() -> None:
+    told = SOMEBODY.matches(read("Tell me everything about the plumber", (), NOW))
+    assert deserved(told, 1500) > 3 * FEW_TOKENS
+
+
 def test_a_general_question_whose_words_were_said_gets_all_the_room() -> None:
     assert tokens("Write about the boiler and the old piano") > FEW_TOKENS
 

@@ -15,13 +15,15 @@ from proxy.learning.facts.statements import (
     alike,
     gist,
     in_other_words,
+    is_reported,
     names,
     others,
+    says_something,
     speaks_of,
     tells_of_user,
 )
 from proxy.recall.own_words import pasted
-from tests.support.learning.harness import DAY, MAY, answer, operation
+from tests.support.learning.harness import DAY, MAY, Harness, answer, operation
 
 ONE = operation(text="The user has a dog.", quote="my dog")
 MIDNIGHT = MAY - MAY % DAY
@@ -335,6 +337,47 @@ def test_what_only_begins_like_somebody_else_is_the_users_own(quote: str) -> Non
 def test_a_text_names_whom_it_is_about() -> None:
     assert names("Jack dislikes football.", "My friend Jack")
     assert not names("The user dislikes football.", "My friend Jack")
+
+
+@pytest.mark.parametrize(
+    ("message", "reported"),
+    [
+        ("My friend Jill wrote: I live in York.", True),
+        ("Look. My friend Jill wrote: hello all. I live in York.", True),
+        ("Meine Freundin schrieb: I live in York.", True),
+        ("My friend Jill wrote: hello all.\n\nI live in York.", False),
+        ("My friend Jill wrote. I live in York.", False),
+        ("About me: I live in York.", False),
+        ("I live in York. My friend Jill wrote: hello all.", False),
+    ],
+)
+def test_what_stands_behind_anothers_introduction_is_theirs(message: str, reported: bool) -> None:
+    assert is_reported("i live in York", message) == reported
+
+
+async def test_what_a_friend_wrote_is_no_fact_of_the_user_until_it_is_released(
+    harness: Harness,
+) -> None:
+    await harness.say("My friend Jill wrote: I am allergic to nuts.")
+    text = "The user is allergic to nuts."
+    harness.model.answers = [answer(operation(text=text, quote="I am allergic to nuts"))]
+    await harness.learn()
+    assert [fact.state for fact in await harness.facts()] == ["quarantined"]
+
+
+async def test_questions_and_thanks_that_a_small_model_notes_are_no_facts(
+    harness: Harness,
+) -> None:
+    said = ["I live in Berlin.", "Should I dye my hair?", "Thanks a lot, that's really helpful!"]
+    await harness.say(" ".join(said))
+    harness.model.answers = [answer(*(operation(text=each, quote=each) for each in said))]
+    await harness.learn()
+    assert [fact.text for fact in await harness.facts()] == said[:1]
+
+
+@pytest.mark.parametrize("text", ["The user is proud of Ann.", "Dana is called Di.", "用户很好"])
+def test_a_short_fact_says_something(text: str) -> None:
+    assert says_something(text)
 
 
 # Whether there was something to find

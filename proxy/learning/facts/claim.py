@@ -33,8 +33,10 @@ from proxy.learning.facts.statements import (
     about,
     in_other_words,
     is_addressed,
+    is_reported,
     names,
     others,
+    says_something,
     speaks_of,
 )
 from proxy.recall.own_words import BLANK, speaker_of
@@ -280,6 +282,8 @@ def _claim(
     if whom != USER and (found.voice == "pasted" or is_addressed(operation.quote)):
         return None
     text, whom = _in_their_words(text, whom, one_line(operation.quote), found)
+    if text and not says_something(text):
+        return None
     said = found.said
     then = said.on_the_wall
     begins = holds_from(operation.valid_from, then, f"{text} {operation.quote}")
@@ -287,7 +291,7 @@ def _claim(
         op=operation.op,
         text=text,
         about=whom,
-        state=_state(text, whom, found),
+        state=_state(text, whom, operation.quote, found),
         valid_from=begins,
         until=holds_until(operation.expires, then, then if begins is None else begins),
         source=source_of(said),
@@ -306,6 +310,7 @@ def _in_their_words(text: str, whom: str, quote: str, found: Evidence) -> tuple[
     return text, whom
 
 
-def _state(text: str, whom: str, found: Evidence) -> State:
+def _state(text: str, whom: str, quote: str, found: Evidence) -> State:
     told = found.voice == "pasted" or is_instruction(text) or is_instruction(whom)
-    return "quarantined" if told else "current"
+    by_others = whom == USER and is_reported(quote, found.said.own)
+    return "quarantined" if told or by_others else "current"

@@ -18,6 +18,7 @@ from proxy.learning.facts.fact import MOST_ABOUT, USER, one_line
 from proxy.recall.lexicon.folding import UNSPACED, fold
 from proxy.recall.lexicon.loader import any_of, compiled, either, filled, patterns, told
 from proxy.recall.own_words import BLANK
+from proxy.recall.query.small_talk import is_filler
 from proxy.recall.query.words import (
     STOP_WORDS,
     guess,
@@ -26,6 +27,7 @@ from proxy.recall.query.words import (
     terms_of,
     words,
 )
+from proxy.recall.standing.wording import REPORTED
 
 SAME = 0.8
 """Two say the same if they share this part of all their words."""
@@ -147,6 +149,23 @@ def is_addressed(quote: str) -> bool:
     """Is it about whom it is said to, and not about whose they are to the user?"""
     told_of_user = _OWN.search(quote) or _FIRST_PERSON.search(quote)
     return told_of_user is None and _ADDRESSED.search(quote) is not None
+
+
+_SENTENCES = re.compile(r"[.!?。！？\n]")
+_COLON = re.compile("[:：]")
+
+
+def is_reported(quote: str, message: str) -> bool:
+    """Does it stand behind a colon, in a paragraph in which that leads in another's words ("my
+    friend wrote: I live in York")?"""
+    at = message.casefold().find(quote.casefold().strip())
+    *leads, _ = _COLON.split(message[: max(0, at)].rpartition("\n\n")[2])
+    return any(REPORTED.search(f"{_SENTENCES.split(each)[-1]}:") for each in leads)
+
+
+def says_something(text: str) -> bool:
+    """Is it neither a question nor thanks and the like, which small models note too?"""
+    return not (text.rstrip().endswith(("?", "？", "؟")) or is_filler(text))
 
 
 def is_of_kin(text: str) -> bool:

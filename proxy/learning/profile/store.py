@@ -68,7 +68,8 @@ def lines(value: object, name: str = "") -> Iterator[str]:
             yield from lines(each, f"{name}.{number}")
     elif isinstance(value, list):
         if value:
-            yield f"{name}: {', '.join(map(_plain, value))}"
+            texts = [_plain(each) for each in value]
+            yield f"{name}: {('; ' if any(', ' in each for each in texts) else ', ').join(texts)}"
     elif value is not None and value != "":
         yield f"{name}: {_plain(value)}"
 

@@ -29,7 +29,7 @@ from proxy.recall.standing.matter import (
     split_scope,
     stems,
 )
-from proxy.recall.standing.wording import WORDINGS, Kind, Wording
+from proxy.recall.standing.wording import REPORTED, WORDINGS, Kind, Wording
 
 NEAR = 3
 """Sentences before an instruction that may order the piece of work that it is for."""
@@ -39,8 +39,7 @@ SHORT = 300
 """Characters; of so short a message a preference keeps all sentences, which tell what it is for."""
 
 
-# What somebody else said, or is said to prefer, in the same sentence before, or after.
-_REPORTED = compiled(told(lambda each: each.standing.reported), re.IGNORECASE)
+# The same as REPORTED, behind it.
 _SAID_AFTER = compiled(any_of(lambda each: each.standing.reported_after), re.IGNORECASE)
 # The rest of a clause that is a question, or is made one ("... , am I?").
 _ASKED = re.compile(r"[^,;:،；，：–—]*(?:[,،，][^,،，]{1,16})?[?？؟]")
@@ -192,7 +191,7 @@ def _behind_others(text: str, sentence: Sentence, starts: tuple[int, int]) -> tu
     behind_colon = colon.end("before") + 1
     paragraph = _PARAGRAPH.search(text, sentence.start + behind_colon)
     end = paragraph.end() if paragraph else len(text)
-    if _REPORTED.search(sentence.words[:behind_colon]):
+    if REPORTED.search(sentence.words[:behind_colon]):
         return end, end
     return (starts[0], end) if colon["goes_on"] else starts
 
@@ -252,7 +251,7 @@ def _is_so(words: str, found: re.Match[str], language: Wording) -> bool:
     if language.mistaken.search(before):
         return False
     before = language.sure.sub("", before)
-    others = _REPORTED.search(before) or _SAID_AFTER.search(language.sure.sub("", after))
+    others = REPORTED.search(before) or _SAID_AFTER.search(language.sure.sub("", after))
     return not (others or language.unsure.search(before))
 
 
@@ -272,7 +271,7 @@ def _by_others(words: str, found: re.Match[str], language: Wording) -> bool:
     before, said = words[: found.start()], found[0]
     if not before.rstrip().endswith((":", "：")):
         before = language.sure.sub("", before)
-    return bool(_REPORTED.search(before + said) or _SAID_AFTER.search(words[found.end() :]))
+    return bool(REPORTED.search(before + said) or _SAID_AFTER.search(words[found.end() :]))
 
 
 def _standing(kind: Kind, voice: Voice, said: str) -> StandingInstruction:

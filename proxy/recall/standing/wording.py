@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from proxy.recall.lexicon.cues import Cue
 from proxy.recall.lexicon.language import Standing
-from proxy.recall.lexicon.loader import LANGUAGES, compiled, either, filled
+from proxy.recall.lexicon.loader import LANGUAGES, compiled, either, filled, told
 from proxy.recall.lexicon.spelling import loosely, spellings
 
 Kind = Literal["instruction", "preference", "leaning", "withdrawal"]
@@ -77,6 +77,9 @@ def _patterns(found: Sequence[str], parts: Mapping[str, str]) -> Iterator[Cue]:
 def _any(found: Sequence[str], parts: Mapping[str, str]) -> re.Pattern[str]:
     return compiled(either(loosely(filled(each, parts)) for each in found), re.IGNORECASE)
 
+
+REPORTED = compiled(told(lambda each: each.standing.reported), re.IGNORECASE)
+"""What somebody else said, or is said to prefer, in the same sentence before."""
 
 WORDINGS = tuple(_compiled(each.standing) for each in LANGUAGES if each.standing.cues)
 

@@ -221,7 +221,7 @@ class Asker:
         # An error about marks need not name them: they turn a text content into a list.
         if marked:
             return refused_marks(outgoing)
-        return await self._worded(outgoing, first, status, error)
+        return await self._without_media(outgoing, first, status, error)
 
     async def _unsigned(
         self, outgoing: OutgoingRequest, body: bytes, status: int, error: bytes
@@ -242,7 +242,7 @@ class Asker:
         refused = [outgoing.tools.kind] if refuses_tools(status, error) else []
         return without_tools(outgoing, *refused) if long or refused else None
 
-    async def _worded(
+    async def _without_media(
         self, outgoing: OutgoingRequest, first: OutgoingRequest, status: int, error: bytes
     ) -> OutgoingRequest | None:
         if not (outgoing.adds and refuses_media(status, error)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import AsyncIterator
 
 from proxy.errors import RawHeaders, unknown_upstream
 from proxy.gateway.identity import without_ours
@@ -58,10 +59,15 @@ class Passthrough:
         if first["type"] == "http.disconnect":
             raise ClientGone
         if first.get("more_body", False):
-            streamed = bodies.stream(call.receive, first)
-            declared = content_length(call.headers)
-            return await self._relay(call, await self.ask(call, streamed, length=declared))
+            return await self._upload(call, bodies.stream(call.receive, first))
         await self.forward(call, as_declared(call, first.get("body", b"")))
+
+    async def _upload(self, call: ProxyRequest, body: AsyncIterator[bytes]) -> None:
+        with Presence(call.receive, uploading=True) as presence:
+            call.delivery.presence = presence
+            declared = content_length(call.headers)
+            reply = await self.ask(call, presence.uploaded(body), length=declared)
+            await self._relay(call, reply)
 
     async def forward(self, call: ProxyRequest, body: bytes | None) -> None:
         """Relay a call with this body."""

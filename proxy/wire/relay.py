@@ -7,7 +7,7 @@ it arrives; awaiting ``send`` is the back-pressure.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
 
 from proxy.errors import RawHeaders
@@ -23,12 +23,13 @@ WATCH_AFTER = 0.1
 class Presence:
     """Cancels its block when the client disconnects, and raises ClientGone at the end of the block.
 
-    The request's body must have been received before.  Other cancellations are not changed.  With
-    ``patient`` the block continues without a client, until ``settled`` is called.
+    The request's body must have been received before, or be taken through ``uploaded``.  Other
+    cancellations are not changed.  With ``patient`` the block continues without a client, until
+    ``settled`` is called.
     """
 
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
+    def __init__(self, receive: Receive, *, uploading: bool = False) -> None:
+        self._receive, self._uploading = receive, uploading
         self._task: asyncio.Task[object] | None = None
         self._watcher: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -40,13 +41,23 @@ class Presence:
 
     def __enter__(self) -> Presence:
         self._task = asyncio.current_task()
-        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self.begin)
+        if not self._uploading:
+            self._begin_later()
         return self
+
+    async def uploaded(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """The pieces of a body; ``receive`` is watched once they have all been received."""
+        async for piece in body:
+            yield piece
+        self._begin_later()
 
     def begin(self) -> None:
         """Start watching; a disconnect that has happened is seen in the loop's next iteration."""
         if self._watcher is None and not self._ended.is_set():
             self._watcher = asyncio.create_task(self._watch(), name="client presence")
+
+    def _begin_later(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self.begin)
 
     async def settled(self) -> None:
         """If the client has disconnected, cancel the block and wait for its end."""

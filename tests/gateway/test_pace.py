@@ -104,6 +104,20 @@ async def test_a_client_that_leaves_before_the_answer_takes_its_request_with_it(
         await asked.gone.wait()
 
 
+@pytest.mark.parametrize("script", [Script(hang="headers"), sse([b"data: 1\n\n"], hang="body")])
+@pytest.mark.parametrize("path", [CHAT, "/v1/files"])
+async def test_so_does_one_whose_body_came_in_pieces(
+    relayed: Rig, script: Script, path: str
+) -> None:
+    relayed.up.always(script)
+    body = b"{" + b" " * 200_000 + b"}"
+    async with raw.line(relayed.port) as line:
+        await line.send(raw.request("POST", path, [], body))
+        asked = await relayed.up.wait_for(1)
+    async with asyncio.timeout(PATIENCE):
+        await asked.gone.wait()
+
+
 @pytest.mark.parametrize("framing", ["length", "chunked"])
 async def test_an_answer_that_breaks_off_is_seen_to_break_off(relayed: Rig, framing: str) -> None:
     kind = (("content-type", "text/event-stream"),)

@@ -200,6 +200,20 @@ async def test_a_patient_block_goes_on_speaking_to_nobody() -> None:
     assert finished
 
 
+async def test_a_client_that_uploads_is_watched_behind_the_last_piece() -> None:
+    client = Client()
+
+    async def body() -> AsyncIterator[bytes]:
+        for piece in (b"a", b"b"):
+            await asyncio.sleep(0)
+            assert not client.watched.is_set()
+            yield piece
+
+    with Presence(client.receive, uploading=True) as presence:
+        assert [piece async for piece in presence.uploaded(body())] == [b"a", b"b"]
+        await client.watched.wait()
+
+
 async def test_leaving_behind_the_last_piece_means_nothing() -> None:
     client = Client()
     with Presence(client.receive) as presence:

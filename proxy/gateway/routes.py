@@ -1,7 +1,7 @@
 """Which requests are the relay's, and where each goes upstream.  Pure.
 
-``/v1/X`` is ``{upstream}/X``; so are Azure's ``/openai/v1/X``, and ``/openai/deployments/...``
-below ``{upstream}``.  ``/s/{session}`` may stand before any of them.
+``/v1/X`` is ``{upstream}/X``; so are Azure's ``/openai/v1/X`` and, as its own client asks for files
+and responses beside deployments, ``/openai/X``.  ``/s/{session}`` may stand before any of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from proxy.formats.messages.messages import Messages, TokenCount
 from proxy.formats.responses.api import Responses
 
 _PATH = re.compile(
-    rb"(?:/s/(?P<session>[^/]*))?(?P<api>/v1|/openai/v1|/openai(?=/deployments/))(?P<rest>/.*)",
+    rb"(?:/s/(?P<session>[^/]*))?(?P<api>/v1|/openai/v1|/openai(?!/v1$))(?P<rest>/.*)",
     re.DOTALL,
 )
 _SLASHES = re.compile(r"[/\\]")

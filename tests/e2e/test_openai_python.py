@@ -342,6 +342,23 @@ async def test_azures_deployment_path_has_memory(
     assert await remembered.texts("talk") == ["one", "reply 1: one", "two", "reply 2: two"]
 
 
+async def test_azures_client_reaches_what_has_no_deployment(
+    proxy: Running, up: ScriptedUpstream
+) -> None:
+    up.always(json_answer({"object": "list", "data": []}))
+    async with AsyncAzureOpenAI(
+        azure_endpoint=proxy.url,
+        api_key=TOKEN,
+        api_version="2024-10-21",
+        azure_deployment="my-gpt",
+        default_headers=SESSION,
+    ) as client:
+        await client.files.list()
+        await client.batches.list()
+    paths = [b"/v1/files?api-version=2024-10-21", b"/v1/batches?api-version=2024-10-21"]
+    assert [asked.target for asked in up.requests] == paths
+
+
 async def test_what_the_sdk_sends_is_what_the_upstream_gets_where_there_is_no_memory(
     proxy: Running, up: ScriptedUpstream
 ) -> None:

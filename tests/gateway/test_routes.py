@@ -32,6 +32,9 @@ from proxy.settings import ClientSettings
             "embeddings",
             id="azure-deployment-with-a-session",
         ),
+        pytest.param(b"/openai/files", None, b"/files", "files", id="azure-without-a-deployment"),
+        pytest.param(b"/openai/deployments", None, b"/deployments", "deployments", id="azure-list"),
+        pytest.param(b"/s/a/openai/responses", b"a", b"/responses", "responses", id="azure-session"),
         pytest.param(b"/v1/models/a%2Fb", None, b"/models/a%2Fb", "models/a%2Fb", id="encoded"),
         pytest.param(b"/v1//x//y/", None, b"//x//y/", "x//y", id="slashes-are-kept"),
         pytest.param(b"/v1/v1/models", None, b"/v1/models", "v1/models", id="v1-once-only"),
@@ -64,8 +67,7 @@ def test_what_is_below_v1_goes_below_the_upstream(
         b"/s/a/models",
         b"/s/a/b/v1/models",
         b"/x/v1/models",
-        b"/openai/models",
-        b"/openai/deployments",
+        b"/openai",
     ],
 )
 def test_other_paths_are_not_the_relays(path: bytes) -> None:
@@ -79,6 +81,8 @@ def test_other_paths_are_not_the_relays(path: bytes) -> None:
         (b"/s/x/v1/chat/completions", True),
         (b"/openai/v1/chat/completions", True),
         (b"/openai/deployments/gpt/chat/completions", True),
+        (b"/openai/responses", True),
+        (b"/openai/batches", False),
         (b"/v1/chat/completions/chatcmpl-1", False),
         (b"/v1/completions", False),
         (b"/v1/chat%2Fcompletions", False),

@@ -34,7 +34,7 @@ from proxy.settings import ClientSettings
         ),
         pytest.param(b"/openai/files", None, b"/files", "files", id="azure-without-a-deployment"),
         pytest.param(b"/openai/deployments", None, b"/deployments", "deployments", id="azure-list"),
-        pytest.param(b"/s/a/openai/responses", b"a", b"/responses", "responses", id="azure-session"),
+        pytest.param(b"/s/a/openai/responses", b"a", b"/responses", "responses", id="azure-named"),
         pytest.param(b"/v1/models/a%2Fb", None, b"/models/a%2Fb", "models/a%2Fb", id="encoded"),
         pytest.param(b"/v1//x//y/", None, b"//x//y/", "x//y", id="slashes-are-kept"),
         pytest.param(b"/v1/v1/models", None, b"/v1/models", "v1/models", id="v1-once-only"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from proxy.recall.semantic.embedders import EmbedderError, EmbedderRefused, Remo
 from proxy.wire.origin import UpstreamOptions
 from proxy.wire.upstream import Kind, open_upstream
 from tests.support.upstream.answers import DROPPED, SILENT, Script, error_answer, json_answer
-from tests.support.upstream.scripted import ScriptedUpstream
+from tests.support.upstream.scripted import Request, ScriptedUpstream
 from tests.support.waiting import PATIENCE
 
 
@@ -101,7 +101,6 @@ async def test_vectors_belong_to_the_texts_that_their_index_names(
         pytest.param(json_answer([]), id="no-object"),
         pytest.param(Script(pieces=(b"<html>",)), id="no-json"),
         pytest.param(Script(pieces=(b"",)), id="empty"),
-        pytest.param(error_answer(500, "oops"), id="500"),
         pytest.param(error_answer(503, "busy"), id="503"),
         pytest.param(error_answer(429, "slow down"), id="429"),
         pytest.param(json_answer({}, 302), id="a-redirect"),
@@ -126,6 +125,54 @@ async def test_a_refusal_is_an_error_until_something_changes(
     with pytest.raises(EmbedderRefused) as caught:
         await embed(up, kind, "a")
     assert str(caught.value) == f"embeddings: refused with status {status}"
+
+
+def refusing(bad: str, longest: int, status: int) -> Callable[[Request], Script]:
+    """Answers of a model that takes no text with that in it, and none that is longer."""
+
+    def answer(request: Request) -> Script:
+        texts = request.json["input"]
+        if any(bad in text or len(text) > longest for text in texts):
+            return error_answer(status, "too long")
+        return vectors(*([len(text), 1] for text in texts))
+
+    return answer
+
+
+@pytest.mark.parametrize("place", [0, 3, 6])
+async def test_a_text_that_is_refused_leaves_the_others_their_vectors(
+    up: ScriptedUpstream, kind: Kind, place: int
+) -> None:
+    up.always(refusing("bad", 99, 400))
+    texts = [letter * 9 for letter in "abcdefg"]
+    texts[place] = "bad"
+    rows = await embed(up, kind, *texts)
+    assert rows == [[0, 0] if at == place else [9, 1] for at in range(7)]
+    assert len(up.requests) <= 9
+
+
+@pytest.mark.parametrize("status", [400, 413, 500])
+async def test_of_a_text_that_is_too_long_the_beginning_counts(
+    up: ScriptedUpstream, kind: Kind, status: int
+) -> None:
+    up.always(refusing("?", 512, status))
+    assert await embed(up, kind, "a" * 2000, "b", "c" * 400) == [[500, 1], [1, 1], [400, 1]]
+
+
+async def test_a_failure_that_may_pass_leaves_no_text_without_a_vector(
+    up: ScriptedUpstream, kind: Kind
+) -> None:
+    up.always(refusing("bad", 99, 500))
+    with pytest.raises(EmbedderError, match="status 500") as caught:
+        await embed(up, kind, "a", "bad")
+    assert not isinstance(caught.value, EmbedderRefused)
+
+
+async def test_a_model_that_takes_nothing_is_asked_twice(up: ScriptedUpstream, kind: Kind) -> None:
+    up.always(error_answer(500, "oops"))
+    with pytest.raises(EmbedderError, match="status 500"):
+        await embed(up, kind, *"abcdefgh")
+    assert len(up.requests) == 2
 
 
 async def test_silence_is_not_waited_for(up: ScriptedUpstream, kind: Kind) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
+import numpy as np
 import pytest
 
 from proxy.chat.message import own_of
@@ -13,8 +14,10 @@ from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 from proxy.recall.index import Owner
 from proxy.recall.indexing.backfill import EmbeddingBackfill
+from proxy.recall.indexing.state import read_state
 from proxy.recall.known_index import KnownIndex
 from proxy.recall.query.query import RecallOptions
+from proxy.recall.ranking.packing import Array
 from proxy.recall.recaller import Recaller
 from proxy.recall.results import Recollection
 from proxy.recall.semantic import vectors
@@ -178,6 +181,21 @@ async def test_a_model_that_fails_is_left_alone_for_a_while(
     monkeypatch.setattr(vectors, "REST", -1.0)
     sense.near._rest("is asked again from now on")
     assert (await sense.recall()).passages[0].text == VESSEL
+
+
+async def test_a_question_that_is_refused_is_near_to_nothing(
+    sense: Sense, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def embed(texts: Sequence[str]) -> Array:
+        return np.zeros((len(texts), 8), np.float32)
+
+    monkeypatch.setattr(sense.embedder, "embed", embed)
+    state = read_state((await sense.memory.store.look(KAI, (), 0)).state)
+    assert state is not None
+    for _ in range(2):
+        asked = sense.near.ask(ASKED)
+        assert asked is not None
+        assert await sense.near.near(asked, KAI, state) is vectors.NOTHING_NEAR
 
 
 async def test_words_do_not_wait_for_a_slow_model_longer_than_its_patience(sense: Sense) -> None:

@@ -25,6 +25,8 @@ from proxy.wire.api import bearer, json_headers, refuses
 from proxy.wire.failures import UpstreamError
 from proxy.wire.upstream import Upstream
 
+logger = logging.getLogger(__name__)
+
 LONGEST = 2_000
 """Characters of a text that are embedded: the rest of a long message moves its vector little, costs
 as much again, and models refuse or cut what is longer."""
@@ -36,6 +38,10 @@ class EmbedderError(Exception):
 
 class EmbedderRefused(EmbedderError):
     """There will be none before somebody changes something: a key, a model's name, a text."""
+
+
+class EmbedderFailed(EmbedderError):
+    """A failure of the server's own, or what some servers answer to a text that is too long."""
 
 
 class Embedder(Protocol):
@@ -52,7 +58,8 @@ class Embedder(Protocol):
         ...
 
     async def embed(self, texts: Sequence[str]) -> Array:
-        """One row of floats a text, of any length but all of the same.  Raises EmbedderError."""
+        """One row of floats a text, of any length but all of the same; of zeros for a text that is
+        refused although others are taken.  Raises EmbedderError."""
         ...
 
 
@@ -69,6 +76,11 @@ TIMEOUT = 30.0
 
 LARGEST = 1e18
 """A component; the square of one has to be a number too."""
+
+
+TRIED = (LONGEST, 500, 125)
+"""Characters of a text that is refused that are tried one after the other: many models read no more
+than 512 tokens."""
 
 
 class _Embedding(msgspec.Struct):
@@ -106,6 +118,43 @@ class RemoteEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> Array:
         try:
+            return await self._embedded(texts)
+        except (EmbedderRefused, EmbedderFailed):
+            # Raises where the model takes no text at all: then none of these is to blame.
+            nothing = np.zeros_like(await self._embedded([beginning_of("")]))
+            return await self._apart(texts, nothing)
+
+    async def _apart(self, texts: Sequence[str], nothing: Array) -> Array:
+        """The same, where one of the texts is refused; ``nothing`` is what has no vector."""
+        middle = len(texts) // 2
+        if not middle:
+            return await self._shortened(texts[0], nothing)
+        parts = [await self._part(half, nothing) for half in (texts[:middle], texts[middle:])]
+        if len({part.shape[1] for part in parts}) > 1:
+            raise EmbedderError("embeddings: vectors of two lengths")
+        return np.concatenate(parts)
+
+    async def _part(self, texts: Sequence[str], nothing: Array) -> Array:
+        try:
+            return await self._embedded(texts)
+        except (EmbedderRefused, EmbedderFailed):
+            return await self._apart(texts, nothing)
+
+    async def _shortened(self, text: str, nothing: Array) -> Array:
+        """As much of a text as is taken.  Raises EmbedderFailed: that may be for now."""
+        for part in dict.fromkeys(beginning_of(text[:size]) for size in TRIED):
+            try:
+                return await self._embedded([part])
+            except (EmbedderRefused, EmbedderFailed) as failure:
+                last = failure
+        if isinstance(last, EmbedderFailed):
+            raise last
+        logger.warning("a text is found by its words alone: %s", last)
+        return nothing
+
+    async def _embedded(self, texts: Sequence[str]) -> Array:
+        """The answer to one request."""
+        try:
             async with asyncio.timeout(self._timeout):
                 return self._read(await self._ask(texts), len(texts))
         except UpstreamError as error:
@@ -124,7 +173,8 @@ class RemoteEmbedder:
             if refuses(reply.status):
                 raise EmbedderRefused(f"embeddings: refused with status {reply.status}")
             if reply.status != 200:
-                raise EmbedderError(f"embeddings: answered with status {reply.status}")
+                kind = EmbedderFailed if reply.status == 500 else EmbedderError
+                raise kind(f"embeddings: answered with status {reply.status}")
             return await reply.read(LIMIT)
         finally:
             await reply.close()
@@ -145,8 +195,6 @@ class RemoteEmbedder:
             raise EmbedderError("embeddings: numbers that no direction has")
         return rows.astype(np.float32)
 
-
-logger = logging.getLogger(__name__)
 
 NAME = "local:universal-sentence-encoder"
 DIMENSIONS = 512

@@ -236,7 +236,7 @@ class Nearness:
             logger.exception("a question could not be embedded")
             return None
         self._known[text] = vector
-        return vector
+        return vector if vector.any() else None
 
     def _rest(self, why: str) -> None:
         self._late = 0

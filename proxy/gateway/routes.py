@@ -7,7 +7,6 @@ and responses beside deployments, ``/openai/X``.  ``/s/{session}`` may stand bef
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from urllib.parse import unquote_to_bytes
@@ -20,6 +19,7 @@ from proxy.formats.format import Format
 from proxy.formats.messages.errors import error_body
 from proxy.formats.messages.messages import Messages, TokenCount
 from proxy.formats.responses.api import Responses
+from proxy.recall.lexicon.folding import normal
 
 _PATH = re.compile(
     rb"(?:/s/(?P<session>[^/]*))?(?P<api>/v1|/openai/v1|/openai(?!/v1$))(?P<rest>/.*)",
@@ -122,7 +122,7 @@ def _decoded(path: bytes) -> str | None:
         before, path = path, unquote_to_bytes(path)
         if path == before:
             try:
-                return unicodedata.normalize("NFKC", path.decode())
+                return normal(path.decode())
             except UnicodeDecodeError:  # overlong forms among them
                 return None
     return None

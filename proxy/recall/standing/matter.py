@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
+from proxy.recall.lexicon.folding import normal
 from proxy.recall.lexicon.language import Language
 from proxy.recall.lexicon.loader import LANGUAGES, any_of, compiled, patterns, told, vocabulary
 from proxy.recall.lexicon.spelling import loosely
@@ -29,7 +30,7 @@ _ARTICLE = compiled("^" + any_of(lambda each: each.standing.articles))
 
 def _bare(word: str) -> str:
     """Small letters without accents; without an article that is written together with it."""
-    plain = unicodedata.normalize("NFKD", word.casefold().replace("œ", "oe"))
+    plain = normal(word.casefold().replace("œ", "oe"), "NFKD")
     plain = "".join(c for c in plain if not unicodedata.combining(c))
     return _ARTICLE.sub("", plain)
 
@@ -91,7 +92,7 @@ def stems(text: str) -> frozenset[str]:
     A word that is one of several values of the same thing, as the name of a language, stands for
     that thing, in angle brackets, and for itself.
     """
-    text, found = _less_unspaced(unicodedata.normalize("NFKC", text))
+    text, found = _less_unspaced(normal(text))
     return found.union(*_row(text))
 
 
@@ -145,7 +146,7 @@ def matter_of(rule: str) -> frozenset[str]:
 
 
 def _plain(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).replace("’", "'")
+    return normal(text).replace("’", "'")
 
 
 def beside(text: str) -> Mapping[str, frozenset[str]]:

@@ -31,6 +31,8 @@ _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f?#%]")
 _MAX_DECODINGS = 8
 """How often a path is decoded at most, as long as that changes it."""
 _STORED_RESPONSE = re.compile(r"responses/[^/]+")
+_APART = "messages/batches"
+"""A path below an API of chats that lists, and gives out, the answers of all who share a key."""
 _MISSED_APIS = ("chat/completions", "models")
 """APIs by which a client is recognised whose base_url lacks /v1: what it requests first."""
 _DEPLOYMENT = re.compile(rb"^/deployments/[^/]+(?=/)")
@@ -96,13 +98,27 @@ class Route(msgspec.Struct, frozen=True):
         return self.name if self.chat else first if first in APIS else "..."
 
     def allowed_by(self, names: tuple[str, ...]) -> bool:
-        """Whether the path is one of these or below one (``models/gpt-4o``).
+        """Whether the path is one of these or below one (``models/gpt-4o``); batches of messages
+        must be named themselves.
 
         False for a path with dot segments, however encoded: an upstream might resolve them.
         """
         if _climbs(self.target):
             return False
-        return any(self.name == name or self.name.startswith(f"{name}/") for name in names)
+        if _is_below(_resolved(self.name), _APART):
+            names = tuple(name for name in names if _is_below(name, _APART))
+        return any(_is_below(self.name, name) for name in names)
+
+
+def _resolved(name: str) -> str:
+    """A name as an upstream may read it that decodes it and is lenient about slashes."""
+    steps = _SLASHES.split(_decoded(name.encode("latin-1")) or "")
+    plain = (step.partition(";")[0].strip().lower() for step in steps)
+    return "/".join(filter(None, plain))
+
+
+def _is_below(name: str, other: str) -> bool:
+    return name == other or name.startswith(f"{other}/")
 
 
 def _climbs(target: bytes) -> bool:

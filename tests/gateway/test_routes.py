@@ -180,6 +180,24 @@ def test_what_is_allowed_stays_so_however_it_is_encoded(path: bytes) -> None:
     assert found.allowed_by(ALLOWED)
 
 
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [
+        (b"/v1/messages/batches", "messages/batches"),
+        (b"/v1/messages/batches/b1/results", "messages/batches"),
+        (b"/v1/messages/b%61tches/b1", ""),
+        (b"/v1/messages%2fbatches", ""),
+        (b"/v1/messages//batches;x=1", ""),
+        (b"/openai/deployments/d/messages/batches", "messages/batches"),
+    ],
+)
+def test_batches_of_others_are_not_below_messages(path: bytes, named: str) -> None:
+    found = route(path)
+    assert found is not None
+    assert not found.allowed_by(("messages",))
+    assert not named or found.allowed_by(("messages", named))
+
+
 def test_a_client_that_is_told_no_paths_may_call_every_api_that_has_memory() -> None:
     allowed = ClientSettings.model_fields["allowed_paths"].default
     routes = [route(f"/v1/{name}".encode()) for name in FORMATS]

@@ -1,7 +1,8 @@
 """Which requests are the relay's, and where each goes upstream.  Pure.
 
 ``/v1/X`` is ``{upstream}/X``; so are Azure's ``/openai/v1/X`` and, as its own client asks for files
-and responses beside deployments, ``/openai/X``.  ``/s/{session}`` may stand before any of them.
+and responses beside deployments, ``/openai/X``, chats apart: these have a deployment, or a base_url
+that lacks /v1.  ``/s/{session}`` may stand before any of them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from proxy.formats.responses.api import Responses
 from proxy.recall.lexicon.folding import normal
 
 _PATH = re.compile(
-    rb"(?:/s/(?P<session>[^/]*))?(?P<api>/v1|/openai/v1|/openai(?!/v1$))(?P<rest>/.*)",
+    rb"(?:/s/(?P<session>[^/]*))?(?P<api>/v1|/openai/v1|/openai(?!/v1$|/chat/))(?P<rest>/.*)",
     re.DOTALL,
 )
 _SLASHES = re.compile(r"[/\\]")

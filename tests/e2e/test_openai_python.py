@@ -323,16 +323,20 @@ async def test_the_sdks_own_retry_after_a_500_stores_one_turn(
     assert await remembered.texts("talk") == ["one", "reply 1: one"]
 
 
-async def test_azures_deployment_path_has_memory(
-    proxy: Running, up: ScriptedUpstream, remembered: Remembered
-) -> None:
-    async with AsyncAzureOpenAI(
+def azure(proxy: Running) -> AsyncAzureOpenAI:
+    return AsyncAzureOpenAI(
         azure_endpoint=proxy.url,
         api_key=TOKEN,
         api_version="2024-10-21",
         azure_deployment="my-gpt",
         default_headers=SESSION,
-    ) as client:
+    )
+
+
+async def test_azures_deployment_path_has_memory(
+    proxy: Running, up: ScriptedUpstream, remembered: Remembered
+) -> None:
+    async with azure(proxy) as client:
         await client.chat.completions.create(model="my-gpt", messages=user("one"))
         await client.chat.completions.create(model="my-gpt", messages=user("two"))
     path = b"/v1/deployments/my-gpt/chat/completions?api-version=2024-10-21"
@@ -346,13 +350,7 @@ async def test_azures_client_reaches_what_has_no_deployment(
     proxy: Running, up: ScriptedUpstream
 ) -> None:
     up.always(json_answer({"object": "list", "data": []}))
-    async with AsyncAzureOpenAI(
-        azure_endpoint=proxy.url,
-        api_key=TOKEN,
-        api_version="2024-10-21",
-        azure_deployment="my-gpt",
-        default_headers=SESSION,
-    ) as client:
+    async with azure(proxy) as client:
         await client.files.list()
         await client.batches.list()
     paths = [b"/v1/files?api-version=2024-10-21", b"/v1/batches?api-version=2024-10-21"]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
+from proxy.memory.planner import sees_enough
 from proxy.memory.prompt.compose import Prompt, Rules, compose
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation import reconcile as rules
@@ -180,6 +182,23 @@ def test_what_only_goes_on_is_planned_as_all_rules_together_have_it(
     at_once = reconcile(snapshot, said, intent, rerendered)
     monkeypatch.setattr(rules, "_onward", lambda log, m: None)
     assert reconcile(snapshot, said, intent, rerendered) == at_once
+
+
+@pytest.mark.parametrize(
+    ("end", "m", "enough"),
+    [
+        ("u2 a2 u3 a3", "u1 u2 u3 u4", False),
+        ("u2 a2 u3 a3", "u1 u2 u3", False),
+        ("u2 a2 u3 a3", "u1 u3 u4", True),
+        ("u2 p1 a2 u3 p1 a3", "u4 p1", True),
+        ("u2 a2 u3 a3", "u3", True),
+    ],
+)
+def test_the_whole_log_is_seen_where_all_that_the_user_has_said_may_be_told(
+    end: str, m: str, enough: bool
+) -> None:
+    snapshot = replace(log(end).snapshot(), whole=False)
+    assert sees_enough(snapshot, talk(m), Intent()) == enough
 
 
 def test_an_sdks_retry_of_a_recorded_exchange_replaces_it() -> None:

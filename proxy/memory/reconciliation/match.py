@@ -186,12 +186,13 @@ def told_by_user_alone(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alignm
 
 
 def may_tell_user_alone(log: Sequence[Entry], m: Sequence[ChatMessage]) -> bool:
-    """Whether M may match so, as far as the end of the log shows: the user's newest message is in
-    it, at its end where it is a retry."""
+    """Whether M may match so, as far as the end of the log shows: all that the user has said there
+    is in M, at its end where it is a retry."""
     if len(m) < 2:  # as nearly all requests are that tell no answer
         return False
-    theirs, mine = _said_by_user(log), _said_by_user_alone(m)
-    return bool(theirs) and log[theirs[-1]].card.digest in {m[i].digest for i in mine}
+    told = {m[i].digest for i in _said_by_user_alone(m)}
+    theirs = _said_by_user(log) if told else []
+    return bool(theirs) and all(log[j].card.digest in told for j in theirs)
 
 
 def _said_by_user(log: Sequence[Entry]) -> list[int]:

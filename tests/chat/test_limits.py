@@ -78,6 +78,8 @@ TOO_LONG: dict[str, bytes] = {
     "Gemini": openai(
         "The input token count (1200000) exceeds the maximum number of tokens allowed (1048575)."
     ),
+    "Gemini, in a list": b'[{"error":{"code":400,"message":"The input token count exceeds the '
+    b'maximum number of tokens allowed (1048575).","status":"INVALID_ARGUMENT"}}]',
     "Groq": openai("Please reduce the length of the messages or completion."),
     "Mistral": b'{"object":"error","message":"Prompt contains 40000 tokens and 0 draft tokens, '
     b'too large for model with 32768 maximum context length","code":3051}',
@@ -96,6 +98,7 @@ TOO_LONG: dict[str, bytes] = {
     "vLLM, engine": openai(
         "The decoder prompt (length 5000) is longer than the maximum model length of 4096."
     ),
+    "vLLM, no room": openai("max_tokens must be at least 1, got -904. (parameter=max_tokens)"),
     "SGLang": openai(
         "The input (5000 tokens) is longer than the model's context length (4096 tokens)."
     ),
@@ -118,6 +121,8 @@ OTHERWISE: dict[str, bytes] = {
     "an unknown model": openai("The model `x` does not exist", "model_not_found"),
     "a tool message without a call": openai("messages with role 'tool' must be a response to"),
     "max_tokens": openai("max_tokens is too large: 100000. This model supports at most 16384."),
+    "no max_tokens": openai("max_tokens must be at least 1, got -1."),
+    "a list of nothing": b"[]",
     "a long string": openai("Invalid 'user': string too long. Maximum length 64"),
     "an echoed request": b'{"detail":[{"msg":"field required","input":"prompt is too long"}]}',
     "a long image": openai("image exceeds 5 MB maximum"),

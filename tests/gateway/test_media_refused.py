@@ -89,6 +89,16 @@ async def test_a_picture_that_is_refused_later_is_told_in_words(
     assert (await talk.bodies())[0]["content"] == asked
 
 
+async def test_a_model_that_takes_text_alone_is_told_so_though_the_error_names_the_model(
+    one: Rig,
+) -> None:
+    talk = one.talk()
+    await talk.ask([picture("u1")], json_answer(chat_completion("a1")))
+    refusal = error_answer(400, "This model only supports text input.", "unsupported", "model")
+    one.up.always(without("cat.png", refusal, json_answer(chat_completion("a2"))))
+    assert await asked(talk, said("u2")) == ["media_refused", True, False]
+
+
 async def test_a_picture_of_the_clients_is_the_clients_to_answer_for(one: Rig) -> None:
     talk = one.talk()
     await talk.say("u1", "a1")

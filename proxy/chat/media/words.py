@@ -22,7 +22,7 @@ _UNSUPPORTED = re.compile(
 
 _ABOUT_MEDIA = re.compile(
     rb"image|picture|audio|video|voice|file|document|media|vision|modal|attachment"
-    rb"|content|item|block|container|part\b|url\b|download",
+    rb"|content|item|block|container|part\b|url\b|download|text[ -]only|only (\w{1,20} )?text",
     re.IGNORECASE,
 )
 """An error with none of these words is about nothing that a message has beside text."""

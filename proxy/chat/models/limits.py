@@ -32,7 +32,8 @@ _TOO_LONG = re.compile(
     r"|too many (input )?tokens(?! per)|exceeded model token limit|prompt exceeds"
     r"|exceeds the maximum number of (input )?tokens|input token count"
     r"|reduce the length of (the |your )?(messages|prompt|input)|reduce your message size"
-    r"|`?inputs`? (tokens \+|must have less than)|range of input length should be",
+    r"|`?inputs`? (tokens \+|must have less than)|range of input length should be"
+    r"|max_(completion_)?tokens must be at least 1, got -(?!1\b)",  # vLLM, of the room that is left
     re.IGNORECASE,
 )
 
@@ -94,6 +95,8 @@ def _messages(body: bytes) -> Iterator[str]:
     except jsontext.UNREADABLE:  # plain text, or an HTML page
         yield body.decode(errors="replace")
         return
+    if isinstance(answer, list):  # Gemini's OpenAI-compatible API
+        answer = answer[0] if answer else None
     error = answer.get("error", answer) if isinstance(answer, dict) else answer
     for holder in (answer, error):
         if isinstance(holder, str):

@@ -185,19 +185,43 @@ def test_what_only_goes_on_is_planned_as_all_rules_together_have_it(
 
 
 @pytest.mark.parametrize(
+    ("m", "new"),
+    [
+        ("u0' u1 u2 u3", "u3"),
+        ("u0' u1 u2 u3 u4", "u3 u4"),
+        ("u0' u1 u3", "u0' u1 u3"),
+        ("u0' u1 u2", "u0' u1 u2"),
+        ("u1 u2 u3", "u1 u2 u3"),
+        ("u0 u1 u2 u3", "u0 u1 u2 u3"),
+    ],
+)
+def test_questions_that_were_said_anew_after_an_edit_are_known_from_there(m: str, new: str) -> None:
+    for at_once in ("u2", "u2 u5"):
+        upstream, said, gone = outcome(
+            log("u0 a0 u1 a1").add("u0' u1 a2").add(f"{at_once} a3"), m.replace("u2", at_once)
+        )
+        assert said == new.replace("u2", at_once)
+        assert (upstream, gone) == (f"u0 a0 u1 a1 u0' u1 a2 {at_once} a3 {said}", "")
+
+
+@pytest.mark.parametrize(
     ("end", "m", "enough"),
     [
-        ("u2 a2 u3 a3", "u1 u2 u3 u4", False),
-        ("u2 a2 u3 a3", "u1 u2 u3", False),
-        ("u2 a2 u3 a3", "u1 u3 u4", True),
-        ("u2 p1 a2 u3 p1 a3", "u4 p1", True),
-        ("u2 a2 u3 a3", "u3", True),
+        ("u2 a2 | u3 a3", "u1 u2 u3 u4", False),
+        ("u2 a2 | u3 a3", "u1 u2 u3", False),
+        ("u2 a2 | u3 a3", "u1 u3 u4", True),
+        ("u2 p1 a2 | u3 p1 a3", "u4 p1", True),
+        ("u2 a2 | u3 a3", "u3", True),
+        ("u9 a9 | u1' u2 a2 | u3 a3", "u1' u2 u3 u4", False),
     ],
 )
 def test_the_whole_log_is_seen_where_all_that_the_user_has_said_may_be_told(
     end: str, m: str, enough: bool
 ) -> None:
-    snapshot = replace(log(end).snapshot(), whole=False)
+    made = Log()
+    for exchange in end.split(" | "):
+        made.add(exchange)
+    snapshot = replace(made.snapshot(), whole=False)
     assert sees_enough(snapshot, talk(m), Intent()) == enough
 
 

@@ -169,14 +169,14 @@ def told_by_user_alone(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alignm
     """Align all that the user has said in a whole log, told without answers and with more behind
     it, as programs do that keep the questions alone.
 
-    What was said twice in one request may be told once.  No matches where M leaves out anything
-    else: then it is said again.
+    What was said twice in one request may be told once.  Where M leaves out anything else, it is
+    said again; what follows may go on from there.
     """
     mine = _said_by_user_alone(m)
     theirs = _said_by_user(log)
     again = {j for j, k in pairwise(theirs) if _said_twice(log[j].card, log[k].card)}
     once = [j for j in theirs if j not in again]
-    for told in (theirs, once):
+    for told in (theirs, once, _since_told_anew(log, theirs, m, mine)):
         known = mine[: len(told)]
         equal = [m[i].digest for i in known] == [log[j].card.digest for j in told]
         if told and equal and len(known) < len(mine):
@@ -186,13 +186,30 @@ def told_by_user_alone(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alignm
 
 
 def may_tell_user_alone(log: Sequence[Entry], m: Sequence[ChatMessage]) -> bool:
-    """Whether M may match so, as far as the end of the log shows: all that the user has said there
-    is in M, at its end where it is a retry."""
+    """Whether M may match so, as far as the end of the log shows: what the user has said there is
+    in M, at its end where it is a retry."""
     if len(m) < 2:  # as nearly all requests are that tell no answer
         return False
-    told = {m[i].digest for i in _said_by_user_alone(m)}
-    theirs = _said_by_user(log) if told else []
-    return bool(theirs) and all(log[j].card.digest in told for j in theirs)
+    theirs, mine = _said_by_user(log), _said_by_user_alone(m)
+    told = {m[i].digest for i in mine}
+    newest = _since_told_anew(log, theirs, m, mine) or theirs
+    return bool(newest) and all(log[j].card.digest in told for j in newest)
+
+
+def _since_told_anew(
+    log: Sequence[Entry], theirs: Sequence[int], m: Sequence[ChatMessage], mine: Sequence[int]
+) -> Sequence[int]:
+    """Those from the last request on that told several and began as M: after an edit all are told
+    so.  One alone that comes again may be meant again."""
+    first = m[mine[0]].digest if mine else ""
+    for n in range(len(theirs) - 2, -1, -1):
+        card, following = log[theirs[n]].card, log[theirs[n + 1]].card
+        if card.digest != first or following.digest == first:
+            continue
+        begins = not n or log[theirs[n - 1]].card.exchange != card.exchange
+        if begins and card.exchange == following.exchange:
+            return theirs[n:]
+    return ()
 
 
 def _said_by_user(log: Sequence[Entry]) -> list[int]:

@@ -20,6 +20,12 @@ I went vegan in March
 I'm now vegan
 I stopped eating meat
 I no longer eat pork
+I quit eating meat
+I gave up meat two years ago
+I've given up dairy.
+We are vegetarians
+We're both vegan, what can we cook?
+My doctor said I have diabetes
 I was diagnosed with coeliac disease
 I just found out that I have celiac disease
 My doctor says I'm allergic to penicillin
@@ -53,6 +59,10 @@ ich esse kein Fleisch
 Ich vertrage keine Milch
 Ich bin seit zwei Jahren Vegetarier
 Ich esse seit Januar kein Fleisch mehr
+Ich reagiere allergisch auf Nüsse
+Auf Bienenstiche reagiere ich stark allergisch
+Wir sind beide Vegetarier
+Wir leben vegan.
 Ich darf keine Nüsse essen
 Ich ernähre mich vegan
 Bei mir wurde Zöliakie festgestellt
@@ -75,6 +85,13 @@ Ich bin gegen Pollen und Gräser allergisch
 Ich bin Pescetarierin
 Je suis allergique au pollen.
 je suis vegetarienne
+Je suis devenue végétarienne
+Somos vegetarianos
+Me hice vegana
+Sono diventata vegetariana
+Non mangio più carne
+Não como mais carne
+Я больше не ем мясо
 Je ne mange pas de porc.
 Je ne bois pas d'alcool
 Appelle-moi Léa
@@ -185,6 +202,17 @@ I don't eat out often, where should we go?
 I only use it on weekends
 I only eat at home these days
 I went vegan for a month
+I gave up meat for Lent
+I gave up fish farming
+We are vegetarians in this game
+Are we vegan?
+We are vegan-friendly
+The character said I have diabetes
+Ich reagiere allergisch auf Kritik
+Ich reagiere allergisch auf dumme Fragen
+Wir sind Vegetarier Nummer eins
+Ich kann keine Suppe essen, wenn sie heiß ist
+No somos veganos
 I've been vegetarian before
 Suppose I went vegan, what would I miss?
 I became vegan once

@@ -40,13 +40,7 @@ MOST_CANDIDATES = 200
 REACH = 2
 """Passages to either side that are considered with a candidate."""
 
-ANSWERED_COVER = 0.6
-"""If the best passage of a question for a time has such a ``cover``, others that only tell a time
-do not answer it."""
-
 _HINT = (TELLS_TIME,)
-_NEXT_TO = np.float32(1.001)
-"""Of sums of floats."""
 
 _B_TIMES_LENGTH = B * LENGTHS
 """By coded length: float32[256]."""
@@ -277,18 +271,17 @@ def members(numbers: Numbers, some: Numbers) -> NDArray[np.bool_]:
     return found
 
 
-def timed_alone(matches: Matches) -> Numbers:
-    """The passages that have nothing of a question for a time but one; none where that may be all
-    that an answer in other words has of it."""
-    terms = matches.question.terms
-    if TELLS_TIME not in terms or matches.cover.max(initial=0.0) < ANSWERED_COVER:
-        return NOBODY
-    place = terms.index(TELLS_TIME)
-    start = int(matches.hits.sizes[:place].sum())
-    its = slice(start, start + int(matches.hits.sizes[place]))
-    passages, told = matches.hits.passages[its], matches.hits.scores[its]
-    whole = matches.scores[members(matches.numbers, passages)]
-    return passages[whole < _NEXT_TO * told]
+def time_scores(matches: Matches, numbers: Numbers) -> Floats | None:
+    """What telling a time adds to the BM25 scores of passages, float32[n numbers], which ascend;
+    None where the question does not ask for a time."""
+    question, hits = matches.question, matches.hits
+    if not any(word.terms == _HINT for word in question.words):
+        return None
+    place = question.terms.index(TELLS_TIME)
+    first = int(hits.sizes[:place].sum())
+    of_hint = slice(first, first + int(hits.sizes[place]))
+    by_number = _sums(hits.passages[of_hint], hits.scores[of_hint], int(numbers[-1]) + 1)
+    return by_number[numbers].astype(np.float32)
 
 
 def candidates(matches: Matches) -> Numbers:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proxy.recall.query.dates import DAY
-from proxy.recall.ranking.match import REACH, Matches, Numbers, members, timed_alone
+from proxy.recall.ranking.match import REACH, Matches, Numbers, members, time_scores
 from proxy.recall.ranking.packing import ASKS, FILLER, SAID_BY_USER, Array
 from proxy.recall.ranking.repeats import Repeats, repeats, weight_of_repeats
 
@@ -32,6 +32,9 @@ READ_FACTOR = 1.4
 
 MIN_SHARE = 0.2
 """Passages below this share of the best one's sum of parts are dropped."""
+
+ANSWERED_COVER = 0.6
+"""A passage with such a ``cover`` has most words of the question; see ``_tells_only_time``."""
 
 _NONE, _ONCE = np.float32(0), np.float32(1)
 
@@ -163,7 +166,8 @@ def ranked(
     if not numbers.size:
         return []
     layout = _layout(matches, numbers, rows)
-    eligible = _within_reach(matches, layout, options) & _allowed(layout, options)
+    allowed = _allowed(layout, options)
+    eligible = _within_reach(matches, layout, allowed, options) & allowed
     (found,) = eligible[layout.places].nonzero()
     if not found.size:
         return []
@@ -205,12 +209,14 @@ def _bm25_of(matches: Matches, numbers: Numbers) -> Array:
     return by_number[numbers]
 
 
-def _within_reach(matches: Matches, layout: Layout, options: Options) -> NDArray[np.bool_]:
+def _within_reach(
+    matches: Matches, layout: Layout, allowed: Array, options: Options
+) -> NDArray[np.bool_]:
     """A mask of places, bool[m]: passages that match, are of the right days or have a dense score,
     and those of the same session up to ``REACH`` places from one."""
     seeds = layout.bm25 > 0
-    if (timed := timed_alone(matches)).size:
-        seeds &= ~layout.by_place(members(layout.numbers, timed))
+    if (tells_only_time := _tells_only_time(matches, layout, allowed)) is not None:
+        seeds &= ~tells_only_time
     if layout.dated is not None:
         seeds |= layout.dated
     if options.dense:
@@ -221,6 +227,22 @@ def _within_reach(matches: Matches, layout: Layout, options: Options) -> NDArray
         after |= same_session & seeds[:-distance]
         before |= same_session & seeds[distance:]
     return reached
+
+
+def _tells_only_time(matches: Matches, layout: Layout, allowed: Array) -> NDArray[np.bool_] | None:
+    """A mask of places, bool[m]: passages that match a question for a time by telling one, and have
+    none of its words.
+
+    None where they may answer it in other words: none of those ``allowed``, bool[m], has most of
+    the question's words; and for other questions.
+    """
+    for_time = time_scores(matches, layout.numbers)
+    if for_time is None:
+        return None
+    answers = matches.numbers[matches.cover >= ANSWERED_COVER]
+    if not members(answers, layout.numbers[allowed[layout.places]]).any():
+        return None
+    return layout.bm25 <= layout.by_place(for_time)
 
 
 def _allowed(layout: Layout, options: Options) -> NDArray[np.bool_]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
 from unicodedata import combining, normalize
 
 import pytest
 
-from proxy.recall.lexicon.folding import normal
+from proxy.recall.lexicon.folding import fold, fold_beginning, normal, room
+from proxy.recall.query.words import MOST_CHARACTERS, Reading
 
 BELOW, ABOVE, VOICED = "\u0327", "\u0301", "\uff9e"
 """Accents that stand in an order of their own, whatever order they are written in."""
@@ -45,3 +47,23 @@ def test_of_a_crowd_of_accents_few_are_sorted_at_a_time(marks: str) -> None:
 def test_other_texts_have_the_form_that_unicode_gives_them(text: str) -> None:
     assert normal(text).replace("\u034f", "") == normalize("NFKC", text)
     assert normal(text, "NFKD").replace("\u034f", "") == normalize("NFKD", text)
+
+
+WORDS = "Tiếng Việt, שָׁלוֹם, हिन्दी, ไทยคำ, 한글, 👩🏽‍🚀, ﬁne… ｶﾞﾊﾟ café "
+"""Scripts with accents, points, vowel signs, syllables and letters that stand for several."""
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
+def test_a_long_text_is_folded_in_pieces_as_in_one(
+    form: Literal["NFC", "NFD", "NFKC", "NFKD"],
+) -> None:
+    text = normalize(form, WORDS * 100)
+    assert fold_beginning(text, MOST_CHARACTERS) == fold(text) == fold(WORDS) * 100
+
+
+def test_no_more_is_read_of_a_text_that_becomes_longer() -> None:
+    ligatures = "\ufdfa" * 2048
+    assert len(normalize("NFKC", ligatures)) == 18 * len(ligatures)
+    assert len(Reading(ligatures).folded) == room(ligatures) == 2 * len(ligatures)
+    assert len(Reading(ligatures * 99).folded) == MOST_CHARACTERS
+    assert len(Reading("\ufdfa").folded) == 18

@@ -22,6 +22,11 @@ _CROWD = re.compile(r"\W{30}")
 # Of kana of half width: letters that become accents.
 _VOICED, _SEMI_VOICED = ("\uff9e", "\u3099"), ("\uff9f", "\u309a")
 
+_SHORT = 4096
+
+# Ends before white space, where it can: accents stay with their letters.
+_PIECE = re.compile(r".{1,2048}(?!\S)|.{1,2048}", re.DOTALL)
+
 # What becomes other marks when a text is folded; all else that changes may become letters.
 _MARKS = re.compile(
     "[\u00a0\u2000-\u200a\u2026\u202f\u3000\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]"
@@ -44,6 +49,27 @@ def fold(text: str) -> str:
     if not is_normalized("NFKC", text):
         text = normal(text)
     return _POINTS.sub("", text.casefold())
+
+
+def room(text: str) -> int:
+    """How many characters are read of what a text becomes: of a long one twice as many as it has,
+    where one letter may become eighteen."""
+    return max(_SHORT, 2 * len(text))
+
+
+def fold_beginning(text: str, most: int) -> str:
+    """The first ``most`` characters of a text, folded: at most so many again, and its ``room``."""
+    text = text[:most]
+    if text.isascii() or is_normalized("NFKC", text):
+        return fold(text)
+    pieces: list[str] = []
+    left = min(most, room(text))
+    for piece in _PIECE.finditer(text):
+        pieces.append(fold(piece[0])[:left])
+        left -= len(pieces[-1])
+        if not left:
+            break
+    return "".join(pieces)
 
 
 def is_plain(text: str) -> bool:

@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from proxy.recall.lexicon.cues import LONGEST_WORD, REMEMBERED, Cues, Seen, told_by
-from proxy.recall.lexicon.folding import INDIAN, UNSPACED, fold
+from proxy.recall.lexicon.folding import INDIAN, UNSPACED, fold, fold_beginning
 from proxy.recall.lexicon.language import About
 from proxy.recall.lexicon.loader import COMMON, LANGUAGES, vocabulary
 from proxy.recall.notes import wording as notes_wording
@@ -52,7 +52,7 @@ class Word(NamedTuple):
 
 def words(text: str) -> list[Word]:
     """The words of a text in their order, folded, at most ``MOST_CHARACTERS`` of it."""
-    return words_of(fold(text[:MOST_CHARACTERS]))
+    return words_of(fold_beginning(text, MOST_CHARACTERS))
 
 
 def words_of(folded: str) -> list[Word]:
@@ -178,7 +178,7 @@ class Reading:
 
     @cached_property
     def folded(self) -> str:
-        return fold(self.text[:MOST_CHARACTERS])
+        return fold_beginning(self.text, MOST_CHARACTERS)
 
     @cached_property
     def words(self) -> list[Word]:

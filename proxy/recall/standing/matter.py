@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
-from proxy.recall.lexicon.folding import normal
+from proxy.recall.lexicon.folding import normal, room
 from proxy.recall.lexicon.language import Language
 from proxy.recall.lexicon.loader import LANGUAGES, any_of, compiled, patterns, told, vocabulary
 from proxy.recall.lexicon.spelling import loosely
@@ -92,7 +92,7 @@ def stems(text: str) -> frozenset[str]:
     A word that is one of several values of the same thing, as the name of a language, stands for
     that thing, in angle brackets, and for itself.
     """
-    text, found = _less_unspaced(normal(text))
+    text, found = _less_unspaced(normal(text)[: room(text)])
     return found.union(*_row(text))
 
 

@@ -16,6 +16,9 @@ MOST_PARTS = 1_000
 _BLOCKS = ("system-reminder", "environment_details", "ide_opened_file", "ide_selection")
 """Tags of blocks that may be anywhere in a text."""
 
+MOST_BLOCKS = 1_000
+"""Behind so many blocks with one tag a text counts as typed."""
+
 _QUEUED_MESSAGE = "The user sent a new message while you were working:\n"
 """Begins a block with a message that a person sent to Claude Code while it was working."""
 
@@ -92,7 +95,11 @@ def _without_blocks(text: str) -> str:
 
 def _outside_of(tag: str, text: str) -> Iterator[str]:
     opening, closing, at = f"<{tag}>", f"</{tag}>", 0
-    while (start := text.find(opening, at)) >= 0 and (end := text.find(closing, start)) >= 0:
+    for _ in range(MOST_BLOCKS):
+        start = text.find(opening, at)
+        end = text.find(closing, start) if start >= 0 else -1
+        if end < 0:
+            break
         yield text[at:start]
         yield _queued_message(text[start + len(opening) : end])
         at = end + len(closing)

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from proxy.chat.message import own_of, read_stored
-from proxy.chat.typed import MOST_PARTS, typed, typed_in
+from proxy.chat.typed import MOST_BLOCKS, MOST_PARTS, typed, typed_in
 
 RULES = "# AGENTS.md instructions for /work\n\n<INSTRUCTIONS>\nSign it.\n</INSTRUCTIONS>"
 WHERE = "<environment_context>\n  <cwd>/work</cwd>\n</environment_context>"
@@ -90,6 +90,10 @@ def test_many_parts_are_looked_at_as_one_text() -> None:
     ends = [len(REMINDER) + 2 * n for n in range(MOST_PARTS + 1)]
     assert typed_in(text, ends) == text.removeprefix(REMINDER)
     assert typed_in(text[:-2], ends[:-1]) == text[:-2].removeprefix(REMINDER).strip()
+
+
+def test_behind_many_blocks_a_text_counts_as_typed() -> None:
+    assert typed(f"{REMINDER * MOST_BLOCKS}Hello {REMINDER}") == f"Hello {REMINDER}"
 
 
 def test_a_share_tells_how_much_of_a_message_is_left() -> None:

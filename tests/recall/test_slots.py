@@ -14,6 +14,9 @@ from proxy.recall.results import Found
 AGAINST = [
     ("My dog is called Rex.", "My dog is called Bruno.", "Bruno"),
     ("By the way, my cat's name is Tom and she is old.", "Actually, my cat is named Ada.", "Ada"),
+    ("My boss is Anna.", "My new boss is Marcus.", "Marcus"),
+    ("My boss is called Anna.", "My new boss is Marcus.", "Marcus"),
+    ("Meine Chefin heißt Anna.", "Meine neue Chefin heißt Bea.", "Bea"),
     ("I live in Oslo.", "We moved from Oslo to Bergen last month.", "Bergen"),
     ("I live in Oslo, near the harbour.", "I now live in Bergen.", "Bergen"),
     ("I live in Oslo.", "I don't live in Oslo any more.", "no more"),
@@ -91,6 +94,11 @@ NOT_AGAINST = [
     ("My brother is called Rex.", "My brother is called Bruno."),
     ("Vivo en Lima.", "Vivo en Miraflores."),
     ("我住在中国。", "我住在北京。"),
+    ("My boss is Anna.", "My boss is Berta."),
+    ("My boss is Anna.", "My new doctor is Marcus."),
+    ("My boss is Anna.", "My new boss is Italian."),
+    ("My boss is French.", "My new boss is Marcus."),
+    ("My boss is Anna.", "My new boss is a nightmare."),
     # Not moved, or not there.
     ("I live in Oslo.", "I moved from MySQL to Postgres."),
     ("I moved from MySQL to Postgres.", "I now live in Bergen."),

@@ -135,8 +135,9 @@ class Dates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Other ways to write these than with the words above."""
 
 
-Slot = Literal["own_name", "name", "home", "work", "number", "favourite"]
-"""What has one value at a time; a ``name`` is another's or a thing's.  Of a ``number`` the value
+Slot = Literal["own_name", "name", "role", "home", "work", "number", "favourite"]
+"""What has one value at a time; a ``name`` is another's or a thing's, a ``role`` is who is one's
+boss or doctor.  Of a ``number`` the value
 has a digit or an @; of all others but a ``favourite`` it is a name, with a capital where the script
 has them."""
 

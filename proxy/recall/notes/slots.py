@@ -45,7 +45,8 @@ class Filled(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str, str]:
-        return self.slot, self.whose, self.of
+        """The same for what is of one slot; who has a role has it by a name."""
+        return "name" if self.slot == "role" else self.slot, self.whose, self.of
 
 
 def slots(read: Reading) -> tuple[Filled, ...]:

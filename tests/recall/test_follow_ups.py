@@ -157,6 +157,11 @@ def test_a_day_is_nobodys_name_and_an_article_stands_for_nothing(text: str, goes
     ("text", "back"),
     [
         ("So who was the vet?", True),
+        ("Et comment s'appelait le vétérinaire ?", True),
+        ("Og hva het tannlegen?", True),
+        ("Og hvad hed tandlægen?", True),
+        ("Og hva het det?", False),
+        ("Und was ist das?", False),
         ("And what was her name again?", True),
         ("Und wer war der Tierarzt?", True),
         ("Und was hat der Tierarzt gekostet?", True),

@@ -60,6 +60,7 @@ Ich vertrage keine Milch
 Ich bin seit zwei Jahren Vegetarier
 Ich esse seit Januar kein Fleisch mehr
 Ich reagiere allergisch auf Nüsse
+Ich reagiere auf Haselnüsse allergisch
 Auf Bienenstiche reagiere ich stark allergisch
 Wir sind beide Vegetarier
 Wir leben vegan.

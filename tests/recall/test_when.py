@@ -51,6 +51,7 @@ def one(day: date) -> tuple[tuple[date, date], ...]:
         ("was habe ich diese woche gemacht", ((date(2027, 1, 11), TODAY),)),
         ("cette semaine", ((date(2027, 1, 11), TODAY),)),
         ("我这周做了什么", ((date(2027, 1, 11), TODAY),)),
+        ("this week, i say: this week", ((date(2027, 1, 11), TODAY),)),
         ("cette semaine-là", ()),
         ("日本周边有什么好玩的", ()),
         ("这周围有餐厅吗", ()),

@@ -284,14 +284,14 @@ def _days_after(found: Mapping[str, str], today: date) -> int | None:
 
 
 def spans(text: str, now: float, seen: Seen = EVERYTHING) -> tuple[Days, ...]:
-    """The spans of days that folded text points at, as seen at ``now`` (Unix seconds)."""
+    """The spans of days that folded text points at, each once, seen at ``now`` (Unix seconds)."""
     today = date_of(now)
     exact = tuple((day, day) for day in map(date_of, islice(days(text, now, seen), _MOST_DATES)))
     if exact:
         return exact
     for pointing, read in _READERS:
         pattern = pointing.within(seen)
-        found = tuple(read(pattern, text, today)) if pattern else ()
+        found = tuple(dict.fromkeys(read(pattern, text, today))) if pattern else ()
         if found:
             return found
     return ()

@@ -163,6 +163,20 @@ async def test_what_is_read_of_an_import_and_not_complete_counts(
     assert (await narrow.talk().post(LARGE)).status_code == 200
 
 
+async def test_an_import_takes_room_for_what_has_come_and_not_for_what_it_declares(
+    narrow: Rig,
+) -> None:
+    async with AsyncExitStack() as stack:
+        for key in ("k1", "k2"):
+            line = await stack.enter_async_context(raw.line(narrow.port))
+            fields = {"Authorization": f"Bearer {key}", "Content-Length": str(64 * MIB)}
+            await line.send(raw.request("POST", "/memory/v1/import", fields.items()) + b" ")
+        await asyncio.sleep(0.05)
+        narrow.up.always(answer("a"))
+        assert (await narrow.talk(authorization="Bearer k1").post(LARGE)).status_code == 200
+        assert (await narrow.talk(authorization="Bearer k3").post(LARGE)).status_code == 200
+
+
 async def filled(one: Rig) -> tuple[Talk, str]:
     """A session whose messages are a page of 14 MiB, and their path."""
     talk = one.talk()

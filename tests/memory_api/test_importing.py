@@ -26,7 +26,7 @@ from proxy.tenancy import digest_of
 from tests.support.memory_api import ADMIN_KEY, SESSIONS, Site, error_of, seed, talk
 from tests.support.store.commits import chat
 from tests.support.talk.foreign import conversation, dumped, node
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 
 API = "/memory/v1"
 TENANT = digest_of(b"alice")
@@ -512,3 +512,29 @@ class TestWithSmallLimits:
 
         response = await client.post(f"{API}/import", content=body())
         assert response.status_code == 408
+
+    async def test_a_body_that_comes_byte_by_byte_is_given_up(
+        self, client: httpx.AsyncClient
+    ) -> None:
+        async def body() -> AsyncIterator[bytes]:
+            while True:
+                yield b" " * 1000
+                await asyncio.sleep(0.01)
+
+        async with asyncio.timeout(PATIENCE):
+            response = await client.post(f"{API}/import", content=body())
+        assert response.status_code == 408
+
+    async def test_a_body_may_take_long_that_comes_fast_enough(
+        self, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("proxy.memory_api.transfer.import_route.LEAST", 1)
+        late = asyncio.Event()
+
+        async def body() -> AsyncIterator[bytes]:
+            asyncio.get_running_loop().call_later(0.3, late.set)
+            while not late.is_set():
+                yield dumped({"messages": TALK}) + b"\n"
+                await asyncio.sleep(0.01)
+
+        assert (await client.post(f"{API}/import", content=body())).status_code == 200

@@ -38,14 +38,17 @@ from proxy.portable.conversing import Terms
 from proxy.portable.names import FORMATS, Format
 from proxy.portable.opening import BYTE_ORDER_MARK, ENOUGH, Limits, opened
 from proxy.portable.source import Broken, Piece, Warnings
-from proxy.wire.headers import content_length
-from proxy.wire.places import Holding
+from proxy.wire.places import SMALL, UNCOUNTED, Holding
 
 CONFLICTS = ("skip", "error")
 
 HOLDS = 16 * 1024 * 1024
-"""Bytes of the room for bodies that a file takes which is read in pieces: most need less, and one
-with a session larger than that so much again for each part of it."""
+"""Bytes of the room for bodies that a session of over ``SMALL`` bytes takes as long as it is not
+complete; one that is larger than that so much again for each part of it."""
+
+LEAST = 1024 * 1024
+"""Bytes that must come within the time for a body, so that nobody holds room for longer by sending
+a byte now and then."""
 
 AT_ONCE = 100
 """Pieces that are held at once: a few, and more only where they are small."""
@@ -118,28 +121,33 @@ Strict = Annotated[
 
 
 class Incoming:
-    """A file as it comes.  ``held`` is its room."""
+    """A file as it comes.  ``held`` is its room: of what has come, whatever was declared."""
 
     def __init__(self, request: Request, held: Holding, patience: float) -> None:
         self.chunks, self.patience = _chunks(request, patience), patience
         self._held, self._waiting = held, 0
 
-    def took(self, size: int, *, complete: bool) -> None:
+    async def took(self, size: int, *, complete: bool) -> None:
         """So many more bytes, and whether they complete something: what does not is held.
 
-        Raises ProxyError 503 ``overloaded`` if there is no room for it.
+        Waits for up to ``HOLDS``.  Raises ProxyError 503 ``overloaded`` if there is no room for it.
         """
         self._waiting = size if complete else self._waiting + size
-        takes = -(-self._waiting // HOLDS) * HOLDS
+        takes = _room_for(self._waiting)
+        if takes <= HOLDS:
+            return await self._held.body(takes)
         self._held.lessen(takes)
-        if takes > HOLDS:
-            self._held.grow(takes)
+        self._held.grow(takes)
 
 
-async def _file(call: Call) -> Incoming:
-    """With the room that it needs at first: before its answer has any, as with all bodies."""
-    declared = content_length(call.request.headers.raw)
-    await call.held.body(HOLDS if declared is None else min(declared, HOLDS))
+def _room_for(waiting: int) -> int:
+    """The bytes to hold for so many that complete nothing yet."""
+    if waiting <= SMALL:
+        return 0 if waiting <= UNCOUNTED else SMALL
+    return -(-waiting // HOLDS) * HOLDS
+
+
+def _file(call: Call) -> Incoming:
     return Incoming(call.request, call.held, call.api.settings.server.body_timeout)
 
 
@@ -247,7 +255,7 @@ async def _read(
     await _each(api.reading, partial(source.feed, beginning), importer)
     async for chunk in file.chunks:
         some = await _each(api.reading, partial(source.feed, chunk), importer)
-        file.took(len(chunk), complete=some)
+        await file.took(len(chunk), complete=some)
     await _each(api.reading, source.finish, importer)
     return format
 
@@ -274,19 +282,25 @@ async def _drain(file: Incoming) -> None:
 
 
 async def _chunks(request: Request, patience: float) -> AsyncIterator[bytes]:
-    """The body as it comes, each piece within ``patience`` seconds.
+    """The body as it comes: ``LEAST`` bytes, or its end, within each ``patience`` seconds of
+    waiting for it.
 
     Raises ProxyError 408, and ClientDisconnect.
     """
-    stream = request.stream()
+    stream, clock = request.stream(), asyncio.get_running_loop().time
+    left, came = patience, 0
     while True:
+        began = clock()
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(left):
                 chunk = await anext(stream)
         except StopAsyncIteration:
             return
         except TimeoutError:
             raise request_timeout() from None
+        left, came = left - (clock() - began), came + len(chunk)
+        if came >= LEAST:
+            left, came = patience, 0
         yield chunk
 
 

@@ -186,7 +186,7 @@ class Gateway:
             raise upgrade_refused()
         identity = self._reader.identify(headers, route.session)
         if caller.client is not None:
-            _check_client(caller.client, route, identity, headers)
+            _check_client(caller.client, method, route, identity, headers)
         if self._require_user and identity.user is None:
             raise user_required()
         return identity
@@ -251,10 +251,12 @@ def _without_memory(route: Route, method: str, cross_site: bool) -> Reason | Non
     return "cross_site" if cross_site else None
 
 
-def _check_client(client: Client, route: Route, identity: Identity, headers: RawHeaders) -> None:
+def _check_client(
+    client: Client, method: str, route: Route, identity: Identity, headers: RawHeaders
+) -> None:
     """Raise ProxyError 403 for a path or profile that this client may not use, and for ids without
     a valid signature if it must sign them."""
-    if not route.allowed_by(client.allowed_paths):
+    if not route.allowed_by(method, client.allowed_paths):
         raise path_not_allowed()
     client.may_use(identity.profile)
     session, user = identity.session or "", identity.user or ""

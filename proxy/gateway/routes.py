@@ -32,8 +32,13 @@ _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f?#%]")
 _MAX_DECODINGS = 8
 """How often a path is decoded at most, as long as that changes it."""
 _STORED_RESPONSE = re.compile(r"responses/[^/]+")
-_APART = "messages/batches"
-"""A path below an API of chats that lists, and gives out, the answers of all who share a key."""
+_OF_ALL = (
+    (re.compile(r"messages/batches(/.*)?"), frozenset[str]()),
+    (re.compile(r"chat/completions|completions|messages|responses"), frozenset({"POST"})),
+    (re.compile(r"models(/.*)?"), frozenset({"GET", "HEAD", "POST"})),
+)
+"""Below paths that are open to each, what lists or removes what is of all who share a key: places,
+and the methods that do not.  What remains must be named itself; see ``Route.allowed_by``."""
 _MISSED_APIS = ("chat/completions", "models")
 """APIs by which a client is recognised whose base_url lacks /v1: what it requests first."""
 _DEPLOYMENT = re.compile(rb"^/deployments/[^/]+(?=/)")
@@ -98,17 +103,30 @@ class Route(msgspec.Struct, frozen=True):
         first = self.name.partition("/")[0]
         return self.name if self.chat else first if first in APIS else "..."
 
-    def allowed_by(self, names: tuple[str, ...]) -> bool:
-        """Whether the path is one of these or below one (``models/gpt-4o``); batches of messages
-        must be named themselves.
+    def allowed_by(self, method: str, names: tuple[str, ...]) -> bool:
+        """Whether the path is one of these or below one (``models/gpt-4o``), and the method that of
+        the name, if it has one (``GET files``).  What is ``_OF_ALL`` must be named with its method,
+        or where it is so with each by its path.
 
         False for a path with dot segments, however encoded: an upstream might resolve them.
         """
-        if _climbs(self.target):
-            return False
-        if _is_below(_resolved(self.name), _APART):
-            names = tuple(name for name in names if _is_below(name, _APART))
-        return any(_is_below(self.name, name) for name in names)
+        return _is_allowed(self.target, self.name, method, names)
+
+
+@lru_cache(maxsize=1024)
+def _is_allowed(target: bytes, name: str, method: str, names: tuple[str, ...]) -> bool:
+    if _climbs(target):
+        return False
+    place = _resolved(name)
+    shared = [
+        (where, own) for where, own in _OF_ALL if method not in own and where.fullmatch(place)
+    ]
+    return any(
+        only in ("", method)
+        and _is_below(name, path)
+        and all(only if own else where.fullmatch(path) for where, own in shared)
+        for only, _, path in (entry.rpartition(" ") for entry in names)
+    )
 
 
 def _resolved(name: str) -> str:

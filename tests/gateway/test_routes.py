@@ -157,7 +157,7 @@ ALLOWED = ("chat/completions", "models", "embeddings")
 )
 def test_no_spelling_leads_out_of_the_allowed_paths(path: bytes) -> None:
     found = route(path)
-    assert found is None or not found.allowed_by(ALLOWED)
+    assert found is None or not found.allowed_by("POST", ALLOWED)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_no_spelling_leads_out_of_the_allowed_paths(path: bytes) -> None:
 def test_what_is_allowed_stays_so_however_it_is_encoded(path: bytes) -> None:
     found = route(path)
     assert found is not None
-    assert found.allowed_by(ALLOWED)
+    assert found.allowed_by("POST", ALLOWED)
 
 
 @pytest.mark.parametrize(
@@ -194,11 +194,65 @@ def test_what_is_allowed_stays_so_however_it_is_encoded(path: bytes) -> None:
 def test_batches_of_others_are_not_below_messages(path: bytes, named: str) -> None:
     found = route(path)
     assert found is not None
-    assert not found.allowed_by(("messages",))
-    assert not named or found.allowed_by(("messages", named))
+    for method in ("GET", "POST"):
+        assert not found.allowed_by(method, ("messages",))
+        assert not named or found.allowed_by(method, ("messages", named))
+
+
+DEFAULT: tuple[str, ...] = ClientSettings.model_fields["allowed_paths"].default
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "named"),
+    [
+        ("GET", b"/v1/chat/completions", "GET chat/completions"),
+        ("GET", b"/openai/deployments/d/chat/completions/", "GET chat/completions"),
+        ("GET", b"/v1/chat/completions/%20", "GET chat/completions"),
+        ("GET", b"/v1/responses", "GET responses"),
+        ("get", b"/v1/messages", ""),
+        ("DELETE", b"/v1/models/ft:gpt-4o:org::x", "DELETE models"),
+        ("delete", b"/v1/models/x", ""),
+        ("DELETE", b"/v1/files/file-1", "files"),
+        ("DELETE", b"/v1/files/file-1", "DELETE files"),
+        ("GET", b"/v1/conversations/conv_1", "conversations"),
+        ("GET", b"/v1/threads/thread_1", "threads"),
+        ("GET", b"/v1/batches", "batches"),
+        ("POST", b"/v1/fine_tuning/jobs", "POST fine_tuning"),
+    ],
+)
+def test_what_is_of_all_clients_is_open_to_one_that_it_is_named_for(
+    method: str, path: bytes, named: str
+) -> None:
+    found = route(path)
+    assert found is not None
+    assert not found.allowed_by(method, DEFAULT)
+    assert not found.allowed_by(method, (*DEFAULT, "PUT models", "PUT files"))
+    assert not named or found.allowed_by(method, (*DEFAULT, named))
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", b"/v1/models"),
+        ("POST", b"/v1/models/gemini-2.5-pro:generateContent"),
+        ("GET", b"/v1/chat/completions/chatcmpl-1"),
+        ("DELETE", b"/v1/responses/resp_1"),
+        ("POST", b"/v1/messages/count_tokens"),
+    ],
+)
+def test_what_is_of_whoever_knows_its_name_is_open_to_each(method: str, path: bytes) -> None:
+    found = route(path)
+    assert found is not None
+    assert found.allowed_by(method, DEFAULT)
+
+
+def test_a_path_that_is_named_with_a_method_is_open_to_no_other() -> None:
+    found = route(b"/v1/files/file-1")
+    assert found is not None
+    assert found.allowed_by("GET", ("GET files",))
+    assert not found.allowed_by("DELETE", ("GET files",))
 
 
 def test_a_client_that_is_told_no_paths_may_call_every_api_that_has_memory() -> None:
-    allowed = ClientSettings.model_fields["allowed_paths"].default
     routes = [route(f"/v1/{name}".encode()) for name in FORMATS]
-    assert all(found is not None and found.allowed_by(allowed) for found in routes)
+    assert all(found is not None and found.allowed_by("POST", DEFAULT) for found in routes)

@@ -170,7 +170,7 @@ def test_no_other_key_is_the_administrators(headers: RawHeaders) -> None:
 def test_a_client_reaches_only_its_paths(path: bytes, allowed: bool) -> None:
     client, found = CLIENTS.caller(bearer(KEY)).client, route(path)
     assert client is not None and found is not None
-    assert found.allowed_by(client.allowed_paths) is allowed
+    assert found.allowed_by("POST", client.allowed_paths) is allowed
 
 
 @pytest.mark.parametrize(

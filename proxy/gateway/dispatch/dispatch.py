@@ -191,7 +191,9 @@ class Dispatch(Passthrough):
         """Raise ProxyError 403 for a call that must not use the operator's key."""
         if call.caller.is_anonymous and not self._choosing.trusted.admits(call.headers):
             raise cross_site()
-        if call.caller.client is None and not call.route.allowed_by(destination.allowed):
+        if call.caller.client is not None:
+            return
+        if not call.route.allowed_by(call.method, destination.allowed):
             raise path_not_allowed()
 
 

@@ -159,6 +159,24 @@ async def test_of_a_text_that_is_too_long_the_beginning_counts(
     assert await embed(up, kind, "a" * 2000, "b", "c" * 400) == [[500, 1], [1, 1], [400, 1]]
 
 
+async def test_a_key_that_is_revoked_meanwhile_leaves_no_text_without_a_vector(
+    up: ScriptedUpstream, kind: Kind
+) -> None:
+    up.reply(error_answer(400, "no"), vectors([1, 1]))
+    up.always(error_answer(401, "revoked"))
+    with pytest.raises(EmbedderRefused, match="status 401"):
+        await embed(up, kind, *"abcdefgh")
+    assert len(up.requests) <= 6
+
+
+async def test_a_short_text_that_is_refused_is_not_sent_again(
+    up: ScriptedUpstream, kind: Kind
+) -> None:
+    up.always(refusing("bad", 99, 400))
+    assert await embed(up, kind, "bad") == [[0, 0]]
+    assert [request.json["input"] for request in up.requests] == [["bad"], ["."], ["."]]
+
+
 async def test_a_failure_that_may_pass_leaves_no_text_without_a_vector(
     up: ScriptedUpstream, kind: Kind
 ) -> None:

@@ -178,6 +178,25 @@ async def test_what_failed_is_made_once_the_embedder_works(
     assert await vectors(remembering, embedder) == packed("My boat.")
 
 
+async def test_what_takes_too_long_together_is_embedded_in_smaller_batches(
+    remembering: Memory,
+) -> None:
+    class Slow(Meanings):
+        async def embed(self, texts):  # type: ignore[no-untyped-def]
+            if len(texts) > 2:
+                await asyncio.Event().wait()
+            return await super().embed(texts)
+
+    embedder = Slow(at_once=8)
+    texts = [f"Boat {number}." for number in range(8)]
+    await remembering.commit("a", said("x1", *texts, user="kai"))
+    quick = Pace(share=1.0, patience=0.05, retry=0.0)
+    async with opened(backfill(remembering, embedder, quick)) as filling:
+        filling.wanted(KAI)
+        await until_embedded(remembering, embedder)
+    assert max(map(len, embedder.texts)) <= 2
+
+
 async def test_one_whose_passages_cannot_be_embedded_holds_up_nobody(remembering: Memory) -> None:
     class Picky(Meanings):
         async def embed(self, texts):  # type: ignore[no-untyped-def]

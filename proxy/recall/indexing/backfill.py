@@ -71,6 +71,8 @@ class EmbeddingBackfill:
         self._own_of, self._clock, self._pace = own_of, clock, pace
         self._indexer = Indexer(index, history, own_of, clock, on_write=on_write)
         self._name: str | None = None
+        self._size = embedder.at_once
+        """Texts of a batch: fewer for a while where as many could not be embedded in time."""
         self._waiting: OrderedDict[Owner, None] = OrderedDict()
         self._awake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -127,6 +129,7 @@ class EmbeddingBackfill:
                     more = await self._step(owner) is not None
             except (EmbedderError, StoreError, TimeoutError):
                 self._waiting[owner] = None
+                self._size = max(1, self._size // 2)
                 raise
             except Exception:  # a background task has no caller: go on with other owners
                 logger.exception("passages could not be embedded")
@@ -134,6 +137,7 @@ class EmbeddingBackfill:
             if more:
                 self._waiting[owner] = None
                 await asyncio.sleep((loop.time() - begun) * (1 / self._pace.share - 1))
+        self._size = self._embedder.at_once
         self._awake.clear()
 
     async def _step(self, owner: Owner) -> int | None:
@@ -143,7 +147,7 @@ class EmbeddingBackfill:
         if state is None:
             return None
         first = max(state.embedded.get(name, 0), state.passages - MOST_SEARCHED)
-        end = min(state.passages, first + self._embedder.at_once)
+        end = min(state.passages, first + self._size)
         if first >= end:
             return None
         texts = await self._texts(owner, first, end)

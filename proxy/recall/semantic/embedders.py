@@ -65,7 +65,7 @@ class Embedder(Protocol):
 
 def beginning_of(text: str) -> str:
     """What of a text is embedded; never empty, which APIs refuse, nor with halves of characters."""
-    return text[:LONGEST].strip().encode("utf-8", "replace").decode() or "."
+    return text[:LONGEST].strip().encode("utf-8", "replace").decode() or PROBE
 
 
 LIMIT = 32 * 1024 * 1024
@@ -78,9 +78,12 @@ LARGEST = 1e18
 """A component; the square of one has to be a number too."""
 
 
-TRIED = (LONGEST, 500, 125)
+TRIED = (500, 125)
 """Characters of a text that is refused that are tried one after the other: many models read no more
 than 512 tokens."""
+
+PROBE = "."
+"""A text that every model takes."""
 
 
 class _Embedding(msgspec.Struct):
@@ -119,38 +122,44 @@ class RemoteEmbedder:
     async def embed(self, texts: Sequence[str]) -> Array:
         try:
             return await self._embedded(texts)
-        except (EmbedderRefused, EmbedderFailed):
-            # Raises where the model takes no text at all: then none of these is to blame.
-            nothing = np.zeros_like(await self._embedded([beginning_of("")]))
-            return await self._apart(texts, nothing)
+        except (EmbedderRefused, EmbedderFailed) as failure:
+            await self._nothing()  # before each text is tried for itself
+            rows = await self._apart(texts, failure)
+        if without := len(rows) - np.count_nonzero(rows.any(axis=1)):
+            logger.warning("texts that are found by their words alone: %d are refused", without)
+        return rows
 
-    async def _apart(self, texts: Sequence[str], nothing: Array) -> Array:
-        """The same, where one of the texts is refused; ``nothing`` is what has no vector."""
+    async def _nothing(self) -> Array:
+        """What has no vector.  Raises EmbedderError where the model takes no text at all: then none
+        of those that it refused is to blame."""
+        return np.zeros_like(await self._embedded([PROBE]))
+
+    async def _apart(self, texts: Sequence[str], failure: EmbedderError) -> Array:
+        """The same, where one of the texts is refused."""
         middle = len(texts) // 2
         if not middle:
-            return await self._shortened(texts[0], nothing)
-        parts = [await self._part(half, nothing) for half in (texts[:middle], texts[middle:])]
+            return await self._shortened(texts[0], failure)
+        parts = [await self._part(half) for half in (texts[:middle], texts[middle:])]
         if len({part.shape[1] for part in parts}) > 1:
             raise EmbedderError("embeddings: vectors of two lengths")
         return np.concatenate(parts)
 
-    async def _part(self, texts: Sequence[str], nothing: Array) -> Array:
+    async def _part(self, texts: Sequence[str]) -> Array:
         try:
             return await self._embedded(texts)
-        except (EmbedderRefused, EmbedderFailed):
-            return await self._apart(texts, nothing)
+        except (EmbedderRefused, EmbedderFailed) as failure:
+            return await self._apart(texts, failure)
 
-    async def _shortened(self, text: str, nothing: Array) -> Array:
+    async def _shortened(self, text: str, last: EmbedderError) -> Array:
         """As much of a text as is taken.  Raises EmbedderFailed: that may be for now."""
-        for part in dict.fromkeys(beginning_of(text[:size]) for size in TRIED):
+        for part in dict.fromkeys(beginning_of(text[:size]) for size in TRIED if size < len(text)):
             try:
                 return await self._embedded([part])
             except (EmbedderRefused, EmbedderFailed) as failure:
                 last = failure
         if isinstance(last, EmbedderFailed):
             raise last
-        logger.warning("a text is found by its words alone: %s", last)
-        return nothing
+        return await self._nothing()  # again: a key may have been revoked meanwhile
 
     async def _embedded(self, texts: Sequence[str]) -> Array:
         """The answer to one request."""

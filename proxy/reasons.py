@@ -5,6 +5,7 @@ Clients wrap what the system said in errors of their own; here it is looked for 
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 from collections.abc import Iterator
@@ -16,12 +17,13 @@ _UNTRUSTED = frozenset({18, 19, 20, 21})
 
 _NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER", "PACKET_LENGTH", "UNKNOWN_PROTOCOL")
 _LONGEST = 200
+_URL = re.compile(r"(?<=://)[^\s'\"]+")
 
 
 def why(error: BaseException) -> str:
-    """One clause, without a line's end."""
+    """One clause, without a line's end, nor URLs: one may hold a password or a key."""
     found = next(filter(None, map(_told, _chain(error))), None)
-    return found or " ".join(str(error).split())[:_LONGEST] or type(error).__name__
+    return found or _URL.sub("…", " ".join(str(error).split()))[:_LONGEST] or type(error).__name__
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from pathlib import Path
@@ -76,6 +77,30 @@ async def test_why_an_upstream_is_not_reached_is_logged(
         assert (await client.get(f"{proxy.v1}/models")).status_code == 502
     (line,) = (r.getMessage() for r in caplog.records if r.name == "proxy.gateway.gateway")
     assert line == "the upstream failed: no connection: nothing listens there (connection refused)"
+
+
+@pytest.mark.parametrize("client", ["direct", "aiohttp", "httpx"])
+async def test_the_password_of_a_proxy_on_the_way_that_refuses_is_not_logged(
+    client: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 407 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1") as server:
+        place = "{}:{}".format(*server.sockets[0].getsockname())
+        chosen = settings_for(
+            tmp_path,
+            "https://127.0.0.1:9/v1",
+            upstream__client=client,
+            upstream__proxy=f"http://u:hush@{place}",
+        )
+        async with running(chosen) as proxy, httpx.AsyncClient(timeout=PATIENCE) as asking:
+            assert (await asking.get(f"{proxy.v1}/models")).status_code == 502
+    (line,) = (r.getMessage() for r in caplog.records if r.name == "proxy.gateway.gateway")
+    assert "407" in line and "hush" not in line
 
 
 @pytest.mark.parametrize(("status", "kind"), [(429, "rate_limited"), (500, "server_error")])

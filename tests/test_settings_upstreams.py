@@ -162,6 +162,27 @@ def test_a_key_file_that_is_far_too_long_is_told_and_not_cut(tmp_path: Path) -> 
     assert str(caught.value) == told
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://gateway/embeddings",
+        "https://gateway.example.com/v1/account/messages",
+        "https://gateway.example.com/responses/v1",
+    ],
+)
+def test_a_gateways_path_may_be_called_as_an_endpoint(url: str, tmp_path: Path) -> None:
+    (found,) = loaded(tmp_path, ONE.replace("http://one/v1", url)).upstreams
+    assert found.url == url
+
+
+@pytest.mark.parametrize(
+    "end", ["chat/completions", "v1/messages", "openai/responses/", "api/v1/embeddings"]
+)
+def test_an_endpoint_is_no_base_url(end: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="leave out /"):
+        loaded(tmp_path, ONE.replace("http://one/v1", f"http://one/{end}"))
+
+
 def test_a_url_that_only_the_client_cannot_use_is_told_before_the_start(tmp_path: Path) -> None:
     settings = loaded(tmp_path, ONE.replace("http://one/v1", "http://one/\u00fc"))
     assert [line.partition(":")[0] for line in preflight.unreadable(settings)] == ["upstreams[0]"]

@@ -24,7 +24,10 @@ DEMO = "demo"
 """In the place of the upstream's URL: the model that comes with the program, for trying it."""
 
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 section 5.6.2, token
-_ENDPOINT = re.compile(r"/(?:chat/completions|responses|messages|embeddings)/?$")
+_ENDPOINT = re.compile(
+    r"(?:/chat/completions|(?:(?<=/v\d)|(?<=/openai))/(?:responses|messages|embeddings))/?$"
+)
+"""Ends of URLs that are no base; a gateway may give a whole API a path such as ``/embeddings``."""
 _FIELD = re.compile(r"\w+(?:\.\w+)?", re.ASCII)
 _ORIGIN = re.compile(r"https?://[^/?#@\s]+")
 _TRUSTED = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s/?#@:\[\]*]+)(?::[0-9]{1,5})?")

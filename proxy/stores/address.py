@@ -41,6 +41,7 @@ _PORTS: Mapping[Kind, int] = {"redis": 6379, "cluster": 6379, "sentinel": 26379}
 _NO_FILE = re.compile(r"^/?[?#\s]|\0")
 _TLS_OPTIONS = frozenset({"ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_cert_reqs"})
 _SENTINEL_OPTIONS = frozenset({"sentinel_username", "sentinel_password"})
+_QUOTE = "in a password write / as %2F and ? as %3F"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +113,9 @@ def _sqlite(rest: str) -> Address:
 def _redis(kind: Kind, scheme: str, rest: str) -> Address:
     location, _, query = rest.partition("?")
     authority, _, path = location.partition("/")
-    if "@" in path + query:
-        raise ValueError("in a password write / as %2F and ? as %3F")
+    if "@" in path:
+        raise ValueError(_QUOTE)
+    options = _options(kind, scheme, query)
     credentials, _, hosts = authority.rpartition("@")
     username, _, password = credentials.partition(":")
     nodes = _nodes(hosts, kind)
@@ -129,7 +131,7 @@ def _redis(kind: Kind, scheme: str, rest: str) -> Address:
         db=db,
         service=unquote(service),
         tls=scheme.startswith("rediss"),
-        options=_options(kind, scheme, query),
+        options=options,
     )
 
 
@@ -167,8 +169,10 @@ def _options(kind: Kind, scheme: str, query: str) -> dict[str, str]:
     options = dict(parse_qsl(query, keep_blank_values=True))
     unknown = sorted(options.keys() - allowed)
     if unknown:
+        if "@" in query:  # an option's value may have one
+            raise ValueError(_QUOTE)
         known = ", ".join(sorted(allowed)) or "none"
-        told = f" {unknown[0]!r}" if unknown[0].isidentifier() and "@" not in query else ""
+        told = f" {unknown[0]!r}" if unknown[0].isidentifier() else ""
         raise ValueError(f"unknown option{told} in the store URL; known here: {known}")
     return options
 

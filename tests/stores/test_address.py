@@ -106,6 +106,7 @@ def test_credentials_are_read_and_never_shown() -> None:
         pytest.param("redis://h:70000", "localhost:6379", id="port-is-too-large"),
         pytest.param("redis://h/db", "redis://host:6379/0", id="database-is-no-number"),
         pytest.param("redis://:a/b@h", "in a password write / as %2F", id="slash-in-password"),
+        pytest.param("redis://:a?b@h", "in a password write / as %2F", id="mark-in-password"),
         pytest.param("redis://a,b", "redis+cluster://", id="several-hosts"),
         pytest.param("redis+cluster://h/1", "database 0", id="cluster-with-database"),
         pytest.param("redis+sentinel://h", "redis+sentinel://host:26379/service", id="no-service"),
@@ -117,6 +118,13 @@ def test_a_url_that_means_nothing_is_refused_with_what_to_write(url: str, words:
     with pytest.raises(ValueError) as refused:
         open_store(url, timeout=1, commit_timeout=1)
     assert words in str(refused.value)
+
+
+def test_the_value_of_an_option_may_have_an_at_sign() -> None:
+    found = read_address("redis+sentinel://h/main?sentinel_password=a@b")
+    assert (found.service, found.options) == ("main", {"sentinel_password": "a@b"})
+    found = read_address("rediss://h?ssl_ca_certs=/certs@1/ca.pem")
+    assert found.options == {"ssl_ca_certs": "/certs@1/ca.pem"}
 
 
 @pytest.mark.parametrize(

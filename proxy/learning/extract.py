@@ -14,7 +14,8 @@ from proxy.settings import ProfileSettings
 from proxy.settings.written import WriterSettings
 
 MOST_READ = 256 * 1024
-"""Characters of an answer that are read for its JSON, those counted again that are read again."""
+"""Characters of an answer that are read for its JSON, those counted again that are read again; as
+many once more where it may have comments."""
 
 REQUESTS = 2
 """How often a model is asked for the same at most."""
@@ -24,6 +25,15 @@ AGAIN = "That cannot be used: {problem}\nAnswer once more, with JSON only."
 CUT = "it was cut off before its end"
 
 _BEGINS = re.compile(r"[{\[]")
+_TEXT = r'(?P<text>"(?:[^"\\]|\\.)*(?:"|\Z))'
+_COMMENT = re.compile(rf"{_TEXT}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_LAST_COMMA = re.compile(rf"{_TEXT}|,(?=\s*[}}\]])", re.DOTALL)
+_IS_COMMENTED = re.compile(r"//|/\*|,\s*[}\]]")
+
+_GIVEN = ("tool_calls", "function", "arguments", "parameters", "input")
+"""The members in which calls of tools have what they are given, outermost first."""
+
+_DEEPEST_CALL = 3
 
 T = TypeVar("T")
 
@@ -119,11 +129,22 @@ def _whole(answer: Completed, read: Callable[[str], T]) -> T:
     return read(answer.text)
 
 
-def json_in(answer: str, wanted: Callable[[object], bool]) -> object | None:
-    """The first ``wanted`` value in an answer that may have fences, thoughts or talk around it.
+Wanted = Callable[[object], bool]
+
+
+def json_in(answer: str, wanted: Wanted) -> object | None:
+    """The first ``wanted`` value in an answer that may have fences, thoughts or talk around it, be
+    written as a call of a tool, or have comments as programs have them.
 
     An empty list counts where there is no object, not even a broken one: it may be part of that.
     """
+    found = _first_in(answer, wanted)
+    if found is None and _IS_COMMENTED.search(answer, 0, MOST_READ):
+        found = _first_in(_uncommented(answer[:MOST_READ]), wanted)
+    return found
+
+
+def _first_in(answer: str, wanted: Wanted) -> object | None:
     decoder = json.JSONDecoder()
     at = read = 0
     while read < MOST_READ and (found := _BEGINS.search(answer, at)):
@@ -134,7 +155,36 @@ def json_in(answer: str, wanted: Callable[[object], bool]) -> object | None:
         except (ValueError, RecursionError):
             read += len(answer) - begin  # at most: an error does not say
             continue
+        value = _argument(value, wanted)
         if wanted(value) and (value or "{" not in answer):
             return value
         read += at - begin
     return None
+
+
+def _argument(value: object, wanted: Wanted) -> object:
+    """What a call of a tool is given, if that is wanted; else the value itself."""
+    call = found = value
+    for _ in range(_DEEPEST_CALL):
+        call = call[0] if isinstance(call, list) and len(call) == 1 else call
+        if not isinstance(call, dict):
+            break
+        call = _read(next((call[name] for name in _GIVEN if name in call), None))
+        found = call if wanted(call) else found
+    return found
+
+
+def _read(value: object) -> object:
+    """An argument, which may be JSON in a text."""
+    if not isinstance(value, str) or len(value) > MOST_READ:
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _uncommented(text: str) -> str:
+    """A text without comments outside of its strings, nor commas before an end.  Linear."""
+    bare = _COMMENT.sub(lambda found: found["text"] or " ", text)
+    return _LAST_COMMA.sub(lambda found: found["text"] or "", bare)

@@ -29,10 +29,21 @@ def is_wanted(value: object) -> bool:
         pytest.param('{maybe [so} [1] {"bad": {"good": 2}} {"good": [1]} {"good": 3}', id="first"),
         pytest.param("{so} " * 200 + '{"good": [1]}', id="much-talk"),
         pytest.param("[1] " * 50_000 + '{"good": [1]}', id="many-values"),
+        pytest.param('<tool_call>{"name": "f", "arguments": {"good": [1]}}</tool_call>', id="call"),
+        pytest.param('[{"type": "tool_use", "input": {"good": [1]}}]', id="use"),
+        pytest.param(
+            json.dumps({"tool_calls": [{"function": {"arguments": '{"good": [1]}'}}]}), id="calls"
+        ),
+        pytest.param('```jsonc\n{\n// as "asked\n"good": [1, /* no, */], }\n```', id="comments"),
     ],
 )
 def test_the_first_value_that_is_wanted_is_found(answer: str) -> None:
     assert json_in(answer, is_wanted) == {"good": [1]}
+
+
+def test_what_looks_like_a_comment_in_a_text_stays() -> None:
+    told = '{"good": ["see https://x.org/*, a,]"], // a link\n}'
+    assert json_in(told, is_wanted) == {"good": ["see https://x.org/*, a,]"]}
 
 
 NOTED = [{"op": "add", "text": "Plays chess.", "quote": "I play chess"}]
@@ -54,7 +65,7 @@ def test_an_empty_list_where_there_is_no_object_is_nothing_new(talk: str) -> Non
     "broken",
     [
         '{"set": [], "append": [{"key": "hobbies", "value": "chess", "quote": "I play che',
-        '{"set": [], "append": [{"key": "hobbies", "quote": "I play chess",}], "remove": []}',
+        '{"set": [], "append": [{"key": "hobbies", "quote": "I play chess"; }], "remove": []}',
         '{"operations": [{"op": "add", "text": "Plays chess.", "sources": [], "quote": "I pl',
     ],
 )
@@ -64,7 +75,11 @@ def test_an_empty_list_in_a_broken_object_is_no_answer(broken: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", ["[" * 60 + "1," * 250_000, "{" * 500_000, '{"a":' * 100_000, '["' * 250_000]
+    "answer",
+    [
+        *("[" * 60 + "1," * 250_000, "{" * 500_000, '{"a":' * 100_000, '["' * 250_000),
+        *("/*{" * 150_000, "//{" * 150_000, '//"\\\n{' * 100_000),
+    ],
 )
 def test_no_more_is_read_than_an_answer_is_worth(
     answer: str, monkeypatch: pytest.MonkeyPatch
@@ -78,7 +93,7 @@ def test_no_more_is_read_than_an_answer_is_worth(
 
     monkeypatch.setattr(json.JSONDecoder, "raw_decode", counted)
     assert json_in(answer, is_wanted) is None
-    assert sum(read) < MOST_READ + ANSWER_BYTES
+    assert sum(read) < 2 * (MOST_READ + ANSWER_BYTES), "once more without comments"
 
 
 def test_of_what_is_far_too_long_no_more_is_looked_at() -> None:

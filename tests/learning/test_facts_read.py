@@ -9,7 +9,8 @@ import pytest
 
 from proxy.learning.evidence import Said
 from proxy.learning.facts.claim import MOST, OPS, SCHEMA, operations_in
-from proxy.learning.facts.fact import USER, Fact, date_text, dates_of, day, holds_from, holds_until
+from proxy.learning.facts.days import day, holds_from, holds_until
+from proxy.learning.facts.fact import USER, Fact, date_text, dates_of
 from proxy.learning.facts.statements import (
     about,
     alike,
@@ -118,17 +119,26 @@ def test_what_is_no_date_is_none(text: str) -> None:
         ("", "", None),
         ("nonsense", "", None),
         ("2023-05-08", "", None),
-        ("2023-05-07", "", MIDNIGHT - DAY),
-        ("2010", "", day("2010")),
-        ("2023-05-09", "", MIDNIGHT + DAY),
+        ("2023-05-07", "", None),
+        ("2023-05-07", "yesterday", MIDNIGHT - DAY),
+        ("2023-05-01", "letzte Woche", MIDNIGHT - 7 * DAY),
+        ("2023-04-03", "上个月", day("2023-04-03")),
+        ("2010", "", None),
+        ("1999-01-01", "I am Ann, hello", None),
+        ("1999-01-01", "yesterday, on 1 May", None),
+        ("2010", "for thirteen years", day("2010")),
+        ("2010", "seit 2010", day("2010")),
+        ("1999", "since '99", day("1999")),
+        ("2023-01", "since January", day("2023-01")),
+        ("2023-05-09", "tomorrow", MIDNIGHT + DAY),
         ("2024-01-01", "", None),
-        ("2024-01-01", "The user moves to Rome in 2024.", day("2024-01-01")),
+        ("2024-01-01", "I move to Rome in 2024.", day("2024-01-01")),
         ("2023-08-05", "moves to Rome on 5 August", day("2023-08-05")),
         ("2023-08-05", "moves to Rome on 6 August", None),
         ("2023-08", "moves to Rome in August", day("2023-08-01")),
     ],
 )
-def test_a_time_to_come_is_believed_only_if_it_was_named(
+def test_since_when_it_holds_is_believed_only_if_somebody_told_it(
     claimed: str, texts: str, time: float | None
 ) -> None:
     assert holds_from(claimed, MAY, texts) == time
@@ -145,10 +155,12 @@ def test_a_time_to_come_is_believed_only_if_it_was_named(
         ("2023-12", day("2024-01")),
         ("2023", day("2024")),
         ("2022", None),
+        ("2123", None),
     ],
 )
 def test_an_end_is_the_end_of_its_day(claimed: str, time: float | None) -> None:
-    assert holds_until(claimed, MAY, MAY) == time
+    assert holds_until(claimed, MAY, MAY, "until next week") == time
+    assert holds_until(claimed, MAY, MAY, "for now") is None
 
 
 @pytest.mark.parametrize(

@@ -282,17 +282,19 @@ async def test_what_one_message_says_and_what_is_only_more_precise_stand_side_by
     has = operation(text="The user has a dog.", quote="with my dog")
     harness.model.answers = [answer(live, has)]
     await harness.learn()
-    numbers = {note: number for number, note in enumerate(await harness.current(), 1)}
-    home, dog = numbers["The user lives in Berlin."], numbers["The user has a dog."]
     await harness.say(both, rex, age)
-    harness.model.answers = [
-        answer(
+
+    def noted(asked: Assignment) -> str:
+        numbers = {note: number for number, note in notes_in(asked.text)}
+        home, dog = numbers["The user lives in Berlin."], numbers["The user has a dog."]
+        return answer(
             operation("supersede", fact=home, text="The user lives in Kiel.", quote=both),
             operation("supersede", fact=home, text="The user bakes bread.", quote=both),
             operation("update", fact=dog, text="The user has a dog called Rex.", quote=rex),
             operation("update", fact=dog, text="The user has a dog aged five.", quote=age),
         )
-    ]
+
+    harness.model.answers = [noted]
     await harness.learn()
     assert await harness.current() == [
         "The user bakes bread.",

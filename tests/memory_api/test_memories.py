@@ -41,6 +41,7 @@ FIELDS = {
     "last_confirmed",
     "expires_at",
     "superseded_by",
+    "doubted_by",
     "edited",
     "origin",
     "metadata",

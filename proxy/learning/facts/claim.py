@@ -19,17 +19,10 @@ from proxy.learning.evidence import (
     source_of,
 )
 from proxy.learning.extract import json_in
-from proxy.learning.facts.fact import (
-    MOST_CHARACTERS,
-    USER,
-    Fact,
-    State,
-    dates_of,
-    holds_from,
-    holds_until,
-    one_line,
-)
+from proxy.learning.facts.days import holds_from, holds_until
+from proxy.learning.facts.fact import MOST_CHARACTERS, USER, Fact, State, dates_of, one_line
 from proxy.learning.facts.statements import (
+    Matter,
     about,
     in_other_words,
     is_addressed,
@@ -240,7 +233,7 @@ def _number(value: object) -> int:
 
 class Claim(NamedTuple):
     """A proposal that stands up to the evidence; see Fact.  ``valid_from`` is None where nobody has
-    said that.  ``fact``: the id it goes with.
+    said that.  ``fact``: the id it goes with; ``apart``: nothing that was said is about that.
     """
 
     op: Op
@@ -251,24 +244,30 @@ class Claim(NamedTuple):
     until: float | None
     source: Source
     fact: str | None
+    apart: bool = False
 
 
 def claims(
-    operations: Sequence[Operation], batch: Batch, shown: Sequence[str]
+    operations: Sequence[Operation], batch: Batch, shown: Sequence[Fact]
 ) -> tuple[Claim, ...]:
     """Those of the operations that hold, in the order in which the messages were said.
 
-    ``shown`` are the ids of the facts by their number.
+    ``shown`` are the facts by their number.
     """
     own = {name.lower() for each in batch.said if (name := speaker_of(each.own))}
-    found = (_claim(operation, batch, shown, own) for operation in operations)
+    matter = Matter("\n".join(each.own for each in batch.said), [fact.text for fact in shown])
+    found = (_claim(operation, batch, shown, own, matter) for operation in operations)
     places = {source_of(each): place for place, each in enumerate(batch.said)}
     held = (claim for claim in found if claim is not None)
     return tuple(sorted(held, key=lambda claim: places[claim.source]))
 
 
 def _claim(
-    operation: Operation, batch: Batch, shown: Sequence[str], own: Collection[str]
+    operation: Operation,
+    batch: Batch,
+    shown: Sequence[Fact],
+    own: Collection[str],
+    matter: Matter,
 ) -> Claim | None:
     """``own`` are the names, in small letters, that the user goes by."""
     found = evidence(operation.quote, batch.said, operation.message - 1)
@@ -285,17 +284,19 @@ def _claim(
     if text and not says_something(text):
         return None
     said = found.said
-    then = said.on_the_wall
-    begins = holds_from(operation.valid_from, then, f"{text} {operation.quote}")
+    then, told = said.on_the_wall, f"{said.dated}\n{said.text}"
+    begins = holds_from(operation.valid_from, then, told)
+    goes_with = shown[operation.fact - 1] if 0 < operation.fact <= len(shown) else None
     return Claim(
         op=operation.op,
         text=text,
         about=whom,
         state=_state(text, whom, operation.quote, found),
         valid_from=begins,
-        until=holds_until(operation.expires, then, then if begins is None else begins),
+        until=holds_until(operation.expires, then, then if begins is None else begins, told),
         source=source_of(said),
-        fact=shown[operation.fact - 1] if 0 < operation.fact <= len(shown) else None,
+        fact=goes_with.id if goes_with else None,
+        apart=goes_with is not None and not matter.has(f"{goes_with.text} {goes_with.about}", text),
     )
 
 

@@ -56,7 +56,7 @@ class FactExtractor(msgspec.Struct, frozen=True):
         kept = await self.facts.load(batch.shelf)
         shown = _shown(kept, batch, self.facts.clock())
         operations = await self._operations(batch, shown, len(_held(kept, self.facts.clock())))
-        found = claims(operations, batch, [fact.id for fact in shown])
+        found = claims(operations, batch, shown)
         return await self._enter(batch, kept, found)
 
     async def take_back(self, shelf: ItemOwner, gone: Gone) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, tzinfo
 from functools import partial
 from typing import Literal
 
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from proxy.learning.collection import LearnedMemory, Stored, stored
 from proxy.learning.evidence import Source, source_fields
 from proxy.memory.items import PEOPLE, Item, Place
-from proxy.recall.query.dates import DAY, MONTHS, ahead
+from proxy.recall.query.dates import DAY, ahead
 from proxy.settings.written import FactsSettings
 
 State = Literal["current", "superseded", "quarantined"]
@@ -55,6 +55,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     last said or confirmed ``last_confirmed``, and is of no use after ``expires_at``, of which
     ``until`` is what was said, or set by a person.
     ``superseded_by`` is the fact that took its place, ``superseded_in`` the message that said so.
+    ``doubted_by`` is a fact that a model gave its place to, though nobody has said anything of it.
     ``sources`` have all said it, the first of them first; ``inherited`` said what it makes more
     precise.  ``origin``: learned from messages, saved by a model's tool, or added over the memory
     API.  ``edited``: by a person.  Times are Unix seconds.
@@ -71,6 +72,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     until: float | None = None
     superseded_by: str | None = None
     superseded_in: Source | None = None
+    doubted_by: str | None = None
     sources: tuple[Source, ...] = ()
     inherited: tuple[Source, ...] = ()
     origin: Origin = "learned"
@@ -166,61 +168,9 @@ def kept_sources(sources: Iterable[Source]) -> tuple[Source, ...]:
     return tuple(kept)
 
 
-EARLIEST, LATEST = 1850, 2200
-"""Years that a fact of somebody's life may name."""
-
 FIRST = datetime(1, 1, 1, tzinfo=UTC).timestamp()
 LAST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 """The first and the last day that there is a date for."""
-
-_DATE = re.compile(r"\s*(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?(?![\d/])")
-_NUMBER = re.compile(r"\d+")
-_WORD = re.compile(r"[^\W\d_]+")
-
-
-def day(text: str) -> float | None:
-    """The beginning of a day (YYYY-MM-DD), month or year, in Unix seconds; None: it is none."""
-    found = _span(text)
-    return found[0].timestamp() if found else None
-
-
-def _span(text: str) -> tuple[datetime, datetime] | None:
-    """The beginning of a day, month or year, and that of the next one."""
-    found = _DATE.match(text)
-    if found is None or not EARLIEST <= int(found[1]) <= LATEST:
-        return None
-    year, month = int(found[1]), int(found[2] or 1)
-    try:
-        begins = datetime(year, month, int(found[3] or 1), tzinfo=UTC)
-    except ValueError:  # 30 February
-        return None
-    if found[3]:
-        return begins, begins + timedelta(days=1)
-    following = (year, month + 1) if found[2] and month < 12 else (year + 1, 1)
-    return begins, datetime(*following, 1, tzinfo=UTC)
-
-
-def holds_from(claimed: str, said_at: float, texts: str) -> float | None:
-    """Since when something holds that was said then; None where that is not known.
-
-    The day of the message itself tells nothing: it is what a model writes that knows none.  That
-    something will hold later is believed only if ``texts`` name that day; the rest is a model's
-    arithmetic.
-    """
-    time = day(claimed)
-    if time is None or time <= said_at < time + DAY:
-        return None
-    if time > said_at + DAY and not _names(texts, time):
-        return None
-    return time
-
-
-def holds_until(claimed: str, said_at: float, begins: float) -> float | None:
-    """The end of the last day, month or year in which something holds; None: for good, as far as
-    is known."""
-    found = _span(claimed)
-    end = found[1].timestamp() if found else None
-    return None if end is None or end <= max(begins, said_at - DAY) else end
 
 
 def date_text(time: float) -> str:
@@ -247,15 +197,6 @@ def dates_of(fact: Fact, zone: tzinfo | None = None) -> str:
         case _:
             holds = f"; holds {begins} to {ends}"
     return f"{noted_on(fact.last_confirmed, zone)}{holds}"
-
-
-def _names(texts: str, time: float) -> bool:
-    """Do they name the year, the day of the month, or, of its first day, the month?"""
-    named = set(map(int, (number[:4] for number in _NUMBER.findall(texts))))
-    months = {MONTHS.get(word) for word in _WORD.findall(texts.lower())}
-    date = datetime.fromtimestamp(time, UTC)
-    by_month = date.day == 1 and date.month in months
-    return date.year in named or date.day in named or by_month
 
 
 def state_of(fact: Fact, now: float) -> str:
@@ -297,6 +238,7 @@ def fact_fields(filed: Stored[Fact], now: float, count: Callable[[str], int]) ->
         "last_confirmed": fact.last_confirmed,
         "expires_at": fact.expires_at,
         "superseded_by": fact.superseded_by,
+        "doubted_by": fact.doubted_by,
         "edited": fact.edited,
         "origin": fact.origin,
         "metadata": fact.metadata,

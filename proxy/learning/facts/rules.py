@@ -37,15 +37,18 @@ class Notes(msgspec.Struct):
         """The fact that says it now: a new one, or one that did so before.
 
         It takes the place of its target only if that was not said later: of news that come late,
-        the later ones win.
+        the later ones win.  A target that nothing was said of stays, with a mark.
         """
         twin, target = self._twin(claim), self._target(claim)
+        doubted, target = (target, None) if claim.apart else (None, target)
         if twin and claim.state not in ("current", twin.state):
             return twin
         late = target is not None and claim.source.at < target.last_confirmed
         fact = self._again(twin, claim) if twin else self._add(claim, target, late)
         if target and not late and target.id != fact.id and fact.state == "current":
             self._put(superseded(target, fact, claim.source))
+        if doubted and doubted.id != fact.id:
+            self._put(replace(doubted, doubted_by=fact.id))
         self._said.add(fact.id)
         return fact
 

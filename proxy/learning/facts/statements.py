@@ -9,8 +9,9 @@ are learned too; only the model is not asked again where it has found nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from proxy.learning.evidence import Said
@@ -95,6 +96,38 @@ def speaks_of(text: str, message: str) -> bool:
     """Do they share a word that says something, or how one begins?  Without any such word: yes."""
     ours = set(_stumps(text))
     return not ours or not ours.isdisjoint(_stumps(message))
+
+
+MANY = 4
+"""Notes of which it can be told what most of them have in common."""
+
+
+class Matter:
+    """What messages are about, as far as their words tell.
+
+    A word that most of the ``notes`` have, as the user's name, does not.
+    """
+
+    def __init__(self, messages: str, notes: Sequence[str]) -> None:
+        self._messages = messages
+        self._notes = notes
+
+    @cached_property
+    def _said(self) -> frozenset[str]:
+        return frozenset(_stumps(self._messages))
+
+    @cached_property
+    def _usual(self) -> frozenset[str]:
+        counts = Counter(stump for note in self._notes for stump in set(_stumps(note)))
+        many = max(MANY, len(self._notes)) / 2
+        return frozenset(stump for stump, count in counts.items() if count > many)
+
+    def has(self, note: str, news: str) -> bool:
+        """Do the messages, or the ``news`` that come of them, share a word with a note that says
+        something?  Where it has none, or is in another language: yes."""
+        ours = frozenset(_stumps(note)) - self._usual
+        alike = not ours.isdisjoint(self._said) or not ours.isdisjoint(_stumps(news))
+        return not ours or alike or in_other_words(note, self._messages, self._messages)
 
 
 def _stumps(text: str) -> Iterator[str]:

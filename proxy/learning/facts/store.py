@@ -152,7 +152,7 @@ def without(facts: Facts, gone: IsGone) -> Facts:
     was superseded because of it is current again.
     """
     left = {id: _less(fact, gone) for id, fact in facts.items()}
-    kept = {id: fact for id, fact in left.items() if fact is not None}
+    kept = {id: _undoubted(fact, left) for id, fact in left.items() if fact is not None}
     return {id: _reinstated(fact, facts, kept, gone) for id, fact in kept.items()}
 
 
@@ -161,11 +161,17 @@ def removed(facts: Facts, id: str) -> Facts:
 
     What it took the place of is not true again because of that; but it has no successor.
     """
+    left = {each.id: each for each in facts.values() if each.id != id}
     return {
-        each.id: parted(each, each.state) if each.superseded_by == id else each
-        for each in facts.values()
-        if each.id != id
+        each.id: _undoubted(parted(each, each.state) if each.superseded_by == id else each, left)
+        for each in left.values()
     }
+
+
+def _undoubted(fact: Fact, left: Mapping[str, Fact | None]) -> Fact:
+    """The fact without the mark of one that is not left."""
+    gone = fact.doubted_by is not None and left.get(fact.doubted_by) is None
+    return replace(fact, doubted_by=None) if gone else fact
 
 
 def _less(fact: Fact, gone: IsGone) -> Fact | None:

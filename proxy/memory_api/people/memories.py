@@ -70,6 +70,7 @@ def said_object(found: Found) -> Object:
         "last_confirmed": found.created_at,
         "expires_at": None,
         "superseded_by": None,
+        "doubted_by": None,
         "edited": False,
         "origin": "said",
         "metadata": {},

@@ -133,6 +133,10 @@ class Memory(Struct, kw_only=True, tag_field="object", tag="memory"):
     valid_from: Time | UnsetType = UNSET
     last_confirmed: Time | UnsetType = UNSET
     superseded_by: str | None | UnsetType = UNSET
+    doubted_by: Annotated[
+        str | None | UnsetType,
+        Meta(description="A model gave its place to this one, though nobody said anything of it."),
+    ] = UNSET
     metadata: Json | UnsetType = UNSET
     question: Annotated[str | UnsetType, Meta(description="Of an episode.")] = UNSET
     answer: Annotated[str | UnsetType, Meta(description="Of an episode.")] = UNSET

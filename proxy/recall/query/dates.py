@@ -14,10 +14,12 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from proxy.recall.lexicon.cues import EVERYTHING, AnyOf, Cue, Seen
+from proxy.recall.lexicon.folding import UNSPACED
 from proxy.recall.lexicon.language import Dates, Told
 from proxy.recall.lexicon.loader import (
     LANGUAGES,
     any_of,
+    compiled,
     either,
     filled,
     groups,
@@ -249,6 +251,34 @@ _EXACT = {
     for number, names in enumerate(each.dates.numbers, 1)
 }
 """The first word for a number is that number; further ones may be about as much ("a few")."""
+
+
+class Spoken(NamedTuple):
+    """Whether a text speaks of times that it does not write as dates, and whether of years."""
+
+    days: bool
+    years: bool
+
+
+_WRITTEN_TOGETHER = re.compile(f"[{UNSPACED}]")
+
+
+def _any_word(found: Iterable[str]) -> re.Pattern[str]:
+    """Any of these words; in scripts without spaces anywhere."""
+    words = list(found)
+    together = [word for word in words if _WRITTEN_TOGETHER.match(word)]
+    alone = one_of(word for word in words if word not in together)
+    return compiled(rf"\b{alone}\b|{one_of(together)}", re.IGNORECASE)
+
+
+_UNITS = _any_word(_UNIT)
+_YEARS = _any_word(word for word, unit in _UNIT.items() if unit == "year")
+
+
+def spoken_of(text: str) -> Spoken:
+    """Linear."""
+    years = _YEARS.search(text) is not None
+    return Spoken(years or tells_time(text) or _UNITS.search(text) is not None, years)
 
 
 class Relative(NamedTuple):

@@ -47,11 +47,17 @@ KEPT: tuple[State, ...] = ("active", "superseded")
 _CAPTION = compiled(
     rf"[\[【]({either(COMMON.captions)})[:：]\s?[^\[\]【】\n]{{1,1000}}[\]】]", re.IGNORECASE
 )
+_PICTURE = compiled(rf"[\[【]{either(COMMON.captions)}[\]】]", re.IGNORECASE)
 
 
 def uncaptioned(text: str) -> str:
     """A text without what a machine says of a picture: ``[photo: a dog]`` becomes ``[photo]``."""
     return _CAPTION.sub(r"[\1]", text)
+
+
+def shows_picture(text: str) -> bool:
+    """Does it have what is left of a caption?"""
+    return _PICTURE.search(text) is not None
 
 
 def cut(said: Said, room: int, count: Callable[[str], int]) -> Iterator[tuple[Said, int, int]]:

@@ -360,11 +360,38 @@ def test_a_text_names_whom_it_is_about() -> None:
         ("My friend Jill wrote: hello all.\n\nI live in York.", False),
         ("My friend Jill wrote. I live in York.", False),
         ("About me: I live in York.", False),
+        ("I live in York, my friend Jill wrote: hello all.", False),
         ("I live in York. My friend Jill wrote: hello all.", False),
     ],
 )
 def test_what_stands_behind_anothers_introduction_is_theirs(message: str, reported: bool) -> None:
     assert is_reported("i live in York", message) == reported
+
+
+@pytest.mark.parametrize(
+    ("quote", "whom", "reported"),
+    [
+        ("My friend Jill wrote: I am allergic to nuts.", "My friend Jill", True),
+        ("My friend Jill wrote to me: I am allergic to nuts.", "My friend Jill", True),
+        ("Meine Schwester Ida schrieb: Ich wohne in Ulm.", "Meine Schwester Ida", True),
+        ("Jill wrote: I am allergic to nuts.", None, True),
+        ("I am in York and my friend Jill wrote: come home.", None, False),
+        ("My friend Jill and I say: no nuts.", None, False),
+    ],
+)
+def test_who_speaks_behind_anothers_colon_is_not_the_user(
+    quote: str, whom: str | None, reported: bool
+) -> None:
+    assert (others(quote), is_reported(quote, quote)) == (whom, reported)
+
+
+async def test_words_beside_a_picture_are_no_fact(harness: Harness) -> None:
+    said = "[photo: a dog on a sofa] Look at this, so cute! This is our cat Mochi."
+    await harness.say(said)
+    beside, cat = "[photo] Look at this, so cute!", "This is our cat Mochi."
+    harness.model.answers = [answer(*(operation(text=each, quote=each) for each in (beside, cat)))]
+    await harness.learn()
+    assert [fact.text for fact in await harness.facts()] == [cat]
 
 
 async def test_what_a_friend_wrote_is_no_fact_of_the_user_until_it_is_released(

@@ -32,6 +32,7 @@ from proxy.learning.facts.statements import (
     says_something,
     speaks_of,
 )
+from proxy.learning.reading import shows_picture
 from proxy.recall.own_words import BLANK, speaker_of
 
 PASTED, ENDS = "[pasted]", "[/pasted]"
@@ -281,8 +282,8 @@ def _claim(
     if whom != USER and (found.voice == "pasted" or is_addressed(operation.quote)):
         return None
     text, whom = _in_their_words(text, whom, one_line(operation.quote), found)
-    if text and not says_something(text):
-        return None
+    if text and (shows_picture(text) or not says_something(text)):
+        return None  # what is said beside a picture is about that
     said = found.said
     then, told = said.on_the_wall, f"{said.dated}\n{said.text}"
     begins = holds_from(operation.valid_from, then, told)

@@ -43,6 +43,7 @@ STUMP = 4
 _USER = compiled(told(lambda each: each.facts.user))
 _NOT = compiled(told(lambda each: each.facts.denies))
 _NUMBER = re.compile(r"\d+")
+_LETTERS = re.compile(r"[^\W\d_]+")
 _SCRIPTS = (
     ("latin", re.compile(r"[a-z\u00df-\u024f]")),
     ("cyrillic", re.compile("[\u0400-\u04ff]")),
@@ -95,7 +96,22 @@ def in_other_words(text: str, quote: str, message: str) -> bool:
 def speaks_of(text: str, message: str) -> bool:
     """Do they share a word that says something, or how one begins?  Without any such word: yes."""
     ours = set(_stumps(text))
-    return not ours or not ours.isdisjoint(_stumps(message))
+    return not ours or not ours.isdisjoint(_stumps_of(message))
+
+
+@lru_cache(maxsize=32)
+def _stumps_of(message: str) -> frozenset[str]:
+    """Of each message there may be much to check."""
+    return frozenset(_stumps(message))
+
+
+def may_be_from(value: str, message: str) -> bool:
+    """May a value come of a message?  Numbers are reckoned, and another language is translated."""
+    plain = _NUMBER.sub(" ", value)
+    if not any(_stumps(plain)):
+        letters = set(_LETTERS.findall(fold(plain)))
+        return not letters or not letters.isdisjoint(_LETTERS.findall(fold(message[:READ])))
+    return speaks_of(plain, message) or in_other_words(plain, message[:READ], message[:READ])
 
 
 MANY = 4
@@ -166,9 +182,12 @@ def about(claimed: str) -> str:
 
 
 def others(quote: str) -> str | None:
-    """Whom a quote is about, if it begins with somebody else and never comes to the user."""
+    """Whom a quote is about, if it begins with somebody else and never comes to the user: who
+    speaks behind their "wrote:" is not the user."""
     found = _OTHERS.match(quote)
-    if found is None or _FIRST_PERSON.search(quote, found.end()):
+    told = _reported(quote)
+    own = quote[: told.begin] if told else quote
+    if found is None or _FIRST_PERSON.search(own, found.end()):
         return None
     return found["whom"].strip()
 
@@ -184,16 +203,41 @@ def is_addressed(quote: str) -> bool:
     return told_of_user is None and _ADDRESSED.search(quote) is not None
 
 
+READ = 4_000
+"""Characters of a message that are looked at."""
+
+LONGEST_LEAD = 200
+"""Characters of what may lead in another's words."""
+
 _SENTENCES = re.compile(r"[.!?。！？\n]")
 _COLON = re.compile("[:：]")
 
 
+class Reported(NamedTuple):
+    """Where it is said who speaks ("my friend wrote:"), and where what they say begins."""
+
+    begin: int
+    end: int
+
+
 def is_reported(quote: str, message: str) -> bool:
     """Does it stand behind a colon, in a paragraph in which that leads in another's words ("my
-    friend wrote: I live in York")?"""
+    friend wrote: I live in York"), or begin with that?"""
     at = message.casefold().find(quote.casefold().strip())
-    *leads, _ = _COLON.split(message[: max(0, at)].rpartition("\n\n")[2])
-    return any(REPORTED.search(f"{_SENTENCES.split(each)[-1]}:") for each in leads)
+    before = message[: max(0, at)].rpartition("\n\n")[2][-READ:]
+    told = _reported(f"{before}{quote}")
+    return told is not None and not _FIRST_PERSON.search(quote[: max(0, told.begin - len(before))])
+
+
+def _reported(text: str) -> Reported | None:
+    """Where another's words are led in, with a colon."""
+    for colon in _COLON.finditer(text):
+        before = text[max(0, colon.start() - LONGEST_LEAD) : colon.start()]
+        lead = _SENTENCES.split(before)[-1]
+        found = REPORTED.search(f"{lead}:")
+        if found is not None:
+            return Reported(colon.start() - len(lead) + found.start(), colon.end())
+    return None
 
 
 def says_something(text: str) -> bool:
@@ -211,9 +255,6 @@ def names(text: str, whom: str) -> bool:
     folded = text.lower()
     return any(word in folded for word in re.findall(r"\w{3,}|[一-鿿]{2,}", whom.lower())[-2:])
 
-
-READ = 4_000
-"""Characters of a message that are looked at."""
 
 _SENTENCE = re.compile(r"[^.!?。！？؟\n\x00]+[.!?。！？؟]?")
 _TELLS = compiled(told(lambda each: each.person.tells), re.IGNORECASE)

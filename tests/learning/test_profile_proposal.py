@@ -12,6 +12,7 @@ from proxy.learning.profile.agreement import Grounds, agreed
 from proxy.learning.profile.document import (
     MOST_OPERATIONS,
     Document,
+    PatchError,
     Schema,
     Version,
     Way,
@@ -22,7 +23,8 @@ from proxy.learning.profile.replay import folded
 from proxy.learning.profile.times import told_at
 
 QUOTE = "I took up chess"
-GROUNDS = Grounds([Said("m", "e", 1, f"{QUOTE}.", 1.0)], Schema(), {})
+SAID = f"{QUOTE}. My hobby is golf, with tea and a piano, in Bonn or Berlin."
+GROUNDS = Grounds([Said("m", "e", 1, SAID, 1.0)], Schema(), {})
 
 
 def change(way: Way, value: object) -> tuple[ProfileChange, ...]:
@@ -54,6 +56,39 @@ def test_a_text_is_removed_where_it_has_what_is_named(named: object, left: dict[
     assert agreed(moved, {"home": "Bonn"}, GROUNDS).document == left
 
 
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("x", False),
+        ("Madrid", False),
+        ("the user likes it", False),
+        (["Madrid", {"city": "Rome"}], False),
+        ("a hobbyist", True),
+        (["Madrid", "chess"], True),
+        ({"city": "Bonn"}, True),
+        ("2024-05-01", True),
+        (41, True),
+        (True, True),
+        ("下棋", True),
+        ("Kiel", True),
+    ],
+)
+@pytest.mark.parametrize("form", ["set", "append", "patch"])
+def test_a_value_has_a_word_of_its_message_or_of_the_schema(
+    form: str, value: object, told: bool
+) -> None:
+    """Numbers are reckoned, and another language is a translation."""
+    known = Schema({"description": "Such as Kiel"})
+    patch = ProposedPatch([{"op": "add", "path": "/x", "value": value}], [QUOTE])
+    changes = (ProfileChange("append" if form == "append" else "set", "x", value, QUOTE),)
+    proposal = patch if form == "patch" else changes
+    if told:
+        assert "x" in agreed(proposal, {}, GROUNDS._replace(schema=known)).document
+    else:
+        with pytest.raises(PatchError, match="not the person's own words"):
+            agreed(proposal, {}, GROUNDS)
+
+
 def test_a_list_grows_by_no_more_than_a_patch_may_do() -> None:
     values = [f"hobby {i}" for i in range(MOST_OPERATIONS + 1)]
     made = agreed(change("append", values), {"hobbies": []}, GROUNDS)
@@ -70,7 +105,7 @@ def read(versions: Sequence[Version], at: float, *proposals: Proposal) -> list[V
     known = list(versions)
     for proposal in proposals:
         document = known[-1].document if known else {}
-        grounds = Grounds([Said(f"m{at}", "e", 1, QUOTE, at)], Schema(), told_at(known))
+        grounds = Grounds([Said(f"m{at}", "e", 1, SAID, at)], Schema(), told_at(known))
         made = agreed(proposal, document, grounds)
         if made.document != document:
             number = len(known) + 1

@@ -192,7 +192,8 @@ def test_a_text_that_was_taken_back_before_it_is_known_does_not_come(older: str,
     held = replace(KAI_IS, document={"name": "Kai", "home": "Kiel"})
     known = [with_idle(held, [statement("remove", "home", "Bonn", 9.0)])]
     change = ProfileChange("set", "home", older, "I live there")
-    grounds = Grounds([Said("m", "e", 1, "I live there", 5.0)], Schema(), told_at(known))
+    said = Said("m", "e", 1, f"{older}: I live there", 5.0)
+    grounds = Grounds([said], Schema(), told_at(known))
     assert agreed((change,), held.document, grounds).document["home"] == home
 
 
@@ -201,7 +202,6 @@ def test_a_text_that_was_taken_back_before_it_is_known_does_not_come(older: str,
     [
         (["I live in Bonn", "I live in Kiel"], [1]),
         (["I live in Kiel", "I live in Bonn", "in kiel I live in the north"], [0, 2]),
-        (["I live in a village", "I live in a town"], [0, 1]),
         (["I live in Kiel"] * 5, [2, 3, 4]),
     ],
 )
@@ -231,7 +231,7 @@ def test_of_several_values_in_one_change_each_goes_by_itself(way: Way, left: lis
 
 
 def test_one_answer_changes_only_so_much() -> None:
-    said = [Said("m", "e", 1, "so many", 5.0)]
+    said = [Said("m", "e", 1, "so many hobbies", 5.0)]
     many = [f"hobby {n}" for n in range(90)]
     changes = [ProfileChange("append", f"list {n}", many, "so many") for n in range(50)]
     made = agreed(tuple(changes), {}, Grounds(said, Schema(), {}))

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proxy.learning.evidence import OwnWords, Said, Source, is_instruction, source_of
+from proxy.learning.facts.statements import may_be_from
 from proxy.learning.profile.document import (
     MOST_BYTES,
     MOST_OPERATIONS,
@@ -25,6 +26,7 @@ from proxy.learning.profile.document import (
     pointer,
 )
 from proxy.learning.profile.proposal import ProfileChange, Proposal, ProposedPatch
+from proxy.learning.profile.rebase import PUTS
 from proxy.learning.profile.statement import MOST_ALIKE, MOST_IDLE_BYTES, is_nothing, named_in
 from proxy.learning.profile.times import changed, entered, later_than, overwrites, steps
 
@@ -83,10 +85,9 @@ def agreed(proposal: Proposal, document: Document, grounds: Grounds) -> Agreed:
     """
     if isinstance(proposal, ProposedPatch):
         return _whole(proposal, document, grounds)
-    told, wrong = _told(proposal, grounds.said)
+    told, wrong = _told(proposal, grounds)
     done = Agreed((), document)
-    each_alone = ((one, source) for change, source in told for one in _values_of(change))
-    for change, source in islice(each_alone, MOST_STATEMENTS):
+    for change, source in islice(told, MOST_STATEMENTS):
         try:
             done = _with(done, change, source, grounds)
         except PatchError as error:
@@ -97,20 +98,29 @@ def agreed(proposal: Proposal, document: Document, grounds: Grounds) -> Agreed:
 
 
 def _told(
-    changes: Sequence[ProfileChange], said: Sequence[Said]
+    changes: Sequence[ProfileChange], grounds: Grounds
 ) -> tuple[list[tuple[ProfileChange, Source]], PatchError | None]:
-    """The changes with the messages that they are from, in the order of these, and what is wrong
-    with the first that is from none."""
+    """The changes, a value each, with the messages that they are from, in the order of these, and
+    what is wrong with the first that is from none."""
     found: list[tuple[float, int, ProfileChange]] = []
     wrong: PatchError | None = None
-    own = OwnWords(said)
-    for change in changes:
-        places = _naming(change, own.places(change.quote), said)[-MOST_ALIKE:]
-        found += ((said[place].at, place, change) for place in places)
-        if not places:
-            wrong = wrong or _not_said(change.quote)
+    said, own = grounds.said, OwnWords(grounds.said)
+    quoted = ((change, own.places(change.quote)) for change in changes)
+    each_alone = ((one, places) for change, places in quoted for one in _values_of(change))
+    for change, places in islice(each_alone, MOST_STATEMENTS):
+        told = [place for place in places if _is_told(change, said[place].own, grounds.schema)]
+        found += ((said[place].at, place, change) for place in _naming(change, told, said))
+        if not told:
+            wrong = wrong or _not_said(change.value if places else change.quote)
     found.sort(key=lambda each: each[:2])
     return [(change, source_of(said[place])) for _, place, change in found], wrong
+
+
+def _is_told(change: ProfileChange, text: str, schema: Schema) -> bool:
+    """Has a text any word of the value, or is it the schema's?  What is to go may be anything."""
+    if change.way == "remove":
+        return True
+    return may_be_from(" ".join(_texts(change.value)), f"{text}\n{schema.text or ''}")
 
 
 def _values_of(change: ProfileChange) -> Iterator[ProfileChange]:
@@ -122,15 +132,15 @@ def _values_of(change: ProfileChange) -> Iterator[ProfileChange]:
         yield change._replace(value=value)
 
 
-def _not_said(quote: str) -> PatchError:
-    return PatchError(f"these are not the person's own words: {quote[:100]!r}")
+def _not_said(words: object) -> PatchError:
+    return PatchError(f"these are not the person's own words: {str(words)[:100]!r}")
 
 
 def _naming(change: ProfileChange, places: list[int], said: Sequence[Said]) -> list[int]:
-    """Of the messages that have the words those that name the value, if there are any."""
+    """Of the messages that have the words those that name the value, if there are any; the last."""
     texts = [each.casefold() for each in named_in(change.value) if isinstance(each, str)]
     naming = [x for x in places if any(text in said[x].own.casefold() for text in texts)]
-    return naming or places
+    return (naming or places)[-MOST_ALIKE:]
 
 
 def _with(done: Agreed, change: ProfileChange, source: Source, grounds: Grounds) -> Agreed:
@@ -178,6 +188,7 @@ def _whole(proposal: ProposedPatch, document: Document, grounds: Grounds) -> Agr
     _after(document, patch, grounds.schema)
     if not sources:
         raise PatchError('"quotes" must have the words of the person that the patch is from')
+    _check_told(patch, grounds)
     later = later_than(min(source.at for source in sources), grounds.times)
     patch = tuple(
         step.operation
@@ -185,6 +196,14 @@ def _whole(proposal: ProposedPatch, document: Document, grounds: Grounds) -> Agr
         if not overwrites(changed(step), step.was, step.now, later)
     )
     return Agreed(patch, _after(document, patch, grounds.schema), sources)
+
+
+def _check_told(patch: Sequence[Operation], grounds: Grounds) -> None:
+    """Raise PatchError for a value no word of which is in any of the messages."""
+    text = "\n".join(each.own for each in grounds.said)
+    for value in (each.get("value") for each in patch if each["op"] in PUTS):
+        if not _is_told(ProfileChange("set", "", value, ""), text, grounds.schema):
+            raise _not_said(value)
 
 
 def _source(quote: str, own: OwnWords, said: Sequence[Said]) -> Source:

@@ -2,8 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+from itertools import permutations
+
+import pytest
+from msgspec.structs import replace
+
 from proxy.learning.facts.statements import Matter
-from tests.support.learning.harness import KAI, Harness, answer, operation
+from proxy.stores.open import open_store
+from tests.support.clock import Clock
+from tests.support.learning.harness import (
+    DAY,
+    KAI,
+    MAY,
+    Harness,
+    ScriptedModel,
+    answer,
+    learning,
+    operation,
+    states,
+)
+from tests.support.waiting import PATIENCE
 
 
 async def test_a_note_that_nothing_was_said_of_stays_with_a_mark(harness: Harness) -> None:
@@ -39,3 +59,67 @@ def test_a_word_of_most_notes_or_another_language_tells_nothing() -> None:
     matter = Matter("I am Dana and I sold the harp", notes)
     assert [matter.has(note, "Dana is rich.") for note in notes] == [False, True, *[False] * 3]
     assert matter.has("Dana wohnt mit dem Hund in der Stadt.", "Dana is rich.")
+
+
+TOLD = (
+    "My boss is called Priya.",
+    "My boss is called Marcus.",
+    "My boss is called Priya and she is back.",
+    "My cat is called Mochi.",
+)
+BOSS = states(r"My (boss|cat) is called (\w+)", "The user has a {} called {}.")
+
+
+async def _bosses(order: Sequence[int], forgotten: int) -> list[dict[str, str]]:
+    """What was said later of each, where a model supersedes nothing and the months come in this
+    order; then without one of them."""
+    store = open_store("memory://", timeout=PATIENCE, commit_timeout=PATIENCE)
+    await store.open()
+    try:
+        harness = Harness(store, ScriptedModel([BOSS]), Clock(MAY + 999 * DAY), learning())
+        for month in order:
+            name = f"month{month}"
+            await harness.say(TOLD[month], session=name, at=MAY + month * 30 * DAY)
+            await harness.learn(name)
+        all_of_them = await harness.facts()
+        await harness.forgetting.forget(KAI, f"month{forgotten}", None, False)
+        left = await harness.facts()
+        assert {fact.state for fact in (*all_of_them, *left)} == {"current"}
+        return [{fact.text.split()[-1]: fact.later for fact in x} for x in (all_of_them, left)]
+    finally:
+        await store.close()
+
+
+@pytest.mark.parametrize("order", list(permutations(range(len(TOLD)))))
+def test_of_what_has_one_value_the_later_one_marks_the_earlier_in_any_order_of_arrival(
+    order: Sequence[int],
+) -> None:
+    said, left = asyncio.run(_bosses(order, forgotten=2))
+    assert said == {"Priya.": "", "Marcus.": "Priya", "Mochi.": ""}
+    assert left == {"Priya.": "Marcus", "Marcus.": "", "Mochi.": ""}
+
+
+async def test_of_what_was_said_at_one_moment_nothing_is_later(harness: Harness) -> None:
+    harness.model.rules = [BOSS]
+    await harness.say(*TOLD[:2])
+    await harness.learn()
+    assert [fact.later for fact in await harness.facts()] == ["", ""]
+
+
+async def test_what_was_said_later_stands_in_the_prompt_until_a_person_edits(
+    harness: Harness,
+) -> None:
+    harness.model.rules = [BOSS]
+    await harness.say(TOLD[0], at=MAY - DAY)
+    await harness.say(TOLD[1])
+    await harness.learn()
+
+    async def lines() -> list[str]:
+        return [line.line.partition(" (")[0] for line in (await harness.fact_store.card(KAI)).lines]
+
+    old, new = (f"- My boss: The user has a boss called {name}." for name in ("Priya", "Marcus"))
+    assert sorted(await lines()) == sorted([f"{old} [later: Marcus]", new])
+    await harness.fact_store.change(
+        KAI, lambda facts: facts.update({id: replace(x, edited=True) for id, x in facts.items()})
+    )
+    assert sorted(await lines()) == sorted([old, new])

@@ -42,6 +42,7 @@ FIELDS = {
     "expires_at",
     "superseded_by",
     "doubted_by",
+    "later",
     "edited",
     "origin",
     "metadata",

@@ -110,11 +110,13 @@ def card_of(
 
 
 def line_of(fact: Fact) -> str:
-    """``- text (noted 2023-05-07)``, with whom it is about where the text does not say that."""
+    """``- text (noted 2023-05-07)``, with whom it is about where the text does not say that, and
+    what was said later in its place."""
     whom = _other(fact)
     named = whom.split(",")[0].lower() in fact.text.lower()
     told = fact.text if named else f"{whom}: {fact.text}"
-    return f"- {told} ({dates_of(fact)})"
+    since = f" [later: {fact.later}]" if fact.later else ""
+    return f"- {told}{since} ({dates_of(fact)})"
 
 
 def lines_text(lines: Sequence[FactLine], zone: tzinfo | None) -> str:

@@ -21,6 +21,7 @@ from proxy.learning.evidence import (
 from proxy.learning.extract import json_in
 from proxy.learning.facts.days import holds_from, holds_until
 from proxy.learning.facts.fact import MOST_CHARACTERS, USER, Fact, State, dates_of, one_line
+from proxy.learning.facts.slots import slot_of
 from proxy.learning.facts.statements import (
     Matter,
     about,
@@ -33,6 +34,7 @@ from proxy.learning.facts.statements import (
     speaks_of,
 )
 from proxy.learning.reading import shows_picture
+from proxy.recall.notes.slots import Filled
 from proxy.recall.own_words import BLANK, speaker_of
 
 PASTED, ENDS = "[pasted]", "[/pasted]"
@@ -235,6 +237,7 @@ def _number(value: object) -> int:
 class Claim(NamedTuple):
     """A proposal that stands up to the evidence; see Fact.  ``valid_from`` is None where nobody has
     said that.  ``fact``: the id it goes with; ``apart``: nothing that was said is about that.
+    ``slot``: what it tells of what has one value at a time.
     """
 
     op: Op
@@ -246,6 +249,7 @@ class Claim(NamedTuple):
     source: Source
     fact: str | None
     apart: bool = False
+    slot: Filled | None = None
 
 
 def claims(
@@ -298,6 +302,7 @@ def _claim(
         source=source_of(said),
         fact=goes_with.id if goes_with else None,
         apart=goes_with is not None and not matter.has(f"{goes_with.text} {goes_with.about}", text),
+        slot=slot_of(text, operation.quote, said.own) if found.voice == "own" else None,
     )
 
 

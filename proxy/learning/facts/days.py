@@ -25,7 +25,7 @@ _SHORT_YEAR = re.compile(r"['’](\d\d)\b")
 _WORD = re.compile(r"[^\W\d_]+")
 
 
-class Told(NamedTuple):
+class Times(NamedTuple):
     """What a text tells of times: its numbers, of long ones the first four digits, the months that
     it names, years that it writes with two digits, and how it speaks of others."""
 
@@ -36,10 +36,10 @@ class Told(NamedTuple):
 
 
 @lru_cache(maxsize=32)
-def told_in(text: str) -> Told:
+def told_in(text: str) -> Times:
     """Of each message there may be many facts."""
     words = (MONTHS.get(word) for word in _WORD.findall(text.lower()))
-    return Told(
+    return Times(
         frozenset(int(number[:4]) for number in _NUMBER.findall(text)),
         frozenset(month for month in words if month),
         frozenset(map(int, _SHORT_YEAR.findall(text))),
@@ -97,7 +97,7 @@ def holds_until(claimed: str, said_at: float, begins: float, text: str) -> float
     return end if known and end > max(begins, said_at - DAY) else None
 
 
-def _names(told: Told, time: float, said_at: float) -> bool:
+def _names(told: Times, time: float, said_at: float) -> bool:
     """Is the year named, or, of a day that is near, the day of the month, or of its first day the
     month?"""
     date = datetime.fromtimestamp(time, UTC)
@@ -109,7 +109,7 @@ def _names(told: Told, time: float, said_at: float) -> bool:
     return date.day in told.numbers or (date.day == 1 and month)
 
 
-def _may_mean(told: Told, time: float, said_at: float) -> bool:
+def _may_mean(told: Times, time: float, said_at: float) -> bool:
     """May it be counted from words like "yesterday" or "for three years"?"""
     spoken = told.spoken
     return spoken.years or (spoken.days and abs(time - said_at) <= NEAR)

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from proxy.learning.collection import LearnedMemory, Stored, stored
 from proxy.learning.evidence import Source, source_fields
 from proxy.memory.items import PEOPLE, Item, Place
+from proxy.recall.notes.slots import Filled
 from proxy.recall.query.dates import DAY, ahead
 from proxy.settings.written import FactsSettings
 
@@ -56,6 +57,8 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``until`` is what was said, or set by a person.
     ``superseded_by`` is the fact that took its place, ``superseded_in`` the message that said so.
     ``doubted_by`` is a fact that a model gave its place to, though nobody has said anything of it.
+    ``slot`` is what it tells of what has one value at a time; ``later`` the value that was said
+    after that, "" if there is none.
     ``sources`` have all said it, the first of them first; ``inherited`` said what it makes more
     precise.  ``origin``: learned from messages, saved by a model's tool, or added over the memory
     API.  ``edited``: by a person.  Times are Unix seconds.
@@ -73,6 +76,8 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     superseded_by: str | None = None
     superseded_in: Source | None = None
     doubted_by: str | None = None
+    slot: Filled | None = None
+    later: str = ""
     sources: tuple[Source, ...] = ()
     inherited: tuple[Source, ...] = ()
     origin: Origin = "learned"
@@ -239,6 +244,7 @@ def fact_fields(filed: Stored[Fact], now: float, count: Callable[[str], int]) ->
         "expires_at": fact.expires_at,
         "superseded_by": fact.superseded_by,
         "doubted_by": fact.doubted_by,
+        "later": fact.later or None,
         "edited": fact.edited,
         "origin": fact.origin,
         "metadata": fact.metadata,

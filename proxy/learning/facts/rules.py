@@ -149,6 +149,7 @@ class Notes(msgspec.Struct):
             until=claim.until,
             sources=(claim.source,),
             origin=self.origin,
+            slot=claim.slot,
         )
         if target and late:
             fact = superseded(fact, target, claim.source)

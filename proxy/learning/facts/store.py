@@ -21,6 +21,7 @@ from proxy.learning.collection import (
 from proxy.learning.evidence import IsGone, Source
 from proxy.learning.facts.card import FactCard, card_of
 from proxy.learning.facts.fact import FACTS, KIND, Fact, Facts, fact_place, parted
+from proxy.learning.facts.slots import with_later
 from proxy.learning.prompt_cards import card_place
 from proxy.memory.items import PEOPLE, Change, Item, ItemOwner, all_items
 
@@ -129,6 +130,7 @@ class FactStore(Collection):
         self, shelf: ItemOwner, kept: StoredFacts, facts: Mapping[str, Fact]
     ) -> list[Change]:
         """What is new or different is put, and what is gone is deleted; then the card is new."""
+        facts = with_later(facts)
         new = Stored(Fact(id="", text=""))
         before = {id: kept.filed.get(id, new) for id in facts}
         changes = [

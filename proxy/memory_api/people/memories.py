@@ -71,6 +71,7 @@ def said_object(found: Found) -> Object:
         "expires_at": None,
         "superseded_by": None,
         "doubted_by": None,
+        "later": None,
         "edited": False,
         "origin": "said",
         "metadata": {},

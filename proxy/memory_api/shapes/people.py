@@ -137,6 +137,9 @@ class Memory(Struct, kw_only=True, tag_field="object", tag="memory"):
         str | None | UnsetType,
         Meta(description="A model gave its place to this one, though nobody said anything of it."),
     ] = UNSET
+    later: Annotated[
+        str | None | UnsetType, Meta(description="The value that was said later in its place.")
+    ] = UNSET
     metadata: Json | UnsetType = UNSET
     question: Annotated[str | UnsetType, Meta(description="Of an episode.")] = UNSET
     answer: Annotated[str | UnsetType, Meta(description="Of an episode.")] = UNSET

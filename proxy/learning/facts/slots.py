@@ -1,0 +1,49 @@
+"""Facts of what has one value at a time: which slot one tells of, and what was said later.  Pure.
+
+A model may leave both the old and the new value there, or read the new one first.  Which is the
+later one is known by when it was said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import groupby
+from operator import attrgetter
+
+from msgspec.structs import replace
+
+from proxy.learning.facts.fact import Fact, Facts
+from proxy.recall.lexicon.folding import fold
+from proxy.recall.notes.slots import Filled, later, slots
+from proxy.recall.query.words import reading
+
+
+def slot_of(text: str, quote: str, message: str) -> Filled | None:
+    """The slot of a message that a fact tells of, which comes of a quote from there."""
+    both = (fold(text), fold(quote))
+    filled = slots(reading(message))
+    return next((each for each in filled if all(fold(each.value) in one for one in both)), None)
+
+
+def _key(fact: Fact) -> tuple[str, str, str]:
+    return fact.slot.key if fact.slot else ("", "", "")
+
+
+def with_later(facts: Mapping[str, Fact]) -> Facts:
+    """The facts, each with the value that was said later in its place.
+
+    One that a person has edited stands for itself.  Of what was said at one moment, as all of a
+    file without times, nothing is known.
+    """
+    filled = [x for x in facts.values() if x.slot and x.state == "current" and not x.edited]
+    filled.sort(key=lambda fact: (_key(fact), fact.last_confirmed))
+    found: dict[str, str] = {}
+    for _, group in groupby(filled, _key):
+        same = list(group)
+        if len({fact.last_confirmed for fact in same}) == len(same):
+            values = later([fact.slot for fact in same if fact.slot])
+            found.update(zip(map(attrgetter("id"), same), values, strict=True))
+    return {
+        id: fact if fact.later == found.get(id, "") else replace(fact, later=found.get(id, ""))
+        for id, fact in facts.items()
+    }

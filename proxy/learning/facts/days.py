@@ -16,6 +16,8 @@ from proxy.recall.query.dates import DAY, MONTHS, Spoken, spoken_of
 EARLIEST, LATEST = 1850, 2200
 """Years that a fact of somebody's life may name."""
 
+YEAR = 365.25 * DAY
+
 NEAR = 400 * DAY
 """A day that has no year is no further away than that, and so is "last summer"."""
 
@@ -111,5 +113,8 @@ def _names(told: Times, time: float, said_at: float) -> bool:
 
 def _may_mean(told: Times, time: float, said_at: float) -> bool:
     """May it be counted from words like "yesterday" or "for three years"?"""
-    spoken = told.spoken
-    return spoken.years or (spoken.days and abs(time - said_at) <= NEAR)
+    away = abs(time - said_at)
+    if away <= NEAR:
+        return told.spoken.days
+    counts = told.spoken.numbers | told.numbers
+    return told.spoken.years and any(abs(away - count * YEAR) <= YEAR for count in counts)

@@ -23,6 +23,7 @@ from proxy.recall.lexicon.loader import (
     either,
     filled,
     groups,
+    longest_first,
     named,
     numbered,
     one_of,
@@ -254,31 +255,32 @@ _EXACT = {
 
 
 class Spoken(NamedTuple):
-    """Whether a text speaks of times that it does not write as dates, and whether of years."""
+    """Does a text speak of times without dates, of years, and by which words for numbers?"""
 
     days: bool
     years: bool
-
-
-_WRITTEN_TOGETHER = re.compile(f"[{UNSPACED}]")
+    numbers: frozenset[int]
 
 
 def _any_word(found: Iterable[str]) -> re.Pattern[str]:
     """Any of these words; in scripts without spaces anywhere."""
-    words = list(found)
-    together = [word for word in words if _WRITTEN_TOGETHER.match(word)]
-    alone = one_of(word for word in words if word not in together)
-    return compiled(rf"\b{alone}\b|{one_of(together)}", re.IGNORECASE)
+    words = set(found)
+    together = {word for word in words if re.match(f"[{UNSPACED}]", word)}
+    alone = longest_first(words - together)
+    return compiled(rf"\b{alone}\b|{longest_first(together)}", re.IGNORECASE)
 
 
 _UNITS = _any_word(_UNIT)
 _YEARS = _any_word(word for word, unit in _UNIT.items() if unit == "year")
+_COUNTS = _any_word(_NUMBERS)
 
 
 def spoken_of(text: str) -> Spoken:
     """Linear."""
     years = _YEARS.search(text) is not None
-    return Spoken(years or tells_time(text) or _UNITS.search(text) is not None, years)
+    days = years or _UNITS.search(text) is not None or tells_time(text)
+    numbers = (_NUMBERS.get(word) for word in _COUNTS.findall(text.lower())) if years else ()
+    return Spoken(days, years, frozenset(filter(None, numbers)))
 
 
 class Relative(NamedTuple):

@@ -117,10 +117,11 @@ def _told(
 
 
 def _is_told(change: ProfileChange, text: str, schema: Schema) -> bool:
-    """Has a text any word of the value, or is it the schema's?  What is to go may be anything."""
-    if change.way == "remove":
-        return True
-    return may_be_from(" ".join(_texts(change.value)), f"{text}\n{schema.text or ''}")
+    """Has a text any word of the value, or is it the schema's?  What is to go may be anything, and
+    what is too long is told so later."""
+    value = " ".join(_texts(change.value))
+    anything = change.way == "remove" or len(value) > MOST_PATCH
+    return anything or may_be_from(value, f"{text}\n{schema.text or ''}")
 
 
 def _values_of(change: ProfileChange) -> Iterator[ProfileChange]:

@@ -128,6 +128,7 @@ def test_what_is_no_date_is_none(text: str) -> None:
         ("1999-01-01", "yesterday, on 1 May", None),
         ("1999-01-01", "next year we move to 5 Mill Road", None),
         ("2010", "for 13 years", day("2010")),
+        ("2013", "for ten years", day("2013")),
         ("2019", "seit vier Jahren", day("2019")),
         ("2020", "3年前", day("2020")),
         ("2010", "seit 2010", day("2010")),

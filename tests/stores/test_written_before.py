@@ -92,5 +92,19 @@ async def test_what_was_learned_is_told_as_it_was(tmp_path: Path) -> None:
     await store.open()
     async with open_site(Settings(), store, tmp_path) as site, site.client("ada") as client:
         for url, answer in json.loads(unpacked("learned.json")).items():
-            assert (await client.get(url)).json() == answer, url
+            assert as_then((await client.get(url)).json(), answer) == answer, url
     await store.close()
+
+
+def as_then(told: Any, before: Any) -> Any:
+    """What is told, without fields that are new since and have no value."""
+    match told, before:
+        case dict(), dict():
+            return {
+                name: as_then(value, before.get(name))
+                for name, value in told.items()
+                if name in before or value is not None
+            }
+        case list(), list() if len(told) == len(before):
+            return [as_then(*each) for each in zip(told, before, strict=True)]
+    return told

@@ -49,6 +49,11 @@ def told_in(text: str) -> Times:
     )
 
 
+def forget() -> None:
+    """Clear the cache of texts."""
+    told_in.cache_clear()
+
+
 def day(text: str) -> float | None:
     """The beginning of a day (YYYY-MM-DD), month or year, in Unix seconds; None: it is none."""
     found = _span(text)

@@ -105,6 +105,12 @@ def _stumps_of(message: str) -> frozenset[str]:
     return frozenset(_stumps(message))
 
 
+def forget() -> None:
+    """Clear the caches of texts."""
+    gist.cache_clear()
+    _stumps_of.cache_clear()
+
+
 def may_be_from(value: str, message: str) -> bool:
     """May a value come of a message?  Numbers are reckoned, and another language is translated."""
     plain = _NUMBER.sub(" ", value)

@@ -6,7 +6,7 @@ not stay in a cache, and none of them knows whose its texts are: so all of them 
 
 from __future__ import annotations
 
-from proxy.learning.facts.statements import gist
+from proxy.learning.facts import days, statements
 from proxy.memory.model import SessionKey
 from proxy.recall import known_index
 from proxy.recall.query import question, words
@@ -21,7 +21,8 @@ def forget_texts() -> None:
     question.forget()
     standing.forget()
     select.forget()
-    gist.cache_clear()
+    statements.forget()
+    days.forget()
     known_index.forget()
 
 

@@ -14,12 +14,14 @@ import msgspec
 import pytest
 
 from proxy.memory.model import Ask, SessionKey
+from proxy.recall.index import Owner, owner_of
 from proxy.stores.sqlite import file, rows, waste
 from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.clock import Clock
+from tests.support.store.batches import batch
 from tests.support.store.commits import chat, draft, record
 from tests.support.store.files import opened
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 
 ALL = Ask(profile="default", whole=True)
 KEY, OTHER = SessionKey("tenant", "session"), SessionKey("other", "session")
@@ -49,6 +51,25 @@ def left(path: Path) -> dict[str, int]:
             for name in TABLES
         }
     return {name: count for name, count in counts.items() if count}
+
+
+def indexes_left(path: Path) -> int:
+    """What there is of indexes that are forgotten."""
+    with closing(sqlite3.connect(path)) as connection:
+        count = "SELECT (SELECT count(*) FROM waste) + (SELECT count(*) FROM postings)"
+        return int(connection.execute(count).fetchone()[0])
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """To be filled by the steps of what takes many."""
+    steps: list[bool] = []
+
+    def sweep(connection: sqlite3.Connection) -> bool:
+        steps.append(waste.sweep(connection))
+        return steps[-1]
+
+    monkeypatch.setattr(file, "sweep", sweep)
+    return steps
 
 
 async def grown(store: SQLiteStore, ttl: int = 0) -> None:
@@ -120,6 +141,46 @@ async def test_of_a_person_who_is_cleared_nothing_that_has_expired_is_left(
     await store.clear("tenant", "kai")
     assert left(path) == {"sessions": 2, "messages": 4, "exchanges": 2}
     assert not any(b"secret" in each.read_bytes() for each in path.parent.iterdir())
+
+
+async def test_of_many_small_sessions_many_are_removed_in_one_step(
+    path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waste, "REMOVED_FOR", PATIENCE)
+    async with opened(path, clock) as store:
+        for n in range(30):
+            await store.commit(SessionKey("tenant", f"s{n}"), chat(f"y{n}", user="kai", ttl=60))
+        clock.now += 61
+        steps = counted(monkeypatch)
+        await store.clear("tenant", "kai")
+        assert left(path) == {}
+        assert len(steps) < 5
+
+
+async def test_indexes_go_as_fast_as_the_sessions_that_they_are_of(
+    path: Path, clock: Clock
+) -> None:
+    async with opened(path, clock) as store:
+        for n in range(30):
+            key = SessionKey("tenant", f"s{n}")
+            await store.commit(key, chat(f"y{n}", ttl=60))
+            await store.write(owner_of(key, None), batch(0, [["a", "b", "c"]], ttl=60))
+        clock.now += 61
+        for n in range(16):
+            await store.commit(OTHER, chat(f"z{n}"))
+        assert indexes_left(path) == 0
+
+
+async def test_of_many_small_indexes_many_are_removed_in_one_step(
+    path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(path, clock) as store:
+        for n in range(30):
+            await store.write(Owner("tenant", user=f"u{n}"), batch(0, [["a", "b", "c"]]))
+        steps = counted(monkeypatch)
+        await store.move("tenant", "new")
+        assert indexes_left(path) == 0
+        assert len(steps) < 5
 
 
 async def test_a_move_removes_of_others_only_what_has_expired_in_its_way(

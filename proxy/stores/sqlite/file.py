@@ -29,7 +29,7 @@ from proxy.stores.sqlite.known.heads import KnownHeads
 from proxy.stores.sqlite.known.items import KnownItems
 from proxy.stores.sqlite.known.wal_index import WalIndex, hold
 from proxy.stores.sqlite.schema import connect, connect_as_is
-from proxy.stores.sqlite.waste import is_there, purge, sweep
+from proxy.stores.sqlite.waste import is_there, sweep, tidy
 from proxy.stores.sqlite.worker import Opener, Running, Turn, Worker, one_look, readers
 
 T = TypeVar("T")
@@ -229,7 +229,7 @@ class SQLiteFile:
         now = self._clock()
         if not await self._list(lambda c: is_there(c, now)):
             return False
-        await self._write_later(lambda c: purge(c, now))
+        await self._write_later(lambda c: tidy(c, now))
         return True
 
     async def close(self) -> None:

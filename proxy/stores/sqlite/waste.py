@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 
 from proxy.recall.index import Owner
 from proxy.stores.sqlite import items, marks
@@ -12,6 +13,13 @@ from proxy.stores.sqlite.rows import REMOVED_AT, STAGED, remove, set_aside
 
 PURGED_AT_ONCE = 2
 """Of what has expired, sessions and the like, a commit removes so many, so as not to wait long."""
+
+TIDIED_AT_ONCE = 20
+"""The same where nobody waits: tens of thousands that expire together are gone within minutes."""
+
+REMOVED_FOR = 0.02
+"""Seconds for which sessions are removed in one transaction: most have a few messages, some have
+megabytes."""
 
 # Each of them is one look at the beginning of an index.
 WASTE = """
@@ -38,12 +46,17 @@ def purge(connection: sqlite3.Connection, now: float, limit: int = PURGED_AT_ONC
     expired = connection.execute(
         "SELECT id FROM sessions WHERE expires_at <= ? LIMIT ?", (now, limit)
     ).fetchall()
-    for (session,) in expired:
-        remove(connection, session)
+    _remove_some(connection, expired)
     index.discard_expired(connection, now, limit)
     items.discard_expired(connection, now, limit)
     marks.purge(connection, now, limit)
     index.sweep(connection, index.SWEPT_AT_ONCE)
+
+
+def tidy(connection: sqlite3.Connection, now: float) -> None:
+    """The same in a transaction of its own, for which nobody waits."""
+    purge(connection, now, TIDIED_AT_ONCE)
+    index.sweep(connection)
 
 
 CLEARED_AT_ONCE = 500
@@ -78,8 +91,8 @@ def _clear(connection: sqlite3.Connection, tenant: str, expired: Sequence[tuple[
     return len(expired)
 
 
-SWEPT_AT_ONCE = 5
-"""Sessions that go in one transaction where somebody waits for them all to be gone."""
+SWEPT_AT_ONCE = 100
+"""Sessions that go in one transaction, at most, where somebody waits for them all to be gone."""
 
 _REMOVED = "SELECT id FROM sessions WHERE tenant = ? AND expires_at = ? LIMIT ?"
 
@@ -87,7 +100,13 @@ _REMOVED = "SELECT id FROM sessions WHERE tenant = ? AND expires_at = ? LIMIT ?"
 def sweep(connection: sqlite3.Connection) -> bool:
     """Remove some of what is left of indexes and sessions; whether there may be more."""
     left = connection.execute(_REMOVED, (STAGED, REMOVED_AT, SWEPT_AT_ONCE)).fetchall()
-    for (session,) in left:
-        if not remove(connection, session):
-            break
+    _remove_some(connection, left)
     return index.sweep(connection) or bool(left)
+
+
+def _remove_some(connection: sqlite3.Connection, sessions: Iterable[tuple[int]]) -> None:
+    """One after the other while there is time, and none behind a large one."""
+    ends = time.monotonic() + REMOVED_FOR
+    for (session,) in sessions:
+        if not remove(connection, session) or time.monotonic() >= ends:
+            break

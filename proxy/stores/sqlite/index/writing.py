@@ -222,17 +222,28 @@ def discard_expired(connection: sqlite3.Connection, now: float, limit: int) -> N
 
 
 def sweep(connection: sqlite3.Connection, limit: int = SWEPT_IN_A_STEP) -> bool:
-    """Remove about ``limit`` entries of waste; whether there may be more."""
-    row = connection.execute("SELECT owner FROM waste LIMIT 1").fetchone()
-    if row is None:
-        return False
+    """Remove about ``limit`` entries of waste, of as many indexes as have them; whether there may
+    be more."""
+    while limit > 0:
+        row = connection.execute("SELECT owner FROM waste LIMIT 1").fetchone()
+        if row is None:
+            return False
+        limit -= _sweep(connection, row[0], limit)
+    return True
+
+
+def _sweep(connection: sqlite3.Connection, owner: int, limit: int) -> int:
+    """Remove about ``limit`` entries of an index; how many, where each look counts as one."""
+    done = 0
     for table, entry, weight in _PARTS:
+        most = max(1, (limit - done) // weight)
         removed = connection.execute(
             f"DELETE FROM {table} WHERE owner = ?1 AND {entry} IN "
             f"(SELECT {entry} FROM {table} WHERE owner = ?1 LIMIT ?2)",
-            (row[0], limit // weight),
+            (owner, most),
         )
-        if removed.rowcount:
-            return True
-    connection.execute("DELETE FROM waste WHERE owner = ?", row)
-    return True
+        done += 1 + removed.rowcount * weight
+        if removed.rowcount >= most:
+            return done
+    connection.execute("DELETE FROM waste WHERE owner = ?", (owner,))
+    return done

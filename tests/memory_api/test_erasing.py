@@ -235,7 +235,7 @@ class Late:
         return getattr(self._store, name)
 
 
-async def test_a_store_that_is_late_ends_neither_an_erasure_nor_an_import(
+async def test_a_store_that_is_late_ends_no_export_erasure_or_import(
     settings: Settings, store: Backend, tmp_path: Path
 ) -> None:
     late = Late(store)
@@ -246,6 +246,8 @@ async def test_a_store_that_is_late_ends_neither_an_erasure_nor_an_import(
         await known(client, "kai")
         saved = (await client.get("/memory/v1/export?user=kai")).content
         late.late = True
+        again = (await client.get("/memory/v1/export?user=kai")).content
+        assert again.splitlines()[1:] == saved.splitlines()[1:]
         assert (await erased(client, f"{USERS}/kai?dry_run=true"))["counts"]["sessions"] == 2
         assert (await erased(client, f"{SESSIONS}/kai-0"))["counts"]["sessions"] == 1
         assert (await erased(client, f"{USERS}/kai"))["counts"]["memories"]["fact"] == 1

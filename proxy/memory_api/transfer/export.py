@@ -48,14 +48,15 @@ PASSES = 5
 
 
 class Exporter:
-    """One export; raises StoreError.
+    """One export, with patience: a store that is busy for a moment must not cut off an hour's work.
+    Raises StoreError.
 
     ``user``: this person's alone.  It remembers the ids of the sessions that it has written, and of
     all else holds one session, a page of a large one, or one page of items, at a time.
     """
 
     def __init__(self, api: Api, tenant: str, user: str | None = None) -> None:
-        self._store, self._shelves = api.store, api.shelves
+        self._store = api.patient.store
         self._recall_admin = api.recall_admin
         self._tenant, self._user = tenant, user
         self._written: set[str] = set()
@@ -73,7 +74,7 @@ class Exporter:
             if len(self._written) == before:
                 break
         if self._user is None:
-            self._people |= set(await self._shelves.people(self._tenant))
+            self._people |= set(await self._store.people(self._tenant))
         for user in sorted(self._people):
             async for line in self._shelf(user):
                 yield line
@@ -158,7 +159,7 @@ class Exporter:
         if begun:
             yield lines.shelf(user, dismissed)
         count = 0
-        async for item in all_items(self._shelves, ItemOwner(self._tenant, user), (), PAGE):
+        async for item in all_items(self._store, ItemOwner(self._tenant, user), (), PAGE):
             if not begun:
                 yield lines.shelf(user, dismissed)
                 begun = True
@@ -188,6 +189,7 @@ async def export_all(api: Api, tenant: Tenant, user: OfUser, request: Asked) -> 
 
     One JSON object a line.
     """
+    await api.reach(tenant)
     return await _answer(request, Exporter(api, tenant, user).everything(time.time()))
 
 
@@ -197,6 +199,7 @@ async def export_user(api: Api, owner: PersonAt, request: Asked) -> Response:
 
     One JSON object a line; `POST /memory/v1/import` takes it.
     """
+    await api.reach(owner.tenant)
     exporter = Exporter(api, owner.tenant, owner.user)
     return await _answer(request, exporter.everything(time.time()))
 

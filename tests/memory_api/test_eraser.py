@@ -133,10 +133,11 @@ async def test_what_begins_during_an_erasure_is_refused_and_what_begins_behind_i
 async def test_marks_of_an_erasure_that_was_cut_off_run_out_by_themselves(
     store: Backend, eraser: Eraser, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(module, "MOST_LOWERED", 0)  # as far as a kill can be had here
     await store.commit(key("a"), chat("x1", user="kai"))
 
     async def fails(asked: SessionKey) -> bool:
-        raise asyncio.CancelledError  # as far as a kill can be had here
+        raise asyncio.CancelledError
 
     with monkeypatch.context() as patch:
         patch.setattr(store, "delete", fails)
@@ -149,17 +150,22 @@ async def test_marks_of_an_erasure_that_was_cut_off_run_out_by_themselves(
     assert receipt.erased_at == NOW
 
 
-async def test_behind_an_erasure_that_failed_what_is_said_is_recorded(
-    store: Backend, eraser: Eraser, clock: Clock, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "error",
+    [StoreError("connection refused"), asyncio.CancelledError()],
+    ids=["failed", "was ended with the process"],
+)
+async def test_behind_an_erasure_that_is_not_complete_what_is_said_is_recorded(
+    store: Backend, eraser: Eraser, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     await store.commit(key("a"), chat("x1", user="kai"))
 
     async def fails(*_: object) -> bool:
-        raise StoreError("connection refused")
+        raise error
 
     with monkeypatch.context() as patch:
         patch.setattr(store, "delete", fails)
-        with pytest.raises(StoreError):
+        with pytest.raises(type(error)):
             await eraser.person("t", "kai")
     assert await store.commit(key("a"), chat("x2", NOW, user="kai")) == "erased"
     assert await store.commit(key("a"), chat("x3", NOW + 1, user="kai")) == "recorded"

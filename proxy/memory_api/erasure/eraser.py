@@ -347,13 +347,14 @@ class Eraser:
         """One erasure of the same at a time: the end of one would lower the other's mark.
 
         At its end this process has nothing of what it had in mind of texts, and also where it fails
-        no mark lies ahead, if the store takes that: what is said behind it is recorded.
+        or the process ends no mark lies ahead, if the store takes that: what is said behind it is
+        recorded.
         """
         marks = Marks(self._store, self._clock)
         try:
             async with self._turns.of(subject):
                 yield marks
-        except Exception:
+        except BaseException:
             await self._begin_lowering(subject, marks)
             raise
         finally:

@@ -17,6 +17,7 @@ import socket
 import struct
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
 from typing import Any, ClassVar, cast
 
@@ -24,9 +25,18 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from proxy.errors import ProxyError, headers_too_large, malformed_request
+from proxy.errors import ProxyError, headers_too_large, malformed_request, server_error
 from proxy.process.descriptors import Shortage
 from proxy.wire.headers import check_framing
+
+
+async def _fail(cycle: RequestResponseCycle) -> None:
+    """Answer what has no answer, also where the process ends before it: uvicorn's is no JSON."""
+    failed = server_error()
+    headers = [*failed.raw_headers, (b"connection", b"close")]
+    start = {"type": "http.response.start", "status": failed.status, "headers": headers}
+    await cycle.send(cast("Any", start))
+    await cycle.send(cast("Any", {"type": "http.response.body", "body": failed.body}))
 
 
 class _Defaults(list[tuple[bytes, bytes]]):
@@ -217,6 +227,7 @@ class HttpProtocol(HttpToolsProtocol):
             self.cycle.default_headers = _Defaults(self.cycle.default_headers)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        cycle.send_500_response = partial(_fail, cycle)  # type: ignore[method-assign]
         old = cycle.scope["http_version"] == "1.0"
         if old:
             cycle.waiting_for_100_continue = False  # HTTP/1.0 has no interim responses

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
@@ -12,7 +13,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from proxy.wire.server import HttpProtocol
-from tests.support.processes.server import Message, serving
+from tests.support.processes.server import Message, raw_exchange, serving
 from tests.support.waiting import PATIENCE
 
 Receive = Callable[[], Awaitable[Message]]
@@ -156,3 +157,18 @@ async def test_a_request_that_has_come_whole_leaves_nothing_to_wait_for() -> Non
     protocol = await _served_on(wire, whole)
     assert (wire.half, wire.closing) == (False, True)
     protocol.connection_lost(None)
+
+
+async def test_who_is_cut_off_by_the_end_of_the_server_is_told_so_in_json() -> None:
+    begun = asyncio.Event()
+
+    async def never(scope: Message, receive: Receive, send: Send) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    async with serving(never) as port:
+        asking = asyncio.create_task(raw_exchange(port, b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n"))
+        await begun.wait()
+    head, body = (await asking).split(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 500 ") and b"content-type: application/json" in head
+    assert json.loads(body)["error"]["code"] == "server_error"

@@ -126,13 +126,30 @@ def test_one_telling_word_is_enough_however_much_else_is_asked() -> None:
     assert {each.text for each in hers} <= set(got)
 
 
-def test_words_that_many_passages_have_recall_nothing_once_there_are_enough() -> None:
+def test_words_that_many_passages_have_recall_nothing_beside_a_rarer_one() -> None:
     texts = [f"the train over the mountains, rain on day {n}" for n in range(60)]
-    asked = "rain, train and mountains?"
-    few, many = ([Said(text, session=n + 1) for n, text in enumerate(texts[:k])] for k in (8, 60))
-    assert Person(few).recall(asked)
-    assert Person(many).recall(asked) == []
-    assert Person([*many, Said("The ferry was late.", session=99)]).recall(f"{asked} ferry?")
+    many = [Said(text, session=n + 1) for n, text in enumerate(texts)]
+    ferry = Said("The ferry was late.", session=99)
+    assert Person([*many, ferry]).recall("rain, train and the ferry?")[:1] == [ferry.text]
+    matches = Person([*many, ferry]).matches(read("rain, train and the ferry?", (), NOW))
+    assert np.count_nonzero(matches.cover) == 1
+
+
+def test_a_question_that_was_asked_often_is_still_answered() -> None:
+    told = Said("My dentist is Doctor Weber.", session=1)
+    again = [Said("Who is my dentist?", session=n + 2) for n in range(30)]
+    assert told.text in Person([told, *again]).recall("Who is my dentist?")
+    assert told.text in Person([told, *again]).recall("Who is my usual dentist?")
+
+
+def test_what_is_not_asked_of_memory_recalls_nothing_for_words_that_many_passages_have() -> None:
+    tests = Person([Said(f"The tests of module {n} fail.", session=n + 1) for n in range(30)])
+    pointing_back = tests.matches(read("and again?", ("The tests fail.",), NOW))
+    general = tests.matches(read("write me some tests", (), NOW))
+    assert pointing_back.question.context
+    assert general.question.general
+    assert not relevant(pointing_back, 0.15)
+    assert not relevant(general, 0.15)
 
 
 def test_that_a_passage_tells_a_time_is_no_reason_to_recall_it() -> None:

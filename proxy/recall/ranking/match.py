@@ -216,10 +216,14 @@ def _question_weights(question: Question) -> Array:
 
 def _is_distinctive(question: Question, counts: Array, passages: int) -> NDArray[np.bool_]:
     """A mask of terms, bool[n terms], that make a passage relevant: not "tells a time", and none
-    that many of all ``passages`` have."""
+    that many of all ``passages`` have.  These do where a question by itself has no other word that
+    was said: it is about what is talked of most."""
     found = _of_terms(question, [word.terms != _HINT for word in question.words])
-    if passages >= COMMON_MIN_PASSAGES:
-        found &= counts < COMMON_SHARE * passages
+    if passages < COMMON_MIN_PASSAGES:
+        return found
+    rare = found & (counts < COMMON_SHARE * passages)
+    if question.context or question.general or (rare & (counts > 0)).any():
+        return rare
     return found
 
 

@@ -126,7 +126,7 @@ def deserved(matches: Matches, room: int) -> int:
 def needs_expansion(matches: Matches) -> bool:
     """Whether a self-contained question may have been answered in other words.
 
-    Not if all of its words are too common to distinguish passages.
+    Not if it only tells a time.
     """
     if not matches.full_weight or matches.question.context or matches.dated.size:
         return False

@@ -19,6 +19,7 @@ import socket
 import sys
 import tempfile
 import threading
+import time
 from asyncio import Protocol
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
@@ -29,6 +30,7 @@ import msgspec
 import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors.multiprocess import Process
 
 from proxy import logs
 from proxy.process.descriptors import raise_limit
@@ -46,6 +48,10 @@ if TYPE_CHECKING:
 BACKLOG = 2048
 KEEP_ALIVE_SECONDS = 75
 """Longer than the limits of clients (nginx 60, httpx 5), so that the client closes first."""
+
+HUNG_SECONDS = 60.0
+"""A worker without a sign for so long is replaced.  One that starts on a busy machine gives none
+for many seconds, and ending one that is slow would cut its streams."""
 
 _LOG = logging.getLogger("proxy.server")
 
@@ -226,7 +232,8 @@ def _summed_metrics() -> Iterator[None]:
 
 
 class _Workers(Multiprocess):
-    """Worker processes that all stop listening on shutdown.
+    """Worker processes that all stop listening on shutdown, and that are waited for while they are
+    slow.
 
     The supervisor closes the shared socket too: it would go on to accept connections that no worker
     serves.
@@ -235,8 +242,32 @@ class _Workers(Multiprocess):
     def __init__(self, config: uvicorn.Config, sockets: list[socket.socket]) -> None:
         ignored = _ignores_hangup()
         super().__init__(config, sockets)
+        self._signs: dict[Process, float] = {}  # when each was last heard of
         if ignored:
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    def keep_subprocess_alive(self) -> None:
+        """Replace who has ended or hangs.  uvicorn's own waits five seconds for each that does not
+        answer, and kills it then."""
+        for place, worker in enumerate(self.processes):
+            if self.should_exit.is_set() or self._lives(worker):
+                continue
+            worker.kill()
+            worker.join()
+            if worker.exitcode == STARTUP_FAILURE:
+                self.should_exit.set()
+                return
+            _LOG.warning("worker %s has ended: another one takes its place", worker.pid)
+            del self._signs[worker]
+            self.processes[place] = Process(self.config, self.sockets)
+            self.processes[place].start()
+
+    def _lives(self, worker: Process) -> bool:
+        now = time.monotonic()
+        if worker.ping(0):  # the answer to an earlier one: nobody waits for this one's
+            self._signs[worker] = now
+        silent = now - self._signs.setdefault(worker, now)
+        return worker.process.is_alive() and silent < HUNG_SECONDS
 
     def handle_hup(self) -> None:
         _LOG.info("told to end by SIGHUP")

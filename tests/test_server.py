@@ -90,6 +90,30 @@ def test_the_time_that_workers_spent_does_not_fall_when_one_dies(tmp_path: Path)
     assert told == sorted(told)
 
 
+def replaced(address: str, known: set[str]) -> str:
+    """The worker that serves in the place of one of those."""
+    deadline = time.monotonic() + PATIENCE
+    while (pid := pids(address, 1)[0]) in known:
+        assert time.monotonic() < deadline
+    return pid
+
+
+def test_a_worker_that_is_slow_keeps_its_streams_and_holds_up_no_replacement(
+    tmp_path: Path,
+) -> None:
+    with running([HELLO, "server.workers=2"], tmp_path) as process:
+        address = line(process, "http://")
+        slow, dead = set(pids(address, 2))
+        psutil.Process(int(slow)).suspend()  # as one that has no processor, or reads what is large
+        known = {slow, dead}
+        for _ in range(2):  # so that the supervisor has seen to both of them
+            psutil.Process(int(dead)).kill()
+            dead = replaced(address, known)
+            known.add(dead)
+        psutil.Process(int(slow)).resume()
+        assert slow in pids(address, 2)
+
+
 @contextmanager
 def workers_of(process: subprocess.Popen[str]) -> Iterator[list[psutil.Process]]:
     """What it has started by now, killed at the end."""

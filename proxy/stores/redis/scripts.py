@@ -95,6 +95,7 @@ class Scripts:
         self.items_adopt = read_script("items_adopt", "items_prelude")
         self.items_leave = read_script("items_leave", "items_prelude")
         self.usage_adopt = read_script("usage_adopt")
+        self.trial = read_script("trial")
 
     async def read(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> Any:
         return await self._run(script, keys, arguments, ())

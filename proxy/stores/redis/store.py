@@ -13,6 +13,7 @@ from typing import Self
 
 from proxy.memory.archive import OnProgress, unheard
 from proxy.memory.model import SessionKey, State
+from proxy.memory.store import StoreError
 from proxy.recall.index import Behind, Owner, behind_in, sessions_of
 from proxy.stores.redis.archive import SCANNED_AT_ONCE, RedisArchive, RedisSummaries, page_of
 from proxy.stores.redis.base import PAGES_AT_ONCE, list_keys, session_keys, within
@@ -100,11 +101,15 @@ class RedisStore(
     def part_of(self, key: SessionKey) -> str:
         return self._link.part_of(session_keys(key)[0])
 
+    @within("write")
     async def ping(self, key: SessionKey | None = None) -> None:
         at = session_keys(key, prefix=b"ping-")[0] if key else list_keys("")[0]
         # A write that leaves nothing: a replica, or a server that is out of memory, refuses it.
-        command = ("SET", at, "", "PX", 1)
-        await self._ask(at, *command)
+        commands = ("SET", at, "", "PX", 1), ("EVAL", self._scripts.trial.text, 1, at)
+        _, refused = await self._link.many([(at, command) for command in commands])
+        if refused:
+            names = b", ".join(refused).decode()
+            raise StoreError(f"Redis: this user may not run {names} in a script")
 
     @within("read")
     async def peek(self, key: SessionKey) -> None:

@@ -1,0 +1,64 @@
+"""What a user of the server may do, and what is said of one who may do too little."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from proxy.memory.model import SessionKey
+from proxy.memory.store import StoreError
+from proxy.stores.open import Backend, open_store
+from proxy.stores.redis import scripts
+from tests.support.processes.redis import Server, standalone, wait_until
+from tests.support.store.commits import chat
+from tests.support.waiting import PATIENCE
+
+FOLDER = Path(scripts.__file__).parent / "scripts"
+
+ELSEWHERE = {"TIME", "DUMP", "RESTORE", "RENAME"}
+"""What only looks at the clock, moves and lists that were lost."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with standalone() as server:
+        yield server
+
+
+def store_of(server: Server, *rules: str) -> Backend:
+    server.ask("ACL", "SETUSER", "memory", "reset", "on", ">secret", *rules)
+    url = f"redis://memory:secret@{server.address}"
+    return open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE)
+
+
+def test_all_that_scripts_do_is_tried() -> None:
+    texts = {path.stem: path.read_text("utf-8") for path in FOLDER.glob("*.lua")}
+    trial = texts.pop("trial")
+    done = {name for text in texts.values() for name in re.findall(r"call\('([A-Z]+)'", text)}
+    assert done - set(re.findall(r"\b[A-Z]+\b", trial)) == ELSEWHERE
+
+
+@pytest.mark.parametrize("rule", ["-eval", "-@scripting", "-zadd", "-unlink", "-hset", "-expire"])
+async def test_a_store_that_cannot_be_written_with_scripts_does_not_work(
+    server: Server, rule: str, key: SessionKey
+) -> None:
+    store = store_of(server, "~*", "+@all", rule)
+    for of in (None, key):
+        with pytest.raises(StoreError, match="may not|no permissions"):
+            await store.ping(of)
+    wait_until(lambda: not server.ask("KEYS", "*"), "nothing is left")
+    await store.close()
+
+
+async def test_a_user_of_these_keys_without_dangerous_commands_is_enough(
+    server: Server, key: SessionKey
+) -> None:
+    store = store_of(server, "~mp:*", "+@all", "-@dangerous")
+    await store.ping(key)
+    assert await store.commit(key, chat("x1", user="kai")) == "recorded"
+    assert not [told for told in await store.concerns() if "clock" not in told]
+    assert await store.delete(key)
+    await store.close()

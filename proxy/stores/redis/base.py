@@ -12,7 +12,13 @@ from urllib.parse import quote, unquote
 
 import msgspec
 from redis.asyncio.sentinel import MasterNotFoundError
-from redis.exceptions import AuthenticationError, RedisClusterException, RedisError
+from redis.exceptions import (
+    AuthenticationError,
+    ClusterCrossSlotError,
+    MovedError,
+    RedisClusterException,
+    RedisError,
+)
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from proxy.memory.erasure import Subject
@@ -164,6 +170,8 @@ def _said(error: Exception) -> str:
         return "its user or password is missing or wrong: write redis://USER:PASSWORD@host"
     if isinstance(error, MasterNotFoundError):
         return "no Sentinel answers and knows a master of this name"
+    if isinstance(error, MovedError | ClusterCrossSlotError):
+        return "it is a server of a Cluster, and has not all keys: write redis+cluster://host"
     return str(error)
 
 

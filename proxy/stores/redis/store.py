@@ -105,7 +105,10 @@ class RedisStore(
     async def ping(self, key: SessionKey | None = None) -> None:
         at = session_keys(key, prefix=b"ping-")[0] if key else list_keys("")[0]
         # A write that leaves nothing: a replica, or a server that is out of memory, refuses it.
-        commands = ("SET", at, "", "PX", 1), ("EVAL", self._scripts.trial.text, 1, at)
+        # Where all keys are to be on one server, one of another slot: a Cluster refuses both.
+        keys = (at, list_keys("")[1]) if self._one_slot else (at,)
+        trial = ("EVAL", self._scripts.trial.text, len(keys), *keys)
+        commands = ("SET", at, "", "PX", 1), trial
         _, refused = await self._link.many([(at, command) for command in commands])
         if refused:
             names = b", ".join(refused).decode()

@@ -1,4 +1,4 @@
-"""What a user of the server may do, and what is said of one who may do too little."""
+"""Servers that answer and are no store: their user may do too little, or they lack some keys."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
+from proxy.stores.address import read_address
 from proxy.stores.open import Backend, open_store
 from proxy.stores.redis import scripts
 from tests.support.processes.redis import Server, standalone, wait_until
@@ -19,7 +20,7 @@ from tests.support.waiting import PATIENCE
 FOLDER = Path(scripts.__file__).parent / "scripts"
 
 ELSEWHERE = {"TIME", "DUMP", "RESTORE", "RENAME"}
-"""What only looks at the clock, moves and lists that were lost."""
+"""What only looks at the clock, moves a tenant or puts a session back."""
 
 
 @pytest.fixture(scope="module")
@@ -62,3 +63,14 @@ async def test_a_user_of_these_keys_without_dangerous_commands_is_enough(
     assert not [told for told in await store.concerns() if "clock" not in told]
     assert await store.delete(key)
     await store.close()
+
+
+@pytest.mark.xdist_group("redis-cluster")
+async def test_no_server_of_a_cluster_works_alone(redis_cluster_url: str, key: SessionKey) -> None:
+    for node in read_address(redis_cluster_url).nodes:
+        url = "redis://{}:{}".format(*node)
+        store = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE)
+        for of in (None, key):
+            with pytest.raises(StoreError, match=re.escape("write redis+cluster://")):
+                await store.ping(of)
+        await store.close()

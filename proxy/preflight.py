@@ -51,17 +51,19 @@ def unreadable(settings: Settings) -> Iterator[str]:
 
 
 def _authorities(settings: Settings) -> Iterator[str]:
-    """What is wrong with the certificates that upstreams are to be trusted by."""
-    listed = {f"upstreams[{n}]": each.ca_file for n, each in enumerate(settings.upstreams)}
-    for name, path in {"upstream": settings.upstream.ca_file, **listed}.items():
+    """What is wrong with the certificates that upstreams and the store are to be trusted by."""
+    listed = {f"upstreams[{n}].ca_file": each.ca_file for n, each in enumerate(settings.upstreams)}
+    store = read_address(settings.store.url).options.get("ssl_ca_certs")
+    files = {"upstream.ca_file": settings.upstream.ca_file, **listed}
+    for name, path in {**files, "store.url: ssl_ca_certs": store}.items():
         if path is None:
             continue
         try:
             ssl.create_default_context(cafile=path)
         except ssl.SSLError:
-            yield f"{name}.ca_file: {path} holds no certificate"
+            yield f"{name}: {path} holds no certificate"
         except (OSError, ValueError) as error:
-            yield f"{name}.ca_file: cannot read {path}: {getattr(error, 'strerror', error)}"
+            yield f"{name}: cannot read {path}: {getattr(error, 'strerror', error)}"
 
 
 def startable(settings: Settings) -> str | None:

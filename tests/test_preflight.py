@@ -96,8 +96,10 @@ def test_a_file_of_authorities_that_is_none_is_told_by_each_setting(tmp_path: Pa
         {"name": "other", "url": UPSTREAM, "ca_file": str(other)},
         {"name": "inherits", "url": UPSTREAM},
     ]
-    chosen = settings_for(tmp_path, UPSTREAM, upstream__ca_file=str(missing), upstreams=listed)
+    files = {"upstream__ca_file": str(missing), "store__url": f"rediss://h?ssl_ca_certs={missing}"}
+    chosen = settings_for(tmp_path, UPSTREAM, upstreams=listed, **files)
     assert list(unreadable(chosen)) == [
         f"upstream.ca_file: cannot read {missing}: No such file or directory",
         f"upstreams[1].ca_file: {other} holds no certificate",
+        f"store.url: ssl_ca_certs: cannot read {missing}: No such file or directory",
     ]

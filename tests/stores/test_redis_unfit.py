@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from proxy.memory.model import SessionKey
+from proxy.memory.model import Ask, SessionKey
 from proxy.memory.store import StoreError
 from proxy.stores.address import read_address
 from proxy.stores.open import Backend, open_store
 from proxy.stores.redis import scripts
+from proxy.stores.redis.base import PARTS, session_keys
 from tests.support.processes.redis import Server, standalone, wait_until
 from tests.support.store.commits import chat
 from tests.support.waiting import PATIENCE
@@ -74,3 +75,23 @@ async def test_no_server_of_a_cluster_works_alone(redis_cluster_url: str, key: S
             with pytest.raises(StoreError, match=re.escape("write redis+cluster://")):
                 await store.ping(of)
         await store.close()
+
+
+@pytest.mark.parametrize("part", ["cards", "log", "active", "exchanges"])
+async def test_what_is_refused_half_way_is_recorded_when_it_comes_again(
+    server: Server, part: str, key: SessionKey
+) -> None:
+    """Another program has written under a name of ours."""
+    store = open_store(server.url, timeout=PATIENCE, commit_timeout=PATIENCE)
+    assert await store.commit(key, chat("x1")) == "recorded"
+    taken = dict(zip(PARTS, session_keys(key), strict=True))[part.encode()]
+    server.ask("RENAME", taken, "aside")
+    server.ask("SET", taken, "a text")
+    for _ in range(2):
+        with pytest.raises(StoreError, match="WRONGTYPE"):
+            await store.commit(key, chat("x2"))
+    server.ask("RENAME", "aside", taken)
+    assert await store.commit(key, chat("x2")) == "recorded"
+    log = (await store.load(key, Ask(profile="default", whole=True))).log
+    assert [entry.card.id for entry in log] == ["x1.0", "x1.1", "x2.0", "x2.1"]
+    await store.close()

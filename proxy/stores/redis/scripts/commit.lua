@@ -100,10 +100,12 @@ if ahead then
   return { 'recorded', owner or '', meta[5] or created, string.format('%d', old_ttl) }
 end
 
--- Append.  The exchange first, so that drafts find the turn of those before them.
+-- Append.  Drafts find the turn of those before them.  The exchange last: what a server refuses half
+-- way, because a key is of another type, say, is no duplicate when it comes again.
 local first, size = tonumber(meta[1] or 1), drafts + reserved
-redis.call('HSET', EXCHANGES, 'x' .. id, first .. ' ' .. size .. ' ' .. started .. ' ' .. record)
+spans[id] = { first, size }
 if drafts > 0 then put(id, first, HEAD, drafts) end
+redis.call('HSET', EXCHANGES, 'x' .. id, first .. ' ' .. size .. ' ' .. started .. ' ' .. record)
 
 -- Remember.
 local active_at = created

@@ -23,9 +23,9 @@ H, a result in another form, does not part neighbours.  What the client alone ha
 thoughts as a message before it, keeps neither from what was asked, but parts their runs.
 
 Of all alignments the one is taken that ends latest in H, then has most matches, then fewest runs,
-then ends earliest in M.  The search runs over the pairs of equal digests, row by row of M; each
-pair costs a few steps however long a gap of calls is, for a row is swept once from its beginning to
-its end.
+then ends earliest in M.  The search is dynamic programming over the pairs of equal digests alone,
+row by row of M, as in Hunt and Szymanski 1977.  Each pair costs a few steps however long a gap of
+calls is, for a row is swept once from its beginning to its end.
 """
 
 from __future__ import annotations
@@ -77,7 +77,11 @@ Similar = Callable[[int, int], bool]
 
 
 class Cell(NamedTuple):
-    """The best way to reach one match; ``founded`` once the run holds an answer."""
+    """The best alignment that ends with one match; ``before`` is the cell of the match before.
+
+    ``founded``: its last run holds an answer.  ``score``: ``_MATCH`` for each match but REPLACED
+    ones, less 1 for each run.
+    """
 
     i: int
     j: int
@@ -89,8 +93,9 @@ class Cell(NamedTuple):
 
 _place = attrgetter("j", "founded")
 
-Row = dict[tuple[int, bool], Cell]
-"""Cells of one row of M, by ``_place``: there each message of H is of one kind."""
+Best = dict[tuple[int, bool], Cell]
+"""The best cell by a number and ``founded``.  For a row of M that is the place in H: there each
+message of H is of one kind."""
 
 
 def align(
@@ -143,35 +148,42 @@ def _resent(m: Sequence[Side], h: Sequence[Side]) -> tuple[Match, ...]:
 
 
 class Log:
-    """The stored log, with what is asked of it again and again."""
+    """The stored log, with indexes of it.  Its *plain* messages are no calls and no results."""
 
     def __init__(self, h: Sequence[Side], returned: AbstractSet[str] = frozenset()) -> None:
         self.h, self._returned = h, returned
         self.by_digest: defaultdict[str, list[int]] = defaultdict(list)
         self.by_shape: defaultdict[str, list[int]] = defaultdict(list)
         self._by_calls: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
-        self.gap_start: list[int] = []
-        """For each message the first of the calls and results that stand unbroken before it."""
-        in_gap = [of_a_call(message) for message in h]
+        self._plain: list[int] = []
+        """The places of plain messages, and behind them the end of the log."""
+        self.plain_before = [0]
+        """For each place, and for the end, how many plain messages stand before it."""
         for j, message in enumerate(h):
             self.by_digest[message.digest].append(j)
             if message.shape:
                 self.by_shape[message.shape].append(j)
             if message.calls:
                 self._by_calls[message.calls].append(j)
-            self.gap_start.append(self.gap_start[-1] if j and in_gap[j - 1] else j)
-        self._behind_gap = _ends(in_gap)
+            if not of_a_call(message):
+                self._plain.append(j)
+            self.plain_before.append(len(self._plain))
+        self._plain.append(len(h))
+
+    def _plain_behind(self, j: int) -> int:
+        """The first plain message after j, or the end of the log."""
+        return self._plain[self.plain_before[j + 1]]
 
     def answer_behind(self, j: int) -> int | None:
         """The stored answer that stands directly after j, calls and results skipped."""
-        k = self._behind_gap[j]
+        k = self._plain_behind(j)
         return k if k < len(self.h) and self.h[k].role == "assistant" else None
 
     def same_calls_behind(self, j: int, calls: tuple[str, ...]) -> list[int]:
         """The messages that make these calls and stand directly after j, others skipped."""
         places = self._by_calls.get(calls, [])
         first = bisect_right(places, j)
-        end = self._behind_gap[j]
+        end = self._plain_behind(j)
         return [k for k in places[first : first + MAX_SAME_CALLS] if k < end]
 
     def told_otherwise(self, j: int, message: Side) -> list[int]:
@@ -187,14 +199,6 @@ class Log:
         if answer is None or answer == k:
             return [k] if next_to else []
         return [answer, k] if next_to else [answer]
-
-
-def _ends(in_gap: Sequence[bool]) -> list[int]:
-    """For each message the next one that is no call and no result."""
-    ends = [len(in_gap)] * len(in_gap)
-    for j in range(len(in_gap) - 2, -1, -1):
-        ends[j] = ends[j + 1] if in_gap[j + 1] else j + 1
-    return ends
 
 
 class _Finished:
@@ -240,7 +244,7 @@ class _Search:
 
     def best(self) -> tuple[Match, ...]:
         top: Cell | None = None
-        row: Row = {}
+        row: Best = {}
         for i in range(len(self._m)):
             row = self._row(i, self._before(row))
             for cell in row.values():
@@ -251,13 +255,13 @@ class _Search:
                 self._finished.add(cell)
         return _path(top)
 
-    def _before(self, row: Row) -> list[Cell]:
+    def _before(self, row: Best) -> list[Cell]:
         """The cells that the next row can go on from, by their place in H."""
         return sorted((*row.values(), *self._carried), key=_place)
 
-    def _row(self, i: int, before: list[Cell]) -> Row:
+    def _row(self, i: int, before: list[Cell]) -> Best:
         kind, places = self._places(i)
-        row: Row = {}
+        row: Best = {}
         if near := self._near(i, places):
             self._extend(row, i, kind, near, before)
             if self._may_begin(i, kind):
@@ -316,39 +320,30 @@ class _Search:
         return sorted({j for j in likely if _contains(places, j)}.union(places[-self._most :]))
 
     def _extend(
-        self, row: Row, i: int, kind: MatchKind, places: Iterable[int], before: Sequence[Cell]
+        self, row: Best, i: int, kind: MatchKind, places: Iterable[int], before: Sequence[Cell]
     ) -> None:
-        """Go on from matches of the row before that stand directly before these places.
+        """Go on from the best cells directly before these places: only calls and results are
+        between, so that as many plain messages stand before the place as up to the cell.
 
-        ``before`` is sorted by place, and so are the places: the gaps that end at them do not
-        overlap, so that one sweep sees all.
+        Places and cells are sorted, so that each cell is looked at once.
         """
-        at, start = 0, -1
-        best: list[Cell | None] = [None, None]
+        plain_before, best, seen = self._log.plain_before, Best(), 0
         for j in places:
-            first = self._log.gap_start[j] - 1
-            if first != start:
-                start, best = first, [None, None]
-                while at < len(before) and before[at].j < first:
-                    at += 1
-            while at < len(before) and before[at].j < j:
-                cell = before[at]
-                known = best[cell.founded]
-                if known is None or cell.score > known.score:
-                    best[cell.founded] = cell
-                at += 1
-            for found in best:
+            while seen < len(before) and before[seen].j < j:
+                _keep_better(best, plain_before[before[seen].j + 1], before[seen])
+                seen += 1
+            for found in (best.get((plain_before[j], False)), best.get((plain_before[j], True))):
                 if found is not None:
                     founded = found.founded or self._founds(i, j)
                     _put(row, Cell(i, j, kind, founded, found.score + _MATCH, found))
 
-    def _begin(self, row: Row, i: int, kind: MatchKind, places: Iterable[int]) -> None:
+    def _begin(self, row: Best, i: int, kind: MatchKind, places: Iterable[int]) -> None:
         for j in places:
             finished = self._finished.before(j)
             score = finished.score if finished else 0
             _put(row, Cell(i, j, kind, self._founds(i, j), score + _MATCH - 1, finished))
 
-    def _after(self, row: Row, i: int, before: Sequence[Cell], equal: set[int]) -> None:
+    def _after(self, row: Best, i: int, before: Sequence[Cell], equal: set[int]) -> None:
         """An answer after a match: the stored one re-rendered, edited, or told otherwise."""
         mine, alike = self._m[i], self._similar
         repeated = self._is_prefill(i) and not equal.isdisjoint(self._made_up)
@@ -375,10 +370,14 @@ def _contains(places: Sequence[int], j: int) -> bool:
     return at < len(places) and places[at] == j
 
 
-def _put(row: Row, cell: Cell) -> None:
-    old = row.get(place := _place(cell))
-    if old is None or cell.score > old.score:
-        row[place] = cell
+def _put(row: Best, cell: Cell) -> None:
+    _keep_better(row, cell.j, cell)
+
+
+def _keep_better(best: Best, number: int, cell: Cell) -> None:
+    known = best.get((number, cell.founded))
+    if known is None or cell.score > known.score:
+        best[number, cell.founded] = cell
 
 
 def _path(cell: Cell | None) -> tuple[Match, ...]:

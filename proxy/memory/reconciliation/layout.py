@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import chain, pairwise, takewhile
+from itertools import chain, pairwise, takewhile, zip_longest
 
 import msgspec
 from msgspec.structs import replace
@@ -26,8 +26,7 @@ from proxy.memory.reconciliation.match import (
 from proxy.memory.reconciliation.plan import Fresh, Plan
 
 Gaps = Mapping[int, Sequence[Entry]]
-"""What the client does not tell, by the number of the match before which it stands; what stands
-behind all matches has the number that a next match would have."""
+"""What M leaves out, by the place in M before which it is sent: its start, or behind a match."""
 
 
 class Cut(msgspec.Struct, frozen=True, gc=False):
@@ -47,6 +46,11 @@ class Cut(msgspec.Struct, frozen=True, gc=False):
     @property
     def last(self) -> Match | None:
         return self.matches[-1] if self.matches else None
+
+    @property
+    def gap_places(self) -> Sequence[int]:
+        """Where in M something may be left out: before its first match, and behind each match."""
+        return [0, *(match.i + 1 for match in self.matches)]
 
     def turn(self, match: Match) -> int:
         return self.log[match.j].position.turn
@@ -223,39 +227,39 @@ def _running(cut: Cut, recorded: Sequence[int], waiting: Mapping[str, Entry]) ->
 def _order(
     cut: Cut, running: Entry | None, gaps: Gaps, untold: Mapping[int, Sequence[Entry]]
 ) -> Sequence[Entry | int]:
-    """M in its order, with what it does not tell.  What is left out of the turn that the request
-    goes on with stands last, before what is new."""
+    """M in its order, with what it leaves out.
+
+    Each entry stands in its gap, but what is left out of the turn that the request goes on with
+    comes last before what is new: all of it if nothing of that turn matches, else what stands
+    behind the last match.  Other turns behind the last match come before the running turn: where M
+    tells it from, if ``running`` itself is left out.
+    """
     turn = running.position.turn if running else None
     told_from = next((match.i for match in cut.matches if cut.turn(match) == turn), None)
-    behind = gaps.get(len(cut.matches), ())
-    mine = behind if told_from is not None else chain.from_iterable(gaps.values())
-    own = sorted([e for e in mine if e.position.turn == turn], key=_place)
+    end = cut.gap_places[-1]
+    behind = gaps.get(end, ())
+    candidates = behind if told_from is not None else chain.from_iterable(gaps.values())
+    own = sorted([e for e in candidates if e.position.turn == turn], key=_place)
+    others = [e for e in behind if e.position.turn != turn]
+    others_at = told_from if told_from is not None and running in own else end
     hidden = {e.card.id for e in chain(own, *untold.values())}
-    order = list(_up_to_last_match(cut, gaps, hidden))
-    # Other turns' messages stand before the running turn, also where M tells that turn's beginning.
-    at = order.index(told_from) if told_from is not None and running in own else len(order)
-    order[at:at] = [e for e in behind if e.position.turn != turn]
-    behind_matches = range(cut.last.i + 1 if cut.last else 0, len(cut.m))
-    return [*order, *own, *behind_matches]
-
-
-def _up_to_last_match(cut: Cut, gaps: Gaps, hidden: AbstractSet[str]) -> Iterator[Entry | int]:
-    """M with what is left out before each match, but for what is hidden."""
-    i = 0
-    for n, match in enumerate(cut.matches):
-        if n in gaps:
-            yield from without(gaps[n], hidden)
-        yield from range(i, match.i + 1)
-        i = match.i + 1
+    before = {i: without(entries, hidden) for i, entries in gaps.items() if i != end}
+    for i, entries in ((others_at, others), (end, own)):
+        before[i] = [*before.get(i, ()), *entries]
+    order: list[Entry | int] = []
+    for i in range(len(cut.m)):
+        order += (*before.get(i, ()), i)
+    return [*order, *before.get(len(cut.m), ())]
 
 
 def _gaps(cut: Cut, found: Alignment, superseded: AbstractSet[str]) -> Gaps:
     """What stands between the matches; in a log as it came a message stands before the next match
     of its turn, if there is one."""
     gaps, begin = dict[int, Sequence[Entry]](), 0
-    for n, end in enumerate((*(match.j for match in cut.matches), len(cut.log))):
+    ends = [*(match.j for match in cut.matches), len(cut.log)]
+    for i, end in zip(cut.gap_places, ends, strict=True):
         if end > begin:
-            gaps[n] = without(cut.log[begin:end], superseded)
+            gaps[i] = without(cut.log[begin:end], superseded)
         begin = end + 1
     return _by_turn(cut, gaps) if found.arrived else gaps
 
@@ -263,15 +267,15 @@ def _gaps(cut: Cut, found: Alignment, superseded: AbstractSet[str]) -> Gaps:
 def _by_turn(cut: Cut, gaps: Gaps) -> Gaps:
     """The same entries, each before the next match of its own turn; where none is, as it stood."""
     others, own = defaultdict[int, list[Entry]](list), defaultdict[int, list[Entry]](list)
-    told_next: dict[int, int] = {}
-    for n in range(len(cut.matches), -1, -1):
-        if n < len(cut.matches):
-            told_next[cut.turn(cut.matches[n])] = n
-        for entry in gaps.get(n, ()):
+    next_of_turn: dict[int, int] = {}
+    for i, match in reversed([*zip_longest(cut.gap_places, cut.matches)]):
+        if match is not None:
+            next_of_turn[cut.turn(match)] = i
+        for entry in gaps.get(i, ()):
             turn = entry.position.turn
-            (own[told_next[turn]] if turn in told_next else others[n]).append(entry)
+            (own[next_of_turn[turn]] if turn in next_of_turn else others[i]).append(entry)
     return {
-        n: [*sorted(others[n], key=_place), *sorted(own[n], key=_place)] for n in {*others, *own}
+        i: [*sorted(others[i], key=_place), *sorted(own[i], key=_place)] for i in {*others, *own}
     }
 
 

@@ -104,7 +104,8 @@ def test_a_general_question_whose_words_were_said_gets_all_the_room() -> None:
 def test_the_surer_it_is_that_something_is_meant_the_more_room_there_is() -> None:
     matches = SOMEBODY.matches(read("how do magnets work", (), NOW))
     covers = (0, 0.5, 0.6, 0.7, 0.8)
-    given = [deserved(matches._replace(strict_cover=cover), 1500) for cover in covers]
+    surer = [matches.best_cover._replace(strict=cover) for cover in covers]
+    given = [deserved(matches._replace(best_cover=each), 1500) for each in surer]
     assert given == sorted(given)
     assert (given[0], given[1], given[-1]) == (FEW_TOKENS, FEW_TOKENS, 1500)
     assert deserved(matches, 100) == 100

@@ -52,55 +52,68 @@ NOBODY: Numbers = np.zeros(0, np.intp)
 """The numbers of no passages."""
 
 
-class Hits(NamedTuple):
-    """The postings of a question's terms, one term behind the other.
+class TermScores(NamedTuple):
+    """The postings of a question's terms, one term's behind another's, and what each adds to the
+    BM25 score of its passage.
 
-    - ``passages``: int64[n hits], their numbers, ascending within a term.
-    - ``scores``: float32[n hits], the BM25 score of the term in the passage.
-    - ``sizes``: intp[n terms], how many hits are of each term; their sum is n hits.
+    - ``weights``: float32[n terms], in the order of ``question.terms``: idf times what the term
+      counts in the question.
+    - ``sizes``: intp[n terms], how many postings are of each term; their sum is n postings.
+    - ``passages``: int64[n postings], their numbers, ascending within a term.
+    - ``scores``: float32[n postings].
     """
 
-    passages: Array
-    scores: Array
+    weights: Floats
     sizes: Array
+    passages: Array
+    scores: Floats
+
+    def of_term(self, place: int) -> slice:
+        """Where the postings of the term at this place are."""
+        first = int(self.sizes[:place].sum())
+        return slice(first, first + int(self.sizes[place]))
+
+
+class BestCover(NamedTuple):
+    """How much of a question its best passage holds: shares of the words' weight, 0 to 1.
+
+    - ``context``: of words of the messages before, ``own``: of the message's own words.  Both are 1
+      if the question does not depend on the messages before.
+    - ``strict``: of all words of a general question, else 1.
+
+    In ``own`` and ``strict`` words that are in no passage count as the rarest.
+    """
+
+    context: float = 1.0
+    own: float = 1.0
+    strict: float = 1.0
 
 
 class Matches(NamedTuple):
-    """What an index has of a question's terms, of which it holds n passages.
+    """The n passages of an index that hold terms of a question.
 
-    - ``numbers``: intp[n passages], ascending; ``scores``: float32[n passages], BM25, the sums of
-      ``hits``.
-    - ``cover``: float32[n passages], 0 to 1: the share of the weight of the question's distinctive
-      words that the passage holds.
-    - ``context_cover``, 0 to 1: the largest share of the weight of the words of the messages before
-      that one passage holds; 1 if the question does not depend on them.
+    - ``numbers``: intp[n], ascending.
+    - ``scores``: float32[n], BM25, the sums of ``terms.scores``.
+    - ``cover``: float32[n], 0 to 1: the share of the weight of the question's distinctive words
+      that the passage holds.  ``distinctive``: whether there are such words.
     - ``dated``: numbers of passages of the days that the question refers to, ``by_speaker`` of
-      those by a speaker that it names; both ascend.
-    - ``weights``: float32[n terms], in the order of ``question.terms``; ``full_weight``: the sum of
-      those of all distinctive words, which a passage with all of them holds.
-    - ``strict_cover``, 0 to 1: the largest cover if words that are in no passage count as the
-      rarest; only for general questions, else 1.
-    - ``own_cover``, 0 to 1: the same for the message's own words; only for questions that depend
-      on the messages before, else 1.
+      those by a speaker that it names; both ascend, and need hold none of its words.
     """
 
     question: Question
     numbers: Numbers
     scores: Floats
     cover: Floats
-    context_cover: float
+    distinctive: bool
+    best_cover: BestCover
+    terms: TermScores
     dated: Numbers
     by_speaker: Numbers
-    weights: Floats
-    full_weight: float
-    hits: Hits
-    strict_cover: float = 1.0
-    own_cover: float = 1.0
 
     @property
     def term_weights(self) -> Mapping[bytes, float]:
         """The weight of each term."""
-        return dict(zip(self.question.terms, self.weights.tolist(), strict=False))
+        return dict(zip(self.question.terms, self.terms.weights.tolist(), strict=False))
 
 
 def match(question: Question, look: Look, corpus: Corpus) -> Matches:
@@ -114,82 +127,77 @@ def match(question: Question, look: Look, corpus: Corpus) -> Matches:
     counts = np.array(_counts(question, postings), np.float32)
     weights = _idf(counts, corpus.passages) * _question_weights(question)
     is_distinctive = _is_distinctive(question, counts, corpus.passages)
-    distinctive = weights * is_distinctive
-    hits = _hits(postings, weights, corpus)
-    scores = _sums(hits.passages, hits.scores)
-    held = _held(postings, distinctive, scores.size)
+    terms = _term_scores(postings, weights, corpus)
+    scores = _sums(terms.passages, terms.scores)
     (numbers,) = scores.nonzero()
+    distinctive = weights * is_distinctive
     full_weight = _full_weight(question, distinctive)
-    strict_cover = own_cover = 1.0
+    held = _held(postings, distinctive, scores.size)
+    best_cover = BestCover()
     if question.general or question.context:
-        strict = _idf(np.maximum(counts, 1), corpus.passages)
-        strict = strict * _question_weights(question) * is_distinctive
-        if question.general:
-            strict_cover = _best_share(question, held, strict)
-        if question.context:
-            own_cover = _own_cover(question, postings, strict * (counts > 0), strict)
+        as_rare = _idf(np.maximum(counts, 1), corpus.passages) * _question_weights(question)
+        best_cover = _best_cover(question, postings, held, distinctive, as_rare * is_distinctive)
     return Matches(
-        question,
-        numbers,
-        scores[numbers].astype(np.float32),
-        np.minimum(held[numbers] / max(full_weight, 1e-9), 1.0).astype(np.float32),
-        _context_cover(question, postings, distinctive),
-        _passages(look.postings[words_end:days_end]),
-        _passages(look.postings[days_end:]),
-        weights,
-        full_weight,
-        hits,
-        strict_cover,
-        own_cover,
+        question=question,
+        numbers=numbers,
+        scores=scores[numbers].astype(np.float32),
+        cover=np.minimum(held[numbers] / max(full_weight, 1e-9), 1.0).astype(np.float32),
+        distinctive=full_weight > 0,
+        best_cover=best_cover,
+        terms=terms,
+        dated=_passages(look.postings[words_end:days_end]),
+        by_speaker=_passages(look.postings[days_end:]),
     )
 
 
-def _hits(postings: Sequence[Postings], weights: Array, corpus: Corpus) -> Hits:
-    """All postings of the terms, scored; ``weights``: float32[n terms]."""
-    read = read_postings(b"".join([each.newest for each in postings]))
-    sizes = [len(each.newest) // read.itemsize for each in postings]
+def _term_scores(postings: Sequence[Postings], weights: Floats, corpus: Corpus) -> TermScores:
+    read, sizes = _read(postings)
     scores = _saturated(read, corpus) * weights.repeat(sizes)
-    return Hits(read["passage"].astype(np.int64), scores, np.array(sizes, np.intp))
+    return TermScores(weights, np.array(sizes, np.intp), read["passage"].astype(np.int64), scores)
 
 
-def _held(postings: Sequence[Postings], weights: Array, size: int) -> Array:
+def _read(postings: Sequence[Postings]) -> tuple[Array, list[int]]:
+    """All postings, one term's behind another's, and how many are of each."""
+    data = [each.newest for each in postings]
+    return read_postings(b"".join(data)), [len(each) // POSTING_SIZE for each in data]
+
+
+def _held(postings: Sequence[Postings], weights: Array, size: int = 0) -> Array:
     """The sum of the ``weights``, float32[n terms], of the terms that a passage has: float64 by
     passage number, ``size`` long or longer.  Terms of weight 0 are skipped: common words have most
     of the postings."""
     (weighted,) = weights.nonzero()
-    data = [postings[place].newest for place in weighted.tolist()]
-    passages = read_postings(b"".join(data))["passage"]
-    parts = weights[weighted].repeat([len(each) // POSTING_SIZE for each in data])
-    return _sums(passages.astype(np.int64), parts, size)
+    read, sizes = _read([postings[place] for place in weighted.tolist()])
+    return _sums(read["passage"].astype(np.int64), weights[weighted].repeat(sizes), size)
 
 
-def _context_cover(question: Question, postings: Sequence[Postings], weights: Array) -> float:
-    """See ``Matches``."""
+def _best_cover(
+    question: Question, postings: Sequence[Postings], held: Array, weights: Array, as_rare: Array
+) -> BestCover:
+    """``held`` is the sum of the ``weights`` by passage number; ``as_rare`` are the same weights
+    where words that are in no passage count as the rarest: float32[n terms] both."""
+    strict = _best_share(question, held, as_rare) if question.general else 1.0
     if not question.context:
-        return 1.0
-    of_context = _of_terms(question, [word.terms[0] in question.context for word in question.words])
-    weights = np.where(of_context, weights, np.float32(0))
-    return _best_share(question, _held(postings, weights, 0), weights)
+        return BestCover(strict=strict)
+    own_words = set(question.own)
+    own = _of_terms(question, [word in own_words for word in question.words])
+    context = _of_terms(question, [word.terms[0] in question.context for word in question.words])
+    return BestCover(
+        context=_best_share(question, _held(postings, weights * context), weights * context),
+        own=_best_share(question, _held(postings, weights * own), as_rare * own),
+        strict=strict,
+    )
 
 
-def _own_cover(
-    question: Question, postings: Sequence[Postings], found: Array, weights: Array
-) -> float:
-    """See ``Matches``; ``found`` are the ``weights`` of those terms that are in some passage."""
-    own = set(question.own)
-    is_own = _of_terms(question, [word in own for word in question.words])
-    return _best_share(question, _held(postings, found * is_own, 0), weights * is_own)
+def _best_share(question: Question, held: Array, weights: Array) -> float:
+    """The most that one passage holds, as a share of the weight of all words."""
+    return float(held.max(initial=0.0)) / max(_full_weight(question, weights), 1e-9)
 
 
 def _of_terms(question: Question, of_words: Sequence[bool]) -> NDArray[np.bool_]:
     """A mask bool[n words] as bool[n terms]."""
     pairs = zip(question.words, of_words, strict=True)
     return np.array([each for word, each in pairs for _ in word.terms], np.bool_)
-
-
-def _best_share(question: Question, held: Array, weights: Array) -> float:
-    """The most that one passage holds, as a share of the weight of all words."""
-    return float(held.max(initial=0.0)) / max(_full_weight(question, weights), 1e-9)
 
 
 def _sums(passages: Array, parts: Array, size: int = 0) -> Array:
@@ -278,13 +286,11 @@ def members(numbers: Numbers, some: Numbers) -> NDArray[np.bool_]:
 def time_scores(matches: Matches, numbers: Numbers) -> Floats | None:
     """What telling a time adds to the BM25 scores of passages, float32[n numbers], which ascend;
     None where the question does not ask for a time."""
-    question, hits = matches.question, matches.hits
+    question, terms = matches.question, matches.terms
     if not any(word.terms == _HINT for word in question.words):
         return None
-    place = question.terms.index(TELLS_TIME)
-    first = int(hits.sizes[:place].sum())
-    of_hint = slice(first, first + int(hits.sizes[place]))
-    by_number = _sums(hits.passages[of_hint], hits.scores[of_hint], int(numbers[-1]) + 1)
+    hint = terms.of_term(question.terms.index(TELLS_TIME))
+    by_number = _sums(terms.passages[hint], terms.scores[hint], int(numbers[-1]) + 1)
     return by_number[numbers].astype(np.float32)
 
 

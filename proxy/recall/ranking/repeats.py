@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from proxy.recall.ranking.match import REACH, Hits, Numbers
+from proxy.recall.ranking.match import REACH, Numbers, TermScores
 from proxy.recall.ranking.packing import Array
 
 FULL_WEIGHT_TOKENS = 1000
@@ -27,26 +27,26 @@ def weight_of_repeats(budget: int | None) -> float:
 
 
 def repeats(
-    hits: Hits, numbers: Numbers, places: Array, bm25: Array, share: float
+    terms: TermScores, numbers: Numbers, places: Array, bm25: Array, share: float
 ) -> list[Repeats]:
     """The repeats of passages one place apart, and of those two places apart, each times ``share``.
 
     ``places``, [n], are those of the passages ``numbers``, [n]; ``bm25``, [m places], are the
     passages' own scores: only where there is one are there repeats.
     """
-    place_of = np.full(max(int(hits.passages.max(initial=0)), int(numbers[-1])) + 1, -1)
+    place_of = np.full(max(int(terms.passages.max(initial=0)), int(numbers[-1])) + 1, -1)
     place_of[numbers] = np.where(bm25[places] > 0, places, -1)
-    hit_places = place_of[hits.passages]
-    (laid,) = (hit_places >= 0).nonzero()
-    hit_places, scores = hit_places[laid], share * hits.scores[laid]
+    laid_at = place_of[terms.passages]
+    (laid,) = (laid_at >= 0).nonzero()
+    laid_at, scores = laid_at[laid], share * terms.scores[laid]
     # Spaced so that the last place of a term is not next to the first of another.
-    spaced = np.arange(hits.sizes.size).repeat(hits.sizes)[laid] * (bm25.size + REACH)
-    keys = spaced + hit_places
-    return [_apart(keys, hit_places, scores, distance, bm25.size) for distance in (1, 2)]
+    spaced = np.arange(terms.sizes.size).repeat(terms.sizes)[laid] * (bm25.size + REACH)
+    keys = spaced + laid_at
+    return [_apart(keys, laid_at, scores, distance, bm25.size) for distance in (1, 2)]
 
 
 def _apart(keys: Array, places: Array, scores: Array, distance: int, size: int) -> Repeats:
-    """The repeats of passages at this distance, ``size`` places long; the others are [hits].
+    """The repeats of passages at this distance, ``size`` places long; the others are [postings].
 
     ``keys`` ascend by term and, within a term, by place.  Two places so far apart have at most
     ``distance - 1`` others between them, so that no more neighbours in the list are compared.

@@ -276,7 +276,10 @@ def _parts(
     lexical = layout.bm25 / scale
     dense = _dense(layout, eligible, options) if options.dense else None
     relevance = lexical if dense is None else lexical + dense
-    repeated = _repeated(matches, layout, (1 - repeat_weight) / scale) if repeat_weight < 1 else ()
+    repeated: Sequence[Repeats] = ()
+    if repeat_weight < 1:
+        share = (1 - repeat_weight) / scale
+        repeated = repeats(matches.terms, layout.numbers, layout.places, layout.bm25, share)
     return [
         lexical,
         dense,
@@ -313,11 +316,6 @@ def _dense(layout: Layout, eligible: Array, options: Options) -> Array | None:
     laid[eligible] = np.where(has_vector, above, 0.0)
     dense: Array = WEIGHTS.dense * (laid / _mean_of_best(laid[eligible]))
     return dense
-
-
-def _repeated(matches: Matches, layout: Layout, share: float) -> Sequence[Repeats]:
-    """See ``repeats``."""
-    return repeats(matches.hits, layout.numbers, layout.places, layout.bm25, share)
 
 
 def _neighbours(relevance: Array, layout: Layout, repeated: Sequence[Repeats]) -> Array:

@@ -26,11 +26,11 @@ MIN_UNEXPANDED_COVER = 0.45
 question's own words find more, related ones only add irrelevant passages."""
 
 DOUBTED_COVER, SURE_COVER = 0.5, 0.75
-"""``Matches.strict_cover`` of a general question up to which it gets the least room, and from which
+"""``BestCover.strict`` of a general question up to which it gets the least room, and from which
 it gets all of it: it may not be about this history at all."""
 
 MIN_CONTEXT, MIN_CONTEXT_IN_PAIRS = 0.3, 0.45
-"""The least ``Matches.context_cover`` of a message that depends on those before it; with less it is
+"""The least ``BestCover.context`` of a message that depends on those before it; with less it is
 only about messages in the prompt.  The second is for scripts without spaces, where one common word
 is several overlapping pairs of characters."""
 
@@ -102,13 +102,13 @@ def relevant(matches: Matches, min_score: float) -> bool:
 def _context_is_found(matches: Matches) -> bool:
     """Whether a passage holds enough of what the messages before a short one said."""
     in_pairs = matches.question.goes_on_in_pairs
-    return matches.context_cover >= (MIN_CONTEXT_IN_PAIRS if in_pairs else MIN_CONTEXT)
+    return matches.best_cover.context >= (MIN_CONTEXT_IN_PAIRS if in_pairs else MIN_CONTEXT)
 
 
 def _own_words_are_found(matches: Matches) -> bool:
     """Whether a passage holds enough of what such a message says itself."""
     question = matches.question
-    if matches.own_cover < MIN_OWN_SHARE:
+    if matches.best_cover.own < MIN_OWN_SHARE:
         return False
     words = counted(word.text for word in question.own)
     return words >= (1 if question.reaches else MIN_OWN_WORDS)
@@ -118,7 +118,7 @@ def deserved(matches: Matches, room: int) -> int:
     """How much of ``room`` (tokens) a question gets: less if it may not be about this history."""
     if matches.dated.size or matches.by_speaker.size:
         return room
-    sureness = (matches.strict_cover - DOUBTED_COVER) / (SURE_COVER - DOUBTED_COVER)
+    sureness = (matches.best_cover.strict - DOUBTED_COVER) / (SURE_COVER - DOUBTED_COVER)
     share = min(1.0, max(0.0, sureness))
     return min(room, FEW_TOKENS + int(share * max(0, room - FEW_TOKENS)))
 
@@ -128,7 +128,7 @@ def needs_expansion(matches: Matches) -> bool:
 
     Not if it only tells a time.
     """
-    if not matches.full_weight or matches.question.context or matches.dated.size:
+    if not matches.distinctive or matches.question.context or matches.dated.size:
         return False
     return float(matches.cover.max(initial=0.0)) < MIN_UNEXPANDED_COVER
 

@@ -26,33 +26,45 @@ MAX_INLINE_MEDIA_BYTES = 65_536
 
 
 class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """One message.
-
-    ``raw`` is its JSON as sent; ``said`` is the JSON without memory blocks if it had any, and then
-    all other fields are of ``said``.  ``digest`` is the same for equal messages (see
-    ``canonical``).  ``calls`` are the ids of its tool calls, ``answers`` is the id of the call that
-    it answers; legacy functions use ``function:NAME``, a missing id is "".  ``shape`` is the digest
-    without these ids, "" if there are none.  ``text`` is all text parts joined with line feeds, or
-    a refusal; ``ends`` is the end of each part in it, if there are several.  ``blank``: it has no
-    content; never true of a message that answers a call, since an empty result is a result.
-    ``apart`` splits a message that may be several joined by the client, at most ``pieces``.
-    ``media_in_text``: its content is JSON that may have media in it.
-    """
+    """One message.  Without memory blocks it is ``said``; all fields but ``raw`` are of that."""
 
     raw: bytes
-    role: str
-    digest: str
-    shape: str = ""
-    calls: tuple[str, ...] = ()
-    answers: str | None = None
-    text: str = ""
-    ends: tuple[int, ...] = ()
-    blank: bool = False
+    """Its JSON as sent."""
     said: bytes | None = None
+    """Its JSON without memory blocks, None if it had none."""
+    role: str
+
+    # What it equals
+    digest: str
+    """The same for equal messages, see ``canonical``."""
+    shape: str = ""
+    """The digest without the ids of calls, "" if there are none."""
+
+    # Tool calls, by their ids.  A legacy function's is ``function:NAME``, a missing one is "".
+    calls: tuple[str, ...] = ()
+    """Those that it makes."""
+    answers: str | None = None
+    """The one that it answers."""
+
+    # Content
+    text: str = ""
+    """All text parts joined with line feeds, or a refusal."""
+    ends: tuple[int, ...] = ()
+    """Where each part ends in ``text``, in characters, if there are several."""
+    blank: bool = False
+    """It has no content.  Never true of one that answers a call: an empty result is a result."""
+
+    # Several messages in one, as some clients join them
     apart: Apart | None = None
+    """Splits it; None if it is surely one."""
     pieces: int = 1
+    """At most so many are in it."""
+
+    # Media
     media_in_text: bool = False
+    """Its content is JSON that may have media in it."""
     max_inline_media_bytes: int = MAX_INLINE_MEDIA_BYTES
+    """Larger media are not recorded."""
 
     @property
     def own(self) -> str:

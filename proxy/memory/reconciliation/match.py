@@ -146,23 +146,18 @@ def told_without_answers(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alig
     them one that a call waits for.  No matches where M begins with anything else.
     """
     said = [i for i, x in enumerate(m) if visible(x)]
-    if not said or m[said[0]].role != "user":
-        return Alignment(log)
     waiting = open_calls(log)
     first = next((n for n, i in enumerate(said) if m[i].answers in waiting), None)
-    if first is None:
+    if first is None or m[said[0]].role != "user":
         return Alignment(log)
     turn = waiting[m[said[first]].answers or ""].position.turn
-    order = [j for j, e in enumerate(log) if e.position.turn <= turn and _is_told(e.card)]
-    asked = max(n for n in range(first) if m[said[n]].role == "user")
-    known = said[: asked + sum(log[j].position.turn == turn for j in order)]
-    told, new = order[len(order) - len(known) :], said[len(known) : len(known) + 1]
-    if [_mark(m[i]) for i in known] != [_mark(log[j].card) for j in told]:
-        return Alignment(log)
-    if not any(m[i].answers in waiting for i in new):  # ids may come again
-        return Alignment(log)
-    pairs = zip(known, told, strict=True)
-    return Alignment(log, tuple([Match(i, j, MatchKind.EQUAL) for i, j in pairs]))
+    stored = [j for j, e in enumerate(log) if e.position.turn <= turn and _is_told(e.card)]
+    question = max(n for n in range(first) if m[said[n]].role == "user")
+    end = question + sum(log[j].position.turn == turn for j in stored)
+    known, told = said[:end], stored[len(stored) - end :]
+    equal = [_mark(m[i]) for i in known] == [_mark(log[j].card) for j in told]
+    goes_on = any(m[i].answers in waiting for i in said[end : end + 1])  # ids may come again
+    return _paired(log, known, told) if equal and goes_on else Alignment(log)
 
 
 def told_by_user_alone(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alignment:
@@ -180,9 +175,13 @@ def told_by_user_alone(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alignm
         known = mine[: len(told)]
         equal = [m[i].digest for i in known] == [log[j].card.digest for j in told]
         if told and equal and len(known) < len(mine):
-            pairs = zip(known, told, strict=True)
-            return Alignment(log, tuple([Match(i, j, MatchKind.EQUAL) for i, j in pairs]))
+            return _paired(log, known, told)
     return Alignment(log)
+
+
+def _paired(log: Sequence[Entry], mine: Sequence[int], theirs: Sequence[int]) -> Alignment:
+    pairs = zip(mine, theirs, strict=True)
+    return Alignment(log, tuple([Match(i, j, MatchKind.EQUAL) for i, j in pairs]))
 
 
 def may_tell_user_alone(log: Sequence[Entry], m: Sequence[ChatMessage]) -> bool:

@@ -20,6 +20,7 @@ from proxy.memory.reconciliation.align import Match, MatchKind
 from proxy.memory.reconciliation.layout import lay_out, without
 from proxy.memory.reconciliation.match import (
     Alignment,
+    History,
     Intent,
     Likeness,
     Rerendered,
@@ -68,20 +69,33 @@ def reconcile(
     found, again = Alignment(log), dict[int, Card]()
     if intent.history != "delta":
         found = match_messages(log, snapshot, m, rerendered, returned)
-    if not found.matches and intent.history != "full" and any(x.answers for x in m):
-        found = told_without_answers(log, m)
-    if not found.matches and intent.history == "auto" and snapshot.whole and len(m) > 1:
-        found = told_by_user_alone(log, m)
-    onward = None if gone or found.matches else _onward(snapshot.log, m)
-    if onward is not None and intent.history != "full":
+    if not found.matches:
+        found = _without_answers(log, m, intent.history, whole=snapshot.whole)
+    full, retry = intent.history == "full", retried is not None
+    if not (found.matches or gone or full) and (onward := _onward(log, m)):
         return onward
     if told:
         found, again = _said_again(found, told)
-    full, retry = intent.history == "full", retried is not None
     return lay_out(m, found, snapshot, again, dropped, full=full, retry=retry)
 
 
-def _onward(log: tuple[Entry, ...], m: Sequence[ChatMessage]) -> Plan | None:
+def _without_answers(
+    log: Sequence[Entry], m: Sequence[ChatMessage], history: History, *, whole: bool
+) -> Alignment:
+    """The alignment where M leaves out what the model said; ``whole``: nothing is before the log.
+
+    A client that sends all of its history leaves out nothing.  One that sends only what is new
+    still names the calls that it answers.
+    """
+    found = Alignment(log)
+    if history != "full" and any(x.answers for x in m):
+        found = told_without_answers(log, m)
+    if not found.matches and history == "auto" and whole and len(m) > 1:
+        found = told_by_user_alone(log, m)
+    return found
+
+
+def _onward(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Plan | None:
     """What ``lay_out`` makes of a request that begins a turn and tells nothing again, as nearly all
     do, at a fraction of the cost: the log stays, and all that was said is new.  None for others."""
     said = [i for i, x in enumerate(m) if visible(x)]
@@ -89,7 +103,7 @@ def _onward(log: tuple[Entry, ...], m: Sequence[ChatMessage]) -> Plan | None:
         return None
     return Plan(
         order=(*log, *range(len(m))),
-        log=log,
+        log=tuple(log),
         fresh=tuple([Fresh(i, opens=m[i].role == "user") for i in said]),
         follows=log[-1].card.id if log else "",
     )

@@ -25,7 +25,7 @@ from proxy.memory.reconciliation.match import (
     Intent,
     Rerendered,
     answered_from_before,
-    may_tell_user_alone,
+    may_be_user_alone,
     open_calls,
     said_behind,
     wanted_bodies,
@@ -169,7 +169,7 @@ def sees_enough(snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent) ->
         return True
     if intent.on and said_behind(snapshot.log, intent.on) != []:
         return False
-    if intent.history == "auto" and may_tell_user_alone(snapshot.log, m):
+    if intent.history == "auto" and may_be_user_alone(snapshot.log, m):
         return False
     if retried_exchange(snapshot, m, intent) is not None:
         return snapshot.summary is None

@@ -78,7 +78,7 @@ class Every:
         other = [k for k in places if k is not None and not self.kind(i, k)]
         alike = [k for k in other if similar(i, k, self.m, self.h)]
         yield from (Match(i, k, MatchKind.SIMILAR) for k in alike)
-        for told in log.told_otherwise(last.j, mine):
+        for told in log.altered_by(mine, last.j):
             if told not in alike and not self.kind(i, told):
                 yield Match(i, told, MatchKind.REPLACED)
 

@@ -50,7 +50,7 @@ def valid(messages: Sequence[S]) -> list[S]:
 
 def _together(messages: Sequence[S]) -> Sequence[S]:
     """Results of one call that came one request after the other stand behind it together, and so
-    do those that the client tells directly behind it.
+    do those that the client sends directly behind it.
 
     What was put between them stands behind all; at the end of a prompt it would have the last
     word, and is left out.
@@ -78,7 +78,7 @@ def _parts(message: Sent, result: Sent) -> bool:
 
 def _begin_between(found: Sequence[Sent], at: int) -> int:
     """Where that begins which stands between a result and its call: answers to others of its
-    round, or, where the client tells both, all that is stored.  ``at`` for nothing.
+    round, or, where the client sends both, all that is stored.  ``at`` for nothing.
 
     Ids may come again: a call of the client's that nothing answers yet goes first, one that has a
     stored result last.

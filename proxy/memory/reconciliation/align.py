@@ -9,17 +9,17 @@ Four kinds of match:
 * EQUAL    the canonical digests agree;
 * SIMILAR  an answer directly after a match, the stored one re-rendered (``similar`` decides); or a
            call or a result that equals nothing in H but for the ids of the calls;
-* REPLACED an answer directly after a match where another answer is stored: the client edited it, or
-           tells a call in a form of its own;
-* RETOLD   the same, where later messages of that turn match, or a question or a result of which the
+* REPLACED an answer directly after a match where another answer is stored, which it *alters*: the
+           client edited it, or sends a call in a form of its own;
+* KEPT     the same, where later messages of that turn match, or a question or a result of which the
            answer does: the log goes on from the stored form.  ``match`` finds these, nothing here.
 
 Each run holds at least one EQUAL or SIMILAR assistant message and begins with a user message, at
 M's start or after a message that equals nothing in H.  An answer that M ends with is a prefill, and
 clients repeat theirs: behind other messages it begins no run, and where it equals one that the
 client made up no run rests on it.  A REPLACED answer may lie inside a run, and is what a run rests
-on only where nothing else can be aligned.  What follows a call told otherwise and equals nothing in
-H, a result in another form, does not part neighbours.  What the client alone has of an answer, its
+on only where nothing else can be aligned.  What follows an altered call and equals nothing in H, a
+result in another form, does not part neighbours.  What the client alone has of an answer, its
 thoughts as a message before it, keeps neither from what was asked, but parts their runs.
 
 Of all alignments the one is taken that ends latest in H, then has most matches, then fewest runs,
@@ -59,7 +59,7 @@ class MatchKind(Enum):
     EQUAL = "equal"
     SIMILAR = "similar"
     REPLACED = "replaced"
-    RETOLD = "retold"
+    KEPT = "kept"
 
 
 class Match(NamedTuple):
@@ -132,7 +132,7 @@ def of_a_call(message: Side) -> bool:
 
 
 def _neighbours(a: Match, b: Match, h: Sequence[Side]) -> bool:
-    near = b.i == a.i + 1 or a.kind in (MatchKind.REPLACED, MatchKind.RETOLD)
+    near = b.i == a.i + 1 or a.kind in (MatchKind.REPLACED, MatchKind.KEPT)
     return near and all(of_a_call(h[j]) for j in range(a.j + 1, b.j))
 
 
@@ -186,11 +186,11 @@ class Log:
         end = self._plain_behind(j)
         return [k for k in places[first : first + MAX_SAME_CALLS] if k < end]
 
-    def told_otherwise(self, j: int, message: Side) -> list[int]:
-        """What ``message``, an answer after j, may be another form of, the likelier first.
+    def altered_by(self, message: Side, j: int) -> list[int]:
+        """The answers that ``message``, an answer after j, may alter, the likelier first.
 
-        A plain answer is one of the next plain answer, or of the call that stands there; a call, or
-        an answer of another branch, is one of whatever answer stands there.
+        A plain answer alters the next plain answer, or the call that stands there; a call, or an
+        answer of another branch, alters whatever answer stands there.
         """
         k = j + 1
         next_to = k < len(self.h) and self.h[k].role == "assistant"
@@ -273,7 +273,7 @@ class _Search:
         return row
 
     def _over(self, i: int, before: Sequence[Cell]) -> list[Cell]:
-        """What goes on behind M's message, which is unknown: calls told otherwise; and, as another
+        """What goes on behind M's message, which is unknown: altered calls; and, as another
         run, a question or a result, where the message is how its answer begins."""
         over = [cell for cell in before if self._of_a_call(cell)]
         if i + 1 == len(self._m) or not self._m[i].role == self._m[i + 1].role == "assistant":
@@ -282,7 +282,7 @@ class _Search:
         return [*over, *(x._replace(score=x.score - (x.i == i - 1)) for x in asked)]
 
     def _of_a_call(self, cell: Cell) -> bool:
-        """Is it a call told otherwise, or an answer told as a call?"""
+        """Is it an altered call, or an answer altered into a call?"""
         if cell.kind is not MatchKind.REPLACED:
             return False
         return bool(self._m[cell.i].calls or self._log.h[cell.j].calls)
@@ -344,7 +344,7 @@ class _Search:
             _put(row, Cell(i, j, kind, self._founds(i, j), score + _MATCH - 1, finished))
 
     def _after(self, row: Best, i: int, before: Sequence[Cell], equal: set[int]) -> None:
-        """An answer after a match: the stored one re-rendered, edited, or told otherwise."""
+        """An answer after a match: the stored one re-rendered or altered."""
         mine, alike = self._m[i], self._similar
         repeated = self._is_prefill(i) and not equal.isdisjoint(self._made_up)
         for cell in before:
@@ -353,7 +353,7 @@ class _Search:
             same = [k for k in self._same_calls(cell.j, mine) if k not in equal and alike(i, k)]
             for k in same:
                 _put(row, Cell(i, k, MatchKind.SIMILAR, True, cell.score + _MATCH, cell))
-            for k in self._log.told_otherwise(cell.j, mine):
+            for k in self._log.altered_by(mine, cell.j):
                 if k not in equal and k not in same:
                     founded = cell.founded or (self._lenient and not repeated)
                     _put(row, Cell(i, k, MatchKind.REPLACED, founded, cell.score, cell))

@@ -68,18 +68,18 @@ def lay_out(
 ) -> Plan:
     """The plan, given what is taken back: ``dropped``, and what of it M says ``again``."""
     cut, edited_away = _parted(m, found, full=full, retry=retry)
-    chosen, untold = _chosen(m, found, snapshot), _untold(found)
+    chosen, behind_altered = _chosen(m, found, snapshot), _behind_altered(found)
     waiting = open_calls(cut.log) if any(m[i].answers for i in cut.new) else {}
-    gone = [*edited_away, *_exchanged(found, chosen, untold), *_told_again(cut, waiting)]
+    gone = [*edited_away, *_exchanged(found, chosen, behind_altered), *_results_again(cut, waiting)]
     superseded = {entry.card.id for entry in gone}
     recorded = [i for i in cut.new if visible(m[i])]  # no later system messages, nothing blank
     running = _running(cut, recorded, waiting)
     log = without(found.log, superseded | dropped)
     log = tuple(log if found.placed else sorted(log, key=_place))
     activated = list(chosen.values())
-    order = range(len(m)) if full else _order(cut, running, _gaps(cut, found, superseded), untold)
+    gaps = {} if full else _gaps(cut, found, superseded)
     return Plan(
-        order=tuple(order),
+        order=tuple(_order(cut, running, gaps, behind_altered)),
         log=log,
         fresh=(*_edited(cut, superseded), *_fresh(m, recorded, running, again)),
         superseded=frozenset(superseded | dropped),
@@ -120,7 +120,7 @@ def _cut(m: Sequence[ChatMessage], found: Alignment, *, full: bool) -> Cut:
 
 def _is_edited_away(cut: Cut, *, evidence: bool) -> bool:
     """Was what stands behind the last match edited away (rule 4)?  Always where M is the whole
-    history, or that match an answer told otherwise (rule 5); never where M answers a call that
+    history, or that match an altered answer (rule 5); never where M answers a call that
     waits there."""
     if cut.full or (cut.last and cut.last.kind is MatchKind.REPLACED):
         return True
@@ -162,30 +162,30 @@ def _chosen(m: Sequence[ChatMessage], found: Alignment, snapshot: Snapshot) -> d
     return {i: choice for i, choice in pairs if choice is not None}
 
 
-def _untold(found: Alignment) -> dict[int, list[Entry]]:
-    """For each answer told otherwise, but the last match, what was stored behind its other form
-    and is not told: the rest of its turn up to the next match."""
+def _behind_altered(found: Alignment) -> dict[int, list[Entry]]:
+    """For each altered answer, but the last match, what was stored behind its other form and is
+    left out: the rest of its turn up to the next match."""
     return {
         a.i: [
             e for e in found.log[a.j + 1 : b.j] if e.position.turn == found.log[a.j].position.turn
         ]
         for a, b in pairwise(found.matches)
-        if a.kind in (MatchKind.REPLACED, MatchKind.RETOLD)
+        if a.kind in (MatchKind.REPLACED, MatchKind.KEPT)
     }
 
 
 def _exchanged(
-    found: Alignment, chosen: Mapping[int, Entry], untold: Mapping[int, Sequence[Entry]]
+    found: Alignment, chosen: Mapping[int, Entry], behind_altered: Mapping[int, Sequence[Entry]]
 ) -> Iterator[Entry]:
-    """Stored answers that the client edited, or chose another one for, and what is not told behind
+    """Stored answers that the client edited, or chose another one for, and what is left out behind
     them."""
     for match in found.matches:
         if match.kind is MatchKind.REPLACED or match.i in chosen:
             yield found.log[match.j]
-            yield from untold.get(match.i, ())
+            yield from behind_altered.get(match.i, ())
 
 
-def _told_again(cut: Cut, waiting: Mapping[str, Entry]) -> Iterator[Entry]:
+def _results_again(cut: Cut, waiting: Mapping[str, Entry]) -> Iterator[Entry]:
     """The stored results that M brings once more, together with one that is still missing: the new
     ones take their place (rule 8).  Where M has the calls too, rule 4 does it."""
     answers = {cut.m[i].answers for i in cut.new} - {None}
@@ -210,7 +210,7 @@ def _running(cut: Cut, recorded: Sequence[int], waiting: Mapping[str, Entry]) ->
         return None
     if first is not None and last is not None and first.answers in cut.m[last.i].calls:
         return cut.log[last.j]
-    # Results that are told again may come before the one that is waited for.
+    # Results that are sent again may come before the one that is waited for.
     answers = takewhile(bool, (cut.m[i].answers or "" for i in recorded))
     if called := next((waiting[call] for call in answers if call in waiting), None):
         return called
@@ -225,24 +225,24 @@ def _running(cut: Cut, recorded: Sequence[int], waiting: Mapping[str, Entry]) ->
 
 
 def _order(
-    cut: Cut, running: Entry | None, gaps: Gaps, untold: Mapping[int, Sequence[Entry]]
+    cut: Cut, running: Entry | None, gaps: Gaps, behind_altered: Mapping[int, Sequence[Entry]]
 ) -> Sequence[Entry | int]:
     """M in its order, with what it leaves out.
 
     Each entry stands in its gap, but what is left out of the turn that the request goes on with
     comes last before what is new: all of it if nothing of that turn matches, else what stands
-    behind the last match.  Other turns behind the last match come before the running turn: where M
-    tells it from, if ``running`` itself is left out.
+    behind the last match.  Other turns behind the last match come before the running turn: before
+    its first match, if ``running`` itself is left out.
     """
     turn = running.position.turn if running else None
-    told_from = next((match.i for match in cut.matches if cut.turn(match) == turn), None)
+    first_of_turn = next((match.i for match in cut.matches if cut.turn(match) == turn), None)
     end = cut.gap_places[-1]
     behind = gaps.get(end, ())
-    candidates = behind if told_from is not None else chain.from_iterable(gaps.values())
+    candidates = behind if first_of_turn is not None else chain.from_iterable(gaps.values())
     own = sorted([e for e in candidates if e.position.turn == turn], key=_place)
     others = [e for e in behind if e.position.turn != turn]
-    others_at = told_from if told_from is not None and running in own else end
-    hidden = {e.card.id for e in chain(own, *untold.values())}
+    others_at = first_of_turn if first_of_turn is not None and running in own else end
+    hidden = {e.card.id for e in chain(own, *behind_altered.values())}
     before = {i: without(entries, hidden) for i, entries in gaps.items() if i != end}
     for i, entries in ((others_at, others), (end, own)):
         before[i] = [*before.get(i, ()), *entries]
@@ -283,7 +283,7 @@ def _by_turn(cut: Cut, gaps: Gaps) -> Gaps:
 
 
 def _edited(cut: Cut, superseded: AbstractSet[str]) -> Iterator[Fresh]:
-    """The answers told otherwise, in the client's form; with a call all that is told of it."""
+    """The altered answers, in the client's form; with a call all that is sent of it."""
     ends = [*(x.i for x in cut.matches[1:]), 0]
     for match, end in zip(cut.matches, ends, strict=False):
         if match.kind is not MatchKind.REPLACED:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from proxy.chat.message import SYSTEM_ROLES, ChatMessage
 from proxy.memory.model import Card, Entry, Snapshot
 from proxy.memory.reconciliation.align import Log, Match, MatchKind, Side, align, last_run
-from proxy.memory.reconciliation.rounds import as_told, passes_over
+from proxy.memory.reconciliation.rounds import in_order_of, passes_over
 
 History = Literal["auto", "full", "delta"]
 
@@ -88,7 +88,7 @@ class Alignment(msgspec.Struct, frozen=True, gc=False):
     """Matches in terms of M and ``log``; ``evidence``: their last run holds a real answer.
 
     ``arrived``: the log is in the order in which its messages came, not in that of turns.
-    ``placed``: all of it is in its order; else the request tells results in another.
+    ``placed``: all of it is in its order; else the request has results in another.
     """
 
     log: Sequence[Entry]
@@ -119,7 +119,7 @@ def match_messages(
     """Align M with the log; or with the results in M's order, or with the log as it came, if that
     is better.
 
-    A late answer to a call joins the call's turn; the client may tell it where it came.
+    A late answer to a call joins the call's turn; the client may send it where it came.
     """
     if not any(x.role == "assistant" for x in m):
         return Alignment(log)  # nothing could be aligned, and most requests are so
@@ -128,19 +128,19 @@ def match_messages(
     if len(found.matches) == len(log):
         return found
     if passes_over({match.i for match in found.matches}, log, m):
-        told = aligned(as_told(log, m))
+        told = aligned(in_order_of(log, m))
         if len(told.matches) > len(found.matches):
             found = replace(told, placed=False)
     came = sorted(log, key=_seq)
     if came == list(log):
         return found
-    other = aligned(as_told(came, m))
+    other = aligned(in_order_of(came, m))
     return replace(other, arrived=True, placed=False) if other.better(found) else found
 
 
-def told_without_answers(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alignment:
-    """Align a running turn that M tells without what the model said in it, as clients do that name
-    a conversation which has that.
+def align_without_answers(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alignment:
+    """Align a running turn that M has without what the model said in it, as clients send it that
+    name a conversation which has that.
 
     M has the turn's question, alone or behind earlier ones, then its results so far, and behind
     them one that a call waits for.  No matches where M begins with anything else.
@@ -151,7 +151,7 @@ def told_without_answers(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alig
     if first is None or m[said[0]].role != "user":
         return Alignment(log)
     turn = waiting[m[said[first]].answers or ""].position.turn
-    stored = [j for j, e in enumerate(log) if e.position.turn <= turn and _is_told(e.card)]
+    stored = [j for j, e in enumerate(log) if e.position.turn <= turn and _is_input(e.card)]
     question = max(n for n in range(first) if m[said[n]].role == "user")
     end = question + sum(log[j].position.turn == turn for j in stored)
     known, told = said[:end], stored[len(stored) - end :]
@@ -160,18 +160,18 @@ def told_without_answers(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alig
     return _paired(log, known, told) if equal and goes_on else Alignment(log)
 
 
-def told_by_user_alone(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alignment:
-    """Align all that the user has said in a whole log, told without answers and with more behind
+def align_user_alone(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alignment:
+    """Align all that the user has said in a whole log, sent without answers and with more behind
     it, as programs do that keep the questions alone.
 
-    What was said twice in one request may be told once.  Where M leaves out anything else, it is
+    What was said twice in one request may be sent once.  Where M leaves out anything else, it is
     said again; what follows may go on from there.
     """
     mine = _said_by_user_alone(m)
     theirs = _said_by_user(log)
     again = {j for j, k in pairwise(theirs) if _said_twice(log[j].card, log[k].card)}
     once = [j for j in theirs if j not in again]
-    for told in (theirs, once, _since_told_anew(log, theirs, m, mine)):
+    for told in (theirs, once, _since_resent(log, theirs, m, mine)):
         known = mine[: len(told)]
         equal = [m[i].digest for i in known] == [log[j].card.digest for j in told]
         if told and equal and len(known) < len(mine):
@@ -184,21 +184,21 @@ def _paired(log: Sequence[Entry], mine: Sequence[int], theirs: Sequence[int]) ->
     return Alignment(log, tuple([Match(i, j, MatchKind.EQUAL) for i, j in pairs]))
 
 
-def may_tell_user_alone(log: Sequence[Entry], m: Sequence[ChatMessage]) -> bool:
+def may_be_user_alone(log: Sequence[Entry], m: Sequence[ChatMessage]) -> bool:
     """Whether M may match so, as far as the end of the log shows: what the user has said there is
     in M, at its end where it is a retry."""
-    if len(m) < 2:  # as nearly all requests are that tell no answer
+    if len(m) < 2:  # as nearly all requests are that have no answer
         return False
     theirs, mine = _said_by_user(log), _said_by_user_alone(m)
     told = {m[i].digest for i in mine}
-    newest = _since_told_anew(log, theirs, m, mine) or theirs
+    newest = _since_resent(log, theirs, m, mine) or theirs
     return bool(newest) and all(log[j].card.digest in told for j in newest)
 
 
-def _since_told_anew(
+def _since_resent(
     log: Sequence[Entry], theirs: Sequence[int], m: Sequence[ChatMessage], mine: Sequence[int]
 ) -> Sequence[int]:
-    """Those from the last request on that told several and began as M: after an edit all are told
+    """Those from the last request on that sent several and began as M: after an edit all are sent
     so.  One alone that comes again may be meant again."""
     first = m[mine[0]].digest if mine else ""
     for n in range(len(theirs) - 2, -1, -1):
@@ -229,7 +229,7 @@ def _mark(message: Side) -> tuple[str, str | None]:
     return message.digest, message.answers
 
 
-def _is_told(card: Card) -> bool:
+def _is_input(card: Card) -> bool:
     """Is it visible, and no answer?"""
     return card.role != "assistant" and not card.blank
 
@@ -261,12 +261,12 @@ def _aligned(
     if not found:
         return Alignment(log)
     evidence = _repeats_an_answer([cards[x.j] for x in last_run(found, cards)], cards)
-    matches = [*found, *_told_anew(found, seen, cards)]
+    matches = [*found, *_edited_between(found, seen, cards)]
     matches.sort()
     if len(seen) < len(m) or len(cards) < len(log):
         matches = [Match(mine[x.i], theirs[x.j], x.kind) for x in matches]
     matches = [_continued(match, log, m, rerendered) for match in matches]
-    matches = _in_client_form(_retold(matches, log), log, m)
+    matches = _in_client_form(_kept(matches, log), log, m)
     return Alignment(log, tuple(_with_choice(matches, log, snapshot, m)), evidence)
 
 
@@ -310,7 +310,7 @@ def alternate(snapshot: Snapshot, card: Card, digest: str) -> Entry | None:
 def _with_edited_answers(
     matches: Sequence[Match], m: Sequence[Side], h: Sequence[Side], returned: AbstractSet[str]
 ) -> tuple[Match, ...]:
-    """Add the answers told otherwise that stand directly behind a run (inside runs they are found).
+    """Add the altered answers that stand directly behind a run (inside runs they are found).
 
     Where the next plain answer is matched already, it may be the call before it that is meant.
     """
@@ -328,12 +328,14 @@ def _with_edited_answers(
         i = match.i + 1
         if m[i].role != "assistant":
             continue
-        free = [j for j in log.told_otherwise(match.j, m[i]) if j < end]
+        free = [j for j in log.altered_by(m[i], match.j) if j < end]
         added += [Match(i, j, MatchKind.REPLACED) for j in free[:1]]
     return tuple(sorted((*matches, *added)))
 
 
-def _told_anew(matches: Sequence[Match], m: Sequence[Side], h: Sequence[Side]) -> Iterator[Match]:
+def _edited_between(
+    matches: Sequence[Match], m: Sequence[Side], h: Sequence[Side]
+) -> Iterator[Match]:
     """Matches of what the client edited and kept the answers of: a question, or a result of the
     same call.  On both sides it stands alone between the same two matches, or before the first."""
     for before, after in pairwise((Match(-1, -1, MatchKind.EQUAL), *matches)):
@@ -342,7 +344,7 @@ def _told_anew(matches: Sequence[Match], m: Sequence[Side], h: Sequence[Side]) -
         mine, theirs = m[after.i - 1], h[after.j - 1]
         same = (mine.role, mine.answers) == (theirs.role, theirs.answers)
         if same and mine.role != "assistant" and before.kind is not MatchKind.REPLACED:
-            yield Match(after.i - 1, after.j - 1, MatchKind.RETOLD)
+            yield Match(after.i - 1, after.j - 1, MatchKind.KEPT)
 
 
 def _continued(
@@ -360,8 +362,8 @@ def _continued(
     return match._replace(kind=MatchKind.REPLACED) if whole else match
 
 
-def _retold(matches: Sequence[Match], log: Sequence[Entry]) -> list[Match]:
-    """An answer told otherwise stays as it is stored where later messages of its turn match.
+def _kept(matches: Sequence[Match], log: Sequence[Entry]) -> list[Match]:
+    """An altered answer stays as it is stored where later messages of its turn match.
 
     What takes its place would have to stand before them, and history is only appended to.
     """
@@ -369,7 +371,7 @@ def _retold(matches: Sequence[Match], log: Sequence[Entry]) -> list[Match]:
     for n in range(len(matches) - 1, -1, -1):
         turn = log[matches[n].j].position.turn
         if matches[n].kind is MatchKind.REPLACED and turn in later:
-            kept[n] = matches[n]._replace(kind=MatchKind.RETOLD)
+            kept[n] = matches[n]._replace(kind=MatchKind.KEPT)
         later.add(turn)
     return kept
 

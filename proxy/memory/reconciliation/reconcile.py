@@ -24,11 +24,11 @@ from proxy.memory.reconciliation.match import (
     Intent,
     Likeness,
     Rerendered,
+    align_user_alone,
+    align_without_answers,
     last_turns,
     match_messages,
     said_behind,
-    told_by_user_alone,
-    told_without_answers,
     visible,
 )
 from proxy.memory.reconciliation.plan import Fresh, Plan
@@ -64,8 +64,8 @@ def reconcile(
     retried = retried_exchange(snapshot, m, intent)
     gone = _taken_back(snapshot.log, intent, retried)
     dropped = {entry.card.id for entry in gone}
-    told = _told_by_client([e for e in gone if e.card.exchange == retried])
-    log = without(snapshot.log, dropped - told)
+    repeated = _recorded_of_request([e for e in gone if e.card.exchange == retried])
+    log = without(snapshot.log, dropped - repeated)
     found, again = Alignment(log), dict[int, Card]()
     if intent.history != "delta":
         found = match_messages(log, snapshot, m, rerendered, returned)
@@ -74,8 +74,8 @@ def reconcile(
     full, retry = intent.history == "full", retried is not None
     if not (found.matches or gone or full) and (onward := _onward(log, m)):
         return onward
-    if told:
-        found, again = _said_again(found, told)
+    if repeated:
+        found, again = _said_again(found, repeated)
     return lay_out(m, found, snapshot, again, dropped, full=full, retry=retry)
 
 
@@ -89,14 +89,14 @@ def _without_answers(
     """
     found = Alignment(log)
     if history != "full" and any(x.answers for x in m):
-        found = told_without_answers(log, m)
+        found = align_without_answers(log, m)
     if not found.matches and history == "auto" and whole and len(m) > 1:
-        found = told_by_user_alone(log, m)
+        found = align_user_alone(log, m)
     return found
 
 
 def _onward(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Plan | None:
-    """What ``lay_out`` makes of a request that begins a turn and tells nothing again, as nearly all
+    """What ``lay_out`` makes of a request that begins a turn and repeats nothing, as nearly all
     do, at a fraction of the cost: the log stays, and all that was said is new.  None for others."""
     said = [i for i, x in enumerate(m) if visible(x)]
     if not said or m[said[0]].role != "user":
@@ -117,8 +117,8 @@ def _taken_back(log: Sequence[Entry], intent: Intent, retried: str | None) -> li
     return [*again, *(said_behind(log, intent.on) or ())]
 
 
-def _told_by_client(gone: Sequence[Entry]) -> set[str]:
-    """What an attempt recorded of its request, if it told answers in a form of its own.
+def _recorded_of_request(gone: Sequence[Entry]) -> set[str]:
+    """What an attempt recorded of its request, if it had answers in a form of its own.
 
     What these stood for is superseded, so that without them M would match nothing there.
     """
@@ -126,19 +126,19 @@ def _told_by_client(gone: Sequence[Entry]) -> set[str]:
     return {card.id for card in asked} if any(x.role == "assistant" for x in asked) else set()
 
 
-def _said_again(found: Alignment, told: AbstractSet[str]) -> tuple[Alignment, dict[int, Card]]:
+def _said_again(found: Alignment, repeated: AbstractSet[str]) -> tuple[Alignment, dict[int, Card]]:
     """What an attempt recorded of its request is recorded anew by the next one.
 
     At M's end it is new; before that it takes the place of what was recorded.  Also, by its place
     in M, what was recorded of it before.
     """
     log = found.log
-    again = {x.i: log[x.j].card for x in found.matches if log[x.j].card.id in told}
+    again = {x.i: log[x.j].card for x in found.matches if log[x.j].card.id in repeated}
     matches = list(found.matches)
     while matches and matches[-1].i in again:
         matches.pop()
     inside = {log[x.j].card.id for x in matches if x.i in again}
-    kept = [j for j, e in enumerate(log) if e.card.id not in told or e.card.id in inside]
+    kept = [j for j, e in enumerate(log) if e.card.id not in repeated or e.card.id in inside]
     place = {j: n for n, j in enumerate(kept)}
     moved = [
         Match(x.i, place[x.j], MatchKind.REPLACED if x.i in again else x.kind) for x in matches

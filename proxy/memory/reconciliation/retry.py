@@ -14,9 +14,9 @@ from proxy.chat.message import ChatMessage
 from proxy.memory.model import Card, Entry, Exchange, Snapshot
 from proxy.memory.reconciliation.match import (
     Intent,
+    align_without_answers,
     open_calls,
     said_behind,
-    told_without_answers,
     visible,
 )
 
@@ -107,7 +107,7 @@ def _ends_alike(said: Sequence[ChatMessage], cards: Sequence[Card]) -> int:
 
 def _answered_again(snapshot: Snapshot, m: Sequence[ChatMessage]) -> str | None:
     """Tool results that are recorded already, sent again on their own, or behind what their turn
-    has been told before."""
+    had before."""
     if not m or m[-1].answers is None or any(x.role == "assistant" for x in m):
         return None
     if not open_calls(snapshot.log).keys().isdisjoint(x.answers for x in m):
@@ -122,11 +122,10 @@ def _answered_again(snapshot: Snapshot, m: Sequence[ChatMessage]) -> str | None:
 
 
 def _goes_on_without(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> bool:
-    """Does M go on as it is told by clients that leave out answers, if the exchange is taken
-    back?"""
+    """Does M go on as clients do that leave out answers, if the exchange is taken back?"""
     gone = {entry.card.id for entry in attempted(snapshot.log, exchange)}
     log = [entry for entry in snapshot.log if entry.card.id not in gone]
-    return bool(told_without_answers(log, m).matches)
+    return bool(align_without_answers(log, m).matches)
 
 
 def _same_calls(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> bool:

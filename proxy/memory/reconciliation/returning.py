@@ -2,7 +2,7 @@
 
 An answer that stands where calls are stored may be another form of what was said behind them, from
 a client that shows no calls.  Or it is the one that was there before they were made: then they are
-what the client has left.  Only superseded messages tell, and they are fetched in doubt alone.
+what the client has left.  Only superseded messages show which, and they are fetched in doubt alone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from proxy.memory.reconciliation.plan import Plan
 
 class PassedOver(msgspec.Struct, frozen=True, gc=False):
     """A plan takes an ``answer`` of the request, its digest, for another form of one that stands
-    behind calls which the request does not tell; ``calls`` is the seq of the first of them, and
+    behind calls which the request leaves out; ``calls`` is the seq of the first of them, and
     ``behind`` the digest of what they stand behind, ``place`` its seq."""
 
     answer: str

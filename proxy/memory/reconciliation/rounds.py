@@ -1,4 +1,4 @@
-"""The results of one round of calls, in the order that a request tells them.  Pure.
+"""The results of one round of calls, in the order of a request.  Pure.
 
 Results come as they are done, and a client may resend them in the order of the calls.
 """
@@ -13,10 +13,10 @@ from proxy.chat.message import ChatMessage
 from proxy.memory.model import Card, Entry
 
 Places = dict[str, int]
-"""Where M tells the results of a round: by digest, by the call, and by what is in them alone."""
+"""Where M has the results of a round: by digest, by the call, and by what is in them alone."""
 
 
-def as_told(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Sequence[Entry]:
+def in_order_of(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Sequence[Entry]:
     """The log with results that stand side by side in M's order, those that M leaves out last; the
     same log where they are so already."""
     rounds = _rounds(m)

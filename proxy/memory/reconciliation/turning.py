@@ -3,8 +3,8 @@
 From another branch: it is planned as if the log had been turned to that already.  The log is turned
 when the exchange is recorded: a request that is not answered takes nothing back.
 
-From another choice of the newest answer: a client that sends its choice again tells which it is;
-one that sends only the results of calls tells it by what they answer.
+From another choice of the newest answer: a client that sends its choice again shows which it is;
+one that sends only the results of calls shows it by what they answer.
 """
 
 from __future__ import annotations

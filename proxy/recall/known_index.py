@@ -162,23 +162,37 @@ class KnownIndex:
             self._looks += 1
         if known is None or not known.alone:
             return self._seen(owner, terms, await self._look(owner, terms, session))
-        kept, revision, found = known.terms, known.revision, known.terms.find(terms)
-        missing = [term for term, postings in zip(terms, found, strict=True) if postings is None]
-        if missing and seen is None and self._soon_again(known):
+        found = known.terms.find(terms)
+        if None in found and seen is None and self._soon_again(known):
             whole = await self._index.whole(owner, MOST_TERMS, session)
             if whole is not None:
                 return self._all(owner, terms, whole)
-            known.too_large = True
+            known.too_large, found = True, known.terms.find(terms)
+        return await self._look_for_missing(owner, known, terms, found, session, seen)
+
+    async def _look_for_missing(
+        self,
+        owner: Owner,
+        known: _Known,
+        terms: Sequence[bytes],
+        found: Sequence[Postings | None],
+        session: str,
+        seen: Look | None,
+    ) -> Looked:
+        """A look for those terms that were not ``found`` among the known; for all of them where
+        what is known turns out to be no longer true."""
+        kept, revision = known.terms, known.revision
+        missing = [term for term, postings in zip(terms, found, strict=True) if postings is None]
         look = await self._look(owner, missing, session) if missing or seen is None else seen
         # Somebody may have erased something meanwhile, and all terms are forgotten.
-        if known.is_of(look) and self._owners.get(owner) is known and known.terms is kept:
-            read = dict(zip(missing, look.postings, strict=True)) if missing else {}
-            found = found if known.revision == revision else kept.find(terms)
-            postings = [each or read[term] for term, each in zip(terms, found, strict=True)]
-            return self._with_known(owner, known, read, replace(look, postings=tuple(postings)))
-        if len(missing) < len(terms):
-            look = await self._look(owner, terms, session)
-        return self._seen(owner, terms, look)
+        if not (known.is_of(look) and self._owners.get(owner) is known and known.terms is kept):
+            if len(missing) < len(terms):
+                look = await self._look(owner, terms, session)
+            return self._seen(owner, terms, look)
+        read = dict(zip(missing, look.postings, strict=True)) if missing else {}
+        found = found if known.revision == revision else kept.find(terms)
+        postings = [each or read[term] for term, each in zip(terms, found, strict=True)]
+        return self._with_known(owner, known, read, replace(look, postings=tuple(postings)))
 
     async def rows(self, owner: Owner, numbers: Numbers, state: State, revision: int) -> Rows:
         """Rows by number, and the names of their sessions, of an index that was of this revision

@@ -8,9 +8,7 @@ import msgspec
 
 from proxy.chat.request import Unread
 from proxy.errors import RawHeaders
-from proxy.memory.model import NOTHING_RECALLED, NOTHING_SHOWN, Injection
-
-Status = Literal["applied", "empty", "off", "degraded"]
+from proxy.memory.model import NOTHING_RECALLED, NOTHING_SHOWN, Injection, Status
 
 Reason = Literal[
     "not_chat",

@@ -26,6 +26,8 @@ import msgspec
 
 State = Literal["active", "superseded"]
 Origin = Literal["request", "response", "import"]
+Status = Literal["applied", "empty", "off", "degraded"]
+"""What memory did for a request."""
 
 IDEMPOTENCY_SECONDS = 24 * 3600
 """How long an Idempotency-Key is remembered."""

@@ -6,7 +6,7 @@ Messages are put in as they are stored, byte for byte.  Times are Unix seconds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import msgspec
 from msgspec import UNSET
@@ -17,12 +17,13 @@ from proxy.chat.jsontext import items
 from proxy.learning.evidence import Source
 from proxy.learning.prompt_cards import Block
 from proxy.memory.archive import Message, Session, StoredMessage
-from proxy.memory.model import Card, Exchange, Injection, Recalled, State, Summary
+from proxy.memory.model import Card, Exchange, Injection, Recalled, State, Status, Summary
+from proxy.memory.prompt.compose import Reason
 from proxy.memory.prompt.trace import PromptTrace, TracePiece, pieces_of, shown_in
 from proxy.memory_api.api import Preview
 from proxy.memory_api.shapes import messages, people
 from proxy.memory_api.shapes import sessions as shapes
-from proxy.recall.results import Found
+from proxy.recall.results import Found, Kind
 
 Object = dict[str, object]
 
@@ -133,7 +134,7 @@ def exchange_object(session: str, exchange: Exchange, ids: Sequence[str]) -> mes
 def memory_object(session: str, did: Injection) -> messages.Did:
     """What memory did for an exchange of a session, and what it put into the prompt."""
     return messages.Did(
-        status=cast(messages.Status, did.status),
+        status=cast(Status, did.status),
         reason=did.reason,
         messages=did.messages,
         tokens=did.tokens,
@@ -149,7 +150,7 @@ def evicted_object(did: Injection) -> messages.Evicted:
     return messages.Evicted(
         messages=did.evicted_messages,
         tokens=did.evicted_tokens,
-        reason=cast(messages.Reason | None, did.evicted_reason),
+        reason=cast(Reason | None, did.evicted_reason),
     )
 
 
@@ -245,7 +246,7 @@ def source_object(source: Source) -> people.Source:
     )
 
 
-SAID = ("passage", "instruction", "preference")
+SAID = get_args(Kind)
 """What is recalled as it was said in a message; all else was learned."""
 
 

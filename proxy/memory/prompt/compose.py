@@ -37,7 +37,7 @@ class Summarised(msgspec.Struct, frozen=True, gc=False):
 
 
 Capped = Literal["max_tokens_header", "context_length"]
-Reason = Literal["window", "summary"] | Capped
+Reason = Literal["window", "summary", Capped]
 """What kept the newest of the evicted messages out of a prompt."""
 
 

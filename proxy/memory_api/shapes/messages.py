@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from proxy.learning.feedback import LONGEST_COMMENT
+from proxy.memory.model import Origin, State, Status
+from proxy.memory.prompt.compose import Reason
 from proxy.memory_api.fields import (
     NO_TIME,
     SOMETHING,
@@ -30,8 +32,8 @@ class Message(Struct, kw_only=True, tag_field="object", tag="session.message"):
     exchange_id: str
     message: Json
     tokens: Count
-    state: Literal["active", "superseded"]
-    origin: Literal["request", "response", "import"]
+    state: State
+    origin: Origin
     incomplete: Annotated[bool, Meta(description="Was the answer cut off?")]
     created_at: Time
 
@@ -125,10 +127,6 @@ class MessageDeleted(Struct, kw_only=True, tag_field="object", tag="session.mess
     id: str
     deleted: bool
     ids: Annotated[list[str], Meta(description="All that are removed.")]
-
-
-Status = Literal["applied", "empty", "off", "degraded"]
-Reason = Literal["window", "summary", "max_tokens_header", "context_length"]
 
 
 class Recalled(Struct, kw_only=True):

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from proxy.learning.facts import fact
 from proxy.learning.facts.fact import FIRST, MOST_ABOUT, MOST_CHARACTERS
+from proxy.learning.instructions import document
 from proxy.learning.instructions.document import LONGEST_TEXT
 from proxy.learning.kinds import Kinds
 from proxy.memory_api.fields import (
@@ -286,7 +287,7 @@ class InstructionsVersion(Struct, kw_only=True, tag_field="object", tag="instruc
 
     version: Count
     text: str
-    origin: Literal["edited", "learned"]
+    origin: document.Origin
     proposal_id: str | None
     rolled_back_to: int | None
     created_at: Time
@@ -303,7 +304,7 @@ class Proposal(Struct, kw_only=True, tag_field="object", tag="instructions.propo
     application: str
     text: str
     why: str
-    state: Literal["pending", "approved", "rejected", "applied"]
+    state: document.State
     doubts: list[str]
     base_version: Count
     feedback: Count

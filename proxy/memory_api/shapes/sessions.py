@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from proxy.learning.collection import Action
 from proxy.memory.archive import LARGEST_METADATA
 from proxy.memory_api.fields import (
     SOMETHING,
@@ -174,7 +175,7 @@ class Forgotten(Struct, kw_only=True):
 
     id: str
     kind: str
-    action: Literal["deleted", "source_removed", "restored", "rolled_back"]
+    action: Action
     text: str
 
 

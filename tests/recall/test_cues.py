@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from proxy.recall.lexicon.cues import EVERYTHING, Cue, Cues, told_by
+from proxy.recall.lexicon.cues import EVERYTHING, Cue, Cues, words_to_check
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.lexicon.pieces import pieces
 from proxy.recall.lexicon.regex import (
@@ -127,7 +127,7 @@ def test_a_pattern_tells_what_each_text_has_that_it_is_found_in(
 @pytest.mark.parametrize("text", ["cafe\u0301 now", "ﬁne now", "İt now", "ab" * 200])
 def test_what_words_cannot_tell_may_have_everything(text: str) -> None:
     cue = Cue(r"\bthen\b")
-    assert cue in Cues([cue]).seen(told_by(text, fold(text)))
+    assert cue in Cues([cue]).seen(words_to_check(text, fold(text)))
     assert cue in EVERYTHING
 
 

@@ -37,7 +37,7 @@ _POINTED = re.compile("[\u0130\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u067
 
 class Cue:
     """A pattern, and pieces of words one of which is in every text that it is found in; none where
-    that cannot be told.
+    that is not known.
 
     It is compiled when it is first looked for: most are of languages that nobody here speaks.
     """
@@ -94,14 +94,14 @@ class _All:
 
 
 EVERYTHING: Seen = _All()
-"""What a text is said to have that cannot be told by its words."""
+"""What a text may have where its words do not show it."""
 
 Found: TypeAlias = "frozenset[Cue] | None"
 """The cues of a word; None: whatever there is."""
 
 
-def told_by(text: str, folded: str) -> frozenset[str] | None:
-    """The words that tell which cues a text may have, None where none can tell; ``folded`` is the
+def words_to_check(text: str, folded: str) -> frozenset[str] | None:
+    """The words that show which cues a text may have, None where they do not; ``folded`` is the
     text, folded."""
     if text.isascii():
         return frozenset(_ASCII_RUN.findall(folded))
@@ -139,7 +139,7 @@ class Cues:
         return found
 
     def warm(self) -> None:
-        """Find out now what tells of each: a quarter of a second that the first text waits else."""
+        """Find the pieces of each now: a quarter of a second that the first text waits else."""
         self.seen([""])
 
     def forget(self) -> None:
@@ -147,7 +147,7 @@ class Cues:
         self._in_word.cache_clear()
 
     def seen(self, words: Collection[str] | None) -> Seen:
-        """Which of them a text may have that is told by these ``words``: see ``told_by``."""
+        """Which of them a text with these ``words`` may have: see ``words_to_check``."""
         if words is None:
             return EVERYTHING
         short = max(map(len, words), default=0) <= LONGEST_WORD

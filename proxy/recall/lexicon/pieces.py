@@ -1,6 +1,7 @@
-"""Pieces of words that tell of a pattern without looking for it.  Pure.
+"""Pieces of words without which a pattern is in no text: a prefilter.  Pure.
 
-From what a pattern may stand for it follows what each text has that the pattern is found in.
+As in RE2 (``re2/prefilter.h``) and in Cox 2012, "Regular Expression Matching with a Trigram Index",
+each part of a pattern has the strings that it may match, or else some of which one is required.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from proxy.recall.lexicon.regex import (
 )
 
 _LONGEST = 8
-"""Characters of a piece: of a longer one this much of its beginning tells enough."""
+"""Characters of a piece: of a longer one this much of its beginning is enough."""
 
 EDGE = "\0"
 """Stands in a piece, and around a word, for where a word begins or ends."""
@@ -40,26 +41,29 @@ Strings = frozenset[str]
 """Strings one of which a text has; ``EDGE`` in them is where a word begins or ends."""
 
 
-class _Told(NamedTuple):
-    """A part of a pattern: all that it may stand for, None if that is not to be written out, and
-    what one of is in whatever it stands for, None if nothing is known of that."""
+class _Literals(NamedTuple):
+    """Of a part of a pattern.
+
+    ``exact``: all that it matches, None if that is too much to be written out.  ``required``: one
+    of these is in whatever it matches, None if nothing is known of that.
+    """
 
     exact: Strings | None = None
-    needed: Strings | None = None
+    required: Strings | None = None
 
 
-_ANYTHING = _Told()
-_BETWEEN_WORDS = _Told(frozenset([EDGE]))
+_ANYTHING = _Literals()
+_BETWEEN_WORDS = _Literals(frozenset([EDGE]))
 
 
 def pieces(pattern: str) -> Strings:
     """Pieces of words, one of which is in every text that a pattern is found in; none: unknown."""
     try:
-        told = _sequence(parse(pattern))
+        literals = _sequence(parse(pattern))
     except NotUnderstoodError:
         return frozenset()
-    found = told.exact or told.needed
-    if not found or not _worth(found):
+    found = literals.exact or literals.required
+    if not found or not _least_selectivity(found):
         return frozenset()
     return frozenset(_piece(each)[:_LONGEST] for each in found)
 
@@ -68,11 +72,13 @@ def pieces(pattern: str) -> Strings:
 def _piece(string: str) -> str:
     """The longest piece of a string that is in a word of each text that has the string."""
     plain = letters(fold(string))
-    return max((_cut(plain, run.span()) for run in RUN.finditer(plain)), key=_tells, default="")
+    return max(
+        (_cut(plain, run.span()) for run in RUN.finditer(plain)), key=_selectivity, default=""
+    )
 
 
-def _tells(piece: str) -> int:
-    """How much a piece tells: numbers are in many texts."""
+def _selectivity(piece: str) -> int:
+    """How few texts have a piece, the higher the fewer: numbers are in many."""
     return min(len(piece), 1) if piece.strip(EDGE).isdigit() else 2 * len(piece)
 
 
@@ -85,33 +91,34 @@ def _cut(string: str, span: tuple[int, int]) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _worth(strings: Strings) -> int:
-    """How much it tells that one of these is in a text; 0: it cannot be told by words."""
-    return min((_tells(_piece(each)) for each in strings), default=0)
+def _least_selectivity(strings: Strings) -> int:
+    """The least selectivity of these; 0: a text may have one in no word."""
+    return min((_selectivity(_piece(each)) for each in strings), default=0)
 
 
-def _better(one: Strings | None, other: Strings | None) -> Strings | None:
-    """Which of two tells more."""
-    return max((each for each in (one, other) if each and _worth(each)), key=_worth, default=None)
+def _most_selective(*those: Strings | None) -> Strings | None:
+    """The first of the most selective ones; None where none is selective at all."""
+    some = (each for each in those if each and _least_selectivity(each))
+    return max(some, key=_least_selectivity, default=None)
 
 
-def _sequence(parts: Parts, before: bool = False, after: bool = False) -> _Told:
+def _sequence(parts: Parts, before: bool = False, after: bool = False) -> _Literals:
     """Parts that follow each other; ``before``, ``after``: there a word begins, or ends."""
-    exact, needed, lead = frozenset([""]), None, EDGE if before else ""
+    exact, required, lead = frozenset([""]), None, EDGE if before else ""
     whole = True
     for place, part in enumerate(parts):
         last = place + 1 == len(parts)
         starts = before if not place else all(each.endswith(EDGE) for each in exact)
-        told = _part(part, starts, after if last else _is_edge(parts[place + 1]))
-        if told.exact is not None and _few(exact, told.exact):
-            exact = frozenset(map("".join, product(exact, told.exact)))
+        literals = _part(part, starts, after if last else _is_edge(parts[place + 1]))
+        if literals.exact is not None and _few(exact, literals.exact):
+            exact = frozenset(map("".join, product(exact, literals.exact)))
             continue
-        needed = _better(_better(needed, _around(exact, lead)), told.needed)
-        whole, lead = False, EDGE if starts and told.exact else ""
-        exact = told.exact or frozenset([EDGE if _is_edge(part) else ""])
+        required = _most_selective(required, _around(exact, lead), literals.required)
+        whole, lead = False, EDGE if starts and literals.exact else ""
+        exact = literals.exact or frozenset([EDGE if _is_edge(part) else ""])
     if whole:
-        return _Told(exact)
-    return _Told(None, _better(needed, _around(exact, lead, EDGE if after else "")))
+        return _Literals(exact)
+    return _Literals(None, _most_selective(required, _around(exact, lead, EDGE if after else "")))
 
 
 def _around(strings: Strings, before: str, after: str = "") -> Strings:
@@ -131,10 +138,10 @@ def _is_edge(part: Part) -> bool:
     return isinstance(part, OneOf) and _set(part) == _BETWEEN_WORDS
 
 
-def _part(part: Part, before: bool, after: bool) -> _Told:
+def _part(part: Part, before: bool, after: bool) -> _Literals:
     match part:
         case Text(text):
-            return _Told(frozenset([text]))
+            return _Literals(frozenset([text]))
         case OneOf():
             return _set(part)
         case Either(ways):
@@ -143,32 +150,32 @@ def _part(part: Part, before: bool, after: bool) -> _Told:
             return _repeated(least, most, parts)
 
 
-def _branch(ways: Iterable[Parts], before: bool, after: bool) -> _Told:
+def _branch(ways: Iterable[Parts], before: bool, after: bool) -> _Literals:
     edges = (EDGE if before else "", EDGE if after else "")
     found = [_sequence(way, before, after) for way in ways]
     if all(each.exact is not None for each in found):
-        return _Told(frozenset().union(*(each.exact or () for each in found)))
-    needed = [_around(each.exact, *edges) if each.exact else each.needed for each in found]
-    if not all(each and _worth(each) for each in needed):
+        return _Literals(frozenset().union(*(each.exact or () for each in found)))
+    required = [_around(each.exact, *edges) if each.exact else each.required for each in found]
+    if not all(each and _least_selectivity(each) for each in required):
         return _ANYTHING
-    return _Told(None, frozenset().union(*(each or () for each in needed)))
+    return _Literals(None, frozenset().union(*(each or () for each in required)))
 
 
-def _repeated(least: int, most: int | None, parts: Parts) -> _Told:
-    told = _sequence(parts)
-    if told.exact == _BETWEEN_WORDS.exact:
-        return _BETWEEN_WORDS if least else _Told(frozenset(["", EDGE]))
-    if told.exact is not None and (least, most) == (0, 1):
-        return _Told(told.exact | {""})
-    if told.exact is not None and least == most == 1:
-        return told
-    return _Told(None, told.needed) if least else _ANYTHING
+def _repeated(least: int, most: int | None, parts: Parts) -> _Literals:
+    literals = _sequence(parts)
+    if literals.exact == _BETWEEN_WORDS.exact:
+        return _BETWEEN_WORDS if least else _Literals(frozenset(["", EDGE]))
+    if literals.exact is not None and (least, most) == (0, 1):
+        return _Literals(literals.exact | {""})
+    if literals.exact is not None and least == most == 1:
+        return literals
+    return _Literals(None, literals.required) if least else _ANYTHING
 
 
-def _set(one: OneOf) -> _Told:
+def _set(one: OneOf) -> _Literals:
     """One character of several."""
     if one.characters is None:
         return _ANYTHING
     if not RUN.search(letters(fold(one.characters))):
         return _BETWEEN_WORDS
-    return _Told(frozenset(one.characters)) if len(one.characters) <= FEW else _ANYTHING
+    return _Literals(frozenset(one.characters)) if len(one.characters) <= FEW else _ANYTHING

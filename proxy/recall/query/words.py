@@ -22,7 +22,7 @@ from itertools import chain, islice
 from types import MappingProxyType
 from typing import NamedTuple
 
-from proxy.recall.lexicon.cues import LONGEST_WORD, REMEMBERED, Cues, Seen, told_by
+from proxy.recall.lexicon.cues import LONGEST_WORD, REMEMBERED, Cues, Seen, words_to_check
 from proxy.recall.lexicon.folding import INDIAN, UNSPACED, fold, fold_beginning
 from proxy.recall.lexicon.language import About
 from proxy.recall.lexicon.loader import COMMON, LANGUAGES, vocabulary
@@ -197,7 +197,7 @@ class Reading:
     @cached_property
     def seen(self) -> Seen:
         """The cues that it may have."""
-        return CUES.seen(told_by(self.text[:MOST_CHARACTERS], self.folded))
+        return CUES.seen(words_to_check(self.text[:MOST_CHARACTERS], self.folded))
 
 
 _kept = lru_cache(maxsize=_KEPT)(Reading)

@@ -2,7 +2,7 @@
 
 Clients that rely on an upstream's stored conversation send ids of an earlier answer's items, or of
 the answer that they continue.  Requests with injected memory are not stored upstream, so that their
-ids can be resolved only here.  If the answer was stored upstream, its id still tells which branch
+ids can be resolved only here.  If the answer was stored upstream, its id still shows which branch
 the request is on.
 """
 

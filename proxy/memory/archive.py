@@ -15,7 +15,7 @@ from proxy.memory.model import Card, Edited, Exchange, Position, SessionKey, Sta
 T = TypeVar("T")
 
 OnProgress = Callable[[int, int], None]
-"""Is told how many are done, and of how many."""
+"""Called with how many are done, and of how many."""
 
 
 def unheard(*told: object) -> None:
@@ -255,7 +255,7 @@ class Archive(Protocol):
     async def move(self, old: str, new: str, on_progress: OnProgress = unheard) -> int:
         """Hand all sessions of tenant ``old`` to ``new``; the number moved.
 
-        ``on_progress`` is told those moved so far, and how many ``old`` has or had.
+        ``on_progress`` is called with those moved so far, and how many ``old`` has or had.
         A session id that ``new`` has already stays with ``old`` and is not counted.  Indexes do not
         move: those of ``old`` are dropped, and those of the users in ``new`` who got sessions; they
         are made anew.

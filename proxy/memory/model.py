@@ -167,7 +167,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     ``usage`` is the upstream's, as JSON; ``model`` is what the reply says, ``asked`` what the
     request did.  ``size`` places in history are its own, reserved ones of choices included.
     ``follows`` is the message that stood last in the log before it, "" if none did, None if that is
-    not known: it tells the branches of a conversation apart.  ``keyed``: it has an Idempotency-Key.
+    not known: it distinguishes branches of a conversation.  ``keyed``: it has an Idempotency-Key.
     """
 
     id: str
@@ -313,7 +313,7 @@ class Snapshot(msgspec.Struct, frozen=True, gc=False):
     ``attempt`` is the exchange recorded under the asked idempotency key, ``last`` the newest one.
     ``messages`` and ``tokens`` count the whole active log.  ``changes`` counts how often a message
     was superseded, activated or edited.  ``stalled``: the last attempt to summarise has failed.
-    ``began`` (Unix seconds) tells it from a later session of the same id.
+    ``began`` (Unix seconds) distinguishes it from a later session of the same id.
     ``lost`` counts messages that should be in sight and that the store has not any more.
     """
 

@@ -1,4 +1,4 @@
-"""Names that lead to a session without telling what it is called.  Pure.
+"""Names that lead to a session without showing its id.  Pure.
 
 A *reference* stands for a session in names that are given out: 128 bits, random for a session that
 the proxy has named itself, which is called by it, and else a hash of the name that its client gave

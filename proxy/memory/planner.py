@@ -2,7 +2,7 @@
 
 The decisions are pure (reconcile, compose); this is the little I/O between them: one load, and a
 second look only where a client shows or needs something that the window does not cover, or changes
-something that a summary tells of.
+something that a summary covers.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _told_of(snapshot: Snapshot, plan: Plan) -> list[Position]:
 
 
 def _untouched(versions: Sequence[Summary], changed: Sequence[Position]) -> Summary | None:
-    """The newest version that tells of none of these places: the one that the commit leaves."""
+    """The newest version that covers none of these places: the one that the commit leaves."""
     return next((v for v in versions if not any(map(v.covers, changed))), None)
 
 
@@ -162,7 +162,7 @@ def sees_enough(snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent) ->
     """Does the snapshot show what planning needs?
 
     The calls that M answers, which may be older than the window; the answer that M goes on from,
-    where that takes something back; all that the user has said, if M may tell that; and for a
+    where that takes something back; all that the user has said, if M may have that alone; and for a
     retry, which may leave a summary that covers less or none, all that the summary covers.
     """
     if snapshot.whole:

@@ -243,7 +243,7 @@ class Index(Protocol):
         ...
 
     async def whole(self, owner: Owner, most: int, session: str = "") -> Whole | None:
-        """All that a look can tell; None where there is no index, or somebody adds to it meanwhile,
+        """All that a look can show; None where there is no index, or somebody adds to it meanwhile,
         or it is larger than ``most`` terms (or pieces of long ones, as the back end has them).
 
         Two round trips at most.

@@ -1,6 +1,6 @@
 """The way from a question to a shortlist, between the looks at the store.  Pure.
 
-In this order, each with what the store has told:
+In this order, each with what the store has answered:
 
 1. ``matched``: the postings of the question's terms become matches, scored by BM25.
 2. ``select``: of the matches, and of what is near in meaning, those passages whose rows to read.

@@ -60,7 +60,7 @@ class Found(msgspec.Struct, frozen=True):
     flags: int = 0
     """Those of the passage's row that are among ``NOTED``."""
     note: str = ""
-    """What is told of it behind its text."""
+    """What is noted of it behind its text."""
     ahead: float = 0.0
     """Seconds that the clocks of who asks were ahead of UTC."""
 

@@ -130,7 +130,7 @@ def begun(
     ``running``.
 
     Turns before it have lost theirs to a deletion, and a prompt must not begin with their answers.
-    Where a summary tells the beginning of a turn, that counts as well: it tells what is before
+    Where a summary covers the beginning of a turn, that counts as well: it covers what is before
     ``told``.
     """
     at = bisect_left(log, start, key=attrgetter("position"))

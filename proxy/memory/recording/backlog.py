@@ -30,7 +30,7 @@ SHOWN = (200, 8 * 1024 * 1024)
 """Entries of a session, and bytes of them, that a request can be shown: more take too long."""
 
 LATELY = 60.0
-"""Seconds for which a loss is told of."""
+"""Seconds for which a loss is reported."""
 
 
 class Tally(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Who is told of what recording does."""
+"""Callbacks for what recording does."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from proxy.memory.model import Due, SessionKey
 
 
 class Listeners(msgspec.Struct, frozen=True, kw_only=True):
-    """``on_recorded`` is told of each session written to, ``on_edited`` of messages that say
-    something else then, by their seqs, ``on_due`` of work that is due, ``on_quarantine`` of each
-    entry of the spool set aside, and ``on_trouble`` of each session that fails."""
+    """``on_recorded`` is called for each session written to, ``on_edited`` for messages that say
+    something else then, by their seqs, ``on_due`` for work that is due, ``on_quarantine`` for each
+    entry of the spool set aside, and ``on_trouble`` for each session that fails."""
 
     on_recorded: Callable[[SessionKey], None] = unheard
     on_edited: Callable[[SessionKey, Sequence[int]], None] = unheard

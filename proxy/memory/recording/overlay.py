@@ -24,7 +24,7 @@ from proxy.memory.model import (
 def overlay(snapshot: Snapshot, commit: Commit, ask: Ask) -> Snapshot:
     """``snapshot`` with ``commit`` applied.  Sequence numbers of new entries are provisional.
 
-    What the store would refuse, as far as the snapshot tells, changes nothing.
+    What the store would refuse, as far as the snapshot shows, changes nothing.
     """
     same_key = commit.idempotency_key is not None and commit.idempotency_key == ask.idempotency_key
     # What this is another attempt of: known only of the key that was asked for.

@@ -63,7 +63,7 @@ LOOK_BACK = 2048
 
 LARGE = 1000
 """Messages from which on a commit keeps a store busy for so long that others feel it: there is one
-of them at a time, and that it is late tells nothing of the store."""
+of them at a time, and one that is late does not mean that the store is away."""
 
 REPLAY_EVERY = 0.25
 """Seconds between looks at the spool."""
@@ -286,7 +286,7 @@ class Recorder:
         return failure
 
     def _damaged(self, key: SessionKey, lost: int) -> None:
-        """The session goes on with what there is; that is told once in a while."""
+        """The session goes on with what there is; that is logged once in a while."""
         if self._halves.pausing(key) is None:
             logger.warning("%d messages of session %s are gone from the store", lost, hashed(key))
             self._halves.failed(key, StoreError(f"{lost} messages are gone"))

@@ -44,7 +44,7 @@ _KEPT = ("foreign", "unreadable")
 """What cannot be carried out, ever, and stays in quarantine."""
 
 OnTaken = Callable[[SessionKey], None]
-"""Is told of the session of each entry that the store took, at once: it works again."""
+"""Called at once with the session of each entry that the store took: it works again."""
 
 
 class Means(NamedTuple):

@@ -52,7 +52,7 @@ class Settling:
 
     async def _meant_in_time(self, key: SessionKey, commit: Commit, until: float) -> Commit | None:
         """See ``_as_meant``.  The commit as it is where there is no time: that one session is long
-        tells nothing of the store."""
+        does not mean that the store is away."""
         left = until - asyncio.get_running_loop().time()
         try:
             async with Limit(max(0.0, left)):

@@ -97,7 +97,7 @@ class Spool:
         self._told, self._asked = UNTOLD, -UNASKED
         self._sessions: frozenset[SessionKey] = frozenset()
         self._missed = False
-        """Was it told that the file is not at the path any more?"""
+        """Was it logged that the file is not at the path any more?"""
         self._renewing = False
         self._damaged: OpenFile | None = None
         """The file that was found to be so, which may be in use no more."""

@@ -1,4 +1,4 @@
-"""The file of a spool: making it, what tells it from another, what it takes, and whether it was
+"""The file of a spool: making it, what identifies it, what it takes, and whether it was
 written since."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Stamp:
 
     Eight bytes at ``path`` that all processes of a host see, none before the first time.  Who has
     written puts others there, once it is durable: so who sees the same bytes has seen all that was
-    written, but for what a process had no time to tell of because it was killed.
+    written, but for what a process had no time to announce because it was killed.
 
     They are read and written, not mapped as memory: there a disk without room, or a file that
     somebody has emptied, ends the process with a signal.  Everything raises OSError.
@@ -83,7 +83,7 @@ def connect(path: Path, patience: float) -> sqlite3.Connection:
 
 
 def identity(path: Path) -> Identity:
-    """What tells a file from another one of its name."""
+    """What distinguishes a file from another one of its name."""
     try:
         found = os.stat(path)
     except OSError:

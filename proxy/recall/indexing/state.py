@@ -52,7 +52,7 @@ class State(msgspec.Struct, frozen=True, array_like=True):
     time (Unix seconds) are indexed; 0 or a unique negative number if all are to be checked.
     ``born`` (Unix seconds) identifies this build of the owner's index.  ``embedded``: by the name
     of vectors, the number of the first passage without one.  ``check`` is the CRC of all rows,
-    which tells apart two indexes with the same revision and number of passages after a store has
+    which distinguishes two indexes with the same revision and number of passages after a store has
     lost the newest.  ``counted``: the passages when its live sessions were last counted.
     """
 
@@ -185,7 +185,7 @@ class Addition(msgspec.Struct, frozen=True):
         times = Counter(each.card.created_at for each in self.found if each.card.role == "user")
         for message in self.found:
             if message.card.exchange != exchange:
-                # What is indexed together is chance; it must not tell the language.
+                # What is indexed together is chance; it must not decide the language.
                 language, exchange = "", message.card.exchange
             if message.card.role not in ROLES:
                 continue

@@ -1,4 +1,4 @@
-"""What is told of recalled passages beside their words: which day they mean, and what was said
+"""What is noted of recalled passages beside their words: which day they mean, and what was said
 against them later.  Pure."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Notes = defaultdict[int, list[str]]
 """By place among what was found."""
 
 MOST_DAYS = 2
-"""Days that are told of one message."""
+"""Days that are noted of one message."""
 
 OF_THE_DAY = 600
 """Characters; in a longer message is much that was not said on its day."""
@@ -28,7 +28,7 @@ OF_THE_DAY = 600
 
 def names_day(read: Reading, at: float) -> bool:
     """Whether a user's message of a known time (Unix seconds) names a day by its own, and does not
-    tell which that is; for the flag of an indexed message."""
+    say which that is; for the flag of an indexed message."""
     text = read.text
     if len(text) > OF_THE_DAY or not any(relative_days(text, at, read.seen)):
         return False

@@ -1,6 +1,6 @@
-"""What users tell that has one value at a time: names, where they live and work, numbers.  Pure.
+"""What users say that has one value at a time: names, where they live and work, numbers.  Pure.
 
-Told by whole sentences alone: what is said with more words around it is left out, so that what is
+Read from whole sentences alone: what is said with more words around it is left out, so that what is
 taken is right.
 """
 
@@ -136,8 +136,8 @@ def later(filled: Sequence[Filled]) -> list[str]:
 
 NO_MORE = "no more"
 _EXCLUSIVE = frozenset({"name", "number", "favourite"})
-"""Where a value is told, another is no more.  Not of one's own name: it seldom changes, has shorter
-forms, and is another's in a game or a story, so that a change of it must be told."""
+"""Where a value is said, another is no more.  Not of one's own name: it seldom changes, has shorter
+forms, and is another's in a game or a story, so that a change of it must be said."""
 
 
 def _instead(one: Filled, newer: Sequence[Filled]) -> str:

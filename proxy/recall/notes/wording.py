@@ -1,4 +1,4 @@
-"""How users tell what has one value at a time: patterns, by language.  Pure."""
+"""How users say what has one value at a time: patterns, by language.  Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PARTS = {"VALUE": rf"(?P<value>{_MARKS}{{1,40}}?)", "OLD": rf"(?P<old>{_MARKS}{
 
 
 class Wording(NamedTuple):
-    """Of one language: what tells that a text may have any, the patterns of sentences, and those of
+    """Of one language: what shows that a text may have any, the patterns of sentences, and those of
     sentences and of messages that are left out."""
 
     any: Cue

@@ -56,7 +56,7 @@ class Named(NamedTuple):
 
 
 def best_told(ranked: Iterable[Ranked]) -> Ranked | None:
-    """The best statement of the user (no question); None if it is long, since values are told in
+    """The best statement of the user (no question); None if it is long, since values are said in
     few words."""
     for each in ranked:
         if each.flags & WHO_SAYS == SAID_BY_USER:

@@ -50,7 +50,7 @@ WHO_SAYS = SAID_BY_USER | ASKS | FILLER
 NAMES_DAY = 16
 """Flag of a row: the user names a day relative to the message's ("yesterday"), which is known."""
 FILLS_SLOT = 32
-"""Flag of a row: the user tells a slot's value, such as where they live."""
+"""Flag of a row: the user says a slot's value, such as where they live."""
 NOTED = NAMES_DAY | FILLS_SLOT
 """Flags of passages that get a note."""
 

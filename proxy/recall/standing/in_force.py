@@ -30,7 +30,7 @@ def current(
 ) -> tuple[StandingInstruction, ...]:
     """Of standings, newest first, those that are in force, whole or in part; ``MOST`` are read.
 
-    A withdrawal is among them where it takes back a part of one.  ``right_after`` tells by their
+    A withdrawal is among them where it takes back a part of one.  ``right_after`` says by their
     places here whether of two neighbours the newer one was said with nothing of the user's between
     them.
     """

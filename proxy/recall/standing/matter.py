@@ -46,13 +46,13 @@ _STOPS = frozenset(
     for typed in _typed(word)
 )
 EATING = frozenset(_bare(word)[:STEM] for word in vocabulary(lambda each: each.standing.eating))
-"""Stems that tell no food from another."""
+"""Stems that distinguish no food from another."""
 OWN = frozenset({"<name>", "<diet>"})
 """Of these a user has one, whatever else a sentence is about."""
 ALLERGY = frozenset({"<allergy>"})
-"""Of these a user may have several: only who tells of all of them again means them."""
+"""Of these a user may have several: only who names all of them again means them."""
 NO_NAMES = ALLERGY | OWN | EATING
-"""None of these tells which allergy, diet or food is meant."""
+"""None of these says which allergy, diet or food is meant."""
 _GENERAL_UNSPACED = compiled(any_of(lambda each: each.standing.general_unspaced))
 _VALUE_OF = {
     _bare(word): f"<{value}>"

@@ -36,7 +36,7 @@ NEAR = 3
 REMEMBERED = 512
 """Messages, of those that are not long, whose instructions a process remembers."""
 SHORT = 300
-"""Characters; of so short a message a preference keeps all sentences, which tell what it is for."""
+"""Characters; of so short a message a preference keeps all sentences, which say what it is for."""
 
 
 # The same as REPORTED, behind it.
@@ -267,7 +267,7 @@ def _first(words: str, patterns: Sequence[Cue], seen: Seen) -> re.Match[str] | N
 
 
 def _by_others(words: str, found: re.Match[str], language: Wording) -> bool:
-    """Whether what is found is told as another's words, and not as what a doctor found."""
+    """Whether what is found is given as another's words, and not as what a doctor found."""
     before, said = words[: found.start()], found[0]
     if not before.rstrip().endswith((":", "：")):
         before = language.sure.sub("", before)
@@ -327,8 +327,8 @@ def _about_the_same(parts: Sequence[frozenset[str]], matter: frozenset[str]) -> 
 
 def _matters_of_clauses(rule: str) -> Iterator[tuple[frozenset[str], bool]]:
     """What each clause is about, in stems, and whether it can be a part of its own: it sets a
-    value, is a wish by itself, or goes on with a list.  All that an allergy is told with is such a
-    list."""
+    value, is a wish by itself, or goes on with a list.  All that names an allergy
+    is such a list."""
     allergy, seen = matter_of(rule) & ALLERGY, reading(rule).seen
     likely = _likely(seen)
     kind: Kind | None = None

@@ -15,6 +15,7 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.models.limits import too_long
+from proxy.chat.reply.answer import CUT_OFF
 from proxy.chat.request import count_of
 from proxy.wire.api import refuses
 
@@ -215,8 +216,6 @@ _THOUGHTS = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>\s*|\Z)", re.DO
 _THOUGHT_END = re.compile(r"</think(?:ing)?>[ \t]*(?:\n\s*|\Z)")
 """The end of reasoning whose opening tag is in the chat template's prompt."""
 
-_CUT = ("length", "content_filter")
-
 
 class SchemaRefused(Refused):
     """Refused, possibly because of the schema."""
@@ -289,7 +288,7 @@ def read_answer(body: bytes) -> Written:
     return Written(
         text=_without_thoughts(text),
         model=model if isinstance(model, str) and len(model) <= LONGEST_NAME else "",
-        cut=choice.get("finish_reason") in _CUT,
+        cut=choice.get("finish_reason") in CUT_OFF,
         input_tokens=_tokens(used, "prompt_tokens"),
         output_tokens=_tokens(used, "completion_tokens"),
     )

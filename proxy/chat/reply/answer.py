@@ -18,6 +18,9 @@ from proxy.chat.usage import Used, used_in
 _ORDER = ("role", "content", "refusal", "audio", "function_call", "tool_calls", "name")
 """The fields that a request may send back, in canonical order."""
 
+CUT_OFF = ("length", "content_filter")
+"""Finish reasons of answers that may be incomplete, their calls too."""
+
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One choice of a reply.

@@ -7,15 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from proxy.chat import jsontext
-from proxy.chat.reply.answer import Choice, Reply
+from proxy.chat.reply.answer import CUT_OFF, Choice, Reply
 from proxy.chat.reply.reply import TEXTS
 from proxy.chat.tools.offer import NAMES, PARAMETERS
 
 MAX_ARGUMENTS = 8 * 1024
 """Bytes of a call's arguments."""
-
-_CUT_OFF = ("length", "content_filter")
-"""Finish reasons of answers whose calls may be incomplete."""
 
 _REASONING_PREFIXES = ("reasoning", "thinking")
 """Prefixes of fields that some upstreams demand back within a tool loop, and only there."""
@@ -66,7 +63,7 @@ class Called(msgspec.Struct, frozen=True):
 def called(reply: Reply) -> Called | None:
     """The calls of memory's tools; None if there are none, or they may be incomplete."""
     first = reply.choices[0] if reply.choices else None
-    if first is None or reply.error or first.finish_reason in _CUT_OFF:
+    if first is None or reply.error or first.finish_reason in CUT_OFF:
         return None
     body = jsontext.decode(first.body)
     listed = body.get("tool_calls") if isinstance(body, dict) else None

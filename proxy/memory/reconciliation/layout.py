@@ -226,7 +226,7 @@ def _running(cut: Cut, recorded: Sequence[int], waiting: Mapping[str, Entry]) ->
 
 def _order(
     cut: Cut, running: Entry | None, gaps: Gaps, behind_altered: Mapping[int, Sequence[Entry]]
-) -> Sequence[Entry | int]:
+) -> Iterator[Entry | int]:
     """M in its order, with what it leaves out.
 
     Each entry stands in its gap, but what is left out of the turn that the request goes on with
@@ -246,10 +246,15 @@ def _order(
     before = {i: without(entries, hidden) for i, entries in gaps.items() if i != end}
     for i, entries in ((others_at, others), (end, own)):
         before[i] = [*before.get(i, ()), *entries]
-    order: list[Entry | int] = []
-    for i in range(len(cut.m)):
-        order += (*before.get(i, ()), i)
-    return [*order, *before.get(len(cut.m), ())]
+    return _interleaved(len(cut.m), before)
+
+
+def _interleaved(size: int, before: Gaps) -> Iterator[Entry | int]:
+    """The places of M, with what stands before each of them and at the end."""
+    for i in range(size):
+        yield from before.get(i, ())
+        yield i
+    yield from before.get(size, ())
 
 
 def _gaps(cut: Cut, found: Alignment, superseded: AbstractSet[str]) -> Gaps:

@@ -23,6 +23,8 @@ pytestmark = pytest.mark.one_back_end("redis")
 
 WRITER = "writer"
 LIKES = states(r"I like (\w+)", "The user likes {}.")
+BOSS = states(r"My (?:new )?boss is (\w+)", "The user's boss is {}.")
+CONFUSED = states(r"I play (\w+)", "The user plays {}.", subject="likes")
 SUMMED_UP = {
     "window": "message_window",
     "max_messages": 2,
@@ -46,7 +48,7 @@ class Writer:
     """A model that learns by plain rules, and sums up as it is told to."""
 
     def __init__(self) -> None:
-        self._learns = ScriptedModel([LIVES, LIKES])
+        self._learns = ScriptedModel([LIVES, LIKES, BOSS, CONFUSED])
         self.summary = "They asked."
 
     def __call__(self, request: Request) -> Script:
@@ -177,6 +179,23 @@ async def test_what_was_learned_is_forgotten_by_keys_alone(visit: Console) -> No
         await push(page, dialog.locator("footer").get_by_role("button", name="Close"))
         await back(page, menu)
         assert len(await facts(visit)) == left
+
+
+async def test_what_speaks_against_a_fact_is_told_with_it(visit: Console) -> None:
+    """What was said later, and what a model would have in its place though nobody has said so."""
+    for text in ("I like tea.", "My boss is Marcus.", "My new boss is Priya.", "I play chess."):
+        await ask(visit, text)
+
+    async def learned() -> bool:
+        return "The user plays chess." in await facts(visit)
+
+    await eventually(learned)
+    found = (await visit.client.get("/memory/v1/users/kim/memories?kind=fact")).json()["data"]
+    (chess,) = (each["id"] for each in found if "chess" in each["text"])
+    await visit.sign_in("#/users/kim")
+    await expect(memory(visit, "boss is Marcus")).to_contain_text("Said later: Priya")
+    await expect(memory(visit, "boss is Priya")).not_to_contain_text("Said later")
+    await expect(memory(visit, "likes tea")).to_contain_text(f"Doubted by {chess}")
 
 
 async def summaries(console: Console) -> list[str]:

@@ -31,6 +31,8 @@ export function Memory({ memory, query, user, edit, changed }) {
     </div>
     <${Provenance} memory=${memory} />
     ${memory.superseded_by && html`<p class="small muted">${t("memory.superseded")} <span class="mono">${memory.superseded_by}</span></p>`}
+    ${memory.doubted_by && html`<p class="small muted">${t("memory.doubted")} <span class="mono">${memory.doubted_by}</span></p>`}
+    ${memory.later && html`<p class="small muted">${t("memory.later")} <bdi>${visible(memory.later)}</bdi></p>`}
     ${actions.length > 0 && html`<div class="memory-menu"><${Menu} label=${t("more")} actions=${actions} /></div>`}
   </article>`;
 }

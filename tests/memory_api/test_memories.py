@@ -308,6 +308,14 @@ async def test_a_superseded_fact_is_made_current_again(
     assert (changed["state"], changed["superseded_by"]) == ("current", None)
 
 
+async def test_a_fact_that_somebody_vouches_for_is_doubted_no_more(
+    site: Site, client: httpx.AsyncClient
+) -> None:
+    await learned(site, fact("boat", doubted_by="fact_dog"), fact("dog"))
+    changed = (await client.patch(f"{USER}/fact_boat", json={"state": "current"})).json()
+    assert (changed["state"], changed["doubted_by"]) == ("current", None)
+
+
 async def test_an_end_is_set_and_taken_back(client: httpx.AsyncClient) -> None:
     path = f"{USER}/{(await add(client, 'The user has a boat.'))['id']}"
     assert (await client.patch(path, json={"expires_at": 5})).json()["state"] == "expired"

@@ -37,7 +37,8 @@ class Notes(msgspec.Struct):
         """The fact that says it now: a new one, or one that did so before.
 
         It takes the place of its target only if that was not said later: of news that come late,
-        the later ones win.  A target that nothing was said of stays, with a mark.
+        the later ones win.  A target that nothing was said of stays, with a mark until it is said
+        again.
         """
         twin, target = self._twin(claim), self._target(claim)
         doubted, target = (target, None) if claim.apart else (None, target)
@@ -47,7 +48,7 @@ class Notes(msgspec.Struct):
         fact = self._again(twin, claim) if twin else self._add(claim, target, late)
         if target and not late and target.id != fact.id and fact.state == "current":
             self._put(superseded(target, fact, claim.source))
-        if doubted and doubted.id != fact.id:
+        if doubted and doubted.id != fact.id and claim.source.at >= doubted.last_confirmed:
             self._put(replace(doubted, doubted_by=fact.id))
         self._said.add(fact.id)
         return fact
@@ -69,8 +70,15 @@ class Notes(msgspec.Struct):
             self._put(superseded(fact, new, claim.source))
             return new
         same = confirmed(fact, claim.source, self.settings)
+        if not self._is_doubted(fact, claim.source.at):
+            same = replace(same, doubted_by=None)
         self._put(same)
         return same
+
+    def _is_doubted(self, fact: Fact, at: float) -> bool:
+        """Is there a doubt of it that is no older than that?"""
+        doubt = self.facts.get(fact.doubted_by or "")
+        return doubt is not None and doubt.last_confirmed >= at
 
     def within(self, most: int) -> None:
         """Let the least recently confirmed go where more than ``most`` current ones were learned:

@@ -106,6 +106,7 @@ def changed_fact(fact: Fact, change: MemoryChange, when: Lately) -> Fact:
         until=fact.until if change.expires_at is UNSET else change.expires_at,
         metadata=change.metadata if isinstance(change.metadata, dict) else fact.metadata,
         last_confirmed=when.now,
+        doubted_by=None,
         edited=fact.edited or not given <= {"state"},
     )
     state = change.state or fact.state

@@ -77,6 +77,7 @@ def one(day: date) -> tuple[tuple[date, date], ...]:
         ("在5月3号", one(date(2026, 5, 3))),
         ("2025年5月3日", one(date(2025, 5, 3))),
         ("february 30", ()),
+        ("two summers ago", ((date(2024, 7, 17), date(2025, 7, 16)),)),
         ("999 years ago", ((date(1926, 8, 11), date(1927, 8, 10)),)),
         ("you may say so", ()),
         ("nothing about time", ()),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from proxy.learning.facts.fact import Fact
+import threading
+
+from proxy.learning.facts.extract import FactExtractor
+from proxy.learning.facts.fact import Fact, new_id
+from proxy.learning.kinds import FACTS
 from tests.support.learning.harness import DAY, KAI, MAY, Harness, learning, states
 
 HAS = states(r"I have an? (\w+)", "The user has a {}.")
@@ -46,3 +50,22 @@ async def test_what_was_just_learned_or_confirmed_is_not_set_aside(harness: Harn
         await harness.say(f"I have a {thing}.", session=session, at=MAY - 100 * DAY + n)
         await harness.learn(session)
         assert await harness.current() == [f"The user has a {x}." for x in (thing, left)]
+
+
+async def test_what_is_learned_is_compared_with_what_is_known_in_a_thread(harness: Harness) -> None:
+    """With thousands of facts half a second, for which the chats of all others would wait."""
+    compared = []
+
+    def id_of_new() -> str:
+        compared.append(threading.get_ident())
+        return new_id()
+
+    model = FACTS.model(harness.model)
+    harness.extractors = [
+        FactExtractor(model, harness.store, harness.fact_store, ids=id_of_new),
+    ]
+    harness.model.rules = [HAS]
+    await harness.say("I have a boat.")
+    await harness.learn()
+    assert await harness.current() == ["The user has a boat."]
+    assert compared and threading.get_ident() not in compared

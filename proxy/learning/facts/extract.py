@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -54,18 +55,23 @@ class FactExtractor(msgspec.Struct, frozen=True):
             read = batch.marks(FACTS)
             return await self.items.change_items(batch.shelf, read, batch.since)
         kept = await self.facts.load(batch.shelf)
-        shown = _shown(kept, batch, self.facts.clock())
-        operations = await self._operations(batch, shown, len(_held(kept, self.facts.clock())))
-        found = claims(operations, batch, shown)
+        now = self.facts.clock()
+        shown = await asyncio.to_thread(_shown, kept, batch, now)
+        operations = await self._operations(batch, shown, len(_held(kept, now)))
+        found = await asyncio.to_thread(claims, operations, batch, shown)
         return await self._enter(batch, kept, found)
 
     async def take_back(self, shelf: ItemOwner, gone: Gone) -> None:
         await self.facts.forget(shelf, gone.has, False)
 
     async def _enter(self, batch: Batch, kept: StoredFacts, found: Sequence[Claim]) -> bool:
-        """Store what was learned; others' changes are no reason to ask the model again."""
+        """Store what was learned; others' changes are no reason to ask the model again.
+
+        Of thousands of facts each is compared with each claim: no chat waits for that.
+        """
         for _ in range(ATTEMPTS):
-            facts = entered(kept.facts, found, batch.settings.facts, self.ids, self.facts.clock())
+            settings, now = batch.settings.facts, self.facts.clock()
+            facts = await asyncio.to_thread(entered, kept.facts, found, settings, self.ids, now)
             read = batch.marks(FACTS)
             if await self.facts.save(batch.shelf, kept, facts, read, batch.since):
                 return True

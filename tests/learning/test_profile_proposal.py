@@ -89,6 +89,32 @@ def test_a_value_has_a_word_of_its_message_or_of_the_schema(
             agreed(proposal, {}, GROUNDS)
 
 
+@pytest.mark.parametrize(
+    ("value", "said", "told"),
+    [
+        ("married", "My wife and I went out", True),
+        ("Two children", "my sons Tom and Ben", True),
+        ("father of 2", "my sons Tom and Ben", True),
+        ("verheiratet", "Meine Frau kocht gern", True),
+        ("deux enfants", "mes fils Tom et Ben", True),
+        ("casado", "mi esposa Ana", True),
+        ("已婚", "我老婆是医生", True),
+        ("married", "I live in Bonn now", False),
+        ("daughter Emma", "My wife and I went out", False),
+        ("married to a doctor", "My wife and I went out", False),
+    ],
+)
+def test_who_is_of_the_family_is_told_by_other_words_too(value: str, said: str, told: bool) -> None:
+    schema = Schema({"description": "name and family"})
+    grounds = Grounds([Said("m", "e", 1, said, 1.0)], schema, {})
+    change = ProfileChange("set", "family", value, said)
+    if told:
+        assert agreed((change,), {}, grounds).document == {"family": value}
+    else:
+        with pytest.raises(PatchError, match="not the person's own words"):
+            agreed((change,), {}, grounds)
+
+
 def test_a_list_grows_by_no_more_than_a_patch_may_do() -> None:
     values = [f"hobby {i}" for i in range(MOST_OPERATIONS + 1)]
     made = agreed(change("append", values), {"hobbies": []}, GROUNDS)

@@ -19,6 +19,7 @@ from proxy.learning.facts.fact import MOST_ABOUT, USER, one_line
 from proxy.recall.lexicon.folding import UNSPACED, fold
 from proxy.recall.lexicon.loader import any_of, compiled, either, filled, patterns, told
 from proxy.recall.own_words import BLANK
+from proxy.recall.query.dates import COUNTS
 from proxy.recall.query.small_talk import is_filler
 from proxy.recall.query.words import (
     STOP_WORDS,
@@ -254,6 +255,13 @@ def says_something(text: str) -> bool:
 def is_of_kin(text: str) -> bool:
     """Does it say a name, or who belongs to the family?"""
     return _KIN.search(text) is not None
+
+
+def may_be_of_kin(value: str, message: str) -> bool:
+    """Does a value say who belongs to the family ("married", "two children") and no more, of a
+    message that speaks of any of them ("my wife")?"""
+    further = COUNTS.sub(" ", _NUMBER.sub(" ", _KIN.sub(" ", value)))
+    return is_of_kin(value) and not any(_stumps(further)) and is_of_kin(message[:READ])
 
 
 def names(text: str, whom: str) -> bool:

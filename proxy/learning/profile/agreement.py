@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proxy.learning.evidence import OwnWords, Said, Source, is_instruction, source_of
-from proxy.learning.facts.statements import may_be_from
+from proxy.learning.facts.statements import may_be_from, may_be_of_kin
 from proxy.learning.profile.document import (
     MOST_BYTES,
     MOST_OPERATIONS,
@@ -117,11 +117,12 @@ def _told(
 
 
 def _is_told(change: ProfileChange, text: str, schema: Schema) -> bool:
-    """Has a text any word of the value, or is it the schema's?  What is to go may be anything, and
-    what is too long is told so later."""
+    """Has a text any word of the value, or is it the schema's, or both of the family?  What is to
+    go may be anything, and what is too long is told so later."""
     value = " ".join(_texts(change.value))
     anything = change.way == "remove" or len(value) > MOST_PATCH
-    return anything or may_be_from(value, f"{text}\n{schema.text or ''}")
+    spoken_of = f"{text}\n{schema.text or ''}"
+    return anything or may_be_from(value, spoken_of) or may_be_of_kin(value, text)
 
 
 def _values_of(change: ProfileChange) -> Iterator[ProfileChange]:

@@ -272,14 +272,14 @@ def _any_word(found: Iterable[str]) -> re.Pattern[str]:
 
 _UNITS = _any_word(_UNIT)
 _YEARS = _any_word(word for word, unit in _UNIT.items() if unit == "year")
-_COUNTS = _any_word(_NUMBERS)
+COUNTS = _any_word(_NUMBERS)
 
 
 def spoken_of(text: str) -> Spoken:
     """Linear."""
     years = _YEARS.search(text) is not None
     days = years or _UNITS.search(text) is not None or tells_time(text)
-    numbers = (_NUMBERS.get(word) for word in _COUNTS.findall(text.lower())) if years else ()
+    numbers = (_NUMBERS.get(word) for word in COUNTS.findall(text.lower())) if years else ()
     return Spoken(days, years, frozenset(filter(None, numbers)))
 
 

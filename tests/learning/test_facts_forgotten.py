@@ -60,6 +60,24 @@ async def test_what_was_superseded_because_of_it_is_current_again(harness: Harne
     assert [line.id for line in (await harness.fact_store.card(KAI)).lines] == [fact.id]
 
 
+async def test_what_is_current_again_stands_there_once(harness: Harness) -> None:
+    """It was said again meanwhile, and noted anew; it comes back once that is forgotten too."""
+    told = (
+        operation(text="The user lives in Bonn.", quote="I live in Bonn"),
+        operation("supersede", fact=1, text="The user has left Bonn.", quote="I left Bonn"),
+        operation(text="The user lives in Bonn.", quote="I live in Bonn"),
+    )
+    for n, noted in enumerate(told):
+        await harness.say(f"{noted['quote']}.", session=f"s{n}", at=MAY + n * DAY)
+        harness.model.answers = [answer(noted)]
+        await harness.learn(f"s{n}")
+    (first,) = (fact for fact in await harness.facts() if fact.superseded_by)
+    for session in ("s1", "s2"):
+        await harness.forgetting.forget(KAI, session, None, False)
+        assert await harness.current() == ["The user lives in Bonn."]
+    assert [fact.id for fact in await harness.facts()] == [first.id]
+
+
 async def test_in_a_row_of_three_the_first_is_superseded_by_the_last(harness: Harness) -> None:
     for day, (session, city) in enumerate([("a", "Berlin"), ("b", "Paris"), ("c", "Rome")]):
         await harness.say(f"I moved to {city}.", session=session, at=MAY + day * DAY)

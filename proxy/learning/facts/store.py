@@ -20,8 +20,9 @@ from proxy.learning.collection import (
 )
 from proxy.learning.evidence import IsGone, Source
 from proxy.learning.facts.card import FactCard, card_of
-from proxy.learning.facts.fact import FACTS, KIND, Fact, Facts, fact_place, parted
+from proxy.learning.facts.fact import FACTS, KIND, USER, Fact, Facts, fact_place, parted
 from proxy.learning.facts.slots import with_later
+from proxy.learning.facts.statements import alike, gist
 from proxy.learning.prompt_cards import card_place
 from proxy.memory.items import PEOPLE, Change, Item, ItemOwner, all_items
 
@@ -155,7 +156,10 @@ def without(facts: Facts, gone: IsGone) -> Facts:
     """
     left = {id: _less(fact, gone) for id, fact in facts.items()}
     kept = {id: _undoubted(fact, left) for id, fact in left.items() if fact is not None}
-    return {id: _reinstated(fact, facts, kept, gone) for id, fact in kept.items()}
+    after = {id: _reinstated(fact, facts, kept, gone) for id, fact in kept.items()}
+    for fact in [each for each in after.values() if each.state != kept[each.id].state]:
+        after[fact.id] = _once(fact, after)
+    return after
 
 
 def removed(facts: Facts, id: str) -> Facts:
@@ -220,6 +224,16 @@ def _reinstated(fact: Fact, before: Facts, kept: Facts, gone: IsGone) -> Fact:
     if heir is None or said_so is None:
         return parted(fact, "current")
     return replace(fact, superseded_by=heir.id, superseded_in=said_so)
+
+
+def _once(fact: Fact, facts: Facts) -> Fact:
+    """A fact that is current again, unless another one that is says the same: then that holds."""
+    for other in facts.values():
+        same = other.state == "current" and (other.about == USER) == (fact.about == USER)
+        if same and other.id != fact.id and alike(gist(other.text), gist(fact.text)):
+            said_so = other.sources[-1] if other.sources else None
+            return replace(fact, state="superseded", superseded_by=other.id, superseded_in=said_so)
+    return fact
 
 
 def _heir(fact: Fact, kept: Facts) -> Fact | None:

@@ -41,6 +41,8 @@ _OF_ALL = (
 and the methods that do not.  What remains must be named itself; see ``Route.allowed_by``."""
 _MISSED_APIS = ("chat/completions", "models")
 """APIs by which a client is recognised whose base_url lacks /v1: what it requests first."""
+MAX_REMEMBERED = 1024
+"""Bytes of a path that is remembered as it was read: paths come from anybody, up to 64 KiB long."""
 _DEPLOYMENT = re.compile(rb"^/deployments/[^/]+(?=/)")
 
 
@@ -110,7 +112,9 @@ class Route(msgspec.Struct, frozen=True):
 
         False for a path with dot segments, however encoded: an upstream might resolve them.
         """
-        return _is_allowed(self.target, self.name, method, names)
+        fits = len(self.target) <= MAX_REMEMBERED
+        allowed = _is_allowed if fits else _is_allowed.__wrapped__
+        return allowed(self.target, self.name, method, names)
 
 
 @lru_cache(maxsize=1024)
@@ -163,9 +167,14 @@ def _decoded(path: bytes) -> str | None:
     return None
 
 
-@lru_cache(maxsize=1024)
 def route(raw_path: bytes) -> Route | None:
     """The route of a percent-encoded path; None if it is not the relay's."""
+    read = _route if len(raw_path) <= MAX_REMEMBERED else _route.__wrapped__
+    return read(raw_path)
+
+
+@lru_cache(maxsize=1024)
+def _route(raw_path: bytes) -> Route | None:
     found = _PATH.fullmatch(raw_path)
     if found is None:
         return None

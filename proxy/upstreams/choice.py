@@ -6,7 +6,7 @@ Names and globs are the operator's; a client never gives a URL.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fnmatch import translate
 from functools import lru_cache
 
@@ -28,7 +28,7 @@ class Upstreams:
         self.listed = tuple(listed)
         self._by_name = {each.name: each for each in listed}
         self._globs = [(_glob(text), each) for each in listed for text in each.models]
-        self.of_model: Callable[[str], Destination | None] = lru_cache(REMEMBERED)(self._of_model)
+        self._remembered = lru_cache(REMEMBERED)(self._matching)
 
     def named(self, name: str) -> Destination | None:
         """Raises ProxyError 400 for a name that is not known."""
@@ -39,10 +39,11 @@ class Upstreams:
             raise unknown_upstream()
         return found
 
-    def _of_model(self, model: str) -> Destination | None:
+    def of_model(self, model: str) -> Destination | None:
         """The first upstream with a glob that matches the model's name, case-sensitively."""
-        if len(model) > MAX_NAME:
-            return None
+        return self._remembered(model) if len(model) <= MAX_NAME else None
+
+    def _matching(self, model: str) -> Destination | None:
         return next((each for glob, each in self._globs if glob.match(model)), None)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from proxy.gateway import routes
 from proxy.gateway.routes import FORMATS, misses_v1, route
 from proxy.settings import ClientSettings
 
@@ -256,3 +257,11 @@ def test_a_path_that_is_named_with_a_method_is_open_to_no_other() -> None:
 def test_a_client_that_is_told_no_paths_may_call_every_api_that_has_memory() -> None:
     routes = [route(f"/v1/{name}".encode()) for name in FORMATS]
     assert all(found is not None and found.allowed_by("POST", DEFAULT) for found in routes)
+
+
+def test_a_long_path_is_read_and_not_remembered() -> None:
+    before = routes._route.cache_info(), routes._is_allowed.cache_info()
+    found = route(b"/s/a/v1/models/" + b"x" * routes.MAX_REMEMBERED)
+    assert found is not None
+    assert found.allowed_by("GET", ("GET models",))
+    assert (routes._route.cache_info(), routes._is_allowed.cache_info()) == before

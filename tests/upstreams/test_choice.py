@@ -62,4 +62,10 @@ def test_another_name_is_refused_and_no_name_is_told(name: str) -> None:
 def test_names_that_clients_make_up_are_not_remembered_for_ever() -> None:
     for number in range(2 * REMEMBERED):
         SEVERAL.of_model(f"made-up-{number}")
-    assert SEVERAL.of_model.cache_info().currsize == REMEMBERED  # type: ignore[attr-defined]
+    assert SEVERAL._remembered.cache_info().currsize == REMEMBERED
+
+
+def test_a_long_name_is_not_remembered_at_all() -> None:
+    before = SEVERAL._remembered.cache_info()
+    assert SEVERAL.of_model("x" * (MAX_NAME + 1)) is None
+    assert SEVERAL._remembered.cache_info() == before

@@ -41,6 +41,9 @@ ROOM_ANYWHERE = 4_000
 """Prompt and answer of so many tokens fit into any chat model, so the list of models need not be
 loaded for them: the first chat is not delayed."""
 
+MAX_NAME = 200
+"""Longer names (characters) are of no model, and are not remembered: they come from clients."""
+
 
 class ModelList:
     """Loads the list of models in a thread: it takes a third of a second."""
@@ -69,7 +72,8 @@ def _load_list() -> None:
 def context_window(model: str | None, wanted: int) -> int | None:
     """The maximum of a model's prompt and answer together, in tokens; None if it is not known, or
     if ``wanted`` tokens fit into any model."""
-    return None if wanted <= ROOM_ANYWHERE else _listed(model)
+    known = wanted > ROOM_ANYWHERE and len(model or "") <= MAX_NAME
+    return _listed(model) if known else None
 
 
 @lru_cache(maxsize=512)

@@ -26,9 +26,10 @@ from proxy.gateway.request import ProxyRequest
 from proxy.gateway.state.naming import Naming
 from proxy.gateway.state.renaming import RenamedReply
 from proxy.settings import Settings
+from proxy.wire.coding.decoding import IDENTITY, coding_of
 from proxy.wire.headers import content_length
 from proxy.wire.relay import Presence, relay
-from proxy.wire.replies import PeekedReply, encoding
+from proxy.wire.replies import PeekedReply
 from proxy.wire.upstream import Reply
 
 
@@ -166,7 +167,7 @@ class Conversations:
         recording: Recording | None,
     ) -> ExchangeRecorder | None:
         """The recorder of the reply; None if the reply is not recorded."""
-        if encoding(reply.headers) != b"identity":
+        if coding_of(reply.headers) != IDENTITY:
             outgoing = outgoing.unrecorded("encoded_body")
             call.report = outgoing.report
         assert call.report is not None  # ``Asker.ask`` has made it

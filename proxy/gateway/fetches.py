@@ -19,9 +19,10 @@ from proxy.memory.model import SessionKey
 from proxy.memory.recording.amend import late_answer
 from proxy.memory.recording.commit import fetch_key
 from proxy.memory.store import StoreError
+from proxy.wire.coding.decoding import IDENTITY, coding_of
 from proxy.wire.headers import content_length
 from proxy.wire.relay import Presence, relay
-from proxy.wire.replies import PeekedReply, decoded, encoding
+from proxy.wire.replies import PeekedReply, decoded
 from proxy.wire.upstream import Reply
 
 logger = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ class Fetches:
 
     async def _deliver(self, call: ProxyRequest, reply: Reply) -> None:
         length = content_length(reply.headers)
-        if reply.status != 200 or encoding(reply.headers) != b"identity":
+        if reply.status != 200 or coding_of(reply.headers) != IDENTITY:
             return await relay(reply, call.delivery, length)
         name = call.route.name.partition("/")[2]
         recorder = LateRecorder(call.key, name, call.identity.user, self._services)

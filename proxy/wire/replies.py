@@ -7,6 +7,7 @@ import zlib
 from collections.abc import AsyncIterator
 
 from proxy.errors import RawHeaders
+from proxy.wire.coding.decoding import CODING, coding_of
 from proxy.wire.coding.unpacker import GZIP, Unpacker
 from proxy.wire.failures import UpstreamBroken, UpstreamError
 from proxy.wire.headers import about_no_bytes, get
@@ -19,10 +20,6 @@ def is_event_stream(headers: RawHeaders) -> bool:
     """By media type; parameters and case do not matter (RFC 9110 8.3.1)."""
     kind = get(headers, b"content-type") or b""
     return kind.partition(b";")[0].strip().lower() == b"text/event-stream"
-
-
-def encoding(headers: RawHeaders) -> bytes:
-    return (get(headers, b"content-encoding") or b"identity").strip().lower()
 
 
 class WrappedReply(WholeReply):
@@ -104,7 +101,7 @@ class DecodedReply(WrappedReply):
     def __init__(self, reply: Reply) -> None:
         super().__init__(reply)
         fields = about_no_bytes(reply.headers)
-        self.headers = [field for field in fields if field[0].lower() != b"content-encoding"]
+        self.headers = [field for field in fields if field[0].lower() != CODING]
         self._unpacker = Unpacker()
 
     async def chunks(self) -> AsyncIterator[bytes]:
@@ -121,4 +118,4 @@ class DecodedReply(WrappedReply):
 
 def decoded(reply: Reply) -> Reply:
     """The reply, decompressed if its content coding is supported."""
-    return DecodedReply(reply) if encoding(reply.headers) in GZIP else reply
+    return DecodedReply(reply) if coding_of(reply.headers) in GZIP else reply

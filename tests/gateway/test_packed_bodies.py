@@ -69,6 +69,13 @@ async def test_a_packed_response_has_memory_too(one: Rig) -> None:
     assert talk.sent == "u1 a1 u2"
 
 
+async def test_a_body_whose_coding_is_no_coding_has_memory(one: Rig) -> None:
+    talk = one.talk()
+    await talk.say("u1", "a1")
+    await talk.post(chat("u2"), content_encoding="utf-8")
+    assert talk.sent == "u1 a1 u2"
+
+
 BROKEN = {
     "not-gzip": ("gzip", b"hello"),
     "gzip-cut": ("gzip", gzip.compress(chat("u2"))[:-9]),

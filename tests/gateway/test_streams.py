@@ -137,6 +137,15 @@ async def test_a_plain_answer_compressed_against_our_wish_is_recorded(one: Rig) 
     assert (await talk.bodies())[1]["content"] == "hello"
 
 
+@pytest.mark.parametrize("coding", ["none", "utf-8", ""])
+async def test_an_answer_whose_coding_is_no_coding_is_recorded(one: Rig, coding: str) -> None:
+    stream, talk = SPOKEN["text"].stream, one.talk()
+    one.up.reply(sse([stream], headers=(*EVENTS, ("content-encoding", coding))))
+    response = await talk.ask(messages("u1"), stream=True)
+    assert (response.content, response.headers["content-encoding"]) == (stream, coding)
+    assert (await talk.bodies())[1]["content"] == "Hello"
+
+
 async def test_what_cannot_be_read_is_passed_on_unread_and_not_recorded(one: Rig) -> None:
     talk = one.talk()
     packed = random.Random(3).randbytes(500)

@@ -10,13 +10,13 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from proxy.errors import RawHeaders
+from proxy.wire.coding.decoding import coding_of
 from proxy.wire.coding.unpacker import MAX_EMPTY, PIECE
 from proxy.wire.failures import UpstreamBroken
 from proxy.wire.replies import (
     MAX_SNIFFED,
     DecodedReply,
     PeekedReply,
-    encoding,
     is_event_stream,
     streams,
 )
@@ -241,13 +241,17 @@ def test_a_stream_is_told_by_its_media_type(value: bytes, stream: bool) -> None:
         ([], b"identity"),
         ([(b"Content-Encoding", b" GZip ")], b"gzip"),
         ([(b"content-encoding", b"gzip, br")], b"gzip, br"),
+        ([(b"content-encoding", b"gzip"), (b"Content-Encoding", b"br")], b"gzip, br"),
         ([(b"content-encoding", b"")], b"identity"),
+        ([(b"content-encoding", b"None")], b"identity"),
+        ([(b"content-encoding", b"UTF-8")], b"identity"),
+        ([(b"content-encoding", b"identity, gzip")], b"gzip"),
     ],
 )
 def test_the_coding_of_a_body_is_identity_unless_it_says_so(
     headers: RawHeaders, coding: bytes
 ) -> None:
-    assert encoding(headers) == coding
+    assert coding_of(headers) == coding
 
 
 # Decoded, where the encoding is an attack

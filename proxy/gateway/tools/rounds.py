@@ -13,9 +13,10 @@ from proxy.chat.usage import summed
 from proxy.gateway.tools.events import Bytes, Events, StreamEvent
 from proxy.gateway.tools.toolbox import MemoryTools, ToolRunner
 from proxy.gateway.tools.use import ToolUse
+from proxy.wire.coding.decoding import IDENTITY, coding_of
 from proxy.wire.failures import UpstreamBroken
 from proxy.wire.headers import about_no_bytes
-from proxy.wire.replies import PeekedReply, WrappedReply, encoding, is_event_stream, streams
+from proxy.wire.replies import PeekedReply, WrappedReply, is_event_stream, streams
 from proxy.wire.reply import READ_LIMIT
 from proxy.wire.upstream import Reply
 
@@ -183,4 +184,4 @@ def _raw(events: Iterable[StreamEvent], on: Continuation[StreamEvent] | None) ->
 
 def _is_good(reply: Reply) -> bool:
     """Whether it is a successful answer without content coding."""
-    return 200 <= reply.status < 300 and encoding(reply.headers) == b"identity"
+    return 200 <= reply.status < 300 and coding_of(reply.headers) == IDENTITY

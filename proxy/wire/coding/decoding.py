@@ -18,14 +18,19 @@ CODING = b"content-encoding"
 IDENTITY = b"identity"
 ZSTD = b"zstd"
 
+_NO_CODINGS = frozenset({b"", IDENTITY, b"none", b"utf-8", b"utf8"})
+"""Values that name no coding, and that clients read past: "none" keeps frameworks from compressing
+an event stream, and a character set stands there by mistake."""
+
 MAX_WINDOW = 8 * 1024 * 1024
 """The largest zstd window, in bytes (RFC 8878 3.1.1.1.2, RFC 9659)."""
 
 
 def coding_of(headers: RawHeaders) -> bytes:
     """The content coding, ``IDENTITY`` for none; several codings count as one unknown one."""
-    codings = b",".join(get_all(headers, CODING))
-    return codings.strip().lower() or IDENTITY
+    named = b",".join(get_all(headers, CODING)).lower().split(b",")
+    codings = [coding for each in named if (coding := each.strip()) not in _NO_CODINGS]
+    return b", ".join(codings) or IDENTITY
 
 
 def decoded(body: bytes, coding: bytes, limit: int) -> bytes | None:

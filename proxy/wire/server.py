@@ -29,6 +29,10 @@ from proxy.errors import ProxyError, headers_too_large, malformed_request, serve
 from proxy.process.descriptors import Shortage
 from proxy.wire.headers import check_framing
 
+_TLS_HELLO = b"\x16\x03"
+"""How a TLS handshake begins (RFC 8446 5.1)."""
+_TLS = " It is TLS: the client's base_url begins with https://, and http:// is spoken here."
+
 
 async def _fail(cycle: RequestResponseCycle) -> None:
     """Answer what has no answer, also where the process ends before it: uvicorn's is no JSON."""
@@ -184,7 +188,8 @@ class HttpProtocol(HttpToolsProtocol):
             while rest:
                 rest = rest[self._parsed(rest) :]
         except HttpParserError:
-            self.logger.warning("Invalid HTTP request received.")
+            why = _TLS if data.startswith(_TLS_HELLO) else ""
+            self.logger.warning("Invalid HTTP request received.%s", why)
             self.send_400_response("")
 
     def _parsed(self, data: memoryview) -> int:
@@ -331,8 +336,9 @@ class HttpProtocol(HttpToolsProtocol):
                 self.transport.write(self._rendered(refusal))
             self.transport.close()
             return
-        # The body of the current request is invalid, or a pipelined request after it.
-        if self.cycle.more_body and not self.cycle.response_started and not self.pipeline:
+        # The body of the current request is invalid or longer than declared, or there is nonsense
+        # after it: this is its answer, unless an earlier request still waits for its own.
+        if not self.cycle.response_started and not self.pipeline:
             self.transport.write(self._rendered(refusal))
         self.transport.close()
         # The application gets http.disconnect at once.

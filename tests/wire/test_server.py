@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -322,6 +323,24 @@ async def test_nonsense_behind_a_request_never_gets_into_its_answer(served: Serv
     assert await asyncio.wait_for(reader.read(), PATIENCE) == b""
     served.app.hold.set()
     writer.close()
+
+
+async def test_a_body_that_is_longer_than_declared_is_refused(served: Served) -> None:
+    answer = await raw_exchange(
+        served.port, b"POST /x HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}, and more\r\n\r\n"
+    )
+    assert_refused(answer)
+
+
+async def test_who_speaks_tls_is_told_of_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    config = uvicorn.Config(App(), ws="none", log_config=None)
+    config.load()
+    protocol = HttpProtocol(config, ServerState(), {})
+    protocol.logger = logging.getLogger(__name__)  # uvicorn's own passes nothing on
+    protocol.connection_made(Wire())
+    protocol.data_received(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
+    protocol.connection_lost(None)
+    assert "begins with https://" in caplog.text
 
 
 async def test_nonsense_after_an_answer_is_refused(served: Served) -> None:

@@ -160,6 +160,21 @@ async def test_a_stream_abandoned_behind_its_finish_stays_complete() -> None:
     assert book.incomplete == [False]
 
 
+@pytest.mark.parametrize("feeding", ["whole", "events", "bytes", "random"])
+@pytest.mark.parametrize("end", [b'data: {"error": {"message": "boom"}}\n\n', b"data: [DONE]\n\n"])
+async def test_nothing_is_recorded_that_comes_behind_the_end(end: bytes, feeding: str) -> None:
+    book = Book()
+    stream = SPOKEN["text"].stream
+    at = stream.rindex(b"data: ", 0, stream.index(b'"lo"'))
+    ended = stream[:at] + end + stream[at:]
+    await stream_tap(book).relay(Pieces(cuts(ended, feeding, b"\n")), Delivery(book.send))
+    assert (book.got, book.incomplete) == (ended, [True])
+    (reply,) = book.commits
+    assert reply is not None
+    assert json.loads(reply.choices[0].body)["content"] == "Hel"
+    assert not reply.choices[0].complete
+
+
 PLAIN = json.dumps(SPOKEN["usage-behind-the-finish"].plain()).encode()
 
 

@@ -28,6 +28,9 @@ MAX_PLAIN = 32 * 1024 * 1024
 TOO_LARGE: Final = "answer_too_large"
 """The reason of an exchange of which only a part of the answer was recorded."""
 
+_LAST = ("done", "error")
+"""Kinds of marks behind which nothing of a stream counts."""
+
 Pass = Callable[[bytes], Awaitable[None]]
 
 ReadReply = Callable[[bytes], ChatReply | None]
@@ -80,21 +83,30 @@ class StreamTap:
 
     async def _piece(self, data: bytes, pass_on: Pass) -> None:
         marks = self._gate.feed(data)
-        self._read()
+        self._read(marks)
         if not marks:
             return await pass_on(data)
-        self._read_unfinished()
         at = marks[0].offset
         if at:
             await pass_on(data[:at])
         await self._settle(marks)
         await pass_on(data[at:])
 
-    def _read(self) -> None:
+    def _read(self, marks: Sequence[Mark] = ()) -> None:
+        """Feed the reader what has arrived, but nothing behind the event that ends the stream:
+        clients stop there."""
+        ends = any(mark.kind in _LAST for mark in marks)
         for payload in self._gate.take():
             if self._read_early is None or not payload.startswith(self._read_early):
                 self._reader.feed(payload)
             self._read_early = None
+            if ends and self._ends(payload):
+                return
+        if marks:
+            self._read_unfinished()
+
+    def _ends(self, payload: bytes) -> bool:
+        return self._reader.suspect(payload) and self._reader.mark(payload) in _LAST
 
     def _read_unfinished(self) -> None:
         """Feed the reader a marked line before its event ends with an empty line."""
@@ -109,7 +121,7 @@ class StreamTap:
         await self._settle((Mark(0, "done"),))
 
     async def _settle(self, marks: Sequence[Mark]) -> None:
-        last = any(mark.kind != "finish" for mark in marks)
+        last = any(mark.kind in _LAST for mark in marks)
         if self._final or (self._committed and not last):
             return
         reply = self._built()

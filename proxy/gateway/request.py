@@ -24,6 +24,7 @@ from proxy.wire.headers import content_length
 from proxy.wire.origin import Origin
 from proxy.wire.places import SMALL, Holding
 from proxy.wire.relay import Delivery
+from proxy.wire.sse import BOM
 
 Scope = MutableMapping[str, Any]
 
@@ -61,14 +62,15 @@ class ProxyRequest(msgspec.Struct):
         return await bodies.read(self.receive, limit, timeout, declared, self.held.body)
 
     async def plain(self, body: bytes, limits: ServerSettings, aside: Aside) -> bytes | None:
-        """The body without its content coding; None if the coding is unknown.
+        """The body without content coding and byte order mark, which files of Windows begin with
+        and servers read past; None if the coding is unknown.
 
         The size is not known before, so room is first taken for a small result, and for the largest
         allowed if that is not enough.  Raises ProxyError 413 and 503.
         """
         coding, limit = coding_of(self.headers), limits.max_body_bytes
         if coding == IDENTITY:
-            return body
+            return body.removeprefix(BOM)
         try:
             return await self._decoded(body, coding, min(SMALL, limit), aside)
         except ProxyError as error:

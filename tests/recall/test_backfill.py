@@ -197,6 +197,21 @@ async def test_what_takes_too_long_together_is_embedded_in_smaller_batches(
     assert max(map(len, embedder.texts)) <= 2
 
 
+async def test_batches_grow_again_once_the_embedder_works(remembering: Memory) -> None:
+    class Away(Meanings):
+        async def embed(self, texts):  # type: ignore[no-untyped-def]
+            self.failure = EmbedderError("away") if len(self.texts) < 6 else None
+            return await super().embed(texts)
+
+    embedder = Away(at_once=8)
+    texts = [f"Boat {number}." for number in range(50)]
+    await remembering.commit("a", said("x1", *texts, user="kai"))
+    async with opened(backfill(remembering, embedder)) as filling:
+        filling.wanted(KAI)
+        await until_embedded(remembering, embedder)
+    assert max(map(len, embedder.texts[6:])) == 8
+
+
 async def test_one_whose_passages_cannot_be_embedded_holds_up_nobody(remembering: Memory) -> None:
     class Picky(Meanings):
         async def embed(self, texts):  # type: ignore[no-untyped-def]

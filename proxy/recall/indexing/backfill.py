@@ -72,7 +72,7 @@ class EmbeddingBackfill:
         self._indexer = Indexer(index, history, own_of, clock, on_write=on_write)
         self._name: str | None = None
         self._size = embedder.at_once
-        """Texts of a batch: fewer for a while where as many could not be embedded in time."""
+        """Texts of a batch: half as many after a failure, one more after each success."""
         self._waiting: OrderedDict[Owner, None] = OrderedDict()
         self._awake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -127,6 +127,7 @@ class EmbeddingBackfill:
             try:
                 async with asyncio.timeout(self._pace.patience):
                     more = await self._step(owner) is not None
+                    self._size = min(self._embedder.at_once, self._size + 1)
             except (EmbedderError, StoreError, TimeoutError):
                 self._waiting[owner] = None
                 self._size = max(1, self._size // 2)
@@ -137,7 +138,6 @@ class EmbeddingBackfill:
             if more:
                 self._waiting[owner] = None
                 await asyncio.sleep((loop.time() - begun) * (1 / self._pace.share - 1))
-        self._size = self._embedder.at_once
         self._awake.clear()
 
     async def _step(self, owner: Owner) -> int | None:

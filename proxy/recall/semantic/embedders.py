@@ -41,7 +41,8 @@ class EmbedderRefused(EmbedderError):
 
 
 class EmbedderFailed(EmbedderError):
-    """A failure of the server's own, or what some servers answer to a text that is too long."""
+    """A failure of the server's own, or what some servers answer to a text that is too long, or for
+    which their model has no numbers."""
 
 
 class Embedder(Protocol):
@@ -122,9 +123,9 @@ class RemoteEmbedder:
     async def embed(self, texts: Sequence[str]) -> Array:
         try:
             return await self._embedded(texts)
-        except (EmbedderRefused, EmbedderFailed) as failure:
+        except (EmbedderRefused, EmbedderFailed):
             await self._nothing()  # before each text is tried for itself
-            rows = await self._apart(texts, failure)
+            rows = await self._apart(texts)
         if without := len(rows) - np.count_nonzero(rows.any(axis=1)):
             logger.warning("texts that are found by their words alone: %d are refused", without)
         return rows
@@ -134,11 +135,11 @@ class RemoteEmbedder:
         of those that it refused is to blame."""
         return np.zeros_like(await self._embedded([PROBE]))
 
-    async def _apart(self, texts: Sequence[str], failure: EmbedderError) -> Array:
+    async def _apart(self, texts: Sequence[str]) -> Array:
         """The same, where one of the texts is refused."""
         middle = len(texts) // 2
         if not middle:
-            return await self._shortened(texts[0], failure)
+            return await self._shortened(texts[0])
         parts = [await self._part(half) for half in (texts[:middle], texts[middle:])]
         if len({part.shape[1] for part in parts}) > 1:
             raise EmbedderError("embeddings: vectors of two lengths")
@@ -147,19 +148,15 @@ class RemoteEmbedder:
     async def _part(self, texts: Sequence[str]) -> Array:
         try:
             return await self._embedded(texts)
-        except (EmbedderRefused, EmbedderFailed) as failure:
-            return await self._apart(texts, failure)
+        except (EmbedderRefused, EmbedderFailed):
+            return await self._apart(texts)
 
-    async def _shortened(self, text: str, last: EmbedderError) -> Array:
-        """As much of a text as is taken.  Raises EmbedderFailed: that may be for now."""
+    async def _shortened(self, text: str) -> Array:
+        """As much of a text as is taken."""
         for part in dict.fromkeys(beginning_of(text[:size]) for size in TRIED if size < len(text)):
-            try:
+            with suppress(EmbedderRefused, EmbedderFailed):
                 return await self._embedded([part])
-            except (EmbedderRefused, EmbedderFailed) as failure:
-                last = failure
-        if isinstance(last, EmbedderFailed):
-            raise last
-        return await self._nothing()  # again: a key may have been revoked meanwhile
+        return await self._nothing()  # again: the model may take no text at all by now
 
     async def _embedded(self, texts: Sequence[str]) -> Array:
         """The answer to one request."""

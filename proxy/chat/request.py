@@ -21,6 +21,9 @@ from proxy.chat.tools.calltext import forces_calls
 MAX_TEXT = 8 * 1024 * 1024
 """Bytes of a request beside its media: about two million tokens.  Upstreams refuse more."""
 
+MAX_MODEL = 512
+"""Characters of a model's name, which several caches keep; a longer one is as good as absent."""
+
 NULL = bytes(jsontext.NULL)
 
 Unread = Literal["invalid_body", "too_many_parts", "too_much_text"]
@@ -178,17 +181,22 @@ def read_fields(
 
 def _request(fields: dict[str, bytes], messages: list[ChatMessage]) -> ChatRequest:
     leading = tuple(takewhile(lambda message: message.role in SYSTEM_ROLES, messages))
-    model = field_of(fields, "model")
     limit = count_of(field_of(fields, "max_completion_tokens"))
     return ChatRequest(
         fields=fields,
         leading=leading,
         messages=tuple(messages[len(leading) :]),
-        model=model if isinstance(model, str) else None,
+        model=model_of(fields),
         stream=field_of(fields, "stream") is True,
         n=min(count_of(field_of(fields, "n")) or 1, MAX_CHOICES),
         max_output=limit or count_of(field_of(fields, "max_tokens")),
     )
+
+
+def model_of(fields: dict[str, bytes]) -> str | None:
+    """The model that a request names; None for what is no name."""
+    model = field_of(fields, "model")
+    return model if isinstance(model, str) and len(model) <= MAX_MODEL else None
 
 
 def field_of(fields: dict[str, bytes], name: str) -> object:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.chat.request import ChatRequest
+from proxy.chat.request import MAX_MODEL, ChatRequest
+from proxy.gateway.routes import FORMATS
 from tests.support.talk.parsing import parse
 
 
@@ -32,6 +33,15 @@ def test_the_last_user_text_is_that_of_the_last_user_message() -> None:
     answer = {"role": "assistant", "content": "x"}
     assert request([USER, {"role": "user", "content": "last"}, answer]).last_user_text == "last"
     assert request([answer]).last_user_text == ""
+
+
+@pytest.mark.parametrize("name", ["chat/completions", "messages", "responses"])
+def test_what_is_too_long_is_no_name_of_a_model(name: str) -> None:
+    for model, expected in (("m" * MAX_MODEL, "m" * MAX_MODEL), ("m" * (MAX_MODEL + 1), None)):
+        body = {"model": model, "messages": [USER], "input": [USER], "max_tokens": 5}
+        found = FORMATS[name].read(json.dumps(body).encode(), 0)
+        assert isinstance(found, ChatRequest)
+        assert found.model == expected
 
 
 def test_a_request_says_its_model_and_how_it_wants_its_answer() -> None:

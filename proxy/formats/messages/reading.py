@@ -16,7 +16,16 @@ from proxy.chat import jsontext
 from proxy.chat.blocks import may_have_blocks, without_blocks
 from proxy.chat.extent import MAX_MESSAGES
 from proxy.chat.message import ChatMessage, read_message
-from proxy.chat.request import MAX_TEXT, ChatRequest, State, Unread, count_of, field_of, read_fields
+from proxy.chat.request import (
+    MAX_TEXT,
+    ChatRequest,
+    State,
+    Unread,
+    count_of,
+    field_of,
+    model_of,
+    read_fields,
+)
 from proxy.formats.apart import parted, runs_of
 from proxy.formats.messages.blocks import THINKING, Json
 from proxy.formats.messages.chat import chat_of, is_result, stored
@@ -40,12 +49,11 @@ def read_request(body: bytes, limit: int) -> ChatRequest | Unread:
         return "too_many_parts"
     if sum(len(message.text) for message in messages) > MAX_TEXT:
         return "too_much_text"
-    model = field_of(fields, "model")
     return ChatRequest(
         fields=fields,
         leading=leading,
         messages=messages,
-        model=model if isinstance(model, str) else None,
+        model=model_of(fields),
         stream=field_of(fields, "stream") is True,
         n=1,
         max_output=count_of(field_of(fields, "max_tokens")),

@@ -24,6 +24,7 @@ from proxy.chat.request import (
     Unread,
     count_of,
     field_of,
+    model_of,
     read_fields,
 )
 from proxy.errors import RawHeaders
@@ -147,13 +148,12 @@ def _request(
     fields: dict[str, bytes], messages: list[ChatMessage], references: tuple[str, ...]
 ) -> ChatRequest:
     leading = tuple(takewhile(lambda message: message.role in SYSTEM_ROLES, messages))
-    model = field_of(fields, "model")
     instructions = field_of(fields, "instructions")
     return ChatRequest(
         fields=fields,
         leading=leading,
         messages=tuple(messages[len(leading) :]),
-        model=model if isinstance(model, str) else None,
+        model=model_of(fields),
         stream=field_of(fields, "stream") is True,
         n=1,
         max_output=count_of(field_of(fields, "max_output_tokens")),

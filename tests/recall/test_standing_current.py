@@ -327,6 +327,10 @@ def test_a_withdrawal_without_a_matter_takes_nothing_back() -> None:
     assert holding("Never use emojis.", "Forget what I said.") == ["Never use emojis."]
 
 
+def test_what_is_told_of_others_takes_nothing_back() -> None:
+    assert holding("I'm vegan.", "In the end the cookies were no longer vegan.") == ["I'm vegan."]
+
+
 def test_what_is_said_after_a_withdrawal_holds() -> None:
     messages = ("Never use emojis.", "Forget what I said about emojis.", "Never use emojis.")
     assert holding(*messages) == ["Never use emojis."]

@@ -22,6 +22,7 @@ I stopped eating meat
 I no longer eat pork
 I quit eating meat
 I gave up meat two years ago
+I've stopped eating meat
 I've given up dairy.
 We are vegetarians
 We're both vegan, what can we cook?
@@ -204,6 +205,8 @@ I only use it on weekends
 I only eat at home these days
 I went vegan for a month
 I gave up meat for Lent
+I stopped eating meat for a week
+The cookies were vegan
 I gave up fish farming
 We are vegetarians in this game
 Are we vegan?

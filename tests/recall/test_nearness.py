@@ -12,6 +12,7 @@ import pytest
 from proxy.chat.message import own_of
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
+from proxy.memory_api.erasure.in_mind import forget_texts
 from proxy.recall.index import Owner
 from proxy.recall.indexing.backfill import EmbeddingBackfill
 from proxy.recall.indexing.state import read_state
@@ -144,6 +145,24 @@ async def test_vectors_of_another_model_are_never_compared(sense: Sense) -> None
         await changed.fill()
         assert (await changed.recall()).passages[0].text == VESSEL
         await changed.near.close()
+
+
+async def test_of_what_is_erased_no_question_and_no_vector_is_kept(
+    sense: Sense, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await sense.recall()
+    sense.embedder.texts.clear()
+    forget_texts()
+    read: list[tuple[int, int]] = []
+    original = sense.memory.store.vectors
+
+    async def counting(owner: Owner, model: str, size: int, begin: int, end: int) -> bytes:
+        read.append((begin, end))
+        return await original(owner, model, size, begin, end)
+
+    monkeypatch.setattr(sense.memory.store, "vectors", counting)
+    assert (await sense.recall()).passages[0].text == VESSEL
+    assert (sense.embedder.texts, read) == ([[ASKED]], [(0, 3)])
 
 
 async def test_a_question_is_embedded_once(sense: Sense) -> None:

@@ -11,6 +11,7 @@ from proxy.memory.model import SessionKey
 from proxy.recall import known_index
 from proxy.recall.query import question, words
 from proxy.recall.ranking import select
+from proxy.recall.semantic import vectors
 from proxy.recall.standing import standing
 from proxy.summary.attempts import forget
 
@@ -21,6 +22,7 @@ def forget_texts() -> None:
     question.forget()
     standing.forget()
     select.forget()
+    vectors.forget()
     statements.forget()
     days.forget()
     known_index.forget()

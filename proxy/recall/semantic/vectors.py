@@ -15,6 +15,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 import msgspec
 import numpy as np
@@ -166,6 +167,15 @@ class Asked(msgspec.Struct, frozen=True):
     until: float
 
 
+_ALL: WeakSet[Nearness] = WeakSet()
+
+
+def forget() -> None:
+    """All questions and vectors that any of them has in mind: they tell of what was said."""
+    for each in _ALL:
+        each.forget()
+
+
 class Nearness:
     """Searches vectors; never fails, never waits longer than ``patience`` seconds."""
 
@@ -176,6 +186,7 @@ class Nearness:
         self._running: set[asyncio.Task[Any]] = set()
         self._rests_until = 0.0
         self._late = 0
+        _ALL.add(self)
 
     def __repr__(self) -> str:
         return f"<Nearness [{len(self._known)} questions, {len(self._running)} running]>"
@@ -185,6 +196,10 @@ class Nearness:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+
+    def forget(self) -> None:
+        self._known.clear()
+        self._shelf.forget()
 
     def ask(self, text: str) -> Asked | None:
         """Begin to embed a question; None where that is no use now."""
@@ -263,6 +278,9 @@ class Shelf:
         self._kept: LRUCache[tuple[Owner, str], Kept] = LRUCache(
             most, getsizeof=lambda kept: kept.matrix.bytes
         )
+
+    def forget(self) -> None:
+        self._kept.clear()
 
     async def matrix(self, owner: Owner, name: str, size: int, state: State) -> Matrix:
         """All vectors of that name, as far as the state says.  Raises StoreError."""

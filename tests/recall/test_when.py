@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -89,6 +89,19 @@ def one(day: date) -> tuple[tuple[date, date], ...]:
 )
 def test_wording_points_at_days(text: str, expected: tuple[tuple[date, date], ...]) -> None:
     assert spans(text, NOW) == expected
+
+
+@pytest.mark.parametrize("days", range(7))
+def test_a_weekend_is_as_long_ago_on_each_day_of_the_week(days: int) -> None:
+    monday = datetime(2027, 1, 18, 12, tzinfo=UTC) + timedelta(days=days)
+    last, before = (date(2027, 1, 16), date(2027, 1, 17)), (date(2027, 1, 9), date(2027, 1, 10))
+    asked = ("last weekend", "a weekend ago", "two weekends ago", "0 weekends ago")
+    assert [spans(text, monday.timestamp()) for text in asked] == [
+        (last,),
+        (last,),
+        (before,),
+        (last,),
+    ]
 
 
 def test_yesterday_finds_what_was_said_then() -> None:

@@ -345,7 +345,9 @@ def _ago(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
 
 def _back(today: date, number: int, unit: str) -> Days:
     """So many units ago, and about as exact as people mean it."""
-    size = {"day": 1, "week": 7, "weekend": 7, "month": 30, "year": 365}[unit]
+    if unit == "weekend":
+        return _period(today - timedelta(weeks=max(1, number) - 1), unit)
+    size = {"day": 1, "week": 7, "month": 30, "year": 365}[unit]
     slack = timedelta(days=size // 2 if size > 1 else 0)
     middle = today - timedelta(days=min(size * number, 36_500))
     return middle - slack, min(today, middle + slack)
@@ -415,7 +417,6 @@ _READERS = (
     (_IN_MONTH, _month),
     (_IN_YEAR, _year),
 )
-
 
 CUES = (
     *_DATES.cues,

@@ -64,6 +64,8 @@ Ich reagiere allergisch auf Nüsse
 Ich reagiere auf Haselnüsse allergisch
 Auf Bienenstiche reagiere ich stark allergisch
 Wir sind beide Vegetarier
+Wir sind Vegetarier und haben zwei Kinder
+Wir sind vegan seit 2010
 Wir leben vegan.
 Ich darf keine Nüsse essen
 Ich ernähre mich vegan
@@ -89,6 +91,7 @@ Je suis allergique au pollen.
 je suis vegetarienne
 Je suis devenue végétarienne
 Somos vegetarianos
+Somos veganos y vivimos en Lima
 Me hice vegana
 Sono diventata vegetariana
 Non mangio più carne

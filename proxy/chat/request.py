@@ -22,7 +22,7 @@ MAX_TEXT = 8 * 1024 * 1024
 """Bytes of a request beside its media: about two million tokens.  Upstreams refuse more."""
 
 MAX_MODEL = 512
-"""Characters of a model's name, which several caches keep; a longer one is as good as absent."""
+"""Characters of a model's name that count: several caches keep it."""
 
 NULL = bytes(jsontext.NULL)
 
@@ -194,9 +194,9 @@ def _request(fields: dict[str, bytes], messages: list[ChatMessage]) -> ChatReque
 
 
 def model_of(fields: dict[str, bytes]) -> str | None:
-    """The model that a request names; None for what is no name."""
+    """The model that a request names, at most so many characters; None for what is no name."""
     model = field_of(fields, "model")
-    return model if isinstance(model, str) and len(model) <= MAX_MODEL else None
+    return model[:MAX_MODEL] if isinstance(model, str) else None
 
 
 def field_of(fields: dict[str, bytes], name: str) -> object:

@@ -36,12 +36,11 @@ def test_the_last_user_text_is_that_of_the_last_user_message() -> None:
 
 
 @pytest.mark.parametrize("name", ["chat/completions", "messages", "responses"])
-def test_what_is_too_long_is_no_name_of_a_model(name: str) -> None:
-    for model, expected in (("m" * MAX_MODEL, "m" * MAX_MODEL), ("m" * (MAX_MODEL + 1), None)):
-        body = {"model": model, "messages": [USER], "input": [USER], "max_tokens": 5}
-        found = FORMATS[name].read(json.dumps(body).encode(), 0)
-        assert isinstance(found, ChatRequest)
-        assert found.model == expected
+def test_of_a_model_s_name_only_the_beginning_counts(name: str) -> None:
+    body = {"model": "m" * 10_000, "messages": [USER], "input": [USER], "max_tokens": 5}
+    found = FORMATS[name].read(json.dumps(body).encode(), 0)
+    assert isinstance(found, ChatRequest)
+    assert found.model == "m" * MAX_MODEL
 
 
 def test_a_request_says_its_model_and_how_it_wants_its_answer() -> None:

@@ -126,10 +126,10 @@ class Looked(NamedTuple):
 _ALL: WeakSet[KnownIndex] = WeakSet()
 
 
-def forget() -> None:
-    """All terms that any of them knows: they tell of what was said."""
+def forget(tenant: str) -> None:
+    """Clear all known terms of a tenant: they tell of what was said."""
     for each in _ALL:
-        each.forget_terms()
+        each.forget_terms(tenant)
 
 
 class KnownIndex:
@@ -237,9 +237,10 @@ class KnownIndex:
         self._owners.clear()
         self._rows = self._bytes = 0
 
-    def forget_terms(self) -> None:
-        for known in self._owners.values():
-            known.clear()
+    def forget_terms(self, tenant: str) -> None:
+        for owner, known in self._owners.items():
+            if owner.tenant == tenant:
+                known.clear()
         self._bytes = sum([known.held for known in self._owners.values()])
 
     async def _look(self, owner: Owner, terms: Sequence[bytes], session: str) -> Look:

@@ -11,6 +11,6 @@ def test_what_facts_are_read_with_is_forgotten() -> None:
     days.told_in("I live in Paris since 2010")
     assert days.told_in.cache_info().currsize
     assert statements._stumps_of.cache_info().currsize
-    forget_texts()
+    forget_texts("tenant")
     assert not days.told_in.cache_info().currsize
     assert not statements._stumps_of.cache_info().currsize

@@ -274,8 +274,9 @@ async def test_no_terms_are_kept_once_anything_is_erased(watched: Watched) -> No
     await watched.says("a", "x1", "boat", user="kai", here=True)
     await watched.check_terms(KAI, TERMS)
     await watched.check(KAI, [0])
+    forget_texts("another")
     assert "terms: 3," in repr(watched.known)
-    forget_texts()
+    forget_texts(KAI.tenant)
     assert "terms: 0," in repr(watched.known)
     await watched.check(KAI, [0])
     await watched.check_terms(KAI, TERMS)
@@ -295,7 +296,7 @@ async def test_terms_that_are_forgotten_while_others_are_read_are_read_too(
         owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
     ) -> Look:
         found = await look(owner, terms, newest, session)
-        forget_texts()
+        forget_texts(KAI.tenant)
         return found
 
     monkeypatch.setattr(watched, "look", meanwhile)

@@ -147,12 +147,25 @@ async def test_vectors_of_another_model_are_never_compared(sense: Sense) -> None
         await changed.near.close()
 
 
+async def test_what_another_tenant_erases_leaves_vectors_where_they_are(
+    sense: Sense, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await sense.recall()
+    forget_texts("another")
+
+    async def none(*_: object) -> bytes:
+        raise AssertionError("read again")
+
+    monkeypatch.setattr(sense.memory.store, "vectors", none)
+    assert (await sense.recall()).passages[0].text == VESSEL
+
+
 async def test_of_what_is_erased_no_question_and_no_vector_is_kept(
     sense: Sense, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await sense.recall()
     sense.embedder.texts.clear()
-    forget_texts()
+    forget_texts(KAI.tenant)
     read: list[tuple[int, int]] = []
     original = sense.memory.store.vectors
 

@@ -342,12 +342,12 @@ def test_a_question_comes_along_only_where_it_fits() -> None:
 def test_words_of_what_is_erased_are_not_kept() -> None:
     select._words_of("the greyhound sleeps on the sofa")
     assert select._cached_words.cache_info().currsize
-    forget_texts()
+    forget_texts("tenant")
     assert not select._cached_words.cache_info().currsize
 
 
 def test_only_short_texts_are_kept() -> None:
-    forget_texts()
+    forget_texts("tenant")
     long = "word " * select.CACHED_LENGTH
     assert select._words_of(long) == {"word"}
     assert not select._cached_words.cache_info().currsize

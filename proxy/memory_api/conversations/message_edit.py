@@ -46,7 +46,7 @@ async def revise(api: Api, key: SessionKey, revision: Revision, seqs: tuple[int,
         return False
     if seqs:
         await _blank(api, key, revision, seqs)
-        forget_texts()
+        forget_texts(key.tenant)
         forget_session(key)
         api.on_edited(key, seqs)
     if before is not None and await _in_force(api, key) != before:

@@ -358,7 +358,7 @@ class Eraser:
             await self._begin_lowering(subject, marks)
             raise
         finally:
-            forget_texts()
+            forget_texts(subject.tenant)
 
     async def _begin_lowering(self, subject: Subject, marks: Marks) -> None:
         """Nothing is removed any more: what is said from now on need not be lost, nor until the

@@ -1,7 +1,8 @@
 """Clears this process's caches of what was said, after something was edited or erased.
 
 Texts and words are cached for a while, as the same ones are read again soon.  What was erased must
-not stay in a cache, and none of them knows whose its texts are: so all of them are cleared.
+not stay in a cache.  Those that do not know whose their texts are, which are small, are cleared; of
+others what the tenant has.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from proxy.recall.standing import standing
 from proxy.summary.attempts import forget
 
 
-def forget_texts() -> None:
-    """Clear all caches of texts, and of what was computed from them."""
+def forget_texts(tenant: str) -> None:
+    """Clear the caches of this tenant's texts, and of what was computed from them."""
     words.forget()
     question.forget()
     standing.forget()
     select.forget()
-    vectors.forget()
+    vectors.forget(tenant)
     statements.forget()
     days.forget()
-    known_index.forget()
+    known_index.forget(tenant)
 
 
 def forget_session(key: SessionKey) -> None:

@@ -170,10 +170,10 @@ class Asked(msgspec.Struct, frozen=True):
 _ALL: WeakSet[Nearness] = WeakSet()
 
 
-def forget() -> None:
-    """All questions and vectors that any of them has in mind: they tell of what was said."""
+def forget(tenant: str) -> None:
+    """Clear the cached questions, and the vectors of a tenant: they tell of what was said."""
     for each in _ALL:
-        each.forget()
+        each.forget(tenant)
 
 
 class Nearness:
@@ -197,9 +197,9 @@ class Nearness:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
-    def forget(self) -> None:
+    def forget(self, tenant: str) -> None:
         self._known.clear()
-        self._shelf.forget()
+        self._shelf.forget(tenant)
 
     def ask(self, text: str) -> Asked | None:
         """Begin to embed a question; None where that is no use now."""
@@ -279,8 +279,9 @@ class Shelf:
             most, getsizeof=lambda kept: kept.matrix.bytes
         )
 
-    def forget(self) -> None:
-        self._kept.clear()
+    def forget(self, tenant: str) -> None:
+        for key in [key for key in self._kept if key[0].tenant == tenant]:
+            del self._kept[key]
 
     async def matrix(self, owner: Owner, name: str, size: int, state: State) -> Matrix:
         """All vectors of that name, as far as the state says.  Raises StoreError."""

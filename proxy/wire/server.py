@@ -17,7 +17,6 @@ import socket
 import struct
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from http import HTTPStatus
 from typing import Any, ClassVar, cast
 
@@ -34,13 +33,16 @@ _TLS_HELLO = b"\x16\x03"
 _TLS = " It is TLS: the client's base_url begins with https://, and http:// is spoken here."
 
 
-async def _fail(cycle: RequestResponseCycle) -> None:
-    """Answer what has no answer, also where the process ends before it: uvicorn's is no JSON."""
-    failed = server_error()
-    headers = [*failed.raw_headers, (b"connection", b"close")]
-    start = {"type": "http.response.start", "status": failed.status, "headers": headers}
-    await cycle.send(cast("Any", start))
-    await cycle.send(cast("Any", {"type": "http.response.body", "body": failed.body}))
+class _Cycle(RequestResponseCycle):
+    """uvicorn's request, with an error of ours where there is no answer, also at the end of the
+    process: uvicorn's is no JSON."""
+
+    async def send_500_response(self) -> None:
+        failed = server_error()
+        headers = [*failed.raw_headers, (b"connection", b"close")]
+        start = {"type": "http.response.start", "status": failed.status, "headers": headers}
+        await self.send(cast("Any", start))
+        await self.send(cast("Any", {"type": "http.response.body", "body": failed.body}))
 
 
 class _Defaults(list[tuple[bytes, bytes]]):
@@ -232,7 +234,7 @@ class HttpProtocol(HttpToolsProtocol):
             self.cycle.default_headers = _Defaults(self.cycle.default_headers)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        cycle.send_500_response = partial(_fail, cycle)  # type: ignore[method-assign]
+        cycle.__class__ = _Cycle
         old = cycle.scope["http_version"] == "1.0"
         if old:
             cycle.waiting_for_100_continue = False  # HTTP/1.0 has no interim responses

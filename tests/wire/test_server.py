@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -350,3 +352,20 @@ async def test_nonsense_after_an_answer_is_refused(served: Served) -> None:
     writer.write(b"nonsense\r\n\r\n")
     assert_refused(await asyncio.wait_for(reader.read(), PATIENCE))
     writer.close()
+
+
+async def test_a_request_leaves_nothing_that_only_the_collector_finds() -> None:
+    requests: list[weakref.ref[Any]] = []
+    answering = App()
+
+    async def app(scope: Message, receive: Receive, send: Send) -> None:
+        requests.append(weakref.ref(send.__self__))  # type: ignore[attr-defined]
+        await answering(scope, receive, send)
+
+    gc.disable()
+    try:
+        async with serving(app) as port:
+            await raw_exchange(port, GET + b"\r\n", GET + LAST)
+        assert requests[0]() is None
+    finally:
+        gc.enable()

@@ -136,6 +136,8 @@ class HttpProtocol(HttpToolsProtocol):
         self._rest = 0  # bytes since the answer was complete
         self._upgrade_headers: list[tuple[bytes, bytes]] | None = None  # of a head parsed again
         self._refusal: ProxyError | None = None
+        # ``cycle`` is the newest request, which may wait behind this one
+        self._answering: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """uvicorn's, without the two sockets that it creates to get the addresses."""
@@ -160,6 +162,7 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
         super().connection_lost(exc)
+        self._give_up()
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
@@ -234,6 +237,7 @@ class HttpProtocol(HttpToolsProtocol):
             self.cycle.default_headers = _Defaults(self.cycle.default_headers)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._answering = cycle
         cycle.__class__ = _Cycle
         old = cycle.scope["http_version"] == "1.0"
         if old:
@@ -343,9 +347,14 @@ class HttpProtocol(HttpToolsProtocol):
         if not self.cycle.response_started and not self.pipeline:
             self.transport.write(self._rendered(refusal))
         self.transport.close()
-        # The application gets http.disconnect at once.
-        self.cycle.disconnected = True
-        self.cycle.message_event.set()
+        self._give_up()
+
+    def _give_up(self) -> None:
+        """The application gets http.disconnect at once, for what it answers and what it would."""
+        for cycle in (self._answering, self.cycle):
+            if cycle and not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
 
     def _busy(self) -> bool:
         """Whether a request is in progress; ``cycle`` is None before the first one."""

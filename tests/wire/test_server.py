@@ -334,6 +334,27 @@ async def test_a_body_that_is_longer_than_declared_is_refused(served: Served) ->
     assert_refused(answer)
 
 
+@pytest.mark.parametrize("behind", [b"", b"nonsense\r\n\r\n"], ids=["gone", "nonsense"])
+async def test_the_end_of_a_connection_is_told_where_another_request_waits(behind: bytes) -> None:
+    begun, told = asyncio.Event(), asyncio.Event()
+
+    async def app(scope: Message, receive: Receive, send: Send) -> None:
+        begun.set()
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        told.set()
+
+    async with serving(app) as port:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(2 * (GET + b"\r\n") + behind)
+        async with asyncio.timeout(PATIENCE):
+            await begun.wait()
+            if not behind:
+                writer.transport.abort()
+            await told.wait()
+        writer.close()
+
+
 async def test_who_speaks_tls_is_told_of_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     config = uvicorn.Config(App(), ws="none", log_config=None)
     config.load()

@@ -262,24 +262,24 @@ class Spoken(NamedTuple):
     numbers: frozenset[int]
 
 
-def _any_word(found: Iterable[str]) -> re.Pattern[str]:
-    """Any of these words; in scripts without spaces anywhere."""
+def _any_word(found: Iterable[str]) -> str:
+    """Any of these words, in scripts without spaces anywhere, as a pattern."""
     words = set(found)
     together = {word for word in words if re.match(f"[{UNSPACED}]", word)}
-    alone = longest_first(words - together)
-    return compiled(rf"\b{alone}\b|{longest_first(together)}", re.IGNORECASE)
+    return rf"(?i:\b{longest_first(words - together)}\b|{longest_first(together)})"
 
 
-_UNITS = _any_word(_UNIT)
-_YEARS = _any_word(word for word, unit in _UNIT.items() if unit == "year")
-COUNTS = _any_word(_NUMBERS)
+_UNITS = compiled(_any_word(_UNIT))
+_YEARS = compiled(_any_word(word for word, unit in _UNIT.items() if unit == "year"))
+COUNT = _any_word(_NUMBERS)
+_COUNTS = compiled(COUNT)
 
 
 def spoken_of(text: str) -> Spoken:
     """Linear."""
     years = _YEARS.search(text) is not None
     days = years or _UNITS.search(text) is not None or tells_time(text)
-    numbers = (_NUMBERS.get(word) for word in COUNTS.findall(text.lower())) if years else ()
+    numbers = (_NUMBERS.get(word) for word in _COUNTS.findall(text.lower())) if years else ()
     return Spoken(days, years, frozenset(filter(None, numbers)))
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-Unit = Literal["day", "week", "weekend", "month", "year"]
+Unit = Literal["day", "week", "weekend", "month", "season", "year"]
 
 
 class Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -20,7 +20,7 @@ from proxy.learning.evidence import Gone, Said
 from proxy.memory.archive import Message, Page, Session
 from proxy.memory.items import Item, Items
 from proxy.memory.model import Ask, SessionKey, Snapshot, State
-from proxy.recall.lexicon.loader import COMMON, compiled, either
+from proxy.recall.lexicon.loader import COMMON, alternation, lazy_pattern
 from proxy.recall.own_words import Span, pasted
 from proxy.recall.query.dates import ahead, date_of, days_above
 
@@ -44,10 +44,10 @@ SAID: tuple[State, ...] = ("active",)
 
 KEPT: tuple[State, ...] = ("active", "superseded")
 
-_CAPTION = compiled(
-    rf"[\[【]({either(COMMON.captions)})[:：]\s?[^\[\]【】\n]{{1,1000}}[\]】]", re.IGNORECASE
+_CAPTION = lazy_pattern(
+    rf"[\[【]({alternation(COMMON.captions)})[:：]\s?[^\[\]【】\n]{{1,1000}}[\]】]", re.IGNORECASE
 )
-_PICTURE = compiled(rf"[\[【]{either(COMMON.captions)}[\]】]", re.IGNORECASE)
+_PICTURE = lazy_pattern(rf"[\[【]{alternation(COMMON.captions)}[\]】]", re.IGNORECASE)
 
 
 def uncaptioned(text: str) -> str:

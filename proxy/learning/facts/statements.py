@@ -17,7 +17,14 @@ from typing import NamedTuple
 from proxy.learning.evidence import Said
 from proxy.learning.facts.fact import MOST_ABOUT, USER, one_line
 from proxy.recall.lexicon.folding import UNSPACED, fold
-from proxy.recall.lexicon.loader import any_of, compiled, either, filled, patterns, told
+from proxy.recall.lexicon.loader import (
+    alternation,
+    any_of,
+    lazy_pattern,
+    patterns,
+    phrase_pattern,
+    with_parts,
+)
 from proxy.recall.own_words import BLANK
 from proxy.recall.query.dates import COUNTS
 from proxy.recall.query.small_talk import is_filler
@@ -41,8 +48,8 @@ STUMP = 4
 """Letters of a word that stay the same in most of its forms."""
 
 # How the one who speaks is called when others tell it.
-_USER = compiled(told(lambda each: each.facts.user))
-_NOT = compiled(told(lambda each: each.facts.denies))
+_USER = lazy_pattern(phrase_pattern(lambda each: each.facts.user))
+_NOT = lazy_pattern(phrase_pattern(lambda each: each.facts.denies))
 _NUMBER = re.compile(r"\d+")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _SCRIPTS = (
@@ -175,11 +182,13 @@ def _script(text: str) -> str:
 _USER_NAMES = frozenset(("", *patterns(lambda each: each.facts.user_names)))
 _NAME = r"(?:,? (?-i:[A-ZÀ-ÞА-Я])[\w'’-]+(?: (?-i:[A-ZÀ-ÞА-Я])[\w'’-]+)?)?"
 _BEFORE = any_of(lambda each: each.facts.before)
-_WHOM = either(filled(each, {"NAME": _NAME}) for each in patterns(lambda each: each.facts.others))
+_WHOM = alternation(
+    with_parts(each, {"NAME": _NAME}) for each in patterns(lambda each: each.facts.others)
+)
 # Where a word ends: in scripts without spaces anywhere.
 _BORDER = rf"(?:(?<=[{UNSPACED}])|(?!\w))"
-_OTHERS = compiled(rf"^\W*(?:{_BEFORE}\W+)?(?P<whom>{_WHOM}){_BORDER}", re.IGNORECASE)
-_FIRST_PERSON = compiled(told(lambda each: each.facts.first_person), re.IGNORECASE)
+_OTHERS = lazy_pattern(rf"^\W*(?:{_BEFORE}\W+)?(?P<whom>{_WHOM}){_BORDER}", re.IGNORECASE)
+_FIRST_PERSON = lazy_pattern(phrase_pattern(lambda each: each.facts.first_person), re.IGNORECASE)
 
 
 def about(claimed: str) -> str:
@@ -199,9 +208,9 @@ def others(quote: str) -> str | None:
     return found["whom"].strip()
 
 
-_ADDRESSED = compiled(told(lambda each: each.facts.addressed), re.IGNORECASE)
-_OWN = compiled(told(lambda each: each.facts.own), re.IGNORECASE)
-_KIN = compiled(told(lambda each: each.facts.kin), re.IGNORECASE)
+_ADDRESSED = lazy_pattern(phrase_pattern(lambda each: each.facts.addressed), re.IGNORECASE)
+_OWN = lazy_pattern(phrase_pattern(lambda each: each.facts.own), re.IGNORECASE)
+_KIN = lazy_pattern(phrase_pattern(lambda each: each.facts.kin), re.IGNORECASE)
 
 
 def is_addressed(quote: str) -> bool:
@@ -271,7 +280,7 @@ def names(text: str, whom: str) -> bool:
 
 
 _SENTENCE = re.compile(r"[^.!?。！？؟\n\x00]+[.!?。！？؟]?")
-_TELLS = compiled(told(lambda each: each.person.tells), re.IGNORECASE)
+_TELLS = lazy_pattern(phrase_pattern(lambda each: each.person.tells), re.IGNORECASE)
 
 
 def tells_of_user(said: Iterable[Said]) -> bool:

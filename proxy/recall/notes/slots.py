@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from proxy.recall.lexicon.folding import UNSPACED, fold
 from proxy.recall.lexicon.language import Slot
-from proxy.recall.lexicon.loader import groups
+from proxy.recall.lexicon.loader import named_groups
 from proxy.recall.notes.wording import WORDINGS, How, Wording
 from proxy.recall.own_words import BLANK, Sentence, speaker_of, voices
 from proxy.recall.query.words import Reading, is_unspaced
@@ -83,7 +83,7 @@ def _found(words: str, wording: Wording, whose: str) -> Filled | None:
             continue
         if wording.doubts.search(words):
             return None
-        parts = groups(match)
+        parts = named_groups(match)
         value, old = parts["value"].strip(), parts.get("old", "").strip()
         if _is_value(slot, value):
             return Filled(slot, whose, fold(parts.get("of", "")), value, how, old)

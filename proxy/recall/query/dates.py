@@ -13,36 +13,36 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import NamedTuple
 
-from proxy.recall.lexicon.cues import EVERYTHING, AnyOf, Cue, Seen
+from proxy.recall.lexicon.cues import ALL_CUES, AnyOf, Cue, PossibleCues
 from proxy.recall.lexicon.folding import UNSPACED
-from proxy.recall.lexicon.language import Dates, Told
+from proxy.recall.lexicon.language import Dates, Phrases
 from proxy.recall.lexicon.loader import (
     LANGUAGES,
+    alternation,
     any_of,
-    compiled,
-    either,
-    filled,
-    groups,
+    lazy_pattern,
     longest_first,
-    named,
-    numbered,
-    one_of,
+    named_groups,
     pattern_of,
     patterns,
-    told,
+    phrase_pattern,
     vocabulary,
+    with_numbered_groups,
+    with_parts,
+    word_pattern,
+    word_positions,
 )
 from proxy.recall.ranking.packing import term_of
 
 DAY = 86_400.0
 """Seconds."""
 
-MONTHS = {name: place + 1 for name, place in named(lambda each: each.dates.months).items()}
-MONTH = one_of(MONTHS)
+MONTHS = {name: n + 1 for name, n in word_positions(lambda each: each.dates.months).items()}
+MONTH = word_pattern(MONTHS)
 YEAR = r"(?:19|20)\d\d"
 DAY_OF_MONTH = r"(?:0?[1-9]|[12]\d|3[01])"
-OF = either(vocabulary(lambda each: each.dates.of))
-_ORDINAL = either((*vocabulary(lambda each: each.dates.ordinals), r"\."))
+OF = alternation(vocabulary(lambda each: each.dates.of))
+_ORDINAL = alternation((*vocabulary(lambda each: each.dates.ordinals), r"\."))
 
 _WRITTEN = (
     rf"\b(?P<year>{YEAR})[-/.](?P<month>0?[1-9]|1[0-2])[-/.](?P<day>{DAY_OF_MONTH})\b",
@@ -52,38 +52,37 @@ _WRITTEN = (
     rf"(?:,?[\s-]+(?P<year>{YEAR})\b)?",
 )
 _DATE_PARTS = {"YEAR": YEAR, "DAY": DAY_OF_MONTH}
-_OTHERWISE = tuple(filled(each, _DATE_PARTS) for each in patterns(lambda each: each.dates.date))
+_OTHERWISE = tuple(with_parts(each, _DATE_PARTS) for each in patterns(lambda each: each.dates.date))
 _DATES = AnyOf((*_WRITTEN, *_OTHERWISE), re.IGNORECASE)
 _TELLS = (
     Cue(rf"\b(?:{YEAR}|{MONTH})\b", re.IGNORECASE),
     *(
-        Cue(told(lambda each: each.dates.tells, name), re.IGNORECASE)
+        Cue(phrase_pattern(lambda each: each.dates.tells, name), re.IGNORECASE)
         for name in dict.fromkeys(
-            each.language.name for each in LANGUAGES if each.dates.tells != Told()
+            each.language.name for each in LANGUAGES if each.dates.tells != Phrases()
         )
     ),
 )
 """Each language by itself: nearly all texts are in one."""
 
-
 _MOST_CHARACTERS = 4096
 """What is read of a text to find days."""
 
 
-def tells_time(text: str, seen: Seen = EVERYTHING) -> bool:
+def tells_time(text: str, seen: PossibleCues = ALL_CUES) -> bool:
     """Whether a text tells when something is or was; ``seen``: the cues it may have."""
     return any(each.search(text, seen) for each in _TELLS)
 
 
-def days(text: str, now: float, seen: Seen = EVERYTHING) -> Iterator[float]:
+def days(text: str, now: float, seen: PossibleCues = ALL_CUES) -> Iterator[float]:
     """The days that a text names, in Unix seconds; without a year the last one before ``now``."""
-    seen = seen if len(text) <= _MOST_CHARACTERS else EVERYTHING
+    seen = seen if len(text) <= _MOST_CHARACTERS else ALL_CUES
     text = text[:_MOST_CHARACTERS]
     dates = _DATES.within(seen)
     if dates is None or not any(map(str.isdigit, text)):
         return
     for match in dates.finditer(text):
-        day = _day(groups(match), now)
+        day = _day(named_groups(match), now)
         if day is not None:
             yield day
 
@@ -101,9 +100,9 @@ def days_above(text: str) -> Iterator[float]:
     for line in text.split("\n"):
         start = line[:_LONGEST_ABOVE]
         found = _DATES.pattern.search(start) if any(map(str.isdigit, start)) else None
-        if found is None or "year" not in groups(found):
+        if found is None or "year" not in named_groups(found):
             continue
-        day = _day(groups(found), 0.0)
+        day = _day(named_groups(found), 0.0)
         if day is not None and _BEFORE_DAY.fullmatch(start, 0, found.start()):
             yield day
 
@@ -173,12 +172,12 @@ _UNIT = {
     for unit, names in each.dates.units.items()
     for word in names.split()
 }
-_NUMBERS = {word: place + 1 for word, place in named(lambda each: each.dates.numbers).items()}
-_WEEKDAYS = named(lambda each: each.dates.weekdays)
-_WEEKDAY = one_of(name for name in _WEEKDAYS if len(name) > 1)
+_NUMBERS = {word: n + 1 for word, n in word_positions(lambda each: each.dates.numbers).items()}
+_WEEKDAYS = word_positions(lambda each: each.dates.weekdays)
+_WEEKDAY = word_pattern(name for name in _WEEKDAYS if len(name) > 1)
 _PARTS = {
-    "NUMBER": rf"(?:\d{{1,3}}|{one_of(_NUMBERS)})",
-    "UNIT": one_of(_UNIT),
+    "NUMBER": rf"(?:\d{{1,3}}|{word_pattern(_NUMBERS)})",
+    "UNIT": word_pattern(_UNIT),
     "YEAR": YEAR,
 }
 _BEFORE_MONTH = any_of(lambda each: each.dates.before_month)
@@ -186,7 +185,7 @@ _BEFORE_YEAR = any_of(lambda each: each.dates.before_year)
 
 
 def _compiled(*found: str) -> AnyOf:
-    return AnyOf(filled(each, _PARTS) for each in found)
+    return AnyOf(with_parts(each, _PARTS) for each in found)
 
 
 _BEFORE_DAY = re.compile(
@@ -194,9 +193,9 @@ _BEFORE_DAY = re.compile(
 )
 
 _NEAR = _compiled(
-    f"(?P<two>{told(lambda each: each.dates.day_before_yesterday)})",
-    f"(?P<one>{told(lambda each: each.dates.yesterday)})",
-    f"(?P<none>{told(lambda each: each.dates.today)})",
+    f"(?P<two>{phrase_pattern(lambda each: each.dates.day_before_yesterday)})",
+    f"(?P<one>{phrase_pattern(lambda each: each.dates.yesterday)})",
+    f"(?P<none>{phrase_pattern(lambda each: each.dates.today)})",
 )
 _BEFORE_TODAY = {"none": 0, "one": 1, "two": 2}
 _AGO = _compiled(*patterns(lambda each: each.dates.ago))
@@ -232,18 +231,18 @@ def _relative(said: Dates) -> Cue:
         "next": said.tomorrow,
     }
     parts = {
-        "UNIT": one_of(said.units.get("day", "").split()),
-        "NUMBER": rf"(?:\d{{1,3}}|{one_of(' '.join(said.numbers).split())})",
-        "WEEKDAY": one_of(" ".join(said.weekdays).split()),
+        "UNIT": word_pattern(said.units.get("day", "").split()),
+        "NUMBER": rf"(?:\d{{1,3}}|{word_pattern(' '.join(said.numbers).split())})",
+        "WEEKDAY": word_pattern(" ".join(said.weekdays).split()),
     }
     day = (
-        rf"(?P<{name}>{pattern_of(each)})(?!['’])" for name, each in words.items() if each != Told()
+        rf"(?P<{name}>{pattern_of(of)})(?!['’])" for name, of in words.items() if of != Phrases()
     )
-    further = (filled(each, parts) for each in (*said.ago, *said.last_weekday))
-    return Cue(numbered((*day, *further)), re.IGNORECASE)
+    further = (with_parts(each, parts) for each in (*said.ago, *said.last_weekday))
+    return Cue(with_numbered_groups((*day, *further)), re.IGNORECASE)
 
 
-_RELATIVE = tuple(_relative(each.dates) for each in LANGUAGES if each.dates.yesterday != Told())
+_RELATIVE = tuple(_relative(each.dates) for each in LANGUAGES if each.dates.yesterday != Phrases())
 """Each language by itself: nearly all texts are in one."""
 _AFTER_TODAY = {"two": -2, "one": -1, "next": 1, "then": 2}
 _EXACT = {
@@ -263,11 +262,11 @@ class Spoken(NamedTuple):
 
 
 def _any_word(found: Iterable[str]) -> re.Pattern[str]:
-    """Any of these words; in scripts without spaces anywhere."""
+    """A pattern of any of these words; in scripts without spaces anywhere in a text."""
     words = set(found)
     together = {word for word in words if re.match(f"[{UNSPACED}]", word)}
     alone = longest_first(words - together)
-    return compiled(rf"\b{alone}\b|{longest_first(together)}", re.IGNORECASE)
+    return lazy_pattern(rf"\b{alone}\b|{longest_first(together)}", re.IGNORECASE)
 
 
 _UNITS = _any_word(_UNIT)
@@ -290,14 +289,15 @@ class Relative(NamedTuple):
     day: date
 
 
-def relative_days(text: str, now: float, seen: Seen = EVERYTHING) -> Iterator[Relative]:
+def relative_days(text: str, now: float, seen: PossibleCues = ALL_CUES) -> Iterator[Relative]:
     """Words that name one day as seen from ``now`` (Unix seconds); none where it may be another.
     Linear."""
     today = date_of(now)
     for match in chain.from_iterable(
         each.pattern.finditer(text) for each in _RELATIVE if each in seen
     ):
-        after = _days_after({name: words.lower() for name, words in groups(match).items()}, today)
+        found = {name: words.lower() for name, words in named_groups(match).items()}
+        after = _days_after(found, today)
         if after is not None:
             yield Relative(match[0].strip(), today + timedelta(days=after))
 
@@ -315,7 +315,7 @@ def _days_after(found: Mapping[str, str], today: date) -> int | None:
     return -exact if exact and _UNIT.get(found["unit"]) == "day" else None
 
 
-def spans(text: str, now: float, seen: Seen = EVERYTHING) -> tuple[Days, ...]:
+def spans(text: str, now: float, seen: PossibleCues = ALL_CUES) -> tuple[Days, ...]:
     """The spans of days that folded text points at, each once, seen at ``now`` (Unix seconds)."""
     today = date_of(now)
     exact = tuple((day, day) for day in map(date_of, islice(days(text, now, seen), _MOST_DATES)))
@@ -331,14 +331,14 @@ def spans(text: str, now: float, seen: Seen = EVERYTHING) -> tuple[Days, ...]:
 
 def _near(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
     for match in pattern.finditer(text):
-        (name,) = groups(match)
+        (name,) = named_groups(match)
         day = today - timedelta(days=_BEFORE_TODAY[name])
         yield day, day
 
 
 def _ago(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
     for match in pattern.finditer(text):
-        found = groups(match)
+        found = named_groups(match)
         number = _NUMBERS.get(found["number"]) or int(found["number"])
         yield _back(today, number, _UNIT[found["unit"]])
 
@@ -355,7 +355,7 @@ def _back(today: date, number: int, unit: str) -> Days:
 
 def _last(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
     for match in pattern.finditer(text):
-        yield _period(today, _UNIT[groups(match)["unit"]])
+        yield _period(today, _UNIT[named_groups(match)["unit"]])
 
 
 def _period(today: date, unit: str) -> Days:
@@ -376,20 +376,20 @@ def _period(today: date, unit: str) -> Days:
 
 def _this(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
     for match in pattern.finditer(text):
-        of_month = _UNIT[groups(match)["unit"]] == "month"
+        of_month = _UNIT[named_groups(match)["unit"]] == "month"
         yield today - timedelta(days=today.day - 1 if of_month else today.weekday()), today
 
 
 def _weekday(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
     for match in pattern.finditer(text):
-        number = _WEEKDAYS[groups(match)["weekday"]]
+        number = _WEEKDAYS[named_groups(match)["weekday"]]
         day = today - timedelta(days=(today.weekday() - number - 1) % 7 + 1)
         yield day, day
 
 
 def _month(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
     for match in pattern.finditer(text):
-        found = groups(match)
+        found = named_groups(match)
         month = MONTHS.get(found["month"]) or int(found["month"])
         year = int(found["year"]) if "year" in found else today.year - (month > today.month)
         yield _whole_month(year, month)
@@ -404,7 +404,7 @@ def _year(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
     if not _DIGITS.search(text):  # many a text has a word before a year, and no year
         return
     for match in pattern.finditer(text):
-        year = int(groups(match)["year"])
+        year = int(named_groups(match)["year"])
         yield date(year, 1, 1), date(year, 12, 31)
 
 
@@ -424,7 +424,7 @@ CUES = (
     *_TELLS,
     *chain.from_iterable(pointing.cues for pointing, _ in _READERS),
 )
-"""Those of days, and of telling a time."""
+"""All cues of this module."""
 
 
 def terms_of_spans(found: tuple[Days, ...], offset: float = 0.0) -> tuple[bytes, ...]:

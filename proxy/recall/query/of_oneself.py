@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from proxy.recall.lexicon.cues import Cue, Seen
+from proxy.recall.lexicon.cues import Cue, PossibleCues
 from proxy.recall.lexicon.language import Trait
 from proxy.recall.query import wording
 from proxy.recall.query.words import Reading
@@ -50,11 +50,11 @@ def _asked(read: Reading) -> Iterator[Trait]:
     return _found(wording.ASKS, _plain(read.text[-ASKED:]), read.seen)
 
 
-def _found(cues: Mapping[Trait, Iterable[Cue]], text: str, seen: Seen) -> Iterator[Trait]:
+def _found(cues: Mapping[Trait, Iterable[Cue]], text: str, seen: PossibleCues) -> Iterator[Trait]:
     return (trait for trait, each in cues.items() if _has(each, text, seen))
 
 
-def _has(cues: Iterable[Cue], text: str, seen: Seen) -> bool:
+def _has(cues: Iterable[Cue], text: str, seen: PossibleCues) -> bool:
     return any(cue.search(text, seen) for cue in cues)
 
 

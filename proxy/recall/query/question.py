@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from proxy.recall.lexicon.cues import Seen
+from proxy.recall.lexicon.cues import PossibleCues
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.lexicon.loader import LANGUAGES
 from proxy.recall.query import of_oneself, small_talk, wording
@@ -55,7 +55,7 @@ _MATERIAL = re.compile(r"[:\n]")
 _QUOTED = re.compile(r"(?<!\w)'[^']+'(?!\w)|[\"“„«][^\"”“»]+[\"”“»]")
 
 
-def _is_general(text: str, seen: Seen) -> bool:
+def _is_general(text: str, seen: PossibleCues) -> bool:
     """Whether a message asks what anybody might ask, and does not come to the one who asks: in what
     it asks, not in text that it gives to be worked on, behind a colon, on further lines, quoted.
 

@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import chain, islice
 
-from proxy.recall.lexicon.cues import EVERYTHING
+from proxy.recall.lexicon.cues import ALL_CUES
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.lexicon.language import Language
 from proxy.recall.lexicon.loader import (
     COMMON,
+    alternation,
     any_of,
-    compiled,
-    either,
+    lazy_pattern,
     longest_first,
     patterns,
     vocabulary,
@@ -48,10 +48,10 @@ SMALL_TALK = POLITE | _folded(lambda each: each.small_talk.others)
 _IN_QUESTIONS = _folded(lambda each: each.small_talk.in_questions)
 _VOCATIVES = _folded(lambda each: each.small_talk.vocative)
 
-_SOUND = compiled(either((*COMMON.sounds, *patterns(lambda each: each.small_talk.sounds))))
-_UNSPACED = compiled(any_of(lambda each: each.small_talk.unspaced))
-_POLITE_UNSPACED = compiled(any_of(lambda each: each.small_talk.polite_unspaced))
-_CALLED = compiled(f"{either(vocabulary(lambda each: each.small_talk.titles))}$")
+_SOUND = lazy_pattern(alternation((*COMMON.sounds, *patterns(lambda each: each.small_talk.sounds))))
+_UNSPACED = lazy_pattern(any_of(lambda each: each.small_talk.unspaced))
+_POLITE_UNSPACED = lazy_pattern(any_of(lambda each: each.small_talk.polite_unspaced))
+_CALLED = lazy_pattern(f"{alternation(vocabulary(lambda each: each.small_talk.titles))}$")
 _NEAR = 2
 """Words before a name among which one of small talk is looked for."""
 _MOST_NAMED = 3
@@ -88,7 +88,7 @@ def _asks(message: Reading) -> bool:
     text, seen = message.text.lower(), message.seen
     if wording.HOW_ARE_YOU in seen:
         # What stood around it stands together now.
-        text, seen = wording.HOW_ARE_YOU.pattern.sub("", text), EVERYTHING
+        text, seen = wording.HOW_ARE_YOU.pattern.sub("", text), ALL_CUES
     exclaims = text.rstrip().endswith(("!", "！"))
     return bool(_MARK.search(text)) or (not exclaims and bool(wording.ASKING.search(text, seen)))
 
@@ -121,7 +121,7 @@ def _names(text: str, found: Sequence[Word], place: int) -> bool:
 
 
 _FILLER = SMALL_TALK | _folded(lambda each: each.small_talk.filler)
-_FILLER_UNSPACED = compiled(
+_FILLER_UNSPACED = lazy_pattern(
     longest_first(
         patterns(lambda each: (*each.small_talk.unspaced, *each.small_talk.filler_unspaced))
     )

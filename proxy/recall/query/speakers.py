@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from proxy.recall.lexicon.cues import REMEMBERED
+from proxy.recall.lexicon.cues import WORD_CACHE_SIZE
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.ranking.packing import term_of
 
@@ -46,7 +46,7 @@ def asked_about(text: str) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(map(_term, names)))[:_MOST_NAMES]
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=WORD_CACHE_SIZE)
 def _term(name: str) -> bytes:
     return term_of(f"\0by {fold(name)}")
 

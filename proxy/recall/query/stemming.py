@@ -11,12 +11,12 @@ from functools import lru_cache
 
 import Stemmer
 
-from proxy.recall.lexicon.loader import LANGUAGES, compiled, pattern_of
+from proxy.recall.lexicon.loader import LANGUAGES, lazy_pattern, pattern_of
 
 _STEMMED = frozenset(Stemmer.algorithms())
 
 _ARTICLES = {
-    each.language.name: (each.language, compiled(pattern_of(each.language.articles)))
+    each.language.name: (each.language, lazy_pattern(pattern_of(each.language.articles)))
     for each in LANGUAGES
     if each.language.article
 }

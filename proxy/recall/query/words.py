@@ -22,9 +22,15 @@ from itertools import chain, islice
 from types import MappingProxyType
 from typing import NamedTuple
 
-from proxy.recall.lexicon.cues import LONGEST_WORD, REMEMBERED, Cues, Seen, words_to_check
+from proxy.recall.lexicon.cues import (
+    LONGEST_WORD,
+    WORD_CACHE_SIZE,
+    Cues,
+    PossibleCues,
+    words_to_check,
+)
 from proxy.recall.lexicon.folding import INDIAN, UNSPACED, fold, fold_beginning
-from proxy.recall.lexicon.language import About
+from proxy.recall.lexicon.language import LanguageInfo
 from proxy.recall.lexicon.loader import COMMON, LANGUAGES, vocabulary
 from proxy.recall.notes import wording as notes_wording
 from proxy.recall.query import dates, speakers, wording
@@ -74,7 +80,7 @@ def _word(run: str) -> Word:
     return Word(_plain(run))
 
 
-_known = lru_cache(maxsize=REMEMBERED)(_word)
+_known = lru_cache(maxsize=WORD_CACHE_SIZE)(_word)
 
 
 def _plain(word: str) -> str:
@@ -92,7 +98,7 @@ ENGLISH = "english"
 UNKNOWN = ""
 
 
-def _stop_words(language: About) -> frozenset[str]:
+def _stop_words(language: LanguageInfo) -> frozenset[str]:
     words = fold(language.stop_words).split()
     return frozenset([*words, *(language.conjunction + word for word in words)])
 
@@ -195,7 +201,7 @@ class Reading:
         return self.likely[0] if self.likely else by_script([word.text for word in self.words])
 
     @cached_property
-    def seen(self) -> Seen:
+    def seen(self) -> PossibleCues:
         """The cues that it may have."""
         return CUES.seen(words_to_check(self.text[:MOST_CHARACTERS], self.folded))
 
@@ -231,7 +237,7 @@ _NO_WORDS: frozenset[str] = frozenset()
 UNSPACED_STOPS = frozenset("".join(vocabulary(lambda each: each.language.stop_characters)))
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=WORD_CACHE_SIZE)
 def term(word: str, language: str) -> bytes | None:
     """The term of a folded word with spaces around it, None if it says nothing."""
     if is_stop_word(word, language):
@@ -239,7 +245,7 @@ def term(word: str, language: str) -> bytes | None:
     return term_of(stem(word, language))
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=WORD_CACHE_SIZE)
 def beginning(word: str) -> bytes | None:
     """The term of how a long word begins: what derived and compound words have in common.
 
@@ -253,7 +259,7 @@ def is_stop_word(word: str, language: str) -> bool:
     return word in STOP_WORDS.get(language, _NO_WORDS) or (len(word) == 1 and word.isalpha())
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=WORD_CACHE_SIZE)
 def gram_term(gram: str) -> bytes | None:
     """The term of a character or a pair of characters, None if both are only grammar."""
     if all(character in UNSPACED_STOPS for character in gram):

@@ -31,7 +31,7 @@ from proxy.recall.pipeline import (
     together,
 )
 from proxy.recall.query.query import RecallOptions, RecallQuery
-from proxy.recall.query.question import Question, expanded, read
+from proxy.recall.query.question import Question, expand, read_question
 from proxy.recall.ranking.match import Matches
 from proxy.recall.ranking.select import needs_expansion
 from proxy.recall.recollection import Messages, in_force, resolve, told_best
@@ -115,10 +115,10 @@ class Recaller:
         """What is worth looking up in history; None where there is nothing."""
         owner = query.owner
         self.noticed(query)
-        if query.again == () or query.has_nowhere_to_look:
+        if query.replayed == () or query.has_nowhere_to_look:
             return None
         if owner.user:
-            own = query.key if query.hidden is not None else None
+            own = query.key if query.newest_hidden_seq is not None else None
             await self._index_updater.settled(owner, but=own)
             if query.nothing_hidden and await self._is_only_session(query):
                 return None
@@ -128,8 +128,8 @@ class Recaller:
         numbers = selection.all
         if not numbers.size:
             return None
-        if query.again is not None:
-            return replay(selection, query.again)
+        if query.replayed is not None:
+            return replay(selection, query.replayed)
         state, revision = selection.state, selection.look.revision
         rows = await self._index.rows(query.owner, numbers, state, revision)
         return rank(selection, rows)
@@ -171,13 +171,13 @@ class Recaller:
     def _lacks(self, query: RecallQuery, indexed: int) -> bool:
         """Whether something that could be found in this session is not indexed, for all that this
         process knows."""
-        hidden = query.hidden or 0
+        hidden = query.newest_hidden_seq or 0
         return hidden > indexed and self._index_updater.late(query.key)
 
     def _nobodys_lacks(self, query: RecallQuery, indexed: int) -> bool:
         """The same of a session that is its only owner: nothing else catches up with its index, and
         whoever recorded it may have let it rest."""
-        key, hidden = query.key, query.hidden
+        key, hidden = query.key, query.newest_hidden_seq
         if hidden is not None and hidden + AHEAD <= indexed:
             self._index_updater.rests(key, query.owner)
             return False
@@ -190,13 +190,13 @@ class Recaller:
     async def _select(self, query: RecallQuery) -> Selection | None:
         """Which passages' rows to read; None where there is no index."""
         now = self._clock()
-        question = read(query.text, query.before, now, query.options.zone)
+        question = read_question(query.text, query.previous_texts, now, query.options.zone)
         asked = self._asked(query, question)
         look, state = self._checked(query, await self._look(query, question))
         if state is None:
             return None
         matches = matched(question, look, state)
-        if query.again is None and needs_expansion(matches):
+        if query.replayed is None and needs_expansion(matches):
             look, state, matches = await self._expanded(query, matches, look, state)
         near = NOTHING_NEAR
         if self._nearness and asked:
@@ -207,7 +207,7 @@ class Recaller:
         self, query: RecallQuery, matches: Matches, look: Look, state: State
     ) -> tuple[Look, State, Matches]:
         """A look for words near in meaning too; what there is where none are known."""
-        question = expanded(matches.question)
+        question = expand(matches.question)
         if question is not matches.question:
             again = await self._index.look(query.owner, question.terms, query.key.session, look)
             if again.state is not None:
@@ -217,7 +217,7 @@ class Recaller:
 
     def _asked(self, query: RecallQuery, question: Question) -> Asked | None:
         """The question on its way to the embedder, while words are looked for; None without one."""
-        if self._nearness is None or question.empty or query.again is not None:
+        if self._nearness is None or question.is_empty or query.replayed is not None:
             return None
         return self._nearness.ask(question.text)
 
@@ -270,6 +270,6 @@ def _query(owner: Owner, text: str) -> RecallQuery:
         text=text,
         budget=ROOM,
         count=len,
-        searches=True,
+        is_search=True,
         options=RecallOptions(standing_max_tokens=ROOM),
     )

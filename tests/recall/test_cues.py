@@ -24,7 +24,7 @@ from proxy.recall.lexicon.regex import (
 )
 from proxy.recall.own_words import voices
 from proxy.recall.query.dates import tells_time
-from proxy.recall.query.words import CUES, Reading
+from proxy.recall.query.words import CUES, TokenizedText
 from proxy.recall.standing.standing import _instructions_in, notice
 from proxy.recall.standing.wording import WORDINGS
 from tests.recall.test_standing import INSTRUCTIONS, LEANINGS, PREFERENCES, WITHDRAWALS
@@ -73,11 +73,14 @@ def test_what_is_found_in_a_text_was_seen_in_it(seed: int) -> None:
     for cue in CUES:
         for _ in range(MANY):
             text = writer.text(cue.pattern.pattern)
-            said = Reading(text)
+            said = TokenizedText(text)
             for form in (text, said.folded, text.lower()):
                 there = cue.pattern.search(form) is not None
                 found += there
-                assert cue.search(form, said.seen) or not there, (cue.pattern.pattern[:80], text)
+                assert cue.search(form, said.possible_cues) or not there, (
+                    cue.pattern.pattern[:80],
+                    text,
+                )
     assert found > 10 * MANY
 
 
@@ -95,14 +98,14 @@ def test_texts_say_the_same_with_and_without_a_look_at_their_words() -> None:
         plain = [s for voice in voices(text) for s in _instructions_in(voice, WORDINGS, ALL_CUES)]
         assert list(notice(text)) == plain, text
         told = tells_time(text)
-        assert tells_time(text, Reading(text).seen) == told, text
+        assert tells_time(text, TokenizedText(text).possible_cues) == told, text
         times, wishes = times + told, wishes + bool(plain)
     assert times > MANY and wishes > MANY
 
 
 def test_most_patterns_are_not_tried_on_what_has_nothing_of_them() -> None:
-    said = Reading("The boiler makes a rattling noise, and Petra will look at the valve.")
-    tried = [cue for cue in CUES if cue in said.seen]
+    said = TokenizedText("The boiler makes a rattling noise, and Petra will look at the valve.")
+    tried = [cue for cue in CUES if cue in said.possible_cues]
     assert len(tried) < len(list(CUES)) / 20
 
 

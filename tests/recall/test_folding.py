@@ -8,7 +8,7 @@ from unicodedata import combining, normalize
 import pytest
 
 from proxy.recall.lexicon.folding import fold, fold_beginning, max_normalized_length, normalized
-from proxy.recall.query.words import MOST_CHARACTERS, Reading
+from proxy.recall.query.words import MOST_CHARACTERS, TokenizedText
 
 BELOW, ABOVE, VOICED = "\u0327", "\u0301", "\uff9e"
 """Accents that stand in an order of their own, whatever order they are written in."""
@@ -64,6 +64,10 @@ def test_a_long_text_is_folded_in_pieces_as_in_one(
 def test_no_more_is_read_of_a_text_that_becomes_longer() -> None:
     ligatures = "\ufdfa" * 2048
     assert len(normalize("NFKC", ligatures)) == 18 * len(ligatures)
-    assert len(Reading(ligatures).folded) == max_normalized_length(ligatures) == 2 * len(ligatures)
-    assert len(Reading(ligatures * 99).folded) == MOST_CHARACTERS
-    assert len(Reading("\ufdfa").folded) == 18
+    assert (
+        len(TokenizedText(ligatures).folded)
+        == max_normalized_length(ligatures)
+        == 2 * len(ligatures)
+    )
+    assert len(TokenizedText(ligatures * 99).folded) == MOST_CHARACTERS
+    assert len(TokenizedText("\ufdfa").folded) == 18

@@ -12,8 +12,8 @@ from proxy.recall.query.dates import (
     MOST_DAYS,
     MOST_MONTHS,
     date_of,
-    days,
-    spans,
+    day_spans,
+    named_days,
     tells_time,
     terms_of_spans,
 )
@@ -88,7 +88,7 @@ def one(day: date) -> tuple[tuple[date, date], ...]:
     ],
 )
 def test_wording_points_at_days(text: str, expected: tuple[tuple[date, date], ...]) -> None:
-    assert spans(text, NOW) == expected
+    assert day_spans(text, NOW) == expected
 
 
 @pytest.mark.parametrize("days", range(7))
@@ -96,7 +96,7 @@ def test_a_weekend_is_as_long_ago_on_each_day_of_the_week(days: int) -> None:
     monday = datetime(2027, 1, 18, 12, tzinfo=UTC) + timedelta(days=days)
     last, before = (date(2027, 1, 16), date(2027, 1, 17)), (date(2027, 1, 9), date(2027, 1, 10))
     asked = ("last weekend", "a weekend ago", "two weekends ago", "0 weekends ago")
-    assert [spans(text, monday.timestamp()) for text in asked] == [
+    assert [day_spans(text, monday.timestamp()) for text in asked] == [
         (last,),
         (last,),
         (before,),
@@ -165,7 +165,7 @@ def test_only_texts_with_times_tell_a_time() -> None:
 
 @given(st.text(), st.floats(0, 4e9))
 def test_any_text_and_time_gives_few_terms(text: str, now: float) -> None:
-    assert len(terms_of_spans(spans(text, now))) <= MOST_DAYS + MOST_MONTHS
+    assert len(terms_of_spans(day_spans(text, now))) <= MOST_DAYS + MOST_MONTHS
 
 
 @given(st.dates(date(1971, 1, 1), date(2026, 12, 31)))
@@ -175,4 +175,4 @@ def test_a_written_date_is_read_back(day: date) -> None:
         f"on {day.day} {day:%B}, {day.year}",
         f"{day:%B} {day.day}, {day.year}",
     ):
-        assert [date_of(seconds) for seconds in days(text, NOW)] == [day]
+        assert [date_of(seconds) for seconds in named_days(text, NOW)] == [day]

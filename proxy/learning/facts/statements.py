@@ -26,13 +26,13 @@ from proxy.recall.lexicon.loader import (
     with_parts,
 )
 from proxy.recall.own_words import BLANK
-from proxy.recall.query.dates import COUNTS
+from proxy.recall.query.dates import NUMBER_WORDS
 from proxy.recall.query.small_talk import is_filler
 from proxy.recall.query.words import (
     STOP_WORDS,
-    guess,
+    guess_language,
     is_stop_word,
-    plausible,
+    plausible_languages,
     terms_of,
     words,
 )
@@ -76,7 +76,7 @@ class Gist(NamedTuple):
 def gist(text: str) -> Gist:
     folded = _USER.sub(" ", fold(text.replace("’", "'")))
     found = words(folded)
-    terms = frozenset(terms_of(found, guess([word.text for word in found])))
+    terms = frozenset(terms_of(found, guess_language([word.text for word in found])))
     exact = (len(_NOT.findall(folded)), *sorted(_NUMBER.findall(folded)))
     return Gist(terms, exact)
 
@@ -95,9 +95,9 @@ def in_other_words(text: str, quote: str, message: str) -> bool:
     if ours and theirs and ours != theirs:
         return True
     found = [word.text for word in words(_USER.sub(" ", fold(text)))]
-    language = guess(found)
+    language = guess_language(found)
     sure = sum(word in STOP_WORDS.get(language, ()) for word in found) >= SURE
-    likely = plausible([word.text for word in words(message)])
+    likely = plausible_languages([word.text for word in words(message)])
     return sure and bool(likely) and language not in likely
 
 
@@ -163,7 +163,7 @@ class Matter:
 def _stumps(text: str) -> Iterator[str]:
     """How the words begin that say something; pairs of characters where words have no spaces."""
     found = words(_USER.sub(" ", fold(text)))
-    language = guess([word.text for word in found])
+    language = guess_language([word.text for word in found])
     for word in found:
         if word.unspaced:
             yield from map("".join, zip(word.text, word.text[1:], strict=False))
@@ -269,7 +269,7 @@ def is_of_kin(text: str) -> bool:
 def may_be_of_kin(value: str, message: str) -> bool:
     """Does a value say who belongs to the family ("married", "two children") and no more, of a
     message that speaks of any of them ("my wife")?"""
-    further = COUNTS.sub(" ", _NUMBER.sub(" ", _KIN.sub(" ", value)))
+    further = NUMBER_WORDS.sub(" ", _NUMBER.sub(" ", _KIN.sub(" ", value)))
     return is_of_kin(value) and not any(_stumps(further)) and is_of_kin(message[:READ])
 
 

@@ -19,8 +19,8 @@ from proxy.summary.attempts import forget
 
 def forget_texts(tenant: str) -> None:
     """Clear the caches of this tenant's texts, and of what was computed from them."""
-    words.forget()
-    question.forget()
+    words.clear_caches()
+    question.clear_caches()
     standing.forget()
     select.forget()
     vectors.forget(tenant)

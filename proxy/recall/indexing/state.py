@@ -14,7 +14,7 @@ from proxy.recall.notes.notes import names_day
 from proxy.recall.notes.slots import slots
 from proxy.recall.query import of_oneself
 from proxy.recall.query.small_talk import is_filler
-from proxy.recall.query.words import TermEntry, analyse, pack, reading
+from proxy.recall.query.words import TermEntry, analyse, pack, tokenize
 from proxy.recall.ranking.match import REACH
 from proxy.recall.ranking.packing import (
     FILLER,
@@ -207,11 +207,11 @@ class Addition(msgspec.Struct, frozen=True):
         flags = SAID_BY_USER if card.role == "user" else 0
         if flags and is_standing(text):
             flags |= STANDING
-        if flags and known and names_day(reading(text), card.created_at):
+        if flags and known and names_day(tokenize(text), card.created_at):
             flags |= NAMES_DAY
-        if flags and slots(reading(text)):
+        if flags and slots(tokenize(text)):
             flags |= FILLS_SLOT
-        traits = of_oneself.told(reading(text)) if flags else ()
+        traits = of_oneself.told_trait_terms(tokenize(text)) if flags else ()
         if is_filler(text):
             flags |= FILLER
         return TermEntry(

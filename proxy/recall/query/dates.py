@@ -1,7 +1,7 @@
-"""The days that a text names, and those that a question points at ("yesterday", "5月3号").  Pure.
+"""The dates in a text, and the spans of days that a question refers to ("yesterday").  Pure.
 
-An index counts days in UTC, whatever the zone of who asks: a day of theirs is two of its own.  A
-time "on the wall" is what clocks of a zone show, in seconds as if that were UTC.
+An index has days in UTC; a local day of a user overlaps two of them.  A local time is what clocks
+of a zone show, in seconds as if that were UTC.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def tells_time(text: str, seen: PossibleCues = ALL_CUES) -> bool:
     return any(each.search(text, seen) for each in _TELLS)
 
 
-def days(text: str, now: float, seen: PossibleCues = ALL_CUES) -> Iterator[float]:
+def named_days(text: str, now: float, seen: PossibleCues = ALL_CUES) -> Iterator[float]:
     """The days that a text names, in Unix seconds; without a year the last one before ``now``."""
     seen = seen if len(text) <= _MOST_CHARACTERS else ALL_CUES
     text = text[:_MOST_CHARACTERS]
@@ -91,11 +91,11 @@ _LONGEST_ABOVE = 60
 """Characters at the beginning of a line in which the day must stand that it is of."""
 
 
-def days_above(text: str) -> Iterator[float]:
-    """The days that lines begin with ("[8 May 2023] Kai: hello", "Date: 2023-05-08"), in their
-    order, in Unix seconds: what follows was said or written then.  Linear.
+def days_of_lines(text: str) -> Iterator[float]:
+    """The dates that lines begin with ("[8 May 2023] Kai: hello", "Date: 2023-05-08"), in their
+    order, in Unix seconds: the time of the text that follows.  Takes linear time.
 
-    Only a label or a day of the week may stand before them, and the year must be there.
+    Only a label or a day of the week may stand before a date, and it must have a year.
     """
     for line in text.split("\n"):
         start = line[:_LONGEST_ABOVE]
@@ -121,12 +121,12 @@ def _day(found: dict[str, str], now: float) -> float | None:
 
 
 def date_of(seconds: float) -> date:
-    """The day of a Unix time; what no calendar has becomes its nearest end."""
+    """The day of a Unix time in UTC, which is clamped to the years 1970 to 2106."""
     return _calendar(seconds, UTC).date()
 
 
-def ahead(seconds: float, zone: tzinfo | None) -> float:
-    """By how many seconds the clocks of a zone are ahead of UTC at a Unix time; None is UTC."""
+def utc_offset(seconds: float, zone: tzinfo | None) -> float:
+    """A zone's offset from UTC at a Unix time, in seconds, positive in the east; None is UTC."""
     offset = _calendar(seconds, zone).utcoffset() if zone else None
     return offset.total_seconds() if offset else 0.0
 
@@ -158,7 +158,7 @@ def month_term(day: date) -> bytes:
     return term_of(f"\0month {day:%Y-%m}")
 
 
-Days = tuple[date, date]
+DaySpan = tuple[date, date]
 """The first and the last day of a span."""
 
 MOST_DAYS = 31
@@ -253,8 +253,8 @@ _EXACT = {
 """The first word for a number is that number; further ones may be about as much ("a few")."""
 
 
-class Spoken(NamedTuple):
-    """Does a text speak of times without dates, of years, and by which words for numbers?"""
+class TimeMentions(NamedTuple):
+    """Whether a text mentions times without dates, and years, and its number words as numbers."""
 
     days: bool
     years: bool
@@ -271,27 +271,26 @@ def _any_word(found: Iterable[str]) -> re.Pattern[str]:
 
 _UNITS = _any_word(_UNIT)
 _YEARS = _any_word(word for word, unit in _UNIT.items() if unit == "year")
-COUNTS = _any_word(_NUMBERS)
+NUMBER_WORDS = _any_word(_NUMBERS)
 
 
-def spoken_of(text: str) -> Spoken:
-    """Linear."""
+def time_mentions(text: str) -> TimeMentions:
+    """Takes linear time."""
     years = _YEARS.search(text) is not None
     days = years or _UNITS.search(text) is not None or tells_time(text)
-    numbers = (_NUMBERS.get(word) for word in COUNTS.findall(text.lower())) if years else ()
-    return Spoken(days, years, frozenset(filter(None, numbers)))
+    numbers = (_NUMBERS.get(word) for word in NUMBER_WORDS.findall(text.lower())) if years else ()
+    return TimeMentions(days, years, frozenset(filter(None, numbers)))
 
 
-class Relative(NamedTuple):
-    """Words that name a day by another, and which they mean."""
+class RelativeDay(NamedTuple):
+    """Words that name a day relative to another ("yesterday"), and the day meant."""
 
     words: str
     day: date
 
 
-def relative_days(text: str, now: float, seen: PossibleCues = ALL_CUES) -> Iterator[Relative]:
-    """Words that name one day as seen from ``now`` (Unix seconds); none where it may be another.
-    Linear."""
+def relative_days(text: str, now: float, seen: PossibleCues = ALL_CUES) -> Iterator[RelativeDay]:
+    """Words that unambiguously name one day relative to ``now`` (Unix seconds).  Linear time."""
     today = date_of(now)
     for match in chain.from_iterable(
         each.pattern.finditer(text) for each in _RELATIVE if each in seen
@@ -299,11 +298,11 @@ def relative_days(text: str, now: float, seen: PossibleCues = ALL_CUES) -> Itera
         found = {name: words.lower() for name, words in named_groups(match).items()}
         after = _days_after(found, today)
         if after is not None:
-            yield Relative(match[0].strip(), today + timedelta(days=after))
+            yield RelativeDay(match[0].strip(), today + timedelta(days=after))
 
 
 def _days_after(found: Mapping[str, str], today: date) -> int | None:
-    """So many days after today, None where that is not sure."""
+    """The number of days after today, None if that is ambiguous."""
     if "weekday" in found:
         after = (_WEEKDAYS[found["weekday"]] - today.weekday()) % 7 - 7
         return after if after < -1 else None  # of yesterday few would say so
@@ -315,10 +314,11 @@ def _days_after(found: Mapping[str, str], today: date) -> int | None:
     return -exact if exact and _UNIT.get(found["unit"]) == "day" else None
 
 
-def spans(text: str, now: float, seen: PossibleCues = ALL_CUES) -> tuple[Days, ...]:
+def day_spans(text: str, now: float, seen: PossibleCues = ALL_CUES) -> tuple[DaySpan, ...]:
     """The spans of days that folded text points at, each once, seen at ``now`` (Unix seconds)."""
     today = date_of(now)
-    exact = tuple((day, day) for day in map(date_of, islice(days(text, now, seen), _MOST_DATES)))
+    named = islice(named_days(text, now, seen), _MOST_DATES)
+    exact = tuple((day, day) for day in map(date_of, named))
     if exact:
         return exact
     for pointing, read in _READERS:
@@ -329,22 +329,22 @@ def spans(text: str, now: float, seen: PossibleCues = ALL_CUES) -> tuple[Days, .
     return ()
 
 
-def _near(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
+def _near(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
     for match in pattern.finditer(text):
         (name,) = named_groups(match)
         day = today - timedelta(days=_BEFORE_TODAY[name])
         yield day, day
 
 
-def _ago(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
+def _ago(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
     for match in pattern.finditer(text):
         found = named_groups(match)
         number = _NUMBERS.get(found["number"]) or int(found["number"])
-        yield _back(today, number, _UNIT[found["unit"]])
+        yield _span_ago(today, number, _UNIT[found["unit"]])
 
 
-def _back(today: date, number: int, unit: str) -> Days:
-    """So many units ago, and about as exact as people mean it."""
+def _span_ago(today: date, number: int, unit: str) -> DaySpan:
+    """The span that "so many units ago" means, as vague as people use it: weeks by 3 days."""
     if unit == "weekend":
         return _period(today - timedelta(weeks=max(1, number) - 1), unit)
     size = {"day": 1, "week": 7, "month": 30, "year": 365}[unit]
@@ -353,12 +353,12 @@ def _back(today: date, number: int, unit: str) -> Days:
     return middle - slack, min(today, middle + slack)
 
 
-def _last(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
+def _last(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
     for match in pattern.finditer(text):
         yield _period(today, _UNIT[named_groups(match)["unit"]])
 
 
-def _period(today: date, unit: str) -> Days:
+def _period(today: date, unit: str) -> DaySpan:
     """The day, week, weekend, month or year before the one that ``today`` is in."""
     if unit == "day":
         return today - timedelta(days=1), today
@@ -374,20 +374,20 @@ def _period(today: date, unit: str) -> Days:
     return date(today.year - 1, 1, 1), date(today.year - 1, 12, 31)
 
 
-def _this(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
+def _this(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
     for match in pattern.finditer(text):
         of_month = _UNIT[named_groups(match)["unit"]] == "month"
         yield today - timedelta(days=today.day - 1 if of_month else today.weekday()), today
 
 
-def _weekday(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
+def _weekday(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
     for match in pattern.finditer(text):
         number = _WEEKDAYS[named_groups(match)["weekday"]]
         day = today - timedelta(days=(today.weekday() - number - 1) % 7 + 1)
         yield day, day
 
 
-def _month(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
+def _month(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
     for match in pattern.finditer(text):
         found = named_groups(match)
         month = MONTHS.get(found["month"]) or int(found["month"])
@@ -395,12 +395,12 @@ def _month(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
         yield _whole_month(year, month)
 
 
-def _whole_month(year: int, month: int) -> Days:
+def _whole_month(year: int, month: int) -> DaySpan:
     first = date(year, month, 1)
     return first, (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
 
 
-def _year(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
+def _year(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
     if not _DIGITS.search(text):  # many a text has a word before a year, and no year
         return
     for match in pattern.finditer(text):
@@ -427,10 +427,10 @@ CUES = (
 """All cues of this module."""
 
 
-def terms_of_spans(found: tuple[Days, ...], offset: float = 0.0) -> tuple[bytes, ...]:
-    """The terms that passages of these spans have: days for short spans, months for long ones.
+def terms_of_spans(found: tuple[DaySpan, ...], offset: float = 0.0) -> tuple[bytes, ...]:
+    """The terms of passages in these spans: of days for short spans, of months for long ones.
 
-    Of who is ``offset`` seconds ahead of UTC a day begins or ends on another of the index.
+    ``offset`` is the user's from UTC in seconds: unless 0, each span is extended by a day.
     """
     before, after = timedelta(days=offset > 0), timedelta(days=offset < 0)
     seen: dict[bytes, None] = {}

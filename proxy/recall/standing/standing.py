@@ -16,7 +16,7 @@ from itertools import chain
 from proxy.recall.lexicon.cues import Cue, PossibleCues
 from proxy.recall.lexicon.loader import any_of, lazy_pattern, phrase_pattern
 from proxy.recall.own_words import BLANK, LONG, Sentence, Voice, end_with_list, voices
-from proxy.recall.query.words import reading
+from proxy.recall.query.words import tokenize
 from proxy.recall.standing.matter import (
     ALLERGY,
     NO_NAMES,
@@ -121,7 +121,7 @@ def notice(text: str) -> tuple[StandingInstruction, ...]:
 
 def _found(text: str) -> tuple[StandingInstruction, ...]:
     read = ends(text)
-    seen = reading(read).seen
+    seen = tokenize(read).possible_cues
     cued = _cued(read, _likely(seen))
     if not cued:
         return ()
@@ -329,7 +329,7 @@ def _matters_of_clauses(rule: str) -> Iterator[tuple[frozenset[str], bool]]:
     """What each clause is about, in stems, and whether it can be a part of its own: it sets a
     value, is a wish by itself, or goes on with a list.  All that names an allergy
     is such a list."""
-    allergy, seen = matter_of(rule) & ALLERGY, reading(rule).seen
+    allergy, seen = matter_of(rule) & ALLERGY, tokenize(rule).possible_cues
     likely = _likely(seen)
     kind: Kind | None = None
     for clause in clauses(rule):

@@ -37,7 +37,7 @@ from proxy.recall.ranking.select import (
     relevant,
 )
 from proxy.recall.results import Place
-from proxy.recall.semantic.vectors import NOTHING_NEAR, Near
+from proxy.recall.semantic.vectors import NO_SIMILARITIES, Similarities
 
 PlaceOf = Callable[[int, int, int], Place | None]
 
@@ -60,7 +60,7 @@ class Selection(msgspec.Struct, frozen=True):
     matches: Matches
     numbers: Numbers
     behind: Numbers
-    near: Near
+    near: Similarities
     standing: tuple[int, ...]
     dismissed: frozenset[str]
     now: float
@@ -112,7 +112,7 @@ def select(
     look: Look,
     state: State,
     now: float,
-    near: Near = NOTHING_NEAR,
+    near: Similarities = NO_SIMILARITIES,
 ) -> Selection:
     """Which passages to look at; ``near`` is what is near the question in meaning."""
     is_relevant = near.related or relevant(matches, query.options.min_score)
@@ -131,7 +131,7 @@ def select(
     )
 
 
-def _numbers(matches: Matches, near: Near) -> Numbers:
+def _numbers(matches: Matches, near: Similarities) -> Numbers:
     """The passages to look at for their words, their days and their meaning."""
     found = candidates(matches)
     return np.union1d(found, near.nearest()) if near.numbers.size else found

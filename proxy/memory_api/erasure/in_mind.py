@@ -23,10 +23,10 @@ def forget_texts(tenant: str) -> None:
     question.clear_caches()
     standing.forget()
     select.forget()
-    vectors.forget(tenant)
+    vectors.clear_caches(tenant)
     statements.forget()
     days.forget()
-    known_index.forget(tenant)
+    known_index.clear_terms_of(tenant)
 
 
 def forget_session(key: SessionKey) -> None:

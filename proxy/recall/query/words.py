@@ -182,7 +182,7 @@ class TokenizedText:
         self.text = text
 
     def __repr__(self) -> str:
-        return f"<Reading [characters: {len(self.text)}]>"
+        return f"<TokenizedText [characters: {len(self.text)}]>"
 
     @cached_property
     def folded(self) -> str:

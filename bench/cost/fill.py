@@ -56,7 +56,7 @@ async def index(store: Backend, seeded: Seeded, step: Step) -> None:
     """As ``reindex`` would do it."""
     indexer = indexer_of(store)
     for name in seeded.sessions:
-        step(await indexer.level(SessionKey(TENANT, name)))
+        step(await indexer.index_session(SessionKey(TENANT, name)))
 
 
 def indexer_of(store: Backend) -> Indexer:

@@ -149,8 +149,8 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
             tenancy=self.tenancy,
             preview=Preview(settings, self.services),
             recall_admin=RecallAdmin(recalling.recaller, recalling.indexer),
-            on_recorded=recalling.index_updater.recorded,
-            on_edited=recalling.index_updater.edited,
+            on_recorded=recalling.index_updater.on_recorded,
+            on_edited=recalling.index_updater.on_edited,
             due_after_import=partial(due_after_import, settings.memory),
             read_message=read_message,
             counter=lambda model: counter(model).count,
@@ -247,8 +247,8 @@ def _recorder(
         for store in (resources.store, resources.patient)
     )
     listeners = Listeners(
-        on_recorded=recalling.index_updater.recorded,
-        on_edited=recalling.index_updater.edited,
+        on_recorded=recalling.index_updater.on_recorded,
+        on_edited=recalling.index_updater.on_edited,
         on_due=writing.due if writing else unheard,
         on_quarantine=resources.telemetry.quarantined,
         on_trouble=resources.telemetry.troubled,

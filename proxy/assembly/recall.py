@@ -15,7 +15,7 @@ from proxy.recall.indexing.indexer import Indexer, ignore_owner
 from proxy.recall.known_index import KnownIndex
 from proxy.recall.recaller import Recaller
 from proxy.recall.semantic.embedders import Embedder, RemoteEmbedder, UniversalEmbedder
-from proxy.recall.semantic.vectors import Nearness
+from proxy.recall.semantic.vectors import VectorSearch
 from proxy.settings import Settings
 from proxy.stores.open import Backend
 
@@ -37,9 +37,9 @@ async def recalling_of(resources: Resources, delay: float | None) -> Recalling:
     embedder = await _embedder(resources)
     known = KnownIndex(store)
     backfill = _backfill(store, embedder, opened, known)
-    on_level = backfill.wanted if backfill else ignore_owner
+    on_up_to_date = backfill.enqueue if backfill else ignore_owner
     patient = resources.patient
-    indexer = Indexer(patient, patient, own_of, time.time, on_level, known.written)
+    indexer = Indexer(patient, patient, own_of, time.time, on_up_to_date, known.on_write)
     delay = DELAY if delay is None else delay
     index_updater = IndexUpdater(indexer, time.monotonic, resources.telemetry.indexed, delay)
     index_updater.open()
@@ -76,7 +76,7 @@ def _backfill(
 ) -> EmbeddingBackfill | None:
     if embedder is None:
         return None
-    backfill = EmbeddingBackfill(store, store, embedder, own_of, time.time, on_write=known.written)
+    backfill = EmbeddingBackfill(store, store, embedder, own_of, time.time, on_write=known.on_write)
     backfill.open()
     opened.push_async_callback(backfill.close)
     return backfill
@@ -84,12 +84,12 @@ def _backfill(
 
 def _nearness(
     settings: Settings, store: Backend, embedder: Embedder | None, opened: AsyncExitStack
-) -> Nearness | None:
+) -> VectorSearch | None:
     if embedder is None:
         return None
     profiles = (settings.memory, *settings.profiles.values())
     half = min(profile.recall.timeout for profile in profiles) / 2
     patience = min(half, settings.memory.recall.embeddings.timeout)
-    nearness = Nearness(store, embedder, patience)
+    nearness = VectorSearch(store, embedder, patience)
     opened.push_async_callback(nearness.close)
     return nearness

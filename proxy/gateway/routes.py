@@ -20,7 +20,7 @@ from proxy.formats.format import Format
 from proxy.formats.messages.errors import error_body
 from proxy.formats.messages.messages import Messages, TokenCount
 from proxy.formats.responses.api import Responses
-from proxy.recall.lexicon.folding import normal
+from proxy.recall.lexicon.folding import normalized
 
 _PATH = re.compile(
     rb"(?:/s/(?P<session>[^/]*))?(?P<api>/v1|/openai/v1|/openai(?!/v1$|/chat/))(?P<rest>/.*)",
@@ -161,7 +161,7 @@ def _decoded(path: bytes) -> str | None:
         before, path = path, unquote_to_bytes(path)
         if path == before:
             try:
-                return normal(path.decode())
+                return normalized(path.decode())
             except UnicodeDecodeError:  # overlong forms among them
                 return None
     return None

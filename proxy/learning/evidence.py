@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from proxy.recall.lexicon.loader import any_of, compiled, either
+from proxy.recall.lexicon.loader import alternation, any_of, lazy_pattern
 from proxy.recall.own_words import BLANK, Span, blanked
 from proxy.recall.query.words import Word, words
 from proxy.recall.standing.standing import notice
@@ -205,8 +205,8 @@ _MUST = any_of(lambda each: each.injection.must)
 _FROM_NOW_ON = any_of(lambda each: each.injection.from_now_on)
 _ANSWERS = any_of(lambda each: each.injection.answers)
 
-_ORDER = compiled(
-    either(
+_ORDER = lazy_pattern(
+    alternation(
         (
             # To set aside what holds: the classic of injected text, wherever it stands.
             any_of(lambda each: each.injection.set_aside),

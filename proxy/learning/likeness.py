@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from proxy.recall.query.question import Question, read
+from proxy.recall.query.question import Question, read_question
 from proxy.recall.query.words import analyse
 
 SIZE = 4
@@ -46,8 +46,8 @@ class SoughtTerms(NamedTuple):
     def of(cls, question: Question) -> SoughtTerms:
         """What is only near a word in meaning does not count: a text is a line, which is shown
         whole."""
-        sought = [(word.terms, word.weight) for word in question.words if not word.near]
-        sought += [((day,), 1.0) for day in (*question.days, *question.names)]
+        sought = [(word.terms, word.weight) for word in question.words if not word.is_expansion]
+        sought += [((day,), 1.0) for day in (*question.day_terms, *question.speaker_terms)]
         places: dict[bytes, list[int]] = {}
         for place, (terms, _) in enumerate(sought):
             for term in terms:
@@ -64,11 +64,11 @@ class AskedText:
 
     @cached_property
     def _question(self) -> Question:
-        return read(self._text, (), self._now, self._zone)
+        return read_question(self._text, (), self._now, self._zone)
 
     @property
     def empty(self) -> bool:
-        return self._question.empty
+        return self._question.is_empty
 
     @cached_property
     def sought(self) -> SoughtTerms:

@@ -20,9 +20,9 @@ from proxy.learning.evidence import Gone, Said
 from proxy.memory.archive import Message, Page, Session
 from proxy.memory.items import Item, Items
 from proxy.memory.model import Ask, SessionKey, Snapshot, State
-from proxy.recall.lexicon.loader import COMMON, compiled, either
+from proxy.recall.lexicon.loader import COMMON, alternation, lazy_pattern
 from proxy.recall.own_words import Span, pasted
-from proxy.recall.query.dates import ahead, date_of, days_above
+from proxy.recall.query.dates import date_of, days_of_lines, utc_offset
 
 CHARACTERS = 4
 """Characters of a token, at most, in nearly all texts."""
@@ -44,10 +44,10 @@ SAID: tuple[State, ...] = ("active",)
 
 KEPT: tuple[State, ...] = ("active", "superseded")
 
-_CAPTION = compiled(
-    rf"[\[【]({either(COMMON.captions)})[:：]\s?[^\[\]【】\n]{{1,1000}}[\]】]", re.IGNORECASE
+_CAPTION = lazy_pattern(
+    rf"[\[【]({alternation(COMMON.captions)})[:：]\s?[^\[\]【】\n]{{1,1000}}[\]】]", re.IGNORECASE
 )
-_PICTURE = compiled(rf"[\[【]{either(COMMON.captions)}[\]】]", re.IGNORECASE)
+_PICTURE = lazy_pattern(rf"[\[【]{alternation(COMMON.captions)}[\]】]", re.IGNORECASE)
 
 
 def uncaptioned(text: str) -> str:
@@ -86,7 +86,7 @@ def piece(said: Said, start: int, end: int) -> Said:
 def day_behind(said: Said) -> str:
     """The day (YYYY-MM-DD) that holds for what follows a text: the last one that it names above a
     part of itself, else the one before it."""
-    named = [date_of(day).isoformat() for day in days_above(said.text)]
+    named = [date_of(day).isoformat() for day in days_of_lines(said.text)]
     return named[-1] if named else said.dated
 
 
@@ -303,7 +303,7 @@ class Reader(msgspec.Struct, frozen=True):
             pasted(text),
             context.key.session,
             mark.dated,
-            ahead(card.created_at, context.settings.recall.zone),
+            utc_offset(card.created_at, context.settings.recall.zone),
         )
         read = mark.offset if mark.message == card.id else 0
         rest = piece(said, read, len(text)) if read else said

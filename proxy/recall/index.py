@@ -1,8 +1,8 @@
-"""The contract of an index: which messages of a person hold which words, and the history behind it.
+"""The interface of an inverted index of a user's messages, and of the history that it refers to.
 
-An index holds no text: terms are hashes, passages point into history (session and seq).  What a
-passage says, and whether it is still there to be said, is asked of history each time, so that what
-is gone from history is gone from recall.  It can be lost and made anew.
+An index contains no text: terms are hashes, passages refer to history by session and seq.  Texts
+are read from history for each query, so that what is deleted there is never recalled.  An index can
+be rebuilt from history.
 
 A *passage* is one message.  Passages of an owner are numbered from 0 in the order in which they
 were indexed; messages of a session that follow each other have neighbouring numbers.  Formats of
@@ -23,10 +23,10 @@ from proxy.memory.model import SessionKey, State
 from proxy.memory.store import StoreError
 
 PAGE = 100
-"""Sessions that are asked for at once."""
+"""Sessions that are read at once."""
 
 
-class Lists(Protocol):
+class SessionLister(Protocol):
     """Sessions as :class:`proxy.memory.archive.Archive` lists them."""
 
     async def sessions(
@@ -34,7 +34,7 @@ class Lists(Protocol):
     ) -> Page[Session]: ...
 
 
-class PassageHistory(Lists, Protocol):
+class PassageHistory(SessionLister, Protocol):
     """Implemented by every store; see :mod:`proxy.memory.store`.  All methods raise StoreError."""
 
     async def session(self, key: SessionKey) -> Session | None: ...
@@ -49,7 +49,7 @@ class PassageHistory(Lists, Protocol):
 
 
 async def sessions_of(
-    history: Lists,
+    history: SessionLister,
     tenant: str,
     user: str | None,
     after: str | None = None,
@@ -66,13 +66,13 @@ async def sessions_of(
 
 
 async def newest_session(
-    history: Lists, tenant: str, user: str | None, after: str | None = None
+    history: SessionLister, tenant: str, user: str | None, after: str | None = None
 ) -> Session | None:
     """The first of ``sessions_of``.  Raises StoreError."""
     return await anext(sessions_of(history, tenant, user, after, at_once=1), None)
 
 
-class Searched(PassageHistory, Protocol):
+class SearchableStore(PassageHistory, Protocol):
     """A store, as far as ``behind_in`` needs it."""
 
     async def look(
@@ -81,7 +81,7 @@ class Searched(PassageHistory, Protocol):
 
 
 async def behind_in(
-    store: Searched, key: SessionKey, states: Collection[State], limit: int
+    store: SearchableStore, key: SessionKey, states: Collection[State], limit: int
 ) -> Behind | None:
     """``Index.behind`` for a store that cannot answer it in one go: its parts, one after the other.
 
@@ -95,12 +95,12 @@ async def behind_in(
 
 
 def owner_of(key: SessionKey, user: str | None) -> Owner:
-    """Whose passages a session's messages are: its owner's, else its own."""
+    """The owner of a session's passages: its user, or the session itself if it has none."""
     return Owner(key.tenant, user=user) if user else Owner(key.tenant, session=key.session)
 
 
 OwnOf = Callable[[bytes], tuple[str, float]]
-"""What a message's JSON says that is its writer's own, and the share that is of all its text."""
+"""From a message's JSON to its author's own text, and the share of the whole text that it is."""
 
 ROW_SIZE = 20
 """Bytes of a row; the first four are the session's number, little-endian."""
@@ -112,8 +112,8 @@ TERM_SIZE = 8
 """Bytes of a term: a hash, so that no word can be read from an index."""
 
 
-def cut(terms: bytes) -> list[bytes]:
-    """Terms that were joined."""
+def split_terms(terms: bytes) -> list[bytes]:
+    """Split joined terms."""
     return [terms[at : at + TERM_SIZE] for at in range(0, len(terms), TERM_SIZE)]
 
 
@@ -154,7 +154,7 @@ class IndexMark(NamedTuple):
 
 
 class Look(msgspec.Struct, frozen=True):
-    """One look at an index.  The default is an index that does not exist.
+    """The result of one lookup in an index.  The default is that of an index that does not exist.
 
     ``state`` is what the owner's last batch left, opaque to a back end.  ``postings`` are in the
     order of the terms asked for.  ``mark`` is the one of the session asked for.
@@ -166,8 +166,8 @@ class Look(msgspec.Struct, frozen=True):
     mark: IndexMark | None = None
 
 
-class Whole(NamedTuple):
-    """All terms of an index, and a look at it with every posting of each."""
+class WholeIndex(NamedTuple):
+    """All terms of an index, and a lookup with every posting of each."""
 
     terms: Sequence[bytes]
     look: Look
@@ -220,7 +220,7 @@ def after_mark(mark: IndexMark | None) -> int:
 
 
 class IndexLost(StoreError):
-    """A part of an index is gone: it is to be dropped and made anew."""
+    """Part of an index is lost: it must be dropped and rebuilt."""
 
 
 class Index(Protocol):
@@ -242,7 +242,7 @@ class Index(Protocol):
         """
         ...
 
-    async def whole(self, owner: Owner, most: int, session: str = "") -> Whole | None:
+    async def whole(self, owner: Owner, most: int, session: str = "") -> WholeIndex | None:
         """All that a look can show; None where there is no index, or somebody adds to it meanwhile,
         or it is larger than ``most`` terms (or pieces of long ones, as the back end has them).
 
@@ -261,7 +261,8 @@ class Index(Protocol):
         ...
 
     async def drop_session(self, owner: Owner, session: str) -> None:
-        """Forget a session's name and mark: its passages lead nowhere, and it can begin anew."""
+        """Delete a session's name and mark: its passages are then dead, and it can be indexed
+        anew."""
         ...
 
     async def drop(self, owner: Owner, state: bytes = b"") -> None:

@@ -1,16 +1,15 @@
-"""What a process knows of indexes that it has read or written, so that who asks again need not read
-it again: rows of passages, and the postings of terms.
+"""A cache of indexes that this process has read or written: rows of passages, postings of terms.
 
-Of a small index whose owner asks again soon everything is read at once: then nothing is asked for
-any more but what the index says of itself, which most often the store has brought already.
+A small index whose owner sends another query soon is read as a whole: from then on a lookup needs
+only the index's revision and state, which the store has often returned already.
 
-A row never changes, and its number is never given again while its index lasts.  What can change is
-that a session is dropped: then its name is gone, and the index has another revision.  So names and
-postings are taken for true as long as every revision since they were read was this process's own
-writing, which each look finds out: it brings the revision and the state.
+A row never changes, and its number is not reused while its index lasts.  A session can be dropped:
+then its name is gone, and the index has another revision.  So cached names and postings are valid
+as long as this process wrote every revision since they were read, which each lookup verifies by
+revision and state.
 
-Knows numbers, names of sessions and terms; no text.  Terms are hashes of words that were said or
-asked for, so none of them stay once anything is erased: see ``forget``.
+Contains numbers, names of sessions and terms; no text.  Terms are hashes of words that were said or
+searched, so they are cleared when anything is erased: see ``clear_terms_of``.
 """
 
 from __future__ import annotations
@@ -24,7 +23,16 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from proxy.recall.index import NO_POSTINGS, Index, IndexBatch, Look, Owner, Postings, Rows, Whole
+from proxy.recall.index import (
+    NO_POSTINGS,
+    Index,
+    IndexBatch,
+    Look,
+    Owner,
+    Postings,
+    Rows,
+    WholeIndex,
+)
 from proxy.recall.indexing.state import State, read_state
 from proxy.recall.known_terms import NEWEST, AllTerms, SomeTerms
 from proxy.recall.ranking.match import NOBODY, Numbers
@@ -52,46 +60,46 @@ _PASSAGE = 200
 
 
 class _Known:
-    """What is known of one index.
+    """The cached part of one index.
 
-    ``revision`` and ``state`` are the index's when it was last read or written; ``alone``: nobody
-    else had written to it since the time before.  ``looked`` is the number of the last look for
-    terms.
+    ``revision`` and ``state`` are the index's when it was last read or written;
+    ``is_sole_writer``: no other process had written to it since the time before.  ``last_lookup``
+    is the number of the last lookup of terms.
     """
 
     def __init__(self, look: Look, state: State) -> None:
         self.revision, self.state_data, self.state = look.revision, look.state, state
-        self.alone = True
+        self.is_sole_writer = True
         self.names: dict[int, str] = {}
         self.terms: SomeTerms | AllTerms = SomeTerms()
-        self.looked = 0
+        self.last_lookup = 0
         self.too_large = False
         self._rows: Array = np.zeros(0, ROW)
-        self._there: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        self._is_known: NDArray[np.bool_] = np.zeros(0, np.bool_)
 
     @property
     def size(self) -> int:
-        """For how many rows there is room."""
+        """The number of allocated rows."""
         return self._rows.size
 
     @property
-    def held(self) -> int:
-        return _OWNER + self.terms.held
+    def bytes_held(self) -> int:
+        return _OWNER + self.terms.bytes_held
 
-    def is_of(self, look: Look) -> bool:
-        """Whether nothing has happened to the index but what is known."""
+    def is_current(self, look: Look) -> bool:
+        """Whether the index has not changed since it was cached."""
         return self.revision == look.revision and self.state_data == look.state
 
     def keep_all(self, postings: Mapping[bytes, bytes]) -> None:
-        """From now on all terms are known: these."""
+        """Cache these as all terms of the index."""
         self.terms = AllTerms(postings)
 
     def clear(self) -> None:
-        """Forget the postings."""
+        """Drop the postings."""
         self.terms = SomeTerms()
 
     def add(self, batch: IndexBatch) -> None:
-        """What this process has written behind all that is known."""
+        """Apply a batch that this process has written."""
         self.revision += 1
         self.state_data, self.state = batch.state, read_state(batch.state) or self.state
         if self.state.passages > SMALL and isinstance(self.terms, AllTerms):
@@ -99,25 +107,25 @@ class _Known:
         self.terms.add(batch.postings)
 
     def lacks(self, numbers: Numbers) -> Numbers:
-        there = self._there.take(numbers)
+        there = self._is_known.take(numbers)
         return NOBODY if there.all() else numbers[~there]
 
     def put(self, numbers: Numbers | slice, rows: Array) -> None:
-        self._rows[numbers], self._there[numbers] = rows, True
+        self._rows[numbers], self._is_known[numbers] = rows, True
 
-    def of(self, numbers: Numbers) -> bytes:
+    def rows_of(self, numbers: Numbers) -> bytes:
         return self._rows.take(numbers).tobytes()  # many times faster than by index
 
     def enlarge(self, size: int) -> None:
-        """Make room for so many rows, and for some that come soon."""
+        """Allocate at least ``size`` rows, with an eighth in reserve."""
         if size > self._rows.size:
             more = size + size // 8 - self._rows.size
             self._rows = np.concatenate([self._rows, np.zeros(more, ROW)])
-            self._there = np.concatenate([self._there, np.zeros(more, np.bool_)])
+            self._is_known = np.concatenate([self._is_known, np.zeros(more, np.bool_)])
 
 
-class Looked(NamedTuple):
-    """A look at an index, and its state: None where that is of another format."""
+class LookWithState(NamedTuple):
+    """A lookup in an index, and the index's state: None if that has another format."""
 
     look: Look
     state: State | None
@@ -126,14 +134,14 @@ class Looked(NamedTuple):
 _ALL: WeakSet[KnownIndex] = WeakSet()
 
 
-def forget(tenant: str) -> None:
-    """Clear all known terms of a tenant: they tell of what was said."""
+def clear_terms_of(tenant: str) -> None:
+    """Clear the cached terms of a tenant in all caches: they reveal what was said."""
     for each in _ALL:
         each.forget_terms(tenant)
 
 
 class KnownIndex:
-    """Of the owners who asked last; what is not known is read from ``index``."""
+    """Caches the indexes of the owners with the latest queries; reads the rest from ``index``."""
 
     def __init__(
         self, index: Index, most_rows: int = MOST_ROWS, most_bytes: int = MOST_BYTES
@@ -150,23 +158,23 @@ class KnownIndex:
 
     async def look(
         self, owner: Owner, terms: Sequence[bytes], session: str = "", seen: Look | None = None
-    ) -> Looked:
-        """A look at an index, which reads the postings of those terms that are not known.
+    ) -> LookWithState:
+        """Look up terms in an index; only the postings that are not cached are read.
 
-        ``seen`` is a look of this moment, of the same session: where all terms are known no other
-        is needed.  Two round trips where something was known that is no longer true, and where an
-        index is read whole.  Raises StoreError.
+        ``seen`` is a lookup of the same session made just before: if all terms are cached no other
+        is needed.  Takes two round trips if the cache is out of date, or an index is read as a
+        whole.  Raises StoreError.
         """
         known = self._owners.get(owner)
         if terms and seen is None:
             self._looks += 1
-        if known is None or not known.alone:
-            return self._seen(owner, terms, await self._look(owner, terms, session))
+        if known is None or not known.is_sole_writer:
+            return self._remember(owner, terms, await self._look(owner, terms, session))
         found = known.terms.find(terms)
-        if None in found and seen is None and self._soon_again(known):
+        if None in found and seen is None and self._is_worth_reading_whole(known):
             whole = await self._index.whole(owner, MOST_TERMS, session)
             if whole is not None:
-                return self._all(owner, terms, whole)
+                return self._remember_whole(owner, terms, whole)
             known.too_large, found = True, known.terms.find(terms)
         return await self._look_for_missing(owner, known, terms, found, session, seen)
 
@@ -178,17 +186,19 @@ class KnownIndex:
         found: Sequence[Postings | None],
         session: str,
         seen: Look | None,
-    ) -> Looked:
-        """A look for those terms that were not ``found`` among the known; for all of them where
-        what is known turns out to be no longer true."""
+    ) -> LookWithState:
+        """Look up the terms that were not ``found`` in the cache; all of them if the cache turns
+        out to be out of date."""
         kept, revision = known.terms, known.revision
         missing = [term for term, postings in zip(terms, found, strict=True) if postings is None]
         look = await self._look(owner, missing, session) if missing or seen is None else seen
         # Somebody may have erased something meanwhile, and all terms are forgotten.
-        if not (known.is_of(look) and self._owners.get(owner) is known and known.terms is kept):
+        if not (
+            known.is_current(look) and self._owners.get(owner) is known and known.terms is kept
+        ):
             if len(missing) < len(terms):
                 look = await self._look(owner, terms, session)
-            return self._seen(owner, terms, look)
+            return self._remember(owner, terms, look)
         read = dict(zip(missing, look.postings, strict=True)) if missing else {}
         found = found if known.revision == revision else kept.find(terms)
         postings = [each or read[term] for term, each in zip(terms, found, strict=True)]
@@ -207,11 +217,11 @@ class KnownIndex:
             found = await self._index.rows(owner, missing.tolist())
             known.put(missing, read_rows(found.data))
             known.names.update(found.sessions)
-        return Rows(known.of(numbers), known.names)
+        return Rows(known.rows_of(numbers), known.names)
 
-    def written(self, owner: Owner, batch: IndexBatch) -> None:
-        """This process has added a batch to an index."""
-        known = self._owners.get(owner) if batch.revision else self._begun(owner)
+    def on_write(self, owner: Owner, batch: IndexBatch) -> None:
+        """To be called when this process has written a batch to an index."""
+        known = self._owners.get(owner) if batch.revision else self._start(owner)
         if known is None or known.revision != batch.revision:
             return
         self._owners.move_to_end(owner)
@@ -225,12 +235,12 @@ class KnownIndex:
             (number, batch.session) for number in set(rows["session"].tolist()) - {0}
         )
 
-    def _begun(self, owner: Owner) -> _Known:
-        """An index that this process has made: all is known that it has from now on."""
+    def _start(self, owner: Owner) -> _Known:
+        """Cache an index that this process has made: all of its terms will be known."""
         self._drop(owner)
         known = self._owners[owner] = _Known(Look(), State())
         known.keep_all({})
-        self._bytes += known.held
+        self._bytes += known.bytes_held
         return known
 
     def forget(self) -> None:
@@ -241,24 +251,26 @@ class KnownIndex:
         for owner, known in self._owners.items():
             if owner.tenant == tenant:
                 known.clear()
-        self._bytes = sum([known.held for known in self._owners.values()])
+        self._bytes = sum([known.bytes_held for known in self._owners.values()])
 
     async def _look(self, owner: Owner, terms: Sequence[bytes], session: str) -> Look:
         return await self._index.look(owner, terms, NEWEST, session=session)
 
-    def _soon_again(self, known: _Known) -> bool:
-        """Whether all terms of a small index are worth reading: if all owners who have asked since
-        this one did had as many, there were room for them."""
-        between, known.looked = self._looks - known.looked, self._looks
+    def _is_worth_reading_whole(self, known: _Known) -> bool:
+        """Whether to read all terms of a small index: if as many fit for each owner that was
+        queried since this one was last."""
+        between, known.last_lookup = self._looks - known.last_lookup, self._looks
         passages = known.state.passages
         fit = passages <= SMALL and between * passages * _PASSAGE <= self._most_bytes
         return fit and not known.too_large
 
-    def _all(self, owner: Owner, terms: Sequence[bytes], whole: Whole) -> Looked:
-        """A look for some of all terms; all are known from now on."""
+    def _remember_whole(
+        self, owner: Owner, terms: Sequence[bytes], whole: WholeIndex
+    ) -> LookWithState:
+        """Cache all terms; returns the lookup of those asked for."""
         found = dict(zip(whole.terms, whole.look.postings, strict=True))
         look = replace(whole.look, postings=tuple([found.get(term, NO_POSTINGS) for term in terms]))
-        seen = self._seen(owner, terms, look)
+        seen = self._remember(owner, terms, look)
         known = self._owners.get(owner)
         if known is not None and known.state.passages <= SMALL:
             postings = {term: each.newest for term, each in found.items()}
@@ -267,47 +279,50 @@ class KnownIndex:
 
     def _with_known(
         self, owner: Owner, known: _Known, read: Mapping[bytes, Postings], look: Look
-    ) -> Looked:
-        """A look of which some was known, and the rest was read."""
+    ) -> LookWithState:
+        """Cache the terms that were read in addition to cached ones; returns the lookup."""
         self._owners.move_to_end(owner)
         if read:
             self._resize(known, known.terms.learn, read)
-        return Looked(look, known.state)
+        return LookWithState(look, known.state)
 
-    def _seen(self, owner: Owner, terms: Sequence[bytes], look: Look) -> Looked:
-        """A look for all that was asked; it is known from now on."""
+    def _remember(self, owner: Owner, terms: Sequence[bytes], look: Look) -> LookWithState:
+        """Cache a lookup of which nothing was cached, and return it."""
         state, known = read_state(look.state), self._owners.get(owner)
         if state is None or not look.revision or state.passages > self._most_rows:
             self._drop(owner)
-            return Looked(look, state)
-        if known is None or not known.is_of(look):
+            return LookWithState(look, state)
+        if known is None or not known.is_current(look):
             self._drop(owner)
             known, before = _Known(look, state), known
-            known.alone, known.looked = before is None, self._looks
+            known.is_sole_writer, known.last_lookup = before is None, self._looks
             self._owners[owner] = known
-            self._bytes += known.held
+            self._bytes += known.bytes_held
         else:
-            known.alone = True
+            known.is_sole_writer = True
         self._owners.move_to_end(owner)
         self._resize(known, known.terms.learn, dict(zip(terms, look.postings, strict=True)))
-        return Looked(look, state)
+        return LookWithState(look, state)
 
     def _drop(self, owner: Owner) -> None:
         known = self._owners.pop(owner, None)
         if known is not None:
-            self._rows, self._bytes = self._rows - known.size, self._bytes - known.held
+            self._rows, self._bytes = self._rows - known.size, self._bytes - known.bytes_held
 
     def _resize(self, known: _Known, change: Callable[[T], None], to: T) -> None:
-        """Let what is known grow, and others go where that is too much."""
-        rows, bytes_ = known.size, known.held
+        """Apply a change to a cached index, and evict others if the cache is then too large."""
+        rows, bytes_ = known.size, known.bytes_held
         change(to)
-        self._rows, self._bytes = self._rows + known.size - rows, self._bytes + known.held - bytes_
-        while len(self._owners) > 1 and self._full:
+        self._rows, self._bytes = (
+            self._rows + known.size - rows,
+            self._bytes + known.bytes_held - bytes_,
+        )
+        while len(self._owners) > 1 and self._is_full:
             self._drop(next(iter(self._owners)))
         if self._bytes > self._most_bytes:
             known.clear()
-            self._bytes = known.held
+            self._bytes = known.bytes_held
 
     @property
-    def _full(self) -> bool:
+    def _is_full(self) -> bool:
         return self._rows > self._most_rows or self._bytes > self._most_bytes

@@ -1,7 +1,7 @@
-"""Postings of an index that a process keeps in mind: of terms that were asked for, or of all.
+"""Cached postings of an index: of the terms that were looked up, or of all terms.
 
-All of them lie close together, with 12 bytes for a term beside its postings, where a dictionary
-takes 200; and a term that is not among all is in no passage, so nobody need be asked for it.
+All terms are packed into arrays, with 12 bytes for a term beside its postings, where a dictionary
+takes 200; and a term that is not among all is in no passage, so that no lookup is needed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from proxy.recall.index import NO_POSTINGS, POSTING_SIZE, TERM_SIZE, Postings, cut
+from proxy.recall.index import NO_POSTINGS, POSTING_SIZE, TERM_SIZE, Postings, split_terms
 
 NEWEST = 5_000
 """Postings of a term that are looked at: enough for what is rare, and bounded for what is not."""
@@ -19,13 +19,13 @@ NEWEST = 5_000
 _TERM = 200
 """Bytes that an entry of a dictionary takes beside its postings, about."""
 
-_LYING = TERM_SIZE + 4
-"""Bytes that a term takes beside its postings where all lie together."""
+_PACKED_TERM = TERM_SIZE + 4
+"""Bytes that a term takes beside its postings in packed arrays."""
 
 _LAST = b"\xff" * TERM_SIZE
 
-FRESH = 256
-"""Terms of what was added that may be kept beside the others, or a quarter of those."""
+MIN_ADDED_TERMS = 256
+"""Added terms that may be kept unpacked; or as many as a quarter of the packed ones."""
 
 
 class SomeTerms:
@@ -33,23 +33,23 @@ class SomeTerms:
 
     def __init__(self) -> None:
         self._postings: dict[bytes, Postings] = {}
-        self.held = 0
+        self.bytes_held = 0
 
     def __len__(self) -> int:
         return len(self._postings)
 
     def find(self, terms: Sequence[bytes]) -> list[Postings | None]:
-        """None for one that is not known."""
+        """The postings of each term, None if they are not cached."""
         return [self._postings.get(term) for term in terms]
 
     def learn(self, postings: Mapping[bytes, Postings]) -> None:
         for term, found in postings.items():
             before = self._postings.get(term)
-            self.held += len(found.newest) - (len(before.newest) if before else -_TERM)
+            self.bytes_held += len(found.newest) - (len(before.newest) if before else -_TERM)
             self._postings[term] = found
 
     def add(self, postings: Mapping[bytes, bytes]) -> None:
-        """What was added to the index behind all that is known."""
+        """Append postings that were added to the index."""
         self.learn(
             {
                 term: _longer(self._postings[term], postings[term])
@@ -67,18 +67,18 @@ class AllTerms:
     """Every posting of every term, of an index of at most ``NEWEST`` passages."""
 
     def __init__(self, postings: Mapping[bytes, bytes]) -> None:
-        self._fresh: dict[bytes, bytes] = {}
-        self._lay(postings)
+        self._added: dict[bytes, bytes] = {}
+        self._pack(postings)
 
     def __len__(self) -> int:
-        return self._terms.size - 1 + len(self._fresh)
+        return self._terms.size - 1 + len(self._added)
 
     @property
-    def held(self) -> int:
-        return self._lying + self._beside
+    def bytes_held(self) -> int:
+        return self._packed_bytes + self._added_bytes
 
     def find(self, terms: Sequence[bytes]) -> list[Postings | None]:
-        """Never None: what is not there is in no passage."""
+        """The postings of each term, never None: a term that is not cached is in no passage."""
         sought = np.frombuffer(b"".join(terms), np.uint64)
         places = self._terms.searchsorted(sought)
         (here,) = (self._terms.take(places) == sought).nonzero()
@@ -87,7 +87,7 @@ class AllTerms:
         found: list[Postings | None] = [NO_POSTINGS] * len(terms)
         for at, begin, end in zip(here.tolist(), begins, ends, strict=True):
             found[at] = Postings((end - begin) // POSTING_SIZE, self._data[begin:end])
-        fresh = self._fresh
+        fresh = self._added
         for at in [at for at, term in enumerate(terms) if term in fresh]:
             data = (found[at] or NO_POSTINGS).newest + fresh[terms[at]]
             found[at] = Postings(len(data) // POSTING_SIZE, data)
@@ -97,27 +97,27 @@ class AllTerms:
         """Nothing: all is known."""
 
     def add(self, postings: Mapping[bytes, bytes]) -> None:
-        """What was added to the index behind all that is known."""
+        """Append postings that were added to the index."""
         for term, data in postings.items():
-            before = self._fresh.get(term)
-            self._beside += len(data) + (_TERM if before is None else 0)
-            self._fresh[term] = (before or b"") + data
-        if len(self._fresh) > max(FRESH, self._terms.size // 4):
-            self._lay(self._all())
+            before = self._added.get(term)
+            self._added_bytes += len(data) + (_TERM if before is None else 0)
+            self._added[term] = (before or b"") + data
+        if len(self._added) > max(MIN_ADDED_TERMS, self._terms.size // 4):
+            self._pack(self._all())
 
     def _all(self) -> Mapping[bytes, bytes]:
         begins = self._begins.tolist()
-        terms = cut(self._terms[:-1].tobytes())
+        terms = split_terms(self._terms[:-1].tobytes())
         postings = {
             term: self._data[begin:end]
             for term, begin, end in zip(terms, begins, begins[1:], strict=False)
         }
-        for term, data in self._fresh.items():
+        for term, data in self._added.items():
             postings[term] = postings.get(term, b"") + data
         return postings
 
-    def _lay(self, postings: Mapping[bytes, bytes]) -> None:
-        """Sort them by term.  A last term, above all others, ends every search within bounds."""
+    def _pack(self, postings: Mapping[bytes, bytes]) -> None:
+        """Pack postings, sorted by term.  A last term above all others keeps searches in bounds."""
         terms = np.frombuffer(b"".join(postings), np.uint64)
         order, data = terms.argsort(), list(postings.values())
         data = [data[place] for place in order.tolist()]
@@ -125,5 +125,5 @@ class AllTerms:
         sizes = [*map(len, data), 0]
         self._begins = np.array(list(accumulate(sizes, initial=0)), np.uint32)
         self._data = b"".join(data)
-        self._fresh.clear()
-        self._lying, self._beside = len(self._data) + _LYING * self._terms.size, 0
+        self._added.clear()
+        self._packed_bytes, self._added_bytes = len(self._data) + _PACKED_TERM * self._terms.size, 0

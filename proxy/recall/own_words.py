@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from proxy.recall.lexicon.loader import any_of, compiled, told, vocabulary
+from proxy.recall.lexicon.loader import any_of, lazy_pattern, phrase_pattern, vocabulary
 
 BLANK = "\0"
 """Stands for a character that is not the writer's own."""
@@ -32,14 +32,14 @@ _FENCE = re.compile(
     r"|[^`\n]*(?P<within>```+)"
 )
 _QUOTED_LINE = re.compile(r"[ \t]*(?:>|&gt;)")
-_MAIL = compiled(
+_MAIL = lazy_pattern(
     rf"[ \t]*(?:{any_of(lambda each: each.own_words.mail)}"
     rf"|{any_of(lambda each: each.own_words.mail_from)} ?[:：].{{0,200}}@)",
     re.IGNORECASE,
 )
 _PLEASE = any_of(lambda each: each.own_words.please)
-_TASK = rf"{told(lambda each: each.own_words.tasks)}[^\n:：]{{0,80}}[:：]"
-_BEGINS_WITH_TASK = compiled(rf"\W{{0,3}}(?:{_PLEASE}[ ,]*)*{_TASK}", re.IGNORECASE)
+_TASK = rf"{phrase_pattern(lambda each: each.own_words.tasks)}[^\n:：]{{0,80}}[:：]"
+_BEGINS_WITH_TASK = lazy_pattern(rf"\W{{0,3}}(?:{_PLEASE}[ ,]*)*{_TASK}", re.IGNORECASE)
 _QUOTED = re.compile(r'"[^"\n]*"|“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»|»[^«»]*«|「[^「」]*」|『[^『』]*』')
 
 _SPEAKER = re.compile(
@@ -62,11 +62,11 @@ _LESS_SURELY_OTHERS = (
     _QUOTED,
     re.compile(r"(?<!\w)'[^'\n]{0,300}(?:(?<=\w)'(?=\w)[^'\n]{0,300}){0,3}'(?!\w)"),
 )
-_TASK_ON = compiled(rf"{_TASK}.*", re.IGNORECASE | re.DOTALL)
+_TASK_ON = lazy_pattern(rf"{_TASK}.*", re.IGNORECASE | re.DOTALL)
 _ITEM = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,3}[.)、]|[（(]\d{1,3}[)）])[ \t]*\S.*$", re.MULTILINE)
 _LIST = re.compile(r"(?:[ \t]*\n{1,2}[ \t]*(?:[-*•–]|\d{1,3}[.)、])[ \t]*[^\n]+)+")
 # A part that is set up or played: neither is how the user wants things done elsewhere.
-_ROLE_PLAY = compiled(
+_ROLE_PLAY = lazy_pattern(
     rf"\s*(?:\*[^*\s][^*\n]{{2,80}}\*(?!\*)|{any_of(lambda each: each.own_words.role_play)})",
     re.IGNORECASE,
 )

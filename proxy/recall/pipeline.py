@@ -37,7 +37,7 @@ from proxy.recall.ranking.select import (
     relevant,
 )
 from proxy.recall.results import Place
-from proxy.recall.semantic.vectors import NOTHING_NEAR, Near
+from proxy.recall.semantic.vectors import NO_SIMILARITIES, Similarities
 
 PlaceOf = Callable[[int, int, int], Place | None]
 
@@ -60,7 +60,7 @@ class Selection(msgspec.Struct, frozen=True):
     matches: Matches
     numbers: Numbers
     behind: Numbers
-    near: Near
+    near: Similarities
     standing: tuple[int, ...]
     dismissed: frozenset[str]
     now: float
@@ -112,11 +112,11 @@ def select(
     look: Look,
     state: State,
     now: float,
-    near: Near = NOTHING_NEAR,
+    near: Similarities = NO_SIMILARITIES,
 ) -> Selection:
     """Which passages to look at; ``near`` is what is near the question in meaning."""
     is_relevant = near.related or relevant(matches, query.options.min_score)
-    recalls = is_relevant and not matches.question.empty
+    recalls = is_relevant and not matches.question.is_empty
     return Selection(
         query=query,
         matches=matches,
@@ -131,7 +131,7 @@ def select(
     )
 
 
-def _numbers(matches: Matches, near: Near) -> Numbers:
+def _numbers(matches: Matches, near: Similarities) -> Numbers:
     """The passages to look at for their words, their days and their meaning."""
     found = candidates(matches)
     return np.union1d(found, near.nearest()) if near.numbers.size else found
@@ -157,7 +157,7 @@ def rank(selection: Selection, found: Rows) -> Shortlist:
         selection.dismissed,
         selection.now,
         selection.near.related,
-        selection if left >= ONE_MORE and not selection.matches.question.general else None,
+        selection if left >= ONE_MORE and not selection.matches.question.is_general else None,
     )
 
 
@@ -218,13 +218,13 @@ def _ranked(selection: Selection, rows: Array) -> Sequence[Ranked]:
         dense=selection.near.of(selection.numbers) if selection.near.numbers.size else {},
     )
     found = ranked(selection.matches, selection.numbers, rows, options, query.budget)
-    return broadly(found) if selection.matches.question.lists else found
+    return broadly(found) if selection.matches.question.asks_list else found
 
 
 def _left(selection: Selection, found: Sequence[Ranked]) -> int:
     """Tokens of the budget that are left for what the user said later of what was found."""
     query = selection.query
-    if not found or query.searches or "user" not in query.options.roles:
+    if not found or query.is_search or "user" not in query.options.roles:
         return 0
     return query.budget - sum([min(each.tokens, LONG) for each in found])
 
@@ -250,7 +250,7 @@ def _placed(ranked: Iterable[Ranked], place_of: PlaceOf) -> tuple[list[Ranked], 
 
 def _place_of(selection: Selection, names: Mapping[int, str]) -> PlaceOf:
     """Where a row's session, seq and check lead; None: nowhere, or to what the prompt shows."""
-    own, shown = selection.session, selection.query.shown
+    own, shown = selection.session, selection.query.shown_seqs
     own_only = selection.query.own_session_only
 
     def place_of(number: int, seq: int, check: int) -> Place | None:

@@ -11,7 +11,7 @@ from proxy.memory.archive import Message
 from proxy.recall.index import OwnOf
 from proxy.recall.notes.notes import noted
 from proxy.recall.pipeline import Shortlist
-from proxy.recall.query.dates import ahead
+from proxy.recall.query.dates import utc_offset
 from proxy.recall.query.query import RecallQuery
 from proxy.recall.ranking.changing import Named, best_told, told
 from proxy.recall.ranking.select import Passage, choose, deserved
@@ -65,9 +65,9 @@ def resolve(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> Recollec
     standing = _pinned(shortlist, source_of)
     passages = _chosen(shortlist, source_of, standing)
     # Who searches reads what was said, and no more.
-    if not shortlist.query.searches:
+    if not shortlist.query.is_search:
         zone = shortlist.query.options.zone
-        passages = noted(passages, shortlist.now + ahead(shortlist.now, zone))
+        passages = noted(passages, shortlist.now + utc_offset(shortlist.now, zone))
     return Recollection(tuple(passages), standing)
 
 
@@ -90,7 +90,7 @@ def _chosen(shortlist: Shortlist, source_of: SourceOf, standing: Sequence[Found]
     def is_meant(number: int) -> bool:
         return sources[number].is_meant
 
-    shown = () if query.searches else (query.text,)
+    shown = () if query.is_search else (query.text,)
     chosen = choose(shortlist.matches, shortlist.ranked, passage_of, room, shown, is_meant, spare)
     why = {each.number: each for each in shortlist.ranked}
     found = [
@@ -107,16 +107,16 @@ def _room(shortlist: Shortlist, left: int) -> tuple[int, int]:
     A search gets excerpts alone; what was recalled once already gets the whole budget.
     """
     query, room = shortlist.query, int(min(SPARE * left + MORE, MOST * left))
-    if query.searches:
+    if query.is_search:
         return room, room
-    if query.again is not None or shortlist.near:
+    if query.replayed is not None or shortlist.near:
         return room, room - left
     room = deserved(shortlist.matches, room)
     return room, room - deserved(shortlist.matches, left)
 
 
 def _told_in(zone: tzinfo | None, found: Found) -> Found:
-    offset = ahead(found.created_at, zone)
+    offset = utc_offset(found.created_at, zone)
     return msgspec.structs.replace(found, ahead=offset) if offset else found
 
 
@@ -178,7 +178,11 @@ def _source_of(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> Sourc
     """Gives the message at a passage's place; None where the client sends it already, or where none
     of it is its writer's own, as older releases have indexed.  Whether it is still the message that
     was indexed the source can tell."""
-    places, said, gone = shortlist.places, shortlist.query.said, shortlist.query.gone
+    places, said, gone = (
+        shortlist.places,
+        shortlist.query.shown_digests,
+        shortlist.query.superseded_ids,
+    )
 
     def source_of(number: int) -> PassageSource | None:
         place = places[number]

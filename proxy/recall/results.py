@@ -15,7 +15,7 @@ from proxy.memory.model import Card, Recalled
 from proxy.recall.lexicon.loader import vocabulary
 from proxy.recall.query.dates import DAY
 from proxy.recall.query.query import CountText
-from proxy.recall.query.speakers import speaker
+from proxy.recall.query.speakers import speaker_term
 from proxy.recall.ranking.packing import NOTED, check_of, share_of
 from proxy.recall.ranking.score import Ranked
 from proxy.recall.ranking.select import Passage
@@ -215,14 +215,14 @@ def _between(found: Sequence[Found], headings: Sequence[str], place: int) -> Ite
 
 # Nobody's name: what begins with one could pass for a message of the other role.
 _ROLES = {
-    speaker(f"{name.capitalize()}: ") for name in vocabulary(lambda each: each.own_words.roles)
+    speaker_term(f"{name.capitalize()}: ") for name in vocabulary(lambda each: each.own_words.roles)
 }
 
 
 def _lines(found: Sequence[Found]) -> Iterator[str]:
     """Each with its role, but where a text begins with the name of somebody whose role is written
     before."""
-    names = [speaker(one.text) for one in found]
+    names = [speaker_term(one.text) for one in found]
     said_as = {(one.role, name) for one, name in zip(found, names, strict=True) if name}
     roles = Counter(name for _, name in said_as)
     introduced: set[bytes] = set()

@@ -12,17 +12,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from typing import NamedTuple
 
-from proxy.recall.query.counting import counted
-from proxy.recall.query.going_on import points_back
-from proxy.recall.query.question import FEW_WORDS, READ, asks, read
+from proxy.recall.query.counting import count_words
+from proxy.recall.query.going_on import refers_back
+from proxy.recall.query.question import FEW_WORDS, MAX_CHARACTERS, has_question_mark, read_question
 from proxy.recall.query.words import (
     ENGLISH,
     UNKNOWN,
     Word,
     gram_term,
     is_stop_word,
-    reading,
-    term,
+    tokenize,
+    word_term,
 )
 
 LONGEST = 400
@@ -55,9 +55,11 @@ def is_followup(text: str) -> bool:
 
     A message of no words at all must ask for something.
     """
-    message = reading(text[:READ])
-    own = counted(word.text for word in read(text, (), 0.0).words)
-    return own <= FEW_WORDS and points_back(message) and bool(own or asks(message.folded))
+    message = tokenize(text[:MAX_CHARACTERS])
+    own = count_words(word.text for word in read_question(text, (), 0.0).words)
+    return (
+        own <= FEW_WORDS and refers_back(message) and bool(own or has_question_mark(message.folded))
+    )
 
 
 def prompt_of(
@@ -87,13 +89,15 @@ def added(question: str, before: Iterable[Utterance], answer: str) -> str:
     answer = answer.strip().strip("\"'`“”「」")
     if len(answer) > LONGEST or "\n" in answer:
         return ""
-    written, own = reading(answer), reading(question[:READ])
-    earlier = [reading(said.text[:READ]) for said in before]
-    languages = tuple({ENGLISH, *chain.from_iterable(e.likely for e in (written, own, *earlier))})
+    written, own = tokenize(answer), tokenize(question[:MAX_CHARACTERS])
+    earlier = [tokenize(said.text[:MAX_CHARACTERS]) for said in before]
+    languages = tuple(
+        {ENGLISH, *chain.from_iterable(e.likely_languages for e in (written, own, *earlier))}
+    )
     asked = _terms(own.words, languages)
     known = asked.union(*(_terms(each.words, languages) for each in earlier))
     kept = [part for word in written.words for part in _kept(word, known, languages)]
-    is_more = bool(_terms(reading(" ".join(kept)).words, languages) - asked)
+    is_more = bool(_terms(tokenize(" ".join(kept)).words, languages) - asked)
     return " ".join(kept) if is_more else ""
 
 
@@ -106,7 +110,7 @@ def _of(word: Word, languages: Sequence[str]) -> Iterator[bytes]:
     if word.unspaced:
         yield from filter(None, map(gram_term, _pairs(word.text)))
     elif not any(is_stop_word(word.text, language) for language in languages):
-        found = (term(word.text, language) for language in (*languages, UNKNOWN))
+        found = (word_term(word.text, language) for language in (*languages, UNKNOWN))
         yield from filter(None, found)
 
 

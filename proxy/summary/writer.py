@@ -18,7 +18,7 @@ import msgspec
 
 from proxy.background.completion import Assignment, Completer, Denied, Refused, assignment
 from proxy.memory.model import SessionKey
-from proxy.recall.lexicon.loader import any_of, compiled, either, patterns, told
+from proxy.recall.lexicon.loader import alternation, any_of, lazy_pattern, patterns, phrase_pattern
 from proxy.settings.written import SummarySettings
 from proxy.summary.attempts import Unfinished, Written
 from proxy.summary.lines import NO_SUMMARY, VARIABLE, Count, fill, place_to_cut, well_formed
@@ -45,8 +45,8 @@ _NEARLY_ALL = 0.8
 _EMPTY = re.compile(rf"\W*(?:{NO_SUMMARY.strip('()')}\W*)?\Z", re.IGNORECASE)
 """No word, or the one that stood for the summary where there was none yet."""
 
-_OPENING = compiled(any_of(lambda each: each.chat.openings), re.IGNORECASE)
-_SECOND_PERSON = compiled(told(lambda each: each.chat.second_person), re.IGNORECASE)
+_OPENING = lazy_pattern(any_of(lambda each: each.chat.openings), re.IGNORECASE)
+_SECOND_PERSON = lazy_pattern(phrase_pattern(lambda each: each.chat.second_person), re.IGNORECASE)
 _LAST_SENTENCE = re.compile(r"[^.!?。！？\n]*[?？]\Z")
 _REPORTED = re.compile(r"[:：\"“”„«»「」『』]")
 
@@ -54,7 +54,7 @@ _LONGEST_QUESTION = 300
 """Characters."""
 
 _WORD = any_of(lambda each: each.summary.names)
-_BEFORE = either(
+_BEFORE = alternation(
     (
         *(rf"{word} " for word in patterns(lambda each: each.summary.before.words)),
         *patterns(lambda each: each.summary.before.anywhere),
@@ -69,7 +69,7 @@ _COLON = rf"{_BOLD}[ \u00a0]?[:：]{_BOLD}"
 _TITLE = rf"{_BEFORE}{{0,4}}{_WORD}"
 _AFTER = r"(?: [^\s:：]+){0,6}"
 
-_LEAD_IN = compiled(
+_LEAD_IN = lazy_pattern(
     rf"(?:#{{1,6}} |\*\*|__)?{_CONSENT}(?:"
     rf"{_HERE}[^\n:：]{{0,80}}{_WORD}[^\n:：]{{0,60}}{_COLON}\s*"
     rf"|{_HERE}[^\n]{{0,120}}{_COLON}[ \t]*\n+"
@@ -79,7 +79,7 @@ _LEAD_IN = compiled(
     re.IGNORECASE,
 )
 
-_CLOSING = compiled(rf"[*_(]*{any_of(lambda each: each.summary.closings)}", re.IGNORECASE)
+_CLOSING = lazy_pattern(rf"[*_(]*{any_of(lambda each: each.summary.closings)}", re.IGNORECASE)
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)\n?```", re.DOTALL)
 _TAGS = re.compile(r"<(?P<tag>\w*summary\w*)>(?P<inner>.*)</(?P=tag)>", re.DOTALL | re.IGNORECASE)
 _QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "「": "」", "『": "』"}

@@ -205,7 +205,7 @@ async def test_silence_is_not_waited_for(up: ScriptedUpstream, kind: Kind) -> No
 async def test_an_answer_of_any_size_is_not_read(
     up: ScriptedUpstream, kind: Kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embeddings, "LIMIT", 1000)
+    monkeypatch.setattr(embeddings, "MAX_RESPONSE_BYTES", 1000)
     up.always(vectors([0.123456789] * 1000))
     with pytest.raises(EmbedderError):
         await embed(up, kind, "a")

@@ -481,7 +481,7 @@ async def test_what_is_in_the_index_of_a_session_has_no_vector_any_more(
     indexer, owner = Indexer(store, store, whole, clock), Owner("t", "kai")
     for number, session in enumerate("aba"):
         await store.commit(key(session), chat(f"x{number}", user="kai"))
-        await indexer.level(key(session))
+        await indexer.index_session(key(session))
     await indexer.update(owner, lambda state: state.with_vectors("m/4", 6))
     vectors = {number: bytes([number + 1] * 4) for number in range(6)}
     await store.put_vectors(owner, "m/4", 4, vectors)
@@ -504,7 +504,7 @@ async def test_a_session_in_an_index_of_another_format_leaves_no_vector_there(
     indexer, owner = Indexer(store, store, whole, clock), Owner("t", "kai")
     for session in "ab":
         await store.commit(key(session), chat(f"x-{session}", user="kai"))
-        await indexer.level(key(session))
+        await indexer.index_session(key(session))
     await store.put_vectors(owner, "m/4", 4, dict.fromkeys(range(4), b"1234"))
     look, other = await store.look(owner, (), 0), b'[999,4,0,2,[],["tea"],0.0,0.0,{"m/4":4}]'
     assert await store.write(owner, IndexBatch(look.revision, other, "b", None, first=4))
@@ -524,14 +524,14 @@ async def test_passages_that_lead_nowhere_any_more_are_not_counted(
     indexer = Indexer(store, store, whole, clock)
     for session in "abc":
         await store.commit(key(session), chat(f"x-{session}", user="kai"))
-        await indexer.level(key(session))
+        await indexer.index_session(key(session))
     await eraser.session(key("a"))
     assert await store.revise(key("b"), Revision(removed=("x-b.0",)))
     line = await store.message(key("c"), "x-c.0")
     assert line is not None
     edited = Edited(card=replace(line.card, digest="other"), body=b'"other"', was=line.body)
     assert await store.revise(key("c"), Revision(edited=(edited,)))
-    await indexer.again(key("c"), 1)
+    await indexer.index_edited(key("c"), 1)
 
     told, everything = await eraser.count_session(key("b")), await eraser.count_person("t", "kai")
     gone = await eraser.session(key("b"))

@@ -440,7 +440,7 @@ async def test_recall_which_is_patient_is_not_asked_while_the_store_is_away(
     async def look_again(admin: RecallAdmin, owner: Owner) -> None:
         asked.append(owner)
 
-    monkeypatch.setattr(RecallAdmin, "look_again", look_again)
+    monkeypatch.setattr(RecallAdmin, "recheck_sessions", look_again)
     with monkeypatch.context() as away:
         away.setattr(store, "peek", peek)
         response = await client.post(f"{API}/import?user=kai", content=dumped(TALK))

@@ -84,7 +84,7 @@ CHANGES = [("PATCH", {"content": "other"}), ("DELETE", None)]
 async def embed(store: Backend, user: str | None) -> Owner:
     """Give each message of the session a vector in the index of its owner."""
     owner, indexer = owner_of(KEY, user), Indexer(store, store, own_of, time.time)
-    await indexer.level(KEY)
+    await indexer.index_session(KEY)
     numbers = await passages_of(store, owner, KEY.session)
     await store.put_vectors(owner, MODEL, SIZE, dict.fromkeys(numbers, b"\1" * SIZE))
     await indexer.update(owner, lambda state: state.with_vectors(MODEL, len(numbers)))

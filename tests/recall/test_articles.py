@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.recall.lexicon.folding import fold
-from proxy.recall.query.question import read
+from proxy.recall.query.question import read_question
 from proxy.recall.query.stemming import stem, stems
 from proxy.recall.query.words import STOP_WORDS, analyse
 from proxy.recall.ranking.packing import term_of
@@ -56,7 +56,7 @@ def test_a_word_without_article_and_one_with_any_find_each_other(prefix: str, wo
 @pytest.mark.parametrize("asked", ["إيجار", "الإيجار", "والإيجار"])
 @pytest.mark.parametrize("kept", ["ايجار", "والايجار", "والإيجار"])
 def test_what_older_indexes_have_of_a_word_is_looked_for_too(asked: str, kept: str) -> None:
-    (word,) = [each for each in read(f"كم {asked}؟", (), NOW).words if each.text]
+    (word,) = [each for each in read_question(f"كم {asked}؟", (), NOW).words if each.text]
     assert term_of(kept) in word.terms
 
 

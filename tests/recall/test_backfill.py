@@ -14,7 +14,7 @@ from proxy.memory.model import SessionKey
 from proxy.recall.index import Owner
 from proxy.recall.indexing.backfill import EmbeddingBackfill, Pace
 from proxy.recall.semantic.embedders import LONGEST, EmbedderError, EmbedderRefused
-from proxy.recall.semantic.vectors import name_of, pack
+from proxy.recall.semantic.vectors import pack, vector_set_name
 from tests.support.store.meanings import Meanings, meaning
 from tests.support.store.passages import KAI, TENANT, Memory, said
 from tests.support.waiting import PATIENCE
@@ -38,7 +38,7 @@ async def opened(filling: EmbeddingBackfill) -> AsyncIterator[EmbeddingBackfill]
 async def vectors(memory: Memory, embedder: Meanings, owner: Owner = KAI) -> list[bytes]:
     """What is stored for each passage; b"" for nothing."""
     size, count = embedder.dimensions, (await memory.state(owner)).passages
-    name = name_of(embedder.model, size)
+    name = vector_set_name(embedder.model, size)
     data = await memory.store.vectors(owner, name, size, 0, count)
     cut = [data[n * size : (n + 1) * size] for n in range(count)]
     return [each if any(each) else b"" for each in cut]
@@ -49,7 +49,7 @@ def packed(*texts: str, dimensions: int = 8) -> list[bytes]:
 
 
 async def until_embedded(memory: Memory, embedder: Meanings, owner: Owner = KAI) -> None:
-    name = name_of(embedder.model, embedder.dimensions)
+    name = vector_set_name(embedder.model, embedder.dimensions)
     async with asyncio.timeout(PATIENCE):
         while (state := await memory.state(owner)).embedded.get(name) != state.passages:
             await asyncio.sleep(0)
@@ -158,7 +158,7 @@ async def test_what_is_indexed_is_embedded_a_moment_later(remembering: Memory) -
     embedder = Meanings()
     async with opened(backfill(remembering, embedder)) as filling:
         await remembering.commit("a", said("x1", "My boat.", "Soup.", user="kai"))
-        filling.wanted(KAI)
+        filling.enqueue(KAI)
         await until_embedded(remembering, embedder)
     assert await vectors(remembering, embedder) == packed("My boat.", "Soup.")
 
@@ -171,7 +171,7 @@ async def test_what_failed_is_made_once_the_embedder_works(
     embedder.failure = failure
     await remembering.commit("a", said("x1", "My boat.", user="kai"))
     async with opened(backfill(remembering, embedder)) as filling:
-        filling.wanted(KAI)
+        filling.enqueue(KAI)
         await embedder.asked.wait()
         embedder.failure = None
         await until_embedded(remembering, embedder)
@@ -192,7 +192,7 @@ async def test_what_takes_too_long_together_is_embedded_in_smaller_batches(
     await remembering.commit("a", said("x1", *texts, user="kai"))
     quick = Pace(share=1.0, patience=0.05, retry=0.0)
     async with opened(backfill(remembering, embedder, quick)) as filling:
-        filling.wanted(KAI)
+        filling.enqueue(KAI)
         await until_embedded(remembering, embedder)
     assert max(map(len, embedder.texts)) <= 2
 
@@ -207,7 +207,7 @@ async def test_batches_grow_again_once_the_embedder_works(remembering: Memory) -
     texts = [f"Boat {number}." for number in range(50)]
     await remembering.commit("a", said("x1", *texts, user="kai"))
     async with opened(backfill(remembering, embedder)) as filling:
-        filling.wanted(KAI)
+        filling.enqueue(KAI)
         await until_embedded(remembering, embedder)
     assert max(map(len, embedder.texts[6:])) == 8
 
@@ -224,8 +224,8 @@ async def test_one_whose_passages_cannot_be_embedded_holds_up_nobody(remembering
     await remembering.commit("b", said("x2", "My boat."))
     nobodys = Owner(TENANT, session="b")
     async with opened(backfill(remembering, embedder)) as filling:
-        filling.wanted(KAI)
-        filling.wanted(nobodys)
+        filling.enqueue(KAI)
+        filling.enqueue(nobodys)
         await until_embedded(remembering, embedder, nobodys)
     assert await vectors(remembering, embedder) == [b""]
 

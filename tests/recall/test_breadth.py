@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.recall.query.question import read
+from proxy.recall.query.question import read_question
 from proxy.recall.ranking.breadth import BEST_FIRST, MIN_SCORE_SHARE, broadly
 from proxy.recall.ranking.score import Ranked
 from tests.support.store.remembering import NOW
@@ -45,7 +45,7 @@ def test_the_best_come_first_whatever_their_sessions() -> None:
     ],
 )  # fmt: skip
 def test_a_question_for_all_there_are_is_known(text: str) -> None:
-    assert read(text, (), NOW).lists
+    assert read_question(text, (), NOW).asks_list
 
 
 @pytest.mark.parametrize(
@@ -56,4 +56,4 @@ def test_a_question_for_all_there_are_is_known(text: str) -> None:
     ],
 )  # fmt: skip
 def test_other_questions_are_not(text: str) -> None:
-    assert not read(text, (), NOW).lists
+    assert not read_question(text, (), NOW).asks_list

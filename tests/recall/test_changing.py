@@ -54,7 +54,7 @@ async def test_a_newer_value_is_found_by_the_name_of_the_older_one(
     "fields",
     [
         {"budget": 70},
-        {"searches": True},
+        {"is_search": True},
         {"asked": "How do I lower blood pressure?"},
         {"options": RecallOptions(roles=("assistant",))},
     ],
@@ -91,7 +91,7 @@ async def test_each_round_of_a_turn_gets_the_newer_value(remembering: Memory) ->
     first = await remembering.recall(ASKED, options=RecallOptions())
     refs = tuple([one.recalled for one in first.passages])
     assert CHANGED in [one.text for one in first.passages]
-    assert await remembering.recall(ASKED, options=RecallOptions(), again=refs) == first
+    assert await remembering.recall(ASKED, options=RecallOptions(), replayed=refs) == first
 
 
 async def test_looking_for_it_costs_one_look_at_the_store_and_none_where_words_are_known(

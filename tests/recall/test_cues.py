@@ -9,22 +9,22 @@ from random import Random
 
 import pytest
 
-from proxy.recall.lexicon.cues import EVERYTHING, Cue, Cues, words_to_check
+from proxy.recall.lexicon.cues import ALL_CUES, Cue, Cues, words_to_check
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.lexicon.pieces import pieces
 from proxy.recall.lexicon.regex import (
-    Either,
-    Many,
+    Alternatives,
+    CharacterSet,
+    LiteralText,
     NotUnderstoodError,
-    OneOf,
     Part,
     Parts,
-    Text,
+    Repetition,
     parse,
 )
 from proxy.recall.own_words import voices
 from proxy.recall.query.dates import tells_time
-from proxy.recall.query.words import CUES, Reading
+from proxy.recall.query.words import CUES, TokenizedText
 from proxy.recall.standing.standing import _instructions_in, notice
 from proxy.recall.standing.wording import WORDINGS
 from tests.recall.test_standing import INSTRUCTIONS, LEANINGS, PREFERENCES, WITHDRAWALS
@@ -54,15 +54,15 @@ class Writer:
 
     def part(self, part: Part) -> str:
         match part:
-            case Text(text):
+            case LiteralText(text):
                 return text
-            case OneOf(None):
+            case CharacterSet(None):
                 return self.random.choice("x7 w")
-            case OneOf(characters):
+            case CharacterSet(characters):
                 return self.random.choice(characters) if characters else ""
-            case Either(ways):
+            case Alternatives(ways):
                 return self.written(self.random.choice(ways))
-            case Many(least, most, parts):
+            case Repetition(least, most, parts):
                 least = max(least, int(self.random.random() < 0.5)) if most != 0 else 0
                 return "".join(self.written(parts) for _ in range(min(least, most or least)))
 
@@ -73,11 +73,14 @@ def test_what_is_found_in_a_text_was_seen_in_it(seed: int) -> None:
     for cue in CUES:
         for _ in range(MANY):
             text = writer.text(cue.pattern.pattern)
-            said = Reading(text)
+            said = TokenizedText(text)
             for form in (text, said.folded, text.lower()):
                 there = cue.pattern.search(form) is not None
                 found += there
-                assert cue.search(form, said.seen) or not there, (cue.pattern.pattern[:80], text)
+                assert cue.search(form, said.possible_cues) or not there, (
+                    cue.pattern.pattern[:80],
+                    text,
+                )
     assert found > 10 * MANY
 
 
@@ -92,17 +95,17 @@ def said() -> Iterator[str]:
 def test_texts_say_the_same_with_and_without_a_look_at_their_words() -> None:
     times = wishes = 0
     for text in said():
-        plain = [s for voice in voices(text) for s in _instructions_in(voice, WORDINGS, EVERYTHING)]
+        plain = [s for voice in voices(text) for s in _instructions_in(voice, WORDINGS, ALL_CUES)]
         assert list(notice(text)) == plain, text
         told = tells_time(text)
-        assert tells_time(text, Reading(text).seen) == told, text
+        assert tells_time(text, TokenizedText(text).possible_cues) == told, text
         times, wishes = times + told, wishes + bool(plain)
     assert times > MANY and wishes > MANY
 
 
 def test_most_patterns_are_not_tried_on_what_has_nothing_of_them() -> None:
-    said = Reading("The boiler makes a rattling noise, and Petra will look at the valve.")
-    tried = [cue for cue in CUES if cue in said.seen]
+    said = TokenizedText("The boiler makes a rattling noise, and Petra will look at the valve.")
+    tried = [cue for cue in CUES if cue in said.possible_cues]
     assert len(tried) < len(list(CUES)) / 20
 
 
@@ -128,7 +131,7 @@ def test_a_pattern_tells_what_each_text_has_that_it_is_found_in(
 def test_what_words_cannot_tell_may_have_everything(text: str) -> None:
     cue = Cue(r"\bthen\b")
     assert cue in Cues([cue]).seen(words_to_check(text, fold(text)))
-    assert cue in EVERYTHING
+    assert cue in ALL_CUES
 
 
 def test_a_pattern_of_which_nothing_is_known_is_tried_on_every_text() -> None:
@@ -148,12 +151,27 @@ def test_words_that_were_looked_at_can_be_forgotten() -> None:
 @pytest.mark.parametrize(
     ("pattern", "parts"),
     [
-        ("ab*", (Text("a"), Many(0, None, (Text("b"),)))),
-        (r"a{2}b{,3}?", (Many(2, 2, (Text("a"),)), Many(0, 3, (Text("b"),)))),
-        (r"(?P<n>a|b)(?=c)", (Either(((Text("a"),), (Text("b"),))), Text(""))),
-        (r"[]a-c\s\-][^x]\d", (OneOf("]abc -"), OneOf(None), OneOf(None))),
-        (r"^\b\u00e9\.$", (OneOf(""), OneOf(""), Text("é"), Text("."), OneOf(""))),
-        ("(?-i:a{})", (Text("a"), Text("{"), Text("}"))),
+        ("ab*", (LiteralText("a"), Repetition(0, None, (LiteralText("b"),)))),
+        (
+            r"a{2}b{,3}?",
+            (Repetition(2, 2, (LiteralText("a"),)), Repetition(0, 3, (LiteralText("b"),))),
+        ),
+        (
+            r"(?P<n>a|b)(?=c)",
+            (Alternatives(((LiteralText("a"),), (LiteralText("b"),))), LiteralText("")),
+        ),
+        (r"[]a-c\s\-][^x]\d", (CharacterSet("]abc -"), CharacterSet(None), CharacterSet(None))),
+        (
+            r"^\b\u00e9\.$",
+            (
+                CharacterSet(""),
+                CharacterSet(""),
+                LiteralText("é"),
+                LiteralText("."),
+                CharacterSet(""),
+            ),
+        ),
+        ("(?-i:a{})", (LiteralText("a"), LiteralText("{"), LiteralText("}"))),
     ],
 )
 def test_the_parts_of_a_pattern(pattern: str, parts: Parts) -> None:

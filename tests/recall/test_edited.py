@@ -46,7 +46,7 @@ async def test_the_old_words_find_nothing_from_the_edit_on(remembering: Memory) 
 async def test_the_new_words_find_it_once_it_is_indexed_again(remembering: Memory) -> None:
     await remembering.commit("a", said("x1", BOAT, user="kai"))
     await edit(remembering, "x1.0", CAT)
-    assert await remembering.indexer.again(A, 1) == 1
+    assert await remembering.indexer.index_edited(A, 1) == 1
     found = await remembering.recall(ABOUT_CAT)
     assert [(one.id, one.text) for one in found.all] == [("x1.0", CAT)]
     assert ids(await remembering.recall(ABOUT_BOAT)) == []
@@ -58,7 +58,7 @@ async def test_the_words_of_what_was_said_around_it_do_not_find_it_either(
     """It is the newest of the index, and by its number next to what came last before."""
     await remembering.commit("a", said("x1", "Soup for lunch.", "Bread.", BOAT, user="kai"))
     await edit(remembering, "x1.0", CAT)
-    await remembering.indexer.again(A, 1)
+    await remembering.indexer.index_edited(A, 1)
     await remembering.commit("a", said("x2", "My tent is green.", user="kai"))
     assert "x1.0" not in ids(await remembering.recall(ABOUT_BOAT))
     assert "x1.0" not in ids(await remembering.recall("Which tent?"))
@@ -69,7 +69,7 @@ async def test_an_edit_back_is_found_again(remembering: Memory) -> None:
     await remembering.commit("a", said("x1", BOAT, user="kai"))
     for text in (CAT, BOAT):
         await edit(remembering, "x1.0", text)
-        await remembering.indexer.again(A, 1)
+        await remembering.indexer.index_edited(A, 1)
     assert ids(await remembering.recall(ABOUT_BOAT)) == ["x1.0"]
     assert ids(await remembering.recall(ABOUT_CAT)) == []
 
@@ -77,7 +77,7 @@ async def test_an_edit_back_is_found_again(remembering: Memory) -> None:
 async def test_an_index_goes_on_behind_an_edited_message(remembering: Memory) -> None:
     await remembering.commit("a", said("x1", BOAT, user="kai"))
     await edit(remembering, "x1.0", CAT)
-    await remembering.indexer.again(A, 1)
+    await remembering.indexer.index_edited(A, 1)
     await remembering.commit("a", said("x2", "My tent is green.", user="kai"))
     assert await indexed(remembering, KAI) == [("a", 1), ("a", 1), ("a", 2)]
     assert "x2.0" in ids(await remembering.recall("Which tent?"))
@@ -86,9 +86,9 @@ async def test_an_index_goes_on_behind_an_edited_message(remembering: Memory) ->
 async def test_what_was_not_indexed_before_the_edit_is_indexed_once(remembering: Memory) -> None:
     await remembering.commit("a", said("x1", BOAT, user="kai"), indexed=False)
     await edit(remembering, "x1.0", CAT)
-    assert await remembering.indexer.again(A, 1) == 1
+    assert await remembering.indexer.index_edited(A, 1) == 1
     assert await remembering.indexed(KAI) == [("a", 1)]
-    assert await remembering.indexer.level(A) == 0
+    assert await remembering.indexer.index_session(A) == 0
 
 
 async def test_an_index_made_anew_has_the_new_words_alone(remembering: Memory) -> None:
@@ -104,11 +104,11 @@ async def test_a_wish_follows_the_edit_of_its_message(remembering: Memory) -> No
     assert [one.text for one in (await remembering.recall("Hello")).standing] == [WISH]
     await edit(remembering, "x1.0", "Always answer in German.")
     assert (await remembering.recall("Hello")).standing == ()
-    await remembering.indexer.again(A, 1)
+    await remembering.indexer.index_edited(A, 1)
     wishes = (await remembering.recall("Hello")).standing
     assert [one.text for one in wishes] == ["Always answer in German."]
     await edit(remembering, "x1.0", BOAT)
-    await remembering.indexer.again(A, 1)
+    await remembering.indexer.index_edited(A, 1)
     assert (await remembering.recall("Hello")).standing == ()
 
 
@@ -132,9 +132,9 @@ async def test_a_message_that_is_gone_before_it_is_indexed_again_is_no_work(
     await remembering.commit("a", said("x1", BOAT, CAT, user="kai"))
     await edit(remembering, "x1.0", "My tent is green.")
     assert await remembering.store.revise(A, Revision(removed=("x1.0",)))
-    assert await remembering.indexer.again(A, 1) == 0
+    assert await remembering.indexer.index_edited(A, 1) == 0
     await remembering.store.delete(A)
-    assert await remembering.indexer.again(A, 1) == 0
+    assert await remembering.indexer.index_edited(A, 1) == 0
 
 
 async def test_an_index_of_another_format_is_made_anew_instead(remembering: Memory) -> None:
@@ -143,7 +143,7 @@ async def test_an_index_of_another_format_is_made_anew_instead(remembering: Memo
     old = IndexBatch(look.revision, b"[1]", "", None, first=1)
     assert await remembering.store.write(KAI, old)
     await edit(remembering, "x1.0", CAT)
-    await remembering.indexer.again(A, 1)
+    await remembering.indexer.index_edited(A, 1)
     assert ids(await remembering.recall(ABOUT_CAT)) == ["x1.0"]
 
 
@@ -152,7 +152,7 @@ async def test_a_session_of_nobody_s_is_indexed_again_in_its_own_index(
 ) -> None:
     await remembering.commit("a", said("x1", BOAT))
     await edit(remembering, "x1.0", CAT)
-    assert await remembering.indexer.again(A, 1) == 1
+    assert await remembering.indexer.index_edited(A, 1) == 1
     assert await indexed(remembering, Owner(TENANT, session="a")) == [("a", 1), ("a", 1)]
 
 
@@ -169,5 +169,5 @@ async def test_against_others_who_write_it_gives_up_in_the_end(
 
     monkeypatch.setattr(remembering.store, "write", never)
     with pytest.raises(StoreError, match="too many"):
-        await remembering.indexer.again(A, 1)
+        await remembering.indexer.index_edited(A, 1)
     assert tries == TRIES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.recall.semantic.embedders import LONGEST, beginning_of
+from proxy.recall.semantic.embedders import LONGEST, text_to_embed
 
 
 @pytest.mark.parametrize(
@@ -17,4 +17,4 @@ from proxy.recall.semantic.embedders import LONGEST, beginning_of
     ],
 )
 def test_the_beginning_is_embedded(text: str, expected: str) -> None:
-    assert beginning_of(text) == expected
+    assert text_to_embed(text) == expected

@@ -7,8 +7,8 @@ from unicodedata import combining, normalize
 
 import pytest
 
-from proxy.recall.lexicon.folding import fold, fold_beginning, normal, room
-from proxy.recall.query.words import MOST_CHARACTERS, Reading
+from proxy.recall.lexicon.folding import fold, fold_beginning, max_normalized_length, normalized
+from proxy.recall.query.words import MOST_CHARACTERS, TokenizedText
 
 BELOW, ABOVE, VOICED = "\u0327", "\u0301", "\uff9e"
 """Accents that stand in an order of their own, whatever order they are written in."""
@@ -27,8 +27,8 @@ def longest(text: str) -> int:
 
 @pytest.mark.parametrize("marks", CROWDS)
 def test_of_a_crowd_of_accents_few_are_sorted_at_a_time(marks: str) -> None:
-    assert longest(normal(f"a{marks}b")) <= 60
-    assert longest(normal(f"a{marks}b", "NFKD")) <= 60
+    assert longest(normalized(f"a{marks}b")) <= 60
+    assert longest(normalized(f"a{marks}b", "NFKD")) <= 60
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,8 @@ def test_of_a_crowd_of_accents_few_are_sorted_at_a_time(marks: str) -> None:
     ],
 )
 def test_other_texts_have_the_form_that_unicode_gives_them(text: str) -> None:
-    assert normal(text).replace("\u034f", "") == normalize("NFKC", text)
-    assert normal(text, "NFKD").replace("\u034f", "") == normalize("NFKD", text)
+    assert normalized(text).replace("\u034f", "") == normalize("NFKC", text)
+    assert normalized(text, "NFKD").replace("\u034f", "") == normalize("NFKD", text)
 
 
 WORDS = "Tiếng Việt, שָׁלוֹם, हिन्दी, ไทยคำ, 한글, 👩🏽‍🚀, ﬁne… ｶﾞﾊﾟ café "
@@ -64,6 +64,10 @@ def test_a_long_text_is_folded_in_pieces_as_in_one(
 def test_no_more_is_read_of_a_text_that_becomes_longer() -> None:
     ligatures = "\ufdfa" * 2048
     assert len(normalize("NFKC", ligatures)) == 18 * len(ligatures)
-    assert len(Reading(ligatures).folded) == room(ligatures) == 2 * len(ligatures)
-    assert len(Reading(ligatures * 99).folded) == MOST_CHARACTERS
-    assert len(Reading("\ufdfa").folded) == 18
+    assert (
+        len(TokenizedText(ligatures).folded)
+        == max_normalized_length(ligatures)
+        == 2 * len(ligatures)
+    )
+    assert len(TokenizedText(ligatures * 99).folded) == MOST_CHARACTERS
+    assert len(TokenizedText("\ufdfa").folded) == 18

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from proxy.memory.model import SessionKey
-from proxy.recall.query.going_on import looks_back
+from proxy.recall.query.going_on import asks_about_past
 from proxy.recall.query.query import RecallOptions, RecallQuery
-from proxy.recall.query.question import read
-from proxy.recall.query.words import reading
+from proxy.recall.query.question import read_question
+from proxy.recall.query.words import tokenize
 from proxy.recall.recaller import Recaller
 from proxy.recall.results import Recollection
 from tests.support.store.passages import TENANT, Memory, said
@@ -52,7 +52,7 @@ async def asked(recaller: Recaller, user: str, text: str, *before: str) -> Recol
             user=user,
             session_owner=None,
             text=text,
-            before=before,
+            previous_texts=before,
             budget=1500,
             count=tokens,
             options=RecallOptions(),
@@ -150,7 +150,7 @@ async def test_what_goes_on_about_the_past_is_found(
 )
 def test_a_day_is_nobodys_name_and_an_article_stands_for_nothing(text: str, goes_on: bool) -> None:
     before = ("Tell me about the blue canoe.",)
-    assert bool(read(text, before, 0.0).context) == goes_on
+    assert bool(read_question(text, before, 0.0).context_terms) == goes_on
 
 
 @pytest.mark.parametrize(
@@ -179,4 +179,4 @@ def test_a_day_is_nobodys_name_and_an_article_stands_for_nothing(text: str, goes
     ],
 )
 def test_what_asks_for_what_was_and_for_nothing_in_sight_looks_back(text: str, back: bool) -> None:
-    assert looks_back(reading(text)) == back
+    assert asks_about_past(tokenize(text)) == back

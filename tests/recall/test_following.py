@@ -47,7 +47,8 @@ async def test_what_asks_and_what_says_nothing_stays_behind(remembering: Memory)
 
 
 @pytest.mark.parametrize(
-    "fields", [{"budget": 40}, {"searches": True}, {"options": RecallOptions(roles=("assistant",))}]
+    "fields",
+    [{"budget": 40}, {"is_search": True}, {"options": RecallOptions(roles=("assistant",))}],
 )
 async def test_it_does_not_come_without_room_nor_for_who_searches(
     remembering: Memory, fields: dict[str, object]
@@ -67,4 +68,4 @@ async def test_each_round_of_a_turn_gets_the_same(remembering: Memory) -> None:
     await packed(remembering)
     first = await remembering.recall(ASKED)
     refs = tuple([one.recalled for one in first.passages])
-    assert await remembering.recall(ASKED, again=refs) == first
+    assert await remembering.recall(ASKED, replayed=refs) == first

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.recall.query.question import read
+from proxy.recall.query.question import read_question
 from proxy.recall.ranking.select import FEW_TOKENS, deserved
 from tests.support.store.remembering import NOW, Person, Said
 
@@ -93,7 +93,7 @@ def test_what_a_person_asks_of_their_own_gets_all_the_room() -> None:
 
 
 def test_all_that_is_known_of_somebody_gets_all_the_room() -> None:
-    told = SOMEBODY.matches(read("Tell me everything about the plumber", (), NOW))
+    told = SOMEBODY.matches(read_question("Tell me everything about the plumber", (), NOW))
     assert deserved(told, 1500) > 3 * FEW_TOKENS
 
 
@@ -102,7 +102,7 @@ def test_a_general_question_whose_words_were_said_gets_all_the_room() -> None:
 
 
 def test_the_surer_it_is_that_something_is_meant_the_more_room_there_is() -> None:
-    matches = SOMEBODY.matches(read("how do magnets work", (), NOW))
+    matches = SOMEBODY.matches(read_question("how do magnets work", (), NOW))
     covers = (0, 0.5, 0.6, 0.7, 0.8)
     surer = [matches.best_cover._replace(strict=cover) for cover in covers]
     given = [deserved(matches._replace(best_cover=each), 1500) for each in surer]
@@ -143,4 +143,4 @@ def test_the_surer_it_is_that_something_is_meant_the_more_room_there_is() -> Non
     ],
 )
 def test_what_anybody_might_ask_is_told_by_how_it_begins(text: str, general: bool) -> None:
-    assert read(text, (), NOW).general == general
+    assert read_question(text, (), NOW).is_general == general

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.recall.query.counting import counted
-from proxy.recall.query.question import read
+from proxy.recall.query.counting import count_words
+from proxy.recall.query.question import read_question
 
 NOW = 1_700_000_000.0
 
@@ -27,10 +27,10 @@ NOW = 1_700_000_000.0
 def test_a_question_that_points_back_is_about_what_was_said(
     text: str, before: str, word: str
 ) -> None:
-    terms = {term for sought in read(word, (), NOW).words for term in sought.terms}
-    found = {term for sought in read(text, (before,), NOW).words for term in sought.terms}
+    terms = {term for sought in read_question(word, (), NOW).words for term in sought.terms}
+    found = {term for sought in read_question(text, (before,), NOW).words for term in sought.terms}
     assert terms & found
-    assert not terms & {t for sought in read(text, (), NOW).words for t in sought.terms}
+    assert not terms & {t for sought in read_question(text, (), NOW).words for t in sought.terms}
 
 
 @pytest.mark.parametrize(
@@ -43,4 +43,4 @@ def test_a_question_that_points_back_is_about_what_was_said(
     ],
 )
 def test_characters_are_counted_as_parts_of_words(text: str, words: int) -> None:
-    assert counted(sought.text for sought in read(text, (), NOW).words) == words
+    assert count_words(sought.text for sought in read_question(text, (), NOW).words) == words

@@ -14,9 +14,9 @@ from proxy.memory.store import StoreError
 from proxy.recall.index import Owner
 from proxy.recall.indexing import index_updater as following
 from proxy.recall.indexing.index_updater import (
-    AGAIN,
+    CHECK_INTERVAL,
     CONCURRENCY,
-    KNOWN,
+    MAX_REMEMBERED,
     MOST_DELAYS,
     IndexUpdater,
 )
@@ -99,15 +99,15 @@ async def bench() -> Bench:
 
 async def test_what_was_recorded_is_indexed_and_counted(bench: Bench) -> None:
     async with bench.open() as index_updater:
-        index_updater.recorded(KEY)
+        index_updater.on_recorded(KEY)
         assert await bench.indexer.until(1) == [("level", KEY)]
     assert bench.indexed == 2
 
 
 async def test_what_was_edited_is_indexed_again_once_for_each_message(bench: Bench) -> None:
-    bench.index_updater.edited(KEY, (3, 5))
-    bench.index_updater.edited(KEY, (3,))
-    bench.index_updater.recorded(KEY)
+    bench.index_updater.on_edited(KEY, (3, 5))
+    bench.index_updater.on_edited(KEY, (3,))
+    bench.index_updater.on_recorded(KEY)
     async with bench.open():
         done = await bench.indexer.until(3)
     assert done == [("again", (KEY, 3)), ("again", (KEY, 5)), ("level", KEY)]
@@ -119,14 +119,14 @@ async def test_an_edit_that_could_not_be_indexed_is_tried_again(
     monkeypatch.setattr(following, "RETRY", 0.0)
     bench.indexer.failures = [StoreError("away")]
     async with bench.open() as index_updater:
-        index_updater.edited(KEY, (3,))
+        index_updater.on_edited(KEY, (3,))
         assert await bench.indexer.until(1) == [("again", (KEY, 3))]
 
 
 async def test_the_same_work_waits_once(bench: Bench) -> None:
     for _ in range(5):
-        bench.index_updater.recorded(KEY)
-        bench.index_updater.stale(KAI)
+        bench.index_updater.on_recorded(KEY)
+        bench.index_updater.on_stale_index(KAI)
     assert repr(bench.index_updater) == "<IndexUpdater [waiting: 2]>"
     async with bench.open():
         await bench.indexer.until(2)
@@ -138,9 +138,9 @@ async def test_what_is_recorded_while_its_session_is_indexed_is_indexed_after(
 ) -> None:
     bench.indexer.gate = asyncio.Event()
     async with bench.open() as index_updater:
-        index_updater.recorded(KEY)
+        index_updater.on_recorded(KEY)
         await bench.indexer.begun()
-        index_updater.recorded(KEY)
+        index_updater.on_recorded(KEY)
         bench.indexer.gate.set()
         assert await bench.indexer.until(2) == [("level", KEY)] * 2
 
@@ -149,36 +149,36 @@ async def test_an_owner_is_caught_up_with_when_heard_of_and_again_after_a_while(
     bench: Bench,
 ) -> None:
     async with bench.open() as index_updater:
-        index_updater.heard_of(KAI)
+        index_updater.check_soon(KAI)
         await bench.indexer.until(1)
-        index_updater.heard_of(KAI)
+        index_updater.check_soon(KAI)
         assert repr(index_updater) == "<IndexUpdater [waiting: 0]>"
-        bench.clock.now += AGAIN
-        index_updater.heard_of(KAI)
+        bench.clock.now += CHECK_INTERVAL
+        index_updater.check_soon(KAI)
         assert await bench.indexer.until(2) == [("catch up", KAI)] * 2
 
 
 async def test_a_session_that_is_nobody_s_is_looked_at_once_when_it_is_new(bench: Bench) -> None:
-    bench.index_updater.heard_of(Owner(KEY.tenant, session=KEY.session))
-    bench.index_updater.recorded(KEY)
+    bench.index_updater.check_soon(Owner(KEY.tenant, session=KEY.session))
+    bench.index_updater.on_recorded(KEY)
     async with bench.open():
         await bench.indexer.until(1)
     assert bench.indexer.done == [("level", KEY)]
 
 
 async def test_only_so_many_owners_are_kept_in_mind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "KNOWN", 3)
+    monkeypatch.setattr(following, "MAX_REMEMBERED", 3)
     bench = Bench()
     owners = [Owner("tenant", user=f"{n}") for n in range(4)]
     async with bench.open() as index_updater:
         for owner in owners:
-            index_updater.heard_of(owner)
+            index_updater.check_soon(owner)
         await bench.indexer.until(4)
-        index_updater.heard_of(owners[3])
+        index_updater.check_soon(owners[3])
         assert repr(index_updater) == "<IndexUpdater [waiting: 0]>"
-        index_updater.heard_of(owners[0])
+        index_updater.check_soon(owners[0])
         assert repr(index_updater) == "<IndexUpdater [waiting: 1]>"
-    assert KNOWN > 1000
+    assert MAX_REMEMBERED > 1000
 
 
 async def test_a_failure_of_the_store_is_tried_again(
@@ -187,8 +187,8 @@ async def test_a_failure_of_the_store_is_tried_again(
     monkeypatch.setattr(following, "RETRY", 0.0)
     bench.indexer.failures = [StoreError("down")] * 5
     async with bench.open() as index_updater:
-        index_updater.recorded(KEY)
-        index_updater.stale(KAI)
+        index_updater.on_recorded(KEY)
+        index_updater.on_stale_index(KAI)
         done = await bench.indexer.until(2)
     assert sorted(done, key=str) == [("level", KEY), ("rebuild", KAI)]
 
@@ -199,10 +199,10 @@ async def test_a_stale_index_stays_so_until_it_was_made_anew(
     monkeypatch.setattr(following, "RETRY", 0.0)
     bench.indexer.failures = [StoreError("down")]
     async with bench.open() as index_updater:
-        index_updater.stale(KAI)
+        index_updater.on_stale_index(KAI)
         assert await bench.indexer.until(1) == [("rebuild", KAI)]
-        bench.clock.now += AGAIN
-        index_updater.heard_of(KAI)
+        bench.clock.now += CHECK_INTERVAL
+        index_updater.check_soon(KAI)
         assert (await bench.indexer.until(2))[1] == ("catch up", KAI)
 
 
@@ -211,8 +211,8 @@ async def test_what_cannot_be_indexed_is_left_out_and_the_rest_goes_on(
 ) -> None:
     bench.indexer.failures = [ValueError("secret words")]
     async with bench.open() as index_updater:
-        index_updater.recorded(KEY)
-        index_updater.recorded(SessionKey("tenant", "other"))
+        index_updater.on_recorded(KEY)
+        index_updater.on_recorded(SessionKey("tenant", "other"))
         done = await bench.indexer.until(1)
     assert done == [("level", SessionKey("tenant", "other"))]
     assert "could not be indexed" in caplog.text
@@ -222,7 +222,7 @@ async def test_several_sessions_are_indexed_side_by_side_and_not_more(bench: Ben
     bench.indexer.gate = asyncio.Event()
     async with bench.open() as index_updater:
         for n in range(3 * CONCURRENCY):
-            index_updater.recorded(SessionKey("tenant", f"{n}"))
+            index_updater.on_recorded(SessionKey("tenant", f"{n}"))
         async with asyncio.timeout(PATIENCE):
             while bench.indexer.busy < CONCURRENCY:
                 await asyncio.sleep(0)
@@ -236,10 +236,10 @@ async def test_several_sessions_are_indexed_side_by_side_and_not_more(bench: Ben
 
 async def test_the_turns_of_a_session_gather_until_it_is_quiet(bench: Bench) -> None:
     index_updater = bench.index_updater
-    index_updater.recorded(KEY)
+    index_updater.on_recorded(KEY)
     index_updater._round += 1
     assert index_updater._is_due(KEY)
-    index_updater.recorded(KEY)
+    index_updater.on_recorded(KEY)
     assert not index_updater._is_due(KEY)
     index_updater._round += 1
     assert index_updater._is_due(KEY)
@@ -247,11 +247,11 @@ async def test_the_turns_of_a_session_gather_until_it_is_quiet(bench: Bench) -> 
 
 async def test_a_session_that_is_never_quiet_is_indexed_after_a_while(bench: Bench) -> None:
     index_updater, rounds = bench.index_updater, 0
-    index_updater.recorded(KEY)
+    index_updater.on_recorded(KEY)
     while not index_updater._is_due(KEY):
         rounds += 1
         index_updater._round += 1
-        index_updater.recorded(KEY)
+        index_updater.on_recorded(KEY)
     assert rounds == MOST_DELAYS
 
 
@@ -261,14 +261,14 @@ OTHER = SessionKey("tenant", "other")
 async def test_who_asks_has_their_other_sessions_indexed_first(bench: Bench) -> None:
     index_updater = bench.index_updater
     for key in (KEY, OTHER):
-        index_updater.asked(key, KAI)
-        index_updater.recorded(key)
-    index_updater.recorded(SessionKey("tenant", "another's"))
-    await index_updater.settled(KAI, but=KEY)
+        index_updater.on_query(key, KAI)
+        index_updater.on_recorded(key)
+    index_updater.on_recorded(SessionKey("tenant", "another's"))
+    await index_updater.flush(KAI, but=KEY)
     assert bench.indexer.done == [("level", OTHER)]
-    assert index_updater.late(KEY) and not index_updater.late(OTHER)
-    await index_updater.settled(KAI)
-    await index_updater.settled(KAI)
+    assert index_updater.has_unindexed(KEY) and not index_updater.has_unindexed(OTHER)
+    await index_updater.flush(KAI)
+    await index_updater.flush(KAI)
     assert bench.indexer.done == [("level", OTHER), ("level", KEY)]
 
 
@@ -277,41 +277,41 @@ async def test_of_those_who_ask_together_one_has_it_indexed_and_the_others_wait(
 ) -> None:
     index_updater = bench.index_updater
     bench.indexer.gate = asyncio.Event()
-    index_updater.asked(KEY, KAI)
-    index_updater.recorded(KEY)
-    asking = [asyncio.create_task(index_updater.settled(KAI)) for _ in range(16)]
+    index_updater.on_query(KEY, KAI)
+    index_updater.on_recorded(KEY)
+    asking = [asyncio.create_task(index_updater.flush(KAI)) for _ in range(16)]
     await bench.indexer.begun()
     assert not any(task.done() for task in asking)
     bench.indexer.gate.set()
     await asyncio.gather(*asking)
-    assert bench.indexer.done == [("level", KEY)] and not index_updater.late(KEY)
+    assert bench.indexer.done == [("level", KEY)] and not index_updater.has_unindexed(KEY)
 
 
 async def test_who_asks_once_more_was_recorded_has_that_indexed_too(bench: Bench) -> None:
     index_updater = bench.index_updater
     bench.indexer.gate = asyncio.Event()
-    index_updater.asked(KEY, KAI)
-    index_updater.recorded(KEY)
-    first = asyncio.create_task(index_updater.settled(KAI))
+    index_updater.on_query(KEY, KAI)
+    index_updater.on_recorded(KEY)
+    first = asyncio.create_task(index_updater.flush(KAI))
     await bench.indexer.begun()
-    index_updater.recorded(KEY)
-    second = asyncio.create_task(index_updater.settled(KAI))
+    index_updater.on_recorded(KEY)
+    second = asyncio.create_task(index_updater.flush(KAI))
     bench.indexer.gate.set()
     await asyncio.gather(first, second)
-    assert bench.indexer.done == [("level", KEY)] * 2 and not index_updater.late(KEY)
+    assert bench.indexer.done == [("level", KEY)] * 2 and not index_updater.has_unindexed(KEY)
 
 
 async def test_what_is_indexed_for_who_asks_goes_on_where_they_wait_no_longer(bench: Bench) -> None:
     bench.indexer.gate, index_updater = asyncio.Event(), bench.index_updater
-    index_updater.asked(KEY, KAI)
-    index_updater.recorded(KEY)
+    index_updater.on_query(KEY, KAI)
+    index_updater.on_recorded(KEY)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
-            await index_updater.settled(KAI)
+            await index_updater.flush(KAI)
     bench.indexer.gate.set()
     assert await bench.indexer.until(1) == [("level", KEY)]
-    await index_updater.settled(KAI)
-    assert bench.indexer.done == [("level", KEY)] and not index_updater.late(KEY)
+    await index_updater.flush(KAI)
+    assert bench.indexer.done == [("level", KEY)] and not index_updater.has_unindexed(KEY)
 
 
 async def test_what_the_store_refuses_once_nobody_waits_for_it_waits_on_and_is_no_error(
@@ -319,31 +319,31 @@ async def test_what_the_store_refuses_once_nobody_waits_for_it_waits_on_and_is_n
 ) -> None:
     bench.indexer.gate, index_updater = asyncio.Event(), bench.index_updater
     bench.indexer.failures = [StoreError("locked")]
-    index_updater.asked(KEY, KAI)
-    index_updater.recorded(KEY)
-    asking = asyncio.create_task(index_updater.settled(KAI))
+    index_updater.on_query(KEY, KAI)
+    index_updater.on_recorded(KEY)
+    asking = asyncio.create_task(index_updater.flush(KAI))
     await bench.indexer.begun()
     asking.cancel()
     await asyncio.wait({asking})
     bench.indexer.gate.set()
     async with asyncio.timeout(PATIENCE):
-        while index_updater._settling:
+        while index_updater._flushing:
             await asyncio.sleep(0)
     gc.collect()
     assert caplog.messages == []
-    await index_updater.settled(KAI)
-    assert bench.indexer.done == [("level", KEY)] and not index_updater.late(KEY)
+    await index_updater.flush(KAI)
+    assert bench.indexer.done == [("level", KEY)] and not index_updater.has_unindexed(KEY)
 
 
 async def test_at_the_end_what_is_indexed_for_who_asks_is_begun_anew_and_done(
     bench: Bench,
 ) -> None:
     async with bench.open() as index_updater:
-        index_updater.asked(KEY, KAI)
+        index_updater.on_query(KEY, KAI)
         await bench.indexer.until(1)
         bench.indexer.gate = asyncio.Event()
-        index_updater.recorded(KEY)
-        asking = asyncio.create_task(index_updater.settled(KAI))
+        index_updater.on_recorded(KEY)
+        asking = asyncio.create_task(index_updater.flush(KAI))
         await bench.indexer.begun()
         asking.cancel()
         closing = asyncio.create_task(index_updater.close(PATIENCE))
@@ -357,80 +357,80 @@ async def test_at_the_end_what_is_indexed_for_who_asks_is_begun_anew_and_done(
 
 async def test_what_cannot_be_indexed_for_who_asks_waits_on_and_stops_nobody(bench: Bench) -> None:
     index_updater = bench.index_updater
-    index_updater.asked(KEY, KAI)
-    index_updater.recorded(KEY)
+    index_updater.on_query(KEY, KAI)
+    index_updater.on_recorded(KEY)
     bench.indexer.failures = [StoreError("away")]
-    await index_updater.settled(KAI)
-    assert index_updater.late(KEY)
-    await index_updater.settled(KAI)
-    assert bench.indexer.done == [("level", KEY)] and not index_updater.late(KEY)
+    await index_updater.flush(KAI)
+    assert index_updater.has_unindexed(KEY)
+    await index_updater.flush(KAI)
+    assert bench.indexer.done == [("level", KEY)] and not index_updater.has_unindexed(KEY)
 
 
 async def test_a_session_is_late_until_the_last_of_it_is_indexed(bench: Bench) -> None:
     bench.indexer.gate = asyncio.Event()
     async with bench.open() as index_updater:
-        index_updater.asked(KEY, KAI)
-        index_updater.recorded(KEY)
+        index_updater.on_query(KEY, KAI)
+        index_updater.on_recorded(KEY)
         await bench.indexer.begun()
-        assert index_updater.late(KEY)
-        index_updater.recorded(KEY)
+        assert index_updater.has_unindexed(KEY)
+        index_updater.on_recorded(KEY)
         bench.indexer.gate.set()
         await bench.indexer.until(2)
         async with asyncio.timeout(PATIENCE):
-            while index_updater.late(KEY):
+            while index_updater.has_unindexed(KEY):
                 await asyncio.sleep(0)
 
 
 async def test_of_sessions_that_are_kept_in_mind_no_more_are_late(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(following, "KNOWN", 1)
-    bench.index_updater.asked(KEY, KAI)
-    bench.index_updater.recorded(KEY)
-    bench.index_updater.asked(OTHER, KAI)
-    assert not bench.index_updater.late(KEY)
+    monkeypatch.setattr(following, "MAX_REMEMBERED", 1)
+    bench.index_updater.on_query(KEY, KAI)
+    bench.index_updater.on_recorded(KEY)
+    bench.index_updater.on_query(OTHER, KAI)
+    assert not bench.index_updater.has_unindexed(KEY)
 
 
 async def test_what_rests_is_not_indexed_until_somebody_asks(bench: Bench) -> None:
     index_updater, owner = bench.index_updater, Owner("tenant", session="session")
-    index_updater.rests(KEY, owner)
+    index_updater.defer(KEY, owner)
     for _ in range(3):
-        index_updater.recorded(KEY)
+        index_updater.on_recorded(KEY)
     await index_updater._drain()
-    assert bench.indexer.done == [] and index_updater.late(KEY)
-    await index_updater.settled(owner, but=KEY)
+    assert bench.indexer.done == [] and index_updater.has_unindexed(KEY)
+    await index_updater.flush(owner, but=KEY)
     assert bench.indexer.done == []
-    index_updater.asked(KEY, owner)
-    await index_updater.settled(owner)
-    assert bench.indexer.done == [("level", KEY)] and not index_updater.late(KEY)
-    index_updater.recorded(KEY)
-    assert index_updater.late(KEY)
+    index_updater.on_query(KEY, owner)
+    await index_updater.flush(owner)
+    assert bench.indexer.done == [("level", KEY)] and not index_updater.has_unindexed(KEY)
+    index_updater.on_recorded(KEY)
+    assert index_updater.has_unindexed(KEY)
 
 
 async def test_of_what_rests_some_gather_and_are_indexed_together(bench: Bench) -> None:
     index_updater, owner = bench.index_updater, Owner("tenant", session="session")
     for _ in range(2):
-        index_updater.rests(KEY, owner)
-        for _ in range(following.TOGETHER - 1):
-            index_updater.recorded(KEY)
+        index_updater.defer(KEY, owner)
+        for _ in range(following.DEFERRED_EXCHANGES - 1):
+            index_updater.on_recorded(KEY)
             await index_updater._drain()
-        assert bench.indexer.done == [] and index_updater.late(KEY)
-        index_updater.recorded(KEY)
+        assert bench.indexer.done == [] and index_updater.has_unindexed(KEY)
+        index_updater.on_recorded(KEY)
         await index_updater._drain()
-        assert bench.indexer.done == [("level", KEY)] and not index_updater.late(KEY)
+        assert bench.indexer.done == [("level", KEY)] and not index_updater.has_unindexed(KEY)
         bench.indexer.done.clear()
 
 
 async def test_of_what_rests_only_so_many_are_kept_in_mind(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(following, "KNOWN", 1)
+    monkeypatch.setattr(following, "MAX_REMEMBERED", 1)
     index_updater = bench.index_updater
     for key in (KEY, OTHER):
-        index_updater.rests(key, Owner("tenant", session=key.session))
-        index_updater.recorded(key)
-    assert index_updater.late(OTHER) and not index_updater.late(KEY)
-    index_updater.recorded(KEY)
+        index_updater.defer(key, Owner("tenant", session=key.session))
+        index_updater.on_recorded(key)
+    assert index_updater.has_unindexed(OTHER) and not index_updater.has_unindexed(KEY)
+    index_updater.on_recorded(KEY)
     await index_updater._drain()
     assert bench.indexer.done == [("level", KEY)]
 
@@ -441,7 +441,7 @@ async def test_of_what_rests_only_so_many_are_kept_in_mind(
 async def test_at_the_end_what_waits_is_done(bench: Bench) -> None:
     bench.index_updater.open()
     for n in range(5):
-        bench.index_updater.recorded(SessionKey("tenant", f"{n}"))
+        bench.index_updater.on_recorded(SessionKey("tenant", f"{n}"))
     await bench.index_updater.close(PATIENCE)
     assert len(bench.indexer.done) == 5
 
@@ -449,7 +449,7 @@ async def test_at_the_end_what_waits_is_done(bench: Bench) -> None:
 async def test_at_the_end_a_store_that_hangs_is_not_waited_for(bench: Bench) -> None:
     bench.indexer.gate = asyncio.Event()
     bench.index_updater.open()
-    bench.index_updater.recorded(KEY)
+    bench.index_updater.on_recorded(KEY)
     async with asyncio.timeout(PATIENCE):
         await bench.index_updater.close(0.01)
     assert bench.indexer.done == []
@@ -457,14 +457,14 @@ async def test_at_the_end_a_store_that_hangs_is_not_waited_for(bench: Bench) -> 
 
 async def test_at_the_end_a_store_that_fails_is_no_error(bench: Bench) -> None:
     bench.indexer.failures = [StoreError("down")] * 10
-    bench.index_updater.recorded(KEY)
+    bench.index_updater.on_recorded(KEY)
     bench.index_updater.open()
     await bench.index_updater.close(PATIENCE)
     assert bench.indexer.done == []
 
 
 async def test_a_follower_that_was_never_opened_can_be_closed(bench: Bench) -> None:
-    bench.index_updater.recorded(KEY)
+    bench.index_updater.on_recorded(KEY)
     await bench.index_updater.close(PATIENCE)
     assert bench.indexer.done == []
 
@@ -472,9 +472,9 @@ async def test_a_follower_that_was_never_opened_can_be_closed(bench: Bench) -> N
 def test_what_waits_is_bounded_the_oldest_is_left_out(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(following, "WAITING", 3)
+    monkeypatch.setattr(following, "MAX_QUEUED", 3)
     for number in range(5):
-        bench.index_updater.recorded(SessionKey("tenant", str(number)))
+        bench.index_updater.on_recorded(SessionKey("tenant", str(number)))
     assert [key.session for key in bench.index_updater._waiting if isinstance(key, SessionKey)] == [
         "2",
         "3",

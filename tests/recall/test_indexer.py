@@ -30,15 +30,15 @@ BOAT = "My boat is red."
 
 async def test_what_is_new_is_indexed_once(remembering: Memory) -> None:
     key = await remembering.commit("a", said("x1", BOAT, "Fine.", user="kai"), indexed=False)
-    assert await remembering.indexer.level(key) == 2
-    assert await remembering.indexer.level(key) == 0
+    assert await remembering.indexer.index_session(key) == 2
+    assert await remembering.indexer.index_session(key) == 0
     await remembering.commit("a", said("x2", "My cat is black."), indexed=False)
-    assert await remembering.indexer.level(key) == 1
+    assert await remembering.indexer.index_session(key) == 1
     assert await remembering.indexed(KAI) == [("a", 1), ("a", 2), ("a", 3)]
 
 
 async def test_a_session_that_is_not_there_is_no_work(remembering: Memory) -> None:
-    assert await remembering.indexer.level(SessionKey(TENANT, "nowhere")) == 0
+    assert await remembering.indexer.index_session(SessionKey(TENANT, "nowhere")) == 0
     assert (await remembering.store.look(KAI, (), 0)).revision == 0
 
 
@@ -84,8 +84,8 @@ async def test_messages_of_which_few_fill_a_page_are_all_indexed(
     monkeypatch.setattr(rows, "PAGE_BYTES", 1)
     texts = [f"My boat {n} is red." for n in range(5)]
     key = await remembering.commit("a", said("x1", *texts, user="kai"), indexed=False)
-    assert await remembering.indexer.level(key) == 5
-    assert await remembering.indexer.level(key) == 0
+    assert await remembering.indexer.index_session(key) == 5
+    assert await remembering.indexer.index_session(key) == 0
     assert await remembering.indexed(KAI) == [("a", n) for n in range(1, 6)]
 
 
@@ -108,7 +108,7 @@ async def test_what_takes_long_is_not_read_in_the_loop(
 
     key = await remembering.commit("a", said("x1", *texts), indexed=False)
     indexer = Indexer(remembering.store, remembering.store, own_of, remembering.clock)
-    assert await indexer.level(key) == len(texts)
+    assert await indexer.index_session(key) == len(texts)
     assert len(threads) == 1 and (threading.get_ident() in threads) == here
 
 
@@ -153,13 +153,13 @@ async def test_writers_at_once_index_nothing_twice(remembering: Memory) -> None:
         )
     keys = [SessionKey(TENANT, f"s{n}") for n in range(5)]
     outcomes = await asyncio.gather(
-        *(remembering.indexer.level(key) for key in [*keys, keys[0], keys[0], keys[1]]),
+        *(remembering.indexer.index_session(key) for key in [*keys, keys[0], keys[0], keys[1]]),
         remembering.indexer.catch_up(KAI),
         return_exceptions=True,
     )
     assert all(isinstance(each, int | StoreError) for each in outcomes), outcomes
     for key in keys:
-        await remembering.indexer.level(key)
+        await remembering.indexer.index_session(key)
     assert sorted(await remembering.indexed(KAI)) == [
         (f"s{n}", seq) for n in range(5) for seq in (1, 2, 3)
     ]
@@ -178,7 +178,7 @@ async def test_writing_is_given_up_where_others_always_win(
 
     monkeypatch.setattr(remembering.store, "write", lose)
     with pytest.raises(StoreError):
-        await remembering.indexer.level(key)
+        await remembering.indexer.index_session(key)
     assert tries == TRIES
 
 
@@ -205,7 +205,7 @@ async def test_catching_up_does_not_outdo_a_doubt_that_came_meanwhile(
         tenant: str, user: str | None, after: str | None, limit: int
     ) -> Page[Session]:
         page = await listed(tenant, user, after, limit)
-        await remembering.indexer.look_again(KAI)
+        await remembering.indexer.recheck_sessions(KAI)
         return page
 
     monkeypatch.setattr(remembering.store, "sessions", and_meanwhile)
@@ -271,7 +271,7 @@ async def test_an_index_of_another_format_is_made_anew(
     other = IndexBatch(look.revision, b"[999]", "a", IndexMark(0, 1, 7), first=1)
     assert await remembering.store.write(KAI, other)
     assert states.read_state(b"[999]") is None
-    assert await remembering.indexer.level(key) == 1
+    assert await remembering.indexer.index_session(key) == 1
     assert await remembering.indexed(KAI) == [("a", 1)]
 
 

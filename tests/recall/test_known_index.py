@@ -12,7 +12,7 @@ from proxy.chat.message import own_of
 from proxy.memory.model import SessionKey
 from proxy.memory_api.erasure.in_mind import forget_texts
 from proxy.recall import known_index
-from proxy.recall.index import Look, Owner, Rows, Whole
+from proxy.recall.index import Look, Owner, Rows, WholeIndex
 from proxy.recall.indexing.indexer import Indexer
 from proxy.recall.known_index import KnownIndex
 from proxy.recall.known_terms import NEWEST
@@ -35,7 +35,7 @@ class Watched:
         self.memory, self.read, self.looked = memory, 0, list[int | str]()
         self.known = KnownIndex(self, rows, size)  # type: ignore[arg-type]
         self.here = Indexer(
-            memory.store, memory.store, own_of, memory.clock, on_write=self.known.written
+            memory.store, memory.store, own_of, memory.clock, on_write=self.known.on_write
         )
 
     async def look(
@@ -44,7 +44,7 @@ class Watched:
         self.looked.append(len(terms))
         return await self.memory.store.look(owner, terms, newest, session=session)
 
-    async def whole(self, owner: Owner, most: int, session: str = "") -> Whole | None:
+    async def whole(self, owner: Owner, most: int, session: str = "") -> WholeIndex | None:
         self.looked.append("all")
         return await self.memory.store.whole(owner, most, session)
 
@@ -76,7 +76,7 @@ class Watched:
         self, session: str, exchange: str, text: str = "A boat.", *, user: str, here: bool
     ) -> None:
         key = await self.memory.commit(session, said(exchange, text, user=user), indexed=False)
-        await (self.here if here else self.memory.indexer).level(key)
+        await (self.here if here else self.memory.indexer).index_session(key)
 
 
 @pytest.fixture

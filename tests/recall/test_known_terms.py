@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from proxy.recall.index import NO_POSTINGS, POSTING_SIZE, TERM_SIZE, Postings
-from proxy.recall.known_terms import FRESH, AllTerms
+from proxy.recall.known_terms import MIN_ADDED_TERMS, AllTerms
 
 EDGES = [bytes(TERM_SIZE), b"\xff" * TERM_SIZE, b"\0" * 7 + b"\xff", b"\xff" + b"\0" * 7]
 
@@ -15,7 +15,7 @@ EDGES = [bytes(TERM_SIZE), b"\xff" * TERM_SIZE, b"\0" * 7 + b"\xff", b"\xff" + b
 @pytest.mark.parametrize("seed", range(4))
 def test_what_was_added_is_found(seed: int) -> None:
     random = Random(seed)
-    terms = EDGES + [random.randbytes(TERM_SIZE) for _ in range(3 * FRESH)]
+    terms = EDGES + [random.randbytes(TERM_SIZE) for _ in range(3 * MIN_ADDED_TERMS)]
     there = {term: random.randbytes(POSTING_SIZE) for term in random.sample(terms, 40 * seed)}
     known = AllTerms(there)
     for _ in range(60):
@@ -37,5 +37,5 @@ def test_what_it_takes_stays_near_the_postings() -> None:
     random, known = Random(7), AllTerms({})
     for _ in range(400):
         known.add({random.randbytes(TERM_SIZE): bytes(POSTING_SIZE) for _ in range(25)})
-    assert 180_000 < known.held < 240_000 + 0.25 * 10_000 * 200
+    assert 180_000 < known.bytes_held < 240_000 + 0.25 * 10_000 * 200
     assert known.find([]) == []

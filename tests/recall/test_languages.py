@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.recall.query.words import guess, plausible, words
+from proxy.recall.query.words import guess_language, plausible_languages, words
 from tests.support.store.remembering import Said, person
 
 CASES = [
@@ -57,7 +57,7 @@ def test_an_english_word_in_a_german_message_is_found() -> None:
 
 def test_a_question_without_function_words_is_stemmed_in_all_plausible_languages() -> None:
     said = "Ich habe mir gestern zwei neue Wanderschuhe gekauft, und sie sind sehr bequem."
-    assert plausible(["wanderschuhen"]) == ()
+    assert plausible_languages(["wanderschuhen"]) == ()
     assert person(Said(said)).recall("Wanderschuhen?")[0] == said
 
 
@@ -81,7 +81,7 @@ def test_compounds_and_derived_words_are_found_by_their_beginning() -> None:
     ],
 )
 def test_the_language_is_guessed_from_small_words_and_script(text: str, language: str) -> None:
-    assert guess([word.text for word in words(text)]) == language
+    assert guess_language([word.text for word in words(text)]) == language
 
 
 def test_width_case_and_arabic_points_do_not_matter() -> None:

@@ -14,13 +14,13 @@ from proxy.recall.lexicon.language import Language
 from proxy.recall.lexicon.loader import (
     COMMON,
     LANGUAGES,
-    compiled,
-    filled,
-    groups,
-    mistakes,
-    numbered,
-    read,
-    told,
+    decode_file,
+    invalid_patterns,
+    lazy_pattern,
+    named_groups,
+    phrase_pattern,
+    with_numbered_groups,
+    with_parts,
 )
 
 FILES = {each.name for each in files("proxy.recall.lexicon").iterdir() if each.name[-5:] == ".toml"}
@@ -37,23 +37,25 @@ def test_every_script_is_known() -> None:
 
 
 def test_each_pattern_is_one_by_itself() -> None:
-    assert list(mistakes(zip(COMMON.order, LANGUAGES, strict=True))) == []
+    assert list(invalid_patterns(zip(COMMON.order, LANGUAGES, strict=True))) == []
 
 
 def test_a_wrong_pattern_is_told_with_its_file_and_list() -> None:
-    wrong = read("xx.toml", b'[language]\nname="x"\n[dates]\nago=["(a", "b {UNIT}"]', Language)
-    (told,) = mistakes([("xx", wrong)])
+    wrong = decode_file(
+        "xx.toml", b'[language]\nname="x"\n[dates]\nago=["(a", "b {UNIT}"]', Language
+    )
+    (told,) = invalid_patterns([("xx", wrong)])
     assert told.startswith("proxy/recall/lexicon/xx.toml: dates.ago: '(a': missing )")
 
 
 def test_where_languages_do_not_make_a_pattern_their_mistakes_are_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    wrong = read("xx.toml", b'[language]\nname="x"\n[question]\nwhen.words=["a)"]', Language)
+    wrong = decode_file("xx.toml", b'[language]\nname="x"\n[question]\nwhen.words=["a)"]', Language)
     monkeypatch.setattr(loader, "LANGUAGES", (wrong,))
     monkeypatch.setattr(loader, "COMMON", replace(COMMON, order=("xx",)))
     with pytest.raises(ValueError, match=r"xx\.toml: question\.when\.words: "):
-        Cue(told(lambda each: each.question.when)).pattern.search("")
+        Cue(phrase_pattern(lambda each: each.question.when)).pattern.search("")
 
 
 @pytest.mark.parametrize(
@@ -65,28 +67,30 @@ def test_where_languages_do_not_make_a_pattern_their_mistakes_are_told(
 )
 def test_a_mistake_is_told_with_the_file(text: bytes, told: str) -> None:
     with pytest.raises(ValueError, match=rf"xx\.toml: .*{told}"):
-        read("xx.toml", text, Language)
+        decode_file("xx.toml", text, Language)
 
 
 def test_a_line_break_in_a_pattern_stands_for_nothing() -> None:
-    assert filled("\n    {A}\n    |b c\n    |d ", {"A": "\n    x\n    |y"}) == "x|y|b c|d "
+    assert with_parts("\n    {A}\n    |b c\n    |d ", {"A": "\n    x\n    |y"}) == "x|y|b c|d "
 
 
 def test_groups_of_one_name_may_be_in_several_patterns() -> None:
-    pattern = re.compile(numbered([r"(?P<n>\d) ago", r"vor (?P<n>\d)", r"il y a (?P<n>\d)"]))
-    found = [groups(match) for match in pattern.finditer("3 ago, vor 4, il y a 5")]
+    pattern = re.compile(
+        with_numbered_groups([r"(?P<n>\d) ago", r"vor (?P<n>\d)", r"il y a (?P<n>\d)"])
+    )
+    found = [named_groups(match) for match in pattern.finditer("3 ago, vor 4, il y a 5")]
     assert found == [{"n": "3"}, {"n": "4"}, {"n": "5"}]
 
 
 def test_words_are_found_whole_and_the_rest_anywhere() -> None:
-    asks_when = re.compile(told(lambda each: each.question.when))
+    asks_when = re.compile(phrase_pattern(lambda each: each.question.when))
     assert asks_when.search("wann kommt er")
     assert not asks_when.search("gewann er")
     assert asks_when.search("你什么时候来")
 
 
 def test_a_pattern_is_compiled_at_its_first_use_and_then_asked_directly() -> None:
-    pattern = compiled(r"(?P<name>\w+)!", re.IGNORECASE)
+    pattern = lazy_pattern(r"(?P<name>\w+)!", re.IGNORECASE)
     assert "search" not in vars(pattern)
     found = pattern.search("Hello Ada!")
     assert found is not None and found["name"] == "Ada"

@@ -23,7 +23,7 @@ from proxy.recall.recaller import Recaller
 from proxy.recall.results import Recollection
 from proxy.recall.semantic import vectors
 from proxy.recall.semantic.embedders import EmbedderError
-from proxy.recall.semantic.vectors import Nearness, Shelf, name_of
+from proxy.recall.semantic.vectors import VectorCache, VectorSearch, vector_set_name
 from tests.support.store.meanings import Meanings
 from tests.support.store.passages import KAI, TENANT, Memory, ids, said
 from tests.support.waiting import PATIENCE
@@ -38,7 +38,7 @@ class Sense:
 
     def __init__(self, memory: Memory, embedder: Meanings, patience: float = PATIENCE) -> None:
         self.memory, self.embedder = memory, embedder
-        self.near = Nearness(memory.store, embedder, patience)
+        self.near = VectorSearch(memory.store, embedder, patience)
         self.memory.recaller = Recaller(
             KnownIndex(memory.store),
             memory.store,
@@ -210,8 +210,8 @@ async def test_a_model_that_fails_is_left_alone_for_a_while(
         assert "x1.2" in ids(await sense.recall(f"{WORDS} {n}"))
     assert len(sense.embedder.texts) == 1
     sense.embedder.failure = None
-    monkeypatch.setattr(vectors, "REST", -1.0)
-    sense.near._rest("is asked again from now on")
+    monkeypatch.setattr(vectors, "BACKOFF", -1.0)
+    sense.near._back_off("is asked again from now on")
     assert (await sense.recall()).passages[0].text == VESSEL
 
 
@@ -225,9 +225,9 @@ async def test_a_question_that_is_refused_is_near_to_nothing(
     state = read_state((await sense.memory.store.look(KAI, (), 0)).state)
     assert state is not None
     for _ in range(2):
-        asked = sense.near.ask(ASKED)
+        asked = sense.near.start_embedding(ASKED)
         assert asked is not None
-        assert await sense.near.near(asked, KAI, state) is vectors.NOTHING_NEAR
+        assert await sense.near.search(asked, KAI, state) is vectors.NO_SIMILARITIES
 
 
 async def test_words_do_not_wait_for_a_slow_model_longer_than_its_patience(sense: Sense) -> None:
@@ -252,7 +252,7 @@ async def test_what_came_late_is_at_hand_the_next_time(sense: Sense) -> None:
 async def test_a_model_that_is_always_late_is_left_alone_for_a_while(
     sense: Sense, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vectors, "MOST_LATE", 3)
+    monkeypatch.setattr(vectors, "MAX_LATE", 3)
     sense.embedder.gate = asyncio.Event()
     hasty = Sense(sense.memory, sense.embedder, patience=0.0)
     for n in range(6):
@@ -306,9 +306,9 @@ async def test_vectors_are_read_once_and_then_only_the_new_ones(
 
 async def test_vectors_at_hand_take_bounded_memory(sense: Sense) -> None:
     size = sense.embedder.dimensions
-    name, state = name_of("meanings", size), await sense.memory.state(KAI)
-    one = (await Shelf(sense.memory.store).matrix(KAI, name, size, state)).bytes
-    shelf = Shelf(sense.memory.store, most=2 * one)
+    name, state = vector_set_name("meanings", size), await sense.memory.state(KAI)
+    one = (await VectorCache(sense.memory.store).matrix(KAI, name, size, state)).bytes
+    shelf = VectorCache(sense.memory.store, most=2 * one)
     owners = [KAI._replace(user=f"{n}") for n in range(5)]
     for owner in [*owners, *owners]:
         assert (await shelf.matrix(owner, name, size, state)).bytes == one

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.recall.query.of_oneself import asked, told
-from proxy.recall.query.question import NOTHING, read
-from proxy.recall.query.words import reading
+from proxy.recall.query.of_oneself import asked_trait_terms, told_trait_terms
+from proxy.recall.query.question import EMPTY_QUESTION, read_question
+from proxy.recall.query.words import tokenize
 from tests.support.store.remembering import FILLER, NOW, Said, person
 
 TALKS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, ...], ...], str]] = {
@@ -160,7 +160,7 @@ def test_it_was_told_in_another_language(question: str) -> None:
 
 
 def test_a_question_tells_nothing_of_the_one_who_asks() -> None:
-    assert [each for *_, each in ASKED if told(reading(each))] == []
+    assert [each for *_, each in ASKED if told_trait_terms(tokenize(each))] == []
 
 
 @pytest.mark.parametrize(
@@ -172,14 +172,14 @@ def test_a_question_tells_nothing_of_the_one_who_asks() -> None:
     ],
 )  # fmt: skip
 def test_what_is_asked_of_others_is_not_of_oneself(text: str) -> None:
-    assert asked(reading(text)) == ()
+    assert asked_trait_terms(tokenize(text)) == ()
 
 
 @pytest.mark.parametrize(
     "text", ["I like soup.", "Fix the bug in my code.", "妈妈叫我回家", "He is 34."]
 )
 def test_other_talk_tells_nothing_of_oneself(text: str) -> None:
-    assert told(reading(text)) == ()
+    assert told_trait_terms(tokenize(text)) == ()
 
 
 def test_what_the_assistant_says_of_itself_is_not_the_users() -> None:
@@ -188,4 +188,4 @@ def test_what_the_assistant_says_of_itself_is_not_the_users() -> None:
 
 
 def test_a_question_of_function_words_alone_asks_for_something() -> None:
-    assert read("Who am I?", (), NOW) != NOTHING
+    assert read_question("Who am I?", (), NOW) != EMPTY_QUESTION

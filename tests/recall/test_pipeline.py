@@ -14,7 +14,7 @@ from proxy.recall.index import ROW_SIZE, Rows
 from proxy.recall.indexing.state import read_state
 from proxy.recall.pipeline import Selection, Shortlist, matched, rank, select
 from proxy.recall.query.query import RecallOptions, RecallQuery
-from proxy.recall.query.question import read
+from proxy.recall.query.question import read_question
 from proxy.recall.ranking.packing import mark_check
 from proxy.recall.recollection import Messages, resolve
 from tests.support.store.passages import KAI, TENANT, Memory, said
@@ -38,7 +38,7 @@ async def told(remembering: Memory) -> Memory:
 
 
 async def begun(told: Memory, asks: RecallQuery) -> tuple[Selection, Rows]:
-    question = read(asks.text, (), NOW)
+    question = read_question(asks.text, (), NOW)
     look = await told.store.look(KAI, question.terms, 100, session=asks.key.session)
     state = read_state(look.state)
     assert state is not None
@@ -61,8 +61,8 @@ async def test_what_matched_is_looked_up_by_session_and_seq(told: Memory) -> Non
 @pytest.mark.parametrize(
     ("fields", "seqs"),
     [
-        ({"shown": frozenset({1})}, {"a": {2}, "b": {1}}),
-        ({"shown": frozenset({1, 2})}, {"b": {1}}),
+        ({"shown_seqs": frozenset({1})}, {"a": {2}, "b": {1}}),
+        ({"shown_seqs": frozenset({1, 2})}, {"b": {1}}),
         ({"user": None, "session_owner": "kai"}, {"a": {1, 2}}),
         ({"options": RecallOptions(min_score=0, own_session_only=True)}, {"a": {1, 2}}),
         ({"options": RecallOptions(min_score=0, roles=("user",))}, {"a": {1}, "b": {1}}),

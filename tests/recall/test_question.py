@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.recall.query.question import FRAME_WEIGHT, MOST_WORDS, read
+from proxy.recall.query.question import FRAME_WEIGHT, MOST_WORDS, read_question
 from proxy.recall.query.stemming import stem
 from proxy.recall.ranking.packing import term_of
 from tests.support.store.remembering import NOW, Said, person
@@ -21,12 +21,14 @@ SMALL_TALK = (
 
 @pytest.mark.parametrize("text", SMALL_TALK)
 def test_small_talk_asks_for_nothing(text: str) -> None:
-    assert read(text, (), NOW).empty
+    assert read_question(text, (), NOW).is_empty
 
 
 @pytest.mark.parametrize("text", SMALL_TALK)
 def test_small_talk_asks_for_nothing_amid_a_conversation(text: str) -> None:
-    assert read(text, ("Which plants survive a dry balcony?", "Sedum and lavender."), NOW).empty
+    assert read_question(
+        text, ("Which plants survive a dry balcony?", "Sedum and lavender."), NOW
+    ).is_empty
 
 
 @pytest.mark.parametrize(
@@ -34,11 +36,11 @@ def test_small_talk_asks_for_nothing_amid_a_conversation(text: str) -> None:
     ["thanks, and the boiler?", "好的，锅炉呢", "ok, next: PostgreSQL", "Danke. Der Kessel?"],
 )
 def test_small_talk_with_a_topic_asks_for_the_topic(text: str) -> None:
-    assert not read(text, (), NOW).empty
+    assert not read_question(text, (), NOW).is_empty
 
 
 def test_function_words_alone_ask_for_nothing() -> None:
-    assert read("and what would he have been there for?", (), NOW).empty
+    assert read_question("and what would he have been there for?", (), NOW).is_empty
 
 
 def test_a_follow_up_asks_for_what_was_spoken_of() -> None:
@@ -66,8 +68,11 @@ def test_a_follow_up_does_not_drown_its_own_words() -> None:
 
 def test_a_message_of_its_own_is_not_a_follow_up() -> None:
     before = ("What does the blue canoe need?",)
-    alone = read("Which flowers did Rosalind plant behind the old greenhouse?", (), NOW)
-    assert read("Which flowers did Rosalind plant behind the old greenhouse?", before, NOW) == alone
+    alone = read_question("Which flowers did Rosalind plant behind the old greenhouse?", (), NOW)
+    assert (
+        read_question("Which flowers did Rosalind plant behind the old greenhouse?", before, NOW)
+        == alone
+    )
 
 
 @pytest.mark.parametrize(
@@ -83,7 +88,7 @@ def test_a_message_of_its_own_is_not_a_follow_up() -> None:
 )
 def test_a_message_goes_on_in_its_own_language(text: str, goes_on: bool) -> None:
     before = ("Tell me about the blue canoe.",)
-    assert (read(text, before, NOW) != read(text, (), NOW)) == goes_on
+    assert (read_question(text, before, NOW) != read_question(text, (), NOW)) == goes_on
 
 
 @pytest.mark.parametrize(
@@ -97,12 +102,12 @@ def test_a_message_goes_on_in_its_own_language(text: str, goes_on: bool) -> None
     ],
 )
 def test_a_question_tells_whose_words_it_asks_for(text: str, user: bool, assistant: bool) -> None:
-    question = read(text, (), NOW)
-    assert (question.user, question.assistant) == (user, assistant)
+    question = read_question(text, (), NOW)
+    assert (question.about_user, question.about_assistant) == (user, assistant)
 
 
 def weights(text: str, *words: str) -> list[float]:
-    sought = read(text, (), NOW).words
+    sought = read_question(text, (), NOW).words
     terms = [term_of(stem(word, "english")) for word in words]
     return [word.weight for term in terms for word in sought if term in word.terms]
 
@@ -114,7 +119,9 @@ def test_words_of_how_one_asks_count_half() -> None:
 
 def test_a_language_has_its_own_words_of_how_one_asks() -> None:
     assert weights("Which Art was it?", "art") == [1.0]
-    (word,) = [each for each in read("Welche Art war es?", (), NOW).words if each.text == "art"]
+    (word,) = [
+        each for each in read_question("Welche Art war es?", (), NOW).words if each.text == "art"
+    ]
     assert word.weight == FRAME_WEIGHT
 
 
@@ -127,14 +134,18 @@ def test_what_a_question_is_about_is_found_before_how_it_asks() -> None:
 
 @given(st.text(), st.lists(st.text(), max_size=3))
 def test_any_text_is_read_and_asks_for_few_terms(text: str, before: list[str]) -> None:
-    question = read(text, before, NOW)
+    question = read_question(text, before, NOW)
     assert len(question.words) <= MOST_WORDS + 4 * 8 + 1
     assert len(question.terms) == len(
-        [*(term for word in question.words for term in word.terms), *question.days, *question.names]
+        [
+            *(term for word in question.words for term in word.terms),
+            *question.day_terms,
+            *question.speaker_terms,
+        ]
     )
 
 
 @given(st.text(min_size=1))
 def test_a_word_is_asked_for_once(text: str) -> None:
-    firsts = [word.terms[0] for word in read(f"{text} {text}", (), NOW).words]
+    firsts = [word.terms[0] for word in read_question(f"{text} {text}", (), NOW).words]
     assert len(firsts) == len(set(firsts))

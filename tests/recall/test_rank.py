@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.recall.query.question import read
+from proxy.recall.query.question import read_question
 from proxy.recall.ranking.match import MOST_CANDIDATES, REACH, candidates
 from proxy.recall.ranking.packing import FILLER as POLITE
 from proxy.recall.ranking.packing import ROW
@@ -49,7 +49,7 @@ def test_a_rare_word_counts_more_than_a_common_one() -> None:
 
 def test_a_word_in_every_passage_scores_but_never_below_nothing() -> None:
     who = Person([Said("tea again", session=n + 1) for n in range(6)])
-    matches = who.matches(read("tea?", (), NOW))
+    matches = who.matches(read_question("tea?", (), NOW))
     assert matches.numbers.size == 6
     assert (matches.scores > 0).all()
 
@@ -143,7 +143,10 @@ def test_what_is_far_below_the_best_is_left_out() -> None:
     best = Said("The otter sanctuary in Bergen charges nine crowns.", session=1)
     weak = [Said(f"Nine items, list {n} of the shop.", session=n + 2) for n in range(30)]
     who = Person([best, *weak, *(Said(f"Note {n}", session=n + 40) for n in range(80))])
-    assert who.matches(read("nine crowns, otter sanctuary Bergen", (), NOW)).numbers.size == 31
+    assert (
+        who.matches(read_question("nine crowns, otter sanctuary Bergen", (), NOW)).numbers.size
+        == 31
+    )
     assert who.ranked("nine crowns, otter sanctuary Bergen")[0].number == 0
     assert len(who.ranked("nine crowns, otter sanctuary Bergen")) == 1
 
@@ -228,7 +231,7 @@ def test_what_has_nothing_to_do_with_the_question_is_not_ranked() -> None:
 
 def test_a_passage_that_has_no_row_is_not_ranked() -> None:
     who = person(Said("The lighthouse is open."))
-    matches = who.matches(read("lighthouse", (), NOW))
+    matches = who.matches(read_question("lighthouse", (), NOW))
     numbers = who.numbers(matches)
     assert ranked(matches, numbers, np.zeros(numbers.size, ROW), Options()) == []
 
@@ -236,15 +239,17 @@ def test_a_passage_that_has_no_row_is_not_ranked() -> None:
 def test_candidates_are_few_and_come_with_their_neighbours() -> None:
     who = Person([Said("rain" if n % 10 else "tea") for n in range(100)])
     around = {near for n in range(0, 100, 10) for near in range(n - REACH, n + REACH + 1)}
-    assert who.numbers(who.matches(read("tea?", (), NOW))).tolist() == sorted(around - {-1, -2})
+    assert who.numbers(who.matches(read_question("tea?", (), NOW))).tolist() == sorted(
+        around - {-1, -2}
+    )
     many = Person([Said("tea") for _ in range(4 * MOST_CANDIDATES)])
-    found = candidates(many.matches(read("tea?", (), NOW)))
+    found = candidates(many.matches(read_question("tea?", (), NOW)))
     assert MOST_CANDIDATES <= found.size <= MOST_CANDIDATES * (2 * REACH + 1)
 
 
 def test_only_the_newest_postings_are_needed() -> None:
     who = Person([Said(f"tea number {n}", session=n + 1) for n in range(50)])
-    found = who.matches(read("tea?", (), NOW), newest=10).numbers
+    found = who.matches(read_question("tea?", (), NOW), newest=10).numbers
     assert found.tolist() == list(range(40, 50))
 
 
@@ -259,7 +264,7 @@ def test_a_ranking_is_ordered_distinct_and_bounded(said: list[Said], text: str) 
 
 @given(TEXTS)
 def test_a_passage_that_covers_a_question_has_all_of_its_words(said: list[Said]) -> None:
-    matches = Person(said).matches(read("apple cedar", (), NOW))
+    matches = Person(said).matches(read_question("apple cedar", (), NOW))
     for number, cover in zip(matches.numbers.tolist(), matches.cover.tolist(), strict=True):
         assert 0 < cover <= 1
         whole = {"apple", "cedar"} <= set(said[number].text.split())

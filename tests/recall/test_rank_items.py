@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.recall.query.question import read
+from proxy.recall.query.question import read_question
 from proxy.recall.ranking.rank_items import rank, sought_in, texts_of
 
 NOW = 1_700_000_000.0
 
 
 def found(query: str, *values: object) -> list[int]:
-    asked = read(query, (), NOW)
+    asked = read_question(query, (), NOW)
     ranked = rank(asked, [sought_in(asked, value) for value in values])
     assert all(score > 0 for _, score in ranked)
     assert ranked == sorted(ranked, key=lambda pair: -pair[1])

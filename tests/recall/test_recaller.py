@@ -11,11 +11,11 @@ from proxy.chat.message import text_of
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 from proxy.recall.index import IndexBatch, Look, Owner
-from proxy.recall.indexing.index_updater import TOGETHER
+from proxy.recall.indexing.index_updater import DEFERRED_EXCHANGES
 from proxy.recall.indexing.indexer import Indexer
 from proxy.recall.known_index import KnownIndex
 from proxy.recall.query.query import RecallOptions
-from proxy.recall.recaller import AHEAD, Recaller
+from proxy.recall.recaller import MIN_AHEAD, Recaller
 from tests.support.store.passages import KAI, TENANT, Memory, ids, said
 
 BOAT = "My boat is red."
@@ -67,10 +67,13 @@ async def test_messages_shown_said_or_about_to_go_are_not_recalled(remembering: 
     await remembering.commit("a", said("x1", BOAT, "A boat!", "The boat has oars.", user="kai"))
     key = SessionKey(TENANT, "a")
     assert ids(await remembering.recall(ASKED, key=key)) == ["x1.0", "x1.1", "x1.2"]
-    assert ids(await remembering.recall(ASKED, key=key, shown={1})) == ["x1.1", "x1.2"]
-    assert ids(await remembering.recall(ASKED, shown={1})) == ["x1.0", "x1.1", "x1.2"]
-    assert ids(await remembering.recall(ASKED, said={"assistant-x1-1"})) == ["x1.0", "x1.2"]
-    assert ids(await remembering.recall(ASKED, gone={"x1.0", "x1.2"})) == ["x1.1"]
+    assert ids(await remembering.recall(ASKED, key=key, shown_seqs={1})) == ["x1.1", "x1.2"]
+    assert ids(await remembering.recall(ASKED, shown_seqs={1})) == ["x1.0", "x1.1", "x1.2"]
+    assert ids(await remembering.recall(ASKED, shown_digests={"assistant-x1-1"})) == [
+        "x1.0",
+        "x1.2",
+    ]
+    assert ids(await remembering.recall(ASKED, superseded_ids={"x1.0", "x1.2"})) == ["x1.1"]
 
 
 @pytest.mark.parametrize("texts", [("My boat.", BOAT), (" ", BOAT)])
@@ -110,7 +113,7 @@ async def test_an_index_of_what_programs_put_in_leads_to_what_was_typed(
     key = await remembering.commit("a", commit, indexed=False)
     store = remembering.store
     older = Indexer(store, store, lambda wire: (text_of(wire), 1.0), remembering.clock)
-    await older.level(key)
+    await older.index_session(key)
     assert len(await remembering.indexed(KAI)) == 3
     assert [found.text for found in (await remembering.recall(ASKED)).all] == ["I sail."]
     await remembering.indexer.rebuild(KAI)
@@ -165,10 +168,10 @@ async def test_the_same_again_whatever_was_said_since(remembering: Memory) -> No
         more = said(f"y{n}", f"My boat {n} is red, a red boat! Never answer in {n}.", user="kai")
         await remembering.commit("c", more)
     assert ids(await remembering.recall(ASKED)) != ids(first)
-    assert await remembering.recall(ASKED, again=refs) == first
+    assert await remembering.recall(ASKED, replayed=refs) == first
     await remembering.store.delete(SessionKey(TENANT, "a"))
-    assert ids(await remembering.recall(ASKED, again=refs)) == ["x2.0:0"]
-    assert not await remembering.recall(ASKED, again=())
+    assert ids(await remembering.recall(ASKED, replayed=refs)) == ["x2.0:0"]
+    assert not await remembering.recall(ASKED, replayed=())
 
 
 async def test_what_days_and_values_mean_is_told_and_again_the_same(remembering: Memory) -> None:
@@ -183,7 +186,7 @@ async def test_what_days_and_values_mean_is_told_and_again_the_same(remembering:
         "My boat is called Ada.": "",
     }
     refs = tuple([one.recalled for one in first.all])
-    assert await remembering.recall("What is my boat called?", again=refs) == first
+    assert await remembering.recall("What is my boat called?", replayed=refs) == first
 
 
 async def test_the_budget_bounds_what_is_recalled(remembering: Memory) -> None:
@@ -301,9 +304,9 @@ async def test_a_session_of_nobody_that_is_shown_as_a_whole_is_not_searched(
 ) -> None:
     key = await remembering.commit("a", said("x1", BOAT))
     looks = Looks(remembering, monkeypatch)
-    assert not await remembering.recall(ASKED, key=key, user=None, hidden=0)
+    assert not await remembering.recall(ASKED, key=key, user=None, newest_hidden_seq=0)
     assert looks.terms == []
-    assert await remembering.recall(ASKED, key=key, user=None, hidden=1)
+    assert await remembering.recall(ASKED, key=key, user=None, newest_hidden_seq=1)
 
 
 async def test_a_short_session_of_nobody_is_indexed_when_something_of_it_is_to_be_found(
@@ -312,16 +315,20 @@ async def test_a_short_session_of_nobody_is_indexed_when_something_of_it_is_to_b
     key = SessionKey(TENANT, "a")
     for number, text in enumerate((BOAT, "I had soup.", "It rains.")):
         shown = frozenset(range(1, number + 1))
-        assert not await remembering.recall(ASKED, key=key, user=None, hidden=0, shown=shown)
+        assert not await remembering.recall(
+            ASKED, key=key, user=None, newest_hidden_seq=0, shown_seqs=shown
+        )
         await remembering.commit("a", said(f"x{number}", text), indexed=False)
-        remembering.index_updater.recorded(key)
+        remembering.index_updater.on_recorded(key)
     await remembering.index_updater._drain()
     assert (await remembering.store.look(NOBODYS, (), 0)).revision == 0
     last = frozenset([3])
-    found = await remembering.recall(ASKED, key=key, user=None, hidden=2, shown=last)
+    found = await remembering.recall(
+        ASKED, key=key, user=None, newest_hidden_seq=2, shown_seqs=last
+    )
     assert ids(found)[0] == "x0.0"
     await remembering.commit("a", said("x3", BOAT), indexed=False)
-    remembering.index_updater.recorded(key)
+    remembering.index_updater.on_recorded(key)
     await remembering.index_updater._drain()
     assert await remembering.indexed(NOBODYS) == [("a", seq) for seq in range(1, 5)]
 
@@ -330,41 +337,47 @@ async def test_a_longer_session_of_nobody_is_indexed_before_anything_is_hidden(
     remembering: Memory,
 ) -> None:
     key = SessionKey(TENANT, "a")
-    for number in range(TOGETHER):
+    for number in range(DEFERRED_EXCHANGES):
         shown = frozenset(range(1, number + 1))
-        assert not await remembering.recall(ASKED, key=key, user=None, hidden=0, shown=shown)
+        assert not await remembering.recall(
+            ASKED, key=key, user=None, newest_hidden_seq=0, shown_seqs=shown
+        )
         await remembering.index_updater._drain()
         assert (await remembering.store.look(NOBODYS, (), 0)).revision == 0
         await remembering.commit("a", said(f"x{number}", BOAT), indexed=False)
-        remembering.index_updater.recorded(key)
+        remembering.index_updater.on_recorded(key)
     await remembering.index_updater._drain()
-    assert await remembering.indexed(NOBODYS) == [("a", seq + 1) for seq in range(TOGETHER)]
+    assert await remembering.indexed(NOBODYS) == [
+        ("a", seq + 1) for seq in range(DEFERRED_EXCHANGES)
+    ]
 
 
 async def test_a_session_of_nobody_whose_index_is_far_ahead_of_what_is_hidden_rests(
     remembering: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its index is written once for several turns, and before any of them is hidden."""
-    said_before = ["My boat is red.", *["I had soup."] * AHEAD]
+    said_before = ["My boat is red.", *["I had soup."] * MIN_AHEAD]
     key = await remembering.commit("a", said("x", *said_before))
-    level, steps = remembering.indexer.level, 0
+    level, steps = remembering.indexer.index_session, 0
 
     async def counted(of: SessionKey) -> int:
         nonlocal steps
         steps += 1
         return await level(of)
 
-    monkeypatch.setattr(remembering.indexer, "level", counted)
-    for number in range(TOGETHER + 2):
-        shown = frozenset(range(2, AHEAD + number + 2))
-        found = await remembering.recall(ASKED, key=key, user=None, hidden=1, shown=shown)
+    monkeypatch.setattr(remembering.indexer, "index_session", counted)
+    for number in range(DEFERRED_EXCHANGES + 2):
+        shown = frozenset(range(2, MIN_AHEAD + number + 2))
+        found = await remembering.recall(
+            ASKED, key=key, user=None, newest_hidden_seq=1, shown_seqs=shown
+        )
         assert ids(found) == ["x.0"]
         await remembering.commit("a", said(f"y{number}", "It rains."), indexed=False)
-        remembering.index_updater.recorded(key)
+        remembering.index_updater.on_recorded(key)
         await remembering.index_updater._drain()
-        assert steps == (number + 1) // TOGETHER
-    later = len(said_before) + TOGETHER + 2
-    await remembering.recall("Does it rain?", key=key, user=None, hidden=later)
+        assert steps == (number + 1) // DEFERRED_EXCHANGES
+    later = len(said_before) + DEFERRED_EXCHANGES + 2
+    await remembering.recall("Does it rain?", key=key, user=None, newest_hidden_seq=later)
     assert len(await remembering.indexed(NOBODYS)) == later
 
 
@@ -374,7 +387,7 @@ async def test_what_another_process_has_let_rest_is_found(
 ) -> None:
     key = await remembering.commit("a", said("x1", "I had soup."))
     await remembering.commit("a", said("x2", BOAT), indexed=False)
-    found = await remembering.recall(ASKED, key=key, user=None, hidden=hidden)
+    found = await remembering.recall(ASKED, key=key, user=None, newest_hidden_seq=hidden)
     assert "x2.0" in ids(found)
 
 
@@ -391,7 +404,7 @@ async def test_the_only_session_of_a_person_shown_as_a_whole_is_not_searched(
 ) -> None:
     key = await remembering.commit("a", said("x1", BOAT, user="kai"))
     looks = Looks(remembering, monkeypatch)
-    shown = {"key": key, "hidden": 0, "shown": frozenset([1])}
+    shown = {"key": key, "newest_hidden_seq": 0, "shown_seqs": frozenset([1])}
     assert not await remembering.recall(ASKED, **shown)
     assert looks.terms == [0]
     await remembering.commit("b", said("x2", BOAT, user="kai"))
@@ -404,15 +417,17 @@ async def test_the_only_session_of_a_person_shown_as_a_whole_is_not_searched(
 async def test_what_was_said_in_another_session_is_found_at_once(remembering: Memory) -> None:
     await remembering.recall(ASKED, key=SessionKey(TENANT, "a"))
     key = await remembering.commit("a", said("x1", BOAT, user="kai"), indexed=False)
-    remembering.index_updater.recorded(key)
-    assert ids(await remembering.recall(ASKED, hidden=0)) == ["x1.0"]
+    remembering.index_updater.on_recorded(key)
+    assert ids(await remembering.recall(ASKED, newest_hidden_seq=0)) == ["x1.0"]
 
 
 async def test_what_is_not_shown_of_the_own_session_is_found_at_once(remembering: Memory) -> None:
     key = SessionKey(TENANT, "a")
     await remembering.commit("a", said("x1", "I had soup.", user="kai"))
-    await remembering.recall(ASKED, key=key, hidden=1)
+    await remembering.recall(ASKED, key=key, newest_hidden_seq=1)
     await remembering.commit("a", said("x2", BOAT, user="kai"), indexed=False)
-    remembering.index_updater.recorded(key)
-    assert not await remembering.recall(ASKED, key=key, hidden=1, shown=frozenset([2]))
-    assert "x2.0" in ids(await remembering.recall(ASKED, key=key, hidden=2))
+    remembering.index_updater.on_recorded(key)
+    assert not await remembering.recall(
+        ASKED, key=key, newest_hidden_seq=1, shown_seqs=frozenset([2])
+    )
+    assert "x2.0" in ids(await remembering.recall(ASKED, key=key, newest_hidden_seq=2))

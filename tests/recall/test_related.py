@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.recall.query.question import RELATED_WEIGHT, QueryWord, read
-from proxy.recall.query.related import MOST, forms, related
+from proxy.recall.query.question import RELATED_WEIGHT, QueryWord, read_question
+from proxy.recall.query.related import MOST, irregular_forms, related_words
 from proxy.recall.query.stemming import stem
 from proxy.recall.ranking.packing import term_of
 from tests.support.store.remembering import FILLER, NOW, Said, person
@@ -13,14 +13,14 @@ from tests.support.store.remembering import FILLER, NOW, Said, person
 
 def sought(text: str, word: str) -> list[QueryWord]:
     term = term_of(stem(word, "english"))
-    return [each for each in read(text, (), NOW).words if term in each.terms]
+    return [each for each in read_question(text, (), NOW).words if term in each.terms]
 
 
 @pytest.mark.parametrize(("asked", "said"), [("buy", "bought"), ("gone", "went"), ("ate", "eat")])
 def test_forms_of_a_word_count_as_the_word(asked: str, said: str) -> None:
     (word,) = sought(f"Which lamp {asked} Otto?", said)
     assert word.weight == 1.0
-    assert said in forms(asked, "english")
+    assert said in irregular_forms(asked, "english")
 
 
 def test_a_kind_of_thing_finds_what_is_of_it_for_less() -> None:
@@ -46,8 +46,8 @@ def test_the_word_itself_is_better_than_one_near_it() -> None:
 
 
 def test_so_many_are_looked_for_at_most() -> None:
-    assert 0 < len(related("place", "english")) <= MOST
-    assert related("xyzzy", "english") == ()
+    assert 0 < len(related_words("place", "english")) <= MOST
+    assert related_words("xyzzy", "english") == ()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from proxy.recall.notes.notes import MOST_DAYS, OF_THE_DAY, names_day, noted
 from proxy.recall.query.dates import relative_days
-from proxy.recall.query.words import Reading
+from proxy.recall.query.words import TokenizedText
 from proxy.recall.ranking.packing import NAMES_DAY
 from proxy.recall.results import Cost, Found, passage_lines
 
@@ -43,8 +43,8 @@ def said(text: str, now: float = LATER) -> Found:
     ],
 )  # fmt: skip
 def test_which_day_a_word_means(text: str, day: int) -> None:
-    read = Reading(text)
-    found = [each.day for each in relative_days(text, TUESDAY, read.seen)]
+    read = TokenizedText(text)
+    found = [each.day for each in relative_days(text, TUESDAY, read.possible_cues)]
     assert found == [date(2023, 11, day)]
     assert names_day(read, TUESDAY)
 
@@ -87,7 +87,7 @@ def test_what_was_said_today_needs_none() -> None:
     ids=["long", "dated", "of-another-day", "quoted"],
 )
 def test_what_tells_its_day_or_is_not_surely_of_its_own_is_not_flagged(text: str) -> None:
-    assert not names_day(Reading(text), TUESDAY)
+    assert not names_day(TokenizedText(text), TUESDAY)
 
 
 def test_a_session_whose_days_its_messages_tell_gets_none() -> None:

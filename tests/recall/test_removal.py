@@ -12,9 +12,15 @@ from proxy.memory.archive import Revision
 from proxy.memory.model import SessionKey
 from proxy.recall.index import Owner
 from proxy.recall.indexing.backfill import EmbeddingBackfill, Pace
-from proxy.recall.indexing.indexer import Said, blank, blank_messages, passages_of, places_of
+from proxy.recall.indexing.indexer import (
+    MessageVersions,
+    passages_of,
+    seqs_by_session,
+    zero_old_vectors,
+    zero_vectors,
+)
 from proxy.recall.ranking.packing import check_of
-from proxy.recall.semantic.vectors import name_of
+from proxy.recall.semantic.vectors import vector_set_name
 from tests.support.store.meanings import Meanings
 from tests.support.store.passages import KAI, TENANT, Memory, said
 
@@ -24,7 +30,7 @@ A, B = SessionKey(TENANT, "a"), SessionKey(TENANT, "b")
 async def vectors(memory: Memory, embedder: Meanings, owner: Owner = KAI) -> list[bool]:
     """Which of the first ten passages have one."""
     size = embedder.dimensions
-    name = name_of(embedder.model, size)
+    name = vector_set_name(embedder.model, size)
     data = (await memory.store.vectors(owner, name, size, 0, 10)).ljust(10 * size, b"\0")
     return [any(data[n * size : (n + 1) * size]) for n in range(10)]
 
@@ -99,8 +105,8 @@ async def test_what_is_deleted_while_it_is_indexed_is_not_in_the_index(
         return await write(*asked)
 
     monkeypatch.setattr(remembering.store, "write", deleted_first)
-    await remembering.indexer.level(A)
-    assert await places_of(remembering.store, owner) == {}
+    await remembering.indexer.index_session(A)
+    assert await seqs_by_session(remembering.store, owner) == {}
     assert (await remembering.store.look(owner, (), 0)).revision == 0
 
 
@@ -110,16 +116,16 @@ async def test_the_passages_of_a_session_are_found_and_blanked(remembering: Memo
     _, embedder = await filled(remembering)
     assert await passages_of(remembering.store, KAI, "b") == [2, 3, 6, 7]
     assert await passages_of(remembering.store, KAI, "unknown") == []
-    places = await places_of(remembering.store, KAI)
+    places = await seqs_by_session(remembering.store, KAI)
     assert {name: list(seqs) for name, seqs in places.items()} == {
         "a": [1, 2, 3, 4],
         "b": [1, 2, 3, 4],
     }
-    await blank(remembering.store, KAI, [2, 3, 6, 7])
+    await zero_vectors(remembering.store, KAI, [2, 3, 6, 7])
     there = [number not in (2, 3, 6, 7) for number in range(8)]
     assert await vectors(remembering, embedder) == [*there, False, False]
-    await blank(remembering.store, Owner(TENANT, user="nobody"), [1])
-    await blank(remembering.store, KAI, [])
+    await zero_vectors(remembering.store, Owner(TENANT, user="nobody"), [1])
+    await zero_vectors(remembering.store, KAI, [])
     assert await vectors(remembering, embedder) == [*there, False, False]
 
 
@@ -128,7 +134,7 @@ async def test_a_message_that_is_removed_has_no_vector_and_gets_none(remembering
         await remembering.commit(session, said(f"x{number}", "My boat.", "Soup.", user="kai"))
     filling, embedder = await filled(remembering)
     assert await remembering.store.revise(A, Revision(removed=("x0.0",)))
-    await blank_messages(remembering.store, KAI, "a", Said([1]))
+    await zero_old_vectors(remembering.store, KAI, "a", MessageVersions([1]))
     await remembering.commit("a", said("x2", "My dog.", user="kai"))
     await filling.fill(KAI)
     assert await vectors(remembering, embedder) == [False, *[True] * 4, *[False] * 5]
@@ -140,7 +146,7 @@ async def test_what_a_message_says_now_keeps_its_vector(remembering: Memory) -> 
     line = await remembering.store.message(A, "x1.0")
     assert line is not None
     now = check_of(line.card)
-    await blank_messages(remembering.store, KAI, "a", Said([1, 2], [now]))
+    await zero_old_vectors(remembering.store, KAI, "a", MessageVersions([1, 2], [now]))
     assert await vectors(remembering, embedder) == [True, *[False] * 9]
 
 

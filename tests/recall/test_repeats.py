@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.recall.query.question import read
+from proxy.recall.query.question import read_question
 from proxy.recall.ranking.repeats import FULL_WEIGHT_TOKENS
 from proxy.recall.ranking.score import Options, ranked
 from tests.support.store.remembering import NOW, Said, person
@@ -16,7 +16,7 @@ BOTH, ANOTHER = Said("The harvest festival is loud."), Said("The harvest festiva
 def neighbours(said: tuple[Said, ...], budget: int | None) -> dict[int, float]:
     """What the messages around each message count for it."""
     who = person(*said)
-    matches = who.matches(read(QUESTION, (), NOW))
+    matches = who.matches(read_question(QUESTION, (), NOW))
     numbers = who.numbers(matches)
     found = ranked(matches, numbers, who.rows[numbers], Options(now=NOW), budget)
     return {each.number: each.parts["neighbours"] for each in found}

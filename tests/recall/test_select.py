@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.memory_api.erasure.in_mind import forget_texts
-from proxy.recall.query.question import read
+from proxy.recall.query.question import read_question
 from proxy.recall.ranking import select
 from proxy.recall.ranking.cutting import GAP, Cutter
 from proxy.recall.ranking.score import LONG, READ_FACTOR, Ranked, readable
@@ -32,7 +32,7 @@ PASSAGES = st.lists(
     st.tuples(st.lists(WORDS, max_size=40).map(" ".join), st.integers(1, 4), st.integers(0, 900)),
     max_size=20,
 )
-MATCHES = Person([Said("apple")]).matches(read("apple", (), NOW))
+MATCHES = Person([Said("apple")]).matches(read_question("apple", (), NOW))
 
 
 def ranked(passage: Passage) -> Ranked:
@@ -131,7 +131,7 @@ def test_words_that_many_passages_have_recall_nothing_beside_a_rarer_one() -> No
     many = [Said(text, session=n + 1) for n, text in enumerate(texts)]
     ferry = Said("The ferry was late.", session=99)
     assert Person([*many, ferry]).recall("rain, train and the ferry?")[:1] == [ferry.text]
-    matches = Person([*many, ferry]).matches(read("rain, train and the ferry?", (), NOW))
+    matches = Person([*many, ferry]).matches(read_question("rain, train and the ferry?", (), NOW))
     assert np.count_nonzero(matches.cover) == 1
 
 
@@ -144,10 +144,10 @@ def test_a_question_that_was_asked_often_is_still_answered() -> None:
 
 def test_what_is_not_asked_of_memory_recalls_nothing_for_words_that_many_passages_have() -> None:
     tests = Person([Said(f"The tests of module {n} fail.", session=n + 1) for n in range(30)])
-    pointing_back = tests.matches(read("and again?", ("The tests fail.",), NOW))
-    general = tests.matches(read("write me some tests", (), NOW))
-    assert pointing_back.question.context
-    assert general.question.general
+    pointing_back = tests.matches(read_question("and again?", ("The tests fail.",), NOW))
+    general = tests.matches(read_question("write me some tests", (), NOW))
+    assert pointing_back.question.context_terms
+    assert general.question.is_general
     assert not relevant(pointing_back, 0.15)
     assert not relevant(general, 0.15)
 
@@ -158,7 +158,7 @@ def test_that_a_passage_tells_a_time_is_no_reason_to_recall_it() -> None:
 
 
 def test_the_floor_can_be_set() -> None:
-    question = read("bees of Mongolia and Norwegian poems", (), NOW)
+    question = read_question("bees of Mongolia and Norwegian poems", (), NOW)
     matches = person(Said("My aunt keeps bees near Exeter.")).matches(question)
     assert relevant(matches, 0.0)
     assert not relevant(matches, 0.9)
@@ -166,7 +166,7 @@ def test_the_floor_can_be_set() -> None:
 
 def test_an_empty_memory_recalls_nothing() -> None:
     assert Person([]).recall("Where are the bees?") == []
-    assert not relevant(Person([]).matches(read("Where are the bees?", (), NOW)), 0.0)
+    assert not relevant(Person([]).matches(read_question("Where are the bees?", (), NOW)), 0.0)
 
 
 def test_a_long_passage_is_cut_to_what_matters() -> None:
@@ -246,7 +246,7 @@ def sheet(yes: str, no: str, mark: str = "- ", between: str = "") -> str:
 
 
 def cut_for_spinach(text: str) -> str:
-    question = read("How do I cook spinach?", (), NOW)
+    question = read_question("How do I cook spinach?", (), NOW)
     return Cutter(question, dict.fromkeys(question.terms, 1.0)).excerpt(text, len(text) // 4, CUT)
 
 
@@ -289,7 +289,7 @@ def test_an_excerpt_of_code_has_its_fences() -> None:
     lines = [f"value_{n} = compute({n})" for n in range(200)]
     lines[120] = "greenhouse = key('barometer')"
     text = "Here it is:\n```python\n" + "\n".join(lines) + "\n```\nThat is all."
-    question = read("Where is the greenhouse?", (), NOW)
+    question = read_question("Where is the greenhouse?", (), NOW)
     cutter = Cutter(question, dict.fromkeys(question.terms, 1.0))
     cut = cutter.excerpt(text, len(text) // 4, CUT)
     assert "greenhouse" in cut and "value_9 " not in cut

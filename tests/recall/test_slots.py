@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from proxy.recall.notes.notes import noted
 from proxy.recall.notes.slots import LONGEST, later, slots
-from proxy.recall.query.words import Reading
+from proxy.recall.query.words import TokenizedText
 from proxy.recall.ranking.packing import FILLS_SLOT
 from proxy.recall.results import Found
 
@@ -177,7 +177,7 @@ def notes(*texts: str) -> list[str]:
 @pytest.mark.parametrize(("before", "after", "value"), AGAINST)
 def test_what_was_said_later_is_told(before: str, after: str, value: str) -> None:
     assert notes(before, after) == [f"later: {value}", ""]
-    assert all(slots(Reading(text)) for text in (before, after))
+    assert all(slots(TokenizedText(text)) for text in (before, after))
 
 
 @pytest.mark.parametrize(("before", "after"), NOT_AGAINST)
@@ -210,7 +210,7 @@ def test_only_what_is_flagged_is_read() -> None:
 
 def test_long_messages_are_not_read() -> None:
     text = "My dog is called Rex. "
-    assert slots(Reading(text)) and not slots(Reading(text + "x" * LONGEST))
+    assert slots(TokenizedText(text)) and not slots(TokenizedText(text + "x" * LONGEST))
 
 
 def test_nothing_is_later_than_nothing() -> None:

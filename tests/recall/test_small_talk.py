@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.recall.query.question import read
+from proxy.recall.query.question import read_question
 from proxy.recall.query.small_talk import POLITE, SMALL_TALK, is_filler
 from tests.support.store.remembering import NOW
 
@@ -49,22 +49,22 @@ ASKING = (
 
 @pytest.mark.parametrize("text", QUIET)
 def test_small_talk_asks_for_nothing_in_any_language(text: str) -> None:
-    assert read(text, BEFORE, NOW).empty
+    assert read_question(text, BEFORE, NOW).is_empty
 
 
 @pytest.mark.parametrize("text", ASKING)
 def test_what_asks_in_plain_words_asks(text: str) -> None:
-    assert not read(text, (), NOW).empty
+    assert not read_question(text, (), NOW).is_empty
 
 
 @given(st.lists(st.sampled_from(sorted(POLITE)), min_size=1, max_size=4).map(" ".join))
 def test_politeness_in_any_order_asks_for_nothing(text: str) -> None:
-    assert read(f"{text}!", BEFORE, NOW).empty
+    assert read_question(f"{text}!", BEFORE, NOW).is_empty
 
 
 @given(st.lists(st.sampled_from(sorted(SMALL_TALK)), max_size=6).map(" ".join))
 def test_one_word_of_substance_is_enough_to_ask(text: str) -> None:
-    assert not read(f"{text} kubernetes", (), NOW).empty
+    assert not read_question(f"{text} kubernetes", (), NOW).is_empty
 
 
 FILLER = (

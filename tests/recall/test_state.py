@@ -17,7 +17,9 @@ from proxy.recall.indexing.state import (
 
 
 def test_what_is_written_is_read() -> None:
-    state = State(passages=3, length=40, sessions=2, standing=(1, 2), caught_up=7.5).without("a:0")
+    state = State(passages=3, length=40, sessions=2, standing=(1, 2), caught_up=7.5).with_dismissed(
+        "a:0"
+    )
     assert read_state(write_state(state)) == state
     assert state.dismissed == ("a:0",)
 
@@ -50,20 +52,23 @@ def test_of_wishes_and_dismissals_the_newest_are_kept() -> None:
     state = State().extended(b"", [1] * 100, range(100), 1)
     assert state.standing == tuple(range(100))[-MOST_STANDING:]
     for n in range(MOST_DISMISSED + 5):
-        state = state.without(f"{n}")
+        state = state.with_dismissed(f"{n}")
     assert len(state.dismissed) == MOST_DISMISSED
     assert (state.dismissed[0], state.dismissed[-1]) == ("5", f"{MOST_DISMISSED + 4}")
 
 
 def test_a_wish_is_dismissed_once_however_often() -> None:
-    assert State().without("a").without("b").without("a").dismissed == ("b", "a")
+    assert State().with_dismissed("a").with_dismissed("b").with_dismissed("a").dismissed == (
+        "b",
+        "a",
+    )
 
 
 def test_wishes_dismissed_in_another_format_stay_so() -> None:
     old = b'[1,9,80,2,[3],["w1","w2"],7.5,1.0,{}]'
     assert read_state(old) is None
     assert dismissed_in(old) == ("w1", "w2")
-    assert dismissed_in(write_state(State().without("a"))) == ("a",)
+    assert dismissed_in(write_state(State().with_dismissed("a"))) == ("a",)
 
 
 @pytest.mark.parametrize("none", [b"", b"[0]", b"{}", b"[1,2,3,4,[],7]"])

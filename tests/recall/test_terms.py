@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.recall.query.question import read
+from proxy.recall.query.question import read_question
 from proxy.recall.query.words import MOST_TERMS, Analysis, TermEntry, analyse, pack
 from proxy.recall.ranking.cutting import Cutter
 from proxy.recall.ranking.packing import (
@@ -46,7 +46,7 @@ HOSTILE = [
 def test_a_hostile_message_is_bounded(text: str) -> None:
     began = time.process_time()
     analysis = analyse(text, NOW)
-    question = read(text, (text, text), NOW)
+    question = read_question(text, (text, text), NOW)
     cut = Cutter(question, dict.fromkeys(question.terms, 1.0)).excerpt(text, 200_000, 250)
     assert time.process_time() - began < 2.0
     assert len(analysis.terms) < 2 * MOST_TERMS

@@ -8,7 +8,7 @@ import pytest
 
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.query import question as questions
-from proxy.recall.query.question import OTHERS_WEIGHT, expanded, read
+from proxy.recall.query.question import SYNONYM_WEIGHT, expand, read_question
 from proxy.recall.query.related import CODES, synonyms
 from proxy.recall.query.stemming import stem
 from proxy.recall.ranking.packing import term_of
@@ -44,26 +44,26 @@ def test_words_near_in_meaning(word: str, language: str, near: str | None) -> No
 
 
 def test_they_are_looked_for_for_less() -> None:
-    asked = read(ASKED, (), NOW)
-    wider = expanded(asked)
+    asked = read_question(ASKED, (), NOW)
+    wider = expand(asked)
     assert wider.words[: len(asked.words)] == asked.words
     more = {word.terms[0]: word for word in wider.words[len(asked.words) :]}
     found = more[term_of(stem("automobile", "english"))]
-    assert found.near and found.weight <= OTHERS_WEIGHT
+    assert found.is_expansion and found.weight <= SYNONYM_WEIGHT
 
 
 def test_what_is_looked_for_already_is_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = read("Is the car an automobile?", (), NOW)
-    terms = expanded(asked).terms
+    asked = read_question("Is the car an automobile?", (), NOW)
+    terms = expand(asked).terms
     assert len(set(terms)) == len(terms) > len(asked.terms)
-    monkeypatch.setattr(questions, "MOST_OTHERS", 1)
-    assert len(expanded(asked).terms) == len(asked.terms) + 1
+    monkeypatch.setattr(questions, "MAX_SYNONYMS", 1)
+    assert len(expand(asked).terms) == len(asked.terms) + 1
 
 
 @pytest.mark.parametrize("text", ["Who is Xyzzy?", "我的车在哪里？"])
 def test_a_question_of_which_nothing_is_known_stays(text: str) -> None:
-    asked = read(text, (), NOW)
-    assert expanded(asked) is asked
+    asked = read_question(text, (), NOW)
+    assert expand(asked) is asked
 
 
 async def filled(remembering: Memory, *texts: str) -> None:
@@ -87,4 +87,4 @@ async def test_other_words_are_not_looked_for_where_a_passage_has_those_of_the_q
 async def test_what_asks_for_nothing_older_gets_nothing(remembering: Memory, text: str) -> None:
     await filled(remembering, REPAIRED)
     before = ("The automobile is ready.", "It costs 90 euros.")
-    assert not await remembering.recall(text, before=before)
+    assert not await remembering.recall(text, previous_texts=before)

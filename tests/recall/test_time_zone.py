@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from proxy.recall.notes.notes import noted
-from proxy.recall.query.dates import ahead, day_term
+from proxy.recall.query.dates import day_term, utc_offset
 from proxy.recall.query.query import RecallOptions
-from proxy.recall.query.question import read
+from proxy.recall.query.question import read_question
 from proxy.recall.ranking.packing import NAMES_DAY
 from proxy.recall.results import Found, passage_lines
 from tests.support.store.passages import Memory, said
@@ -29,13 +29,13 @@ EVENING = datetime(2026, 11, 18, 20, 10, tzinfo=CALIFORNIA).timestamp()
 def test_clocks_are_ahead_of_utc_by_what_they_are_on_that_day(
     zone: ZoneInfo | None, month: int, hours: int
 ) -> None:
-    assert ahead(datetime(2026, month, 1, tzinfo=UTC).timestamp(), zone) == hours * 3600
+    assert utc_offset(datetime(2026, month, 1, tzinfo=UTC).timestamp(), zone) == hours * 3600
 
 
 def test_a_passage_stands_below_its_day_there_and_so_does_what_it_names() -> None:
     text = "My tooth broke yesterday, tomorrow I see Dr. Nguyen."
     one = Found("passage", text, "x1.0", "s", 1, "user", 10, EVENING, flags=NAMES_DAY)
-    (there,) = noted([replace(one, ahead=ahead(EVENING, CALIFORNIA))], EVENING + 90 * 86_400)
+    (there,) = noted([replace(one, ahead=utc_offset(EVENING, CALIFORNIA))], EVENING + 90 * 86_400)
     assert there.note == "yesterday = 2026-11-17; tomorrow = 2026-11-19"
     assert passage_lines([there], own="").startswith("[2026-11-18 Wed]")
     assert passage_lines([one], own="").startswith("[2026-11-19 Thu]")
@@ -43,7 +43,7 @@ def test_a_passage_stands_below_its_day_there_and_so_does_what_it_names() -> Non
 
 def test_a_question_reaches_all_of_its_day_there() -> None:
     def days(zone: ZoneInfo | None) -> tuple[bytes, ...]:
-        return read("What did I say yesterday?", (), EVENING, zone).days
+        return read_question("What did I say yesterday?", (), EVENING, zone).day_terms
 
     in_utc = [day_term(date(2026, 11, day)) for day in (16, 17, 18, 19)]
     assert days(CALIFORNIA) == (in_utc[1], in_utc[2])

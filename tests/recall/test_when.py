@@ -12,8 +12,8 @@ from proxy.recall.query.dates import (
     MOST_DAYS,
     MOST_MONTHS,
     date_of,
-    days,
-    spans,
+    day_spans,
+    named_days,
     tells_time,
     terms_of_spans,
 )
@@ -90,7 +90,7 @@ def one(day: date) -> tuple[tuple[date, date], ...]:
     ],
 )
 def test_wording_points_at_days(text: str, expected: tuple[tuple[date, date], ...]) -> None:
-    assert spans(text, NOW) == expected
+    assert day_spans(text, NOW) == expected
 
 
 @pytest.mark.parametrize("first", [6, 12])
@@ -101,7 +101,7 @@ def test_a_season_is_counted_whole_in_each_month_and_hemisphere(month: int, firs
     months = [today.date() - timedelta(days=30 * count) for count in range(1, 40)]
     begun = [date(day.year, first, 10) for day in months if day.month == first]
     last = begun[0] if begun[0] + timedelta(days=80) <= today.date() else begun[1]
-    ((earliest, latest),) = spans("two summers ago", today.timestamp())
+    ((earliest, latest),) = day_spans("two summers ago", today.timestamp())
     before = date(last.year - 1, first, 1)
     assert earliest <= before
     assert before + timedelta(days=89) <= latest
@@ -112,7 +112,7 @@ def test_a_weekend_is_as_long_ago_on_each_day_of_the_week(days: int) -> None:
     monday = datetime(2027, 1, 18, 12, tzinfo=UTC) + timedelta(days=days)
     last, before = (date(2027, 1, 16), date(2027, 1, 17)), (date(2027, 1, 9), date(2027, 1, 10))
     asked = ("last weekend", "a weekend ago", "two weekends ago", "0 weekends ago")
-    assert [spans(text, monday.timestamp()) for text in asked] == [
+    assert [day_spans(text, monday.timestamp()) for text in asked] == [
         (last,),
         (last,),
         (before,),
@@ -181,7 +181,7 @@ def test_only_texts_with_times_tell_a_time() -> None:
 
 @given(st.text(), st.floats(0, 4e9))
 def test_any_text_and_time_gives_few_terms(text: str, now: float) -> None:
-    assert len(terms_of_spans(spans(text, now))) <= MOST_DAYS + MOST_MONTHS
+    assert len(terms_of_spans(day_spans(text, now))) <= MOST_DAYS + MOST_MONTHS
 
 
 @given(st.dates(date(1971, 1, 1), date(2026, 12, 31)))
@@ -191,4 +191,4 @@ def test_a_written_date_is_read_back(day: date) -> None:
         f"on {day.day} {day:%B}, {day.year}",
         f"{day:%B} {day.day}, {day.year}",
     ):
-        assert [date_of(seconds) for seconds in days(text, NOW)] == [day]
+        assert [date_of(seconds) for seconds in named_days(text, NOW)] == [day]

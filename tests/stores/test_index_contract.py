@@ -19,7 +19,7 @@ from proxy.recall.index import (
     Owner,
     Postings,
     Rows,
-    Whole,
+    WholeIndex,
 )
 from proxy.stores.open import Backend
 from tests.support.clock import Clock
@@ -440,7 +440,7 @@ async def test_a_back_end_does_what_the_index_in_memory_does(
         assert vectors.ljust(185, b"\0") == await oracle.vectors(owner, "model", 5, 3, 40)
 
 
-def _by_term(whole: Whole | None) -> tuple[Look, Mapping[bytes, Postings]] | None:
+def _by_term(whole: WholeIndex | None) -> tuple[Look, Mapping[bytes, Postings]] | None:
     """Terms come in any order."""
     if whole is None:
         return None

@@ -18,7 +18,7 @@ from proxy.recall.indexing.state import State, read_state
 from proxy.recall.known_index import KnownIndex
 from proxy.recall.query.words import analyse
 from proxy.recall.ranking.packing import Array
-from proxy.recall.semantic.vectors import Shelf, name_of, pack
+from proxy.recall.semantic.vectors import VectorCache, pack, vector_set_name
 from proxy.stores.open import Backend
 from tests.support.clock import Clock
 from tests.support.store.commits import chat, draft, record
@@ -139,19 +139,19 @@ async def test_of_an_index_that_is_known_and_lost_nothing_is_taken_for_true(
     """The lost message and the other one are of the same length, and at the same place."""
     owner, known = Owner(key.tenant, user="kai"), KnownIndex(store)
     terms = [next(iter(analyse(word, 0.0).terms)) for word in ("boat", "soup")]
-    writer = Indexer(store, store, own_of, clock, on_write=known.written)
+    writer = Indexer(store, store, own_of, clock, on_write=known.on_write)
     another = Indexer(other, other, own_of, clock)
     await store.commit(key, said("x1", "A red boat.", user="kai"))
-    await writer.level(key)
+    await writer.index_session(key)
     await known.look(owner, terms)
     fail_over = lag()
     await store.commit(key, said("lost", "A new boat.", user="kai"))
-    await (writer if here else another).level(key)
+    await (writer if here else another).index_session(key)
     for _ in range(2):  # what others have written is known with the second look
         await known.look(owner, terms)
     fail_over()
     await other.commit(key, said("new", "A hot soup.", user="kai"))
-    await another.level(key)
+    await another.index_session(key)
     expected = await other.look(owner, terms, 100, session=key.session)
     assert (await known.look(owner, terms, key.session)).look == expected
 
@@ -167,18 +167,18 @@ class Writer:
 
     async def says(self, id: str, text: str) -> None:
         await self.store.commit(self.key, said(id, text, user="kai"))
-        await self.indexer.level(self.key)
+        await self.indexer.index_session(self.key)
 
     async def state(self) -> State:
         state = read_state((await self.store.look(self.owner, (), 0)).state)
         assert state is not None
         return state
 
-    async def near(self, shelf: Shelf) -> bytes:
+    async def near(self, shelf: VectorCache) -> bytes:
         """The vectors that somebody goes by, with all that is there now embedded."""
         await self.backfill.fill(self.owner)
         size = self.embedder.dimensions
-        name = name_of(self.embedder.model, size)
+        name = vector_set_name(self.embedder.model, size)
         return (await shelf.matrix(self.owner, name, size, await self.state())).data.tobytes()
 
 
@@ -191,7 +191,7 @@ def writer(other: Backend, key: SessionKey, clock: Clock) -> Writer:
 async def test_vectors_that_are_known_and_lost_are_not_searched(
     store: Backend, writer: Writer, lag: Callable[[], Callable[[], None]], new: tuple[str, ...]
 ) -> None:
-    shelf = Shelf(store)
+    shelf = VectorCache(store)
     await writer.says("x1", "A puppy.")
     fail_over = lag()
     await writer.says("lost", "A boat.")
@@ -199,7 +199,7 @@ async def test_vectors_that_are_known_and_lost_are_not_searched(
     fail_over()
     for id, word in enumerate(new):
         await writer.says(f"new{id}", f"A {word}.")
-    assert await writer.near(shelf) == await writer.near(Shelf(store))
+    assert await writer.near(shelf) == await writer.near(VectorCache(store))
 
 
 async def test_what_is_lost_while_it_is_embedded_leaves_its_place_to_what_comes(
@@ -209,7 +209,7 @@ async def test_what_is_lost_while_it_is_embedded_leaves_its_place_to_what_comes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     await writer.says("x1", "A puppy.")
-    await writer.near(Shelf(store))
+    await writer.near(VectorCache(store))
     fail_over = lag()
     await writer.says("lost", "A boat.")
     embed = writer.embedder.embed
@@ -220,10 +220,10 @@ async def test_what_is_lost_while_it_is_embedded_leaves_its_place_to_what_comes(
         return await embed(texts)
 
     monkeypatch.setattr(writer.embedder, "embed", lose)
-    await writer.near(Shelf(store))
+    await writer.near(VectorCache(store))
     await writer.says("new", "A soup.")
     alone = await writer.embedder.embed(["A puppy.", "A soup."])
-    assert await writer.near(Shelf(store)) == b"".join(pack(alone))
+    assert await writer.near(VectorCache(store)) == b"".join(pack(alone))
 
 
 @pytest.fixture

@@ -337,7 +337,7 @@ async def test_sessions_that_no_list_names_are_listed_again(
     for name, user in (("a", "kai"), ("b:}*", "kai"), ("c", "eve"), ("d", None)):
         await store.commit(SessionKey(tenant, name), chat("x1", EARLY, user=user))
     await store.commit(SessionKey(f"{tenant}s", "a"), chat("x1", EARLY, user="kai"))
-    await Indexer(store, store, whole, lambda: MARK).level(SessionKey(tenant, "a"))
+    await Indexer(store, store, whole, lambda: MARK).index_session(SessionKey(tenant, "a"))
     before = await everything(store, tenant)
     for user in (None, "kai"):
         await lose_list(store, tenant, user)
@@ -361,7 +361,7 @@ async def test_the_index_of_a_person_has_forgotten_a_session_before_it_is_gone(
     key, kai = SessionKey(tenant, "a"), Owner(tenant, user="kai")
     await store.commit(key, chat("x1", LATE, user="kai"))
     indexer = Indexer(store, store, whole, lambda: MARK)
-    await indexer.level(key)
+    await indexer.index_session(key)
     assert (await store.look(kai, (), 0, session="a")).mark is not None
 
     async def fails(*asked: object) -> None:
@@ -380,7 +380,7 @@ async def test_a_deletion_that_was_cut_off_is_ended_by_who_repeats_it(
 ) -> None:
     key = SessionKey(tenant, "a")
     await store.commit(key, chat("x1", LATE))
-    await Indexer(store, store, whole, lambda: MARK).level(key)
+    await Indexer(store, store, whole, lambda: MARK).index_session(key)
 
     async def fails(*asked: object, **named: object) -> None:
         raise StoreError

@@ -13,7 +13,7 @@ from proxy.memory.archive import Details
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreFull, StoreTimeout
 from proxy.recall.index import Look, Owner, owner_of
-from proxy.recall.indexing.indexer import Indexer, drop_index, places_of
+from proxy.recall.indexing.indexer import Indexer, drop_index, seqs_by_session
 from proxy.recall.indexing.state import State
 from proxy.stores.open import Backend, open_store
 from proxy.stores.redis.base import list_keys, session_keys
@@ -208,10 +208,10 @@ async def test_an_index_that_has_lost_a_part_is_made_anew_and_keeps_what_it_was_
     server.ask("DEL", _part(lost))
     assert (await store.whole(KAI, 1000) is None) == (lost == "vocabulary")
     await store.commit(sessions[0], chat("x2", user="kai"))
-    assert await indexer.level(sessions[0]) == 4
+    assert await indexer.index_session(sessions[0]) == 4
     assert await indexer.dismissed(KAI) == ("tea",)
     assert await indexer.catch_up(KAI) == 2
-    assert {name: len(seqs) for name, seqs in (await places_of(store, KAI)).items()} == {
+    assert {name: len(seqs) for name, seqs in (await seqs_by_session(store, KAI)).items()} == {
         "s": 4,
         "t": 2,
     }
@@ -253,7 +253,7 @@ async def test_an_index_that_has_lost_the_names_of_its_vectors_is_dropped_with_t
     """Also when it was made anew in between."""
     indexer, key = Indexer(store, store, whole, time.time), SessionKey("tenant", "s")
     await store.commit(key, chat("x1", user="kai"))
-    await indexer.level(key)
+    await indexer.index_session(key)
     for name in ("old: {m}/4", "m/4"):
         await indexer.update(KAI, partial(State.with_vectors, name=name, end=2))
         await store.put_vectors(KAI, name, 4, {0: b"1234", 1: b"5678"})

@@ -40,20 +40,20 @@ def query_for(prompt: AssembledPrompt, budget: int) -> RecallQuery | None:
         user=context.identity.user,
         session_owner=prepared.snapshot.owner,
         text="",
-        shown=shown,
-        said=said,
-        gone=gone,
-        hidden=hidden,
+        shown_seqs=shown,
+        shown_digests=said,
+        superseded_ids=gone,
+        newest_hidden_seq=hidden,
         budget=budget,
         count=exchange.counter.count_lines,
-        again=_recalled_before(prepared),
+        replayed=_recalled_before(prepared),
         options=context.profile_rules.recall,
     )
     if query.has_nowhere_to_look:  # most requests: texts are read only for a search
         return query
     before = range(max(0, at - MAX_PRECEDING), at)
     texts = tuple([text_at(prompt.messages, n, question) for n in before])
-    return replace(query, text=text_at(prompt.messages, at, question), before=texts)
+    return replace(query, text=text_at(prompt.messages, at, question), previous_texts=texts)
 
 
 def text_at(pieces: Sequence[Piece], at: int, question: ChatMessage | None) -> str:

@@ -143,7 +143,7 @@ class RecallStep:
     async def remind(self, query: RecallQuery, timeout: float) -> RecallBlock:
         """What is recalled within ``timeout`` seconds; its ``reason`` is set if recall failed."""
         if query.has_nowhere_to_look:
-            self._recaller.noticed(query)
+            self._recaller.schedule_indexing(query)
             self._telemetry.recalled(0.0, 0)
             return NO_SEARCH
         clock = time.perf_counter()

@@ -51,7 +51,7 @@ class RewriteStep:
 
         If ``begin`` has not started, the rewrite is made from the prompt's ``messages``.
         """
-        if not self._wanted(context) or query.again is not None or query.has_nowhere_to_look:
+        if not self._wanted(context) or query.replayed is not None or query.has_nowhere_to_look:
             return query, None
         at = last_user(messages)
         if begun is None and at is not None and (before := said_before(messages, at)):

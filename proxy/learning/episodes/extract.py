@@ -51,7 +51,7 @@ MOST_PAIRS = 10
 LONGEST = 500
 """Characters of a message that are shown."""
 
-_CUE = loader.compiled(loader.told(lambda each: each.person.pleased), re.IGNORECASE)
+_CUE = loader.lazy_pattern(loader.phrase_pattern(lambda each: each.person.pleased), re.IGNORECASE)
 
 
 class Pair(msgspec.Struct, frozen=True):

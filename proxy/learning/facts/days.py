@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
-from proxy.recall.query.dates import DAY, MONTHS, Spoken, spoken_of
+from proxy.recall.query.dates import DAY, MONTHS, TimeMentions, time_mentions
 
 EARLIEST, LATEST = 1850, 2200
 """Years that a fact of somebody's life may name."""
@@ -34,7 +34,7 @@ class Times(NamedTuple):
     numbers: frozenset[int]
     months: frozenset[int]
     short_years: frozenset[int]
-    spoken: Spoken
+    spoken: TimeMentions
 
 
 @lru_cache(maxsize=32)
@@ -45,7 +45,7 @@ def told_in(text: str) -> Times:
         frozenset(int(number[:4]) for number in _NUMBER.findall(text)),
         frozenset(month for month in words if month),
         frozenset(map(int, _SHORT_YEAR.findall(text))),
-        spoken_of(text),
+        time_mentions(text),
     )
 
 

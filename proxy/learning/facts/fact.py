@@ -20,7 +20,7 @@ from proxy.learning.collection import LearnedMemory, Stored, stored
 from proxy.learning.evidence import Source, source_fields
 from proxy.memory.items import PEOPLE, Item, Place
 from proxy.recall.notes.slots import Filled
-from proxy.recall.query.dates import DAY, ahead
+from proxy.recall.query.dates import DAY, utc_offset
 from proxy.settings.written import FactsSettings
 
 State = Literal["current", "superseded", "quarantined"]
@@ -185,7 +185,7 @@ def date_text(time: float) -> str:
 
 def noted_on(time: float, zone: tzinfo | None) -> str:
     """That it was noted then, by the day in a zone; None is UTC."""
-    return f"noted {date_text(time + ahead(time, zone))}"
+    return f"noted {date_text(time + utc_offset(time, zone))}"
 
 
 def dates_of(fact: Fact, zone: tzinfo | None = None) -> str:

@@ -15,13 +15,13 @@ from msgspec.structs import replace
 from proxy.learning.facts.fact import Fact, Facts
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.notes.slots import Filled, later, slots
-from proxy.recall.query.words import reading
+from proxy.recall.query.words import tokenize
 
 
 def slot_of(text: str, quote: str, message: str) -> Filled | None:
     """The slot of a message that a fact tells of, which comes of a quote from there."""
     both = (fold(text), fold(quote))
-    filled = slots(reading(message))
+    filled = slots(tokenize(message))
     return next((each for each in filled if all(fold(each.value) in one for one in both)), None)
 
 

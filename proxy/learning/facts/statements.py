@@ -17,15 +17,22 @@ from typing import NamedTuple
 from proxy.learning.evidence import Said
 from proxy.learning.facts.fact import MOST_ABOUT, USER, one_line
 from proxy.recall.lexicon.folding import UNSPACED, fold
-from proxy.recall.lexicon.loader import any_of, compiled, either, filled, patterns, told
+from proxy.recall.lexicon.loader import (
+    alternation,
+    any_of,
+    lazy_pattern,
+    patterns,
+    phrase_pattern,
+    with_parts,
+)
 from proxy.recall.own_words import BLANK
 from proxy.recall.query.dates import COUNT
 from proxy.recall.query.small_talk import is_filler
 from proxy.recall.query.words import (
     STOP_WORDS,
-    guess,
+    guess_language,
     is_stop_word,
-    plausible,
+    plausible_languages,
     terms_of,
     words,
 )
@@ -41,10 +48,10 @@ STUMP = 4
 """Letters of a word that stay the same in most of its forms."""
 
 # How the one who speaks is called when others tell it.
-_USER = compiled(told(lambda each: each.facts.user))
-_NOT = compiled(told(lambda each: each.facts.denies))
+_USER = lazy_pattern(phrase_pattern(lambda each: each.facts.user))
+_NOT = lazy_pattern(phrase_pattern(lambda each: each.facts.denies))
 _NUMBER = re.compile(r"\d+")
-_COUNTS = compiled(rf"{COUNT}|\d+")
+_COUNTS = lazy_pattern(rf"{COUNT}|\d+")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _SCRIPTS = (
     ("latin", re.compile(r"[a-z\u00df-\u024f]")),
@@ -70,7 +77,7 @@ class Gist(NamedTuple):
 def gist(text: str) -> Gist:
     folded = _USER.sub(" ", fold(text.replace("’", "'")))
     found = words(folded)
-    terms = frozenset(terms_of(found, guess([word.text for word in found])))
+    terms = frozenset(terms_of(found, guess_language([word.text for word in found])))
     exact = (len(_NOT.findall(folded)), *sorted(_NUMBER.findall(folded)))
     return Gist(terms, exact)
 
@@ -89,9 +96,9 @@ def in_other_words(text: str, quote: str, message: str) -> bool:
     if ours and theirs and ours != theirs:
         return True
     found = [word.text for word in words(_USER.sub(" ", fold(text)))]
-    language = guess(found)
+    language = guess_language(found)
     sure = sum(word in STOP_WORDS.get(language, ()) for word in found) >= SURE
-    likely = plausible([word.text for word in words(message)])
+    likely = plausible_languages([word.text for word in words(message)])
     return sure and bool(likely) and language not in likely
 
 
@@ -158,7 +165,7 @@ class Matter:
 def _stumps(text: str) -> Iterator[str]:
     """How the words begin that say something; pairs of characters where words have no spaces."""
     found = words(_USER.sub(" ", fold(text)))
-    language = guess([word.text for word in found])
+    language = guess_language([word.text for word in found])
     for word in found:
         if word.unspaced:
             yield from map("".join, zip(word.text, word.text[1:], strict=False))
@@ -177,11 +184,13 @@ def _script(text: str) -> str:
 _USER_NAMES = frozenset(("", *patterns(lambda each: each.facts.user_names)))
 _NAME = r"(?:,? (?-i:[A-ZÀ-ÞА-Я])[\w'’-]+(?: (?-i:[A-ZÀ-ÞА-Я])[\w'’-]+)?)?"
 _BEFORE = any_of(lambda each: each.facts.before)
-_WHOM = either(filled(each, {"NAME": _NAME}) for each in patterns(lambda each: each.facts.others))
+_WHOM = alternation(
+    with_parts(each, {"NAME": _NAME}) for each in patterns(lambda each: each.facts.others)
+)
 # Where a word ends: in scripts without spaces anywhere.
 _BORDER = rf"(?:(?<=[{UNSPACED}])|(?!\w))"
-_OTHERS = compiled(rf"^\W*(?:{_BEFORE}\W+)?(?P<whom>{_WHOM}){_BORDER}", re.IGNORECASE)
-_FIRST_PERSON = compiled(told(lambda each: each.facts.first_person), re.IGNORECASE)
+_OTHERS = lazy_pattern(rf"^\W*(?:{_BEFORE}\W+)?(?P<whom>{_WHOM}){_BORDER}", re.IGNORECASE)
+_FIRST_PERSON = lazy_pattern(phrase_pattern(lambda each: each.facts.first_person), re.IGNORECASE)
 
 
 def about(claimed: str) -> str:
@@ -201,16 +210,18 @@ def others(quote: str) -> str | None:
     return found["whom"].strip()
 
 
-_ADDRESSED = compiled(told(lambda each: each.facts.addressed), re.IGNORECASE)
-_MY = told(lambda each: each.facts.own)
-_OWN = compiled(_MY, re.IGNORECASE)
-_SPOUSE = told(lambda each: each.facts.married)
-_CHILD = told(lambda each: each.facts.children)
-_MARRIED = compiled(_SPOUSE, re.IGNORECASE)
-_KIN = compiled(either((told(lambda each: each.facts.kin), _SPOUSE, _CHILD)), re.IGNORECASE)
+_ADDRESSED = lazy_pattern(phrase_pattern(lambda each: each.facts.addressed), re.IGNORECASE)
+_MY = phrase_pattern(lambda each: each.facts.own)
+_OWN = lazy_pattern(_MY, re.IGNORECASE)
+_SPOUSE = phrase_pattern(lambda each: each.facts.married)
+_CHILD = phrase_pattern(lambda each: each.facts.children)
+_MARRIED = lazy_pattern(_SPOUSE, re.IGNORECASE)
+_KIN = lazy_pattern(
+    alternation((phrase_pattern(lambda each: each.facts.kin), _SPOUSE, _CHILD)), re.IGNORECASE
+)
 # "my boss's wife", "my ex-wife" and "my late wife" are nobody's wife here.
-_MY_SPOUSE = compiled(rf"{_MY}\s*{_SPOUSE}", re.IGNORECASE)
-_MY_CHILD = compiled(rf"{_MY}\s*(?:(?:{COUNT}|\d+)\s*)?{_CHILD}", re.IGNORECASE)
+_MY_SPOUSE = lazy_pattern(rf"{_MY}\s*{_SPOUSE}", re.IGNORECASE)
+_MY_CHILD = lazy_pattern(rf"{_MY}\s*(?:(?:{COUNT}|\d+)\s*)?{_CHILD}", re.IGNORECASE)
 
 
 def is_addressed(quote: str) -> bool:
@@ -284,7 +295,7 @@ def names(text: str, whom: str) -> bool:
 
 
 _SENTENCE = re.compile(r"[^.!?。！？؟\n\x00]+[.!?。！？؟]?")
-_TELLS = compiled(told(lambda each: each.person.tells), re.IGNORECASE)
+_TELLS = lazy_pattern(phrase_pattern(lambda each: each.person.tells), re.IGNORECASE)
 
 
 def tells_of_user(said: Iterable[Said]) -> bool:

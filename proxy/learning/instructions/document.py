@@ -23,7 +23,7 @@ from proxy.learning.likeness import AskedText
 from proxy.learning.prompt_cards import Allowance, Block, Where, whole_block
 from proxy.memory.items import INSTRUCTIONS, ItemOwner, Namespace, Place
 from proxy.memory.model import exchange_of
-from proxy.recall.lexicon.loader import any_of, compiled, told
+from proxy.recall.lexicon.loader import any_of, lazy_pattern, phrase_pattern
 from proxy.recall.query.words import words
 from proxy.settings import ProfileSettings
 
@@ -162,8 +162,8 @@ _ALARMING = {
         r"|!\[|\]\(|\b\d{1,3}(?:\.\d{1,3}){3}\b",
         re.IGNORECASE,
     ),
-    "secrets": compiled(told(lambda each: each.injection.secrets), re.IGNORECASE),
-    "the system message or other rules": compiled(
+    "secrets": lazy_pattern(phrase_pattern(lambda each: each.injection.secrets), re.IGNORECASE),
+    "the system message or other rules": lazy_pattern(
         any_of(lambda each: each.injection.rules), re.IGNORECASE
     ),
     "other people's data": re.compile(

@@ -26,7 +26,7 @@ from proxy.memory_api.operation import operation
 from proxy.memory_api.parameters import MessageAt, SessionAt
 from proxy.memory_api.shapes.messages import Message, MessageContent, MessageDeleted, WholeMessage
 from proxy.recall.index import owner_of
-from proxy.recall.indexing.indexer import Said, blank_messages, renew_unread
+from proxy.recall.indexing.indexer import MessageVersions, replace_unreadable, zero_old_vectors
 from proxy.recall.ranking.packing import check_of
 
 _INSTEAD = ("audio", "refusal")
@@ -59,11 +59,11 @@ async def _blank(api: Api, key: SessionKey, revision: Revision, seqs: tuple[int,
     session was nobody's."""
     session = await api.store.session(key) if seqs else None
     cards = [x.card for x in revision.edited if x.card.id not in revision.removed]
-    said = Said(seqs, [*map(check_of, cards)])
+    said = MessageVersions(seqs, [*map(check_of, cards)])
     for user in {None, session.user} if session else ():
         owner = owner_of(key, user)
-        await renew_unread(api.store, owner, time.time())
-        await blank_messages(api.store, owner, key.session, said)
+        await replace_unreadable(api.store, owner, time.time())
+        await zero_old_vectors(api.store, owner, key.session, said)
 
 
 async def _in_force(api: Api, key: SessionKey) -> Summary | None:

@@ -34,11 +34,11 @@ from proxy.memory_api.erasure.receipt import Counts, Receipt
 from proxy.memory_api.overview.counts import Counted, session_counts, shelf_counts
 from proxy.recall.index import Owner, owner_of, sessions_of
 from proxy.recall.indexing.indexer import (
-    blank,
     drop_index,
     passages_of,
-    places_of,
-    renew_unread,
+    replace_unreadable,
+    seqs_by_session,
+    zero_vectors,
 )
 
 T = TypeVar("T")
@@ -156,7 +156,7 @@ class Eraser:
     async def _person_counts(self, tenant: str, user: str, lost: Sequence[str]) -> Counts:
         counts = await shelf_counts(self._store, ItemOwner(tenant, user), self._learned.kinds)
         ids: list[str] = []
-        places = await places_of(self._store, Owner(tenant, user=user))
+        places = await seqs_by_session(self._store, Owner(tenant, user=user))
         async for keys in _together(self._sessions(tenant, user, lost), SEVERAL):
             ids += [key.session for key in keys]
             for found in await _of_each(keys, partial(self._history, places)):
@@ -193,7 +193,7 @@ class Eraser:
     ) -> None:
         """Remove what is there now, and add to ``found`` what it was."""
         shelf, owner = ItemOwner(tenant, user), Owner(tenant, user=user)
-        places = await places_of(self._store, owner)
+        places = await seqs_by_session(self._store, owner)
         async for keys in _together(self._sessions(tenant, user, lost), AT_ONCE):
             await marks.put(*(Subject(tenant, session=key.session) for key in keys))
             # First: what is proposed of their remarks must find that they are gone.
@@ -283,12 +283,12 @@ class Eraser:
             if known:
                 await marks.put(subject)
             owner = owner_of(key, session.user if session else None)
-            await renew_unread(self._store, owner, self._clock())
+            await replace_unreadable(self._store, owner, self._clock())
             passages = await passages_of(self._store, owner, key.session)
             indexed = await self._indexed(key, session)
             for _ in range(ROUNDS):
                 # Before and behind its end: whoever embeds it meanwhile looks behind himself too.
-                await blank(self._store, owner, passages)
+                await zero_vectors(self._store, owner, passages)
                 found = Counts()
                 try:
                     await self._session(key, await self._store.session(key), indexed, found)
@@ -329,7 +329,7 @@ class Eraser:
     async def _indexed(self, key: SessionKey, session: Session | None) -> Collection[int]:
         """The seqs that recall's index leads to."""
         owner = owner_of(key, session.user if session else None)
-        return (await places_of(self._store, owner)).get(key.session, ())
+        return (await seqs_by_session(self._store, owner)).get(key.session, ())
 
     async def _end(self, marks: Marks) -> float:
         """When it was erased.  All is gone before the files are looked at, and what is said then is

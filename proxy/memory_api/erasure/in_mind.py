@@ -19,14 +19,14 @@ from proxy.summary.attempts import forget
 
 def forget_texts(tenant: str) -> None:
     """Clear the caches of this tenant's texts, and of what was computed from them."""
-    words.forget()
-    question.forget()
+    words.clear_caches()
+    question.clear_caches()
     standing.forget()
     select.forget()
-    vectors.forget(tenant)
+    vectors.clear_caches(tenant)
     statements.forget()
     days.forget()
-    known_index.forget(tenant)
+    known_index.clear_terms_of(tenant)
 
 
 def forget_session(key: SessionKey) -> None:

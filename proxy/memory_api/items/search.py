@@ -69,7 +69,7 @@ class ItemSearch:
         return found[: wanted.limit + 1]
 
     async def _best(self, wanted: ItemQuery) -> list[Scored]:
-        asked = question.read(wanted.query, (), time.time())
+        asked = question.read_question(wanted.query, (), time.time())
         places: list[Place] = []
         read: list[Analysis] = []
         looked = size = 0

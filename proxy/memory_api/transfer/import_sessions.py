@@ -276,7 +276,7 @@ class Importer:
         """First: were we ended in between, recall would never look at so old a session."""
         if user not in self._announced:
             _note(user, self._announced)
-            await self._api.recall_admin.look_again(Owner(self._tenant, user=user))
+            await self._api.recall_admin.recheck_sessions(Owner(self._tenant, user=user))
 
     async def _dismiss(self, owner: Owner, ids: tuple[str, ...]) -> None:
         if not ids:

@@ -20,8 +20,8 @@ from proxy.recall.index import Index, Owner, OwnOf, PassageHistory
 from proxy.recall.indexing.indexer import Indexer, OnWrite, ignore_write, put_zeros
 from proxy.recall.indexing.state import State, read_state
 from proxy.recall.ranking.packing import check_of, read_rows
-from proxy.recall.semantic.embedders import Embedder, EmbedderError, EmbedderRefused, beginning_of
-from proxy.recall.semantic.vectors import MOST_SEARCHED, name_of, pack
+from proxy.recall.semantic.embedders import Embedder, EmbedderError, EmbedderRefused, text_to_embed
+from proxy.recall.semantic.vectors import MOST_SEARCHED, pack, vector_set_name
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ class EmbeddingBackfill:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def wanted(self, owner: Owner) -> None:
+    def enqueue(self, owner: Owner) -> None:
         """Queue an owner whose index may have passages without vectors."""
         self._waiting[owner] = None
         if len(self._waiting) > MAX_WAITING:
@@ -152,11 +152,11 @@ class EmbeddingBackfill:
             return None
         texts = await self._texts(owner, first, end)
         await self._embed(owner, name, texts)
-        await self._indexer.update(owner, lambda now: _marked(now, state, name, first, end))
-        await self._blank_changed(owner, name, texts)
+        await self._indexer.update(owner, lambda now: _with_progress(now, state, name, first, end))
+        await self._zero_changed(owner, name, texts)
         return len(texts)
 
-    async def _blank_changed(self, owner: Owner, name: str, texts: Mapping[int, str]) -> None:
+    async def _zero_changed(self, owner: Owner, name: str, texts: Mapping[int, str]) -> None:
         """Set the vectors of passages to zero that were erased or edited while being embedded.
 
         Called after the vectors are written: a concurrent erasure either finds the vector, or its
@@ -169,15 +169,15 @@ class EmbeddingBackfill:
 
     async def _learn_name(self) -> str:
         """Embed an empty text to find out the model's dimensions, which are part of the name."""
-        vectors = await self._embedder.embed([beginning_of("")])
-        self._name = name_of(self._embedder.model, vectors.shape[1])
+        vectors = await self._embedder.embed([text_to_embed("")])
+        self._name = vector_set_name(self._embedder.model, vectors.shape[1])
         return self._name
 
     async def _embed(self, owner: Owner, name: str, texts: Mapping[int, str]) -> None:
         if not texts:
             return
         vectors = await self._embedder.embed(list(texts.values()))
-        if name_of(self._embedder.model, vectors.shape[1]) != name:
+        if vector_set_name(self._embedder.model, vectors.shape[1]) != name:
             self._name = None
             raise EmbedderError("the model's vectors have another length than before")
         packed = dict(zip(texts, pack(vectors), strict=True))
@@ -202,10 +202,10 @@ class EmbeddingBackfill:
         }
 
     def _text(self, message: Message) -> str:
-        return beginning_of(self._own_of(message.wire)[0])
+        return text_to_embed(self._own_of(message.wire)[0])
 
 
-def _marked(now: State, then: State, name: str, first: int, end: int) -> State:
+def _with_progress(now: State, then: State, name: str, first: int, end: int) -> State:
     """The state ``now`` after the passages from ``first`` to ``end`` of ``then`` were embedded.
 
     If the index was rebuilt since, or a server has lost passages, these numbers are other passages

@@ -1,8 +1,8 @@
 """Runs the indexer in a running proxy, shortly after messages are recorded.
 
 A session's turns are batched until it is quiet: indexing ten costs little more than one.  A query
-that could find them has them indexed first: see ``settled``.  Sessions that need no index yet are
-batched for longer: see ``rests``.
+that could find them has them indexed first: see ``flush``.  Sessions that need no index yet are
+batched for longer: see ``defer``.
 """
 
 from __future__ import annotations
@@ -30,36 +30,36 @@ DELAY = 0.25
 MOST_DELAYS = 4
 """After so many delays they are indexed even if the session is not quiet."""
 
-TOGETHER = 8
-"""A resting session is indexed after so many exchanges."""
+DEFERRED_EXCHANGES = 8
+"""Exchanges after which a deferred session is indexed."""
 
 RETRY = 2.0
 """Seconds to wait after a failure of the store."""
 
-KNOWN = 10_000
-"""Owners and sessions that are remembered."""
+MAX_REMEMBERED = 10_000
+"""Owners and sessions in memory."""
 
-WAITING = 50_000
-"""Pieces of work in the queue; dropped ones are found when their owner's index is next used."""
+MAX_QUEUED = 50_000
+"""Queued work; what is dropped is found when its owner's index is next used."""
 
-AGAIN = 600.0
+CHECK_INTERVAL = 600.0
 """Seconds after which an owner's index is checked again, for what other hosts have missed."""
 
 CONCURRENCY = 4
 """Sessions that are indexed concurrently: most of the time is spent waiting for the store."""
 
 
-class Rewritten(NamedTuple):
+class EditedMessage(NamedTuple):
     """An edited message."""
 
     key: SessionKey
     seq: int
 
 
-Work = SessionKey | Owner | Rewritten
+Work = SessionKey | Owner | EditedMessage
 
 
-class Since(NamedTuple):
+class QueuedRounds(NamedTuple):
     """The rounds in which a piece of work was first and last queued."""
 
     first: int
@@ -73,16 +73,16 @@ class LateSessions:
         self._owners: OrderedDict[SessionKey, Owner] = OrderedDict()
         self._late: dict[Owner, Counter[SessionKey]] = {}
 
-    def belongs(self, key: SessionKey, owner: Owner) -> None:
-        """Set the owner of a session, which is known from its requests."""
+    def set_owner(self, key: SessionKey, owner: Owner) -> None:
+        """Set the owner of a session, as its requests name it."""
         if self._owners.get(key) != owner:
             self._drop(key)
         self._owners[key] = owner
         self._owners.move_to_end(key)
-        if len(self._owners) > KNOWN:
+        if len(self._owners) > MAX_REMEMBERED:
             self._drop(next(iter(self._owners)))
 
-    def of(self, owner: Owner) -> tuple[SessionKey, ...]:
+    def of_owner(self, owner: Owner) -> tuple[SessionKey, ...]:
         return tuple(self._late.get(owner, ()))
 
     def has(self, key: SessionKey) -> bool:
@@ -94,7 +94,7 @@ class LateSessions:
             self._late.setdefault(owner, Counter())[work] += 1
 
     def done(self, work: Work) -> None:
-        """One piece of work that was added has been indexed."""
+        """Queued work has been indexed."""
         if not isinstance(work, SessionKey):
             return
         owner = self._owners.get(work)
@@ -133,19 +133,19 @@ class IndexUpdater:
     ) -> None:
         self._indexer, self._clock, self._on_indexed = indexer, clock, on_indexed
         self._delay = delay
-        self._waiting: OrderedDict[Work, Since] = OrderedDict()
+        self._waiting: OrderedDict[Work, QueuedRounds] = OrderedDict()
         self._due: deque[Work] = deque()
         self._late = LateSessions()
-        self._resting: OrderedDict[SessionKey, int] = OrderedDict()
-        """Resting sessions, with the number of exchanges that are not indexed."""
+        self._deferred: OrderedDict[SessionKey, int] = OrderedDict()
+        """Deferred sessions, with the number of exchanges that are not indexed."""
         self._round = 0
-        self._known: LRUCache[Owner, float] = LRUCache(KNOWN)
+        self._checked_at: LRUCache[Owner, float] = LRUCache(MAX_REMEMBERED)
         self._stale: set[Owner] = set()
-        self._turns: Locks[Work] = Locks()
+        self._locks: Locks[Work] = Locks()
         """Serialises the same work: of two concurrent writers one would have to repeat it."""
         self._next: dict[SessionKey, asyncio.Task[bool]] = {}
-        """Tasks of ``settled`` that have not begun yet, to be shared."""
-        self._settling: set[asyncio.Task[bool]] = set()
+        """Tasks of ``flush`` that have not begun yet, to be shared."""
+        self._flushing: set[asyncio.Task[bool]] = set()
         self._awake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -159,7 +159,7 @@ class IndexUpdater:
         """Finish queued work, within ``timeout`` seconds."""
         if self._task is None:
             return
-        under_way = (self._task, *self._settling)
+        under_way = (self._task, *self._flushing)
         for task in under_way:
             task.cancel()
         await asyncio.gather(*under_way, return_exceptions=True)
@@ -168,78 +168,80 @@ class IndexUpdater:
             async with asyncio.timeout(timeout):
                 await self._drain()
 
-    def recorded(self, key: SessionKey) -> None:
+    def on_recorded(self, key: SessionKey) -> None:
         """An exchange of this session was recorded."""
-        late = self._resting.get(key)
+        late = self._deferred.get(key)
         if late is None:
             self._add(key)
             return
         if not late:
             self._late.add(key)
-        self._resting[key] = late + 1
-        if late + 1 == TOGETHER:
-            self._wake(key)
+        self._deferred[key] = late + 1
+        if late + 1 == DEFERRED_EXCHANGES:
+            self._stop_deferring(key)
 
-    def edited(self, key: SessionKey, seqs: Sequence[int]) -> None:
+    def on_edited(self, key: SessionKey, seqs: Sequence[int]) -> None:
         """Messages of this session were edited."""
         for seq in seqs:
-            self._add(Rewritten(key, seq))
+            self._add(EditedMessage(key, seq))
 
-    def heard_of(self, owner: Owner) -> None:
-        """A query for this owner: check the index against history, at most every ``AGAIN``."""
+    def check_soon(self, owner: Owner) -> None:
+        """Queue a check of an owner's index against history, at most every ``CHECK_INTERVAL``."""
         now = self._clock()
-        if now - self._known.get(owner, -AGAIN) < AGAIN:
+        if now - self._checked_at.get(owner, -CHECK_INTERVAL) < CHECK_INTERVAL:
             return
-        self._known[owner] = now
+        self._checked_at[owner] = now
         self._add(owner)
 
-    def asked(self, key: SessionKey, owner: Owner) -> None:
+    def on_query(self, key: SessionKey, owner: Owner) -> None:
         """A query in this session, which belongs to this owner."""
-        self.heard_of(owner)
-        self._late.belongs(key, owner)
-        self._wake(key)
+        self.check_soon(owner)
+        self._late.set_owner(key, owner)
+        self._stop_deferring(key)
 
-    def _wake(self, key: SessionKey) -> None:
-        if self._resting.pop(key, 0):
+    def _stop_deferring(self, key: SessionKey) -> None:
+        if self._deferred.pop(key, 0):
             self._late.done(key)
             self._add(key)
 
-    def rests(self, key: SessionKey, owner: Owner) -> None:
-        """A session without user has everything that recall could find in its prompt: index it only
-        after ``TOGETHER`` exchanges, or before the next query.  Most such sessions end before that.
-        """
-        self._late.belongs(key, owner)
-        self._resting.setdefault(key, 0)
-        self._resting.move_to_end(key)
-        if len(self._resting) > KNOWN:
-            forgotten, late = self._resting.popitem(last=False)
+    def defer(self, key: SessionKey, owner: Owner) -> None:
+        """Index a session without user only after ``DEFERRED_EXCHANGES`` exchanges or before the
+        next query: all that recall could find is in its prompt.  Most such sessions end before
+        that."""
+        self._late.set_owner(key, owner)
+        self._deferred.setdefault(key, 0)
+        self._deferred.move_to_end(key)
+        if len(self._deferred) > MAX_REMEMBERED:
+            forgotten, late = self._deferred.popitem(last=False)
             if late:
                 self._late.done(forgotten)
 
-    def late(self, key: SessionKey) -> bool:
+    def has_unindexed(self, key: SessionKey) -> bool:
         """Whether a session is known to have messages that are not indexed yet."""
         return self._late.has(key)
 
-    async def settled(self, owner: Owner, but: SessionKey | None = None) -> None:
+    async def flush(self, owner: Owner, but: SessionKey | None = None) -> None:
         """Index the queued work of an owner's sessions now, except of session ``but``.
 
         Concurrent callers share the work, and cancelling them does not stop it.  If the store
         refuses writes (it is full), the work stays queued and the query uses the index as it is.
         """
-        for key in self._late.of(owner):
+        for key in self._late.of_owner(owner):
             if key != but and not await asyncio.shield(self._next.get(key) or self._begin(key)):
                 return
 
     def _begin(self, key: SessionKey) -> asyncio.Task[bool]:
-        task = self._next[key] = asyncio.create_task(self._settle(key), name="indexing at once")
-        self._settling.add(task)
-        task.add_done_callback(self._settling.discard)
+        task = self._next[key] = asyncio.create_task(
+            self._flush_session(key), name="indexing at once"
+        )
+        self._flushing.add(task)
+        task.add_done_callback(self._flushing.discard)
         return task
 
-    async def _settle(self, key: SessionKey) -> bool:
+    async def _flush_session(self, key: SessionKey) -> bool:
         """Index a session; returns whether the store took it.  Raises nothing: all callers may have
         been cancelled."""
-        async with self._turns.of(key):
+        async with self._locks.of(key):
             del self._next[key]
             # Work that was in progress may not have included the newest messages.
             if self._late.has(key):
@@ -250,11 +252,11 @@ class IndexUpdater:
                     return False
             return True
 
-    def missing(self, owner: Owner) -> None:
+    def on_missing_index(self, owner: Owner) -> None:
         """The owner has no index: it was dropped, or never made."""
         self._add(owner)
 
-    def stale(self, owner: Owner) -> None:
+    def on_stale_index(self, owner: Owner) -> None:
         """The owner's index has another format: rebuild it."""
         self._stale.add(owner)
         self._add(owner)
@@ -263,8 +265,8 @@ class IndexUpdater:
         before = self._waiting.get(work)
         if before is None:
             self._late.add(work)
-        self._waiting[work] = Since(before.first if before else self._round, self._round)
-        if len(self._waiting) > WAITING:
+        self._waiting[work] = QueuedRounds(before.first if before else self._round, self._round)
+        if len(self._waiting) > MAX_QUEUED:
             self._late.done(self._waiting.popitem(last=False)[0])
         self._awake.set()
 
@@ -301,7 +303,7 @@ class IndexUpdater:
         """Do the work that is due.  Raises StoreError; failed work stays queued."""
         while self._due:
             work = self._due.popleft()
-            async with self._turns.of(work):
+            async with self._locks.of(work):
                 if self._waiting.pop(work, None) is not None and not self._is_covered(work):
                     await self._index(work)
 
@@ -324,10 +326,10 @@ class IndexUpdater:
             self._late.done(work)
 
     async def _do(self, work: Work) -> int:
-        if isinstance(work, Rewritten):
-            return await self._indexer.again(*work)
+        if isinstance(work, EditedMessage):
+            return await self._indexer.index_edited(*work)
         if isinstance(work, SessionKey):
-            return await self._indexer.level(work)
+            return await self._indexer.index_session(work)
         if work not in self._stale:
             return await self._indexer.catch_up(work)
         count = await self._indexer.rebuild(work)

@@ -54,7 +54,7 @@ MAX_IN_LOOP = 16
 TRIES = 8
 """Attempts to write if there are concurrent writers."""
 
-OVERTAKEN = "too many write to an index at once"
+TOO_MANY_WRITERS = "too many write to an index at once"
 
 MIN_PASSAGES_TO_REBUILD = 1_000
 """An index that has gained fewer passages since its live sessions were counted is not rebuilt."""
@@ -70,15 +70,15 @@ class Step(NamedTuple):
     """
 
     written: int = 0
-    level: bool = False
+    is_up_to_date: bool = False
 
 
-ONCE_MORE = Step()
-LEVEL = Step(level=True)
+TRY_AGAIN = Step()
+UP_TO_DATE = Step(is_up_to_date=True)
 
 
 def ignore_owner(owner: Owner) -> None:
-    """The default of ``on_level``."""
+    """The default of ``on_up_to_date``."""
 
 
 OnWrite = Callable[[Owner, IndexBatch], None]
@@ -92,8 +92,9 @@ def ignore_write(owner: Owner, batch: IndexBatch) -> None:
 class Indexer:
     """Reads history and writes the index.
 
-    ``own_of`` returns the author's own text of a message's JSON.  ``on_level`` is called with the
-    owner of an index that was brought up to date, ``on_write`` with each batch that was written.
+    ``own_of`` returns the author's own text of a message's JSON.  ``on_up_to_date`` is called with
+    the owner of an index that was brought up to date, ``on_write`` with each batch that was
+    written.
     """
 
     def __init__(
@@ -102,13 +103,13 @@ class Indexer:
         history: PassageHistory,
         own_of: OwnOf,
         clock: Callable[[], float],
-        on_level: Callable[[Owner], None] = ignore_owner,
+        on_up_to_date: Callable[[Owner], None] = ignore_owner,
         on_write: OnWrite = ignore_write,
     ) -> None:
         self._index, self._history, self._on_write = index, history, on_write
-        self._own_of, self._clock, self._on_level = own_of, clock, on_level
+        self._own_of, self._clock, self._on_level = own_of, clock, on_up_to_date
 
-    async def level(self, key: SessionKey) -> int:
+    async def index_session(self, key: SessionKey) -> int:
         """Index the messages of a session that are not indexed yet; returns their number.
 
         Raises StoreError.
@@ -116,14 +117,14 @@ class Indexer:
         count = 0
         for _ in range(TRIES):
             step = await self._step(key)
-            while step.written and not step.level:
+            while step.written and not step.is_up_to_date:
                 count += step.written
                 step = await self._step(key)
-            if step.level:
+            if step.is_up_to_date:
                 return count + step.written
-        raise StoreError(OVERTAKEN)
+        raise StoreError(TOO_MANY_WRITERS)
 
-    async def again(self, key: SessionKey, seq: int) -> int:
+    async def index_edited(self, key: SessionKey, seq: int) -> int:
         """Index an edited message; returns the number of messages that were indexed.
 
         Its old row is dead already, since its check does not match any more.  Raises StoreError.
@@ -136,14 +137,14 @@ class Indexer:
             look = await self._index.look(owner, (), 0, session=key.session)
             state = read_state(look.state, self._clock())
             if state is None or look.mark is None or look.mark.seq < seq:
-                return await self.level(key)
+                return await self.index_session(key)
             page = await self._history.messages(key, STATES, seq - 1, 1)
             found = [message for message in page.items if message.seq == seq]
-            addition = Addition(look, state, session, found, self._own_of, again=True)
+            addition = Addition(look, state, session, found, self._own_of, is_edit=True)
             if not found or await self._write(owner, addition):
                 self._on_level(owner)
                 return len(found)
-        raise StoreError(OVERTAKEN)
+        raise StoreError(TOO_MANY_WRITERS)
 
     async def catch_up(self, owner: Owner) -> int:
         """Index all messages of an owner's sessions that are not indexed yet; returns their number.
@@ -152,15 +153,15 @@ class Indexer:
         Raises StoreError.
         """
         if owner.session:
-            return await self.level(SessionKey(owner.tenant, owner.session))
-        if await self._has_nothing(owner):
+            return await self.index_session(SessionKey(owner.tenant, owner.session))
+        if await self._is_unknown_owner(owner):
             return 0
         count, state = await self._catch_up(owner)
-        gone = await self._is_mostly_gone(owner, state)
+        gone = await self._is_mostly_dead(owner, state)
         return count + (await self.rebuild(owner) if gone else 0)
 
-    async def _has_nothing(self, owner: Owner) -> bool:
-        """Whether the owner has neither sessions nor an index: then none is written, so that a
+    async def _is_unknown_owner(self, owner: Owner) -> bool:
+        """Whether the owner has neither sessions nor an index: then none is created, so that a
         client that invents user ids cannot fill the store."""
         if (await self._index.look(owner, (), 0)).revision:
             return False
@@ -174,7 +175,7 @@ class Indexer:
         async for session in sessions_of(self._history, owner.tenant, owner.user):
             if session.last_active_at < since:
                 break
-            count += await self.level(SessionKey(owner.tenant, session.id))
+            count += await self.index_session(SessionKey(owner.tenant, session.id))
 
         def level(found: State) -> State:
             """Only if the index was neither rebuilt nor marked for another check meanwhile."""
@@ -185,7 +186,7 @@ class Indexer:
         self._on_level(owner)
         return count, state
 
-    async def _is_mostly_gone(self, owner: Owner, state: State) -> bool:
+    async def _is_mostly_dead(self, owner: Owner, state: State) -> bool:
         """Whether at least half of an index is of sessions that have expired or were deleted.  The
         live ones are counted again each time the index has doubled."""
         if state.passages < 2 * state.counted + MIN_PASSAGES_TO_REBUILD:
@@ -195,10 +196,10 @@ class Indexer:
             there += session.end
         if 2 * there <= state.passages:
             return True
-        await self._counted(owner, state)
+        await self._set_counted(owner, state)
         return False
 
-    async def _counted(self, owner: Owner, state: State) -> None:
+    async def _set_counted(self, owner: Owner, state: State) -> None:
         def counted(found: State) -> State:
             """Only if the index exists and was not rebuilt meanwhile."""
             same = found.born == state.born
@@ -209,21 +210,21 @@ class Indexer:
     async def rebuild(self, owner: Owner) -> int:
         """Rebuild an index from history.  Raises StoreError."""
         data = (await self._index.look(owner, (), 0)).state
-        await drop_index(self._index, owner, _kept(data, self._clock()))
+        await drop_index(self._index, owner, _kept_state(data, self._clock()))
         if owner.session:
             return await self.catch_up(owner)
-        if await self._has_nothing(owner):
+        if await self._is_unknown_owner(owner):
             return 0
         count, state = await self._catch_up(owner)
-        await self._counted(owner, state)
+        await self._set_counted(owner, state)
         return count
 
     async def dismiss(self, owner: Owner, *instructions: str) -> None:
         """Never pin standing instructions again.  Raises StoreError."""
-        await self.update(owner, lambda old: reduce(State.without, instructions, old))
+        await self.update(owner, lambda old: reduce(State.with_dismissed, instructions, old))
 
-    async def look_again(self, owner: Owner) -> None:
-        """Have all sessions of an owner checked by the next ``catch_up``, also old ones: they are
+    async def recheck_sessions(self, owner: Owner) -> None:
+        """Have all sessions of an owner checked by the next ``catch_up``, old ones too: they are
         being imported.  Raises StoreError.
         """
 
@@ -241,31 +242,31 @@ class Indexer:
         """Index the next messages."""
         seen = await self._index.behind(key, STATES, BATCH)
         if seen is None:
-            return LEVEL
+            return UP_TO_DATE
         session, look, page = seen
         owner = owner_of(key, session.user)
         state = read_state(look.state, self._clock())
         if state is None:
-            await self._renew(owner, look.state)
-            return ONCE_MORE
-        found = _new(page, look.mark)
+            await self._replace_index(owner, look.state)
+            return TRY_AGAIN
+        found = _unindexed(page, look.mark)
         if found is None:
             # Before the session gets another number, by which they are found.
             passages = await passages_of(self._index, owner, key.session)
-            await blank(self._index, owner, passages)
+            await zero_vectors(self._index, owner, passages)
             await self._index.drop_session(owner, key.session)
-            return ONCE_MORE
+            return TRY_AGAIN
         before = page.items[0].card.created_at if look.mark else 0.0
-        addition = Addition(look, state, session, found, self._own_of, before=before)
+        addition = Addition(look, state, session, found, self._own_of, previous_time=before)
         if found and not await self._write(owner, addition):
-            return ONCE_MORE
+            return TRY_AGAIN
         level = page.after is None
         if level:
             self._on_level(owner)
-        return Step(len(found), level=level)
+        return Step(len(found), is_up_to_date=level)
 
     async def _write(self, owner: Owner, addition: Addition) -> bool:
-        found = addition.found
+        found = addition.messages
         small = (
             len(found) <= MAX_IN_LOOP
             and sum(len(message.wire) for message in found) <= MAX_BYTES_IN_LOOP
@@ -277,7 +278,7 @@ class Indexer:
         try:
             done = await self._index.write(owner, batch)
         except IndexLost:
-            await self._renew(owner, batch.state)
+            await self._replace_index(owner, batch.state)
             return False
         if done:
             self._on_write(owner, batch)
@@ -287,12 +288,12 @@ class Indexer:
         data = (await self._index.look(owner, (), 0)).state
         return read_state(data) or State(dismissed=dismissed_in(data))
 
-    async def _renew(self, owner: Owner, data: bytes) -> None:
+    async def _replace_index(self, owner: Owner, data: bytes) -> None:
         """Replace an index of another format, or one that has lost data, by a new one; ``data`` is
         its state."""
         now = self._clock()
-        await drop_index(self._index, owner, _kept(data, now))
-        await self._put(owner, _anew(data, now))
+        await drop_index(self._index, owner, _kept_state(data, now))
+        await self._put(owner, _new_index_batch(data, now))
 
     async def update(self, owner: Owner, change: Callable[[State], State]) -> State:
         """Change the state of an index; ``change`` returns the same object for no change.
@@ -303,15 +304,15 @@ class Indexer:
             look = await self._index.look(owner, (), 0)
             state = read_state(look.state, self._clock())
             if state is None:
-                await self._renew(owner, look.state)
+                await self._replace_index(owner, look.state)
                 continue
             changed = change(state)
-            if changed is state or await self._put(owner, _marked(look, changed)):
+            if changed is state or await self._put(owner, _state_batch(look, changed)):
                 return changed
-        raise StoreError(OVERTAKEN)
+        raise StoreError(TOO_MANY_WRITERS)
 
 
-def _new(page: Page[Message], mark: IndexMark | None) -> Sequence[Message] | None:
+def _unindexed(page: Page[Message], mark: IndexMark | None) -> Sequence[Message] | None:
     """The messages after a mark, on a page that begins with the marked message.
 
     None if the page begins with another: the mark is of an earlier session with the same id.
@@ -324,7 +325,7 @@ def _new(page: Page[Message], mark: IndexMark | None) -> Sequence[Message] | Non
     return page.items[1:]
 
 
-def _marked(look: Look, state: State) -> IndexBatch:
+def _state_batch(look: Look, state: State) -> IndexBatch:
     """A batch that changes only the state."""
     return IndexBatch(
         revision=look.revision,
@@ -335,29 +336,29 @@ def _marked(look: Look, state: State) -> IndexBatch:
     )
 
 
-def _anew(data: bytes, now: float) -> IndexBatch:
-    """The batch that begins a new index in place of one with the state ``data``."""
-    return _marked(Look(), State(born=now, dismissed=dismissed_in(data)))
+def _new_index_batch(data: bytes, now: float) -> IndexBatch:
+    """The batch that creates a new index, with the dismissed instructions of the state ``data``."""
+    return _state_batch(Look(), State(born=now, dismissed=dismissed_in(data)))
 
 
-def _kept(data: bytes, now: float) -> bytes:
-    """What a new index begins with in place of one with the state ``data``: whoever drops that may
-    be killed before the new one is there."""
-    return _anew(data, now).state if dismissed_in(data) else b""
+def _kept_state(data: bytes, now: float) -> bytes:
+    """The state to keep when an index with the state ``data`` is dropped, so that dismissed
+    instructions survive if the process is killed before the new index is written."""
+    return _new_index_batch(data, now).state if dismissed_in(data) else b""
 
 
 ROWS_AT_ONCE = 5_000
 """Rows that are read, and vectors that are written, at a time."""
 
 
-class Said(NamedTuple):
-    """Messages of a session, by seq; ``now`` are the checks of their current texts."""
+class MessageVersions(NamedTuple):
+    """Messages of a session, by seq; ``current_checks`` are the checks of their current texts."""
 
     seqs: Collection[int]
-    now: Collection[int] = ()
+    current_checks: Collection[int] = ()
 
 
-async def places_of(index: Index, owner: Owner) -> dict[str, array[int]]:
+async def seqs_by_session(index: Index, owner: Owner) -> dict[str, array[int]]:
     """The seqs of an owner's passages by session, of which some have millions.
 
     Raises StoreError.
@@ -371,7 +372,7 @@ async def places_of(index: Index, owner: Owner) -> dict[str, array[int]]:
 
 
 async def passages_of(
-    index: Index, owner: Owner, session: str, before: Said | None = None
+    index: Index, owner: Owner, session: str, before: MessageVersions | None = None
 ) -> list[int]:
     """The numbers of a session's passages, ascending; with ``before`` only those of old texts of
     these messages.  Raises StoreError.
@@ -385,20 +386,20 @@ async def passages_of(
         theirs = rows["session"] == look.mark.number
         if before is not None:
             theirs &= np.isin(rows["seq"], list(before.seqs))
-            theirs &= ~np.isin(rows["check"], list(before.now))
+            theirs &= ~np.isin(rows["check"], list(before.current_checks))
         found += (np.flatnonzero(theirs) + first).tolist()
     return found
 
 
-async def renew_unread(index: Index, owner: Owner, now: float) -> None:
+async def replace_unreadable(index: Index, owner: Owner, now: float) -> None:
     """Drop an index of another format, before an erasure: its passages cannot be identified.
 
     Raises StoreError.
     """
     data = (await index.look(owner, (), 0)).state
     if read_state(data) is None:
-        await index.drop(owner, _kept(data, now))
-        await index.write(owner, _anew(data, now))
+        await index.drop(owner, _kept_state(data, now))
+        await index.write(owner, _new_index_batch(data, now))
 
 
 async def drop_index(index: Index, owner: Owner, state: bytes = b"") -> None:
@@ -407,17 +408,19 @@ async def drop_index(index: Index, owner: Owner, state: bytes = b"") -> None:
     First writes a zero vector of each model: a store that evicts keys may not know any more that it
     has vectors of this model, and learns it by the write.
     """
-    await blank(index, owner, [0])
+    await zero_vectors(index, owner, [0])
     await index.drop(owner, state)
 
 
-async def blank_messages(index: Index, owner: Owner, session: str, before: Said) -> None:
+async def zero_old_vectors(
+    index: Index, owner: Owner, session: str, before: MessageVersions
+) -> None:
     """Set the vectors of messages' old texts to zero.  Raises StoreError."""
     if (await _state(index, owner)).embedded:
-        await blank(index, owner, await passages_of(index, owner, session, before))
+        await zero_vectors(index, owner, await passages_of(index, owner, session, before))
 
 
-async def blank(index: Index, owner: Owner, numbers: Sequence[int]) -> None:
+async def zero_vectors(index: Index, owner: Owner, numbers: Sequence[int]) -> None:
     """Set the vectors of passages to zero, for all models.  Raises StoreError."""
     for name in (await _state(index, owner)).embedded:
         for first in range(0, len(numbers), ROWS_AT_ONCE):

@@ -14,7 +14,7 @@ from proxy.recall.notes.notes import names_day
 from proxy.recall.notes.slots import slots
 from proxy.recall.query import of_oneself
 from proxy.recall.query.small_talk import is_filler
-from proxy.recall.query.words import TermEntry, analyse, pack, reading
+from proxy.recall.query.words import TermEntry, analyse, pack, tokenize
 from proxy.recall.ranking.match import REACH
 from proxy.recall.ranking.packing import (
     FILLER,
@@ -81,11 +81,11 @@ class State(msgspec.Struct, frozen=True, array_like=True):
             check=crc32(rows, self.check),
         )
 
-    def becomes(self, later: State, rows: bytes) -> bool:
+    def is_followed_by(self, later: State, rows: bytes) -> bool:
         """Whether ``later`` is the state of the same index after these rows were added."""
         return self.born == later.born and crc32(rows, self.check) == later.check
 
-    def without(self, instruction: str) -> State:
+    def with_dismissed(self, instruction: str) -> State:
         """The state with a standing instruction dismissed."""
         kept = tuple(id for id in self.dismissed if id != instruction)
         return msgspec.structs.replace(self, dismissed=(*kept, instruction)[-MOST_DISMISSED:])
@@ -135,24 +135,24 @@ ROLES = ("user", "assistant")
 class Addition(msgspec.Struct, frozen=True):
     """Messages to add: consecutive ones in history after the session's mark in ``look``.
 
-    With ``again`` they are edited messages before the mark.  These are surrounded by empty rows,
+    With ``is_edit`` they are edited messages before the mark.  These are surrounded by empty rows,
     since passages with adjacent numbers are treated as neighbours in the conversation.
     """
 
     look: Look
     state: State
     session: Session
-    found: Sequence[Message]
+    messages: Sequence[Message]
     own_of: OwnOf
-    again: bool = False
-    before: float = 0.0
+    is_edit: bool = False
+    previous_time: float = 0.0
     """The time of the message before them, Unix seconds."""
 
     def batch(self) -> IndexBatch:
-        """The batch that indexes them, and moves the mark after the last unless ``again``."""
+        """The batch that indexes them, and moves the mark after the last unless ``is_edit``."""
         entries = self._entries()
-        number, last = self._number, self.found[-1]
-        gap = REACH if self.again and entries else 0
+        number, last = self._number, self.messages[-1]
+        gap = REACH if self.is_edit and entries else 0
         first = self.state.passages + gap
         packed = pack(entries, first)
         rows = gap * NO_ROW + packed.rows + gap * NO_ROW
@@ -166,7 +166,7 @@ class Addition(msgspec.Struct, frozen=True):
             revision=self.look.revision,
             state=write_state(state),
             session=self.session.id,
-            mark=None if self.again else IndexMark(number, last.seq, mark_check(last.card.id)),
+            mark=None if self.is_edit else IndexMark(number, last.seq, mark_check(last.card.id)),
             first=self.state.passages,
             rows=rows,
             postings=packed.postings,
@@ -182,8 +182,8 @@ class Addition(msgspec.Struct, frozen=True):
     def _entries(self) -> list[TermEntry]:
         entries: list[TermEntry] = []
         language = exchange = ""
-        times = Counter(each.card.created_at for each in self.found if each.card.role == "user")
-        for message in self.found:
+        times = Counter(each.card.created_at for each in self.messages if each.card.role == "user")
+        for message in self.messages:
             if message.card.exchange != exchange:
                 # What is indexed together is chance; it must not decide the language.
                 language, exchange = "", message.card.exchange
@@ -192,7 +192,7 @@ class Addition(msgspec.Struct, frozen=True):
             text, share = self.own_of(message.wire)
             if text.strip():  # a message may consist of calls alone, or of what a program put in
                 at = message.card.created_at
-                known = times[at] == 1 and at != self.before and not self.again
+                known = times[at] == 1 and at != self.previous_time and not self.is_edit
                 entries.append(self._entry(message, text, share, language, known))
                 language = entries[-1].analysis.language
         return entries
@@ -207,11 +207,11 @@ class Addition(msgspec.Struct, frozen=True):
         flags = SAID_BY_USER if card.role == "user" else 0
         if flags and is_standing(text):
             flags |= STANDING
-        if flags and known and names_day(reading(text), card.created_at):
+        if flags and known and names_day(tokenize(text), card.created_at):
             flags |= NAMES_DAY
-        if flags and slots(reading(text)):
+        if flags and slots(tokenize(text)):
             flags |= FILLS_SLOT
-        traits = of_oneself.told(reading(text)) if flags else ()
+        traits = of_oneself.told_trait_terms(tokenize(text)) if flags else ()
         if is_filler(text):
             flags |= FILLER
         return TermEntry(

@@ -1,12 +1,12 @@
-"""Patterns that are only tried on texts that have a word without which they are not found.  Pure.
+"""A prefilter for patterns: a pattern is tried only on texts that have one of the strings that it
+requires.  Pure.
 
-The lists of all languages make patterns of hundreds of ways to say something, and to look for each
-of them at each place of a text takes longer than all else that is done with it.  Nearly all texts
-have nothing of them.  So it is found out once, from the pattern itself, what pieces of words one of
-which every text has that the pattern is found in, and a text is asked by its words: each is looked
-at once, for all patterns together, and what was seen in it is remembered.
+The lists of all languages make patterns with hundreds of alternatives, and searching a text for all
+of them would take longer than all else that is done with it; nearly all texts match none.  So the
+required strings ("pieces") are derived from each pattern once, and the words of a text are looked
+up among the pieces of all patterns together, with a cache by word.
 
-A cue may be said to be in a text where it is not found, never the other way round.
+The filter may pass a cue that does not match, but never drops one that does.
 """
 
 from __future__ import annotations
@@ -16,18 +16,23 @@ from collections.abc import Collection, Container, Iterable, Iterator
 from functools import cached_property, lru_cache
 from typing import TypeAlias
 
-from proxy.recall.lexicon.folding import INDIAN, RUN, is_plain, letters
-from proxy.recall.lexicon.loader import compiled, numbered
+from proxy.recall.lexicon.folding import (
+    INDIAN,
+    RUN,
+    keeps_letters_when_folded,
+    with_i_for_dotless_i,
+)
+from proxy.recall.lexicon.loader import lazy_pattern, with_numbered_groups
 from proxy.recall.lexicon.pieces import EDGE, pieces
 
 LONGEST_WORD = 40
-"""Longer ones (keys, URLs, texts without spaces) are known by their beginning."""
+"""Characters; longer words (keys, URLs, texts without spaces) are cut to these."""
 
-REMEMBERED = 8192
-"""Words whose terms a process remembers: those that people use, a megabyte for each kind."""
+WORD_CACHE_SIZE = 8192
+"""Words in a cache: those that people use, a megabyte for each cache."""
 
 _MOST_LETTERS = 256
-"""A longer word is not looked at: to try the patterns takes no longer."""
+"""For a longer word all patterns are tried, which takes no longer than looking it up."""
 
 _ASCII_RUN = re.compile(r"[a-z0-9]+")
 _INDIAN = re.compile(rf"[{INDIAN}]")
@@ -36,15 +41,14 @@ _POINTED = re.compile("[\u0130\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u067
 
 
 class Cue:
-    """A pattern, and pieces of words one of which is in every text that it is found in; none where
-    that is not known.
+    """A pattern, and its ``pieces``: every text that it matches has one of them; empty if unknown.
 
-    It is compiled when it is first looked for: most are of languages that nobody here speaks.
+    It is compiled when it is first searched: most are of languages that nobody here speaks.
     """
 
     def __init__(self, pattern: str, flags: int = 0) -> None:
         self._pattern = pattern
-        self.pattern = compiled(pattern, flags)
+        self.pattern = lazy_pattern(pattern, flags)
 
     def __repr__(self) -> str:
         return f"<Cue [{self._pattern[:40]!r}]>"
@@ -53,29 +57,30 @@ class Cue:
     def pieces(self) -> frozenset[str]:
         return pieces(self._pattern)
 
-    def search(self, text: str, seen: Seen) -> re.Match[str] | None:
-        """Where it is found in a text of which so much was ``seen``."""
+    def search(self, text: str, seen: PossibleCues) -> re.Match[str] | None:
+        """The first match in a text; ``seen`` are the cues that the text may have."""
         return self.pattern.search(text) if self in seen else None
 
 
 class AnyOf:
-    """Patterns any of which is looked for; their groups are numbered: see ``loader.numbered``.
+    """Several patterns as one; their groups are numbered: see ``loader.with_numbered_groups``.
 
-    Nearly all texts are in one language: where only one of them may be found, it is looked for
-    alone, which finds the same.
+    Nearly all texts are in one language: where only one of the patterns may match, it is searched
+    alone, with the same result.
     """
 
     def __init__(self, patterns: Iterable[str], flags: int = 0) -> None:
         found = tuple(patterns)
-        self._all = Cue(numbered(found), flags)
-        self._each = tuple(Cue(numbered([each]), flags) for each in found)
+        self._all = Cue(with_numbered_groups(found), flags)
+        self._each = tuple(Cue(with_numbered_groups([each]), flags) for each in found)
         self.pattern, self.cues = self._all.pattern, (self._all, *self._each)
 
     def __repr__(self) -> str:
         return f"<AnyOf [{len(self._each)}]>"
 
-    def within(self, seen: Seen) -> re.Pattern[str] | None:
-        """What to look for in a text of which so much was ``seen``; None: it has none of them."""
+    def within(self, seen: PossibleCues) -> re.Pattern[str] | None:
+        """The pattern to search a text for; ``seen`` are the cues that the text may have.  None: it
+        has none of these."""
         if self._all not in seen:
             return None
         there = [cue for cue in self._each if cue in seen]
@@ -84,7 +89,7 @@ class AnyOf:
         return there[0].pattern if there else None
 
 
-Seen: TypeAlias = Container[Cue]
+PossibleCues: TypeAlias = Container[Cue]
 """The cues that a text may have."""
 
 
@@ -93,29 +98,29 @@ class _All:
         return True
 
 
-EVERYTHING: Seen = _All()
-"""What a text may have where its words do not show it."""
+ALL_CUES: PossibleCues = _All()
+"""For a text that the filter does not handle: any cue may be in it."""
 
-Found: TypeAlias = "frozenset[Cue] | None"
-"""The cues of a word; None: whatever there is."""
+CuesOfWord: TypeAlias = "frozenset[Cue] | None"
+"""The cues that a word may be a sign of; None: any."""
 
 
 def words_to_check(text: str, folded: str) -> frozenset[str] | None:
-    """The words that show which cues a text may have, None where they do not; ``folded`` is the
-    text, folded."""
+    """The words to look up for ``Cues.seen``; None if folding changes the text in ways that the
+    filter does not handle.  ``folded`` is the folded text."""
     if text.isascii():
         return frozenset(_ASCII_RUN.findall(folded))
-    if _POINTED.search(text) or not is_plain(text):
+    if _POINTED.search(text) or not keeps_letters_when_folded(text):
         return None
-    return frozenset(RUN.findall(letters(folded)))
+    return frozenset(RUN.findall(with_i_for_dotless_i(folded)))
 
 
 class Cues:
-    """Patterns that are asked for together."""
+    """Cues with a common lookup by piece."""
 
     def __init__(self, cues: Iterable[Cue]) -> None:
         self._all = tuple(cues)
-        self._in_word = lru_cache(maxsize=REMEMBERED)(self._find)
+        self._in_word = lru_cache(maxsize=WORD_CACHE_SIZE)(self._find)
 
     def __repr__(self) -> str:
         return f"<Cues [{len(self._all)}]>"
@@ -129,7 +134,7 @@ class Cues:
 
     @cached_property
     def _pieces(self) -> dict[str, frozenset[Cue]]:
-        """The cues by piece, and none by what only begins one."""
+        """The cues by piece; proper prefixes of pieces are keys too, with no cues of their own."""
         found: dict[str, frozenset[Cue]] = {}
         for cue in self._all:
             for piece in cue.pieces:
@@ -139,28 +144,28 @@ class Cues:
         return found
 
     def warm(self) -> None:
-        """Find the pieces of each now: a quarter of a second that the first text waits else."""
+        """Derive all pieces now: else the first text waits a quarter of a second for it."""
         self.seen([""])
 
     def forget(self) -> None:
-        """All words that were looked at."""
+        """Clear the cache of words."""
         self._in_word.cache_clear()
 
-    def seen(self, words: Collection[str] | None) -> Seen:
-        """Which of them a text with these ``words`` may have: see ``words_to_check``."""
+    def seen(self, words: Collection[str] | None) -> PossibleCues:
+        """Which of them a text may have, by its words as ``words_to_check`` returns them."""
         if words is None:
-            return EVERYTHING
+            return ALL_CUES
         short = max(map(len, words), default=0) <= LONGEST_WORD
         found = set(map(self._in_word if short else self._in_any, words))
         if None in found:
-            return EVERYTHING
+            return ALL_CUES
         return self._always.union(*filter(None, found))
 
-    def _in_any(self, word: str) -> Found:
-        """Of a long word nothing is remembered."""
+    def _in_any(self, word: str) -> CuesOfWord:
+        """The cues of a word of any length; those of a long one are not cached."""
         return self._in_word(word) if len(word) <= LONGEST_WORD else self._find(word)
 
-    def _find(self, word: str) -> Found:
+    def _find(self, word: str) -> CuesOfWord:
         if len(word) > _MOST_LETTERS or (_INDIAN.search(word) and _INDIAN.sub("", word)):
             return None
         padded, found = f"{EDGE}{word}{EDGE}", frozenset[Cue]()

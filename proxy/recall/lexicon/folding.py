@@ -1,4 +1,4 @@
-"""What is the same to a reader made the same, and where words are.  Pure."""
+"""Text normalisation (case, width, ligatures, optional points), and where words are.  Pure."""
 
 from __future__ import annotations
 
@@ -33,9 +33,12 @@ _MARKS = re.compile(
 )
 
 
-def normal(text: str, form: Literal["NFKC", "NFKD"] = "NFKC") -> str:
-    """A text in this form, in linear time: sorting the accents of a letter takes time quadratic in
-    their number, so that no more than thirty stand together (UAX #15, stream-safe text)."""
+def normalized(text: str, form: Literal["NFKC", "NFKD"] = "NFKC") -> str:
+    """A text in a Unicode normalisation form, in linear time.
+
+    Sorting the accents of one letter takes quadratic time, so a joiner is put after every thirty of
+    them (UAX #15, stream-safe text format).
+    """
     text = text.replace(*_VOICED).replace(*_SEMI_VOICED)
     if not is_normalized("NFC", text):
         text = _CROWD.sub("\\g<0>\u034f", text)
@@ -43,27 +46,28 @@ def normal(text: str, form: Literal["NFKC", "NFKD"] = "NFKC") -> str:
 
 
 def fold(text: str) -> str:
-    """What is the same to a reader made the same: width, ligatures, case, optional points."""
+    """A text without differences of case, width, ligatures and optional points."""
     if text.isascii():
         return text.lower()
     if not is_normalized("NFKC", text):
-        text = normal(text)
+        text = normalized(text)
     return _POINTS.sub("", text.casefold())
 
 
-def room(text: str) -> int:
-    """How many characters are read of what a text becomes: of a long one twice as many as it has,
-    where one letter may become eighteen."""
+def max_normalized_length(text: str) -> int:
+    """The maximum number of characters of a normalised text that are read: one letter may become
+    eighteen, so that a long text could become far longer."""
     return max(_SHORT, 2 * len(text))
 
 
 def fold_beginning(text: str, most: int) -> str:
-    """The first ``most`` characters of a text, folded: at most so many again, and its ``room``."""
+    """The first ``most`` characters of a text, folded.  The result has at most ``most``
+    characters, and at most ``max_normalized_length`` of them."""
     text = text[:most]
     if text.isascii() or is_normalized("NFKC", text):
         return fold(text)
     pieces: list[str] = []
-    left = min(most, room(text))
+    left = min(most, max_normalized_length(text))
     for piece in _PIECE.finditer(text):
         pieces.append(fold(piece[0])[:left])
         left -= len(pieces[-1])
@@ -72,11 +76,11 @@ def fold_beginning(text: str, most: int) -> str:
     return "".join(pieces)
 
 
-def is_plain(text: str) -> bool:
-    """Whether words have the same letters before a text is folded and afterwards."""
+def keeps_letters_when_folded(text: str) -> bool:
+    """Whether folding a text leaves the letters of its words as they are."""
     return is_normalized("NFKC", text) or is_normalized("NFKC", _MARKS.sub(" ", text))
 
 
-def letters(folded: str) -> str:
-    """The letters made the same that are the same to ``re.IGNORECASE`` alone."""
+def with_i_for_dotless_i(folded: str) -> str:
+    """Folded text with "i" for "ı", which are the same to ``re.IGNORECASE`` but not to folding."""
     return folded.replace("ı", "i")

@@ -13,18 +13,18 @@ import msgspec
 Unit = Literal["day", "week", "weekend", "month", "season", "year"]
 
 
-class Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Patterns that tell something where one is found in a text.
+class Phrases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Patterns of phrases that indicate something where a text has one.
 
-    ``words`` are found between word boundaries, ``anywhere`` inside of words too, and in scripts
-    without spaces.
+    ``words`` match between word boundaries, ``anywhere`` also inside words and in scripts without
+    spaces.
     """
 
     words: tuple[str, ...] = ()
     anywhere: tuple[str, ...] = ()
 
 
-class About(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LanguageInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The language itself.
 
     ``name`` is Snowball's, ``script`` a name of ``common.toml``.  ``stop_words`` are function
@@ -40,7 +40,7 @@ class About(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stop_characters: str = ""
     conjunction: str = ""
     article: str = ""
-    articles: Told = Told()
+    articles: Phrases = Phrases()
 
 
 class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,35 +48,35 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     frame: str = ""
     """Words of how one asks, in all their forms: they say little of what is asked about."""
-    likened: Told = Told()
+    likened: Phrases = Phrases()
     """What ends with a word that says nothing there ("what is it like", "looks like")."""
     before_nouns: str = ""
     """Articles and the like, where nouns have a capital: what is behind one is nobody's name."""
-    about_user: Told = Told()
+    about_user: Phrases = Phrases()
     """Words of the first person."""
-    about_assistant: Told = Told()
+    about_assistant: Phrases = Phrases()
     """It asks for what the assistant said ("what did you recommend")."""
-    when: Told = Told()
+    when: Phrases = Phrases()
     """It asks for a time."""
-    orders: Told = Told()
+    orders: Phrases = Phrases()
     """It asks in which order things were."""
-    general: Told = Told()
+    general: Phrases = Phrases()
     """How one begins that anybody might ask: for work, or for what is known ("write me a ...")."""
-    works_on: Told = Told()
+    works_on: Phrases = Phrases()
     """Which of these ask for work on a text that is given ("translate")."""
-    lists: Told = Told()
+    lists: Phrases = Phrases()
     """It asks for all there are of something, or how many they are."""
-    goes_on: Told = Told()
+    goes_on: Phrases = Phrases()
     """What a message begins with that goes on about what was said ("and ...")."""
-    points_back: Told = Told()
+    points_back: Phrases = Phrases()
     """Words that stand for something said before ("it", "the other")."""
     determiners: str = ""
     """Those of them that stand before what they mean too ("that bike")."""
     auxiliaries: str = ""
     """Verbs behind which they do not, where one word follows ("does that work?")."""
-    was: Told = Told()
+    was: Phrases = Phrases()
     """It asks for what was ("who was the vet")."""
-    again: Told = Told()
+    again: Phrases = Phrases()
     """It asks for what was told already ("what was that called again")."""
 
 
@@ -113,13 +113,13 @@ class Dates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     before_month: tuple[str, ...] = ()
     before_year: tuple[str, ...] = ()
     """Words before a month or a year that say it is one ("in May")."""
-    tells: Told = Told()
+    tells: Phrases = Phrases()
     """Anything that tells when something was or will be."""
-    today: Told = Told()
-    yesterday: Told = Told()
-    day_before_yesterday: Told = Told()
-    tomorrow: Told = Told()
-    day_after_tomorrow: Told = Told()
+    today: Phrases = Phrases()
+    yesterday: Phrases = Phrases()
+    day_before_yesterday: Phrases = Phrases()
+    tomorrow: Phrases = Phrases()
+    day_after_tomorrow: Phrases = Phrases()
     ago: tuple[str, ...] = ()
     """So many units ago."""
     last: tuple[str, ...] = ()
@@ -152,9 +152,9 @@ class Slots(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     leads: tuple[str, ...] = ()
     goes_on: tuple[str, ...] = ()
-    doubts: Told = Told()
+    doubts: Phrases = Phrases()
     """A sentence is of another time then, or not sure."""
-    others: Told = Told()
+    others: Phrases = Phrases()
     """There may be several of what a message is about ("my other dog")."""
     parts: dict[str, str] = {}
     holds: dict[Slot, tuple[str, ...]] = {}
@@ -187,7 +187,7 @@ class SmallTalk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Laughter and the like, however long; each is all of a word."""
     how_are_you: tuple[str, ...] = ()
     """Questions that ask for nothing."""
-    asking: Told = Told()
+    asking: Phrases = Phrases()
     """Words that questions begin with."""
     question_marks: str = ""
     """Characters that make a question, beside the question mark."""
@@ -220,11 +220,11 @@ class Standing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Behind one of those: it was only told wrongly ("it's a severe one"), or another goes on."""
     eating: str = ""
     """Verbs that all food and drink is taken with: they do not tell which is taken again."""
-    reported: Told = Told()
+    reported: Phrases = Phrases()
     """Another one's words follow."""
     reported_after: tuple[str, ...] = ()
     """Another one's words came before."""
-    everything: Told = Told()
+    everything: Phrases = Phrases()
     """A withdrawal of all."""
     taken_back: tuple[str, ...] = ()
     """Whole sentences that withdraw what was said right before them."""
@@ -236,11 +236,11 @@ class Standing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """But not those that say they are to last."""
     conditions: tuple[str, ...] = ()
     """Under which an order holds, up to where they end."""
-    joins: Told = Told()
+    joins: Phrases = Phrases()
     """Words between two parts of a sentence, each of which may be taken back alone ("and")."""
-    but: Told = Told()
+    but: Phrases = Phrases()
     """The same where the other side follows."""
-    links: Told = Told()
+    links: Phrases = Phrases()
     """Words before what narrows a thing that is named before them ("noix de coco")."""
     general: str = ""
     """Words that say nothing of an order's matter."""
@@ -265,7 +265,7 @@ class OwnWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the line with a mail's sender begins."""
     please: tuple[str, ...] = ()
     """What may stand before an order."""
-    tasks: Told = Told()
+    tasks: Phrases = Phrases()
     """Orders before a text that something shall be done with ("translate this: ...")."""
     roles: str = ""
     """How recorded talks with assistants name their speakers."""
@@ -286,15 +286,15 @@ Trait = Literal["name", "home", "work", "age"]
 class Person(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What messages say of the one who writes them."""
 
-    tells: Told = Told()
+    tells: Phrases = Phrases()
     """A sentence tells something of them."""
-    pleased: Told = Told()
+    pleased: Phrases = Phrases()
     """The answer before was good."""
-    traits: dict[Trait, Told] = {}
+    traits: dict[Trait, Phrases] = {}
     """A message tells this of them."""
-    asks: dict[Trait, Told] = {}
+    asks: dict[Trait, Phrases] = {}
     """A message asks for it."""
-    asks_all: Told = Told()
+    asks_all: Phrases = Phrases()
     """It asks for all that is known of them."""
 
 
@@ -308,21 +308,21 @@ class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     others: tuple[str, ...] = ()
     """Somebody else ("my friend Jack"), and no compound with them ("my mother tongue"); {NAME}
     stands for a name that may follow."""
-    first_person: Told = Told()
+    first_person: Phrases = Phrases()
     """The sentence comes to the user after all."""
-    user: Told = Told()
+    user: Phrases = Phrases()
     """The user, where others tell of them ("the user's")."""
-    addressed: Told = Told()
+    addressed: Phrases = Phrases()
     """Somebody who is spoken to; no word that may be another's as well."""
-    own: Told = Told()
+    own: Phrases = Phrases()
     """Somebody is the user's own ("my")."""
-    kin: Told = Told()
+    kin: Phrases = Phrases()
     """A fact tells a name, or of the family, beside those of the next two."""
-    married: Told = Told()
+    married: Phrases = Phrases()
     """Who has somebody called so, as their own, is married; and other words for that."""
-    children: Told = Told()
+    children: Phrases = Phrases()
     """Those whose father or mother the one is who has them."""
-    denies: Told = Told()
+    denies: Phrases = Phrases()
     """Words that make the opposite of a statement."""
 
 
@@ -347,7 +347,7 @@ class Injection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     orders: tuple[str, ...] = ()
     """Other orders."""
     gives_away: tuple[str, ...] = ()
-    secrets: Told = Told()
+    secrets: Phrases = Phrases()
     rules: tuple[str, ...] = ()
     """The rules that hold, or to ignore them."""
 
@@ -357,7 +357,7 @@ class Chat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     openings: tuple[str, ...] = ()
     """How answers to people begin, and no summary does."""
-    second_person: Told = Told()
+    second_person: Phrases = Phrases()
 
 
 class SummaryWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -365,7 +365,7 @@ class SummaryWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     names: tuple[str, ...] = ()
     """What it is called."""
-    before: Told = Told()
+    before: Phrases = Phrases()
     """What stands before that in a title."""
     consent: tuple[str, ...] = ()
     here: tuple[str, ...] = ()
@@ -376,7 +376,7 @@ class SummaryWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A file of a language."""
 
-    language: About
+    language: LanguageInfo
     question: Question = Question()
     words: Words = Words()
     dates: Dates = Dates()

@@ -1,6 +1,7 @@
-"""The languages, read once, and how what they say is put together.
+"""Loads the files of all languages once, and combines their lists.
 
-A feature takes the same list of every language and makes one set of words or one pattern of them.
+A feature selects one list of a language with a function, such as ``lambda each: each.dates.ago``;
+the functions here combine it over all languages into one set of words or one regular expression.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from proxy.recall.lexicon.language import Common, Language, Told
+from proxy.recall.lexicon.language import Common, Language, Phrases
 
 _FOLDER = files("proxy.recall.lexicon")
 _PART = re.compile(r"\{([A-Z_]+)\}")
@@ -23,24 +24,24 @@ _GROUP = re.compile(r"\(\?P<(\w+)>")
 StructT = TypeVar("StructT", bound=msgspec.Struct)
 
 
-def read(name: str, text: bytes, type: type[StructT]) -> StructT:
-    """What stands in a file.  Raises ValueError with its name for a mistake in it."""
+def decode_file(name: str, text: bytes, type: type[StructT]) -> StructT:
+    """Decode a TOML file.  Raises ValueError with the file's name for invalid content."""
     try:
         return msgspec.toml.decode(text, type=type)
     except ValueError as error:
         raise ValueError(f"proxy/recall/lexicon/{name}: {error}") from None
 
 
-def _file(name: str, type: type[StructT]) -> StructT:
-    return read(name, (_FOLDER / name).read_bytes(), type)
+def _load_file(name: str, type: type[StructT]) -> StructT:
+    return decode_file(name, (_FOLDER / name).read_bytes(), type)
 
 
-COMMON = _file("common.toml", Common)
-LANGUAGES = tuple(_file(f"{code}.toml", Language) for code in COMMON.order)
+COMMON = _load_file("common.toml", Common)
+LANGUAGES = tuple(_load_file(f"{code}.toml", Language) for code in COMMON.order)
 
 
-class _Late:
-    """A pattern that is compiled when it is first used, and costs no more from then on."""
+class _LazyPattern:
+    """A regular expression that is compiled when it is first used."""
 
     def __init__(self, pattern: str, flags: int) -> None:
         self._parts = pattern, flags
@@ -59,43 +60,46 @@ class _Late:
             return re.compile(*self._parts)
         except re.error as error:
             named = zip(COMMON.order, LANGUAGES, strict=True)
-            raise ValueError("\n".join(mistakes(named)) or str(error)) from error
+            raise ValueError("\n".join(invalid_patterns(named)) or str(error)) from error
 
 
-def compiled(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """A pattern made of those in the files, compiled at its first use: that raises ValueError with
-    the file of a wrong one."""
-    return cast("re.Pattern[str]", _Late(pattern, flags))
+def lazy_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """A regular expression made of those in the files, compiled at its first use, which raises
+    ValueError with the file of an invalid one."""
+    return cast("re.Pattern[str]", _LazyPattern(pattern, flags))
 
 
-def mistakes(languages: Iterable[tuple[str, Language]]) -> Iterator[str]:
-    """What is wrong in languages, by their codes: strings in brackets that are no patterns."""
+def invalid_patterns(languages: Iterable[tuple[str, Language]]) -> Iterator[str]:
+    """A message for each string in a list that is no valid regular expression; ``languages`` are
+    pairs of code and content."""
     for code, language in languages:
-        for place, pattern in _listed(msgspec.to_builtins(language)):
+        for place, pattern in _pattern_strings(msgspec.to_builtins(language)):
             try:
-                re.compile(_PART.sub("x", _joined(pattern)))
+                re.compile(_PART.sub("x", _without_line_breaks(pattern)))
             except re.error as error:
                 yield f"proxy/recall/lexicon/{code}.toml: {place}: {pattern!r}: {error}"
 
 
-def _listed(value: object, place: str = "") -> Iterator[tuple[str, str]]:
-    """Where patterns are, and they: what stands in brackets, and parts of patterns."""
+def _pattern_strings(value: object, place: str = "") -> Iterator[tuple[str, str]]:
+    """All regular expressions in a decoded file, each after its key: strings in lists, and the
+    values of ``parts``."""
     if isinstance(value, dict):
         for name, each in value.items():
             listed = list(each.values()) if name == "parts" else each
-            yield from _listed(listed, f"{place}.{name}".lstrip("."))
+            yield from _pattern_strings(listed, f"{place}.{name}".lstrip("."))
     elif isinstance(value, list | tuple):
         for each in value:
-            yield from [(place, each)] if isinstance(each, str) else _listed(each, place)
+            yield from [(place, each)] if isinstance(each, str) else _pattern_strings(each, place)
 
 
 def vocabulary(of: Callable[[Language], str]) -> tuple[str, ...]:
-    """A list's words in all languages, each once."""
+    """The words of one list in all languages, each once."""
     return tuple(dict.fromkeys(word for each in LANGUAGES for word in of(each).split()))
 
 
-def named(of: Callable[[Language], Iterable[str]]) -> dict[str, int]:
-    """For lists of words in an order, as months have: the place of each word, from 0 on."""
+def word_positions(of: Callable[[Language], Iterable[str]]) -> dict[str, int]:
+    """The position of each word, from 0, in ordered lists such as the months; an element may be
+    several words for the same."""
     return {
         word: place
         for each in LANGUAGES
@@ -105,73 +109,73 @@ def named(of: Callable[[Language], Iterable[str]]) -> dict[str, int]:
 
 
 def patterns(of: Callable[[Language], Iterable[str]]) -> tuple[str, ...]:
-    """A list's patterns in all languages."""
-    return tuple(_joined(pattern) for each in LANGUAGES for pattern in of(each))
+    """The patterns of one list in all languages."""
+    return tuple(_without_line_breaks(pattern) for each in LANGUAGES for pattern in of(each))
 
 
-def either(found: Iterable[str]) -> str:
-    """What is found where any of these patterns is; of none, nowhere."""
+def alternation(found: Iterable[str]) -> str:
+    """A pattern that matches any of these; without any it never matches."""
     return f"(?:{'|'.join(found) or '(?!)'})"
 
 
 def any_of(of: Callable[[Language], Iterable[str]]) -> str:
-    """What is found where any pattern of this list is, in any language."""
-    return either(patterns(of))
+    """A pattern that matches any of one list, in any language."""
+    return alternation(patterns(of))
 
 
-def told(of: Callable[[Language], Told], language: str = "") -> str:
-    """What is found where anything of this list tells it, in any language or in the one of this
-    name."""
+def phrase_pattern(of: Callable[[Language], Phrases], language: str = "") -> str:
+    """A pattern that matches any of these phrases, in all languages or in the one named."""
     each = [of(each) for each in LANGUAGES if language in ("", each.language.name)]
     words = tuple(pattern for one in each for pattern in one.words)
-    return pattern_of(Told(words, tuple(pattern for one in each for pattern in one.anywhere)))
+    return pattern_of(Phrases(words, tuple(pattern for one in each for pattern in one.anywhere)))
 
 
-def pattern_of(told: Told) -> str:
-    """What is found where anything of one list tells it."""
-    words = [rf"\b{either(map(_joined, told.words))}\b"] if told.words else []
-    return either((*words, *map(_joined, told.anywhere)))
+def pattern_of(told: Phrases) -> str:
+    """A pattern that matches any of these phrases."""
+    words = [rf"\b{alternation(map(_without_line_breaks, told.words))}\b"] if told.words else []
+    return alternation((*words, *map(_without_line_breaks, told.anywhere)))
 
 
 def longest_first(found: Iterable[str]) -> str:
-    """Words as a pattern that takes the longest where one begins like another."""
-    return either(sorted(found, key=len, reverse=True))
+    """A pattern of words or patterns that prefers the longest."""
+    return alternation(sorted(found, key=len, reverse=True))
 
 
-def one_of(names: Iterable[str]) -> str:
-    """Plain words as a pattern that takes the longest where one begins like another.
+def word_pattern(names: Iterable[str]) -> str:
+    """A pattern of plain words that prefers the longest.
 
-    By their first letters: of hundreds of words only those are tried that begin as the text does.
+    Grouped by first letter: of hundreds of words only those that begin as the text does are tried.
     """
     rests: dict[str, list[str]] = {}
     for name in sorted(names, key=len, reverse=True):
         rests.setdefault(name[:1], []).append(re.escape(name[1:]))
-    return either(f"{re.escape(first)}{either(found)}" for first, found in rests.items())
+    return alternation(f"{re.escape(first)}{alternation(found)}" for first, found in rests.items())
 
 
-def filled(pattern: str, parts: Mapping[str, str]) -> str:
-    """A pattern with its parts in the place of their names."""
-    pattern = _joined(pattern)
+def with_parts(pattern: str, parts: Mapping[str, str]) -> str:
+    """A pattern in which each ``{NAME}`` is replaced by the part of that name."""
+    pattern = _without_line_breaks(pattern)
     while found := _PART.search(pattern):
-        pattern = pattern.replace(found[0], _joined(parts[found[1]]))
+        pattern = pattern.replace(found[0], _without_line_breaks(parts[found[1]]))
     return pattern
 
 
-def numbered(found: Iterable[str]) -> str:
-    """Patterns as one.  A group of one name may be in each: see ``groups``."""
-    joined = iter(re.split(_GROUP, either(found)))
+def with_numbered_groups(found: Iterable[str]) -> str:
+    """A pattern that matches any of these.  Group names, which may occur in several, get a number
+    appended; ``named_groups`` removes it."""
+    joined = iter(re.split(_GROUP, alternation(found)))
     text = [next(joined)]
     for number, (name, rest) in enumerate(zip(joined, joined, strict=True)):
         text.append(f"(?P<{name}_{number}>{rest}")
     return "".join(text)
 
 
-def groups(match: re.Match[str]) -> dict[str, str]:
-    """What the groups found, by the names they have in the files."""
+def named_groups(match: re.Match[str]) -> dict[str, str]:
+    """The matched groups by the names that they have in the files, without empty ones."""
     found = match.groupdict()
     return {name.rpartition("_")[0]: value for name, value in found.items() if value}
 
 
-def _joined(pattern: str) -> str:
-    """A pattern without the line breaks in it, and without the blanks around them."""
+def _without_line_breaks(pattern: str) -> str:
+    """A pattern without line breaks and the white space around them."""
     return _BREAK.sub("", pattern).lstrip()

@@ -1,4 +1,4 @@
-"""Pieces of words without which a pattern is in no text: a prefilter.  Pure.
+"""The strings that a text must contain one of for a pattern to match: a prefilter.  Pure.
 
 As in RE2 (``re2/prefilter.h``) and in Cox 2012, "Regular Expression Matching with a Trigram Index",
 each part of a pattern has the strings that it may match, or else some of which one is required.
@@ -12,16 +12,16 @@ from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
-from proxy.recall.lexicon.folding import INDIAN, RUN, UNSPACED, fold, letters
+from proxy.recall.lexicon.folding import INDIAN, RUN, UNSPACED, fold, with_i_for_dotless_i
 from proxy.recall.lexicon.regex import (
     FEW,
-    Either,
-    Many,
+    Alternatives,
+    CharacterSet,
+    LiteralText,
     NotUnderstoodError,
-    OneOf,
     Part,
     Parts,
-    Text,
+    Repetition,
     parse,
 )
 
@@ -57,7 +57,7 @@ _BETWEEN_WORDS = _Literals(frozenset([EDGE]))
 
 
 def pieces(pattern: str) -> Strings:
-    """Pieces of words, one of which is in every text that a pattern is found in; none: unknown."""
+    """Pieces of words, one of which is in every text that a pattern matches; empty if unknown."""
     try:
         literals = _sequence(parse(pattern))
     except NotUnderstoodError:
@@ -71,7 +71,7 @@ def pieces(pattern: str) -> Strings:
 @lru_cache(maxsize=4096)
 def _piece(string: str) -> str:
     """The longest piece of a string that is in a word of each text that has the string."""
-    plain = letters(fold(string))
+    plain = with_i_for_dotless_i(fold(string))
     return max(
         (_cut(plain, run.span()) for run in RUN.finditer(plain)), key=_selectivity, default=""
     )
@@ -133,20 +133,20 @@ def _few(one: Strings, other: Strings) -> bool:
 
 def _is_edge(part: Part) -> bool:
     """Whether a word ends where this part begins."""
-    if isinstance(part, Many):
+    if isinstance(part, Repetition):
         return bool(part.least) and len(part.parts) == 1 and _is_edge(part.parts[0])
-    return isinstance(part, OneOf) and _set(part) == _BETWEEN_WORDS
+    return isinstance(part, CharacterSet) and _set(part) == _BETWEEN_WORDS
 
 
 def _part(part: Part, before: bool, after: bool) -> _Literals:
     match part:
-        case Text(text):
+        case LiteralText(text):
             return _Literals(frozenset([text]))
-        case OneOf():
+        case CharacterSet():
             return _set(part)
-        case Either(ways):
+        case Alternatives(ways):
             return _branch(ways, before, after)
-        case Many(least, most, parts):
+        case Repetition(least, most, parts):
             return _repeated(least, most, parts)
 
 
@@ -172,10 +172,10 @@ def _repeated(least: int, most: int | None, parts: Parts) -> _Literals:
     return _Literals(None, literals.required) if least else _ANYTHING
 
 
-def _set(one: OneOf) -> _Literals:
+def _set(one: CharacterSet) -> _Literals:
     """One character of several."""
     if one.characters is None:
         return _ANYTHING
-    if not RUN.search(letters(fold(one.characters))):
+    if not RUN.search(with_i_for_dotless_i(fold(one.characters))):
         return _BETWEEN_WORDS
     return _Literals(frozenset(one.characters)) if len(one.characters) <= FEW else _ANYTHING

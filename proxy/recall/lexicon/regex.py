@@ -1,7 +1,7 @@
 """The parts of a regular expression, as much of it as the files of languages use.  Pure.
 
-Read to find out what a pattern needs, never to match with it.  What is not understood is said to be
-so, and nothing is concluded from it.
+Parsed to find out what a pattern requires, never to match with it.  Unsupported syntax raises
+``NotUnderstoodError``; then nothing is concluded from the pattern.
 """
 
 from __future__ import annotations
@@ -13,43 +13,43 @@ FEW = 16
 """Characters of a set that are written out."""
 
 
-class Text(NamedTuple):
-    """Characters that stand for themselves; none where only the place counts."""
+class LiteralText(NamedTuple):
+    """Literal characters; none for what matches without consuming any."""
 
     text: str
 
 
-class OneOf(NamedTuple):
-    """One character of these; of none, a place between characters; None: of too many to say."""
+class CharacterSet(NamedTuple):
+    """One of these characters; "": a position between characters; None: too many to list."""
 
     characters: str | None
 
 
-class Either(NamedTuple):
-    """One of several ways to go on."""
+class Alternatives(NamedTuple):
+    """One of several sequences of parts."""
 
     ways: tuple[Parts, ...]
 
 
-class Many(NamedTuple):
-    """The same parts so often; ``most`` is None where there is no end."""
+class Repetition(NamedTuple):
+    """Parts repeated from ``least`` to ``most`` times; None: without limit."""
 
     least: int
     most: int | None
     parts: Parts
 
 
-Part: TypeAlias = "Text | OneOf | Either | Many"
+Part: TypeAlias = "LiteralText | CharacterSet | Alternatives | Repetition"
 Parts: TypeAlias = "tuple[Part, ...]"
 
-NOTHING = Text("")
-BORDER = OneOf("")
+EMPTY_TEXT = LiteralText("")
+WORD_BOUNDARY = CharacterSet("")
 """Where a word begins or ends, or the text does."""
-ANY = OneOf(None)
+ANY_CHARACTER = CharacterSet(None)
 
 
 class NotUnderstoodError(ValueError):
-    """A pattern that says something which is not read here."""
+    """A pattern with syntax that is not supported here."""
 
 
 def parse(pattern: str) -> Parts:
@@ -70,7 +70,12 @@ _BOUNDS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?
 _GROUP = re.compile(r"\((?:\?(?:P<\w+>|[aims-]*:|>|(?P<look><?[=!])))?(?!\?)")
 _CODE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))")
 _CONTROL = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "a": "\a"}
-_PLACES: dict[str, Part] = {"b": BORDER, "A": BORDER, "Z": BORDER, "B": NOTHING}
+_PLACES: dict[str, Part] = {
+    "b": WORD_BOUNDARY,
+    "A": WORD_BOUNDARY,
+    "Z": WORD_BOUNDARY,
+    "B": EMPTY_TEXT,
+}
 
 
 class _Reader:
@@ -83,7 +88,7 @@ class _Reader:
         while self._next() == "|":
             self.at += 1
             found.append(self._parts())
-        return found[0] if len(found) == 1 else (Either(tuple(found)),)
+        return found[0] if len(found) == 1 else (Alternatives(tuple(found)),)
 
     def _next(self) -> str:
         return self._pattern[self.at : self.at + 1]
@@ -100,16 +105,16 @@ class _Reader:
             return parts
         self.at = times.end()
         if times["sign"]:
-            return (Many(*_BOUNDS[times["sign"]], parts),)
+            return (Repetition(*_BOUNDS[times["sign"]], parts),)
         least = int(times["least"] or 0)
         if not times["to"]:
-            return (Many(least, least, parts),)
-        return (Many(least, int(times["most"]) if times["most"] else None, parts),)
+            return (Repetition(least, least, parts),)
+        return (Repetition(least, int(times["most"]) if times["most"] else None, parts),)
 
     def _part(self) -> Parts:
         plain = _PLAIN.match(self._pattern, self.at)
         if plain is not None:
-            return (Text(self._plain(plain.end())),)
+            return (LiteralText(self._plain(plain.end())),)
         if self._next() == "(":
             return self._group()
         if self._next() == "[":
@@ -133,7 +138,7 @@ class _Reader:
         self.at = opening.end()
         found = self.ways()
         self.at += 1
-        return (NOTHING,) if opening["look"] else found
+        return (EMPTY_TEXT,) if opening["look"] else found
 
     def _escaped(self) -> Part:
         """Outside of a set."""
@@ -143,8 +148,8 @@ class _Reader:
             return place
         found = self._character()
         if found is None:
-            return ANY
-        return OneOf(" ") if found == _SPACE else Text(found)
+            return ANY_CHARACTER
+        return CharacterSet(" ") if found == _SPACE else LiteralText(found)
 
     def _character(self) -> str | None:
         """What an escape stands for; None: any of too many characters."""
@@ -173,8 +178,8 @@ class _Reader:
             found.append(self._members())
         self.at += 1
         if others or None in found:
-            return ANY
-        return OneOf("".join(filter(None, found)))
+            return ANY_CHARACTER
+        return CharacterSet("".join(filter(None, found)))
 
     def _members(self) -> str | None:
         """A character of a set, or those from one to another."""
@@ -199,4 +204,9 @@ class _Reader:
 
 _SPACE = "\\s"
 """Stands for any white space."""
-_SIGNS: dict[str, Part] = {".": ANY, "^": BORDER, "$": BORDER, "{": Text("{")}
+_SIGNS: dict[str, Part] = {
+    ".": ANY_CHARACTER,
+    "^": WORD_BOUNDARY,
+    "$": WORD_BOUNDARY,
+    "{": LiteralText("{"),
+}

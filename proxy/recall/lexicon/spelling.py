@@ -1,6 +1,6 @@
-"""Patterns that are found too where apostrophes and accents are left out, as people type.  Pure.
+"""Makes patterns match text without its apostrophes and accents too, as people type.  Pure.
 
-It is the patterns that become wider, once, so that a text is looked at as it is.
+The patterns are widened once, so that texts need no preparation.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ _MARK = re.compile(r"\[[^\]]*\]|'|[À-ÖØ-öø-ɏآ-ئё]", re.IGNORECASE)
 _UMLAUTS = frozenset("äöü")
 
 
-def loosely(pattern: str) -> str:
-    """The pattern, found without its apostrophes and accents too; of umlauts also as "ae"."""
+def without_required_accents(pattern: str) -> str:
+    """A pattern whose apostrophes and accents are optional; umlauts also match as "ae"."""
     return _MARK.sub(lambda match: _loose(match[0]), pattern)
 
 

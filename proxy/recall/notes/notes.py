@@ -11,8 +11,8 @@ import msgspec
 
 from proxy.recall.notes.slots import later, slots
 from proxy.recall.own_words import blanked, pasted
-from proxy.recall.query.dates import Relative, date_of, days, days_above, relative_days
-from proxy.recall.query.words import Reading, reading
+from proxy.recall.query.dates import RelativeDay, date_of, days_of_lines, named_days, relative_days
+from proxy.recall.query.words import TokenizedText, tokenize
 from proxy.recall.ranking.packing import FILLS_SLOT, NAMES_DAY
 from proxy.recall.results import Found
 
@@ -26,13 +26,13 @@ OF_THE_DAY = 600
 """Characters; in a longer message is much that was not said on its day."""
 
 
-def names_day(read: Reading, at: float) -> bool:
+def names_day(read: TokenizedText, at: float) -> bool:
     """Whether a user's message of a known time (Unix seconds) names a day by its own, and does not
     say which that is; for the flag of an indexed message."""
     text = read.text
-    if len(text) > OF_THE_DAY or not any(relative_days(text, at, read.seen)):
+    if len(text) > OF_THE_DAY or not any(relative_days(text, at, read.possible_cues)):
         return False
-    return bool(_meant(text, at)) and not any(days(text, at, read.seen))
+    return bool(_meant(text, at)) and not any(named_days(text, at, read.possible_cues))
 
 
 def noted(found: Sequence[Found], now: float) -> list[Found]:
@@ -60,7 +60,7 @@ def _note_days(found: Sequence[Found], now: float, notes: Notes) -> None:
     # Where a message says what day it is of, nobody knows for which others that holds.
     sessions = {found[at].session for at in places}
     near = (one for one in found if one.session in sessions)
-    dated = {one.session for one in near if any(days_above(one.text))}
+    dated = {one.session for one in near if any(days_of_lines(one.text))}
     for at in places:
         one = found[at]
         if one.session not in dated:
@@ -72,15 +72,17 @@ def _note_later(found: Sequence[Found], notes: Notes) -> None:
     places = [at for at, one in enumerate(found) if one.flags & FILLS_SLOT]
     # Sessions of one time have no order.
     places.sort(key=lambda at: (found[at].created_at, found[at].session, found[at].seq))
-    filled = [(at, each) for at in places for each in slots(reading(found[at].text))]
+    filled = [(at, each) for at in places for each in slots(tokenize(found[at].text))]
     instead = later([each for _, each in filled])
     for (at, _), value in zip(filled, instead, strict=True):
         if value:
             notes[at].append(f"later: {value}")
 
 
-def _meant(text: str, at: float) -> list[Relative]:
+def _meant(text: str, at: float) -> list[RelativeDay]:
     """The days that somebody's own words mean, said at ``at`` (Unix seconds); each word once."""
     own = blanked(text, pasted(text))
-    found = {each.words.casefold(): each for each in relative_days(own, at, reading(text).seen)}
+    found = {
+        each.words.casefold(): each for each in relative_days(own, at, tokenize(text).possible_cues)
+    }
     return list(islice(found.values(), MOST_DAYS))

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from proxy.recall.lexicon.folding import UNSPACED, fold
 from proxy.recall.lexicon.language import Slot
-from proxy.recall.lexicon.loader import groups
+from proxy.recall.lexicon.loader import named_groups
 from proxy.recall.notes.wording import WORDINGS, How, Wording
 from proxy.recall.own_words import BLANK, Sentence, speaker_of, voices
-from proxy.recall.query.words import Reading, is_unspaced
+from proxy.recall.query.words import TokenizedText, is_unspaced
 
 LONGEST = 600
 """Characters of a message that is read."""
@@ -49,12 +49,12 @@ class Filled(NamedTuple):
         return "name" if self.slot == "role" else self.slot, self.whose, self.of
 
 
-def slots(read: Reading) -> tuple[Filled, ...]:
+def slots(read: TokenizedText) -> tuple[Filled, ...]:
     """The slots that a user's message fills, in its order.  Time is bounded for any text."""
     text = read.text
     if len(text) > LONGEST:
         return ()
-    wordings = [each for each in WORDINGS if each.any in read.seen]
+    wordings = [each for each in WORDINGS if each.any in read.possible_cues]
     wordings = [each for each in wordings if not each.others.search(text)]
     if not wordings:
         return ()
@@ -83,7 +83,7 @@ def _found(words: str, wording: Wording, whose: str) -> Filled | None:
             continue
         if wording.doubts.search(words):
             return None
-        parts = groups(match)
+        parts = named_groups(match)
         value, old = parts["value"].strip(), parts.get("old", "").strip()
         if _is_value(slot, value):
             return Filled(slot, whose, fold(parts.get("of", "")), value, how, old)

@@ -9,7 +9,14 @@ from typing import Literal, NamedTuple
 
 from proxy.recall.lexicon.cues import Cue
 from proxy.recall.lexicon.language import Language, Slot
-from proxy.recall.lexicon.loader import LANGUAGES, compiled, either, filled, numbered, pattern_of
+from proxy.recall.lexicon.loader import (
+    LANGUAGES,
+    alternation,
+    lazy_pattern,
+    pattern_of,
+    with_numbered_groups,
+    with_parts,
+)
 
 How = Literal["holds", "becomes", "ends"]
 
@@ -36,20 +43,27 @@ def _worded(language: Language) -> Wording:
         ("holds", said.holds),
     )
     found = [
-        (how, slot, [filled(each, parts) for each in patterns])
+        (how, slot, [with_parts(each, parts) for each in patterns])
         for how, slots in kinds
         for slot, patterns in slots.items()
     ]
-    before = rf"(?:{either(said.leads)}[\s,，、。.!！:：]*)*"
-    after = rf"(?:(?:\s*[,，]|\s+{either(said.goes_on)}\b).*)?"
+    before = rf"(?:{alternation(said.leads)}[\s,，、。.!！:：]*)*"
+    after = rf"(?:(?:\s*[,，]|\s+{alternation(said.goes_on)}\b).*)?"
     return Wording(
-        Cue(numbered(chain.from_iterable(patterns for *_, patterns in found)), re.IGNORECASE),
+        Cue(
+            with_numbered_groups(chain.from_iterable(patterns for *_, patterns in found)),
+            re.IGNORECASE,
+        ),
         tuple(
-            (how, slot, compiled(f"{before}{numbered(patterns)}{after}", re.IGNORECASE))
+            (
+                how,
+                slot,
+                lazy_pattern(f"{before}{with_numbered_groups(patterns)}{after}", re.IGNORECASE),
+            )
             for how, slot, patterns in found
         ),
-        compiled(pattern_of(said.doubts), re.IGNORECASE),
-        compiled(pattern_of(said.others), re.IGNORECASE),
+        lazy_pattern(pattern_of(said.doubts), re.IGNORECASE),
+        lazy_pattern(pattern_of(said.others), re.IGNORECASE),
     )
 
 

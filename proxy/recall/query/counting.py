@@ -1,4 +1,4 @@
-"""How many words a message has that are looked for.  Pure."""
+"""Counts the words of a query, in scripts without spaces too.  Pure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ CHARACTERS = 2
 """Characters of a word in a script without spaces: most words of Chinese have two."""
 
 
-def counted(beginnings: Iterable[str]) -> int:
-    """How many words these are the ``beginnings`` of; "" is that of no word.
+def count_words(beginnings: Iterable[str]) -> int:
+    """The number of words, given how each of them begins ("" is skipped).
 
-    In scripts without spaces they are single characters and pairs of them: only the characters are
-    counted.
+    In scripts without spaces ``beginnings`` are single characters and pairs of them; only the
+    single ones are counted, ``CHARACTERS`` for a word.
     """
     found = [text for text in beginnings if text]
     unspaced = [text for text in found if is_unspaced(text)]

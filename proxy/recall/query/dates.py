@@ -1,7 +1,7 @@
-"""The days that a text names, and those that a question points at ("yesterday", "5月3号").  Pure.
+"""The dates in a text, and the spans of days that a question refers to ("yesterday").  Pure.
 
-An index counts days in UTC, whatever the zone of who asks: a day of theirs is two of its own.  A
-time "on the wall" is what clocks of a zone show, in seconds as if that were UTC.
+An index has days in UTC; a local day of a user overlaps two of them.  A local time is what clocks
+of a zone show, in seconds as if that were UTC.
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import NamedTuple
 
-from proxy.recall.lexicon.cues import EVERYTHING, AnyOf, Cue, Seen
+from proxy.recall.lexicon.cues import ALL_CUES, AnyOf, Cue, PossibleCues
 from proxy.recall.lexicon.folding import UNSPACED
-from proxy.recall.lexicon.language import Dates, Told
+from proxy.recall.lexicon.language import Dates, Phrases
 from proxy.recall.lexicon.loader import (
     LANGUAGES,
+    alternation,
     any_of,
-    compiled,
-    either,
-    filled,
-    groups,
+    lazy_pattern,
     longest_first,
-    named,
-    numbered,
-    one_of,
+    named_groups,
     pattern_of,
     patterns,
-    told,
+    phrase_pattern,
     vocabulary,
+    with_numbered_groups,
+    with_parts,
+    word_pattern,
+    word_positions,
 )
 from proxy.recall.ranking.packing import term_of
 
 DAY = 86_400.0
 """Seconds."""
 
-MONTHS = {name: place + 1 for name, place in named(lambda each: each.dates.months).items()}
-MONTH = one_of(MONTHS)
+MONTHS = {name: n + 1 for name, n in word_positions(lambda each: each.dates.months).items()}
+MONTH = word_pattern(MONTHS)
 YEAR = r"(?:19|20)\d\d"
 DAY_OF_MONTH = r"(?:0?[1-9]|[12]\d|3[01])"
-OF = either(vocabulary(lambda each: each.dates.of))
-_ORDINAL = either((*vocabulary(lambda each: each.dates.ordinals), r"\."))
+OF = alternation(vocabulary(lambda each: each.dates.of))
+_ORDINAL = alternation((*vocabulary(lambda each: each.dates.ordinals), r"\."))
 
 _WRITTEN = (
     rf"\b(?P<year>{YEAR})[-/.](?P<month>0?[1-9]|1[0-2])[-/.](?P<day>{DAY_OF_MONTH})\b",
@@ -52,38 +52,37 @@ _WRITTEN = (
     rf"(?:,?[\s-]+(?P<year>{YEAR})\b)?",
 )
 _DATE_PARTS = {"YEAR": YEAR, "DAY": DAY_OF_MONTH}
-_OTHERWISE = tuple(filled(each, _DATE_PARTS) for each in patterns(lambda each: each.dates.date))
+_OTHERWISE = tuple(with_parts(each, _DATE_PARTS) for each in patterns(lambda each: each.dates.date))
 _DATES = AnyOf((*_WRITTEN, *_OTHERWISE), re.IGNORECASE)
 _TELLS = (
     Cue(rf"\b(?:{YEAR}|{MONTH})\b", re.IGNORECASE),
     *(
-        Cue(told(lambda each: each.dates.tells, name), re.IGNORECASE)
+        Cue(phrase_pattern(lambda each: each.dates.tells, name), re.IGNORECASE)
         for name in dict.fromkeys(
-            each.language.name for each in LANGUAGES if each.dates.tells != Told()
+            each.language.name for each in LANGUAGES if each.dates.tells != Phrases()
         )
     ),
 )
 """Each language by itself: nearly all texts are in one."""
 
-
 _MOST_CHARACTERS = 4096
 """What is read of a text to find days."""
 
 
-def tells_time(text: str, seen: Seen = EVERYTHING) -> bool:
+def tells_time(text: str, seen: PossibleCues = ALL_CUES) -> bool:
     """Whether a text tells when something is or was; ``seen``: the cues it may have."""
     return any(each.search(text, seen) for each in _TELLS)
 
 
-def days(text: str, now: float, seen: Seen = EVERYTHING) -> Iterator[float]:
+def named_days(text: str, now: float, seen: PossibleCues = ALL_CUES) -> Iterator[float]:
     """The days that a text names, in Unix seconds; without a year the last one before ``now``."""
-    seen = seen if len(text) <= _MOST_CHARACTERS else EVERYTHING
+    seen = seen if len(text) <= _MOST_CHARACTERS else ALL_CUES
     text = text[:_MOST_CHARACTERS]
     dates = _DATES.within(seen)
     if dates is None or not any(map(str.isdigit, text)):
         return
     for match in dates.finditer(text):
-        day = _day(groups(match), now)
+        day = _day(named_groups(match), now)
         if day is not None:
             yield day
 
@@ -92,18 +91,18 @@ _LONGEST_ABOVE = 60
 """Characters at the beginning of a line in which the day must stand that it is of."""
 
 
-def days_above(text: str) -> Iterator[float]:
-    """The days that lines begin with ("[8 May 2023] Kai: hello", "Date: 2023-05-08"), in their
-    order, in Unix seconds: what follows was said or written then.  Linear.
+def days_of_lines(text: str) -> Iterator[float]:
+    """The dates that lines begin with ("[8 May 2023] Kai: hello", "Date: 2023-05-08"), in their
+    order, in Unix seconds: the time of the text that follows.  Takes linear time.
 
-    Only a label or a day of the week may stand before them, and the year must be there.
+    Only a label or a day of the week may stand before a date, and it must have a year.
     """
     for line in text.split("\n"):
         start = line[:_LONGEST_ABOVE]
         found = _DATES.pattern.search(start) if any(map(str.isdigit, start)) else None
-        if found is None or "year" not in groups(found):
+        if found is None or "year" not in named_groups(found):
             continue
-        day = _day(groups(found), 0.0)
+        day = _day(named_groups(found), 0.0)
         if day is not None and _BEFORE_DAY.fullmatch(start, 0, found.start()):
             yield day
 
@@ -122,12 +121,12 @@ def _day(found: dict[str, str], now: float) -> float | None:
 
 
 def date_of(seconds: float) -> date:
-    """The day of a Unix time; what no calendar has becomes its nearest end."""
+    """The day of a Unix time in UTC, which is clamped to the years 1970 to 2106."""
     return _calendar(seconds, UTC).date()
 
 
-def ahead(seconds: float, zone: tzinfo | None) -> float:
-    """By how many seconds the clocks of a zone are ahead of UTC at a Unix time; None is UTC."""
+def utc_offset(seconds: float, zone: tzinfo | None) -> float:
+    """A zone's offset from UTC at a Unix time, in seconds, positive in the east; None is UTC."""
     offset = _calendar(seconds, zone).utcoffset() if zone else None
     return offset.total_seconds() if offset else 0.0
 
@@ -159,7 +158,7 @@ def month_term(day: date) -> bytes:
     return term_of(f"\0month {day:%Y-%m}")
 
 
-Days = tuple[date, date]
+DaySpan = tuple[date, date]
 """The first and the last day of a span."""
 
 MOST_DAYS = 31
@@ -173,12 +172,12 @@ _UNIT = {
     for unit, names in each.dates.units.items()
     for word in names.split()
 }
-_NUMBERS = {word: place + 1 for word, place in named(lambda each: each.dates.numbers).items()}
-_WEEKDAYS = named(lambda each: each.dates.weekdays)
-_WEEKDAY = one_of(name for name in _WEEKDAYS if len(name) > 1)
+_NUMBERS = {word: n + 1 for word, n in word_positions(lambda each: each.dates.numbers).items()}
+_WEEKDAYS = word_positions(lambda each: each.dates.weekdays)
+_WEEKDAY = word_pattern(name for name in _WEEKDAYS if len(name) > 1)
 _PARTS = {
-    "NUMBER": rf"(?:\d{{1,3}}|{one_of(_NUMBERS)})",
-    "UNIT": one_of(_UNIT),
+    "NUMBER": rf"(?:\d{{1,3}}|{word_pattern(_NUMBERS)})",
+    "UNIT": word_pattern(_UNIT),
     "YEAR": YEAR,
 }
 _BEFORE_MONTH = any_of(lambda each: each.dates.before_month)
@@ -186,7 +185,7 @@ _BEFORE_YEAR = any_of(lambda each: each.dates.before_year)
 
 
 def _compiled(*found: str) -> AnyOf:
-    return AnyOf(filled(each, _PARTS) for each in found)
+    return AnyOf(with_parts(each, _PARTS) for each in found)
 
 
 _BEFORE_DAY = re.compile(
@@ -194,9 +193,9 @@ _BEFORE_DAY = re.compile(
 )
 
 _NEAR = _compiled(
-    f"(?P<two>{told(lambda each: each.dates.day_before_yesterday)})",
-    f"(?P<one>{told(lambda each: each.dates.yesterday)})",
-    f"(?P<none>{told(lambda each: each.dates.today)})",
+    f"(?P<two>{phrase_pattern(lambda each: each.dates.day_before_yesterday)})",
+    f"(?P<one>{phrase_pattern(lambda each: each.dates.yesterday)})",
+    f"(?P<none>{phrase_pattern(lambda each: each.dates.today)})",
 )
 _BEFORE_TODAY = {"none": 0, "one": 1, "two": 2}
 _AGO = _compiled(*patterns(lambda each: each.dates.ago))
@@ -232,18 +231,18 @@ def _relative(said: Dates) -> Cue:
         "next": said.tomorrow,
     }
     parts = {
-        "UNIT": one_of(said.units.get("day", "").split()),
-        "NUMBER": rf"(?:\d{{1,3}}|{one_of(' '.join(said.numbers).split())})",
-        "WEEKDAY": one_of(" ".join(said.weekdays).split()),
+        "UNIT": word_pattern(said.units.get("day", "").split()),
+        "NUMBER": rf"(?:\d{{1,3}}|{word_pattern(' '.join(said.numbers).split())})",
+        "WEEKDAY": word_pattern(" ".join(said.weekdays).split()),
     }
     day = (
-        rf"(?P<{name}>{pattern_of(each)})(?!['’])" for name, each in words.items() if each != Told()
+        rf"(?P<{name}>{pattern_of(of)})(?!['’])" for name, of in words.items() if of != Phrases()
     )
-    further = (filled(each, parts) for each in (*said.ago, *said.last_weekday))
-    return Cue(numbered((*day, *further)), re.IGNORECASE)
+    further = (with_parts(each, parts) for each in (*said.ago, *said.last_weekday))
+    return Cue(with_numbered_groups((*day, *further)), re.IGNORECASE)
 
 
-_RELATIVE = tuple(_relative(each.dates) for each in LANGUAGES if each.dates.yesterday != Told())
+_RELATIVE = tuple(_relative(each.dates) for each in LANGUAGES if each.dates.yesterday != Phrases())
 """Each language by itself: nearly all texts are in one."""
 _AFTER_TODAY = {"two": -2, "one": -1, "next": 1, "then": 2}
 _EXACT = {
@@ -254,8 +253,8 @@ _EXACT = {
 """The first word for a number is that number; further ones may be about as much ("a few")."""
 
 
-class Spoken(NamedTuple):
-    """Does a text speak of times without dates, of years, and by which words for numbers?"""
+class TimeMentions(NamedTuple):
+    """Whether a text mentions times without dates, and years, and its number words as numbers."""
 
     days: bool
     years: bool
@@ -269,41 +268,41 @@ def _any_word(found: Iterable[str]) -> str:
     return rf"(?i:\b{longest_first(words - together)}\b|{longest_first(together)})"
 
 
-_UNITS = compiled(_any_word(_UNIT))
-_YEARS = compiled(_any_word(word for word in _UNIT if _UNIT[word] in ("year", "season")))
+_UNITS = lazy_pattern(_any_word(_UNIT))
+_YEARS = lazy_pattern(_any_word(word for word in _UNIT if _UNIT[word] in ("year", "season")))
 COUNT = _any_word(_NUMBERS)
-_COUNTS = compiled(COUNT)
+_COUNTS = lazy_pattern(COUNT)
 
 
-def spoken_of(text: str) -> Spoken:
-    """Linear."""
+def time_mentions(text: str) -> TimeMentions:
+    """Takes linear time."""
     years = _YEARS.search(text) is not None
     days = years or _UNITS.search(text) is not None or tells_time(text)
     numbers = (_NUMBERS.get(word) for word in _COUNTS.findall(text.lower())) if years else ()
-    return Spoken(days, years, frozenset(filter(None, numbers)))
+    return TimeMentions(days, years, frozenset(filter(None, numbers)))
 
 
-class Relative(NamedTuple):
-    """Words that name a day by another, and which they mean."""
+class RelativeDay(NamedTuple):
+    """Words that name a day relative to another ("yesterday"), and the day meant."""
 
     words: str
     day: date
 
 
-def relative_days(text: str, now: float, seen: Seen = EVERYTHING) -> Iterator[Relative]:
-    """Words that name one day as seen from ``now`` (Unix seconds); none where it may be another.
-    Linear."""
+def relative_days(text: str, now: float, seen: PossibleCues = ALL_CUES) -> Iterator[RelativeDay]:
+    """Words that unambiguously name one day relative to ``now`` (Unix seconds).  Linear time."""
     today = date_of(now)
     for match in chain.from_iterable(
         each.pattern.finditer(text) for each in _RELATIVE if each in seen
     ):
-        after = _days_after({name: words.lower() for name, words in groups(match).items()}, today)
+        found = {name: words.lower() for name, words in named_groups(match).items()}
+        after = _days_after(found, today)
         if after is not None:
-            yield Relative(match[0].strip(), today + timedelta(days=after))
+            yield RelativeDay(match[0].strip(), today + timedelta(days=after))
 
 
 def _days_after(found: Mapping[str, str], today: date) -> int | None:
-    """So many days after today, None where that is not sure."""
+    """The number of days after today, None if that is ambiguous."""
     if "weekday" in found:
         after = (_WEEKDAYS[found["weekday"]] - today.weekday()) % 7 - 7
         return after if after < -1 else None  # of yesterday few would say so
@@ -315,10 +314,11 @@ def _days_after(found: Mapping[str, str], today: date) -> int | None:
     return -exact if exact and _UNIT.get(found["unit"]) == "day" else None
 
 
-def spans(text: str, now: float, seen: Seen = EVERYTHING) -> tuple[Days, ...]:
+def day_spans(text: str, now: float, seen: PossibleCues = ALL_CUES) -> tuple[DaySpan, ...]:
     """The spans of days that folded text points at, each once, seen at ``now`` (Unix seconds)."""
     today = date_of(now)
-    exact = tuple((day, day) for day in map(date_of, islice(days(text, now, seen), _MOST_DATES)))
+    named = islice(named_days(text, now, seen), _MOST_DATES)
+    exact = tuple((day, day) for day in map(date_of, named))
     if exact:
         return exact
     for pointing, read in _READERS:
@@ -329,22 +329,22 @@ def spans(text: str, now: float, seen: Seen = EVERYTHING) -> tuple[Days, ...]:
     return ()
 
 
-def _near(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
+def _near(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
     for match in pattern.finditer(text):
-        (name,) = groups(match)
+        (name,) = named_groups(match)
         day = today - timedelta(days=_BEFORE_TODAY[name])
         yield day, day
 
 
-def _ago(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
+def _ago(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
     for match in pattern.finditer(text):
-        found = groups(match)
+        found = named_groups(match)
         number = _NUMBERS.get(found["number"]) or int(found["number"])
-        yield _back(today, number, _UNIT[found["unit"]])
+        yield _span_ago(today, number, _UNIT[found["unit"]])
 
 
-def _back(today: date, number: int, unit: str) -> Days:
-    """So many units ago, and about as exact as people mean it."""
+def _span_ago(today: date, number: int, unit: str) -> DaySpan:
+    """The span that "so many units ago" means, as vague as people use it: weeks by 3 days."""
     if unit == "weekend":
         return _period(today - timedelta(weeks=max(1, number) - 1), unit)
     if unit == "season":  # of either hemisphere: the last one ended today or nine months ago
@@ -356,12 +356,12 @@ def _back(today: date, number: int, unit: str) -> Days:
     return middle - slack, min(today, middle + slack)
 
 
-def _last(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
+def _last(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
     for match in pattern.finditer(text):
-        yield _period(today, _UNIT[groups(match)["unit"]])
+        yield _period(today, _UNIT[named_groups(match)["unit"]])
 
 
-def _period(today: date, unit: str) -> Days:
+def _period(today: date, unit: str) -> DaySpan:
     """The day, week, weekend, month or year before the one that ``today`` is in."""
     if unit == "day":
         return today - timedelta(days=1), today
@@ -374,37 +374,37 @@ def _period(today: date, unit: str) -> Days:
     return date(today.year - 1, 1, 1), date(today.year - 1, 12, 31)
 
 
-def _this(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
+def _this(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
     for match in pattern.finditer(text):
-        of_month = _UNIT[groups(match)["unit"]] == "month"
+        of_month = _UNIT[named_groups(match)["unit"]] == "month"
         yield today - timedelta(days=today.day - 1 if of_month else today.weekday()), today
 
 
-def _weekday(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
+def _weekday(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
     for match in pattern.finditer(text):
-        number = _WEEKDAYS[groups(match)["weekday"]]
+        number = _WEEKDAYS[named_groups(match)["weekday"]]
         day = today - timedelta(days=(today.weekday() - number - 1) % 7 + 1)
         yield day, day
 
 
-def _month(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
+def _month(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
     for match in pattern.finditer(text):
-        found = groups(match)
+        found = named_groups(match)
         month = MONTHS.get(found["month"]) or int(found["month"])
         year = int(found["year"]) if "year" in found else today.year - (month > today.month)
         yield _whole_month(year, month)
 
 
-def _whole_month(year: int, month: int) -> Days:
+def _whole_month(year: int, month: int) -> DaySpan:
     first = date(year, month, 1)
     return first, (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
 
 
-def _year(pattern: re.Pattern[str], text: str, today: date) -> Iterator[Days]:
+def _year(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
     if not _DIGITS.search(text):  # many a text has a word before a year, and no year
         return
     for match in pattern.finditer(text):
-        year = int(groups(match)["year"])
+        year = int(named_groups(match)["year"])
         yield date(year, 1, 1), date(year, 12, 31)
 
 
@@ -424,13 +424,13 @@ CUES = (
     *_TELLS,
     *chain.from_iterable(pointing.cues for pointing, _ in _READERS),
 )
-"""Those of days, and of telling a time."""
+"""All cues of this module."""
 
 
-def terms_of_spans(found: tuple[Days, ...], offset: float = 0.0) -> tuple[bytes, ...]:
-    """The terms that passages of these spans have: days for short spans, months for long ones.
+def terms_of_spans(found: tuple[DaySpan, ...], offset: float = 0.0) -> tuple[bytes, ...]:
+    """The terms of passages in these spans: of days for short spans, of months for long ones.
 
-    Of who is ``offset`` seconds ahead of UTC a day begins or ends on another of the index.
+    ``offset`` is the user's from UTC in seconds: unless 0, each span is extended by a day.
     """
     before, after = timedelta(days=offset > 0), timedelta(days=offset < 0)
     seen: dict[bytes, None] = {}

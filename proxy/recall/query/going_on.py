@@ -1,4 +1,4 @@
-"""Does a message go on about what was said just before, or about something of its own?  Pure."""
+"""Whether a message refers to what was said just before, or stands on its own.  Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from proxy.recall.lexicon.folding import RUN, fold
 from proxy.recall.lexicon.loader import vocabulary
 from proxy.recall.query import wording
 from proxy.recall.query.dates import is_weekday
-from proxy.recall.query.words import ENGLISH, Reading, is_stop_word
+from proxy.recall.query.words import ENGLISH, TokenizedText, is_stop_word
 
 READ_WORDS = 48
 """Words among which a name is looked for."""
@@ -24,48 +24,49 @@ _AUXILIARIES = frozenset(map(fold, vocabulary(lambda each: each.question.auxilia
 _BEFORE_NOUNS = frozenset(vocabulary(lambda each: each.question.before_nouns))
 
 
-def points_back(message: Reading) -> bool:
-    """Whether a message has words that stand for something said before."""
+def refers_back(message: TokenizedText) -> bool:
+    """Whether a message begins as a continuation, or has an anaphor: a word that stands for
+    something said before."""
     # The first word of a short message may be of each of several languages, but "I" is no "and".
-    english = message.likely[:1] == (ENGLISH,)
-    begins = _of(wording.GOES_ON, (ENGLISH,) if english else message.likely)
-    if any(cue.search(message.folded, message.seen) for cue in begins):
+    english = message.likely_languages[:1] == (ENGLISH,)
+    begins = _of(wording.GOES_ON, (ENGLISH,) if english else message.likely_languages)
+    if any(cue.search(message.folded, message.possible_cues) for cue in begins):
         return True
-    return _has_what_stands_for_another(message)
+    return _has_anaphor(message)
 
 
-def looks_back(message: Reading) -> bool:
-    """Whether a message asks for what was, or was told already: "so who was the vet?".
+def asks_about_past(message: TokenizedText) -> bool:
+    """Whether a message asks about the past, or about something told before: "who was the vet?".
 
-    With a word that stands for something ("was it open?") that is in sight, unless it is asked
-    for once more ("what was her name again?").
+    Not if it has an anaphor ("was it open?"), which refers to recent messages, unless it asks for
+    a repetition ("what was her name again?").
     """
-    if wording.AGAIN.search(message.folded, message.seen):
+    if wording.AGAIN.search(message.folded, message.possible_cues):
         return True
     was = _of(wording.WAS, (message.language,))
-    if not any(cue.search(message.folded, message.seen) for cue in was):
+    if not any(cue.search(message.folded, message.possible_cues) for cue in was):
         return False
-    return not _has_what_stands_for_another(message)
+    return not _has_anaphor(message)
 
 
-def _has_what_stands_for_another(message: Reading) -> bool:
+def _has_anaphor(message: TokenizedText) -> bool:
     points = _of(wording.POINTS_BACK, (message.language,))
-    return any(_stands_for_something(cue, message) for cue in points)
+    return any(_is_anaphor(cue, message) for cue in points)
 
 
 def _of(cues: Mapping[str, Cue], languages: Iterable[str]) -> list[Cue]:
-    """Those of these languages; where none has any, that of all together."""
+    """The cues of these languages; if none of them has one, the cue of all languages together."""
     return [cues[language] for language in languages if language in cues] or [cues[""]]
 
 
-def _stands_for_something(cue: Cue, message: Reading) -> bool:
-    found = cue.search(message.folded, message.seen)
+def _is_anaphor(cue: Cue, message: TokenizedText) -> bool:
+    found = cue.search(message.folded, message.possible_cues)
     while found and _is_determiner(found, message):
         found = cue.pattern.search(message.folded, found.end())
     return found is not None
 
 
-def _is_determiner(found: re.Match[str], message: Reading) -> bool:
+def _is_determiner(found: re.Match[str], message: TokenizedText) -> bool:
     """Whether the word stands before what it means: "that bike", where "that" alone points back."""
     if found[0] not in _DETERMINERS:
         return False
@@ -78,10 +79,10 @@ def _is_determiner(found: re.Match[str], message: Reading) -> bool:
     return not (ends and before and before[1] in _AUXILIARIES)
 
 
-def names_one(text: str) -> bool:
-    """Whether a message has a name behind its first word: then it is about that.
+def contains_name(text: str) -> bool:
+    """Whether a message has a name after its first word: then it is about that.
 
-    It is a word with a capital that is no day, and in German has no article before it.
+    A name is a capitalised word that is no day of the week, and in German has no article before it.
     """
     pairs = pairwise(text.split()[:READ_WORDS])
     return any(_is_name(before, word) for before, word in pairs if before[-1].isalpha())

@@ -1,7 +1,9 @@
-"""What people tell of themselves and ask for again: "I am Anna", "what am I called?".  Pure.
+"""Index terms for what users say about themselves and later ask for: "I am Anna", "what am I
+called?".  Pure.
 
-The two share no word in many languages, and may be in two of them.  So what is told has a term of
-its own, and who asks for it looks for that one too.
+In many languages the statement and the question share no word, and they may be in different
+languages.  So a statement of a trait is indexed under a term of its own, which a question for that
+trait searches too.
 """
 
 from __future__ import annotations
@@ -9,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from proxy.recall.lexicon.cues import Cue, Seen
+from proxy.recall.lexicon.cues import Cue, PossibleCues
 from proxy.recall.lexicon.language import Trait
 from proxy.recall.query import wording
-from proxy.recall.query.words import Reading
+from proxy.recall.query.words import TokenizedText
 from proxy.recall.ranking.packing import term_of
 
 READ = 1_000
@@ -27,34 +29,36 @@ _TERMS: Mapping[Trait, bytes] = MappingProxyType(
 _ANYTHING = term_of("\0tells of themselves")
 
 
-def told(read: Reading) -> tuple[bytes, ...]:
-    """The terms of what a user's message tells of themselves; none of what it asks for."""
+def told_trait_terms(read: TokenizedText) -> tuple[bytes, ...]:
+    """The terms of the traits that a user's message states; none of those that it asks for."""
     text = _plain(read.text[:READ])
-    found = set(_found(wording.TRAITS, text, read.seen))
-    if not (found or _has(wording.TELLS, text, read.seen)):
+    found = set(_traits_in(wording.TRAITS, text, read.possible_cues))
+    if not (found or _any_matches(wording.TELLS, text, read.possible_cues)):
         return ()
-    asks = set(_asked(read))
+    asks = set(_asked_traits(read))
     if asks and found <= asks:
         return ()
     return (*(_TERMS[trait] for trait in found - asks), _ANYTHING)
 
 
-def asked(read: Reading) -> tuple[bytes, ...]:
-    """The terms of what a message asks for of the one who writes it."""
-    if _has(wording.ASKS_ALL, _plain(read.text[-ASKED:]), read.seen):
+def asked_trait_terms(read: TokenizedText) -> tuple[bytes, ...]:
+    """The terms of the traits of the user that a message asks for."""
+    if _any_matches(wording.ASKS_ALL, _plain(read.text[-ASKED:]), read.possible_cues):
         return (_ANYTHING,)
-    return tuple(_TERMS[trait] for trait in _asked(read))
+    return tuple(_TERMS[trait] for trait in _asked_traits(read))
 
 
-def _asked(read: Reading) -> Iterator[Trait]:
-    return _found(wording.ASKS, _plain(read.text[-ASKED:]), read.seen)
+def _asked_traits(read: TokenizedText) -> Iterator[Trait]:
+    return _traits_in(wording.ASKS, _plain(read.text[-ASKED:]), read.possible_cues)
 
 
-def _found(cues: Mapping[Trait, Iterable[Cue]], text: str, seen: Seen) -> Iterator[Trait]:
-    return (trait for trait, each in cues.items() if _has(each, text, seen))
+def _traits_in(
+    cues: Mapping[Trait, Iterable[Cue]], text: str, seen: PossibleCues
+) -> Iterator[Trait]:
+    return (trait for trait, each in cues.items() if _any_matches(each, text, seen))
 
 
-def _has(cues: Iterable[Cue], text: str, seen: Seen) -> bool:
+def _any_matches(cues: Iterable[Cue], text: str, seen: PossibleCues) -> bool:
     return any(cue.search(text, seen) for cue in cues)
 
 

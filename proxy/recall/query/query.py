@@ -33,13 +33,14 @@ class RecallOptions(msgspec.Struct, frozen=True):
 class RecallQuery(msgspec.Struct, frozen=True):
     """A question asked in a session.
 
-    ``user`` asks; ``session_owner`` is whose session it is already, None where nobody's.  ``text``
-    is the user message, ``before`` the texts of the few messages before it, oldest first.  Never
-    recalled: the messages at ``shown`` (seqs of this session), those with the digests ``said``, and
-    those with the ids ``gone``, which this request supersedes.  ``hidden`` is the seq of the newest
-    message of this session that is not shown, 0 where all are; None: nobody has looked.
-    ``budget`` in tokens by ``count``.  ``again``: what to recall once more instead of searching.
-    ``searches``: somebody looks for the text, so that what says no more than it is found too.
+    ``user`` asks; ``session_owner`` is the user that the session belongs to, None if it belongs to
+    nobody.  ``text`` is the user message, ``previous_texts`` are those of the few messages before
+    it, oldest first.  Excluded from recall: the messages of this session at ``shown_seqs``, those
+    with the ``shown_digests``, and those with the ``superseded_ids``, which this request replaces.
+    ``newest_hidden_seq`` is of the newest message of this session that is not in the prompt, 0 if
+    all are, None if unknown.  ``budget`` is in tokens as ``count`` counts them.  ``replayed``: what
+    to recall again instead of searching.  ``is_search``: the caller searches for the text, so that
+    messages with the same text are results too.
     """
 
     key: SessionKey
@@ -48,13 +49,13 @@ class RecallQuery(msgspec.Struct, frozen=True):
     text: str
     budget: int
     count: CountText
-    before: tuple[str, ...] = ()
-    shown: frozenset[int] = frozenset()
-    said: frozenset[str] = frozenset()
-    gone: frozenset[str] = frozenset()
-    hidden: int | None = None
-    again: tuple[Recalled, ...] | None = None
-    searches: bool = False
+    previous_texts: tuple[str, ...] = ()
+    shown_seqs: frozenset[int] = frozenset()
+    shown_digests: frozenset[str] = frozenset()
+    superseded_ids: frozenset[str] = frozenset()
+    newest_hidden_seq: int | None = None
+    replayed: tuple[Recalled, ...] | None = None
+    is_search: bool = False
     options: RecallOptions = RecallOptions()
 
     @property
@@ -70,7 +71,7 @@ class RecallQuery(msgspec.Struct, frozen=True):
     @property
     def nothing_hidden(self) -> bool:
         """Whether nothing of this session can be recalled."""
-        return self.hidden == 0 and self.again is None
+        return self.newest_hidden_seq == 0 and self.replayed is None
 
     @property
     def own_session_only(self) -> bool:

@@ -1,8 +1,8 @@
-"""A question read: what to look for, with which weight, what its wording tells, or that it asks
-nothing.  Pure.
+"""Parses a question: the terms to search for and their weights, and what kind of answer its wording
+asks for.  Pure.
 
-The wording tells whom it is about, and "when"; in a language without cues for that recall still
-finds, only with less finesse.  Cues are looked for in folded text.
+The wording shows whom a question is about, and whether it asks for a time; without cues for its
+language recall still works, with less precision.  Cues are searched in folded text.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from proxy.recall.lexicon.cues import Seen
+from proxy.recall.lexicon.cues import PossibleCues
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.lexicon.loader import LANGUAGES
 from proxy.recall.query import of_oneself, small_talk, wording
-from proxy.recall.query.counting import counted
-from proxy.recall.query.dates import DAY, ahead, spans, terms_of_spans
-from proxy.recall.query.going_on import looks_back, names_one, points_back
-from proxy.recall.query.related import forms, related, synonyms
-from proxy.recall.query.small_talk import closes, is_small_talk
-from proxy.recall.query.speakers import asked_about, unlabelled
+from proxy.recall.query.counting import count_words
+from proxy.recall.query.dates import DAY, day_spans, terms_of_spans, utc_offset
+from proxy.recall.query.going_on import asks_about_past, contains_name, refers_back
+from proxy.recall.query.related import irregular_forms, related_words, synonyms
+from proxy.recall.query.small_talk import is_closing, is_small_talk
+from proxy.recall.query.speakers import possible_speaker_terms, without_speaker
 from proxy.recall.query.stemming import stem, stems
 from proxy.recall.query.words import (
     ENGLISH,
     TELLS_TIME,
     UNKNOWN,
-    Reading,
+    TokenizedText,
     Word,
-    beginning,
     gram_term,
     grams,
     is_stop_word,
     is_unspaced,
-    of_script,
-    reading,
+    languages_by_script,
+    prefix_term,
+    tokenize,
 )
 from proxy.recall.ranking.packing import term_of
 
-READ = 2048
-"""Characters of a message that are read as a question; what follows is material."""
+MAX_CHARACTERS = 2048
+"""Characters of a message that are parsed; what follows is text to be worked on."""
 
 _FRAMES = {each.language.name: frozenset(fold(each.question.frame).split()) for each in LANGUAGES}
 """Words of how one asks by Snowball's name of the language, folded."""
@@ -55,11 +55,11 @@ _MATERIAL = re.compile(r"[:\n]")
 _QUOTED = re.compile(r"(?<!\w)'[^']+'(?!\w)|[\"“„«][^\"”“»]+[\"”“»]")
 
 
-def _is_general(text: str, seen: Seen) -> bool:
-    """Whether a message asks what anybody might ask, and does not come to the one who asks: in what
-    it asks, not in text that it gives to be worked on, behind a colon, on further lines, quoted.
+def _is_general(text: str, seen: PossibleCues) -> bool:
+    """Whether a message asks what anybody might ask, without mention of the user.
 
-    ``seen``: the cues it may have.
+    Text to be worked on (after a colon, on further lines, quoted) is not part of what it asks.
+    ``seen``: the cues that it may have.
     """
     begins = wording.GENERAL.search(text, seen)
     if begins is None:
@@ -70,40 +70,40 @@ def _is_general(text: str, seen: Seen) -> bool:
     return not (wording.USER.search(rest, seen) or wording.OWN.search(rest, seen))
 
 
-def asks(text: str) -> bool:
+def has_question_mark(text: str) -> bool:
     """Whether a message has a question mark."""
     return any(mark in text for mark in "?؟")
 
 
 MOST_WORDS = 48
-"""Words that are looked for; of a longer message the first ones that say something."""
+"""Words that are searched; of a longer message the first content words."""
 
 FEW_WORDS = 3
-"""A message with at most so many words that say something may go on about what was said before."""
+"""A message of at most so many content words may refer to what was said before."""
 
 CONTEXT_SHARE = 0.6
-"""What all words of the messages before count, in words of the message itself."""
+"""The weight of all words of the previous messages together, in words of the message itself."""
 
 FRAME_WEIGHT = 0.5
-"""What a word counts that is of how one asks: "kinds" in "what kinds of tea do I like"."""
+"""Weight of a word that is typical of questions: "kinds" in "what kinds of tea do I like"."""
 
 BEGINNING_WEIGHT = 0.25
-"""What the beginning of a word counts beside the word."""
+"""Weight of a word's prefix."""
 
 RELATED_WEIGHT = 0.4
-"""What a word near in meaning counts beside the word."""
+"""Weight of a word related in meaning."""
 
-OTHERS_WEIGHT = 0.5
-"""The same for a word of the thesaurus, which is looked for where little else was found."""
+SYNONYM_WEIGHT = 0.5
+"""Weight of a word of the thesaurus, which is searched where little else was found."""
 
-MOST_OTHERS = 96
-"""So many of these are looked for."""
+MAX_SYNONYMS = 96
+"""Words of the thesaurus that are searched."""
 
-SAYS_MUCH = 4.0
-"""Words of a message, by what they count, from which on words near them in meaning count less."""
+LONG_QUESTION_WEIGHT = 4.0
+"""From this total weight of a message's words on, related words count less."""
 
 TIME_WEIGHT = 1.0
-"""What telling a time counts as an answer to "when", in words."""
+"""Weight of mentioning a time, in a question for a time."""
 
 TRAIT_WEIGHT = 1.0
 TRAIT_SHARE = 0.4
@@ -116,140 +116,148 @@ _STUMP = 4
 
 
 class QueryWord(NamedTuple):
-    """A word that is looked for: its terms, one for each stem that it may have in one language or
-    another, and what it counts: 1.0 for a word that the message says.
+    """A word to search for: its terms, one for each stem in its plausible languages, and its
+    weight: 1.0 for a word of the message.
 
-    ``text`` is how the word begins in a text, "" if it stands for no word.  ``near``: it is only
-    near in meaning to a word of the message.
+    ``text`` is the prefix by which the word is found in a text, "" for terms that are no word.
+    ``is_expansion``: it is only related in meaning to a word of the message.
     """
 
     terms: tuple[bytes, ...]
     weight: float
     text: str = ""
-    near: bool = False
+    is_expansion: bool = False
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What to look for.  ``terms`` is what to ask an index for, in this order.
+    """A parsed question.  ``terms`` are to be looked up in an index, in this order.
 
-    ``words`` are those of the message and of what it goes on about, ``context`` the first terms of
-    the latter.  ``days`` are terms of the days that its wording points at, ``names`` those of the
-    speakers it may name.  ``user``, ``assistant``: it asks for what this one said.  ``ordered``: it
-    asks in which order things were.  ``lists``: it asks for all there are of something.
-    ``general``: it asks what anybody might ask.  ``reaches``: one that goes on about something
-    before asks for what was, or for what is the user's own.
+    ``words``: those of the message and of the previous messages that it refers to; the first terms
+    of the latter are ``context_terms``.  ``day_terms``: of the days that it refers to.
+    ``speaker_terms``: of the speakers that it may name.  ``about_user``, ``about_assistant``: it
+    asks what this one said.  ``asks_order``: it asks for an order of events.  ``asks_list``: it
+    asks for all there are of something.  ``is_general``: it asks what anybody might ask.
+    ``asks_past_or_own``: one that refers back asks about the past, or about the user's own.
     """
 
     text: str = ""
     words: tuple[QueryWord, ...] = ()
-    context: frozenset[bytes] = frozenset()
-    days: tuple[bytes, ...] = ()
-    names: tuple[bytes, ...] = ()
-    user: bool = False
-    assistant: bool = False
-    ordered: bool = False
-    lists: bool = False
-    general: bool = False
-    reaches: bool = False
+    context_terms: frozenset[bytes] = frozenset()
+    day_terms: tuple[bytes, ...] = ()
+    speaker_terms: tuple[bytes, ...] = ()
+    about_user: bool = False
+    about_assistant: bool = False
+    asks_order: bool = False
+    asks_list: bool = False
+    is_general: bool = False
+    asks_past_or_own: bool = False
 
     @property
-    def empty(self) -> bool:
-        return not (self.words or self.days)
+    def is_empty(self) -> bool:
+        return not (self.words or self.day_terms)
 
     @property
-    def own(self) -> list[QueryWord]:
+    def own_words(self) -> list[QueryWord]:
         """The words of the message itself, of one that goes on about something before."""
-        return [w for w in self.words if w.text and w.terms[0] not in self.context]
+        return [w for w in self.words if w.text and w.terms[0] not in self.context_terms]
 
     @property
-    def goes_on_in_pairs(self) -> bool:
+    def context_is_unspaced(self) -> bool:
         """Whether what it goes on about is in a script without spaces."""
-        return any(is_unspaced(w.text) for w in self.words if w.terms[0] in self.context)
+        return any(is_unspaced(w.text) for w in self.words if w.terms[0] in self.context_terms)
 
     @property
     def terms(self) -> tuple[bytes, ...]:
-        return (*chain.from_iterable(word.terms for word in self.words), *self.days, *self.names)
+        return (
+            *chain.from_iterable(word.terms for word in self.words),
+            *self.day_terms,
+            *self.speaker_terms,
+        )
 
 
-NOTHING = Question()
+EMPTY_QUESTION = Question()
 
 
-def read(text: str, before: Sequence[str], now: float, zone: tzinfo | None = None) -> Question:
-    """Read a user message.
+def read_question(
+    text: str, before: Sequence[str], now: float, zone: tzinfo | None = None
+) -> Question:
+    """Parse a user message.
 
-    ``before`` are the texts of the last few messages of its session, oldest first: they tell what a
-    short message goes on about.  ``now`` is in Unix seconds, ``zone`` that of who asks.
+    ``before`` are the texts of the last few messages of its session, oldest first, which a short
+    message may refer to.  ``now`` is in Unix seconds, ``zone`` is the user's.
     """
-    text = text[:READ]
-    message, own = reading(text), _asked(text)
-    if not own and closes(message):
-        return NOTHING
-    offset = ahead(now, zone)
-    alone = _alone(text, int((now + offset) // DAY), offset)
-    context = _context(message, counted(word.text for word in own), before) if before else []
-    if not (own or context or alone.days):
-        return NOTHING
+    text = text[:MAX_CHARACTERS]
+    message, own = tokenize(text), _words_and_traits(text)
+    if not own and is_closing(message):
+        return EMPTY_QUESTION
+    offset = utc_offset(now, zone)
+    alone = _self_contained(text, int((now + offset) // DAY), offset)
+    context = _context(message, count_words(word.text for word in own), before) if before else []
+    if not (own or context or alone.day_terms):
+        return EMPTY_QUESTION
     if not context:
         return alone
     return replace(
         alone,
         words=tuple(_distinct([*own, *context, *alone.words])),
-        context=frozenset() if alone.assistant or names_one(text) else _firsts(context),
-        reaches=_is_own(message) or looks_back(message),
+        context_terms=frozenset()
+        if alone.about_assistant or contains_name(text)
+        else _firsts(context),
+        asks_past_or_own=_is_own(message) or asks_about_past(message),
     )
 
 
-def _is_own(message: Reading) -> bool:
-    return wording.OWN.search(message.folded, message.seen) is not None
+def _is_own(message: TokenizedText) -> bool:
+    return wording.OWN.search(message.folded, message.possible_cues) is not None
 
 
 @lru_cache(maxsize=16)
-def _alone(text: str, day: int, offset: float) -> Question:
-    """A message by itself, on a day since 1970 of who is so many seconds ahead of UTC.  Recall and
-    what is known read the same one, one after the other."""
-    message = reading(text)
-    folded, seen = message.folded, message.seen
+def _self_contained(text: str, day: int, offset: float) -> Question:
+    """A message without its context.  ``day`` is the user's, in days since 1970, ``offset`` theirs
+    from UTC in seconds.  Cached, as recall and long-term memory parse the same message."""
+    message = tokenize(text)
+    folded, seen = message.folded, message.possible_cues
     when = [QueryWord((TELLS_TIME,), TIME_WEIGHT)] if wording.WHEN.search(folded, seen) else []
     user = wording.USER.search(folded, seen) is not None
     assistant = wording.ASSISTANT.search(folded, seen) is not None
     ordered = wording.ORDERS.search(folded, seen) is not None
     return Question(
         text=text,
-        words=tuple(_distinct([*_asked(text), *when])),
-        days=terms_of_spans(spans(folded, DAY * day, seen), offset),
-        names=asked_about(text),
-        user=user,
-        assistant=assistant and not (ordered and user),
-        ordered=ordered,
-        lists=wording.LISTS.search(folded, seen) is not None,
-        general=not assistant and _is_general(folded, seen),
+        words=tuple(_distinct([*_words_and_traits(text), *when])),
+        day_terms=terms_of_spans(day_spans(folded, DAY * day, seen), offset),
+        speaker_terms=possible_speaker_terms(text),
+        about_user=user,
+        about_assistant=assistant and not (ordered and user),
+        asks_order=ordered,
+        asks_list=wording.LISTS.search(folded, seen) is not None,
+        is_general=not assistant and _is_general(folded, seen),
     )
 
 
-def expanded(question: Question) -> Question:
-    """The same with query expansion: words near those of the message in meaning, by the thesaurus;
-    itself where none are known."""
+def expand(question: Question) -> Question:
+    """The question with query expansion: words of similar meaning from the thesaurus; the same
+    object if there are none."""
     known = {term for word in question.words for term in word.terms}
     near = (term for term in _synonyms(question.text) if term not in known)
-    others = dict.fromkeys(islice(near, MOST_OTHERS))
+    others = dict.fromkeys(islice(near, MAX_SYNONYMS))
     if not others:
         return question
-    weight = OTHERS_WEIGHT * _share_of_near([word for word in question.words if word.text])
-    more = (QueryWord((term,), weight, near=True) for term in others)
+    weight = SYNONYM_WEIGHT * _related_share([word for word in question.words if word.text])
+    more = (QueryWord((term,), weight, is_expansion=True) for term in others)
     return replace(question, words=(*question.words, *more))
 
 
 def _synonyms(text: str) -> Iterator[bytes]:
-    """The terms of what the thesaurus has for the words of a message, in their order."""
-    said = reading(text)
-    for word in _telling(said)[:MOST_WORDS]:
+    """The terms that the thesaurus has for the words of a message, in the order of the words."""
+    said = tokenize(text)
+    for word in _content_words(said)[:MOST_WORDS]:
         if not word.unspaced:
-            yield from _synonyms_of(word.text, said.likely or (ENGLISH,))
+            yield from _synonyms_of(word.text, said.likely_languages or (ENGLISH,))
 
 
 @lru_cache(maxsize=4096)
 def _synonyms_of(word: str, spoken: tuple[str, ...]) -> tuple[bytes, ...]:
-    if _says_nothing(word, spoken) or _is_of_frame(word, spoken):
+    if _is_stop_word(word, spoken) or _is_frame_word(word, spoken):
         return ()
     near = (
         term_of(stem(other, language))
@@ -260,30 +268,33 @@ def _synonyms_of(word: str, spoken: tuple[str, ...]) -> tuple[bytes, ...]:
 
 
 @lru_cache(maxsize=16)
-def _asked(text: str) -> tuple[QueryWord, ...]:
-    """The words of a message, and what it asks for of the one who writes it."""
-    own, traits = tuple(islice(_sought(text), MOST_WORDS)), of_oneself.asked(reading(text))
+def _words_and_traits(text: str) -> tuple[QueryWord, ...]:
+    """The words of a message, and the traits of the user that it asks for."""
+    own, traits = (
+        tuple(islice(_words_and_related(text), MOST_WORDS)),
+        of_oneself.asked_trait_terms(tokenize(text)),
+    )
     if not traits:
         return own
     weight = max(TRAIT_WEIGHT, TRAIT_SHARE * sum([word.weight for word in own if word.text]))
     return (*own, *(QueryWord((term,), weight) for term in traits))
 
 
-def words_of(text: str) -> Iterator[QueryWord]:
-    """The words of a message that say something, as they are looked for."""
-    said = reading(text[:READ])
-    return chain.from_iterable(_parts(word, said.likely)[0] for word in said.words)
+def query_words(text: str) -> Iterator[QueryWord]:
+    """The content words of a message, as they are searched."""
+    said = tokenize(text[:MAX_CHARACTERS])
+    return chain.from_iterable(_parts(word, said.likely_languages)[0] for word in said.words)
 
 
-def forget() -> None:
+def clear_caches() -> None:
     """Clear the caches of texts and words."""
-    small_talk.forget()
-    for kept in (_asked, _alone, _of_word, _synonyms_of):
+    small_talk.clear_caches()
+    for kept in (_words_and_traits, _self_contained, _of_word, _synonyms_of):
         kept.cache_clear()
 
 
 def _distinct(sought: Sequence[QueryWord]) -> Iterator[QueryWord]:
-    """Each word once; the first counts."""
+    """Each word once, with the weight of its first occurrence."""
     seen: set[bytes] = set()
     for word in sought:
         if word.terms[0] not in seen:
@@ -295,57 +306,57 @@ def _firsts(words: Iterable[QueryWord]) -> frozenset[bytes]:
     return frozenset(word.terms[0] for word in words)
 
 
-def _context(message: Reading, own: int, before: Sequence[str]) -> list[QueryWord]:
-    """The words of the messages before, if a message of few words points back to them.
+def _context(message: TokenizedText, own: int, before: Sequence[str]) -> list[QueryWord]:
+    """The words of the previous messages, if a message of few words refers to them.
 
-    A message of no words at all must ask for something: "Great, that's it." does not.  The further
-    back, the less a word counts: half as much by message.
+    A message without content words must be a question: "Great, that's it." is none.  The weight of
+    a word is halved with each message further back.
     """
-    if own > FEW_WORDS or not points_back(message):
+    if own > FEW_WORDS or not refers_back(message):
         return []
-    if not (own or asks(message.folded)):
+    if not (own or has_question_mark(message.folded)):
         return []
     found = [
         word._replace(weight=word.weight / 2**distance)
         for distance, text in enumerate(reversed(before[-_MESSAGES_BEFORE:]))
-        for word in islice(_sought(text[:READ]), _CONTEXT_WORDS)
+        for word in islice(_words_and_related(text[:MAX_CHARACTERS]), _CONTEXT_WORDS)
     ]
     scale = CONTEXT_SHARE * max(1, own) / max(1.0, sum(word.weight for word in found))
     return [word._replace(weight=scale * word.weight) for word in found]
 
 
-def _is_small_talk(said: Reading) -> bool:
-    text = unlabelled(said.text)
-    message = said if text == said.text else reading(text)
-    return is_small_talk(message, lambda word: _says_nothing(word, message.likely))
+def _is_small_talk(said: TokenizedText) -> bool:
+    text = without_speaker(said.text)
+    message = said if text == said.text else tokenize(text)
+    return is_small_talk(message, lambda word: _is_stop_word(word, message.likely_languages))
 
 
-def _sought(text: str) -> Iterator[QueryWord]:
-    """The words of a text that say something; none of small talk."""
-    said = reading(text)
+def _words_and_related(text: str) -> Iterator[QueryWord]:
+    """The content words of a text, with prefixes and related words; none of small talk."""
+    said = tokenize(text)
     if _is_small_talk(said):
         return
-    known = [_parts(word, said.likely) for word in _telling(said)]
+    known = [_parts(word, said.likely_languages) for word in _content_words(said)]
     own, beginnings, near = (list(chain.from_iterable(part)) for part in zip(*known, strict=True))
     yield from own
     yield from _weighted(beginnings, BEGINNING_WEIGHT)
-    yield from _weighted(near, RELATED_WEIGHT * _share_of_near(own))
+    yield from _weighted(near, RELATED_WEIGHT * _related_share(own))
 
 
-def _telling(said: Reading) -> list[Word]:
-    """The words of a text, less those that say nothing where they stand ("what is it like")."""
-    if wording.LIKENED not in said.seen:
+def _content_words(said: TokenizedText) -> list[Word]:
+    """The words of a text without those that are empty in their phrase ("what is it like")."""
+    if wording.LIKENED not in said.possible_cues:
         return said.words
-    return reading(wording.LIKENED.pattern.sub(_without_the_last, said.folded)).words
+    return tokenize(wording.LIKENED.pattern.sub(_without_the_last, said.folded)).words
 
 
 def _without_the_last(phrase: re.Match[str]) -> str:
     return phrase[0].rpartition(" ")[0]
 
 
-def _share_of_near(own: Sequence[QueryWord]) -> float:
-    """What says much itself does not need what is near it as much."""
-    return min(1.0, SAYS_MUCH / max(1.0, sum([word.weight for word in own]))) ** 2
+def _related_share(own: Sequence[QueryWord]) -> float:
+    """The factor of related words: less for a question with many words of its own."""
+    return min(1.0, LONG_QUESTION_WEIGHT / max(1.0, sum([word.weight for word in own]))) ** 2
 
 
 def _weighted(words: Iterable[QueryWord], share: float) -> Iterator[QueryWord]:
@@ -354,7 +365,7 @@ def _weighted(words: Iterable[QueryWord], share: float) -> Iterator[QueryWord]:
 
 
 Parts: TypeAlias = "tuple[Iterable[QueryWord], tuple[QueryWord, ...], tuple[QueryWord, ...]]"
-"""What is looked for because of a word: itself, how it begins, what is near it in meaning."""
+"""What is searched for a word: the word itself, its prefix, words related in meaning."""
 
 
 def _parts(word: Word, likely: tuple[str, ...]) -> Parts:
@@ -368,40 +379,42 @@ def _grams(word: Word) -> Parts:
 
 @lru_cache(maxsize=4096)
 def _of_word(word: str, likely: tuple[str, ...]) -> Parts:
-    """A word, with its stems and forms in every language that it may be in.
+    """A word with its stems and irregular forms in all plausible languages.
 
-    Its text is how the word begins whatever its ending.
+    Its text is the part that no ending changes.
     """
-    if _says_nothing(word, likely):
+    if _is_stop_word(word, likely):
         return (), (), ()
-    languages = [*(likely or of_script(word)), ENGLISH, UNKNOWN]
+    languages = [*(likely or languages_by_script(word)), ENGLISH, UNKNOWN]
     spoken = likely or (ENGLISH,)
     known = [each for language in languages for each in stems(word, language)]
-    known += [stem(form, language) for language in spoken for form in forms(word, language)]
-    weight = FRAME_WEIGHT if _is_of_frame(word, likely) else 1.0
-    said = QueryWord(tuple(dict.fromkeys(map(term_of, known))), weight, _stump(known[0]))
-    begins = beginning(word)
-    near = (stem(each, language) for language in spoken for each in related(word, language))
+    known += [
+        stem(form, language) for language in spoken for form in irregular_forms(word, language)
+    ]
+    weight = FRAME_WEIGHT if _is_frame_word(word, likely) else 1.0
+    said = QueryWord(tuple(dict.fromkeys(map(term_of, known))), weight, _stem_prefix(known[0]))
+    begins = prefix_term(word)
+    near = (stem(each, language) for language in spoken for each in related_words(word, language))
     return (
         (said,),
         () if begins is None else (QueryWord((begins,), weight),),
-        tuple(QueryWord((term_of(each),), weight, near=True) for each in near),
+        tuple(QueryWord((term_of(each),), weight, is_expansion=True) for each in near),
     )
 
 
-def _stump(stem: str) -> str:
-    """A stem less what stemmers change: happi for happy."""
+def _stem_prefix(stem: str) -> str:
+    """A stem without its last letter, which stemmers may change: happi for happy."""
     return stem[:-1] if len(stem) > _STUMP else stem
 
 
-def _says_nothing(word: str, likely: Sequence[str]) -> bool:
-    return is_stop_word(word, _spoken(likely))
+def _is_stop_word(word: str, likely: Sequence[str]) -> bool:
+    return is_stop_word(word, _likeliest(likely))
 
 
-def _is_of_frame(word: str, likely: Sequence[str]) -> bool:
-    """Whether a word is of how one asks in this language."""
-    return word in _FRAMES.get(_spoken(likely), ())
+def _is_frame_word(word: str, likely: Sequence[str]) -> bool:
+    """Whether a word is typical of how questions are phrased in this language."""
+    return word in _FRAMES.get(_likeliest(likely), ())
 
 
-def _spoken(likely: Sequence[str]) -> str:
+def _likeliest(likely: Sequence[str]) -> str:
     return likely[0] if likely else ENGLISH

@@ -1,10 +1,9 @@
-"""Words that belong together though their letters do not tell: forms of one word, and what is near
-it in meaning.
+"""Related words that stemming does not find: irregular forms, and words of similar meaning.
 
-Some were chosen by people, and stand in the files of languages.  Thousands more of some languages
-are computed, for a question in other words than its answer: their thesaurus, a file each in
+Some are listed in the files of languages.  For some languages thousands more are computed, for
+questions in other words than their answers: a thesaurus file each in
 ``proxy/recall/lexicon/thesaurus``, made by ``tests/support/talk/thesaurus.py``.  A line has a stem
-and what is near it, folded.
+and the stems of similar words, folded.
 """
 
 from __future__ import annotations
@@ -24,21 +23,21 @@ _Known = Mapping[str, Mapping[str, tuple[str, ...]]]
 """By Snowball's name of a language and folded word: other words."""
 
 
-def forms(word: str, language: str) -> tuple[str, ...]:
-    """Other forms of a folded word, of those that endings do not tell."""
+def irregular_forms(word: str, language: str) -> tuple[str, ...]:
+    """Irregular forms of a folded word ("go", "went")."""
     return _FORMS.get(language, {}).get(word, ())
 
 
-def related(word: str, language: str) -> tuple[str, ...]:
-    """Words near a folded one in meaning, at most ``MOST``."""
+def related_words(word: str, language: str) -> tuple[str, ...]:
+    """Words of similar meaning to a folded word, at most ``MOST``."""
     return _RELATED.get(language, {}).get(word, ())
 
 
 def _known(of: Callable[[Language], Iterable[tuple[str, str]]]) -> _Known:
-    return {each.language.name: _inverted(of(each)) for each in LANGUAGES}
+    return {each.language.name: _words_by_word(of(each)) for each in LANGUAGES}
 
 
-def _inverted(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+def _words_by_word(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
     """By each word of the first text of a pair: the words of the second, without itself."""
     found: dict[str, dict[str, None]] = {}
     for asked, meant in pairs:
@@ -68,7 +67,7 @@ CODES: Mapping[str, str] = {
 
 
 def synonyms(stem: str, language: str) -> tuple[str, ...]:
-    """Words near those of a stem in meaning by the language's thesaurus, the nearest first."""
+    """Stems of similar meaning by the language's thesaurus, the nearest first."""
     known = _lines(CODES[language]) if language in CODES else {}
     return tuple(known.get(stem, "").split())
 

@@ -1,7 +1,7 @@
-"""Messages, and sentences of messages, that ask and tell nothing: thanks, greetings, praise.  Pure.
+"""Recognises small talk: messages and sentences without content, as thanks and greetings.  Pure.
 
-A message that has words beside those of small talk and function words asks for something; one name
-("Thanks, Anna!") is no other.
+A message with words beside those of small talk and function words has content; the name of who is
+addressed ("Thanks, Anna!") does not count.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import chain, islice
 
-from proxy.recall.lexicon.cues import EVERYTHING
+from proxy.recall.lexicon.cues import ALL_CUES
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.lexicon.language import Language
 from proxy.recall.lexicon.loader import (
     COMMON,
+    alternation,
     any_of,
-    compiled,
-    either,
+    lazy_pattern,
     longest_first,
     patterns,
     vocabulary,
 )
 from proxy.recall.query import wording
-from proxy.recall.query.speakers import unlabelled
+from proxy.recall.query.speakers import without_speaker
 from proxy.recall.query.words import (
     ENGLISH,
     STOP_WORDS,
-    Reading,
+    TokenizedText,
     Word,
     is_stop_word,
-    reading,
+    tokenize,
     words,
 )
 
@@ -48,10 +48,10 @@ SMALL_TALK = POLITE | _folded(lambda each: each.small_talk.others)
 _IN_QUESTIONS = _folded(lambda each: each.small_talk.in_questions)
 _VOCATIVES = _folded(lambda each: each.small_talk.vocative)
 
-_SOUND = compiled(either((*COMMON.sounds, *patterns(lambda each: each.small_talk.sounds))))
-_UNSPACED = compiled(any_of(lambda each: each.small_talk.unspaced))
-_POLITE_UNSPACED = compiled(any_of(lambda each: each.small_talk.polite_unspaced))
-_CALLED = compiled(f"{either(vocabulary(lambda each: each.small_talk.titles))}$")
+_SOUND = lazy_pattern(alternation((*COMMON.sounds, *patterns(lambda each: each.small_talk.sounds))))
+_UNSPACED = lazy_pattern(any_of(lambda each: each.small_talk.unspaced))
+_POLITE_UNSPACED = lazy_pattern(any_of(lambda each: each.small_talk.polite_unspaced))
+_TITLE = lazy_pattern(f"{alternation(vocabulary(lambda each: each.small_talk.titles))}$")
 _NEAR = 2
 """Words before a name among which one of small talk is looked for."""
 _MOST_NAMED = 3
@@ -63,38 +63,41 @@ _REPEATED = re.compile(r"(.)\1{2,}")
 _NAME = re.compile(r"[^\W\d_][^\W\d_'’-]*")
 
 
-def is_small_talk(message: Reading, says_nothing: Callable[[str], bool]) -> bool:
-    """Whether a message has nothing that could be looked for.
+def is_small_talk(message: TokenizedText, says_nothing: Callable[[str], bool]) -> bool:
+    """Whether a message has no words to search for.
 
     ``says_nothing`` tells function words of its language.
     """
-    asking, found = _asks(message), message.words
+    asking, found = _is_question(message), message.words
     others = (
         place
         for place, word in enumerate(found)
-        if not _is_said(word, asking) and (word.unspaced or not says_nothing(word.text))
+        if not _is_small_talk_word(word, asking) and (word.unspaced or not says_nothing(word.text))
     )
     left = list(islice(others, 2))
-    return not left or (len(left) == 1 and not asking and _names(message.text, found, left[0]))
+    return not left or (
+        len(left) == 1 and not asking and _is_addressee(message.text, found, left[0])
+    )
 
 
-def closes(message: Reading) -> bool:
-    """Whether small talk asks for nothing of a day that it names ("That's all for today!")."""
-    return not _asks(message) and any(map(_is_said, message.words))
+def is_closing(message: TokenizedText) -> bool:
+    """Whether a message of small talk only closes ("That's all for today!"), so that a day in it is
+    not asked about."""
+    return not _is_question(message) and any(map(_is_small_talk_word, message.words))
 
 
-def _asks(message: Reading) -> bool:
-    """Whether a message asks; "how nice!" does not, nor does "how are you?"."""
-    text, seen = message.text.lower(), message.seen
+def _is_question(message: TokenizedText) -> bool:
+    """Whether a message is a question; "how nice!" is not, nor is "how are you?"."""
+    text, seen = message.text.lower(), message.possible_cues
     if wording.HOW_ARE_YOU in seen:
         # What stood around it stands together now.
-        text, seen = wording.HOW_ARE_YOU.pattern.sub("", text), EVERYTHING
+        text, seen = wording.HOW_ARE_YOU.pattern.sub("", text), ALL_CUES
     exclaims = text.rstrip().endswith(("!", "！"))
     return bool(_MARK.search(text)) or (not exclaims and bool(wording.ASKING.search(text, seen)))
 
 
 @lru_cache(maxsize=4096)
-def _is_said(word: Word, asking: bool = False) -> bool:
+def _is_small_talk_word(word: Word, asking: bool = False) -> bool:
     """Whether a word is one of small talk."""
     if word.unspaced:
         return not _UNSPACED.sub("", word.text)
@@ -104,12 +107,12 @@ def _is_said(word: Word, asking: bool = False) -> bool:
     return not SMALL_TALK.isdisjoint((word.text, *shorter)) or bool(_SOUND.fullmatch(word.text))
 
 
-def _names(text: str, found: Sequence[Word], place: int) -> bool:
-    """Whether the one word that is left is the name of who is thanked or greeted."""
+def _is_addressee(text: str, found: Sequence[Word], place: int) -> bool:
+    """Whether the only other word, at ``place``, is the name of who is thanked or greeted."""
     word = found[place]
     if word.unspaced:
         polite = any(_POLITE_UNSPACED.search(each.text) for each in found)
-        name = _CALLED.sub("", _POLITE_UNSPACED.split(_UNSPACED.sub("", word.text))[0])
+        name = _TITLE.sub("", _POLITE_UNSPACED.split(_UNSPACED.sub("", word.text))[0])
         return polite and len(name) <= _MOST_NAMED
     if not any(each.text in POLITE or _POLITE_UNSPACED.search(each.text) for each in found):
         return False
@@ -117,11 +120,11 @@ def _names(text: str, found: Sequence[Word], place: int) -> bool:
     if found[place - 1].text in _VOCATIVES:
         return True
     capital = (name for name in _NAME.findall(text) if name[0].isupper() and name[1:].islower())
-    return any(map(_is_said, beside)) and word.text in map(fold, capital)
+    return any(map(_is_small_talk_word, beside)) and word.text in map(fold, capital)
 
 
-_FILLER = SMALL_TALK | _folded(lambda each: each.small_talk.filler)
-_FILLER_UNSPACED = compiled(
+_FILLER_WORDS = SMALL_TALK | _folded(lambda each: each.small_talk.filler)
+_FILLER_UNSPACED = lazy_pattern(
     longest_first(
         patterns(lambda each: (*each.small_talk.unspaced, *each.small_talk.filler_unspaced))
     )
@@ -130,9 +133,9 @@ _SENTENCE = re.compile(r"[^.!?…。！？؟]+[.!?…。！？؟\s\"”’»)]*|
 _ASKING = re.compile("[?？؟]")
 
 
-def forget() -> None:
+def clear_caches() -> None:
     """Clear the caches of words and sentences."""
-    for kept in (_is_said, _is_filler_word, _always_tells, _tells_nothing):
+    for kept in (_is_small_talk_word, _is_filler_word, _is_never_filler, _is_filler_sentence):
         kept.cache_clear()
 
 
@@ -141,39 +144,39 @@ MOST_FILLER = 240
 
 
 def is_filler(text: str) -> bool:
-    """Whether a message tells nothing that could be worth knowing later."""
-    said = unlabelled(text)
+    """Whether a message has nothing worth recalling later."""
+    said = without_speaker(text)
     if len(said) > MOST_FILLER:
         return False
     sentences = _SENTENCE.findall(said)
     # A sentence has a name beside its filler at most: most messages have far more words than that
     # and those of a label, and what these are is known already.
     most = len(sentences) + len(words(text[: len(text) - len(said)]))
-    if sum(map(_always_tells, reading(text).words)) > most:
+    if sum(map(_is_never_filler, tokenize(text).words)) > most:
         return False
-    return all(map(_tells_nothing, sentences))
+    return all(map(_is_filler_sentence, sentences))
 
 
 @lru_cache(maxsize=2048)
-def _tells_nothing(sentence: str) -> bool:
+def _is_filler_sentence(sentence: str) -> bool:
     """Whether a sentence has only words of small talk and praise, function words, and a name."""
     if _ASKING.search(sentence):
         return False
-    message = Reading(sentence)
+    message = TokenizedText(sentence)
     # Nearly all sentences have two of them: that is told before their language is.
-    if len(list(islice(filter(_always_tells, message.words), 2))) > 1:
+    if len(list(islice(filter(_is_never_filler, message.words), 2))) > 1:
         return False
-    likely = message.likely[0] if message.likely else ENGLISH
+    likely = message.likely_languages[0] if message.likely_languages else ENGLISH
     others = [
         place for place, word in enumerate(message.words) if not _is_filler_word(word, likely)
     ]
     if not others:
         return True
-    return len(others) == 1 and _is_called(sentence, message.words[others[0]])
+    return len(others) == 1 and _is_addressed(sentence, message.words[others[0]])
 
 
 @lru_cache(maxsize=4096)
-def _always_tells(word: Word) -> bool:
+def _is_never_filler(word: Word) -> bool:
     """Whether a word is no filler in any language."""
     return not any(_is_filler_word(word, language) for language in (ENGLISH, *STOP_WORDS))
 
@@ -182,15 +185,17 @@ def _always_tells(word: Word) -> bool:
 def _is_filler_word(word: Word, language: str) -> bool:
     if word.unspaced:
         return not _FILLER_UNSPACED.sub("", word.text)
-    return word.text in _FILLER or is_stop_word(word.text, language) or _is_said(word)
+    return (
+        word.text in _FILLER_WORDS or is_stop_word(word.text, language) or _is_small_talk_word(word)
+    )
 
 
-def _is_called(sentence: str, word: Word) -> bool:
-    """Whether a word is a name that is called: set off by a comma, or behind a greeting."""
-    found = chain.from_iterable(each.groups() for each in _CALLED_NAME.finditer(sentence))
+def _is_addressed(sentence: str, word: Word) -> bool:
+    """Whether a word is the name of who is addressed: set off by a comma, or after a greeting."""
+    found = chain.from_iterable(each.groups() for each in _ADDRESSED_NAME.finditer(sentence))
     return word.text in map(fold, filter(None, found))
 
 
-_CALLED_NAME = re.compile(
+_ADDRESSED_NAME = re.compile(
     rf"^\s*([^\W\d_]+)(?=,)|,\s*([^\W\d_]+)\s*[,.!…。！]|\b(?i:{'|'.join(sorted(POLITE))})\s+([^\W\d_]+)"
 )

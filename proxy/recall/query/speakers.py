@@ -1,7 +1,7 @@
-"""Who speaks in a group chat or a transcript, which name their speakers ("Anna: ...").  Pure.
+"""The speakers of a group chat or a transcript, whose messages begin with a name ("Anna: ...").
+Pure.
 
-What a person said of themself answers questions about them more often than what others said to
-them.
+Questions about a person are more often answered by what they said than by what others said to them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from proxy.recall.lexicon.cues import REMEMBERED
+from proxy.recall.lexicon.cues import WORD_CACHE_SIZE
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.ranking.packing import term_of
 
@@ -28,29 +28,29 @@ def _label(text: str) -> re.Match[str] | None:
     return match if match and match["name"][0].isupper() else None
 
 
-def speaker(text: str) -> bytes | None:
-    """The term of the speaker whose name a text begins with."""
+def speaker_term(text: str) -> bytes | None:
+    """The index term of the speaker's name that a text begins with, None if there is none."""
     label = _label(text)
     return _term(label["name"]) if label else None
 
 
-def unlabelled(text: str) -> str:
+def without_speaker(text: str) -> str:
     """A text without the name of its speaker."""
     label = _label(text)
     return text[label.end() :] if label else text
 
 
-def asked_about(text: str) -> tuple[bytes, ...]:
+def possible_speaker_terms(text: str) -> tuple[bytes, ...]:
     """The terms of possible speakers that a question names: its words with a capital."""
     names = (name for name in _NAME.findall(text) if name[0].isupper())
     return tuple(dict.fromkeys(map(_term, names)))[:_MOST_NAMES]
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=WORD_CACHE_SIZE)
 def _term(name: str) -> bytes:
     return term_of(f"\0by {fold(name)}")
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Clear the cache of names."""
     _term.cache_clear()

@@ -11,12 +11,12 @@ from functools import lru_cache
 
 import Stemmer
 
-from proxy.recall.lexicon.loader import LANGUAGES, compiled, pattern_of
+from proxy.recall.lexicon.loader import LANGUAGES, lazy_pattern, pattern_of
 
 _STEMMED = frozenset(Stemmer.algorithms())
 
 _ARTICLES = {
-    each.language.name: (each.language, compiled(pattern_of(each.language.articles)))
+    each.language.name: (each.language, lazy_pattern(pattern_of(each.language.articles)))
     for each in LANGUAGES
     if each.language.article
 }
@@ -25,7 +25,7 @@ _ARTICLES = {
 
 def stem(word: str, language: str) -> str:
     """A folded word without its endings; unchanged in languages without a stemmer."""
-    return _without_endings(_readings(word, language)[0], language)
+    return _without_endings(_variants(word, language)[0], language)
 
 
 def stems(word: str, language: str) -> tuple[str, ...]:
@@ -34,12 +34,12 @@ def stems(word: str, language: str) -> tuple[str, ...]:
     Words that may have an article are there as they are written too: whole where nothing told a
     passage's language, and without their endings in indexes of older releases.
     """
-    readings = _readings(word, language)
+    readings = _variants(word, language)
     found = [_without_endings(each, language) for each in readings]
     return tuple(dict.fromkeys(found + list(readings[1:])))
 
 
-def _readings(word: str, language: str) -> tuple[str, ...]:
+def _variants(word: str, language: str) -> tuple[str, ...]:
     """A word with nothing before its article, if it has one; then in all ways to write it."""
     if language not in _ARTICLES:
         return (word,)

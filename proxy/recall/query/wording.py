@@ -8,41 +8,43 @@ from itertools import chain
 from typing import get_args
 
 from proxy.recall.lexicon.cues import Cue
-from proxy.recall.lexicon.language import Language, Told, Trait
-from proxy.recall.lexicon.loader import LANGUAGES, any_of, told
+from proxy.recall.lexicon.language import Language, Phrases, Trait
+from proxy.recall.lexicon.loader import LANGUAGES, any_of, phrase_pattern
 
 HOW_ARE_YOU = Cue(any_of(lambda each: each.small_talk.how_are_you))
-ASKING = Cue(told(lambda each: each.small_talk.asking))
-USER = Cue(told(lambda each: each.question.about_user))
-ASSISTANT = Cue(told(lambda each: each.question.about_assistant))
-WHEN = Cue(told(lambda each: each.question.when))
-ORDERS = Cue(told(lambda each: each.question.orders))
-LISTS = Cue(told(lambda each: each.question.lists))
+ASKING = Cue(phrase_pattern(lambda each: each.small_talk.asking))
+USER = Cue(phrase_pattern(lambda each: each.question.about_user))
+ASSISTANT = Cue(phrase_pattern(lambda each: each.question.about_assistant))
+WHEN = Cue(phrase_pattern(lambda each: each.question.when))
+ORDERS = Cue(phrase_pattern(lambda each: each.question.orders))
+LISTS = Cue(phrase_pattern(lambda each: each.question.lists))
 GENERAL = Cue(
     rf"^\W*(?:{any_of(lambda each: each.own_words.please)}\W*)*"
-    f"{told(lambda each: each.question.general)}"
+    f"{phrase_pattern(lambda each: each.question.general)}"
 )
-WORKS_ON = Cue(told(lambda each: each.question.works_on))
-LIKENED = Cue(told(lambda each: each.question.likened))
-OWN = Cue(told(lambda each: each.facts.own))
+WORKS_ON = Cue(phrase_pattern(lambda each: each.question.works_on))
+LIKENED = Cue(phrase_pattern(lambda each: each.question.likened))
+OWN = Cue(phrase_pattern(lambda each: each.facts.own))
 
 
-def _each(of: Callable[[Language], Told]) -> tuple[Cue, ...]:
+def _each(of: Callable[[Language], Phrases]) -> tuple[Cue, ...]:
     """Each language by itself: nearly all texts are in one."""
-    names = [each.language.name for each in LANGUAGES if of(each) != Told()]
-    return tuple(Cue(told(of, name), re.IGNORECASE) for name in names)
+    names = [each.language.name for each in LANGUAGES if of(each) != Phrases()]
+    return tuple(Cue(phrase_pattern(of, name), re.IGNORECASE) for name in names)
 
 
-def _by_language(of: Callable[[Language], Told], before: str = "") -> Mapping[str, Cue]:
+def _by_language(of: Callable[[Language], Phrases], before: str = "") -> Mapping[str, Cue]:
     """Each language's own by its name, and of all together by "": what points back in one is the
     article of another."""
-    names = [each.language.name for each in LANGUAGES if of(each) != Told()]
-    return {name: Cue(f"{before}{told(of, name)}") for name in ("", *names)}
+    names = [each.language.name for each in LANGUAGES if of(each) != Phrases()]
+    return {name: Cue(f"{before}{phrase_pattern(of, name)}") for name in ("", *names)}
 
 
-def _by_trait(of: Callable[[Language], Mapping[Trait, Told]]) -> Mapping[Trait, tuple[Cue, ...]]:
+def _by_trait(
+    of: Callable[[Language], Mapping[Trait, Phrases]],
+) -> Mapping[Trait, tuple[Cue, ...]]:
     def of_trait(trait: Trait) -> tuple[Cue, ...]:
-        return _each(lambda each: of(each).get(trait, Told()))
+        return _each(lambda each: of(each).get(trait, Phrases()))
 
     return {trait: of_trait(trait) for trait in get_args(Trait)}
 
@@ -50,7 +52,7 @@ def _by_trait(of: Callable[[Language], Mapping[Trait, Told]]) -> Mapping[Trait, 
 GOES_ON = _by_language(lambda each: each.question.goes_on, r"^\W*")
 POINTS_BACK = _by_language(lambda each: each.question.points_back)
 WAS = _by_language(lambda each: each.question.was)
-AGAIN = Cue(told(lambda each: each.question.again))
+AGAIN = Cue(phrase_pattern(lambda each: each.question.again))
 TELLS = _each(lambda each: each.person.tells)
 TRAITS = _by_trait(lambda each: each.person.traits)
 ASKS = _by_trait(lambda each: each.person.asks)

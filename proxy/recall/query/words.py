@@ -1,4 +1,4 @@
-"""Texts to words and their terms, and to the rows and postings of an index.  Pure.
+"""Tokenizes texts into words and their terms, and packs the rows and postings of an index.  Pure.
 
 Scripts that put spaces between words give words.  Those that do not (Chinese, Japanese, Korean,
 Thai ...) give each character and each pair of neighbours, the usual way to find words in them
@@ -22,13 +22,19 @@ from itertools import chain, islice
 from types import MappingProxyType
 from typing import NamedTuple
 
-from proxy.recall.lexicon.cues import LONGEST_WORD, REMEMBERED, Cues, Seen, words_to_check
+from proxy.recall.lexicon.cues import (
+    LONGEST_WORD,
+    WORD_CACHE_SIZE,
+    Cues,
+    PossibleCues,
+    words_to_check,
+)
 from proxy.recall.lexicon.folding import INDIAN, UNSPACED, fold, fold_beginning
-from proxy.recall.lexicon.language import About
+from proxy.recall.lexicon.language import LanguageInfo
 from proxy.recall.lexicon.loader import COMMON, LANGUAGES, vocabulary
 from proxy.recall.notes import wording as notes_wording
 from proxy.recall.query import dates, speakers, wording
-from proxy.recall.query.dates import days, tells_time, terms_of_days
+from proxy.recall.query.dates import named_days, tells_time, terms_of_days
 from proxy.recall.query.stemming import stem
 from proxy.recall.ranking.packing import ASKS, POSTING, ROW, coded_length, term_of
 from proxy.recall.standing import wording as standing_wording
@@ -59,8 +65,8 @@ def words_of(folded: str) -> list[Word]:
     """The words of folded text."""
     runs = (_ASCII if folded.isascii() else _ANY).findall(folded)
     if max(map(len, runs), default=0) <= LONGEST_WORD:
-        return list(map(_known, runs))
-    return [_known(run) if len(run) <= LONGEST_WORD else _word(run) for run in runs]
+        return list(map(_cached_word, runs))
+    return [_cached_word(run) if len(run) <= LONGEST_WORD else _word(run) for run in runs]
 
 
 def is_unspaced(run: str) -> bool:
@@ -74,7 +80,7 @@ def _word(run: str) -> Word:
     return Word(_plain(run))
 
 
-_known = lru_cache(maxsize=REMEMBERED)(_word)
+_cached_word = lru_cache(maxsize=WORD_CACHE_SIZE)(_word)
 
 
 def _plain(word: str) -> str:
@@ -92,7 +98,7 @@ ENGLISH = "english"
 UNKNOWN = ""
 
 
-def _stop_words(language: About) -> frozenset[str]:
+def _stop_words(language: LanguageInfo) -> frozenset[str]:
     words = fold(language.stop_words).split()
     return frozenset([*words, *(language.conjunction + word for word in words)])
 
@@ -131,8 +137,8 @@ def _inverted() -> dict[str, tuple[str, ...]]:
 _LANGUAGES_OF = _inverted()
 
 
-def plausible(words: Sequence[str]) -> tuple[str, ...]:
-    """The languages that folded words may be in, the likeliest first; () if nothing tells.
+def plausible_languages(words: Sequence[str]) -> tuple[str, ...]:
+    """The languages that folded words may be in, the likeliest first; () if unknown.
 
     Likely are those with at least half as many function words as the likeliest.
     """
@@ -144,37 +150,39 @@ def plausible(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(language for language, count in hits.most_common() if count >= least)
 
 
-def guess(words: Sequence[str]) -> str:
-    """The likeliest language of folded words, "" if nothing tells."""
-    likely = plausible(words)
-    return likely[0] if likely else by_script(words)
+def guess_language(words: Sequence[str]) -> str:
+    """The likeliest language of folded words, "" if unknown."""
+    likely = plausible_languages(words)
+    return likely[0] if likely else language_by_script(words)
 
 
-def by_script(words: Sequence[str]) -> str:
-    """The language of folded words by their letters alone, "" if they do not tell."""
+def language_by_script(words: Sequence[str]) -> str:
+    """The language of folded words by their script alone, "" if several languages use it."""
     text = " ".join(words[:_SAMPLE])
     return next((known[0] for script, known in _OWN_SCRIPT if script.search(text)), UNKNOWN)
 
 
 CUES = Cues((*dates.CUES, *wording.CUES, *standing_wording.CUES, *notes_wording.CUES))
-"""All that a text is asked for by its words, in one go."""
+"""The cues of all modules, which are looked up together for each text."""
 
 _SHORT = 4096
 """Characters of a text that is cached."""
 
 _KEPT = 64
-"""So many of them: those of the turns that are under way, or wait to be indexed."""
+"""Texts in the cache: those of turns in progress or waiting to be indexed."""
 
 
-class Reading:
-    """A text, of which ``MOST_CHARACTERS`` are read, and what is found out of it, each once: it is
-    a question first, and indexed afterwards."""
+class TokenizedText:
+    """A text and what is derived from it, each computed once; ``MOST_CHARACTERS`` are read.
+
+    A message is read as a question first and indexed afterwards, so these are cached.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
 
     def __repr__(self) -> str:
-        return f"<Reading [characters: {len(self.text)}]>"
+        return f"<TokenizedText [characters: {len(self.text)}]>"
 
     @cached_property
     def folded(self) -> str:
@@ -185,38 +193,42 @@ class Reading:
         return words_of(self.folded)
 
     @cached_property
-    def likely(self) -> tuple[str, ...]:
-        """The languages that it may be in, the likeliest first."""
-        return plausible([word.text for word in self.words])
+    def likely_languages(self) -> tuple[str, ...]:
+        """The plausible languages, the likeliest first."""
+        return plausible_languages([word.text for word in self.words])
 
     @property
     def language(self) -> str:
-        """The likeliest of them, or the one of its letters; "" if nothing tells."""
-        return self.likely[0] if self.likely else by_script([word.text for word in self.words])
+        """The likeliest language by its words, else by its script, else ""."""
+        return (
+            self.likely_languages[0]
+            if self.likely_languages
+            else language_by_script([word.text for word in self.words])
+        )
 
     @cached_property
-    def seen(self) -> Seen:
+    def possible_cues(self) -> PossibleCues:
         """The cues that it may have."""
         return CUES.seen(words_to_check(self.text[:MOST_CHARACTERS], self.folded))
 
 
-_kept = lru_cache(maxsize=_KEPT)(Reading)
+_cached_text = lru_cache(maxsize=_KEPT)(TokenizedText)
 
 
-def reading(text: str) -> Reading:
-    """A text to be read, or as it was read a moment ago."""
-    return _kept(text) if len(text) <= _SHORT else Reading(text)
+def tokenize(text: str) -> TokenizedText:
+    """A tokenized text, cached if it is short."""
+    return _cached_text(text) if len(text) <= _SHORT else TokenizedText(text)
 
 
-def forget() -> None:
+def clear_caches() -> None:
     """Clear the caches of texts and words."""
-    for kept in (_kept, _known, term, beginning, gram_term):
+    for kept in (_cached_text, _cached_word, word_term, prefix_term, gram_term):
         kept.cache_clear()
-    speakers.forget()
+    speakers.clear_cache()
     CUES.forget()
 
 
-def of_script(word: str) -> tuple[str, ...]:
+def languages_by_script(word: str) -> tuple[str, ...]:
     """The languages that a folded word may be in by its letters alone."""
     for script, languages in _SHARED_SCRIPT:
         if script.search(word):
@@ -231,29 +243,28 @@ _NO_WORDS: frozenset[str] = frozenset()
 UNSPACED_STOPS = frozenset("".join(vocabulary(lambda each: each.language.stop_characters)))
 
 
-@lru_cache(maxsize=REMEMBERED)
-def term(word: str, language: str) -> bytes | None:
-    """The term of a folded word with spaces around it, None if it says nothing."""
+@lru_cache(maxsize=WORD_CACHE_SIZE)
+def word_term(word: str, language: str) -> bytes | None:
+    """The term of a folded word of a script with spaces, None for a stop word."""
     if is_stop_word(word, language):
         return None
     return term_of(stem(word, language))
 
 
-@lru_cache(maxsize=REMEMBERED)
-def beginning(word: str) -> bytes | None:
-    """The term of how a long word begins: what derived and compound words have in common.
-
-    Painter and painting, Fahrrad and Fahrradtour, and most words stemmed in the wrong language.
+@lru_cache(maxsize=WORD_CACHE_SIZE)
+def prefix_term(word: str) -> bytes | None:
+    """The term of a long word's prefix, which derived and compound words share: painter and
+    painting, Fahrrad and Fahrradtour, and most words stemmed in the wrong language.
     """
     return term_of(f"\0begins {word[:_BEGINNING]}") if len(word) > _BEGINNING else None
 
 
 def is_stop_word(word: str, language: str) -> bool:
-    """Whether a word says nothing in a language: grammar, or what elision left (l', d', 's)."""
+    """Whether a word is a function word of a language, or what elision left (l', d', 's)."""
     return word in STOP_WORDS.get(language, _NO_WORDS) or (len(word) == 1 and word.isalpha())
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=WORD_CACHE_SIZE)
 def gram_term(gram: str) -> bytes | None:
     """The term of a character or a pair of characters, None if both are only grammar."""
     if all(character in UNSPACED_STOPS for character in gram):
@@ -277,7 +288,7 @@ _ENDS_ASKING = re.compile(rf"[{_ASKING}][\s\"'”’»)]*(?:\[[^\]]*\]\s*)?$")
 
 
 class Analysis(NamedTuple):
-    """What a text says: terms with their frequency, length in terms, the language it is in.
+    """A text's terms with their frequency, its length in terms, its language.
 
     ``asks``: it ends with a question.
     """
@@ -308,7 +319,7 @@ class Packed(NamedTuple):
 
 
 class Corpus(NamedTuple):
-    """What ranking must know of all passages: how many they are, and their length in terms."""
+    """The number of passages in an index, and the sum of their lengths in terms."""
 
     passages: int = 0
     length: int = 0
@@ -321,13 +332,13 @@ def analyse(text: str, time: float, hint: str = "", further: Iterable[bytes] = (
     beside the words' own, without length: beginnings, days that the text names and the day of
     ``time``, who speaks, whether it tells a time, and ``further`` ones.
     """
-    read = reading(text)
+    read = tokenize(text)
     found = read.words
     language = read.language or hint
     terms = list(islice(terms_of(found, language), MOST_TERMS))
     length = len(terms)
     terms += _beginnings(found, language)
-    beside = terms_of_days([*islice(days(text, time, read.seen), _MOST_DAYS), time])
+    beside = terms_of_days([*islice(named_days(text, time, read.possible_cues), _MOST_DAYS), time])
     terms += beside.union(_traits(read), further)
     return Analysis(Counter(terms), length, language, _ends_asking(text))
 
@@ -342,7 +353,7 @@ def terms_of(found: Sequence[Word], language: str) -> Iterator[bytes]:
     for text, unspaced in found:
         if unspaced:
             yield from filter(None, map(gram_term, grams(text)))
-        elif (known := term(text, language)) is not None:
+        elif (known := word_term(text, language)) is not None:
             yield known
 
 
@@ -350,14 +361,14 @@ def _beginnings(found: Sequence[Word], language: str) -> list[bytes]:
     stops = STOP_WORDS.get(language, _NO_WORDS)
     # Most words are too short.
     long = [text for text, unspaced in found if len(text) > _BEGINNING and not unspaced]
-    return [known for text in long if text not in stops and (known := beginning(text))]
+    return [known for text in long if text not in stops and (known := prefix_term(text))]
 
 
-def _traits(read: Reading) -> Iterator[bytes]:
-    said_by = speakers.speaker(read.text)
+def _traits(read: TokenizedText) -> Iterator[bytes]:
+    said_by = speakers.speaker_term(read.text)
     if said_by is not None:
         yield said_by
-    if tells_time(read.text[:MOST_CHARACTERS], read.seen):
+    if tells_time(read.text[:MOST_CHARACTERS], read.possible_cues):
         yield TELLS_TIME
 
 

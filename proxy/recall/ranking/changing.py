@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from proxy.recall.index import Postings
-from proxy.recall.query.question import QueryWord, Question, words_of
+from proxy.recall.query.question import QueryWord, Question, query_words
 from proxy.recall.ranking.following import of_row, told_briefly
 from proxy.recall.ranking.match import NOBODY, Numbers
 from proxy.recall.ranking.packing import SAID_BY_USER, WHO_SAYS, Array, newest_of, read_postings
@@ -67,7 +67,7 @@ def best_told(ranked: Iterable[Ranked]) -> Ranked | None:
 def told(number: int, text: str, question: Question) -> Named:
     """The words of a passage's text that are neither in the question nor numbers."""
     asked = frozenset(question.terms)
-    beside = (word for word in words_of(text) if asked.isdisjoint(word.terms))
+    beside = (word for word in query_words(text) if asked.isdisjoint(word.terms))
     names = (word for word in beside if not word.text.isdecimal())
     return Named(number, tuple(islice(names, MOST_NAMED)))
 

@@ -122,7 +122,7 @@ def match(question: Question, look: Look, corpus: Corpus) -> Matches:
     Those are the terms of its words, then of its days, then of the speakers that it names.
     """
     words_end = sum([len(word.terms) for word in question.words])
-    days_end = words_end + len(question.days)
+    days_end = words_end + len(question.day_terms)
     postings = look.postings[:words_end]
     counts = np.array(_counts(question, postings), np.float32)
     weights = _idf(counts, corpus.passages) * _question_weights(question)
@@ -134,7 +134,7 @@ def match(question: Question, look: Look, corpus: Corpus) -> Matches:
     full_weight = _full_weight(question, distinctive)
     held = _held(postings, distinctive, scores.size)
     best_cover = BestCover()
-    if question.general or question.context:
+    if question.is_general or question.context_terms:
         as_rare = _idf(np.maximum(counts, 1), corpus.passages) * _question_weights(question)
         best_cover = _best_cover(question, postings, held, distinctive, as_rare * is_distinctive)
     return Matches(
@@ -176,12 +176,14 @@ def _best_cover(
 ) -> BestCover:
     """``held`` is the sum of the ``weights`` by passage number; ``as_rare`` are the same weights
     where words that are in no passage count as the rarest: float32[n terms] both."""
-    strict = _best_share(question, held, as_rare) if question.general else 1.0
-    if not question.context:
+    strict = _best_share(question, held, as_rare) if question.is_general else 1.0
+    if not question.context_terms:
         return BestCover(strict=strict)
-    own_words = set(question.own)
+    own_words = set(question.own_words)
     own = _of_terms(question, [word in own_words for word in question.words])
-    context = _of_terms(question, [word.terms[0] in question.context for word in question.words])
+    context = _of_terms(
+        question, [word.terms[0] in question.context_terms for word in question.words]
+    )
     return BestCover(
         context=_best_share(question, _held(postings, weights * context), weights * context),
         own=_best_share(question, _held(postings, weights * own), as_rare * own),
@@ -230,7 +232,7 @@ def _is_distinctive(question: Question, counts: Array, passages: int) -> NDArray
     if passages < COMMON_MIN_PASSAGES:
         return found
     rare = found & (counts < COMMON_SHARE * passages)
-    if question.context or question.general or (rare & (counts > 0)).any():
+    if question.context_terms or question.is_general or (rare & (counts > 0)).any():
         return rare
     return found
 

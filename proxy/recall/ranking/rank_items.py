@@ -11,9 +11,9 @@ from proxy.recall.query.words import (
     Analysis,
     Corpus,
     TermEntry,
-    beginning,
-    guess,
+    guess_language,
     pack,
+    prefix_term,
     terms_of,
     words,
 )
@@ -35,10 +35,10 @@ def sought_in(question: Question, value: object) -> Analysis:
     Without terms for days and speakers, which passages have: they would cost more than the words.
     """
     found = words("\n".join(texts_of(value)))
-    language = guess([word.text for word in found])
+    language = guess_language([word.text for word in found])
     counts = Counter(terms_of(found, language))
     length = counts.total()
-    counts.update(filter(None, (beginning(word.text) for word in found if not word.unspaced)))
+    counts.update(filter(None, (prefix_term(word.text) for word in found if not word.unspaced)))
     wanted = counts.keys() & set(question.terms)
     return Analysis({term: counts[term] for term in wanted}, length, language)
 

@@ -356,12 +356,12 @@ def _said(matches: Matches, layout: Layout) -> Array | None:
     question = matches.question
     named = members(layout.numbers, matches.by_speaker) if matches.by_speaker.size else None
     said = None if named is None else layout.by_place(named)
-    if question.assistant or question.user:
-        by_role = ((layout.flags & SAID_BY_USER) > 0) != question.assistant
+    if question.about_assistant or question.about_user:
+        by_role = ((layout.flags & SAID_BY_USER) > 0) != question.about_assistant
         said = by_role if said is None else said | by_role
     if said is None:
         return None
-    return (WEIGHTS.told if question.ordered else WEIGHTS.said) * said
+    return (WEIGHTS.told if question.asks_order else WEIGHTS.said) * said
 
 
 def _best(

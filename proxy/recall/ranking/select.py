@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import msgspec
 
-from proxy.recall.query.counting import counted
-from proxy.recall.query.question import asks
+from proxy.recall.query.counting import count_words
+from proxy.recall.query.question import has_question_mark
 from proxy.recall.ranking.cutting import GAP, Cutter
 from proxy.recall.ranking.match import Matches
 from proxy.recall.ranking.score import LONG, Ranked
@@ -101,7 +101,7 @@ def relevant(matches: Matches, min_score: float) -> bool:
 
 def _context_is_found(matches: Matches) -> bool:
     """Whether a passage holds enough of what the messages before a short one said."""
-    in_pairs = matches.question.goes_on_in_pairs
+    in_pairs = matches.question.context_is_unspaced
     return matches.best_cover.context >= (MIN_CONTEXT_IN_PAIRS if in_pairs else MIN_CONTEXT)
 
 
@@ -110,8 +110,8 @@ def _own_words_are_found(matches: Matches) -> bool:
     question = matches.question
     if matches.best_cover.own < MIN_OWN_SHARE:
         return False
-    words = counted(word.text for word in question.own)
-    return words >= (1 if question.reaches else MIN_OWN_WORDS)
+    words = count_words(word.text for word in question.own_words)
+    return words >= (1 if question.asks_past_or_own else MIN_OWN_WORDS)
 
 
 def deserved(matches: Matches, room: int) -> int:
@@ -128,7 +128,7 @@ def needs_expansion(matches: Matches) -> bool:
 
     Not if it only tells a time.
     """
-    if not matches.distinctive or matches.question.context or matches.dated.size:
+    if not matches.distinctive or matches.question.context_terms or matches.dated.size:
         return False
     return float(matches.cover.max(initial=0.0)) < MIN_UNEXPANDED_COVER
 
@@ -258,7 +258,7 @@ def _answers(answer: Passage, question: Passage) -> bool:
         return False
     if answer.role == "user" and answer.tokens > BRIEF:
         return False
-    return asks(question.text)
+    return has_question_mark(question.text)
 
 
 def _excerpt(passage: Passage, cutter: Cutter) -> Passage:

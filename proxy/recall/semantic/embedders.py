@@ -41,8 +41,8 @@ class EmbedderRefused(EmbedderError):
 
 
 class EmbedderFailed(EmbedderError):
-    """A failure of the server's own, or what some servers answer to a text that is too long, or for
-    which their model has no numbers."""
+    """Status 500: a server's own failure, or what some servers answer to a text that is too long or
+    that their model fails at."""
 
 
 class Embedder(Protocol):
@@ -64,24 +64,24 @@ class Embedder(Protocol):
         ...
 
 
-def beginning_of(text: str) -> str:
-    """What of a text is embedded; never empty, which APIs refuse, nor with halves of characters."""
+def text_to_embed(text: str) -> str:
+    """The part of a text to embed; never empty or with lone surrogates, which APIs refuse."""
     return text[:LONGEST].strip().encode("utf-8", "replace").decode() or PROBE
 
 
-LIMIT = 32 * 1024 * 1024
+MAX_RESPONSE_BYTES = 32 * 1024 * 1024
 """Bytes of an answer: a batch of the largest vectors in the longest notation is a third of that."""
 
 TIMEOUT = 30.0
-"""Seconds for an answer, whoever waits for it; a chat waits for less."""
+"""Seconds for a response in the background; a chat waits less."""
 
 LARGEST = 1e18
 """A component; the square of one has to be a number too."""
 
 
-TRIED = (500, 125)
-"""Characters of a text that is refused that are tried one after the other: many models read no more
-than 512 tokens."""
+SHORTENED_LENGTHS = (500, 125)
+"""Lengths, in characters, to which a refused text is cut, in this order: many models take at most
+512 tokens."""
 
 PROBE = "."
 """A text that every model takes."""
@@ -122,46 +122,48 @@ class RemoteEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> Array:
         try:
-            return await self._embedded(texts)
+            return await self._request_vectors(texts)
         except (EmbedderRefused, EmbedderFailed) as failure:
-            await self._nothing()  # before each text is tried for itself
+            await self._zero_vector()  # before each text is tried for itself
             # No text is to blame for what fails once.
-            again = self._part if isinstance(failure, EmbedderFailed) else self._apart
+            again = self._embed_part if isinstance(failure, EmbedderFailed) else self._embed_halves
             rows = await again(texts)
         if without := len(rows) - np.count_nonzero(rows.any(axis=1)):
             logger.warning("texts that are found by their words alone: %d are refused", without)
         return rows
 
-    async def _nothing(self) -> Array:
-        """What has no vector.  Raises EmbedderError where the model takes no text at all: then none
-        of those that it refused is to blame."""
-        return np.zeros_like(await self._embedded([PROBE]))
+    async def _zero_vector(self) -> Array:
+        """A zero vector, for a text without one.  Raises EmbedderError if the model refuses any
+        text: then the fault is not in those it refused."""
+        return np.zeros_like(await self._request_vectors([PROBE]))
 
-    async def _apart(self, texts: Sequence[str]) -> Array:
-        """The same, where one of the texts is refused."""
+    async def _embed_halves(self, texts: Sequence[str]) -> Array:
+        """Embed texts of which at least one is refused, by halves."""
         middle = len(texts) // 2
         if not middle:
-            return await self._shortened(texts[0])
-        parts = [await self._part(half) for half in (texts[:middle], texts[middle:])]
+            return await self._embed_shortened(texts[0])
+        parts = [await self._embed_part(half) for half in (texts[:middle], texts[middle:])]
         if len({part.shape[1] for part in parts}) > 1:
             raise EmbedderError("embeddings: vectors of two lengths")
         return np.concatenate(parts)
 
-    async def _part(self, texts: Sequence[str]) -> Array:
+    async def _embed_part(self, texts: Sequence[str]) -> Array:
         try:
-            return await self._embedded(texts)
+            return await self._request_vectors(texts)
         except (EmbedderRefused, EmbedderFailed):
-            return await self._apart(texts)
+            return await self._embed_halves(texts)
 
-    async def _shortened(self, text: str) -> Array:
-        """As much of a text as is taken."""
-        for part in dict.fromkeys(beginning_of(text[:size]) for size in TRIED if size < len(text)):
+    async def _embed_shortened(self, text: str) -> Array:
+        """Embed as much of a text as the model takes."""
+        for part in dict.fromkeys(
+            text_to_embed(text[:size]) for size in SHORTENED_LENGTHS if size < len(text)
+        ):
             with suppress(EmbedderRefused, EmbedderFailed):
-                return await self._embedded([part])
-        return await self._nothing()  # again: the model may take no text at all by now
+                return await self._request_vectors([part])
+        return await self._zero_vector()  # again: the model may take no text at all by now
 
-    async def _embedded(self, texts: Sequence[str]) -> Array:
-        """The answer to one request."""
+    async def _request_vectors(self, texts: Sequence[str]) -> Array:
+        """Send one request; returns its vectors."""
         try:
             async with asyncio.timeout(self._timeout):
                 return self._read(await self._ask(texts), len(texts))
@@ -171,7 +173,7 @@ class RemoteEmbedder:
             raise EmbedderError("embeddings: no answer in time") from error
 
     async def _ask(self, texts: Sequence[str]) -> bytes:
-        """The body of a good answer."""
+        """Send a request; returns the body of a successful response."""
         body: dict[str, object] = {"model": self._model, "input": texts}
         if self._dimensions:
             body["dimensions"] = self._dimensions
@@ -183,7 +185,7 @@ class RemoteEmbedder:
             if reply.status != 200:
                 kind = EmbedderFailed if reply.status == 500 else EmbedderError
                 raise kind(f"embeddings: answered with status {reply.status}")
-            return await reply.read(LIMIT)
+            return await reply.read(MAX_RESPONSE_BYTES)
         finally:
             await reply.close()
 
@@ -220,15 +222,15 @@ class UniversalEmbedder:
     def __init__(self, command: Sequence[str] = COMMAND) -> None:
         self._command = command
         self._process: Process | None = None
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._running: set[asyncio.Task[Array]] = set()
 
     def __repr__(self) -> str:
         return f"<UniversalEmbedder {self._process}>"
 
     async def open(self) -> None:
-        """Start the process and load the model, a second; what does not start is told and tried
-        again when there is something to embed."""
+        """Start the process and load the model, which takes a second.  A failure is logged, and the
+        start is repeated when there is something to embed."""
         try:
             await self.embed(["."])
         except EmbedderError as error:
@@ -257,7 +259,7 @@ class UniversalEmbedder:
 
     async def _exchange(self, text: str) -> Array:
         body = text.encode("utf-8", "replace")
-        async with self._turn:
+        async with self._lock:
             try:
                 process = self._process or await self._start()
                 assert process.stdin and process.stdout  # both are pipes

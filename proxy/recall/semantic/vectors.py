@@ -1,12 +1,12 @@
-"""What is near a question in meaning: vectors packed as an index stores them, and the search
-among them.
+"""Finds passages similar to a question in meaning: packed vectors, and the search among them.
 
 A byte for each dimension: a vector is scaled so that its largest component is 127, and its length
 is not kept, as only directions are compared.  That costs about a thousandth of a cosine.  Zeros
 stand for no vector.
 
-The question is embedded while the index is asked for its words, and both together have ``patience``
-seconds: a model that is slow or away costs a chat no more than that, and the words are still there.
+The question is embedded while its words are looked up, and embedding and search together have
+``patience`` seconds: a slow or unreachable model delays a chat no longer, and recall by words
+works.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from proxy.recall.index import Index, Owner
 from proxy.recall.indexing.state import State
 from proxy.recall.ranking.match import REACH, Floats, Numbers
 from proxy.recall.ranking.packing import Array
-from proxy.recall.semantic.embedders import Embedder, EmbedderError, beginning_of
+from proxy.recall.semantic.embedders import Embedder, EmbedderError, text_to_embed
 
 MOST_SEARCHED = 20_000
 """Vectors of an owner that are searched, the newest."""
 
 MOST_NEAREST = 50
-"""Passages that are considered because they are near."""
+"""Passages that are candidates because of their similarity."""
 
-RELATED = 0.36
+MIN_DISTINCTION = 0.36
 """Of questions about a conversation about nine of ten have a passage that stands out so far from
 the others, of questions about another conversation one of twenty."""
 
@@ -43,8 +43,8 @@ CHUNK = 2_048
 """Vectors at a time: what is unpacked stays within the processor's cache."""
 
 
-def name_of(model: str, dimensions: int) -> str:
-    """What an index calls the vectors that may be compared with each other."""
+def vector_set_name(model: str, dimensions: int) -> str:
+    """The name under which an index stores vectors that can be compared with each other."""
     return f"{model}/{dimensions}"
 
 
@@ -55,7 +55,7 @@ def pack(vectors: Array) -> list[bytes]:
     return [row.tobytes() for row in np.rint(scaled).astype(np.int8)]
 
 
-class Near(msgspec.Struct, frozen=True):
+class Similarities(msgspec.Struct, frozen=True):
     """Passages by number, ascending, and the cosine of each with a question."""
 
     numbers: Numbers
@@ -63,7 +63,7 @@ class Near(msgspec.Struct, frozen=True):
 
     @property
     def related(self) -> bool:
-        """Whether the best is on the question's subject, whatever its words.
+        """Whether the best passage is on the question's subject, whatever its words.
 
         Each model has a scale of its own, so what counts is how far it is above the others, as a
         part of how far it could be.
@@ -72,7 +72,7 @@ class Near(msgspec.Struct, frozen=True):
             return False
         best = float(self.scores.max())
         others = (float(self.scores.sum()) - best) / max(1, self.scores.size - 1)
-        return best - others >= RELATED * (1 - others)
+        return best - others >= MIN_DISTINCTION * (1 - others)
 
     def nearest(self, most: int = MOST_NEAREST) -> Numbers:
         """The numbers of the nearest passages and of those around them, ascending."""
@@ -89,7 +89,7 @@ class Near(msgspec.Struct, frozen=True):
         return dict(found)
 
 
-NOTHING_NEAR = Near(np.zeros(0, np.uint32), np.zeros(0, np.float32))
+NO_SIMILARITIES = Similarities(np.zeros(0, np.uint32), np.zeros(0, np.float32))
 
 
 class Matrix(msgspec.Struct, frozen=True):
@@ -120,15 +120,15 @@ class Matrix(msgspec.Struct, frozen=True):
         lengths = np.concatenate([self.lengths, more.lengths])[-MOST_SEARCHED:]
         return Matrix(more.end - lengths.size, data, lengths)
 
-    def near(self, question: Array) -> Near:
-        """How near each vector is to a question's."""
+    def similarities(self, question: Array) -> Similarities:
+        """The cosine of each vector with a question's."""
         sought = (question / max(float(np.linalg.norm(question)), 1e-30)).astype(np.float32)
         there = np.flatnonzero(self.lengths)
         products = [part.astype(np.float32) @ sought for part in _chunks(self.data)]
         if not there.size:
-            return NOTHING_NEAR
+            return NO_SIMILARITIES
         scores = (np.concatenate(products)[there] / self.lengths[there]).astype(np.float32)
-        return Near((there + self.first).astype(np.uint32), scores)
+        return Similarities((there + self.first).astype(np.uint32), scores)
 
 
 def _chunks(data: NDArray[np.int8]) -> Sequence[NDArray[np.int8]]:
@@ -145,51 +145,53 @@ logger = logging.getLogger(__name__)
 ResultT = TypeVar("ResultT")
 
 MOST_BYTES = 128 * 1024 * 1024
-"""Vectors that a process keeps at hand."""
+"""Bytes of vectors in the cache."""
 
 MOST_QUESTIONS = 256
 """Questions whose vectors are kept: the same one comes again when an answer is made anew."""
 
 MOST_RUNNING = 128
-"""Things under way at the same time, two for a question; more questions go without."""
+"""Concurrent tasks, two for each question; further questions are searched by words alone."""
 
-REST = 10.0
-"""Seconds in which a model that fails is not asked again."""
+BACKOFF = 10.0
+"""Seconds for which a model that fails is not called again."""
 
-MOST_LATE = 8
-"""Questions in a row that may wait in vain before that."""
+MAX_LATE = 8
+"""Consecutive questions without an answer in time after which the model counts as failing."""
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """A question that is being embedded; ``until`` is by the event loop's clock."""
+class PendingQuestion(msgspec.Struct, frozen=True):
+    """A question that is being embedded; ``deadline`` is by the event loop's clock."""
 
     vector: asyncio.Task[Array | None]
-    until: float
+    deadline: float
 
 
-_ALL: WeakSet[Nearness] = WeakSet()
+_ALL: WeakSet[VectorSearch] = WeakSet()
 
 
-def forget(tenant: str) -> None:
-    """Clear the cached questions, and the vectors of a tenant: they tell of what was said."""
+def clear_caches(tenant: str) -> None:
+    """Clear the cached questions, and the vectors of a tenant, in all caches: they reveal what was
+    said."""
     for each in _ALL:
-        each.forget(tenant)
+        each.clear_caches(tenant)
 
 
-class Nearness:
+class VectorSearch:
     """Searches vectors; never fails, never waits longer than ``patience`` seconds."""
 
     def __init__(self, index: Index, embedder: Embedder, patience: float) -> None:
         self._embedder, self._patience = embedder, patience
-        self._shelf = Shelf(index)
-        self._known: LRUCache[str, Array] = LRUCache(MOST_QUESTIONS)
+        self._vectors = VectorCache(index)
+        self._question_vectors: LRUCache[str, Array] = LRUCache(MOST_QUESTIONS)
         self._running: set[asyncio.Task[Any]] = set()
-        self._rests_until = 0.0
+        self._backoff_until = 0.0
         self._late = 0
         _ALL.add(self)
 
     def __repr__(self) -> str:
-        return f"<Nearness [{len(self._known)} questions, {len(self._running)} running]>"
+        questions = len(self._question_vectors)
+        return f"<VectorSearch [{questions} questions, {len(self._running)} running]>"
 
     async def close(self) -> None:
         running = tuple(self._running)
@@ -197,29 +199,29 @@ class Nearness:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
-    def forget(self, tenant: str) -> None:
-        self._known.clear()
-        self._shelf.forget(tenant)
+    def clear_caches(self, tenant: str) -> None:
+        self._question_vectors.clear()
+        self._vectors.clear(tenant)
 
-    def ask(self, text: str) -> Asked | None:
-        """Begin to embed a question; None where that is no use now."""
+    def start_embedding(self, text: str) -> PendingQuestion | None:
+        """Start to embed a question; None while the model fails or too much is in progress."""
         now = asyncio.get_running_loop().time()
-        if now < self._rests_until or len(self._running) >= MOST_RUNNING:
+        if now < self._backoff_until or len(self._running) >= MOST_RUNNING:
             return None
-        return Asked(self._start(self._vector(beginning_of(text))), now + self._patience)
+        return PendingQuestion(self._start(self._vector(text_to_embed(text))), now + self._patience)
 
-    async def near(self, asked: Asked, owner: Owner, state: State) -> Near:
-        """What is near in an owner's index; nothing if that is not known in time.
+    async def search(self, asked: PendingQuestion, owner: Owner, state: State) -> Similarities:
+        """The similarities of an owner's passages; none if they are not computed in time.
 
-        What is late is finished all the same, and at hand the next time.
+        Late work goes on, and its result is cached for the next time.
         """
-        work = self._start(self._near(asked, owner, state))
-        left = asked.until - asyncio.get_running_loop().time()
+        work = self._start(self._search(asked, owner, state))
+        left = asked.deadline - asyncio.get_running_loop().time()
         done, _ = await asyncio.wait({work}, timeout=max(0.0, left))
         self._late = 0 if asked.vector.done() else self._late + 1
-        if self._late >= MOST_LATE:
-            self._rest("is slow")
-        return work.result() if done else NOTHING_NEAR
+        if self._late >= MAX_LATE:
+            self._back_off("is slow")
+        return work.result() if done else NO_SIMILARITIES
 
     def _start(self, work: Coroutine[Any, Any, ResultT]) -> asyncio.Task[ResultT]:
         task = asyncio.create_task(work)
@@ -227,67 +229,72 @@ class Nearness:
         task.add_done_callback(self._running.discard)
         return task
 
-    async def _near(self, asked: Asked, owner: Owner, state: State) -> Near:
+    async def _search(self, asked: PendingQuestion, owner: Owner, state: State) -> Similarities:
         vector = await asked.vector
         if vector is None:
-            return NOTHING_NEAR
-        name = name_of(self._embedder.model, vector.size)
+            return NO_SIMILARITIES
+        name = vector_set_name(self._embedder.model, vector.size)
         try:
-            matrix = await self._shelf.matrix(owner, name, vector.size, state)
+            matrix = await self._vectors.matrix(owner, name, vector.size, state)
         except StoreError as failure:
             logger.warning("vectors cannot be read: %s", failure)
-            return NOTHING_NEAR
-        return matrix.near(vector)
+            return NO_SIMILARITIES
+        return matrix.similarities(vector)
 
     async def _vector(self, text: str) -> Array | None:
-        vector = self._known.get(text)
+        vector = self._question_vectors.get(text)
         try:
             if vector is None:
                 (vector,) = await self._embedder.embed([text])
         except EmbedderError as failure:
-            self._rest(f"does not work: {failure}")
+            self._back_off(f"does not work: {failure}")
             return None
         except Exception:  # the boundary to an extra: whatever is wrong with it, words are enough
             logger.exception("a question could not be embedded")
             return None
-        self._known[text] = vector
+        self._question_vectors[text] = vector
         return vector if vector.any() else None
 
-    def _rest(self, why: str) -> None:
+    def _back_off(self, why: str) -> None:
         self._late = 0
-        self._rests_until = asyncio.get_running_loop().time() + REST
+        self._backoff_until = asyncio.get_running_loop().time() + BACKOFF
         logger.warning("recall goes by words alone for a while: %s %s", self._embedder.model, why)
 
 
-MOST_GROWN = 1_000
-"""Rows that are read to see that an index has only grown; of more its vectors are read anew."""
+MAX_ROWS_TO_COMPARE = 1_000
+"""New rows that are read to verify that an index has only grown; with more, vectors are reread."""
 
 
-class Kept(msgspec.Struct, frozen=True):
-    """Vectors of an index that was in this state."""
+class CachedVectors(msgspec.Struct, frozen=True):
+    """Vectors of an index, and its state when they were read."""
 
     state: State
     matrix: Matrix
 
 
-class Shelf:
-    """Owners' vectors, read once and then extended by what is new."""
+class VectorCache:
+    """A cache of owners' vectors, which are read once and then extended by new ones."""
 
     def __init__(self, index: Index, most: int = MOST_BYTES) -> None:
         self._index = index
-        self._kept: LRUCache[tuple[Owner, str], Kept] = LRUCache(
+        self._kept: LRUCache[tuple[Owner, str], CachedVectors] = LRUCache(
             most, getsizeof=lambda kept: kept.matrix.bytes
         )
 
-    def forget(self, tenant: str) -> None:
+    def clear(self, tenant: str) -> None:
         for key in [key for key in self._kept if key[0].tenant == tenant]:
             del self._kept[key]
 
     async def matrix(self, owner: Owner, name: str, size: int, state: State) -> Matrix:
-        """All vectors of that name, as far as the state says.  Raises StoreError."""
+        """The newest ``MOST_SEARCHED`` vectors of that name, up to the state's end of them.  Raises
+        StoreError."""
         end = state.embedded.get(name, 0)
         kept = self._kept.get((owner, name))
-        if kept is None or kept.matrix.end > end or not await self._is_of(owner, kept.state, state):
+        if (
+            kept is None
+            or kept.matrix.end > end
+            or not await self._is_same_index(owner, kept.state, state)
+        ):
             matrix = Matrix.read(max(0, end - MOST_SEARCHED), b"", size)
         else:
             matrix = kept.matrix
@@ -297,18 +304,18 @@ class Shelf:
             more = Matrix.read(begin, data.ljust((end - begin) * size, b"\0"), size)
             matrix = matrix.extended(more) if matrix.end == begin else more
         if matrix.bytes <= self._kept.maxsize:
-            self._kept[owner, name] = Kept(state, matrix)
+            self._kept[owner, name] = CachedVectors(state, matrix)
         return matrix
 
-    async def _is_of(self, owner: Owner, one: State, other: State) -> bool:
-        """Whether one of two states of an index has become the other.
+    async def _is_same_index(self, owner: Owner, one: State, other: State) -> bool:
+        """Whether one of two states of an index is a later state of the other.
 
-        A server that has lost its newest passages gives their numbers to others.  No look at the
-        store where there are as many.
+        A server that has lost its newest passages reuses their numbers.  Reads nothing if the
+        number of passages is the same.
         """
         earlier, later = sorted((one, other), key=lambda each: each.passages)
         grown = range(earlier.passages, later.passages)
-        if len(grown) > MOST_GROWN:
+        if len(grown) > MAX_ROWS_TO_COMPARE:
             return False
         rows = (await self._index.rows(owner, grown)).data if grown else b""
-        return earlier.becomes(later, rows)
+        return earlier.is_followed_by(later, rows)

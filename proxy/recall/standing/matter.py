@@ -12,10 +12,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
-from proxy.recall.lexicon.folding import normal, room
+from proxy.recall.lexicon.folding import max_normalized_length, normalized
 from proxy.recall.lexicon.language import Language
-from proxy.recall.lexicon.loader import LANGUAGES, any_of, compiled, patterns, told, vocabulary
-from proxy.recall.lexicon.spelling import loosely
+from proxy.recall.lexicon.loader import (
+    LANGUAGES,
+    any_of,
+    lazy_pattern,
+    patterns,
+    phrase_pattern,
+    vocabulary,
+)
+from proxy.recall.lexicon.spelling import without_required_accents
 
 STEM = 5
 """Letters kept of a word."""
@@ -25,12 +32,12 @@ MOST_CLAUSES = 12
 _WORD = re.compile(r"[一-鿿]+|[ァ-ヶー]{2,}|[가-힣]+|[^\W_぀-ヿ一-鿿가-힣]{2,}")
 _HAN = re.compile(r"[一-鿿]")
 _HANGUL = re.compile(r"[가-힣]")
-_ARTICLE = compiled("^" + any_of(lambda each: each.standing.articles))
+_ARTICLE = lazy_pattern("^" + any_of(lambda each: each.standing.articles))
 
 
 def _bare(word: str) -> str:
     """Small letters without accents; without an article that is written together with it."""
-    plain = normal(word.casefold().replace("œ", "oe"), "NFKD")
+    plain = normalized(word.casefold().replace("œ", "oe"), "NFKD")
     plain = "".join(c for c in plain if not unicodedata.combining(c))
     return _ARTICLE.sub("", plain)
 
@@ -53,7 +60,7 @@ ALLERGY = frozenset({"<allergy>"})
 """Of these a user may have several: only who names all of them again means them."""
 NO_NAMES = ALLERGY | OWN | EATING
 """None of these says which allergy, diet or food is meant."""
-_GENERAL_UNSPACED = compiled(any_of(lambda each: each.standing.general_unspaced))
+_GENERAL_UNSPACED = lazy_pattern(any_of(lambda each: each.standing.general_unspaced))
 _VALUE_OF = {
     _bare(word): f"<{value}>"
     for each in LANGUAGES
@@ -65,7 +72,9 @@ Patterns: TypeAlias = "dict[str, tuple[str, ...]]"
 
 
 def _value(of: Callable[[Language], Patterns], name: str, flags: int) -> re.Pattern[str]:
-    return compiled(loosely("|".join(patterns(lambda each: of(each).get(name, ())))), flags)
+    return lazy_pattern(
+        without_required_accents("|".join(patterns(lambda each: of(each).get(name, ())))), flags
+    )
 
 
 def _values(of: Callable[[Language], Patterns], flags: int = 0) -> dict[str, re.Pattern[str]]:
@@ -76,14 +85,15 @@ def _values(of: Callable[[Language], Patterns], flags: int = 0) -> dict[str, re.
 
 _UNSPACED_VALUES = _values(lambda each: each.standing.unspaced_values)
 _VALUE_PHRASES = _values(lambda each: each.standing.value_phrases, re.IGNORECASE)
-_GENERAL_PHRASES = compiled(
-    loosely(any_of(lambda each: each.standing.general_phrases)), re.IGNORECASE
+_GENERAL_PHRASES = lazy_pattern(
+    without_required_accents(any_of(lambda each: each.standing.general_phrases)), re.IGNORECASE
 )
-_LINKS = compiled(told(lambda each: each.standing.links), re.IGNORECASE)
-_SCOPE = compiled(any_of(lambda each: each.standing.conditions), re.IGNORECASE)
-_BUT = compiled(rf"[,，]?\s*{told(lambda each: each.standing.but)}", re.IGNORECASE)
-_AND = rf"{told(lambda each: each.standing.joins)}|{told(lambda each: each.standing.but)}"
-_JOINT = compiled(rf"[,;:،；，、：–—\n]|\s-\s|(?P<word>{_AND})", re.IGNORECASE)
+_LINKS = lazy_pattern(phrase_pattern(lambda each: each.standing.links), re.IGNORECASE)
+_SCOPE = lazy_pattern(any_of(lambda each: each.standing.conditions), re.IGNORECASE)
+_BUTS = phrase_pattern(lambda each: each.standing.but)
+_BUT = lazy_pattern(rf"[,，]?\s*{_BUTS}", re.IGNORECASE)
+_JOINS = phrase_pattern(lambda each: each.standing.joins)
+_JOINT = lazy_pattern(rf"[,;:،；，、：–—\n]|\s-\s|(?P<word>{_JOINS}|{_BUTS})", re.IGNORECASE)
 
 
 def stems(text: str) -> frozenset[str]:
@@ -92,7 +102,7 @@ def stems(text: str) -> frozenset[str]:
     A word that is one of several values of the same thing, as the name of a language, stands for
     that thing, in angle brackets, and for itself.
     """
-    text, found = _less_unspaced(normal(text)[: room(text)])
+    text, found = _less_unspaced(normalized(text)[: max_normalized_length(text)])
     return found.union(*_row(text))
 
 
@@ -146,7 +156,7 @@ def matter_of(rule: str) -> frozenset[str]:
 
 
 def _plain(text: str) -> str:
-    return normal(text).replace("’", "'")
+    return normalized(text).replace("’", "'")
 
 
 def beside(text: str) -> Mapping[str, frozenset[str]]:

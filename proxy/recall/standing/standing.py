@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain
 
-from proxy.recall.lexicon.cues import Cue, Seen
-from proxy.recall.lexicon.loader import any_of, compiled, told
+from proxy.recall.lexicon.cues import Cue, PossibleCues
+from proxy.recall.lexicon.loader import any_of, lazy_pattern, phrase_pattern
 from proxy.recall.own_words import BLANK, LONG, Sentence, Voice, end_with_list, voices
-from proxy.recall.query.words import reading
+from proxy.recall.query.words import tokenize
 from proxy.recall.standing.matter import (
     ALLERGY,
     NO_NAMES,
@@ -40,13 +40,13 @@ SHORT = 300
 
 
 # The same as REPORTED, behind it.
-_SAID_AFTER = compiled(any_of(lambda each: each.standing.reported_after), re.IGNORECASE)
+_SAID_AFTER = lazy_pattern(any_of(lambda each: each.standing.reported_after), re.IGNORECASE)
 # The rest of a clause that is a question, or is made one ("... , am I?").
 _ASKED = re.compile(r"[^,;:،；，：–—]*(?:[,،，][^,،，]{1,16})?[?？؟]")
 _COLON = re.compile(rf"(?P<before>.*?)(?::(?!\S)|：)(?:\Z|[\s{BLANK}.]*(?P<goes_on>[^\s{BLANK}.]))")
 _PARAGRAPH = re.compile(r"\S[ \t\r]*\n[ \t\r]*\n")
 # A withdrawal that names no matter and says this takes back all ("forget all my instructions").
-_EVERYTHING = compiled(told(lambda each: each.standing.everything), re.IGNORECASE)
+_EVERYTHING = lazy_pattern(phrase_pattern(lambda each: each.standing.everything), re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def notice(text: str) -> tuple[StandingInstruction, ...]:
 
 def _found(text: str) -> tuple[StandingInstruction, ...]:
     read = ends(text)
-    seen = reading(read).seen
+    seen = tokenize(read).possible_cues
     cued = _cued(read, _likely(seen))
     if not cued:
         return ()
@@ -150,7 +150,7 @@ def ends(text: str) -> str:
 
 
 def _instructions_in(
-    voice: Voice, cued: Sequence[Wording], seen: Seen
+    voice: Voice, cued: Sequence[Wording], seen: PossibleCues
 ) -> list[StandingInstruction]:
     """What a voice says to hold from now on, in the order said, each text once.
 
@@ -197,7 +197,7 @@ def _behind_others(text: str, sentence: Sentence, starts: tuple[int, int]) -> tu
 
 
 def _of_work(
-    sentence: Sentence, before: Sequence[Sentence], cued: Sequence[Wording], seen: Seen
+    sentence: Sentence, before: Sequence[Sentence], cued: Sequence[Wording], seen: PossibleCues
 ) -> bool:
     """Whether an instruction is for the piece of work that was ordered before it, in the sentences
     there or in its own."""
@@ -209,7 +209,7 @@ def _orders(words: str, cued: Sequence[Wording]) -> bool:
     return any(language.works.search(words) for language in cued)
 
 
-def _led(words: str, cued: Sequence[Wording], seen: Seen) -> bool:
+def _led(words: str, cued: Sequence[Wording], seen: PossibleCues) -> bool:
     """Whether a piece of work is ordered before the first clause that is a wish by itself."""
     found = [clause.text for clause in clauses(words)]
     order = next((i for i, each in enumerate(found) if _orders(each, cued)), len(found))
@@ -218,7 +218,7 @@ def _led(words: str, cued: Sequence[Wording], seen: Seen) -> bool:
     return any(_wished(each, cued, seen) for each in found[order + 1 :])
 
 
-def _likely(seen: Seen) -> list[Wording]:
+def _likely(seen: PossibleCues) -> list[Wording]:
     """The languages in which a text may say it, of which these cues were seen."""
     return [language for language in WORDINGS if language.any in seen]
 
@@ -229,7 +229,7 @@ def _cued(words: str, languages: Sequence[Wording]) -> list[Wording]:
     return [each for each in languages if any(map(small.__contains__, each.cues))]
 
 
-def _kind(sentence: Sentence, cued: Sequence[Wording], seen: Seen) -> Kind | None:
+def _kind(sentence: Sentence, cued: Sequence[Wording], seen: PossibleCues) -> Kind | None:
     """What a sentence is by the first pattern that it has; None for one that has none, repeats
     another's words or is about the work at hand."""
     words, languages = sentence.words, _cued(sentence.words, cued)
@@ -260,7 +260,7 @@ def _is_here(sentence: Sentence, languages: Sequence[Wording]) -> bool:
     return any(language.here.search(sentence.words) for language in languages)
 
 
-def _first(words: str, patterns: Sequence[Cue], seen: Seen) -> re.Match[str] | None:
+def _first(words: str, patterns: Sequence[Cue], seen: PossibleCues) -> re.Match[str] | None:
     """What is found first; of what begins at the same place the first counts."""
     found = [match for each in patterns if (match := each.search(words, seen))]
     return min(found, key=lambda match: match.start(), default=None)
@@ -329,7 +329,7 @@ def _matters_of_clauses(rule: str) -> Iterator[tuple[frozenset[str], bool]]:
     """What each clause is about, in stems, and whether it can be a part of its own: it sets a
     value, is a wish by itself, or goes on with a list.  All that names an allergy
     is such a list."""
-    allergy, seen = matter_of(rule) & ALLERGY, reading(rule).seen
+    allergy, seen = matter_of(rule) & ALLERGY, tokenize(rule).possible_cues
     likely = _likely(seen)
     kind: Kind | None = None
     for clause in clauses(rule):
@@ -342,7 +342,7 @@ def _matters_of_clauses(rule: str) -> Iterator[tuple[frozenset[str], bool]]:
             yield matter | allergy, bool(allergy or in_list)
 
 
-def _wished(clause: str, cued: Sequence[Wording], seen: Seen) -> Kind | None:
+def _wished(clause: str, cued: Sequence[Wording], seen: PossibleCues) -> Kind | None:
     """As what a part of a sentence would be noticed if it was said alone."""
     words = clause.replace("’", "'")
     for language in _cued(words, cued):

@@ -8,8 +8,14 @@ from typing import Literal, NamedTuple
 
 from proxy.recall.lexicon.cues import Cue
 from proxy.recall.lexicon.language import Standing
-from proxy.recall.lexicon.loader import LANGUAGES, compiled, either, filled, told
-from proxy.recall.lexicon.spelling import loosely, spellings
+from proxy.recall.lexicon.loader import (
+    LANGUAGES,
+    alternation,
+    lazy_pattern,
+    phrase_pattern,
+    with_parts,
+)
+from proxy.recall.lexicon.spelling import spellings, without_required_accents
 
 Kind = Literal["instruction", "preference", "leaning", "withdrawal"]
 
@@ -51,7 +57,7 @@ def _compiled(said: Standing) -> Wording:
     withdrawals = tuple(_patterns((*said.taken_back, *said.withdrawals), parts))
     return Wording(
         tuple(sorted(frozenset().union(*map(spellings, said.cues)))),
-        Cue("|".join(loosely(re.escape(cue)) for cue in said.cues)),
+        Cue("|".join(without_required_accents(re.escape(cue)) for cue in said.cues)),
         (
             ("withdrawal", withdrawals),
             ("withdrawal", ended),
@@ -71,14 +77,17 @@ def _compiled(said: Standing) -> Wording:
 
 def _patterns(found: Sequence[str], parts: Mapping[str, str]) -> Iterator[Cue]:
     """Each by itself: of so many ways to say it, a text has the words of few."""
-    return (Cue(loosely(filled(each, parts)), re.IGNORECASE) for each in found)
+    return (Cue(without_required_accents(with_parts(each, parts)), re.IGNORECASE) for each in found)
 
 
 def _any(found: Sequence[str], parts: Mapping[str, str]) -> re.Pattern[str]:
-    return compiled(either(loosely(filled(each, parts)) for each in found), re.IGNORECASE)
+    return lazy_pattern(
+        alternation(without_required_accents(with_parts(each, parts)) for each in found),
+        re.IGNORECASE,
+    )
 
 
-REPORTED = compiled(told(lambda each: each.standing.reported), re.IGNORECASE)
+REPORTED = lazy_pattern(phrase_pattern(lambda each: each.standing.reported), re.IGNORECASE)
 """What somebody else said, or is said to prefer, in the same sentence before."""
 
 WORDINGS = tuple(_compiled(each.standing) for each in LANGUAGES if each.standing.cues)

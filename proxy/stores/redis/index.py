@@ -26,8 +26,8 @@ from proxy.recall.index import (
     Owner,
     Postings,
     Rows,
-    Whole,
-    cut,
+    WholeIndex,
+    split_terms,
 )
 from proxy.stores.redis import told
 from proxy.stores.redis.base import RedisBase, exactly, session_keys, tag_of, within
@@ -52,7 +52,7 @@ class RedisIndex(RedisBase):
         return read_look(reply, len(terms))
 
     @within("read")
-    async def whole(self, owner: Owner, most: int, session: str = "") -> Whole | None:
+    async def whole(self, owner: Owner, most: int, session: str = "") -> WholeIndex | None:
         meta, *_, vocabulary, _ = index_keys(owner)
         read = ("GETRANGE", vocabulary, 0, (most + 1) * TERM_SIZE - 1)
         there = ("EXISTS", vocabulary)
@@ -60,10 +60,10 @@ class RedisIndex(RedisBase):
         revision, named, joined = await self._link.many(asked)
         if revision is None or not named or len(joined) > most * TERM_SIZE:
             return None
-        terms = cut(joined)
+        terms = split_terms(joined)
         look = await self.look(owner, terms, EVERY_POSTING, session)
         # Of the same revision before the terms and behind them: so these are all.
-        return Whole(terms, look) if look.revision == int(revision) else None
+        return WholeIndex(terms, look) if look.revision == int(revision) else None
 
     async def rows(self, owner: Owner, numbers: Sequence[int]) -> Rows:
         arguments = (pack(f"<{len(numbers)}I", *numbers),)
@@ -157,7 +157,7 @@ class RedisIndex(RedisBase):
             tail = await self._ask(keys[3], "GETRANGE", keys[3], -AT_ONCE * TERM_SIZE, -1)
             if not tail:
                 return
-            gone = term_keys(owner, cut(tail))
+            gone = term_keys(owner, split_terms(tail))
             there = not await self._step(self._scripts.index_sweep, [*keys, *gone], (tail,))
 
     async def _sweep_unnamed(self, owner: Owner) -> None:
@@ -170,7 +170,7 @@ class RedisIndex(RedisBase):
         keys = index_keys(owner)
         size, at = AT_ONCE * TERM_SIZE, 0
         while terms := await self._ask(keys[3], "GETRANGE", keys[3], at, at + size - 1):
-            some = [*keys, *term_keys(owner, cut(terms))]
+            some = [*keys, *term_keys(owner, split_terms(terms))]
             await self._step(self._scripts.index_renew, some, (seconds, 0))
             at += size
         rest = [*keys, *await self._vectors(owner)]

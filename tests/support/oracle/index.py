@@ -15,7 +15,7 @@ from proxy.recall.index import (
     Owner,
     Postings,
     Rows,
-    Whole,
+    WholeIndex,
 )
 
 
@@ -71,10 +71,10 @@ class InMemoryIndex:
         found = tuple(shelf.newest(term, newest) for term in terms)
         return Look(shelf.revision, shelf.state, found, shelf.marks.get(session))
 
-    async def whole(self, owner: Owner, most: int, session: str = "") -> Whole | None:
+    async def whole(self, owner: Owner, most: int, session: str = "") -> WholeIndex | None:
         terms = list(self._shelf(owner).postings)
         look = await self.look(owner, terms, EVERY_POSTING, session)
-        return Whole(terms, look) if look.revision and len(terms) <= most else None
+        return WholeIndex(terms, look) if look.revision and len(terms) <= most else None
 
     async def rows(self, owner: Owner, numbers: Sequence[int]) -> Rows:
         shelf = self._shelf(owner)

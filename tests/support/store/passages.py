@@ -50,7 +50,7 @@ class Memory:
         key = SessionKey(TENANT, session)
         assert await self.store.commit(key, commit) == "recorded"
         if indexed:
-            await self.indexer.level(key)
+            await self.indexer.index_session(key)
         return key
 
     async def state(self, owner: Owner) -> State:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from proxy.recall.index import NO_POSTINGS, POSTING_SIZE, Look, Postings
-from proxy.recall.query.of_oneself import told
+from proxy.recall.query.of_oneself import told_trait_terms
 from proxy.recall.query.query import RecallOptions
-from proxy.recall.query.question import Question, read
-from proxy.recall.query.words import Corpus, TermEntry, analyse, pack, reading
+from proxy.recall.query.question import Question, read_question
+from proxy.recall.query.words import Corpus, TermEntry, analyse, pack, tokenize
 from proxy.recall.ranking.match import Matches, Numbers, candidates, match
 from proxy.recall.ranking.packing import SAID_BY_USER, Array, read_rows
 from proxy.recall.ranking.score import Options, Ranked, ranked, readable
@@ -54,7 +54,7 @@ class Person:
             seq = seqs[said.session]
             tokens = 1 + len(said.text) // (4 if said.text.isascii() else 2)
             flags = SAID_BY_USER if said.role == "user" else 0
-            traits = told(reading(said.text)) if flags else ()
+            traits = told_trait_terms(tokenize(said.text)) if flags else ()
             analysis = analyse(said.text, time, "english", traits)
             entries.append(TermEntry(said.session, seq, 0, time, tokens, flags, analysis))
             self.passages[number] = Passage(
@@ -81,7 +81,7 @@ class Person:
     def ranked(
         self, text: str, before: Sequence[str] = (), options: Options | None = None
     ) -> list[Ranked]:
-        matches = self.matches(read(text, before, NOW))
+        matches = self.matches(read_question(text, before, NOW))
         numbers = self.numbers(matches)
         return ranked(matches, numbers, self.rows[numbers], options or Options(now=NOW))
 
@@ -93,9 +93,9 @@ class Person:
         options: Options | None = None,
     ) -> list[str]:
         """The texts that a question gets, best first."""
-        question = read(text, before, NOW)
+        question = read_question(text, before, NOW)
         matches = self.matches(question)
-        if question.empty or not relevant(matches, RecallOptions().min_score):
+        if question.is_empty or not relevant(matches, RecallOptions().min_score):
             return []
         ranked = self.ranked(text, before, options)
         short = ranked[: readable(np.array([each.tokens for each in ranked], np.uint16), budget)]

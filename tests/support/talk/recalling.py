@@ -80,7 +80,7 @@ def blocks_in(messages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 async def index(store: Backend, key: SessionKey) -> None:
     """Index a session now, beside the proxy that would do so a moment later."""
-    await Indexer(store, store, own_of, time.time).level(key)
+    await Indexer(store, store, own_of, time.time).index_session(key)
 
 
 @dataclass

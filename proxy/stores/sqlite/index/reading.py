@@ -22,8 +22,8 @@ from proxy.recall.index import (
     Owner,
     Postings,
     Rows,
-    Whole,
-    cut,
+    WholeIndex,
+    split_terms,
 )
 
 BLOCK = 160
@@ -151,7 +151,7 @@ def _postings(
 
 def whole(
     connection: sqlite3.Connection, now: float, owner: Owner, most: int, session: str = ""
-) -> Whole | None:
+) -> WholeIndex | None:
     row = connection.execute(_WHOLE, (*owner, now, most + 1, session)).fetchone()
     if row is None:
         return None
@@ -159,13 +159,13 @@ def whole(
     blocks = _all_blocks.decode(sizes)
     if len(blocks) > most:
         return None
-    of_blocks = cut(joined or b"")
+    of_blocks = split_terms(joined or b"")
     terms = list(dict.fromkeys(of_blocks))
     place = {term: at for at, term in enumerate(terms)}
     placed = [(place[term], *block) for term, block in zip(of_blocks, blocks, strict=True)]
     postings = _postings(len(terms), placed, data or b"", len(data or b""))
     mark = None if number is None else IndexMark(number, seq, digest)
-    return Whole(terms, Look(revision, state, postings, mark))
+    return WholeIndex(terms, Look(revision, state, postings, mark))
 
 
 def rows(connection: sqlite3.Connection, now: float, owner: Owner, numbers: Sequence[int]) -> Rows:

@@ -31,7 +31,7 @@ class BatchName(NamedTuple):
 
 
 def batch_name(feature: str, batch: Batch) -> BatchName:
-    first = batch.said[0]
+    first = batch.messages[0]
     return BatchName(batch.shelf, feature, first.session, first.message, len(first.text))
 
 

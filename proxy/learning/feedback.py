@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from proxy.learning.collection import dropping
+from proxy.learning.collection import delete_change
 from proxy.memory.items import INSTRUCTIONS, PEOPLE, ItemOwner, Items, Namespace, Place, item_pages
 from proxy.memory.model import SessionKey
 
@@ -72,7 +72,7 @@ async def drop_feedback(
 ) -> None:
     """Drop what was said of messages, whoever had their session then.  Raises StoreError."""
     for shelf, where in _shelves(key, user) if messages else ():
-        gone = [dropping(Place(where, message)) for message in messages]
+        gone = [delete_change(Place(where, message)) for message in messages]
         await items.change_items(shelf, gone)
 
 

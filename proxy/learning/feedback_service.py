@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from proxy.learning.batch import Exchanges
-from proxy.learning.collection import putting
+from proxy.learning.collection import put_change
 from proxy.learning.episodes.episode import episode_id, episode_of
 from proxy.learning.episodes.store import EpisodeStore
 from proxy.learning.feedback import (
@@ -110,7 +110,7 @@ class FeedbackService(msgspec.Struct, frozen=True):
         user = session.user or ""
         place = feedback_place(user, feedback.session, feedback.message)
         ttl = session.details.ttl
-        change = putting(place, feedback, None, feedback.created_at + ttl if ttl else None)
+        change = put_change(place, feedback, None, feedback.created_at + ttl if ttl else None)
         return await self.items.change_items(ItemOwner(key.tenant, user), [change], since)
 
     async def _exemplify(
@@ -126,7 +126,7 @@ class FeedbackService(msgspec.Struct, frozen=True):
         if feedback.score < 1:
             await self.episodes.drop(shelf, episode_id(key.session, feedback.message))
         elif settings is not None and settings.episodes.enabled:
-            found = await self.exchanges.answered(key, feedback.message)
+            found = await self.exchanges.answered_question(key, feedback.message)
             if found is not None:
                 ttl, now = session.details.ttl, feedback.created_at
                 episode = episode_of(found, "feedback", self.count, now, ttl)

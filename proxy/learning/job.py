@@ -125,11 +125,11 @@ class NotLearned(Exception):
     def others(self, contexts: Sequence[LearningContext]) -> list[LearningContext]:
         """The sessions to read on with: those that ask like the ones in the batch wait until they
         come due themselves.  Raises the failure where it is that of the first one, too."""
-        (own, *rest), stretches = contexts, {stretch.key for stretch in self.batch.stretches}
-        if own.key in stretches or isinstance(self.failure, BudgetSpent):
+        (own, *rest), ranges = contexts, {range_.key for range_ in self.batch.ranges}
+        if own.key in ranges or isinstance(self.failure, BudgetSpent):
             raise self.failure
-        failing = {each.asks for each in rest if each.key in stretches}
-        return [own, *(each for each in rest if each.asks not in failing)]
+        failing = {each.request_group for each in rest if each.key in ranges}
+        return [own, *(each for each in rest if each.request_group not in failing)]
 
 
 class LearningJob(msgspec.Struct):
@@ -322,7 +322,7 @@ class LearningJob(msgspec.Struct):
         """One batch that cannot be learned must not be in the way of all that follow."""
         logger.warning("a batch of %s is skipped: %s", extractor.model.feature, failure)
         self.skipped(extractor.model.feature)
-        read = batch.marks(extractor.model.feature)
+        read = batch.mark_changes(extractor.model.feature)
         return await self.items.change_items(batch.shelf, read, batch.since)
 
     async def _improve(self, improver: Improver, context: LearningContext) -> bool:

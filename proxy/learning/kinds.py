@@ -12,8 +12,8 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from proxy.background.completion import Completer
-from proxy.learning.batch import READ, Exchanges, Extractor, History, Improver, ReadMark
-from proxy.learning.collection import Collection, KindStore, LearnedMemory, ListedStore, Turns
+from proxy.learning.batch import READ_MARKS, Exchanges, Extractor, History, Improver, ReadMark
+from proxy.learning.collection import Collection, KindStore, LearnedMemory, ListedStore, ShelfLocks
 from proxy.learning.episodes import store as episode_card
 from proxy.learning.episodes.episode import Episode, EpisodeCard, episode_memory
 from proxy.learning.episodes.extract import EpisodeExtractor
@@ -71,10 +71,10 @@ class KindResources(msgspec.Struct, frozen=True):
     schemas: Schemas
     count: Callable[[str], int]
     clock: Callable[[], float]
-    turns: Turns = msgspec.field(default_factory=Turns)
+    shelf_locks: ShelfLocks = msgspec.field(default_factory=ShelfLocks)
 
     def made(self, collection: type[CollectionT]) -> CollectionT:
-        return collection(self.store, self.count, self.clock, self.turns)
+        return collection(self.store, self.count, self.clock, self.shelf_locks)
 
 
 class Watch(msgspec.Struct, frozen=True):
@@ -237,7 +237,7 @@ KINDS: tuple[Kind, ...] = (INSTRUCTIONS, PROFILE, FACTS, EPISODES)
 _BESIDE: Mapping[str, type[msgspec.Struct]] = {
     FEEDBACK: Feedback,
     NOBODYS: Feedback,
-    READ: ReadMark,
+    READ_MARKS: ReadMark,
 }
 """What lies beside the kinds, by its label: a person's third, or a tenant's second."""
 
@@ -257,7 +257,7 @@ class Kinds:
         self.listed = tuple(kind for kind in self.ranked if kind.view is not None)
         self.reading = tuple(kind.name for kind in self.ranked if kind.extractor is not None)
         values = (kind.values for kind in self.personal)
-        self.labels = frozenset({READ, CARDS, FEEDBACK}.union(*values))
+        self.labels = frozenset({READ_MARKS, CARDS, FEEDBACK}.union(*values))
         self._shared = {kind.name: kind for kind in self.ranked if kind.shared}
         self.first_labels = frozenset({REQUESTS, *self._shared})
 

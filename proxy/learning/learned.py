@@ -12,10 +12,17 @@ from typing import NamedTuple, Protocol
 from msgspec.structs import replace
 
 from proxy.background.completion import Completer
-from proxy.learning.batch import Exchanges, Extractor, Improver, ReadMark, mark_of, mark_place
-from proxy.learning.collection import Forgotten, KindStore, Turns, putting, update
+from proxy.learning.batch import (
+    Exchanges,
+    Extractor,
+    Improver,
+    ReadMark,
+    mark_place,
+    read_mark_from,
+)
+from proxy.learning.collection import Forgotten, KindStore, ShelfLocks, put_change, update
 from proxy.learning.episodes.store import EpisodeStore
-from proxy.learning.evidence import all_within
+from proxy.learning.evidence import is_from
 from proxy.learning.facts.store import FactStore
 from proxy.learning.feedback import count_feedback, forget_feedback
 from proxy.learning.feedback_service import FeedbackService, Queue
@@ -47,12 +54,12 @@ class Forgetting:
     def __init__(
         self,
         items: Items,
-        turns: Turns,
+        locks: ShelfLocks,
         sessions: Sessions,
         features: Sequence[str],
         parts: Sequence[KindStore],
     ) -> None:
-        self._items, self._turns, self._sessions = items, turns, sessions
+        self._items, self._locks, self._sessions = items, locks, sessions
         self._features, self._parts = tuple(features), tuple(parts)
 
     async def forget(
@@ -63,14 +70,14 @@ class Forgetting:
             await self._turn_away(shelf, session, exchange)
         found: list[Forgotten] = []
         for part in self._parts:
-            found += await part.forget(shelf, all_within(session, exchange), dry_run)
+            found += await part.forget(shelf, is_from(session, exchange), dry_run)
         return found
 
     async def _turn_away(self, shelf: ItemOwner, session: str, exchange: str | None) -> None:
         async def step() -> tuple[None, Sequence[Change]]:
             return None, await self._marks(shelf, session, exchange)
 
-        await update(self._items, self._turns, shelf, step)
+        await update(self._items, self._locks, shelf, step)
 
     async def _marks(self, shelf: ItemOwner, session: str, exchange: str | None) -> list[Change]:
         """The marks of all features, each put anew: a batch that began before does not fit."""
@@ -82,9 +89,9 @@ class Forgetting:
         places = [mark_place(shelf.user, feature, session) for feature in self._features]
         held = await self._items.items_at(shelf, places)
         return [
-            putting(
+            put_change(
                 place,
-                _passing_over(mark_of(held.get(place), began), last, exchange),
+                _passing_over(read_mark_from(held.get(place), began), last, exchange),
                 held[place].version if place in held else 0,
             )
             for place in places
@@ -155,7 +162,7 @@ class Learned:
         )
         self.prompt_cards = PromptCards(store, kinds, clock)
         stores = [made for kind in self.kinds.ranked if (made := kind.stores(over))]
-        self.forgetting = Forgetting(store, over.turns, store, self.kinds.reading, stores)
+        self.forgetting = Forgetting(store, over.shelf_locks, store, self.kinds.reading, stores)
         self._store = store
 
     @classmethod
@@ -201,7 +208,7 @@ class Learned:
             store = kind.stores(self.over) if kind.repeats and user else None
             if store is not None:
                 shelf = ItemOwner(key.tenant, user or "")
-                gone = await store.forget(shelf, all_within(key.session), dry_run)
+                gone = await store.forget(shelf, is_from(key.session), dry_run)
                 memories[kind.memory] = len(gone)
         proposals = await self.instructions_forgetting.session(key, dry_run=dry_run)
         feedback = await (count_feedback if dry_run else forget_feedback)(self._store, key, user)

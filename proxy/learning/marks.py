@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cachetools import LRUCache
 
-from proxy.learning.batch import READ
-from proxy.learning.collection import dropping
+from proxy.learning.batch import READ_MARKS
+from proxy.learning.collection import delete_change
 from proxy.learning.reading import BatchHistory
 from proxy.memory.items import PEOPLE, Item, ItemOwner, Items, Place
 from proxy.memory.model import SessionKey
@@ -33,11 +33,13 @@ class MarkSweep:
     async def step(self, items: Items, history: BatchHistory, shelf: ItemOwner, now: float) -> None:
         """Drop those of sessions that are gone.  Raises StoreError."""
         after = self._reached.pop(shelf, None)
-        page = await items.items(shelf, (PEOPLE, shelf.user, READ), after, AT_ONCE)
+        page = await items.items(shelf, (PEOPLE, shelf.user, READ_MARKS), after, AT_ONCE)
         old = (item for item in page.items if item.updated_at < now - GRACE)
         gone = [item for item in old if not await _lives(history, shelf, item)]
         if gone:
-            await items.change_items(shelf, [dropping(each.place, each.version) for each in gone])
+            await items.change_items(
+                shelf, [delete_change(each.place, each.version) for each in gone]
+            )
         if page.after is not None:
             self._reached[shelf] = page.items[-1].place
 

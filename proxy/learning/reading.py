@@ -15,8 +15,15 @@ from typing import NamedTuple, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from proxy.learning.batch import Batch, LearningContext, ReadMark, Stretch, mark_of, mark_place
-from proxy.learning.evidence import Gone, Said
+from proxy.learning.batch import (
+    Batch,
+    LearningContext,
+    ReadMark,
+    SessionRange,
+    mark_place,
+    read_mark_from,
+)
+from proxy.learning.evidence import DeletedSources, UserMessage
 from proxy.memory.archive import Message, Page, Session
 from proxy.memory.items import Item, Items
 from proxy.memory.model import Ask, SessionKey, Snapshot, State
@@ -60,7 +67,9 @@ def shows_picture(text: str) -> bool:
     return _PICTURE.search(text) is not None
 
 
-def cut(said: Said, room: int, count: Callable[[str], int]) -> Iterator[tuple[Said, int, int]]:
+def cut(
+    said: UserMessage, room: int, count: Callable[[str], int]
+) -> Iterator[tuple[UserMessage, int, int]]:
     """The pieces of a message: each with its tokens, and where in the message it ends.
 
     A piece has at most ``room`` tokens, and ends with a paragraph where it can; none is lost.
@@ -73,7 +82,7 @@ def cut(said: Said, room: int, count: Callable[[str], int]) -> Iterator[tuple[Sa
         said, start = replace(said, dated=day_behind(part)), end
 
 
-def piece(said: Said, start: int, end: int) -> Said:
+def piece(said: UserMessage, start: int, end: int) -> UserMessage:
     """A part of a message, in which what is pasted stays so."""
     pasted = (
         Span(max(span.start, start) - start, min(span.end, end) - start)
@@ -83,7 +92,7 @@ def piece(said: Said, start: int, end: int) -> Said:
     return replace(said, text=said.text[start:end], pasted=tuple(pasted))
 
 
-def day_behind(said: Said) -> str:
+def day_behind(said: UserMessage) -> str:
     """The day (YYYY-MM-DD) that holds for what follows a text: the last one that it names above a
     part of itself, else the one before it."""
     named = [date_of(day).isoformat() for day in days_above(said.text)]
@@ -112,9 +121,9 @@ def _break(text: str, start: int, end: int) -> int:
 class Piece(NamedTuple):
     """A message or a part of it, its tokens, and the mark once it has been read."""
 
-    said: Said
+    said: UserMessage
     tokens: int
-    then: ReadMark
+    mark_after: ReadMark
 
 
 class BatchHistory(Protocol):
@@ -151,7 +160,7 @@ class Taken(NamedTuple):
 
     def goes_with(self, other: Taken) -> bool:
         """May one request have both?"""
-        return self.unread.context.asks == other.unread.context.asks
+        return self.unread.context.request_group == other.unread.context.request_group
 
 
 Head = tuple[float, int, Taken, AsyncGenerator[Piece, None]]
@@ -186,11 +195,11 @@ class Reader(msgspec.Struct, frozen=True):
     async def _mark(self, context: LearningContext, item: Item | None) -> ReadMark:
         """How far a session was read, if it still has what was read: where its end is lost, other
         messages come to stand there.  It may also have grown since we looked at it."""
-        mark = mark_of(item, context.session.created_at)
+        mark = read_mark_from(item, context.session.created_at)
         if mark.seq <= context.session.end:
             return mark
         now = await self.history.session(context.key)
-        return mark.anew() if now is not None and now.end < mark.seq else mark
+        return mark.restarted() if now is not None and now.end < mark.seq else mark
 
     async def batches(
         self, sessions: Sequence[Unread], room: Callable[[LearningContext], int]
@@ -230,27 +239,27 @@ class Reader(msgspec.Struct, frozen=True):
                     yield taken
                     await _push(heads, number, taken.unread, rest, at)
 
-    async def gone(self, batch: Batch) -> Gone | None:
+    async def gone(self, batch: Batch) -> DeletedSources | None:
         """What of a batch is not there any more as it was read; None: all is."""
         sessions: set[str] = set()
         messages: set[tuple[str, str]] = set()
-        for stretch in batch.stretches:
-            name = stretch.key.session
-            read = [said for said in batch.said if said.session == name]
+        for range_ in batch.ranges:
+            name = range_.key.session
+            read = [said for said in batch.messages if said.session == name]
             texts: dict[str, str] = {}
-            if await self._is_there(stretch):
-                texts = await self._texts(stretch.key, read)
+            if await self._is_there(range_):
+                texts = await self._texts(range_.key, read)
             else:
                 sessions.add(name)
             lost = (each for each in read if each.text not in texts.get(each.message, ""))
             messages.update((name, each.message) for each in lost)
-        return Gone(frozenset(sessions), frozenset(messages)) if messages else None
+        return DeletedSources(frozenset(sessions), frozenset(messages)) if messages else None
 
-    async def _is_there(self, stretch: Stretch) -> bool:
-        session = await self.history.session(stretch.key)
-        return session is not None and session.created_at == stretch.then.began
+    async def _is_there(self, range_: SessionRange) -> bool:
+        session = await self.history.session(range_.key)
+        return session is not None and session.created_at == range_.mark_after.began
 
-    async def _texts(self, key: SessionKey, read: Sequence[Said]) -> dict[str, str]:
+    async def _texts(self, key: SessionKey, read: Sequence[UserMessage]) -> dict[str, str]:
         """What messages say now, by id."""
         ids, last = {said.message for said in read}, read[-1].seq
         texts: dict[str, str] = {}
@@ -286,7 +295,7 @@ class Reader(msgspec.Struct, frozen=True):
             async for message in messages:
                 for part in await asyncio.to_thread(self._pieces, context, message, mark, room):
                     yield part
-                    mark = part.then
+                    mark = part.mark_after
 
     def _pieces(
         self, context: LearningContext, message: Message, mark: ReadMark, room: int
@@ -294,7 +303,7 @@ class Reader(msgspec.Struct, frozen=True):
         card, text = message.card, self._text(message)
         if not text.strip():
             return []
-        said = Said(
+        said = UserMessage(
             card.id,
             card.exchange,
             message.seq,
@@ -344,16 +353,16 @@ def _fits(taken: Sequence[Taken], part: Taken, room: int) -> bool:
 
 def _batch(taken: Sequence[Taken], versions: dict[SessionKey, int]) -> Batch:
     """The batch of these; then the marks of its sessions have the next versions."""
-    then = {each.unread.context.key: each.piece.then for each in taken}
-    stretches = tuple(Stretch(key, mark, versions[key]) for key, mark in then.items())
+    then = {each.unread.context.key: each.piece.mark_after for each in taken}
+    ranges = tuple(SessionRange(key, mark, versions[key]) for key, mark in then.items())
     versions.update({key: versions[key] + 1 for key in then})
     context = taken[0].unread.context
     return Batch(
         shelf=context.shelf,
         settings=context.settings,
-        said=tuple(each.piece.said for each in taken),
+        messages=tuple(each.piece.said for each in taken),
         model=context.model,
-        stretches=stretches,
+        ranges=ranges,
         since=context.since,
     )
 
@@ -369,7 +378,7 @@ def _within(end: int, text: str) -> int | None:
     return end if end < len(text) else None
 
 
-def _after(part: Said, mark: ReadMark, message: Message, end: int | None) -> ReadMark:
+def _after(part: UserMessage, mark: ReadMark, message: Message, end: int | None) -> ReadMark:
     """The mark behind a part that ends there in its message, None: with it."""
     dated = day_behind(part)
     if end is None:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from starlette.requests import Request
 
 from proxy.errors import invalid_header, memory_unavailable
-from proxy.learning.collection import dropping, putting
+from proxy.learning.collection import delete_change, put_change
 from proxy.memory.items import REQUESTS, Item, ItemOwner, Items, Place
 from proxy.memory.model import IDEMPOTENCY_SECONDS
 from proxy.memory_api.errors import idempotency_key_reused
@@ -101,10 +101,10 @@ class Once:
 
     async def dropped(self, attempt: Attempt) -> None:
         """Nothing has been created, and nothing can be: the key is as good as new."""
-        await self._items.change_items(self._shelf, [dropping(_place(attempt.mark))])
+        await self._items.change_items(self._shelf, [delete_change(_place(attempt.mark))])
 
     async def _put(self, mark: str, seen: Seen, after: int | None) -> bool:
-        change = putting(_place(mark), seen, after, time.time() + IDEMPOTENCY_SECONDS)
+        change = put_change(_place(mark), seen, after, time.time() + IDEMPOTENCY_SECONDS)
         return await self._items.change_items(self._shelf, [change])
 
     async def _found(self, mark: str) -> Item | None:

@@ -19,7 +19,7 @@ from proxy.chat.blocks import block
 from proxy.chat.models.tokens import Tokenizers
 from proxy.learning.episodes.extract import Pair, good_in, seems_pleased
 from proxy.learning.episodes.extract import prompt as episode_prompt
-from proxy.learning.evidence import Said, evidence, is_instruction
+from proxy.learning.evidence import UserMessage, find_evidence, is_instruction
 from proxy.learning.facts.claim import operations_in
 from proxy.learning.facts.claim import prompt as fact_prompt
 from proxy.learning.instructions.document import doubts
@@ -99,8 +99,10 @@ def test_every_so_many_turns_a_person_tells_thanks_and_asks() -> None:
     assert ["?" in text for text in texts] == [n % ASKS[0] == ASKS[1] for n in TURNS]
 
 
-def _said(texts: Sequence[str]) -> list[Said]:
-    return [Said(f"ex.{at}", "ex", at, text, 1_700_000_000.0) for at, text in enumerate(texts)]
+def _said(texts: Sequence[str]) -> list[UserMessage]:
+    return [
+        UserMessage(f"ex.{at}", "ex", at, text, 1_700_000_000.0) for at, text in enumerate(texts)
+    ]
 
 
 def _turns(seed: int, turns: int) -> list[str]:
@@ -125,7 +127,7 @@ def test_facts_are_what_was_told_with_quotes_that_are_there() -> None:
     assert found is not None
     assert [(each.op, each.message) for each in found] == [("add", 2), ("add", 5), ("add", 8)]
     for each in found:
-        there = evidence(each.quote, said)
+        there = find_evidence(each.quote, said)
         assert there is not None
         assert there.said is said[each.message - 1]
 

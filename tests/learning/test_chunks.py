@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.learning.evidence import Said
+from proxy.learning.evidence import UserMessage
 from proxy.learning.reading import LONGEST, cut, piece
 from proxy.recall.own_words import BLANK, Span
 from tests.support.learning.harness import count
 
 
-def said(text: str, *pasted: Span) -> Said:
-    return Said("m", "e", 3, text, 5.0, pasted)
+def said(text: str, *pasted: Span) -> UserMessage:
+    return UserMessage("m", "e", 3, text, 5.0, pasted)
 
 
 @given(st.text(alphabet="ab .\n。", max_size=2000), st.integers(1, 50))
@@ -52,11 +52,11 @@ def test_what_is_pasted_stays_so_in_every_piece(data: st.DataObject) -> None:
     spans = [Span(*pair) for pair in zip(places[::2], places[1::2], strict=True)]
     whole = said(text, *spans)
     parts = [part for part, _, _ in cut(whole, 5, count)]
-    assert "".join(part.own for part in parts) == whole.own
-    assert whole.own.count(BLANK) == sum(end - start for start, end in spans)
+    assert "".join(part.own_text for part in parts) == whole.own_text
+    assert whole.own_text.count(BLANK) == sum(end - start for start, end in spans)
 
 
 def test_a_piece_knows_where_it_is_from() -> None:
     part = piece(said("abcdef", Span(1, 4)), 2, 6)
-    assert (part.text, part.own) == ("cdef", "\0\0ef")
+    assert (part.text, part.own_text) == ("cdef", "\0\0ef")
     assert (part.message, part.exchange, part.seq, part.at) == ("m", "e", 3, 5.0)

@@ -20,7 +20,7 @@ from proxy.learning.episodes.episode import (
 )
 from proxy.learning.episodes.extract import Pair, good_in, seems_pleased
 from proxy.learning.episodes.store import NOTE
-from proxy.learning.evidence import Said
+from proxy.learning.evidence import UserMessage
 from proxy.learning.kinds import EPISODES
 from proxy.learning.likeness import AskedText
 from proxy.learning.prompt_cards import Block
@@ -336,5 +336,5 @@ def test_a_number_that_is_written_as_a_text_is_one() -> None:
     assert good_in('{"good": [{"number": "1", "quote": "that worked"}]}', [pair]) == [pair]
 
 
-def _said(text: str) -> Said:
-    return Said("ex.0", "ex", 1, text, MAY, pasted(text))
+def _said(text: str) -> UserMessage:
+    return UserMessage("ex.0", "ex", 1, text, MAY, pasted(text))

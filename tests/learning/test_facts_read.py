@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proxy.learning.evidence import Said
+from proxy.learning.evidence import UserMessage
 from proxy.learning.facts.claim import MOST, OPS, SCHEMA, operations_in
 from proxy.learning.facts.days import day, holds_from, holds_until
 from proxy.learning.facts.fact import USER, Fact, date_text, dates_of
@@ -449,7 +449,7 @@ def test_a_short_fact_says_something(text: str) -> None:
     ],
 )
 def test_a_clear_statement_is_noticed(text: str) -> None:
-    assert tells_of_user([Said("m", "e", 1, text, 0.0, pasted(text))])
+    assert tells_of_user([UserMessage("m", "e", 1, text, 0.0, pasted(text))])
 
 
 @pytest.mark.parametrize(
@@ -466,4 +466,4 @@ def test_a_clear_statement_is_noticed(text: str) -> None:
     ],
 )
 def test_a_message_without_one_is_not_asked_about_twice(text: str) -> None:
-    assert not tells_of_user([Said("m", "e", 1, text, 0.0, pasted(text))])
+    assert not tells_of_user([UserMessage("m", "e", 1, text, 0.0, pasted(text))])

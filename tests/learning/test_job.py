@@ -18,7 +18,7 @@ from proxy.background.completion import (
 )
 from proxy.background.runner import LEASE
 from proxy.learning.batch import Batch, Model, ReadMark, mark_place
-from proxy.learning.evidence import Gone
+from proxy.learning.evidence import DeletedSources
 from proxy.learning.job import BUSY, SOON, person_key
 from proxy.memory.items import ItemOwner
 from proxy.memory.model import Due, SessionKey
@@ -69,17 +69,19 @@ class ScriptedExtractor:
         if self.busy:
             self.busy -= 1
             return False
-        learned = await self._harness.store.change_items(batch.shelf, batch.marks(self.feature))
+        learned = await self._harness.store.change_items(
+            batch.shelf, batch.mark_changes(self.feature)
+        )
         if learned:
             self.batches.append(batch)
         return learned
 
-    async def take_back(self, shelf: ItemOwner, gone: Gone) -> None:
+    async def take_back(self, shelf: ItemOwner, gone: DeletedSources) -> None:
         raise NotImplementedError
 
     @property
     def heard(self) -> list[str]:
-        return [said.text for batch in self.batches for said in batch.said]
+        return [said.text for batch in self.batches for said in batch.messages]
 
 
 @pytest.fixture
@@ -190,7 +192,7 @@ async def test_batches_are_bounded_and_nothing_is_lost(
     await harness.say(*texts)
     await harness.learn()
     assert extractor.heard == texts
-    sizes = [sum(len(said.text) for said in batch.said) / 4 for batch in extractor.batches]
+    sizes = [sum(len(said.text) for said in batch.messages) / 4 for batch in extractor.batches]
     assert max(sizes) <= 100 and len(sizes) < 60
 
 
@@ -202,7 +204,9 @@ async def test_a_message_of_two_million_tokens_is_read_piece_by_piece(
     await harness.say(text, "and then")
     await harness.learn()
     assert "".join(extractor.heard) == text + "and then"
-    assert all(sum(len(each.text) for each in batch.said) <= 16_000 for batch in extractor.batches)
+    assert all(
+        sum(len(each.text) for each in batch.messages) <= 16_000 for batch in extractor.batches
+    )
 
 
 async def test_a_long_message_is_read_on_where_it_was_left(

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from proxy.background.completion import ANSWER_BYTES
-from proxy.learning.evidence import Said
-from proxy.learning.extract import MOST_READ, json_in
+from proxy.learning.evidence import UserMessage
+from proxy.learning.extract import MAX_PARSED_CHARACTERS, find_json
 from proxy.learning.facts.claim import MOST_WRITTEN, operations_in
 from proxy.learning.profile.agreement import MOST_PATCH, Grounds, agreed
 from proxy.learning.profile.document import PatchError, Schema
@@ -38,12 +38,12 @@ def is_wanted(value: object) -> bool:
     ],
 )
 def test_the_first_value_that_is_wanted_is_found(answer: str) -> None:
-    assert json_in(answer, is_wanted) == {"good": [1]}
+    assert find_json(answer, is_wanted) == {"good": [1]}
 
 
 def test_what_looks_like_a_comment_in_a_text_stays() -> None:
     told = '{"good": ["see https://x.org/*, a,]"], // a link\n}'
-    assert json_in(told, is_wanted) == {"good": ["see https://x.org/*, a,]"]}
+    assert find_json(told, is_wanted) == {"good": ["see https://x.org/*, a,]"]}
 
 
 NOTED = [{"op": "add", "text": "Plays chess.", "quote": "I play chess"}]
@@ -92,8 +92,8 @@ def test_no_more_is_read_than_an_answer_is_worth(
         return raw_decode(decoder, text, at)
 
     monkeypatch.setattr(json.JSONDecoder, "raw_decode", counted)
-    assert json_in(answer, is_wanted) is None
-    assert sum(read) < 2 * (MOST_READ + ANSWER_BYTES), "once more without comments"
+    assert find_json(answer, is_wanted) is None
+    assert sum(read) < 2 * (MAX_PARSED_CHARACTERS + ANSWER_BYTES), "once more without comments"
 
 
 def test_of_what_is_far_too_long_no_more_is_looked_at() -> None:
@@ -104,7 +104,7 @@ def test_of_what_is_far_too_long_no_more_is_looked_at() -> None:
     assert [len(part) for part in parts] == [MOST_WRITTEN] * 4
     change = {"key": "hobbies", "value": long, "quote": "I like boats"}
     proposal = proposal_in(json.dumps({"set": [change]}))
-    said = Said(message="m", exchange="e", seq=1, text="I like boats", at=MAY)
+    said = UserMessage(message="m", exchange="e", seq=1, text="I like boats", at=MAY)
     assert proposal is not None
     with pytest.raises(PatchError, match=f"more than {MOST_PATCH} bytes"):
         agreed(proposal, {}, Grounds([said], Schema(None), {}))

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from proxy.learning import marks
-from proxy.learning.batch import READ
+from proxy.learning.batch import READ_MARKS
 from proxy.learning.job import LearningJob
 from proxy.learning.marks import GRACE
 from proxy.memory.items import PEOPLE
@@ -17,7 +17,7 @@ from tests.support.learning.harness import KAI, Harness, work
 
 async def marked(harness: Harness) -> list[str]:
     """The sessions of which is known how far they were read."""
-    page = await harness.store.items(KAI, (PEOPLE, "kai", READ), None, 100)
+    page = await harness.store.items(KAI, (PEOPLE, "kai", READ_MARKS), None, 100)
     return [item.key for item in page.items]
 
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from proxy.background.completion import Assignment, Failed
 from proxy.learning.batch import LearningContext
-from proxy.learning.evidence import Said
+from proxy.learning.evidence import UserMessage
 from proxy.learning.facts.fact import FACTS, Fact, dates_of, parted
 from proxy.learning.reading import OPEN, day_behind, uncaptioned
 from proxy.memory.model import Due, SessionKey
@@ -468,7 +468,7 @@ async def test_the_day_that_a_text_names_is_told_again_at_each_cut(harness: Harn
     ],
 )
 def test_a_day_above_lines_is_told_from_one_that_is_mentioned(text: str, day: str) -> None:
-    assert day_behind(Said("m", "e", 1, text, MAY)) == day
+    assert day_behind(UserMessage("m", "e", 1, text, MAY)) == day
 
 
 def test_captions_are_no_words_of_the_user() -> None:

@@ -101,7 +101,7 @@ def learned(sayings: Iterable[Said]) -> list[Version]:
 
 
 def without(versions: Sequence[Version], session: str) -> list[Version]:
-    return replayed(versions, lambda each: each.within(session, None))
+    return replayed(versions, lambda each: each.is_from(session, None))
 
 
 def last(versions: Sequence[Version]) -> Document:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proxy.learning.evidence import Said
+from proxy.learning.evidence import UserMessage
 from proxy.learning.profile.agreement import Grounds, agreed
 from proxy.learning.profile.document import (
     MOST_OPERATIONS,
@@ -24,7 +24,7 @@ from proxy.learning.profile.times import told_at
 
 QUOTE = "I took up chess"
 SAID = f"{QUOTE}. My hobby is golf, with tea and a piano, in Bonn or Berlin."
-GROUNDS = Grounds([Said("m", "e", 1, SAID, 1.0)], Schema(), {})
+GROUNDS = Grounds([UserMessage("m", "e", 1, SAID, 1.0)], Schema(), {})
 
 
 def change(way: Way, value: object) -> tuple[ProfileChange, ...]:
@@ -106,7 +106,7 @@ def test_a_value_has_a_word_of_its_message_or_of_the_schema(
 )
 def test_who_is_of_the_family_is_told_by_other_words_too(value: str, said: str, told: bool) -> None:
     schema = Schema({"description": "name and family"})
-    grounds = Grounds([Said("m", "e", 1, said, 1.0)], schema, {})
+    grounds = Grounds([UserMessage("m", "e", 1, said, 1.0)], schema, {})
     change = ProfileChange("set", "family", value, said)
     if told:
         assert agreed((change,), {}, grounds).document == {"family": value}
@@ -131,7 +131,7 @@ def read(versions: Sequence[Version], at: float, *proposals: Proposal) -> list[V
     known = list(versions)
     for proposal in proposals:
         document = known[-1].document if known else {}
-        grounds = Grounds([Said(f"m{at}", "e", 1, SAID, at)], Schema(), told_at(known))
+        grounds = Grounds([UserMessage(f"m{at}", "e", 1, SAID, at)], Schema(), told_at(known))
         made = agreed(proposal, document, grounds)
         if made.document != document:
             number = len(known) + 1

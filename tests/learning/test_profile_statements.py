@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from proxy.learning.evidence import Said, Source, source_of
+from proxy.learning.evidence import Source, UserMessage, source_of
 from proxy.learning.profile.agreement import MOST_STATEMENTS, Grounds, agreed
 from proxy.learning.profile.document import (
     MOST_OPERATIONS,
@@ -60,8 +60,8 @@ TALKS = st.lists(st.sampled_from(list(product(TOLD, range(3)))), unique=True, ma
 """What is said, one after the other; each of it three times at most."""
 
 
-def said_at(told: Told, at: int) -> Said:
-    return Said(f"m{at}", "e", 1, f"{told.change.quote}.", float(at), session=f"s{at}")
+def said_at(told: Told, at: int) -> UserMessage:
+    return UserMessage(f"m{at}", "e", 1, f"{told.change.quote}.", float(at), session=f"s{at}")
 
 
 def read(known: list[Version], batch: Iterable[tuple[int, Told]], chance: Random) -> list[Version]:
@@ -192,7 +192,7 @@ def test_a_text_that_was_taken_back_before_it_is_known_does_not_come(older: str,
     held = replace(KAI_IS, document={"name": "Kai", "home": "Kiel"})
     known = [with_idle(held, [statement("remove", "home", "Bonn", 9.0)])]
     change = ProfileChange("set", "home", older, "I live there")
-    said = Said("m", "e", 1, f"{older}: I live there", 5.0)
+    said = UserMessage("m", "e", 1, f"{older}: I live there", 5.0)
     grounds = Grounds([said], Schema(), told_at(known))
     assert agreed((change,), held.document, grounds).document["home"] == home
 
@@ -208,7 +208,9 @@ def test_a_text_that_was_taken_back_before_it_is_known_does_not_come(older: str,
 def test_words_of_several_messages_are_from_those_that_name_the_value(
     texts: list[str], places: list[int]
 ) -> None:
-    said = [Said(f"m{n}", "e", n, text, float(n), session="s") for n, text in enumerate(texts)]
+    said = [
+        UserMessage(f"m{n}", "e", n, text, float(n), session="s") for n, text in enumerate(texts)
+    ]
     change = ProfileChange("set", "home", "Kiel", "I live in")
     made = agreed((change,), {}, Grounds(said, Schema(), {}))
     assert [each.source for each in made.said] == [source_of(said[place]) for place in places]
@@ -221,7 +223,7 @@ def test_of_several_values_in_one_change_each_goes_by_itself(way: Way, left: lis
     held = ["tea"] if way == "append" else ["golf", "tea"]
     known = [with_idle(KAI_IS, [statement("append", "hobbies", "tea", 9.0)])]
     change = ProfileChange(way, "hobbies", ["golf", "tea"], "golf and tea")
-    grounds = Grounds([Said("m", "e", 1, "golf and tea", 5.0)], Schema(), told_at(known))
+    grounds = Grounds([UserMessage("m", "e", 1, "golf and tea", 5.0)], Schema(), told_at(known))
     made = agreed((change,), {"hobbies": held}, grounds)
     assert made.document["hobbies"] == left
     assert [(each.value, bool(each.operations)) for each in made.said] == [
@@ -231,7 +233,7 @@ def test_of_several_values_in_one_change_each_goes_by_itself(way: Way, left: lis
 
 
 def test_one_answer_changes_only_so_much() -> None:
-    said = [Said("m", "e", 1, "so many hobbies", 5.0)]
+    said = [UserMessage("m", "e", 1, "so many hobbies", 5.0)]
     many = [f"hobby {n}" for n in range(90)]
     changes = [ProfileChange("append", f"list {n}", many, "so many") for n in range(50)]
     made = agreed(tuple(changes), {}, Grounds(said, Schema(), {}))

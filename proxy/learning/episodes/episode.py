@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from proxy.learning.batch import Answered
+from proxy.learning.batch import AnsweredQuestion
 from proxy.learning.collection import LearnedMemory
 from proxy.learning.evidence import Source, source_fields
 from proxy.learning.likeness import terms_in
@@ -78,7 +78,7 @@ def episode_id(session: str, message: str) -> str:
 
 
 def episode_of(
-    found: Answered, origin: Origin, count: Callable[[str], int], now: float, ttl: float
+    found: AnsweredQuestion, origin: Origin, count: Callable[[str], int], now: float, ttl: float
 ) -> Episode:
     """An exchange as an episode; ``ttl`` in seconds is that of its session, 0 for ever."""
     source = Source(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from proxy.learning.collection import Collection, Forgotten, anything, dropping, putting
+from proxy.learning.collection import Collection, Forgotten, accept_any, delete_change, put_change
 from proxy.learning.episodes.episode import (
     FEATURE,
     KIND,
@@ -97,12 +97,15 @@ class EpisodeStore(Collection):
         await self.update(shelf, step, since)
 
     async def drop(
-        self, shelf: ItemOwner, id: str, check: Callable[[Item], None] = anything
+        self, shelf: ItemOwner, id: str, check: Callable[[Item], None] = accept_any
     ) -> bool:
         """See :class:`proxy.learning.collection.ListedStore`."""
 
         async def step() -> tuple[bool, Sequence[Change]]:
-            held, item = await self.held(shelf), await self.at(shelf, episode_place(shelf.user, id))
+            held, item = (
+                await self.held(shelf),
+                await self.item_at(shelf, episode_place(shelf.user, id)),
+            )
             if item is None or all(episode.id != id for episode in held.episodes):
                 return False, ()
             check(item)
@@ -123,12 +126,12 @@ class EpisodeStore(Collection):
 
         return await self.update(shelf, step)
 
-    async def carded(self, shelf: ItemOwner) -> Change:
+    async def card_change(self, shelf: ItemOwner) -> Change:
         """What makes the card anew from the episodes there are: the newest of them."""
         held = await self.held(shelf)
         page = await self.page(shelf, namespace(shelf.user), None, MOST_LOOKED_AT, Episode)
         kept = sorted(page.items, key=lambda each: each.created_at)[-MOST_EPISODES:]
-        return self._carding(shelf, held, kept)
+        return self._card_change(shelf, held, kept)
 
     def changes(
         self, shelf: ItemOwner, held: StoredEpisodes, new: Sequence[Episode], gone: Sequence[str]
@@ -140,16 +143,18 @@ class EpisodeStore(Collection):
         there = {episode.id for episode in kept}
         lost = [episode.id for episode in held.episodes if episode.id not in there]
         return [
-            self._carding(shelf, held, kept),
-            *(dropping(episode_place(shelf.user, id)) for id in lost),
+            self._card_change(shelf, held, kept),
+            *(delete_change(episode_place(shelf.user, id)) for id in lost),
             *(_putting(shelf, episode) for episode in new if episode.id in there),
         ]
 
-    def _carding(self, shelf: ItemOwner, held: StoredEpisodes, kept: Sequence[Episode]) -> Change:
+    def _card_change(
+        self, shelf: ItemOwner, held: StoredEpisodes, kept: Sequence[Episode]
+    ) -> Change:
         card = EpisodeCard(tuple(entry_of(episode, self._count) for episode in kept))
-        return putting(card_place(shelf.user, FEATURE), card, held.stored)
+        return put_change(card_place(shelf.user, FEATURE), card, held.stored)
 
 
 def _putting(shelf: ItemOwner, episode: Episode) -> Change:
     place = episode_place(shelf.user, episode.id)
-    return putting(place, episode, None, expires_at=episode.expires_at)
+    return put_change(place, episode, None, expires_at=episode.expires_at)

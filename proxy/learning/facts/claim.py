@@ -11,14 +11,14 @@ from proxy.chat.jsontext import well_formed
 from proxy.learning.batch import Batch
 from proxy.learning.evidence import (
     Evidence,
-    Said,
     Source,
-    evidence,
-    headed,
+    UserMessage,
+    find_evidence,
     is_instruction,
     source_of,
+    with_heading,
 )
-from proxy.learning.extract import json_in
+from proxy.learning.extract import find_json
 from proxy.learning.facts.days import holds_from, holds_until
 from proxy.learning.facts.fact import MOST_CHARACTERS, USER, Fact, State, dates_of, one_line
 from proxy.learning.facts.slots import slot_of
@@ -102,7 +102,7 @@ The messages do say something about the user. Read them once more.
 
 
 def prompt(
-    said: Sequence[Said],
+    said: Sequence[UserMessage],
     facts: Sequence[Fact],
     held: int,
     focus: str,
@@ -116,7 +116,7 @@ def prompt(
         title=NOTES if len(facts) >= held else RELATED.format(shown=len(facts), held=held),
         facts="\n".join(_noted(i, fact, zone) for i, fact in enumerate(facts, 1)) or "(none)",
         messages="\n\n".join(
-            headed(i, each, marked(each).strip("\n")) for i, each in enumerate(said, 1)
+            with_heading(i, each, marked(each).strip("\n")) for i, each in enumerate(said, 1)
         ),
         focus=f"- Look above all for: {focus}\n" if focus else "",
     )
@@ -127,7 +127,7 @@ def _noted(number: int, fact: Fact, zone: tzinfo | None) -> str:
     return f"{number}. {fact.text}{whom} ({dates_of(fact, zone)})"
 
 
-def marked(said: Said) -> str:
+def marked(said: UserMessage) -> str:
     """The text with marks around what is pasted."""
     kept, at = [], 0
     for start, end in said.pasted:
@@ -196,7 +196,7 @@ class Operation(NamedTuple):
 
 def operations_in(answer: str) -> tuple[Operation, ...] | None:
     """The operations of an answer; those that are none are left out.  None: it holds no list."""
-    listed = _listed(json_in(answer, lambda value: _listed(value) is not None))
+    listed = _listed(find_json(answer, lambda value: _listed(value) is not None))
     return None if listed is None else tuple(islice(_operations(listed), MOST))
 
 
@@ -259,10 +259,12 @@ def claims(
 
     ``shown`` are the facts by their number.
     """
-    own = {name.lower() for each in batch.said if (name := speaker_of(each.own))}
-    matter = Matter("\n".join(each.own for each in batch.said), [fact.text for fact in shown])
+    own = {name.lower() for each in batch.messages if (name := speaker_of(each.own_text))}
+    matter = Matter(
+        "\n".join(each.own_text for each in batch.messages), [fact.text for fact in shown]
+    )
     found = (_claim(operation, batch, shown, own, matter) for operation in operations)
-    places = {source_of(each): place for place, each in enumerate(batch.said)}
+    places = {source_of(each): place for place, each in enumerate(batch.messages)}
     held = (claim for claim in found if claim is not None)
     return tuple(sorted(held, key=lambda claim: places[claim.source]))
 
@@ -274,8 +276,8 @@ def _claim(
     own: Collection[str],
     matter: Matter,
 ) -> Claim | None:
-    """``own`` are the names, in small letters, that the user goes by."""
-    found = evidence(operation.quote, batch.said, operation.message - 1)
+    """``own_text`` are the names, in small letters, that the user goes by."""
+    found = find_evidence(operation.quote, batch.messages, operation.message - 1)
     text = one_line(operation.text)
     if found is None or len(text) > MOST_CHARACTERS or not (text or operation.op == "none"):
         return None
@@ -289,7 +291,7 @@ def _claim(
     if text and (shows_picture(text) or not says_something(text)):
         return None  # what is said beside a picture is about that
     said = found.said
-    then, told = said.on_the_wall, f"{said.dated}\n{said.text}"
+    then, told = said.local_time, f"{said.dated}\n{said.text}"
     begins = holds_from(operation.valid_from, then, told)
     goes_with = shown[operation.fact - 1] if 0 < operation.fact <= len(shown) else None
     return Claim(
@@ -302,13 +304,13 @@ def _claim(
         source=source_of(said),
         fact=goes_with.id if goes_with else None,
         apart=goes_with is not None and not matter.has(f"{goes_with.text} {goes_with.about}", text),
-        slot=slot_of(text, operation.quote, said.own) if found.voice == "own" else None,
+        slot=slot_of(text, operation.quote, said.own_text) if found.voice == "own" else None,
     )
 
 
 def _in_their_words(text: str, whom: str, quote: str, found: Evidence) -> tuple[str, str]:
     """The text and whom it is about; the quote itself where the text is not made from it."""
-    message = found.said.own.replace(BLANK, " ") if found.voice == "own" else found.said.text
+    message = found.said.own_text.replace(BLANK, " ") if found.voice == "own" else found.said.text
     else_one = others(quote) if whom == USER else None
     if else_one is not None:
         return (text if names(text, else_one) else quote), else_one
@@ -319,5 +321,5 @@ def _in_their_words(text: str, whom: str, quote: str, found: Evidence) -> tuple[
 
 def _state(text: str, whom: str, quote: str, found: Evidence) -> State:
     told = found.voice == "pasted" or is_instruction(text) or is_instruction(whom)
-    by_others = whom == USER and is_reported(quote, found.said.own)
+    by_others = whom == USER and is_reported(quote, found.said.own_text)
     return "quarantined" if told or by_others else "current"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from proxy.learning.batch import ATTEMPTS, Batch
-from proxy.learning.evidence import Gone
+from proxy.learning.evidence import DeletedSources
 from proxy.learning.extract import KindModel, Unusable
 from proxy.learning.facts.claim import (
     AGAIN,
@@ -52,7 +52,7 @@ class FactExtractor(msgspec.Struct, frozen=True):
 
     async def learn(self, batch: Batch) -> bool:
         if not batch.has_own_words:
-            read = batch.marks(FACTS)
+            read = batch.mark_changes(FACTS)
             return await self.items.change_items(batch.shelf, read, batch.since)
         kept = await self.facts.load(batch.shelf)
         now = self.facts.clock()
@@ -61,7 +61,7 @@ class FactExtractor(msgspec.Struct, frozen=True):
         found = await asyncio.to_thread(claims, operations, batch, shown)
         return await self._enter(batch, kept, found)
 
-    async def take_back(self, shelf: ItemOwner, gone: Gone) -> None:
+    async def take_back(self, shelf: ItemOwner, gone: DeletedSources) -> None:
         await self.facts.forget(shelf, gone.has, False)
 
     async def _enter(self, batch: Batch, kept: StoredFacts, found: Sequence[Claim]) -> bool:
@@ -72,7 +72,7 @@ class FactExtractor(msgspec.Struct, frozen=True):
         for _ in range(ATTEMPTS):
             settings, now = batch.settings.facts, self.facts.clock()
             facts = await asyncio.to_thread(entered, kept.facts, found, settings, self.ids, now)
-            read = batch.marks(FACTS)
+            read = batch.mark_changes(FACTS)
             if await self.facts.save(batch.shelf, kept, facts, read, batch.since):
                 return True
             if not await batch.is_unread(self.items, FACTS):
@@ -87,7 +87,7 @@ class FactExtractor(msgspec.Struct, frozen=True):
 
         It is asked once more where that is nothing, or nothing readable.
         """
-        telling = tells_of_user(batch.said)
+        telling = tells_of_user(batch.messages)
 
         def read(answer: str) -> tuple[Operation, ...]:
             found = operations_in(answer)
@@ -98,7 +98,7 @@ class FactExtractor(msgspec.Struct, frozen=True):
             return found
 
         settings = batch.settings
-        text = prompt(batch.said, shown, held, settings.facts.focus, settings.recall.zone)
+        text = prompt(batch.messages, shown, held, settings.facts.focus, settings.recall.zone)
         found = await self.model.extract(batch, text, read, _again, SCHEMA)
         if found is None:
             self.nothing()
@@ -119,7 +119,7 @@ def _shown(kept: StoredFacts, batch: Batch, now: float) -> list[Fact]:
     """The facts that the messages may be about: name and family, and those most like them."""
     held = _held(kept, now)
     if len(held) > SHOWN:
-        asked = "\n".join(said.own[:CUE] for said in batch.said)
+        asked = "\n".join(said.own_text[:CUE] for said in batch.messages)
         scores = kept.card.value.words.likeness(AskedText(asked, now, batch.settings.recall.zone))
         lines = zip(kept.card.value.lines, scores, strict=True)
         likeness = {line.id: score for line, score in lines}

@@ -16,7 +16,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from proxy.learning.collection import LearnedMemory, Stored, stored
+from proxy.learning.collection import LearnedMemory, Stored, decode_item
 from proxy.learning.evidence import Source, source_fields
 from proxy.memory.items import PEOPLE, Item, Place
 from proxy.recall.notes.slots import Filled
@@ -211,13 +211,13 @@ def state_of(fact: Fact, now: float) -> str:
 
 def fact_memory(item: Item, now: float) -> LearnedMemory:
     """See :class:`proxy.learning.kinds.Kind`."""
-    filed = stored(item, Fact)
+    filed = decode_item(item, Fact)
     return LearnedMemory(
         id=filed.value.id,
         state=state_of(filed.value, now),
         created_at=filed.created_at,
         confirmed=filed.value.last_confirmed,
-        shown=partial(fact_fields, filed, now),
+        fields=partial(fact_fields, filed, now),
     )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from proxy.learning.evidence import Said
+from proxy.learning.evidence import UserMessage
 from proxy.learning.facts.fact import MOST_ABOUT, USER, one_line
 from proxy.recall.lexicon.folding import UNSPACED, fold
 from proxy.recall.lexicon.loader import any_of, compiled, either, filled, patterns, told
@@ -274,9 +274,9 @@ _SENTENCE = re.compile(r"[^.!?。！？؟\n\x00]+[.!?。！？؟]?")
 _TELLS = compiled(told(lambda each: each.person.tells), re.IGNORECASE)
 
 
-def tells_of_user(said: Iterable[Said]) -> bool:
+def tells_of_user(said: Iterable[UserMessage]) -> bool:
     """Whether one of these messages has a sentence, not a question, that says what the user is."""
-    return any(_tells(each.own[:READ].replace("’", "'")) for each in said)
+    return any(_tells(each.own_text[:READ].replace("’", "'")) for each in said)
 
 
 def _tells(text: str) -> bool:

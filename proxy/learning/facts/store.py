@@ -13,10 +13,10 @@ from proxy.learning.collection import (
     Collection,
     Forgotten,
     Stored,
-    anything,
-    dropping,
-    putting,
-    stored,
+    accept_any,
+    decode_item,
+    delete_change,
+    put_change,
 )
 from proxy.learning.evidence import IsGone, Source
 from proxy.learning.facts.card import FactCard, card_of
@@ -48,14 +48,14 @@ class FactStore(Collection):
         return (await self._card(shelf)).value
 
     async def find(self, shelf: ItemOwner, fact: str) -> Stored[Fact] | None:
-        item = await self.at(shelf, fact_place(shelf.user, fact))
-        return stored(item, Fact) if item else None
+        item = await self.item_at(shelf, fact_place(shelf.user, fact))
+        return decode_item(item, Fact) if item else None
 
     async def load(self, shelf: ItemOwner) -> StoredFacts:
         """All facts.  The card is read first: whatever changes meanwhile changes its version."""
         card, where = await self._card(shelf), (PEOPLE, shelf.user, FACTS)
         found = all_items(self._items, shelf, where, PAGE)
-        return StoredFacts({item.key: stored(item, Fact) async for item in found}, card)
+        return StoredFacts({item.key: decode_item(item, Fact) async for item in found}, card)
 
     async def save(
         self,
@@ -77,7 +77,7 @@ class FactStore(Collection):
         shelf: ItemOwner,
         make: Callable[[Facts], T],
         since: float | None = None,
-        check: Callable[[StoredFacts], None] = anything,
+        check: Callable[[StoredFacts], None] = accept_any,
     ) -> T:
         """Let ``make`` change the facts, which it gets as they are, and store what it has made.
 
@@ -106,12 +106,15 @@ class FactStore(Collection):
         return await self.update(shelf, step)
 
     async def drop(
-        self, shelf: ItemOwner, id: str, check: Callable[[Item], None] = anything
+        self, shelf: ItemOwner, id: str, check: Callable[[Item], None] = accept_any
     ) -> bool:
         """See :class:`proxy.learning.collection.ListedStore`."""
 
         async def step() -> tuple[bool, Sequence[Change]]:
-            kept, item = await self.load(shelf), await self.at(shelf, fact_place(shelf.user, id))
+            kept, item = (
+                await self.load(shelf),
+                await self.item_at(shelf, fact_place(shelf.user, id)),
+            )
             if item is None or id not in kept.filed:
                 return False, ()
             check(item)
@@ -119,10 +122,10 @@ class FactStore(Collection):
 
         return await self.update(shelf, step)
 
-    async def carded(self, shelf: ItemOwner) -> Change:
+    async def card_change(self, shelf: ItemOwner) -> Change:
         """What makes the card anew from the facts there are."""
         kept = await self.load(shelf)
-        return self._carding(shelf, kept, kept.facts)
+        return self._card_change(shelf, kept, kept.facts)
 
     async def _card(self, shelf: ItemOwner) -> Stored[FactCard]:
         return await self.read(shelf, card_place(shelf.user, FACTS), FactCard())
@@ -135,17 +138,19 @@ class FactStore(Collection):
         new = Stored(Fact(id="", text=""))
         before = {id: kept.filed.get(id, new) for id in facts}
         changes = [
-            putting(fact_place(shelf.user, id), fact, before[id].version)
+            put_change(fact_place(shelf.user, id), fact, before[id].version)
             for id, fact in facts.items()
             if before[id].value != fact
         ]
         gone = kept.filed.keys() - facts.keys()
-        changes += [dropping(fact_place(shelf.user, id)) for id in gone]
-        return [*changes, self._carding(shelf, kept, facts)] if changes else []
+        changes += [delete_change(fact_place(shelf.user, id)) for id in gone]
+        return [*changes, self._card_change(shelf, kept, facts)] if changes else []
 
-    def _carding(self, shelf: ItemOwner, kept: StoredFacts, facts: Mapping[str, Fact]) -> Change:
+    def _card_change(
+        self, shelf: ItemOwner, kept: StoredFacts, facts: Mapping[str, Fact]
+    ) -> Change:
         card = card_of(facts.values(), kept.card.value, self._count, self.clock())
-        return putting(card_place(shelf.user, FACTS), card, kept.card.version)
+        return put_change(card_place(shelf.user, FACTS), card, kept.card.version)
 
 
 def without(facts: Facts, gone: IsGone) -> Facts:

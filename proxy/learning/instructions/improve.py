@@ -9,8 +9,8 @@ import msgspec
 
 from proxy.background.completion import Denied, Refused, Unreadable
 from proxy.chat.jsontext import well_formed
-from proxy.learning.batch import Answered, Exchanges, LearningContext
-from proxy.learning.extract import KindModel, Unusable, again_with_answer, json_in
+from proxy.learning.batch import AnsweredQuestion, Exchanges, LearningContext
+from proxy.learning.extract import KindModel, Unusable, find_json, retry_with_answer
 from proxy.learning.feedback import Feedback, feedback_on
 from proxy.learning.instructions.document import FEATURE, Given, Proposal, doubts, new_id
 from proxy.learning.instructions.pending import PendingFeedback
@@ -58,7 +58,7 @@ class Remark(msgspec.Struct, frozen=True):
     """A piece of feedback with the exchange that it is about."""
 
     feedback: Feedback
-    exchange: Answered
+    exchange: AnsweredQuestion
     given: Given
 
     @property
@@ -93,7 +93,7 @@ def written(number: int, remark: Remark) -> str:
 
 def improved_in(answer: str) -> Improved | None:
     """What an answer proposes, None if it has no such JSON."""
-    found = json_in(answer, _is_improved)
+    found = find_json(answer, _is_improved)
     if not isinstance(found, dict):
         return None
     text, why = well_formed(found["instructions"]), found.get("why")
@@ -157,7 +157,7 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
         for each in pending[:MOST_REMARKS]:
             said = await feedback_on(self.items, tenant, each.user, each.session, [each.message])
             key = SessionKey(tenant, each.session)
-            exchange = await self.exchanges.answered(key, each.message) if said else None
+            exchange = await self.exchanges.answered_question(key, each.message) if said else None
             if exchange is not None:
                 found.append(Remark(said[each.message], exchange, each))
         return found
@@ -184,7 +184,7 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
         chosen = context.settings.instructions
         text = prompt(held.value.text, remarks, chosen.focus, chosen.max_tokens)
         read = partial(self._read, max_tokens=chosen.max_tokens)
-        again = again_with_answer(LONGEST_ANSWER)
+        again = retry_with_answer(LONGEST_ANSWER)
         try:
             return await self.model.extract(context, text, read, again, SCHEMA)
         except Denied:

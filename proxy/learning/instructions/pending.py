@@ -8,7 +8,14 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from proxy.learning.collection import Busy, Collection, Stored, dropping, putting, stored
+from proxy.learning.collection import (
+    Busy,
+    Collection,
+    Stored,
+    decode_item,
+    delete_change,
+    put_change,
+)
 from proxy.learning.feedback import NOBODYS, Feedback
 from proxy.learning.instructions.document import (
     MOST_PENDING,
@@ -56,7 +63,7 @@ class PendingFeedback(Collection):
                 return None, ()
             then = replace(held.value, waiting=held.value.waiting + (old is None))
             return None, [
-                putting(place, given, old.version if old else 0),
+                put_change(place, given, old.version if old else 0),
                 _reflecting(application, then, held),
             ]
 
@@ -101,7 +108,7 @@ class PendingFeedback(Collection):
             if not read:
                 return True, ()
             then = Reflection(waiting=max(0, held.value.waiting - len(read)))
-            leaving = [dropping(item.place, item.version) for item in read]
+            leaving = [delete_change(item.place, item.version) for item in read]
             return True, [*leaving, _reflecting(application, then, held), *changes]
 
         try:
@@ -119,18 +126,18 @@ class PendingFeedback(Collection):
             if not gone:
                 return 0, ()
             then = replace(held.value, waiting=len(pending) - len(gone))
-            leaving = [dropping(item.place, item.version) for item in gone]
+            leaving = [delete_change(item.place, item.version) for item in gone]
             return len(gone), [*leaving, _reflecting(application, then, held)]
 
         return await self.update(shelf, step)
 
 
 def _reflecting(application: str, then: Reflection, held: Waiting) -> Change:
-    return putting(reflection_place(application), then, held.version)
+    return put_change(reflection_place(application), then, held.version)
 
 
 def _waiting(item: Item | None) -> Waiting:
-    return stored(item, Reflection) if item else Stored(Reflection())
+    return decode_item(item, Reflection) if item else Stored(Reflection())
 
 
 class InstructionsForgetting(msgspec.Struct, frozen=True):

@@ -7,7 +7,14 @@ from collections.abc import Callable, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from proxy.learning.collection import Collection, Stored, anything, dropping, putting, stored
+from proxy.learning.collection import (
+    Collection,
+    Stored,
+    accept_any,
+    decode_item,
+    delete_change,
+    put_change,
+)
 from proxy.learning.instructions.document import (
     MOST_PROPOSALS,
     MOST_VERSIONS,
@@ -60,7 +67,7 @@ class InstructionStore(Collection):
         return await self.page(shelf, where, after or None, limit, Proposal)
 
     async def write(
-        self, shelf: ItemOwner, application: str, text: str, check: Check = anything
+        self, shelf: ItemOwner, application: str, text: str, check: Check = accept_any
     ) -> StoredInstructions:
         """A person's text; as it is afterwards."""
         return await self._revise(
@@ -68,10 +75,10 @@ class InstructionStore(Collection):
         )
 
     async def roll_back(
-        self, shelf: ItemOwner, application: str, number: int, check: Check = anything
+        self, shelf: ItemOwner, application: str, number: int, check: Check = accept_any
     ) -> StoredInstructions:
         """Put an earlier version into force again.  Raises NotThere."""
-        item = await self.at(shelf, revision_place(application, number))
+        item = await self.item_at(shelf, revision_place(application, number))
         if item is None:
             raise NotThere
         text = msgspec.json.decode(item.value, type=Revision).text
@@ -86,17 +93,17 @@ class InstructionStore(Collection):
         """Put a proposal into force, or not; as it is afterwards.  Raises NotThere and Outdated."""
 
         async def step() -> tuple[Proposal, Sequence[Change]]:
-            item = await self.at(shelf, proposal_place(application, id))
+            item = await self.item_at(shelf, proposal_place(application, id))
             if item is None:
                 raise NotThere
-            proposal = stored(item, Proposal).value
+            proposal = decode_item(item, Proposal).value
             held = await self.current(shelf, application)
             if proposal.state != "pending" or (approve and proposal.base != held.value.version):
                 raise Outdated
             decided = replace(
                 proposal, state="approved" if approve else "rejected", decided_at=self.clock()
             )
-            changes = [putting(item.place, decided, item.version)]
+            changes = [put_change(item.place, decided, item.version)]
             return decided, [
                 *changes,
                 *self.applying(application, held, decided),
@@ -122,7 +129,7 @@ class InstructionStore(Collection):
         places = [proposal_place(application, proposal.id)]
         if len(page.items) >= MOST_PROPOSALS:
             places.append(proposal_place(application, page.items[0].id))
-        return [putting(places[0], proposal, 0), *map(dropping, places[1:])]
+        return [put_change(places[0], proposal, 0), *map(delete_change, places[1:])]
 
     async def made(self, shelf: ItemOwner, application: str) -> dict[Place, Proposal]:
         """All proposals."""
@@ -137,7 +144,7 @@ class InstructionStore(Collection):
         made = await self.made(shelf, application)
         gone = [place for place, each in made.items() if any(map(theirs, each.sources))]
         if gone and not dry_run:
-            await self._items.change_items(shelf, [*map(dropping, gone)])
+            await self._items.change_items(shelf, [*map(delete_change, gone)])
         return len(gone)
 
     async def _revise(
@@ -164,10 +171,10 @@ class InstructionStore(Collection):
         dated = replace(revision, created_at=self.clock())
         now = Instructions(text=revision.text, version=revision.version)
         changes = [
-            putting(current_place(application), now, held.version),
-            putting(revision_place(application, revision.version), dated, 0),
+            put_change(current_place(application), now, held.version),
+            put_change(revision_place(application, revision.version), dated, 0),
         ]
         if revision.version > MOST_VERSIONS:
             oldest = revision_place(application, revision.version - MOST_VERSIONS)
-            changes.append(dropping(oldest))
+            changes.append(delete_change(oldest))
         return changes

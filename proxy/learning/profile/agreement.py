@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proxy.learning.evidence import OwnWords, Said, Source, is_instruction, source_of
+from proxy.learning.evidence import OwnWords, Source, UserMessage, is_instruction, source_of
 from proxy.learning.facts.statements import may_be_from, may_be_of_kin
 from proxy.learning.profile.document import (
     MOST_BYTES,
@@ -61,7 +61,7 @@ class Grounds(NamedTuple):
     """What a proposal is judged by: what was said, the schema, and when what the document has was
     said, by path (Unix seconds)."""
 
-    said: Sequence[Said]
+    said: Sequence[UserMessage]
     schema: Schema
     times: Mapping[str, float]
 
@@ -108,7 +108,7 @@ def _told(
     quoted = ((change, own.places(change.quote)) for change in changes)
     each_alone = ((one, places) for change, places in quoted for one in _values_of(change))
     for change, places in islice(each_alone, MOST_STATEMENTS):
-        told = [place for place in places if _is_told(change, said[place].own, grounds.schema)]
+        told = [place for place in places if _is_told(change, said[place].own_text, grounds.schema)]
         found += ((said[place].at, place, change) for place in _naming(change, told, said))
         if not told:
             wrong = wrong or _not_said(change.value if places else change.quote)
@@ -138,10 +138,10 @@ def _not_said(words: object) -> PatchError:
     return PatchError(f"these are not the person's own words: {str(words)[:100]!r}")
 
 
-def _naming(change: ProfileChange, places: list[int], said: Sequence[Said]) -> list[int]:
+def _naming(change: ProfileChange, places: list[int], said: Sequence[UserMessage]) -> list[int]:
     """Of the messages that have the words those that name the value, if there are any; the last."""
     texts = [each.casefold() for each in named_in(change.value) if isinstance(each, str)]
-    naming = [x for x in places if any(text in said[x].own.casefold() for text in texts)]
+    naming = [x for x in places if any(text in said[x].own_text.casefold() for text in texts)]
     return (naming or places)[-MOST_ALIKE:]
 
 
@@ -202,13 +202,13 @@ def _whole(proposal: ProposedPatch, document: Document, grounds: Grounds) -> Agr
 
 def _check_told(patch: Sequence[Operation], grounds: Grounds) -> None:
     """Raise PatchError for a value no word of which is in any of the messages."""
-    text = "\n".join(each.own for each in grounds.said)
+    text = "\n".join(each.own_text for each in grounds.said)
     for value in (each.get("value") for each in patch if each["op"] in PUTS):
         if not _is_told(ProfileChange("set", "", value, ""), text, grounds.schema):
             raise _not_said(value)
 
 
-def _source(quote: str, own: OwnWords, said: Sequence[Said]) -> Source:
+def _source(quote: str, own: OwnWords, said: Sequence[UserMessage]) -> Source:
     """The first message with these words of the user's own.  Raises PatchError."""
     places = own.places(quote)
     if not places:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from proxy.learning.batch import ATTEMPTS, Batch
-from proxy.learning.evidence import Gone, Said, headed
-from proxy.learning.extract import KindModel, Unusable, again_with_answer
+from proxy.learning.evidence import DeletedSources, UserMessage, with_heading
+from proxy.learning.extract import KindModel, Unusable, retry_with_answer
 from proxy.learning.profile.agreement import KEYS, Grounds, agreed
 from proxy.learning.profile.document import (
     FEATURE,
@@ -58,7 +58,7 @@ PASTED = "[pasted text left out]"
 _BLANKS = re.compile(f"{BLANK}+")
 
 
-def prompt(document: Document, schema: Schema, said: Sequence[Said], focus: str) -> str:
+def prompt(document: Document, schema: Schema, said: Sequence[UserMessage], focus: str) -> str:
     """The assignment, with all that is needed for it."""
     messages = (_message(number, each) for number, each in enumerate(said, 1))
     parts = [
@@ -72,9 +72,9 @@ def prompt(document: Document, schema: Schema, said: Sequence[Said], focus: str)
     return "\n".join(filter(None, parts))
 
 
-def _message(number: int, said: Said) -> str:
+def _message(number: int, said: UserMessage) -> str:
     """Without what is pasted."""
-    return f"{headed(number, said, _BLANKS.sub(PASTED, said.own).strip())}\n"
+    return f"{with_heading(number, said, _BLANKS.sub(PASTED, said.own_text).strip())}\n"
 
 
 NO_JSON = 'there is no JSON object with "set", "append" and "remove" in it'
@@ -96,7 +96,9 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
 
     async def learn(self, batch: Batch) -> bool:
         if not batch.has_own_words:
-            return await self.items.change_items(batch.shelf, batch.marks(FEATURE), batch.since)
+            return await self.items.change_items(
+                batch.shelf, batch.mark_changes(FEATURE), batch.since
+            )
         held, grounds = await self._known(batch)
         proposal = await self._proposed(batch, held, grounds)
         for _ in range(ATTEMPTS):
@@ -107,7 +109,7 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
             held, grounds = await self._known(batch)
         return False
 
-    async def take_back(self, shelf: ItemOwner, gone: Gone) -> None:
+    async def take_back(self, shelf: ItemOwner, gone: DeletedSources) -> None:
         await self.profiles.forget(shelf, gone.has, False)
 
     async def _known(self, batch: Batch) -> tuple[StoredProfile, Grounds]:
@@ -115,7 +117,7 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
         held = await self.profiles.current(batch.shelf)
         versions = await self.profiles.all_versions(batch.shelf) if held.value.kept else ()
         schema = self.schemas.of(batch.settings.profile.schema)
-        return held, Grounds(batch.said, schema, told_at(versions))
+        return held, Grounds(batch.messages, schema, told_at(versions))
 
     async def _proposed(
         self, batch: Batch, held: StoredProfile, grounds: Grounds
@@ -136,9 +138,9 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
             return proposal
 
         focus, schema = batch.settings.profile.focus, grounds.schema
-        text = prompt(held.value.document, schema, batch.said, focus)
+        text = prompt(held.value.document, schema, batch.messages, focus)
         form = FORM if schema.text is None else None
-        found = await self.model.extract(batch, text, read, again_with_answer(MOST_BYTES), form)
+        found = await self.model.extract(batch, text, read, retry_with_answer(MOST_BYTES), form)
         if found is None:
             self.skipped(FEATURE)
         return found
@@ -150,7 +152,7 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
 
         What does not fit into what they have made is left out.
         """
-        changes = batch.marks(FEATURE)
+        changes = batch.mark_changes(FEATURE)
         if proposal is not None:
             changes += await self._learned(batch.shelf, held, proposal, grounds)
         return await self.items.change_items(batch.shelf, changes, batch.since)

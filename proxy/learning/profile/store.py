@@ -8,7 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from proxy.learning.collection import Collection, Forgotten, Stored, anything, dropping, putting
+from proxy.learning.collection import (
+    Collection,
+    Forgotten,
+    Stored,
+    accept_any,
+    delete_change,
+    put_change,
+)
 from proxy.learning.evidence import IsGone
 from proxy.learning.facts.fact import one_line
 from proxy.learning.likeness import AskedText
@@ -131,7 +138,7 @@ class ProfileStore(Collection):
         return (await self._items.items(shelf, where, None, MOST_VERSIONS + 1)).items
 
     async def edit(
-        self, shelf: ItemOwner, patching: Patching, schema: Schema, check: Check = anything
+        self, shelf: ItemOwner, patching: Patching, schema: Schema, check: Check = accept_any
     ) -> StoredProfile:
         """A person's change; as it is afterwards.  Raises PatchError, and Busy."""
 
@@ -158,7 +165,7 @@ class ProfileStore(Collection):
         return await self.current(shelf)
 
     async def roll_back(
-        self, shelf: ItemOwner, number: int, check: Check = anything
+        self, shelf: ItemOwner, number: int, check: Check = accept_any
     ) -> StoredProfile:
         """Make an earlier version the current one again.  Raises NoVersion, and Busy."""
 
@@ -223,12 +230,12 @@ class ProfileStore(Collection):
         places = [version_place(shelf.user, each) for each in kept]
         oldest = places[:_ALWAYS_THERE] if len(kept) > MOST_VERSIONS else []
         found = await self._items.items_at(shelf, oldest) if oldest else {}
-        changes = [putting(places[-1], version, 0)]
+        changes = [put_change(places[-1], version, 0)]
         if oldest and all(place in found for place in oldest):
             kept = kept[1:]
             both = folded(version_in(found[oldest[0]]), version_in(found[oldest[1]]))
-            changes.append(dropping(oldest[0]))
-            changes.append(putting(oldest[1], both, found[oldest[1]].version))
+            changes.append(delete_change(oldest[0]))
+            changes.append(put_change(oldest[1], both, found[oldest[1]].version))
         number = version.version
         profile = Profile(document=version.document, version=number, last=number, kept=kept)
         return [*self._becoming(shelf, profile, held.version), *changes]
@@ -238,17 +245,17 @@ class ProfileStore(Collection):
     ) -> list[Change]:
         """What keeps with the current version what was said behind it and changes nothing."""
         place = version_place(shelf.user, held.value.version)
-        item = await self.at(shelf, place) if said else None
+        item = await self.item_at(shelf, place) if said else None
         if item is None:
             return []
-        return [putting(place, with_idle(version_in(item), said), item.version)]
+        return [put_change(place, with_idle(version_in(item), said), item.version)]
 
     def _becoming(self, shelf: ItemOwner, profile: Profile, stored: int) -> list[Change]:
         """The current one and its card; ``stored``: the version of the item that it takes over."""
         card = card_of(profile.document, self._count)
         return [
-            putting(profile_place(shelf.user), profile, stored),
-            putting(card_place(shelf.user, FEATURE), card, None),
+            put_change(profile_place(shelf.user), profile, stored),
+            put_change(card_place(shelf.user, FEATURE), card, None),
         ]
 
     def _repeating(self, until: Sequence[Version], profile: Profile) -> Version:

@@ -13,7 +13,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from proxy.errors import ProxyError, memory_unavailable, session_not_found
-from proxy.learning.batch import read_on
+from proxy.learning.batch import copy_read_marks
 from proxy.memory import archive
 from proxy.memory.archive import Revision, StoredMessage
 from proxy.memory.erasure import steady
@@ -144,7 +144,7 @@ async def _copied(
     if not await api.store.restore(new, copy, began):
         raise await _refused(api, at, new)
     reading = api.learned.kinds.reading
-    await read_on(api.shelves, reading, archived.session, copy.session, at.tenant)
+    await copy_read_marks(api.shelves, reading, archived.session, copy.session, at.tenant)
 
 
 async def _refused(api: Api, at: SessionKey, new: SessionKey) -> ProxyError:

@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TypeVar
 
-from proxy.learning.collection import Busy, dropping
+from proxy.learning.collection import Busy, delete_change
 from proxy.learning.feedback import count_feedback, forget_feedback
 from proxy.learning.learned import Learned
 from proxy.memory.archive import Session
@@ -320,7 +320,7 @@ class Eraser:
     async def _forget_names(self, tenant: str, keys: Sequence[SessionKey]) -> None:
         """Remove what leads to these sessions from names that were given out."""
         places = [named_session(reference_of(key.session)) for key in keys]
-        await self._store.change_items(ItemOwner(tenant), [*map(dropping, places)])
+        await self._store.change_items(ItemOwner(tenant), [*map(delete_change, places)])
 
     async def _delete(self, key: SessionKey) -> bool:
         forget_session(key)

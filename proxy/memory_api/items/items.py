@@ -12,7 +12,7 @@ from typing import Annotated
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from proxy.learning.collection import ATTEMPTS, dropping
+from proxy.learning.collection import ATTEMPTS, delete_change
 from proxy.memory import items
 from proxy.memory.items import Change, ItemOwner, Place, shelf_of
 from proxy.memory_api.api import Api
@@ -135,7 +135,7 @@ async def delete_item(api: Api, tenant: Tenant, place: QueriedOrSaid, given: Giv
     Its place may come as a JSON body as well, for names that are too long for a URL.
     """
     await _item(api, tenant, _writable(api, place))
-    await _make(api, tenant, dropping(place), given)
+    await _make(api, tenant, delete_change(place), given)
     return ItemDeleted(namespace=list(place.namespace), key=place.key, deleted=True)
 
 

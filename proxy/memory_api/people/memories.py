@@ -227,7 +227,9 @@ class Memories(msgspec.Struct, frozen=True):
         items = all_items(self.shelves, shelf, (PEOPLE, shelf.user, kind.name), PAGE)
         found = [self._memory(kind, item) async for item in items]
         return [
-            ListedMemory((kind.rank, -each.created_at, 0, each.id), partial(each.shown, self.count))
+            ListedMemory(
+                (kind.rank, -each.created_at, 0, each.id), partial(each.fields, self.count)
+            )
             for each in found
             if each.state in wanted.states and self._is_stale(each, wanted)
         ]
@@ -261,7 +263,7 @@ class Memories(msgspec.Struct, frozen=True):
 
     def learned(self, kind: Kind, item: Item) -> Object:
         """An item as a memory of its kind."""
-        return self._memory(kind, item).shown(self.count)
+        return self._memory(kind, item).fields(self.count)
 
     def _memory(self, kind: Kind, item: Item) -> LearnedMemory:
         assert kind.view is not None

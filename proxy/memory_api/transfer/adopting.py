@@ -43,7 +43,7 @@ class Adopting:
 
         Raises ValueError as :meth:`check` does, StoreError, and Busy.
         """
-        async with self._over.turns.turn(shelf):  # nobody adds to what was counted
+        async with self._over.shelf_locks.hold(shelf):  # nobody adds to what was counted
             await self.check(shelf, items)
             others = await self._others(shelf, items)
             taken = [item for item in items if self._kinds.story(item) not in others]
@@ -112,15 +112,15 @@ class Adopting:
     async def _recard(self, shelf: ItemOwner, features: Collection[str], since: float) -> None:
         for kind in self._kinds.ranked:
             if kind.listed is not None and kind.name in features:
-                await self._write(shelf, kind.listed(self._over).carded, since)
+                await self._write(shelf, kind.listed(self._over).card_change, since)
 
     async def _write(
-        self, shelf: ItemOwner, carded: Callable[[ItemOwner], Awaitable[Change]], since: float
+        self, shelf: ItemOwner, card_change: Callable[[ItemOwner], Awaitable[Change]], since: float
     ) -> None:
         async def step() -> tuple[None, Sequence[Change]]:
-            return None, [await carded(shelf)]
+            return None, [await card_change(shelf)]
 
-        await update(self._items, self._over.turns, shelf, step, since)
+        await update(self._items, self._over.shelf_locks, shelf, step, since)
 
 
 def _too_many(what: str, most: int) -> str:

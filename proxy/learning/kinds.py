@@ -41,7 +41,7 @@ from proxy.learning.instructions.document import (
 from proxy.learning.instructions.improve import InstructionsImprover
 from proxy.learning.instructions.pending import PendingFeedback
 from proxy.learning.instructions.store import InstructionStore
-from proxy.learning.likeness import AskedText
+from proxy.learning.likeness import QueryText
 from proxy.learning.profile import store as profile_card
 from proxy.learning.profile.document import Profile, Schemas, Version, profile_place
 from proxy.learning.profile.extract import ProfileExtractor
@@ -53,7 +53,7 @@ from proxy.settings.written import LearnedSettings
 
 CollectionT = TypeVar("CollectionT", bound=Collection)
 
-Choose = Callable[[bytes, ProfileSettings, AskedText, Allowance], Block | None]
+Choose = Callable[[bytes, ProfileSettings, QueryText, Allowance], Block | None]
 
 
 class Store(Items, History, Protocol):

@@ -14,7 +14,7 @@ import msgspec
 from cachetools import LRUCache
 from msgspec.structs import replace
 
-from proxy.learning.likeness import AskedText
+from proxy.learning.likeness import QueryText
 from proxy.memory.items import PEOPLE, Item, ItemOwner, Items, Place
 from proxy.memory.model import Recalled
 from proxy.settings import ProfileSettings
@@ -122,7 +122,7 @@ class CardKind(Protocol):
         ...
 
     def choose(
-        self, card: bytes, profile: ProfileSettings, question: AskedText, room: Allowance
+        self, card: bytes, profile: ProfileSettings, question: QueryText, room: Allowance
     ) -> Block | None:
         """What of the card's value goes into a prompt; pure, fast.
 
@@ -169,7 +169,7 @@ class PromptCards:
         if not cards.found:
             return Known()
         now = self._time()
-        asked = AskedText(question, now, cards.settings.recall.zone)
+        asked = QueryText(question, now, cards.settings.recall.zone)
         counted = partial(self._count, count)
         head: list[Block] = []
         tail: list[Block] = []

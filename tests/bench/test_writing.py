@@ -20,7 +20,7 @@ from proxy.chat.models.tokens import Tokenizers
 from proxy.learning.episodes.extract import Pair, good_in, seems_pleased
 from proxy.learning.episodes.extract import prompt as episode_prompt
 from proxy.learning.evidence import UserMessage, find_evidence, is_instruction
-from proxy.learning.facts.claim import operations_in
+from proxy.learning.facts.claim import parse_operations
 from proxy.learning.facts.claim import prompt as fact_prompt
 from proxy.learning.instructions.document import doubts
 from proxy.learning.instructions.improve import improved_in
@@ -123,7 +123,7 @@ def test_a_summary_of_a_summary_is_one_too_and_not_too_long() -> None:
 
 def test_facts_are_what_was_told_with_quotes_that_are_there() -> None:
     said = _said(_turns(5, 10))
-    found = operations_in(written("facts", fact_prompt(said, [], 0, "")))
+    found = parse_operations(written("facts", fact_prompt(said, [], 0, "")))
     assert found is not None
     assert [(each.op, each.message) for each in found] == [("add", 2), ("add", 5), ("add", 8)]
     for each in found:

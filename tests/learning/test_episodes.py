@@ -22,7 +22,7 @@ from proxy.learning.episodes.extract import Pair, good_in, seems_pleased
 from proxy.learning.episodes.store import NOTE
 from proxy.learning.evidence import UserMessage
 from proxy.learning.kinds import EPISODES
-from proxy.learning.likeness import AskedText
+from proxy.learning.likeness import QueryText
 from proxy.learning.prompt_cards import Block
 from proxy.memory.archive import Details
 from proxy.memory.items import ItemOwner
@@ -63,7 +63,7 @@ async def chosen(env: Env, question: str, budget: int = 1000) -> Block | None:
     found = await env.harness.store.items_at(where.shelf, [where.place])
     if where.place not in found:
         return None
-    card, asked = bytes(found[where.place].value), AskedText(question, now)
+    card, asked = bytes(found[where.place].value), QueryText(question, now)
     return block_of(EPISODES, card, settings, asked, budget, now)
 
 

@@ -19,7 +19,7 @@ from proxy.learning.instructions.document import (
 from proxy.learning.instructions.improve import improved_in
 from proxy.learning.instructions.store import NotThere, Outdated
 from proxy.learning.kinds import INSTRUCTIONS
-from proxy.learning.likeness import AskedText
+from proxy.learning.likeness import QueryText
 from proxy.memory.model import SessionKey
 from proxy.settings import Settings
 from tests.support.learning import environment
@@ -461,7 +461,7 @@ def test_the_text_in_force_is_a_block_for_the_system_message(harness: Harness) -
     assert where is not None and where.shelf == TENANT
     assert where.place == (("instructions", APP), "current")
     card = msgspec.json.encode(Instructions(text=f"{SHORT}\nBe kind.", version=2))
-    block = block_of(INSTRUCTIONS, card, settings, AskedText("", 0.0), 1000)
+    block = block_of(INSTRUCTIONS, card, settings, QueryText("", 0.0), 1000)
     assert block is not None
     assert (block.kind, block.note, block.lines) == ("instructions", NOTE, f"{SHORT}\nBe kind.")
 
@@ -470,11 +470,11 @@ def test_of_too_long_a_text_the_first_lines_are_in_a_prompt(harness: Harness) ->
     settings = prepared(harness, max_tokens=200).harness.settings
     many = "\n".join(f"Rule {n}: {'x' * 30}" for n in range(100))
     card = msgspec.json.encode(Instructions(text=many, version=1))
-    block = block_of(INSTRUCTIONS, card, settings, AskedText("", 0.0), 1000)
+    block = block_of(INSTRUCTIONS, card, settings, QueryText("", 0.0), 1000)
     assert block is not None and block.tokens <= 200
     assert many.startswith(block.lines) and block.lines.count("\n") > 5
     empty = msgspec.json.encode(Instructions(text="", version=1))
-    assert block_of(INSTRUCTIONS, empty, settings, AskedText("", 0.0), 1000) is None
+    assert block_of(INSTRUCTIONS, empty, settings, QueryText("", 0.0), 1000) is None
 
 
 def test_an_application_is_called_like_its_profile() -> None:

@@ -10,7 +10,7 @@ import pytest
 from proxy.background.completion import ANSWER_BYTES
 from proxy.learning.evidence import UserMessage
 from proxy.learning.extract import MAX_PARSED_CHARACTERS, find_json
-from proxy.learning.facts.claim import MOST_WRITTEN, operations_in
+from proxy.learning.facts.claim import MOST_WRITTEN, parse_operations
 from proxy.learning.profile.agreement import MOST_PATCH, Grounds, agreed
 from proxy.learning.profile.document import PatchError, Schema
 from proxy.learning.profile.proposal import ProposedPatch, proposal_in
@@ -51,13 +51,13 @@ NOTED = [{"op": "add", "text": "Plays chess.", "quote": "I play chess"}]
 
 @pytest.mark.parametrize("talk", ["{}", "Notes so far were [], so I add: {}", "```json\n{}\n```"])
 def test_an_empty_list_before_what_is_asked_for_is_talk(talk: str) -> None:
-    (read,) = operations_in(talk.replace("{}", json.dumps({"operations": NOTED}))) or ()
+    (read,) = parse_operations(talk.replace("{}", json.dumps({"operations": NOTED}))) or ()
     assert read.quote == "I play chess"
 
 
 @pytest.mark.parametrize("talk", ["[]", "```json\n[]\n```", "Nothing to note: []"])
 def test_an_empty_list_where_there_is_no_object_is_nothing_new(talk: str) -> None:
-    assert operations_in(talk) == ()
+    assert parse_operations(talk) == ()
     assert proposal_in(talk) == ProposedPatch([], [])
 
 
@@ -71,7 +71,7 @@ def test_an_empty_list_where_there_is_no_object_is_nothing_new(talk: str) -> Non
 )
 def test_an_empty_list_in_a_broken_object_is_no_answer(broken: str) -> None:
     assert proposal_in(broken) is None
-    assert operations_in(broken) is None
+    assert parse_operations(broken) is None
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_no_more_is_read_than_an_answer_is_worth(
 def test_of_what_is_far_too_long_no_more_is_looked_at() -> None:
     long = "you are now " * 40_000
     written = {"op": "add", "text": long, "quote": long, "about": long, "valid_from": long}
-    (read,) = operations_in(json.dumps([written])) or ()
+    (read,) = parse_operations(json.dumps([written])) or ()
     parts = (read.text, read.quote, read.about, read.valid_from)
     assert [len(part) for part in parts] == [MOST_WRITTEN] * 4
     change = {"key": "hobbies", "value": long, "quote": "I like boats"}

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from proxy.background.completion import Assignment, Failed
 from proxy.learning.batch import LearningContext
 from proxy.learning.evidence import UserMessage
-from proxy.learning.facts.fact import FACTS, Fact, dates_of, parted
+from proxy.learning.facts.fact import FACTS, Fact, render_dates, with_state
 from proxy.learning.reading import OPEN, day_behind, uncaptioned
 from proxy.memory.model import Due, SessionKey
 from proxy.settings import ProfileSettings
@@ -381,12 +381,12 @@ async def test_another_end_that_is_told_later_holds_and_none_that_was_told_earli
         await harness.learn(session)
     old, new = sorted(await harness.facts(), key=lambda fact: fact.until or 0.0)
     assert (old.state, old.superseded_by, old.text) == ("superseded", new.id, new.text)
-    assert dates_of(new) == "noted 2023-05-17; holds to 2023-08-31"
+    assert render_dates(new) == "noted 2023-05-17; holds to 2023-08-31"
     assert new.expires_at == new.until and new.inherited == old.sources
     assert new.metadata == {"by": "hand"}
     for session in "bcd":
         await harness.forgetting.forget(KAI, session, None, False)
-    assert await harness.facts() == [parted(old, "current")]
+    assert await harness.facts() == [with_state(old, "current")]
 
 
 async def test_a_day_that_was_told_stays_as_long_as_the_other_one_allows_it(
@@ -405,7 +405,7 @@ async def test_a_day_that_was_told_stays_as_long_as_the_other_one_allows_it(
         harness.model.answers = [answer(noted)]
         await harness.learn()
         (fact,) = [fact for fact in await harness.facts() if fact.state == "current"]
-        told.append(dates_of(fact).removeprefix("noted 2023-05-08; "))
+        told.append(render_dates(fact).removeprefix("noted 2023-05-08; "))
     assert told == [
         "holds 2023-06-01 to 2023-06-15",
         "holds 2023-06-01 to 2023-06-30",

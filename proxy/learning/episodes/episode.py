@@ -12,7 +12,7 @@ import msgspec
 from proxy.learning.batch import AnsweredQuestion
 from proxy.learning.collection import LearnedMemory
 from proxy.learning.evidence import Source, source_fields
-from proxy.learning.likeness import terms_in
+from proxy.learning.likeness import pack_terms
 from proxy.memory.items import PEOPLE, Item, Namespace, Place
 
 FEATURE = "episodes"
@@ -105,7 +105,7 @@ def clipped(text: str, tokens: int, count: Callable[[str], int]) -> str:
 
 
 def entry_of(episode: Episode, count: Callable[[str], int]) -> Entry:
-    terms = terms_in(episode.question, episode.sources[0].at)
+    terms = pack_terms(episode.question, episode.sources[0].at)
     return Entry(episode, count(example(episode)), terms)
 
 

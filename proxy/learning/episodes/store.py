@@ -20,7 +20,7 @@ from proxy.learning.episodes.episode import (
     namespace,
 )
 from proxy.learning.evidence import IsGone
-from proxy.learning.likeness import AskedText, Words
+from proxy.learning.likeness import QueryText, TermLists
 from proxy.learning.prompt_cards import FRAME, Allowance, Block, affordable, card_place, fitted
 from proxy.memory.items import Change, Item, ItemOwner
 from proxy.memory.model import Recalled
@@ -37,14 +37,14 @@ _cards = msgspec.json.Decoder(EpisodeCard)
 
 
 def choose(
-    card: bytes, profile: ProfileSettings, question: AskedText, room: Allowance
+    card: bytes, profile: ProfileSettings, question: QueryText, room: Allowance
 ) -> Block | None:
     """At most ``most`` of those that fit and score ``min_score``, the best first."""
     chosen = profile.episodes
     entries = [x for x in _cards.decode(card).entries if not x.episode.expired(room.now)]
     if not entries or question.empty:
         return None
-    scores = Words.of(entry.terms for entry in entries).likeness(question)
+    scores = TermLists.of(entry.terms for entry in entries).scores(question)
     found = [pair for pair in zip(scores, entries, strict=True) if pair[0] >= chosen.min_score]
     found.sort(key=lambda pair: pair[0], reverse=True)
     fitting = list(affordable(found, room.tokens - FRAME))[: chosen.most]

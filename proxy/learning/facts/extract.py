@@ -15,15 +15,15 @@ from proxy.learning.facts.claim import (
     SCHEMA,
     Claim,
     Operation,
-    claims,
-    operations_in,
+    checked_claims,
+    parse_operations,
     prompt,
 )
 from proxy.learning.facts.fact import FACTS, Fact, new_id
-from proxy.learning.facts.rules import entered
-from proxy.learning.facts.statements import is_of_kin, tells_of_user
+from proxy.learning.facts.rules import apply_claims
+from proxy.learning.facts.statements import describes_user, names_family
 from proxy.learning.facts.store import FactStore, StoredFacts
-from proxy.learning.likeness import AskedText
+from proxy.learning.likeness import QueryText
 from proxy.memory.items import ItemOwner, Items
 
 NO_JSON = "the answer about facts is not the JSON that was asked for"
@@ -58,7 +58,7 @@ class FactExtractor(msgspec.Struct, frozen=True):
         now = self.facts.clock()
         shown = await asyncio.to_thread(_shown, kept, batch, now)
         operations = await self._operations(batch, shown, len(_held(kept, now)))
-        found = await asyncio.to_thread(claims, operations, batch, shown)
+        found = await asyncio.to_thread(checked_claims, operations, batch, shown)
         return await self._enter(batch, kept, found)
 
     async def take_back(self, shelf: ItemOwner, gone: DeletedSources) -> None:
@@ -71,7 +71,9 @@ class FactExtractor(msgspec.Struct, frozen=True):
         """
         for _ in range(ATTEMPTS):
             settings, now = batch.settings.facts, self.facts.clock()
-            facts = await asyncio.to_thread(entered, kept.facts, found, settings, self.ids, now)
+            facts = await asyncio.to_thread(
+                apply_claims, kept.facts, found, settings, self.ids, now
+            )
             read = batch.mark_changes(FACTS)
             if await self.facts.save(batch.shelf, kept, facts, read, batch.since):
                 return True
@@ -87,10 +89,10 @@ class FactExtractor(msgspec.Struct, frozen=True):
 
         It is asked once more where that is nothing, or nothing readable.
         """
-        telling = tells_of_user(batch.messages)
+        telling = describes_user(batch.messages)
 
         def read(answer: str) -> tuple[Operation, ...]:
-            found = operations_in(answer)
+            found = parse_operations(answer)
             if found is None:
                 raise Unusable(NO_JSON, readable=False)
             if telling and not found:
@@ -120,11 +122,13 @@ def _shown(kept: StoredFacts, batch: Batch, now: float) -> list[Fact]:
     held = _held(kept, now)
     if len(held) > SHOWN:
         asked = "\n".join(said.own_text[:CUE] for said in batch.messages)
-        scores = kept.card.value.words.likeness(AskedText(asked, now, batch.settings.recall.zone))
+        scores = kept.card.value.term_lists.scores(
+            QueryText(asked, now, batch.settings.recall.zone)
+        )
         lines = zip(kept.card.value.lines, scores, strict=True)
         likeness = {line.id: score for line, score in lines}
         latest = sorted(held, key=lambda fact: -fact.last_confirmed)
-        kin = [fact for fact in latest if is_of_kin(fact.text)][:MOST_KIN]
+        kin = [fact for fact in latest if names_family(fact.text)][:MOST_KIN]
         latest.sort(key=lambda fact: -likeness.get(fact.id, 0.0))
         held = list({fact.id: fact for fact in (*kin, *latest)}.values())[:SHOWN]
     return sorted(held, key=lambda fact: (fact.valid_from, fact.id))

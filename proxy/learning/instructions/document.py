@@ -19,7 +19,7 @@ from typing import Literal
 import msgspec
 
 from proxy.learning.evidence import Source
-from proxy.learning.likeness import AskedText
+from proxy.learning.likeness import QueryText
 from proxy.learning.prompt_cards import Allowance, Block, Where, whole_block
 from proxy.memory.items import INSTRUCTIONS, ItemOwner, Namespace, Place
 from proxy.memory.model import exchange_of
@@ -215,7 +215,7 @@ def where(tenant: str, user: str | None, profile: ProfileSettings) -> Where:
 
 
 def choose(
-    card: bytes, profile: ProfileSettings, question: AskedText, room: Allowance
+    card: bytes, profile: ProfileSettings, question: QueryText, room: Allowance
 ) -> Block | None:
     """All of it, or as many of its first lines as fit."""
     return whole_block(FEATURE, NOTE, _current.decode(card).text.splitlines(), room)

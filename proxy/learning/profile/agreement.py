@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proxy.learning.evidence import OwnWords, Source, UserMessage, is_instruction, source_of
-from proxy.learning.facts.statements import may_be_from, may_be_of_kin
+from proxy.learning.facts.statements import may_be_from, may_name_family
 from proxy.learning.profile.document import (
     MOST_BYTES,
     MOST_OPERATIONS,
@@ -122,7 +122,7 @@ def _is_told(change: ProfileChange, text: str, schema: Schema) -> bool:
     value = " ".join(_texts(change.value))
     anything = change.way == "remove" or len(value) > MOST_PATCH
     spoken_of = f"{text}\n{schema.text or ''}"
-    return anything or may_be_from(value, spoken_of) or may_be_of_kin(value, text)
+    return anything or may_be_from(value, spoken_of) or may_name_family(value, text)
 
 
 def _values_of(change: ProfileChange) -> Iterator[ProfileChange]:

@@ -18,7 +18,7 @@ from proxy.learning.collection import (
 )
 from proxy.learning.evidence import IsGone
 from proxy.learning.facts.fact import one_line
-from proxy.learning.likeness import AskedText
+from proxy.learning.likeness import QueryText
 from proxy.learning.profile.document import (
     FEATURE,
     MOST_VERSIONS,
@@ -87,7 +87,7 @@ def _plain(value: object) -> str:
 
 
 def choose(
-    card: bytes, profile: ProfileSettings, question: AskedText, room: Allowance
+    card: bytes, profile: ProfileSettings, question: QueryText, room: Allowance
 ) -> Block | None:
     """The first lines that fit: a document has its most general members first."""
     lines = _first(_cards.decode(card).lines, room.tokens - FRAME)

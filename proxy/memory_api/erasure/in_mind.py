@@ -24,8 +24,8 @@ def forget_texts(tenant: str) -> None:
     standing.forget()
     select.forget()
     vectors.forget(tenant)
-    statements.forget()
-    days.forget()
+    statements.clear_caches()
+    days.clear_cache()
     known_index.forget(tenant)
 
 

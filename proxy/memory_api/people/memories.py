@@ -13,7 +13,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from proxy.learning.collection import LearnedMemory
-from proxy.learning.facts.fact import USER, Fact, dated, new_id, one_line, parted
+from proxy.learning.facts.fact import USER, Fact, new_id, one_line, with_expiry, with_state
 from proxy.learning.kinds import Kind, Kinds
 from proxy.memory.items import PEOPLE, Item, ItemOwner, Items, Place, all_items
 from proxy.memory_api.api import Api
@@ -93,7 +93,7 @@ def new_fact(new: NewMemory, when: Lately) -> Fact:
         origin="added",
         metadata=new.metadata or {},
     )
-    return dated(fact, when.settings)
+    return with_expiry(fact, when.settings)
 
 
 def changed_fact(fact: Fact, change: MemoryChange, when: Lately) -> Fact:
@@ -110,7 +110,7 @@ def changed_fact(fact: Fact, change: MemoryChange, when: Lately) -> Fact:
         edited=fact.edited or not given <= {"state"},
     )
     state = change.state or fact.state
-    return dated(fact if state == fact.state else parted(fact, state), when.settings)
+    return with_expiry(fact if state == fact.state else with_state(fact, state), when.settings)
 
 
 STATES: tuple[State, ...] = get_args(State)

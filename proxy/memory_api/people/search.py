@@ -11,7 +11,7 @@ import msgspec
 from proxy.learning.facts.fact import one_line
 from proxy.learning.facts.store import FactStore
 from proxy.learning.kinds import Kinds
-from proxy.learning.likeness import AskedText, Words, terms_in
+from proxy.learning.likeness import QueryText, TermLists, pack_terms
 from proxy.memory.items import fits
 from proxy.memory_api.fields import invalid
 from proxy.memory_api.items.params import filter_of
@@ -94,8 +94,8 @@ class MemorySearch(msgspec.Struct, frozen=True):
         """With scores from 0 to 1 that can be compared; nothing learned without a word of it."""
         now = self.memories.clock()
         every = [*said, *learned]
-        words = Words.of(known.get(str(each["id"])) or _terms(each) for each in every)
-        shares = words.likeness(AskedText(wanted.query, now))
+        words = TermLists.of(known.get(str(each["id"])) or _terms(each) for each in every)
+        shares = words.scores(QueryText(wanted.query, now))
         best = max((_number(each, "score") for each in said), default=0.0) or 1.0
         scored = [
             _with_score(
@@ -136,7 +136,7 @@ def _folded(text: str) -> str:
 
 
 def _terms(each: Object) -> bytes:
-    return terms_in(str(each["text"]), _number(each, "created_at"))
+    return pack_terms(str(each["text"]), _number(each, "created_at"))
 
 
 def _number(each: Object, name: str) -> float:

@@ -11,12 +11,12 @@ from proxy.learning.facts.fact import (
     Fact,
     Facts,
     TooManyFacts,
-    check_given,
+    check_max_given,
     fact_fields,
     fact_id,
     new_id,
 )
-from proxy.learning.facts.rules import entered
+from proxy.learning.facts.rules import apply_claims
 from proxy.learning.facts.store import StoredFacts
 from proxy.learning.kinds import FACTS, Kind
 from proxy.memory.items import Item, ItemOwner
@@ -185,9 +185,9 @@ async def delete_memory(api: Api, owner: PersonAt, wanted: MemoryAt, given: Give
 async def _add(api: Api, owner: Owner, fact: Fact) -> None:
     def add(facts: Facts) -> None:
         facts[fact.id] = fact
-        check_given(facts)
+        check_max_given(facts)
         settings, now = _lately(api)
-        facts.update(entered(facts, (), settings, new_id, now))
+        facts.update(apply_claims(facts, (), settings, new_id, now))
 
     try:
         await api.learned.facts.change(shelf_of(owner), add)
@@ -199,9 +199,9 @@ def _check(api: Api, given: Conditions, wanted: str) -> Callable[[StoredFacts], 
     """Raises where a fact is not there, or not as the request says."""
 
     def check(kept: StoredFacts) -> None:
-        if wanted not in kept.filed:
+        if wanted not in kept.stored:
             raise memory_not_found()
-        given.hold_for(fact_fields(kept.filed[wanted], time.time(), api.count_text))
+        given.hold_for(fact_fields(kept.stored[wanted], time.time(), api.count_text))
 
     return check
 

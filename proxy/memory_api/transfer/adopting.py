@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from proxy.learning.collection import update
-from proxy.learning.facts.fact import FACTS, MOST_GIVEN, MOST_IMPORTED, Fact, given
+from proxy.learning.facts.fact import FACTS, MOST_GIVEN, MOST_IMPORTED, Fact, count_given
 from proxy.learning.kinds import is_card
 from proxy.learning.learned import Learned
 from proxy.memory.items import PEOPLE, Change, Item, ItemOwner, Items, Place
@@ -79,7 +79,7 @@ class Adopting:
         if new and len(held) + len(new) > MOST_IMPORTED:
             raise ValueError(_too_many("facts of one person", MOST_IMPORTED))
         facts = [*held.values(), *(msgspec.json.decode(item.value, type=Fact) for item in new)]
-        if new and given(facts) > MOST_GIVEN:
+        if new and count_given(facts) > MOST_GIVEN:
             what = "facts of one person that were added, saved or imported"
             raise ValueError(_too_many(what, MOST_GIVEN))
 

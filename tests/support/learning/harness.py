@@ -19,7 +19,7 @@ from proxy.learning.facts.store import FactStore
 from proxy.learning.job import LearningJob
 from proxy.learning.kinds import FACTS, Kind
 from proxy.learning.learned import Forgetting
-from proxy.learning.likeness import AskedText
+from proxy.learning.likeness import QueryText
 from proxy.learning.prompt_cards import Allowance, Block
 from proxy.learning.reading import Reader
 from proxy.memory.items import ItemOwner
@@ -48,7 +48,7 @@ def block_of(
     kind: Kind,
     card: bytes,
     profile: ProfileSettings,
-    question: AskedText,
+    question: QueryText,
     budget: int,
     now: float = 0.0,
 ) -> Block | None:
@@ -239,7 +239,7 @@ class Harness:
         return await self.job.run(work(session))
 
     async def filed(self) -> dict[str, Stored[Fact]]:
-        return dict((await self.fact_store.load(KAI)).filed)
+        return dict((await self.fact_store.load(KAI)).stored)
 
     async def facts(self) -> list[Fact]:
         """All of them, in the order since when they hold."""

@@ -20,7 +20,7 @@ from proxy.learning.collection import (
 from proxy.learning.evidence import DeletedSources, IsGone, Source, source_fields, source_of
 from proxy.learning.extract import KindModel, Unusable, find_json, retry_with_answer
 from proxy.learning.kinds import Kind, persons_card
-from proxy.learning.likeness import AskedText
+from proxy.learning.likeness import QueryText
 from proxy.learning.prompt_cards import Allowance, Block, card_place, whole_block
 from proxy.memory.items import PEOPLE, Change, Item, ItemOwner, Items, Place
 from proxy.settings import ProfileSettings
@@ -121,7 +121,7 @@ def place_of(shelf: ItemOwner, id: str) -> Place:
 
 
 def choose(
-    card: bytes, profile: ProfileSettings, question: AskedText, room: Allowance
+    card: bytes, profile: ProfileSettings, question: QueryText, room: Allowance
 ) -> Block | None:
     hobbies = msgspec.json.decode(card, type=HobbyCard).hobbies
     return whole_block(NAME, "What they do for fun.", [each.text for each in hobbies], room)

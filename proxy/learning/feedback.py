@@ -16,7 +16,7 @@ from proxy.memory.items import INSTRUCTIONS, PEOPLE, ItemOwner, Items, Namespace
 from proxy.memory.model import SessionKey
 
 FEEDBACK = "feedback"
-NOBODYS = "/feedback"
+UNOWNED_FEEDBACK = "/feedback"
 """No application is called so."""
 
 Score = Literal[-1, 0, 1]
@@ -44,7 +44,7 @@ class Feedback(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def namespace(user: str, session: str) -> Namespace:
     """Where the feedback about a session is; ``user`` "" is nobody."""
-    return (PEOPLE, user, FEEDBACK, session) if user else (INSTRUCTIONS, NOBODYS, session)
+    return (PEOPLE, user, FEEDBACK, session) if user else (INSTRUCTIONS, UNOWNED_FEEDBACK, session)
 
 
 def feedback_place(user: str, session: str, message: str) -> Place:

@@ -17,13 +17,13 @@ from proxy.learning.facts.fact import Fact
 from proxy.learning.kinds import FACTS, Kind
 from proxy.learning.likeness import QueryText
 from proxy.learning.prompt_cards import (
-    Allowance,
     Block,
+    CardPlace,
     Cards,
     PromptCards,
-    Where,
+    TokenBudget,
     card_place,
-    framed,
+    render_block,
 )
 from proxy.memory.items import Change, ItemOwner
 from proxy.memory.model import Recalled
@@ -142,7 +142,7 @@ def test_a_block_is_never_more_than_it_may_be(
     found = chosen(facts, question, most, budget)
     if found is not None:
         assert found.lines and found.tokens <= min(budget, most)
-        assert found.tokens == count(framed(found.kind, found.note, found.lines))
+        assert found.tokens == count(render_block(found.kind, found.note, found.lines))
 
 
 def test_a_block_that_costs_more_than_was_estimated_still_fits() -> None:
@@ -167,19 +167,21 @@ def test_choosing_is_fast(number: int, most_ms: float) -> None:
 # Put together
 
 
-KAI_CARD = Where(ItemOwner("t", "kai"), card_place("kai", "facts"))
+KAI_CARD = CardPlace(ItemOwner("t", "kai"), card_place("kai", "facts"))
 
 
 def fixed(name: str, *, shared: bool = False) -> Kind:
     """A kind whose block has one line, and takes what it may."""
 
-    def where(tenant: str, user: str | None, profile: ProfileSettings) -> Where | None:
+    def where(tenant: str, user: str | None, profile: ProfileSettings) -> CardPlace | None:
         if shared:
-            return Where(ItemOwner(tenant), KAI_CARD.place._replace(namespace=(name,)))
-        return Where(ItemOwner(tenant, user), KAI_CARD.place._replace(key=name)) if user else None
+            return CardPlace(ItemOwner(tenant), KAI_CARD.place._replace(namespace=(name,)))
+        return (
+            CardPlace(ItemOwner(tenant, user), KAI_CARD.place._replace(key=name)) if user else None
+        )
 
     def choose(
-        card: bytes, profile: ProfileSettings, question: QueryText, room: Allowance
+        card: bytes, profile: ProfileSettings, question: QueryText, room: TokenBudget
     ) -> Block | None:
         return Block(name, "", card.decode(), 40) if room.tokens >= 40 else None
 
@@ -194,7 +196,7 @@ SETTINGS = ProfileSettings.model_validate(
 )
 
 
-async def put(store: Backend, where: Where | None) -> None:
+async def put(store: Backend, where: CardPlace | None) -> None:
     assert where is not None
     namespace, key = where.place
     assert await store.change_items(

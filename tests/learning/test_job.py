@@ -19,7 +19,7 @@ from proxy.background.completion import (
 from proxy.background.runner import LEASE
 from proxy.learning.batch import Batch, Model, ReadMark, mark_place
 from proxy.learning.evidence import DeletedSources
-from proxy.learning.job import BUSY, SOON, person_key
+from proxy.learning.job import RETRY_AFTER_CONFLICT, RETRY_WHILE_READ, person_key
 from proxy.memory.items import ItemOwner
 from proxy.memory.model import Due, SessionKey
 from proxy.memory.store import StoreError
@@ -310,7 +310,7 @@ async def test_others_in_the_way_are_waited_for_within_bounds(
     assert extractor.heard == ["one"]
     await harness.say("two")
     extractor.busy = 1000
-    assert await harness.learn() == harness.clock() + SOON
+    assert await harness.learn() == harness.clock() + RETRY_AFTER_CONFLICT
 
 
 async def test_a_credential_that_is_not_there_is_somebody_elses_work(
@@ -362,7 +362,7 @@ async def test_one_person_is_read_by_one_reader_at_a_time(harness: Harness) -> N
     await harness.say("I moved to Paris.", session="z")
     first = asyncio.create_task(harness.learn("s"))
     await slow.asked_for.wait()
-    assert await harness.learn("z") == harness.clock() + BUSY
+    assert await harness.learn("z") == harness.clock() + RETRY_WHILE_READ
     assert len(slow.asked) == 0, "one request is under way, and no other was made"
     slow.go.set()
     assert await first is None
@@ -379,7 +379,7 @@ async def test_a_reader_that_was_killed_is_in_the_way_until_its_lease_has_run_ou
     await harness.store.enqueue(key, Due(kind="learning", profile="", at=now))
     (work,) = await harness.store.waiting(now, 10)
     assert await harness.store.claim(work, now, now + LEASE) is not None
-    assert await harness.learn() == now + BUSY
+    assert await harness.learn() == now + RETRY_WHILE_READ
     harness.clock.now += LEASE
     assert await harness.learn() is None
     assert await harness.current() == ["The user lives in Berlin."]

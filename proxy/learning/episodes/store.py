@@ -21,7 +21,14 @@ from proxy.learning.episodes.episode import (
 )
 from proxy.learning.evidence import IsGone
 from proxy.learning.likeness import QueryText, TermLists
-from proxy.learning.prompt_cards import FRAME, Allowance, Block, affordable, card_place, fitted
+from proxy.learning.prompt_cards import (
+    FRAME_TOKENS,
+    Block,
+    TokenBudget,
+    card_place,
+    fit_block,
+    within_budget,
+)
 from proxy.memory.items import Change, Item, ItemOwner
 from proxy.memory.model import Recalled
 from proxy.settings import ProfileSettings
@@ -37,7 +44,7 @@ _cards = msgspec.json.Decoder(EpisodeCard)
 
 
 def choose(
-    card: bytes, profile: ProfileSettings, question: QueryText, room: Allowance
+    card: bytes, profile: ProfileSettings, question: QueryText, room: TokenBudget
 ) -> Block | None:
     """At most ``most`` of those that fit and score ``min_score``, the best first."""
     chosen = profile.episodes
@@ -47,9 +54,9 @@ def choose(
     scores = TermLists.of(entry.terms for entry in entries).scores(question)
     found = [pair for pair in zip(scores, entries, strict=True) if pair[0] >= chosen.min_score]
     found.sort(key=lambda pair: pair[0], reverse=True)
-    fitting = list(affordable(found, room.tokens - FRAME))[: chosen.most]
+    fitting = list(within_budget(found, room.tokens - FRAME_TOKENS))[: chosen.most]
     written = [example(entry.episode) for _, entry in fitting]
-    block = fitted(FEATURE, NOTE, written, "\n\n", room)
+    block = fit_block(FEATURE, NOTE, written, "\n\n", room)
     if block is None:
         return None
     sources = tuple(map(_source, fitting[: block.parts]))

@@ -15,7 +15,13 @@ import msgspec
 
 from proxy.learning.facts.fact import FACTS, KIND, USER, Fact, render_dates, render_noted
 from proxy.learning.likeness import TERM_BYTES, QueryText, TermLists, pack_terms
-from proxy.learning.prompt_cards import FRAME, Allowance, Block, affordable, framed
+from proxy.learning.prompt_cards import (
+    FRAME_TOKENS,
+    Block,
+    TokenBudget,
+    render_block,
+    within_budget,
+)
 from proxy.memory.model import Recalled
 from proxy.settings import ProfileSettings
 
@@ -133,10 +139,10 @@ Scored = tuple[float, FactLine]
 
 
 def choose(
-    card: bytes, profile: ProfileSettings, question: QueryText, room: Allowance
+    card: bytes, profile: ProfileSettings, question: QueryText, room: TokenBudget
 ) -> Block | None:
     """All facts if all are about the user and fit, else those that score best."""
-    known, left, zone = read_card(card), room.tokens - FRAME, profile.recall.zone
+    known, left, zone = read_card(card), room.tokens - FRAME_TOKENS, profile.recall.zone
     lines = [line for line in known.lines if line.is_valid(room.now)]
     if all(line.about_user for line in lines) and sum(x.tokens for x in lines) <= left:
         return _block([(0.0, line) for line in lines], lines, room, zone)
@@ -147,11 +153,11 @@ def choose(
         if (line.about_user or score > 0) and line.is_valid(room.now)
     ]
     scored.sort(key=lambda each: (-each[0], -each[1].last_confirmed))
-    return _block(list(affordable(scored, left)), lines, room, zone)
+    return _block(list(within_budget(scored, left)), lines, room, zone)
 
 
 def _block(
-    chosen: Sequence[Scored], order: Sequence[FactLine], room: Allowance, zone: tzinfo | None
+    chosen: Sequence[Scored], order: Sequence[FactLine], room: TokenBudget, zone: tzinfo | None
 ) -> Block | None:
     """The block of as many of ``chosen``, best first, as fit; its lines are in ``order``."""
     kept = list(chosen)
@@ -159,7 +165,7 @@ def _block(
         scores = {line.id: score for score, line in kept}
         lines = [line for line in order if line.id in scores]
         text = render_lines(lines, zone)
-        tokens = room.count(framed(FACTS, NOTE, text))
+        tokens = room.count(render_block(FACTS, NOTE, text))
         if tokens <= room.tokens:
             sources = tuple(_source(line, scores[line.id]) for line in lines)
             return Block(FACTS, NOTE, text, tokens, sources)

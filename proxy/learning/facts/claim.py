@@ -36,7 +36,7 @@ from proxy.learning.facts.statements import (
     parse_subject,
     shares_word,
 )
-from proxy.learning.reading import shows_picture
+from proxy.learning.reading import has_caption
 from proxy.recall.notes.slots import Filled
 from proxy.recall.own_words import BLANK, speaker_of
 
@@ -292,7 +292,7 @@ def _claim(
     if whom != USER and (found.voice == "pasted" or is_addressed(operation.quote)):
         return None
     text, whom = _text_or_quote(text, whom, one_line(operation.quote), found)
-    if text and (shows_picture(text) or not is_statement(text)):
+    if text and (has_caption(text) or not is_statement(text)):
         return None  # what is said beside a picture is about that
     said = found.said
     then, told = said.local_time, f"{said.dated}\n{said.text}"

@@ -20,7 +20,7 @@ import msgspec
 
 from proxy.learning.evidence import Source
 from proxy.learning.likeness import QueryText
-from proxy.learning.prompt_cards import Allowance, Block, Where, whole_block
+from proxy.learning.prompt_cards import Block, CardPlace, TokenBudget, whole_block
 from proxy.memory.items import INSTRUCTIONS, ItemOwner, Namespace, Place
 from proxy.memory.model import exchange_of
 from proxy.recall.lexicon.loader import any_of, compiled, told
@@ -209,13 +209,13 @@ NOTE = "How to answer in this application, from its operator. The system message
 _current = msgspec.json.Decoder(Instructions)
 
 
-def where(tenant: str, user: str | None, profile: ProfileSettings) -> Where:
+def where(tenant: str, user: str | None, profile: ProfileSettings) -> CardPlace:
     """The card is the current text itself."""
-    return Where(ItemOwner(tenant), current_place(profile.instructions.name))
+    return CardPlace(ItemOwner(tenant), current_place(profile.instructions.name))
 
 
 def choose(
-    card: bytes, profile: ProfileSettings, question: QueryText, room: Allowance
+    card: bytes, profile: ProfileSettings, question: QueryText, room: TokenBudget
 ) -> Block | None:
     """All of it, or as many of its first lines as fit."""
     return whole_block(FEATURE, NOTE, _current.decode(card).text.splitlines(), room)

@@ -16,7 +16,7 @@ from proxy.learning.collection import (
     delete_change,
     put_change,
 )
-from proxy.learning.feedback import NOBODYS, Feedback
+from proxy.learning.feedback import UNOWNED_FEEDBACK, Feedback
 from proxy.learning.instructions.document import (
     MOST_PENDING,
     PENDING,
@@ -204,4 +204,4 @@ class InstructionsForgetting(msgspec.Struct, frozen=True):
     async def _applications(self, shelf: ItemOwner) -> set[str]:
         pages = namespace_pages(self.items, shelf, (INSTRUCTIONS,))
         found = [name async for page in pages for _, *labels in page for name in labels[:1]]
-        return set(found) - {NOBODYS}
+        return set(found) - {UNOWNED_FEEDBACK}

@@ -36,7 +36,7 @@ from proxy.learning.profile.document import (
 )
 from proxy.learning.profile.replay import folded, replayed, undone
 from proxy.learning.profile.statement import with_idle
-from proxy.learning.prompt_cards import FRAME, Allowance, Block, card_place, whole_block
+from proxy.learning.prompt_cards import FRAME_TOKENS, Block, TokenBudget, card_place, whole_block
 from proxy.memory.archive import Page
 from proxy.memory.items import Change, Item, ItemOwner
 from proxy.settings import ProfileSettings
@@ -87,10 +87,10 @@ def _plain(value: object) -> str:
 
 
 def choose(
-    card: bytes, profile: ProfileSettings, question: QueryText, room: Allowance
+    card: bytes, profile: ProfileSettings, question: QueryText, room: TokenBudget
 ) -> Block | None:
     """The first lines that fit: a document has its most general members first."""
-    lines = _first(_cards.decode(card).lines, room.tokens - FRAME)
+    lines = _first(_cards.decode(card).lines, room.tokens - FRAME_TOKENS)
     return whole_block(FEATURE, NOTE, list(lines), room)
 
 

@@ -18,9 +18,9 @@ from proxy.learning.facts.fact import Fact
 from proxy.learning.facts.store import FactStore
 from proxy.learning.job import LearningJob
 from proxy.learning.kinds import FACTS, Kind
-from proxy.learning.learned import Forgetting
+from proxy.learning.learned import Forgetter
 from proxy.learning.likeness import QueryText
-from proxy.learning.prompt_cards import Allowance, Block
+from proxy.learning.prompt_cards import Block, TokenBudget
 from proxy.learning.reading import Reader
 from proxy.memory.items import ItemOwner
 from proxy.memory.model import Draft, SessionKey, Work, message_id
@@ -53,7 +53,7 @@ def block_of(
     now: float = 0.0,
 ) -> Block | None:
     """What of a card goes into a prompt that has so many tokens left."""
-    room = Allowance(budget, count, now).within(kind.settings(profile).max_tokens)
+    room = TokenBudget(budget, count, now).within(kind.settings(profile).max_tokens)
     return kind.choose(card, profile, question, room)
 
 
@@ -189,8 +189,8 @@ class Harness:
         )
 
     @property
-    def forgetting(self) -> Forgetting:
-        return Forgetting(self.store, ShelfLocks(), self.store, ["facts"], [self.fact_store])
+    def forgetting(self) -> Forgetter:
+        return Forgetter(self.store, ShelfLocks(), self.store, ["facts"], [self.fact_store])
 
     async def say(
         self,

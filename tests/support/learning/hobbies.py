@@ -19,9 +19,9 @@ from proxy.learning.collection import (
 )
 from proxy.learning.evidence import DeletedSources, IsGone, Source, source_fields, source_of
 from proxy.learning.extract import KindModel, Unusable, find_json, retry_with_answer
-from proxy.learning.kinds import Kind, persons_card
+from proxy.learning.kinds import Kind, personal_card
 from proxy.learning.likeness import QueryText
-from proxy.learning.prompt_cards import Allowance, Block, card_place, whole_block
+from proxy.learning.prompt_cards import Block, TokenBudget, card_place, whole_block
 from proxy.memory.items import PEOPLE, Change, Item, ItemOwner, Items, Place
 from proxy.settings import ProfileSettings
 from proxy.settings.written import LearnerSettings
@@ -121,7 +121,7 @@ def place_of(shelf: ItemOwner, id: str) -> Place:
 
 
 def choose(
-    card: bytes, profile: ProfileSettings, question: QueryText, room: Allowance
+    card: bytes, profile: ProfileSettings, question: QueryText, room: TokenBudget
 ) -> Block | None:
     hobbies = msgspec.json.decode(card, type=HobbyCard).hobbies
     return whole_block(NAME, "What they do for fun.", [each.text for each in hobbies], room)
@@ -150,7 +150,7 @@ HOBBIES = Kind(
     values={NAME: Hobby},
     by_id=True,
     card=HobbyCard,
-    where=persons_card(NAME),
+    where=personal_card(NAME),
     choose=choose,
     listed=lambda over: HobbyStore(over.store, over.count, over.clock),
     view=memory,

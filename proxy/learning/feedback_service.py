@@ -9,7 +9,7 @@ import msgspec
 
 from proxy.learning.batch import Exchanges
 from proxy.learning.collection import put_change
-from proxy.learning.episodes.episode import episode_id, episode_of
+from proxy.learning.episodes.episode import episode_id, make_episode
 from proxy.learning.episodes.store import EpisodeStore
 from proxy.learning.feedback import (
     Feedback,
@@ -18,7 +18,7 @@ from proxy.learning.feedback import (
     feedback_on,
     feedback_place,
 )
-from proxy.learning.instructions.pending import InstructionsForgetting, PendingFeedback
+from proxy.learning.instructions.pending import FeedbackForgetter, PendingFeedback
 from proxy.memory.archive import Session
 from proxy.memory.items import ItemOwner, Items
 from proxy.memory.model import Due, Exchange, SessionKey, exchange_of
@@ -43,7 +43,7 @@ class FeedbackService(msgspec.Struct, frozen=True):
     exchanges: Exchanges
     episodes: EpisodeStore
     pending: PendingFeedback
-    instructions_forgetting: InstructionsForgetting
+    instructions_forgetting: FeedbackForgetter
     queue: Queue
     profile_of: Callable[[str], ProfileSettings | None]
     count: Callable[[str], int]
@@ -129,7 +129,7 @@ class FeedbackService(msgspec.Struct, frozen=True):
             found = await self.exchanges.answered_question(key, feedback.message)
             if found is not None:
                 ttl, now = session.details.ttl, feedback.created_at
-                episode = episode_of(found, "feedback", self.count, now, ttl)
+                episode = make_episode(found, "feedback", self.count, now, ttl)
                 await self.episodes.keep(shelf, episode, since)
 
     async def _instruct(

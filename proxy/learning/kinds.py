@@ -31,7 +31,7 @@ from proxy.learning.instructions.document import (
     PROPOSALS,
     REFLECTION,
     VERSIONS,
-    Given,
+    FeedbackSource,
     Instructions,
     Proposal,
     Reflection,
@@ -99,8 +99,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
     ``name`` is its section of [memory], the kind of its block in prompts, the feature that its
     model's tokens are counted for, and the label of its items: the third one of a person's
-    namespaces, or if it is ``shared`` by all people of a tenant the first.  ``rank`` is its place in
-    lists, where a person's standing instructions have the second.
+    namespaces, or if it is ``shared`` by all people of a tenant the first.  ``rank`` is its place
+    in lists, where a person's standing instructions have the second.
     """
 
     name: str
@@ -154,7 +154,7 @@ INSTRUCTIONS = Kind(
     values={
         VERSIONS: Revision,
         PROPOSALS: Proposal,
-        PENDING: Given,
+        PENDING: FeedbackSource,
         CURRENT: Instructions,
         REFLECTION: Reflection,
     },

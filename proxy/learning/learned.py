@@ -26,7 +26,7 @@ from proxy.learning.evidence import is_from
 from proxy.learning.facts.store import FactStore
 from proxy.learning.feedback import count_feedback, forget_feedback
 from proxy.learning.feedback_service import FeedbackService, Queue
-from proxy.learning.instructions.pending import InstructionsForgetting, PendingFeedback
+from proxy.learning.instructions.pending import FeedbackForgetter, PendingFeedback
 from proxy.learning.instructions.store import InstructionStore
 from proxy.learning.kinds import KINDS, Kind, KindResources, Kinds, LearningObserver
 from proxy.learning.kinds import Store as KindsStore
@@ -147,9 +147,7 @@ class Learned:
         self.facts, self.profiles = over.make(FactStore), over.make(ProfileStore)
         self.episodes, self.instructions = over.make(EpisodeStore), over.make(InstructionStore)
         self.pending = over.make(PendingFeedback)
-        self.instructions_forgetting = InstructionsForgetting(
-            store, self.pending, self.instructions
-        )
+        self.instructions_forgetting = FeedbackForgetter(store, self.pending, self.instructions)
         self.feedback = FeedbackService(
             store,
             exchanges,

@@ -17,18 +17,18 @@ from bench.writing.upstream import Script, Tally
 from bench.writing.words import ASKS, LONGEST, PLEASED, SHORTEST, TELLS, THANKS, Speaker, Telling
 from proxy.chat.blocks import block
 from proxy.chat.models.tokens import Tokenizers
-from proxy.learning.episodes.extract import Pair, good_in, seems_pleased
+from proxy.learning.episodes.extract import Pair, parse_good_pairs, seems_pleased
 from proxy.learning.episodes.extract import prompt as episode_prompt
 from proxy.learning.evidence import UserMessage, find_evidence, is_instruction
 from proxy.learning.facts.claim import parse_operations
 from proxy.learning.facts.claim import prompt as fact_prompt
 from proxy.learning.instructions.document import doubts
-from proxy.learning.instructions.improve import improved_in
+from proxy.learning.instructions.improve import parse_improved
 from proxy.learning.instructions.improve import prompt as instructions_prompt
-from proxy.learning.profile.agreement import Grounds, agreed
+from proxy.learning.profile.agreement import ReviewContext, accept_proposal
 from proxy.learning.profile.document import Schema
 from proxy.learning.profile.extract import prompt as profile_prompt
-from proxy.learning.profile.proposal import proposal_in
+from proxy.learning.profile.proposal import parse_proposal
 from proxy.memory.model import SessionKey
 from proxy.recall.own_words import pasted
 from proxy.settings import ProfileSettings
@@ -134,9 +134,9 @@ def test_facts_are_what_was_told_with_quotes_that_are_there() -> None:
 
 def test_a_profile_gets_a_member_for_what_was_told() -> None:
     said = _said(["I rent clocks with my aunt Rita. It is late.", "I sell maps with my aunt Eda."])
-    found = proposal_in(written("profile", profile_prompt({}, Schema(), said, "")))
+    found = parse_proposal(written("profile", profile_prompt({}, Schema(), said, "")))
     assert found is not None
-    made = agreed(found, {}, Grounds(said, Schema(), {}))
+    made = accept_proposal(found, {}, ReviewContext(said, Schema(), {}))
     assert made.document == {"aunt": "Eda, sell maps"}
     assert len(made.patch) == 2
 
@@ -146,11 +146,11 @@ def test_an_answer_is_good_that_somebody_gave_thanks_for() -> None:
     assert seems_pleased(thanks)
     key = SessionKey("t", "s")
     pairs = [Pair(key, "How?", "ex.0", other), Pair(key, "Why?", "ex.1", thanks)]
-    assert good_in(written("episodes", episode_prompt(pairs)), pairs) == pairs[1:]
+    assert parse_good_pairs(written("episodes", episode_prompt(pairs)), pairs) == pairs[1:]
 
 
 def test_instructions_are_new_short_and_without_doubts() -> None:
-    first = improved_in(written("instructions", instructions_prompt("", [], "", 300)))
+    first = parse_improved(written("instructions", instructions_prompt("", [], "", 300)))
     assert first is not None
     assert 0 < count(first.text) <= 300
     assert doubts(first.text, "", []) == ()

@@ -16,7 +16,7 @@ from proxy.learning.instructions.document import (
     Proposal,
     doubts,
 )
-from proxy.learning.instructions.improve import improved_in
+from proxy.learning.instructions.improve import parse_improved
 from proxy.learning.instructions.store import NotThere, Outdated
 from proxy.learning.kinds import INSTRUCTIONS
 from proxy.learning.likeness import QueryText
@@ -361,7 +361,7 @@ async def test_proposals_are_bounded(env: Env) -> None:
     for n in range(MOST_PROPOSALS + 2):
         proposal = Proposal(id=f"proposal_{n:04}", text="x", why="", base=0, feedback=1)
         assert await env.harness.store.change_items(
-            TENANT, await shelf.proposing(TENANT, APP, proposal)
+            TENANT, await shelf.propose_changes(TENANT, APP, proposal)
         )
     kept = await proposals(env)
     assert len(kept) == MOST_PROPOSALS and kept[0].id == "proposal_0002"
@@ -442,12 +442,12 @@ def test_what_is_in_force_already_is_no_reason_to_doubt() -> None:
     ],
 )
 def test_answers_are_read_leniently(answer: str, expected: str | None) -> None:
-    found = improved_in(answer)
+    found = parse_improved(answer)
     assert (found.text if found else None) == expected
 
 
 def test_half_a_surrogate_pair_in_an_answer_is_replaced() -> None:
-    found = improved_in(improved("Be kind \ud83d", why="\ud83d"))
+    found = parse_improved(improved("Be kind \ud83d", why="\ud83d"))
     assert found is not None
     assert (found.text, found.why) == ("Be kind \ufffd", "\ufffd")
 

@@ -11,9 +11,9 @@ from proxy.background.completion import ANSWER_BYTES
 from proxy.learning.evidence import UserMessage
 from proxy.learning.extract import MAX_PARSED_CHARACTERS, find_json
 from proxy.learning.facts.claim import MOST_WRITTEN, parse_operations
-from proxy.learning.profile.agreement import MOST_PATCH, Grounds, agreed
+from proxy.learning.profile.agreement import MOST_PATCH, ReviewContext, accept_proposal
 from proxy.learning.profile.document import PatchError, Schema
-from proxy.learning.profile.proposal import ProposedPatch, proposal_in
+from proxy.learning.profile.proposal import ProposedPatch, parse_proposal
 from tests.support.learning.harness import MAY
 
 
@@ -58,7 +58,7 @@ def test_an_empty_list_before_what_is_asked_for_is_talk(talk: str) -> None:
 @pytest.mark.parametrize("talk", ["[]", "```json\n[]\n```", "Nothing to note: []"])
 def test_an_empty_list_where_there_is_no_object_is_nothing_new(talk: str) -> None:
     assert parse_operations(talk) == ()
-    assert proposal_in(talk) == ProposedPatch([], [])
+    assert parse_proposal(talk) == ProposedPatch([], [])
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_an_empty_list_where_there_is_no_object_is_nothing_new(talk: str) -> Non
     ],
 )
 def test_an_empty_list_in_a_broken_object_is_no_answer(broken: str) -> None:
-    assert proposal_in(broken) is None
+    assert parse_proposal(broken) is None
     assert parse_operations(broken) is None
 
 
@@ -103,8 +103,8 @@ def test_of_what_is_far_too_long_no_more_is_looked_at() -> None:
     parts = (read.text, read.quote, read.about, read.valid_from)
     assert [len(part) for part in parts] == [MOST_WRITTEN] * 4
     change = {"key": "hobbies", "value": long, "quote": "I like boats"}
-    proposal = proposal_in(json.dumps({"set": [change]}))
+    proposal = parse_proposal(json.dumps({"set": [change]}))
     said = UserMessage(message="m", exchange="e", seq=1, text="I like boats", at=MAY)
     assert proposal is not None
     with pytest.raises(PatchError, match=f"more than {MOST_PATCH} bytes"):
-        agreed(proposal, {}, Grounds([said], Schema(None), {}))
+        accept_proposal(proposal, {}, ReviewContext([said], Schema(None), {}))

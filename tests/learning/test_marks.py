@@ -50,7 +50,7 @@ async def test_a_mark_stays_for_a_day_as_its_session_may_be_on_its_way(harness: 
 async def test_many_marks_are_gone_through_some_at_a_time_and_then_from_the_beginning(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(marks, "AT_ONCE", 2)
+    monkeypatch.setattr(marks, "PAGE", 2)
     job = harness.job
     await read(harness, job, "a", "b", "c", "d")
     harness.clock.now = time.time() + GRACE + 60

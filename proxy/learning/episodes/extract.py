@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import msgspec
 
 from proxy.learning.batch import Batch, Exchanges, question_of
-from proxy.learning.episodes.episode import FEATURE, Episode, episode_id, episode_of
+from proxy.learning.episodes.episode import FEATURE, Episode, episode_id, make_episode
 from proxy.learning.episodes.store import EpisodeStore, StoredEpisodes
 from proxy.learning.evidence import DeletedSources, UserMessage, find_evidence
 from proxy.learning.extract import KindModel, Unusable, find_json, retry_with_answer
@@ -68,7 +68,7 @@ def seems_pleased(said: UserMessage) -> bool:
     return _CUE.search(said.own_text[:LONGEST]) is not None
 
 
-def answers_before(
+def previous_turns(
     said: Sequence[UserMessage], log: Sequence[Entry]
 ) -> Iterator[tuple[UserMessage, str, str]]:
     """For each message the ids of the question and the answer of the turn before it."""
@@ -93,16 +93,16 @@ def prompt(pairs: Sequence[Pair]) -> str:
     return "\n".join([PROMPT, *written])
 
 
-def good_in(answer: str, pairs: Sequence[Pair]) -> list[Pair] | None:
+def parse_good_pairs(answer: str, pairs: Sequence[Pair]) -> list[Pair] | None:
     """Those that the answer names with words that are there; None if it has no such JSON."""
     found = find_json(answer, lambda value: isinstance(value, dict) and "good" in value)
     named = found.get("good") if isinstance(found, dict) else None
     if not isinstance(named, list):
         return None
-    return [pair for number, pair in enumerate(pairs, 1) if _shown(named, number, pair)]
+    return [pair for number, pair in enumerate(pairs, 1) if _quotes_pair(named, number, pair)]
 
 
-def _shown(named: Sequence[object], number: int, pair: Pair) -> bool:
+def _quotes_pair(named: Sequence[object], number: int, pair: Pair) -> bool:
     quotes = (
         each["quote"]
         for each in named
@@ -163,7 +163,7 @@ class EpisodeExtractor(msgspec.Struct, frozen=True):
         known: Collection[str],
     ) -> list[Pair]:
         log = (await self.exchanges.history.load(key, WHOLE_LOG)).log
-        found = list(answers_before(pleased, log))[-MOST_PAIRS:]
+        found = list(previous_turns(pleased, log))[-MOST_PAIRS:]
         answers = [answer for _, _, answer in found]
         judged = await feedback_on(self.items, shelf.tenant, shelf.user, key.session, answers)
         texts = await self.exchanges.texts(key, [question for _, question, _ in found])
@@ -177,7 +177,7 @@ class EpisodeExtractor(msgspec.Struct, frozen=True):
 
     async def _good(self, batch: Batch, pairs: list[Pair]) -> list[Pair]:
         def read(answer: str) -> list[Pair]:
-            good = good_in(answer, pairs)
+            good = parse_good_pairs(answer, pairs)
             if good is None:
                 raise Unusable(NO_JSON, readable=False)
             return good
@@ -194,5 +194,5 @@ class EpisodeExtractor(msgspec.Struct, frozen=True):
             exchange = await self.exchanges.answered_question(pair.key, pair.answer)
             if exchange is not None and session is not None:
                 now, ttl = self.clock(), session.details.ttl
-                found.append(episode_of(exchange, "learned", self.count, now, ttl))
+                found.append(make_episode(exchange, "learned", self.count, now, ttl))
         return found

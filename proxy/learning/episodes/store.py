@@ -14,10 +14,10 @@ from proxy.learning.episodes.episode import (
     Entry,
     Episode,
     EpisodeCard,
-    entry_of,
     episode_place,
-    example,
+    make_entry,
     namespace,
+    render_example,
 )
 from proxy.learning.evidence import IsGone
 from proxy.learning.likeness import QueryText, TermLists
@@ -55,7 +55,7 @@ def choose(
     found = [pair for pair in zip(scores, entries, strict=True) if pair[0] >= chosen.min_score]
     found.sort(key=lambda pair: pair[0], reverse=True)
     fitting = list(within_budget(found, room.tokens - FRAME_TOKENS))[: chosen.most]
-    written = [example(entry.episode) for _, entry in fitting]
+    written = [render_example(entry.episode) for _, entry in fitting]
     block = fit_block(FEATURE, NOTE, written, "\n\n", room)
     if block is None:
         return None
@@ -152,16 +152,16 @@ class EpisodeStore(Collection):
         return [
             self._card_change(shelf, held, kept),
             *(delete_change(episode_place(shelf.user, id)) for id in lost),
-            *(_putting(shelf, episode) for episode in new if episode.id in there),
+            *(_put_episode(shelf, episode) for episode in new if episode.id in there),
         ]
 
     def _card_change(
         self, shelf: ItemOwner, held: StoredEpisodes, kept: Sequence[Episode]
     ) -> Change:
-        card = EpisodeCard(tuple(entry_of(episode, self._count) for episode in kept))
+        card = EpisodeCard(tuple(make_entry(episode, self._count) for episode in kept))
         return put_change(card_place(shelf.user, FEATURE), card, held.stored)
 
 
-def _putting(shelf: ItemOwner, episode: Episode) -> Change:
+def _put_episode(shelf: ItemOwner, episode: Episode) -> Change:
     place = episode_place(shelf.user, episode.id)
     return put_change(place, episode, None, expires_at=episode.expires_at)

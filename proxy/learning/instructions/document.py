@@ -65,7 +65,7 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: float = 0.0
 
 
-class Given(msgspec.Struct, frozen=True, kw_only=True):
+class FeedbackSource(msgspec.Struct, frozen=True, kw_only=True):
     """Where a piece of feedback is, and who gave it ("" is nobody), at Unix seconds.
 
     What it says belongs to the person and lies with them.
@@ -82,7 +82,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
         return Source(session=self.session, message=self.message, exchange=exchange, at=self.at)
 
 
-Theirs = Callable[[Given], bool]
+IsAffected = Callable[[FeedbackSource], bool]
 """Whether feedback is of what is erased."""
 
 
@@ -101,7 +101,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     feedback: int
     state: State = "pending"
     doubts: tuple[str, ...] = ()
-    sources: tuple[Given, ...] = ()
+    sources: tuple[FeedbackSource, ...] = ()
     created_at: float = 0.0
     decided_at: float | None = None
 
@@ -181,7 +181,7 @@ def doubts(text: str, current: str, material: Iterable[str]) -> tuple[str, ...]:
     ``material`` is what users have said: questions and comments.
     """
     found = [f"it speaks of {what}" for what in _alarms(text) - _alarms(current)]
-    if _taken_over(text, current, material):
+    if _copies_material(text, current, material):
         found.append("it repeats a user's words")
     return tuple(sorted(found))
 
@@ -190,7 +190,7 @@ def _alarms(text: str) -> set[str]:
     return {what for what, pattern in _ALARMING.items() if pattern.search(text)}
 
 
-def _taken_over(text: str, current: str, material: Iterable[str]) -> bool:
+def _copies_material(text: str, current: str, material: Iterable[str]) -> bool:
     new = set(_runs(text)) - set(_runs(current))
     return any(not new.isdisjoint(_runs(said)) for said in material)
 

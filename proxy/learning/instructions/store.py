@@ -20,9 +20,9 @@ from proxy.learning.instructions.document import (
     MOST_VERSIONS,
     PROPOSALS,
     Instructions,
+    IsAffected,
     Proposal,
     Revision,
-    Theirs,
     current_place,
     namespace,
     proposal_place,
@@ -106,12 +106,12 @@ class InstructionStore(Collection):
             changes = [put_change(item.place, decided, item.version)]
             return decided, [
                 *changes,
-                *self.applying(application, held, decided),
+                *self.apply_changes(application, held, decided),
             ] if approve else changes
 
         return await self.update(shelf, step)
 
-    def applying(
+    def apply_changes(
         self, application: str, held: StoredInstructions, proposal: Proposal
     ) -> list[Change]:
         """What puts a proposal into force, if the instructions are still what ``held`` says."""
@@ -119,9 +119,9 @@ class InstructionStore(Collection):
         revision = Revision(
             version=version, text=proposal.text, origin="learned", proposal=proposal.id
         )
-        return self._revising(application, held, revision)
+        return self._revise_changes(application, held, revision)
 
-    async def proposing(
+    async def propose_changes(
         self, shelf: ItemOwner, application: str, proposal: Proposal
     ) -> list[Change]:
         """What keeps a proposal; of too many the oldest goes."""
@@ -131,18 +131,18 @@ class InstructionStore(Collection):
             places.append(proposal_place(application, page.items[0].id))
         return [put_change(places[0], proposal, 0), *map(delete_change, places[1:])]
 
-    async def made(self, shelf: ItemOwner, application: str) -> dict[Place, Proposal]:
+    async def all_proposals(self, shelf: ItemOwner, application: str) -> dict[Place, Proposal]:
         """All proposals."""
         where = namespace(application, PROPOSALS)
         page = await self._items.items(shelf, where, None, MOST_PROPOSALS)
         return {item.place: msgspec.json.decode(item.value, type=Proposal) for item in page.items}
 
     async def drop_proposals(
-        self, shelf: ItemOwner, application: str, theirs: Theirs, *, dry_run: bool = False
+        self, shelf: ItemOwner, application: str, is_affected: IsAffected, *, dry_run: bool = False
     ) -> int:
         """Drop those made of feedback that is theirs; how many there were."""
-        made = await self.made(shelf, application)
-        gone = [place for place, each in made.items() if any(map(theirs, each.sources))]
+        made = await self.all_proposals(shelf, application)
+        gone = [place for place, each in made.items() if any(map(is_affected, each.sources))]
         if gone and not dry_run:
             await self._items.change_items(shelf, [*map(delete_change, gone)])
         return len(gone)
@@ -160,12 +160,12 @@ class InstructionStore(Collection):
             revision = revised(held.value)
             if revision.text == held.value.text and held.version:
                 return None, ()
-            return None, self._revising(application, held, revision)
+            return None, self._revise_changes(application, held, revision)
 
         await self.update(shelf, step)
         return await self.current(shelf, application)
 
-    def _revising(
+    def _revise_changes(
         self, application: str, held: StoredInstructions, revision: Revision
     ) -> list[Change]:
         dated = replace(revision, created_at=self.clock())

@@ -33,7 +33,7 @@ _CHANGE = {
     "additionalProperties": False,
 }
 
-FORM: Mapping[str, object] = {
+ANSWER_SCHEMA: Mapping[str, object] = {
     "type": "object",
     "properties": {way: {"type": "array", "items": _CHANGE} for way in WAYS},
     "required": list(WAYS),
@@ -61,7 +61,7 @@ class ProposedPatch(msgspec.Struct, frozen=True):
 Proposal = ProposedPatch | tuple[ProfileChange, ...]
 
 
-def proposal_in(answer: str) -> Proposal | None:
+def parse_proposal(answer: str) -> Proposal | None:
     """What an answer proposes, None if it proposes nothing in any form that was asked for."""
     found = find_json(answer, _is_proposal)
     if isinstance(found, list):

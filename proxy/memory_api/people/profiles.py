@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from proxy.chat.jsontext import UNREADABLE, shallow
-from proxy.learning.profile.document import MOST_BYTES, PatchError, Schema, Version, merging
+from proxy.learning.profile.document import MOST_BYTES, PatchError, Schema, Version, patch_of_merge
 from proxy.learning.profile.store import Check, NoVersion, Patching, StoredProfile
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Call, From, Given
@@ -65,7 +65,7 @@ async def _patching(call: Call) -> Patching:
         return lambda document: change
     if not isinstance(change, dict):
         raise invalid(f"The body must be an object, or with {JSON_PATCH} a list.")
-    return lambda document: merging(document, change)
+    return lambda document: patch_of_merge(document, change)
 
 
 SchemaOf = Annotated[

@@ -22,9 +22,9 @@ import msgspec
 import typer
 from rich.text import Text
 
-from proxy.commands.failure import INTERRUPTED, USAGE, CommandError, told
-from proxy.commands.output import Object, Output, abandon, plain
-from proxy.commands.reach import KEY, Reach
+from proxy.commands.failure import INTERRUPTED, USAGE, CommandError, command_error
+from proxy.commands.output import Object, Output, discard_output, plain
+from proxy.commands.reach import KEY, Connection
 from proxy.integrations.terms import MemoryProxyError
 from proxy.tenancy import ANONYMOUS
 
@@ -67,7 +67,7 @@ _COMMON: dict[str, Any] = {
 }
 
 
-class Desk(msgspec.Struct, frozen=True):
+class CommandContext(msgspec.Struct, frozen=True):
     """What a command works with."""
 
     api: MemoryApi
@@ -104,19 +104,19 @@ class Desk(msgspec.Struct, frozen=True):
         found = self.pages(path, most, **filters, **params)
         if not self.out.many(found, columns) and not self.out.as_json:
             filtered = any(value is not None for value in filters.values())
-            return self.out.say(f"{NO_MATCH if filtered else none} for {self.whose()}.")
+            return self.out.say(f"{NO_MATCH if filtered else none} for {self.tenant_in_words()}.")
         if found.more:
             sentence = f"These are {found.count}; there are more: --limit N shows N of them."
             self.out.aside.print(Text(sentence), soft_wrap=True)
 
-    def of_whom(self, error: MemoryProxyError) -> MemoryProxyError:
+    def with_tenant(self, error: MemoryProxyError) -> MemoryProxyError:
         """The error; where something is not there it says for whom: another key may have it."""
         if error.status != 404 or error.code not in NOT_THERE:
             return error
-        sentence = f"{error.message.removesuffix('.')} for {self.whose()}."
+        sentence = f"{error.message.removesuffix('.')} for {self.tenant_in_words()}."
         return MemoryProxyError(error.status, error.code, sentence)
 
-    def whose(self) -> str:
+    def tenant_in_words(self) -> str:
         """For whom is asked, in words."""
         caller = self.api.ask("GET", "/whoami")
         tenant = plain(str(caller["tenant"]))
@@ -220,12 +220,12 @@ def _run(work: Callable[..., None], *, of_all: bool) -> Callable[..., None]:
         tenant: str | None = None,
         **own: Any,
     ) -> None:
-        with ending(), Reach(url, store, tenant, config, of_all).api() as api:
-            desk = Desk(api, Output(as_json=as_json))
+        with ending(), Connection(url, store, tenant, config, of_all).api() as api:
+            desk = CommandContext(api, Output(as_json=as_json))
             try:
                 work(desk, **own)
             except MemoryProxyError as error:
-                raise desk.of_whom(error) from error
+                raise desk.with_tenant(error) from error
 
     del run.__wrapped__
     return run
@@ -234,7 +234,7 @@ def _run(work: Callable[..., None], *, of_all: bool) -> Callable[..., None]:
 @contextmanager
 def ending() -> Iterator[None]:
     """Whatever a command fails at, and what ends it, becomes a sentence and an exit status."""
-    with failing(), _orderly():
+    with failing(), _interrupt_on_signals():
         yield
 
 
@@ -244,30 +244,30 @@ def failing() -> Iterator[None]:
     try:
         yield
     except MemoryProxyError as error:
-        _end(told(error))
+        _end(command_error(error))
     except CommandError as error:
         _end(error)
     except UnicodeEncodeError:
         # What the shell hands over may be any bytes; a file may be called so, an id may not.
         _end(CommandError("The command line has bytes that are not UTF-8.", USAGE))
     except BrokenPipeError:
-        _seen_enough()
+        _output_closed()
     except SystemExit as end:
         # So rich ends a program whose output nobody reads, that of --help among it.
         if not isinstance(end.__context__, BrokenPipeError):
             raise
-        _seen_enough()
+        _output_closed()
     except OSError as error:
-        abandon()
+        discard_output()
         named = f" {error.filename}" if error.filename else ""
         _end(CommandError(f"Reading or writing{named} failed: {error.strerror or error}"))
     except (KeyboardInterrupt, typer.Abort):  # Abort: at a question
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _seen_enough() -> NoReturn:
+def _output_closed() -> NoReturn:
     """Who read the output reads no further: that is no failure."""
-    abandon()
+    discard_output()
     raise typer.Exit(0) from None
 
 
@@ -276,7 +276,7 @@ _ENDS = tuple(each for each in signal.Signals if each.name in ("SIGTERM", "SIGHU
 
 
 @contextmanager
-def _orderly() -> Iterator[None]:
+def _interrupt_on_signals() -> Iterator[None]:
     """SIGTERM and SIGHUP end a command as Ctrl-C does, so that no half file is left.
 
     With SystemExit, which event loops pass on.  Where a command is run in a thread of something

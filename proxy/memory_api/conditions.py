@@ -39,7 +39,7 @@ class Conditions(msgspec.Struct, frozen=True):
     def any(self) -> bool:
         return IF_MATCH in self.request.headers or IF_NONE_MATCH in self.request.headers
 
-    def hold_for(self, current: object | None) -> None:
+    def check(self, current: object | None) -> None:
         """Raise ProxyError 412 unless the change is meant for the resource as it is.
 
         ``current`` is the object that GET on the same path would answer now, None where there is

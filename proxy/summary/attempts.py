@@ -18,7 +18,7 @@ from proxy.memory.model import SessionKey, Snapshot, Summary
 from proxy.summary.waiting import Turn, newest_seen
 
 
-class Written(msgspec.Struct, frozen=True):
+class WrittenSummary(msgspec.Struct, frozen=True):
     """A summary, the tokens of its text, and the model that wrote it."""
 
     text: str
@@ -38,16 +38,18 @@ class Unfinished:
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._kept: TTLCache[SessionKey, dict[bytes, Written]] = TTLCache(SESSIONS, SECONDS, clock)
+        self._kept: TTLCache[SessionKey, dict[bytes, WrittenSummary]] = TTLCache(
+            SESSIONS, SECONDS, clock
+        )
         _ALL.add(self)
 
     def __repr__(self) -> str:
         return f"<Unfinished [{len(self._kept)} sessions]>"
 
-    def find(self, key: SessionKey, asked: Assignment) -> Written | None:
+    def find(self, key: SessionKey, asked: Assignment) -> WrittenSummary | None:
         return self._kept.get(key, {}).get(_digest(asked))
 
-    def keep(self, key: SessionKey, asked: Assignment, written: Written) -> None:
+    def keep(self, key: SessionKey, asked: Assignment, written: WrittenSummary) -> None:
         """Of too much the beginning is kept: without it the rest is not found."""
         kept = self._kept.get(key, {})
         if sum(len(each.text) for each in kept.values()) + len(written.text) <= CHARACTERS:
@@ -114,19 +116,19 @@ class Drafts:
 _ALL: WeakSet[Unfinished | Drafts] = WeakSet()
 
 
-def forget(key: SessionKey) -> None:
+def forget_written(key: SessionKey) -> None:
     """All that was written of a session and is not stored: it tells of what was said."""
     for each in _ALL:
         each.forget(key)
 
 
-MOST = 10_000
+MAX_SESSIONS = 10_000
 """Sessions that are remembered."""
 
 DOUBLINGS = 6
 
 
-class _GivenUpTurns(NamedTuple):
+class _FailedAttempt(NamedTuple):
     """How many turns, how often in a row, and the mark of them."""
 
     turns: int
@@ -134,7 +136,7 @@ class _GivenUpTurns(NamedTuple):
     mark: int
 
 
-class GivenUp:
+class FailedTurns:
     """For each session the turns that no summary could be made of, and the version that they were
     to be added to.
 
@@ -144,7 +146,7 @@ class GivenUp:
     """
 
     def __init__(self) -> None:
-        self._known: LRUCache[SessionKey, _GivenUpTurns] = LRUCache(MOST)
+        self._known: LRUCache[SessionKey, _FailedAttempt] = LRUCache(MAX_SESSIONS)
 
     def __repr__(self) -> str:
         return f"<GivenUp [{len(self._known)} sessions]>"
@@ -154,13 +156,13 @@ class GivenUp:
     ) -> None:
         known = self._of(key, version, turns)
         times = known.times + 1 if known and not refused else 1
-        self._known[key] = _GivenUpTurns(len(turns), times, _mark(version, turns))
+        self._known[key] = _FailedAttempt(len(turns), times, _mark(version, turns))
 
     def knows(self, key: SessionKey, version: int, turns: Sequence[Turn]) -> bool:
         known = self._of(key, version, turns)
         return known is not None and len(turns) < known.turns + 2 ** min(known.times - 1, DOUBLINGS)
 
-    def _of(self, key: SessionKey, version: int, turns: Sequence[Turn]) -> _GivenUpTurns | None:
+    def _of(self, key: SessionKey, version: int, turns: Sequence[Turn]) -> _FailedAttempt | None:
         """What is known, if the turns begin with those."""
         known = self._known.get(key)
         same = known is not None and known.mark == _mark(version, turns[: known.turns])

@@ -25,27 +25,27 @@ from proxy.memory.prompt.window import Window
 from proxy.memory.store import Memory, Summaries
 from proxy.settings import ProfileSettings
 from proxy.settings.written import SummarySettings
-from proxy.summary.attempts import Drafts, GivenUp, Unfinished
-from proxy.summary.lines import Count, Decode, TalkLine, lines_of, under_days
+from proxy.summary.attempts import Drafts, FailedTurns, Unfinished
+from proxy.summary.lines import Count, Decode, TranscriptLine, lines_of, with_day_lines
 from proxy.summary.waiting import (
     SummaryBatch,
     Turn,
+    after_eviction,
     covered_by,
+    extended_to,
     first_batch,
     is_due,
-    moved_on,
     newest_seen,
-    reach,
-    up_to,
+    take_tokens,
+    take_up_to,
     waiting_turns,
-    within,
 )
-from proxy.summary.writer import Commission, Writer
+from proxy.summary.writer import SummaryRequest, Writer
 
 CONFLICTS = 3
 """How often a session is begun anew because it has changed while the model wrote."""
 
-SOON = 10.0
+RETRY_AFTER_CONFLICTS = 10.0
 """Seconds after which a session is looked at again that kept changing."""
 
 Step = Literal["done", "conflict", "nothing"]
@@ -55,7 +55,7 @@ class Sessions(Memory, Summaries, Protocol):
     """A store, as far as summaries need it."""
 
 
-class _Sight(msgspec.Struct, frozen=True):
+class _SessionView(msgspec.Struct, frozen=True):
     """A session as it was seen at ``since`` (Unix seconds) or later, and what waits in it."""
 
     since: float
@@ -95,14 +95,14 @@ class Summarizer:
         self._unfinished = Unfinished(clock)
         self._writer = Writer(completer, count, self._unfinished)
         self._decode, self._count, self._clock = decode, count, clock
-        self._given_up, self._drafts = GivenUp(), Drafts(clock)
+        self._given_up, self._drafts = FailedTurns(), Drafts(clock)
 
     def __repr__(self) -> str:
         return f"<Summarizer {self._given_up!r}>"
 
     def ready(self, work: Work) -> bool:
         profile = self._profile(work)
-        return profile is None or self._writer.ready(Commission(work.tenant, profile.summary))
+        return profile is None or self._writer.ready(SummaryRequest(work.tenant, profile.summary))
 
     async def run(self, work: Work) -> float | None:
         """See Job.
@@ -115,19 +115,19 @@ class Summarizer:
         settings, window = profile.summary, self._window_of(profile)
         conflicts = goal = 0
         while conflicts < CONFLICTS:
-            sight = await self._look(work, window)
-            waiting = waiting_turns(sight.snapshot, settings)
-            when = self._when(sight.snapshot, waiting, settings)
+            view = await self._look(work, window)
+            waiting = waiting_turns(view.snapshot, settings)
+            when = self._when(view.snapshot, waiting, settings)
             if when is not None and when <= self._clock():
                 goal = max(turn.number for turn in waiting)
-            now = up_to(goal, waiting)
+            now = take_up_to(goal, waiting)
             if not now:
                 return when
-            step = await self._step(replace(sight, waiting=now), settings)
+            step = await self._step(replace(view, waiting=now), settings)
             if step == "nothing":
                 return None
             conflicts += step == "conflict"
-        return self._clock() + SOON
+        return self._clock() + RETRY_AFTER_CONFLICTS
 
     def _profile(self, work: Work) -> ProfileSettings | None:
         """None where nothing is to be summarised any more."""
@@ -156,27 +156,29 @@ class Summarizer:
         settings, window = profile.summary, self._window_of(profile)
         replaced: Summary | None = None
         for _ in range(CONFLICTS):
-            sight = await self._look(work, window)
-            if sight.base is None or (sight.base.edited and replaced not in (None, sight.base)):
+            view = await self._look(work, window)
+            if view.base is None or (view.base.edited and replaced not in (None, view.base)):
                 return None
-            replaced = sight.base
-            summary = await self._anew(sight, settings)
-            self._drafts.forget(sight.key)
-            if summary is None or await self._put(sight, summary, anew=True):
+            replaced = view.base
+            summary = await self._write_from_scratch(view, settings)
+            self._drafts.forget(view.key)
+            if summary is None or await self._put(view, summary, anew=True):
                 return None
-        return self._clock() + SOON
+        return self._clock() + RETRY_AFTER_CONFLICTS
 
-    async def _anew(self, sight: _Sight, settings: SummarySettings) -> Summary | None:
+    async def _write_from_scratch(
+        self, view: _SessionView, settings: SummarySettings
+    ) -> Summary | None:
         """A summary of all that waits where none is in force; None if the model does not write one.
 
         What an earlier attempt has written before it failed is gone on with.
         """
-        whose = sight.key, sight.ask.profile, sight.snapshot
+        whose = view.key, view.ask.profile, view.snapshot
         summary = self._drafts.find(*whose)
         while True:
-            snapshot = replace(sight.snapshot, summary=summary)
+            snapshot = replace(view.snapshot, summary=summary)
             waiting = waiting_turns(snapshot, settings)
-            step = replace(sight, snapshot=snapshot, waiting=waiting)
+            step = replace(view, snapshot=snapshot, waiting=waiting)
             batch = await self._batch(step, settings.max_input_tokens)
             if not batch.parts:
                 return summary
@@ -185,65 +187,67 @@ class Summarizer:
                 return None
             self._drafts.keep(*whose, summary)
 
-    async def _look(self, work: Work, window: Window) -> _Sight:
+    async def _look(self, work: Work, window: Window) -> _SessionView:
         since, key = self._clock(), SessionKey(work.tenant, work.session)
         ask = Ask(profile=work.profile, whole=True, max_messages=0)  # no bodies but the window's
-        return _Sight(since, key, ask, moved_on(await self._store.load(key, ask), window), ())
+        return _SessionView(
+            since, key, ask, after_eviction(await self._store.load(key, ask), window), ()
+        )
 
-    async def _step(self, sight: _Sight, settings: SummarySettings) -> Step:
+    async def _step(self, view: _SessionView, settings: SummarySettings) -> Step:
         """Fold the first batch of what waits into the summary.  Raises CompletionError, StoreError.
 
         "nothing" came of it, now or the last time: the session is stalled, as where it raises, and
         its window goes on without.
         """
-        given_up = self._given_up.knows(sight.key, sight.version, sight.waiting)
-        if given_up and sight.snapshot.stalled:
+        given_up = self._given_up.knows(view.key, view.version, view.waiting)
+        if given_up and view.snapshot.stalled:
             return "nothing"
-        batch = await self._batch(sight, settings.max_input_tokens)
+        batch = await self._batch(view, settings.max_input_tokens)
         if not batch.parts:
             return "nothing"
         try:
-            summary = await self._next(sight, batch, settings)
+            summary = await self._next(view, batch, settings)
         except CompletionError as error:
-            await self._stall(sight, error)
+            await self._stall(view, error)
             raise
         if summary is None:
-            await self._stall(sight, None)
+            await self._stall(view, None)
             return "nothing"
-        return "done" if await self._put(sight, summary) else "conflict"
+        return "done" if await self._put(view, summary) else "conflict"
 
-    async def _batch(self, sight: _Sight, max_tokens: int) -> SummaryBatch:
+    async def _batch(self, view: _SessionView, max_tokens: int) -> SummaryBatch:
         """The first of what waits as lines; a message that is gone meanwhile has none."""
-        turns, key = within(sight.waiting, max_tokens), sight.key
+        turns, key = take_tokens(view.waiting, max_tokens), view.key
         ids = [entry.card.id for turn in turns for entry in turn.entries]
         bodies = await self._store.bodies(key, ids)
 
         def read() -> SummaryBatch:
             said = ((turn.began, self._lines(turn, bodies)) for turn in turns)
-            return first_batch(list(under_days(said)), max_tokens, self._count)
+            return first_batch(list(with_day_lines(said)), max_tokens, self._count)
 
         return await asyncio.to_thread(read)
 
-    def _lines(self, turn: Turn, bodies: Mapping[str, bytes]) -> list[TalkLine]:
+    def _lines(self, turn: Turn, bodies: Mapping[str, bytes]) -> list[TranscriptLine]:
         found = [entry.card for entry in turn.entries if entry.card.id in bodies]
         return [line for card in found for line in lines_of(card, bodies[card.id], self._decode)]
 
     async def _next(
-        self, sight: _Sight, batch: SummaryBatch, settings: SummarySettings
+        self, view: _SessionView, batch: SummaryBatch, settings: SummarySettings
     ) -> Summary | None:
         """The summary with a batch of what waits; None where the model does not write one.
 
         Raises CompletionError, StoreError.
         """
-        last, base = sight.snapshot.last, sight.base
+        last, base = view.snapshot.last, view.base
         model = (last.asked or last.model) if last else None
-        commission = Commission(sight.key.tenant, settings, model)
+        request = SummaryRequest(view.key.tenant, settings, model)
         text = base.text if base else ""
-        written = await self._writer.write(sight.key, commission, text, batch.parts)
+        written = await self._writer.write(view.key, request, text, batch.parts)
         if written is None:
             return None
         return replace(
-            reach(sight.snapshot, sight.waiting[: batch.turns]),
+            extended_to(view.snapshot, view.waiting[: batch.turns]),
             text=written.text,
             tokens=written.tokens,
             edited=False,
@@ -251,34 +255,34 @@ class Summarizer:
             created_at=self._clock(),
         )
 
-    async def _stall(self, sight: _Sight, failure: CompletionError | None) -> None:
+    async def _stall(self, view: _SessionView, failure: CompletionError | None) -> None:
         """The model did not write what was asked for, or it could not be asked."""
         refused = isinstance(failure, Refused)
         if refused or failure is None:
-            self._given_up.note(sight.key, sight.version, sight.waiting, refused=refused)
-        await self._store.stall(sight.key, sight.snapshot.began)
+            self._given_up.note(view.key, view.version, view.waiting, refused=refused)
+        await self._store.stall(view.key, view.snapshot.began)
 
-    async def _put(self, sight: _Sight, summary: Summary, *, anew: bool = False) -> bool:
+    async def _put(self, view: _SessionView, summary: Summary, *, anew: bool = False) -> bool:
         """Store it; False if what it was made from has changed.
 
         ``anew``: it was made from no version, so that another one may be in force meanwhile; but
         not a person's words, which are not overwritten.
         """
-        newest = newest_seen(summary, sight.snapshot)
+        newest = newest_seen(summary, view.snapshot)
         for _ in range(CONFLICTS):
-            seen = sight.snapshot
-            as_seen = (sight.version, seen.changes, sight.since, seen.began, newest)
-            if await self._store.put_summary(sight.key, summary, *as_seen):
-                self._unfinished.forget(sight.key)
+            seen = view.snapshot
+            as_seen = (view.version, seen.changes, view.since, seen.began, newest)
+            if await self._store.put_summary(view.key, summary, *as_seen):
+                self._unfinished.forget(view.key)
                 return True
-            fresh = await self._store.load(sight.key, sight.ask)
+            fresh = await self._store.load(view.key, view.ask)
             same = covered_by(summary, fresh) == covered_by(summary, seen)
             if not same or fresh.began != seen.began:
                 return False
             others = fresh.summary != seen.summary
             if others and not (anew and fresh.summary and not fresh.summary.edited):
                 return False
-            sight = replace(sight, snapshot=fresh)
+            view = replace(view, snapshot=fresh)
         return False
 
 

@@ -20,7 +20,7 @@ from proxy.background.completion import Assignment, Completer, Denied, Refused, 
 from proxy.memory.model import SessionKey
 from proxy.recall.lexicon.loader import any_of, compiled, either, patterns, told
 from proxy.settings.written import SummarySettings
-from proxy.summary.attempts import Unfinished, Written
+from proxy.summary.attempts import Unfinished, WrittenSummary
 from proxy.summary.lines import NO_SUMMARY, VARIABLE, Count, fill, place_to_cut, well_formed
 
 Fault = Literal["empty", "echo", "role_lines", "chatty", "too_long"]
@@ -187,11 +187,11 @@ def _without_closing(text: str) -> str:
 
 logger = logging.getLogger(__name__)
 
-TRIES = 2
+ATTEMPTS = 2
 """How often the model is asked the same: what it writes is not always a summary."""
 
 
-class Commission(msgspec.Struct, frozen=True):
+class SummaryRequest(msgspec.Struct, frozen=True):
     """Who pays, what is wanted, and the model that the session uses itself."""
 
     tenant: str
@@ -205,10 +205,10 @@ class Commission(msgspec.Struct, frozen=True):
 LEFT_OUT = "[left out]"
 """Stands in the place of what the model's API refuses to read."""
 
-SHORT = 200
+MIN_SPLIT_CHARACTERS = 200
 """Characters of a line that is not halved."""
 
-HALVINGS = 4
+MAX_HALVINGS = 4
 """How often what is refused is halved at most: each time costs a request or two."""
 
 
@@ -216,16 +216,16 @@ class _NoSummary(Exception):
     """The model has answered, but not with a summary."""
 
 
-class _Telling(NamedTuple):
+class _Continuation(NamedTuple):
     """For whom a summary goes on, and from which text."""
 
     key: SessionKey
-    commission: Commission
+    request: SummaryRequest
     base: str
 
-    def asked(self, told: Written | None, part: str) -> Assignment:
-        text = told.text if told else self.base
-        return self.commission.assignment(fill(self.commission.settings, text, part))
+    def assignment(self, summary: WrittenSummary | None, part: str) -> Assignment:
+        text = summary.text if summary else self.base
+        return self.request.assignment(fill(self.request.settings, text, part))
 
 
 class Writer:
@@ -236,71 +236,75 @@ class Writer:
     def __init__(self, completer: Completer, count: Count, unfinished: Unfinished) -> None:
         self._completer, self._count, self._unfinished = completer, count, unfinished
 
-    def ready(self, commission: Commission) -> bool:
-        return self._completer.ready(commission.assignment())
+    def ready(self, request: SummaryRequest) -> bool:
+        return self._completer.ready(request.assignment())
 
     async def write(
-        self, key: SessionKey, commission: Commission, base: str, parts: Sequence[str]
-    ) -> Written | None:
+        self, key: SessionKey, request: SummaryRequest, base: str, parts: Sequence[str]
+    ) -> WrittenSummary | None:
         """The summary ``base`` with all the parts folded in, one request for each.
 
         None if the model does not write a summary.  Raises CompletionError, StoreError.
         """
-        telling = _Telling(key, commission, base)
-        told: Written | None = None
+        continuation = _Continuation(key, request, base)
+        summary: WrittenSummary | None = None
         try:
             for part in parts:
-                told = await self._fold_in(telling, told, part, HALVINGS)
+                summary = await self._fold_or_split(continuation, summary, part, MAX_HALVINGS)
         except _NoSummary:
             return None
-        return told
+        return summary
 
-    async def _fold_in(
-        self, telling: _Telling, told: Written | None, part: str, halvings: int
-    ) -> Written | None:
+    async def _fold_or_split(
+        self, continuation: _Continuation, summary: WrittenSummary | None, part: str, halvings: int
+    ) -> WrittenSummary | None:
         """The summary with a part; what is refused of it is looked for in halves, and left out."""
         try:
-            return await self._fold(telling, told, part)
+            return await self._fold(continuation, summary, part)
         except Denied:
             raise
         except Refused:
-            halves = _halves(part) if halvings else ()
+            halves = _split_in_half(part) if halvings else ()
         for half in halves:
-            told = await self._fold_in(telling, told, half, halvings - 1)
-        return told if halves else await self._leave_out(telling, told)
+            summary = await self._fold_or_split(continuation, summary, half, halvings - 1)
+        return summary if halves else await self._leave_out(continuation, summary)
 
-    async def _leave_out(self, telling: _Telling, told: Written | None) -> Written | None:
+    async def _leave_out(
+        self, continuation: _Continuation, summary: WrittenSummary | None
+    ) -> WrittenSummary | None:
         """Raises Refused where it is not the part that is refused: then this is too."""
         with suppress(_NoSummary):
-            told = await self._fold(telling, told, LEFT_OUT)
+            summary = await self._fold(continuation, summary, LEFT_OUT)
         logger.warning("a summary leaves out what the model's API refuses to read")
-        return told
+        return summary
 
-    async def _fold(self, telling: _Telling, told: Written | None, part: str) -> Written:
-        asked = telling.asked(told, part)
-        written = self._unfinished.find(telling.key, asked)
+    async def _fold(
+        self, continuation: _Continuation, summary: WrittenSummary | None, part: str
+    ) -> WrittenSummary:
+        asked = continuation.assignment(summary, part)
+        written = self._unfinished.find(continuation.key, asked)
         if written is None:
-            written = await self._ask(asked, telling.commission.settings)
-            self._unfinished.keep(telling.key, asked, written)
+            written = await self._ask(asked, continuation.request.settings)
+            self._unfinished.keep(continuation.key, asked, written)
         return written
 
-    async def _ask(self, asked: Assignment, settings: SummarySettings) -> Written:
-        for _ in range(TRIES):
+    async def _ask(self, asked: Assignment, settings: SummarySettings) -> WrittenSummary:
+        for _ in range(ATTEMPTS):
             completed = await self._completer.complete(asked)
             verdict = await asyncio.to_thread(
                 judge, completed.text, settings.prompt, settings.max_tokens, self._count
             )
             fault = "cut off" if completed.cut else verdict.fault
             if fault is None:
-                return Written(verdict.text, verdict.tokens, completed.model)
+                return WrittenSummary(verdict.text, verdict.tokens, completed.model)
             logger.warning("what a model wrote is no summary: %s", fault)
         raise _NoSummary
 
 
-def _halves(part: str) -> Sequence[str]:
+def _split_in_half(part: str) -> Sequence[str]:
     """Several lines in two, with about as many each, and a long line; nothing else is halved."""
     lines = part.split("\n")
     if middle := len(lines) // 2:
         return "\n".join(lines[:middle]), "\n".join(lines[middle:])
-    at = place_to_cut(part, len(part) // 2) if len(part) > SHORT else 0
+    at = place_to_cut(part, len(part) // 2) if len(part) > MIN_SPLIT_CHARACTERS else 0
     return (part[:at], part[at:]) if at else ()

@@ -14,7 +14,7 @@ from proxy.recall.query import question, words
 from proxy.recall.ranking import select
 from proxy.recall.semantic import vectors
 from proxy.recall.standing import standing
-from proxy.summary.attempts import forget
+from proxy.summary.attempts import forget_written
 
 
 def forget_texts(tenant: str) -> None:
@@ -31,4 +31,4 @@ def forget_texts(tenant: str) -> None:
 
 def forget_session(key: SessionKey) -> None:
     """Drop what a model has written of a session and no store has yet: it is kept by session."""
-    forget(key)
+    forget_written(key)

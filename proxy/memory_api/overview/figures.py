@@ -53,7 +53,7 @@ def sample_of(session: Session, placed: PlacedExchange) -> Sample:
     )
 
 
-def once(samples: Iterable[Sample]) -> list[Sample]:
+def distinct(samples: Iterable[Sample]) -> list[Sample]:
     """Each exchange once, in the session that was made first: others with it are its forks."""
     newest_first = sorted(samples, key=lambda each: each.began, reverse=True)
     return list({each.id: each for each in newest_first}.values())
@@ -111,7 +111,9 @@ class Figures(msgspec.Struct):
             self.latencies.append(sample.latency)
 
 
-def tallied(samples: Iterable[Sample], span: Span) -> tuple[Figures, list[tuple[float, Figures]]]:
+def sum_by_bucket(
+    samples: Iterable[Sample], span: Span
+) -> tuple[Figures, list[tuple[float, Figures]]]:
     """All that falls into a span: together, and by bucket, those in which nothing happened too."""
     total, buckets = Figures(), [(at, Figures()) for at in span.starts]
     for sample in samples:

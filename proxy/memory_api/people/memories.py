@@ -18,7 +18,7 @@ from proxy.learning.kinds import Kind, Kinds
 from proxy.memory.items import PEOPLE, Item, ItemOwner, Items, Place, all_items
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Call
-from proxy.memory_api.fields import invalid, opened, sealed, unknown_cursor
+from proxy.memory_api.fields import decode_cursor, encode_cursor, invalid, unknown_cursor
 from proxy.memory_api.objects import Object
 from proxy.memory_api.openapi.operation import Parameter
 from proxy.memory_api.parameters import AFTER, several, whole, words
@@ -36,14 +36,14 @@ from proxy.recall.results import Found
 from proxy.settings.written import FactsSettings
 
 
-class Lately(NamedTuple):
+class WriteContext(NamedTuple):
     """Under which settings a fact is written, and when (Unix seconds)."""
 
     settings: FactsSettings
     now: float
 
 
-def said_object(found: Found) -> Object:
+def found_memory(found: Found) -> Object:
     """A passage or a standing instruction as a memory like all others."""
     source = {
         "session_id": found.session,
@@ -80,7 +80,7 @@ def said_object(found: Found) -> Object:
     }
 
 
-def new_fact(new: NewMemory, when: Lately) -> Fact:
+def new_fact(new: NewMemory, when: WriteContext) -> Fact:
     """A fact that somebody adds."""
     fact = Fact(
         id=new_id(),
@@ -96,7 +96,7 @@ def new_fact(new: NewMemory, when: Lately) -> Fact:
     return with_expiry(fact, when.settings)
 
 
-def changed_fact(fact: Fact, change: MemoryChange, when: Lately) -> Fact:
+def changed_fact(fact: Fact, change: MemoryChange, when: WriteContext) -> Fact:
     """The fact as somebody has changed it."""
     given = {name for name in change.__struct_fields__ if getattr(change, name) is not UNSET}
     fact = replace(
@@ -144,7 +144,7 @@ def _days(call: Call) -> int | None:
 def _after(call: Call) -> Key | None:
     after = call.request.query_params.get("after")
     try:
-        return msgspec.json.decode(opened(after), type=Key) if after is not None else None
+        return msgspec.json.decode(decode_cursor(after), type=Key) if after is not None else None
     except ValueError:
         raise unknown_cursor() from None
 
@@ -245,7 +245,7 @@ class Memories(msgspec.Struct, frozen=True):
             return []
         return [
             ListedMemory(
-                (STANDING_RANK, -each.created_at, -each.seq, each.id), partial(said_object, each)
+                (STANDING_RANK, -each.created_at, -each.seq, each.id), partial(found_memory, each)
             )
             for each in await self.recall_admin.standing(owner)
             if each.kind in wanted.kinds
@@ -259,7 +259,7 @@ class Memories(msgspec.Struct, frozen=True):
             item = (await self.shelves.items_at(shelf, [place])).get(place)
             return self.learned(kind, item) if item else None
         found = await self.recall_admin.standing(owner)
-        return next((said_object(each) for each in found if each.id == memory), None)
+        return next((found_memory(each) for each in found if each.id == memory), None)
 
     def learned(self, kind: Kind, item: Item) -> Object:
         """An item as a memory of its kind."""
@@ -280,4 +280,4 @@ def shelf_of(owner: Owner) -> ItemOwner:
 
 
 def _cursor(key: Key) -> str:
-    return sealed(msgspec.json.encode(key).decode())
+    return encode_cursor(msgspec.json.encode(key).decode())

@@ -16,7 +16,7 @@ from proxy.memory.items import fits
 from proxy.memory_api.fields import invalid
 from proxy.memory_api.items.params import filter_of
 from proxy.memory_api.objects import Object
-from proxy.memory_api.people.memories import STATES, Listing, Memories, said_object, shelf_of
+from proxy.memory_api.people.memories import STATES, Listing, Memories, found_memory, shelf_of
 from proxy.memory_api.shapes import people as shapes
 from proxy.memory_api.shapes.people import memory_kinds
 from proxy.recall.index import Owner
@@ -73,7 +73,7 @@ class MemorySearch(msgspec.Struct, frozen=True):
         if CURRENT not in wanted.states or set(wanted.kinds) <= self._kinds:
             return []
         found = await self.recall.search(owner, wanted.query)
-        return [said_object(one) for one in found if one.kind in wanted.kinds]
+        return [found_memory(one) for one in found if one.kind in wanted.kinds]
 
     async def _learned(self, owner: Owner, wanted: MemoryQuery) -> list[Object]:
         kinds = set(wanted.kinds) & self._kinds

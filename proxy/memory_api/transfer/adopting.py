@@ -31,7 +31,7 @@ class Adopted(NamedTuple):
     skipped: int
 
 
-class Adopting:
+class ItemImporter:
     """Puts items on a person's shelf, but for those whose place is taken."""
 
     def __init__(self, items: Items, learned: Learned) -> None:

@@ -37,7 +37,7 @@ ID_CHARACTERS = 16
 LONGEST_NAME = 1024
 
 
-class Noting:
+class NoteImporter:
     """``now`` is the time of what has none, Unix seconds."""
 
     def __init__(self, settings: FactsSettings, now: float) -> None:

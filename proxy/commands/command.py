@@ -1,6 +1,6 @@
 """How a command is made: what all have in common is added to its own arguments.
 
-A command is a function of a :class:`Desk` and of what its own command line says.
+A command is a function of a :class:`CommandContext` and of its own options.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _COMMON: dict[str, Any] = {
 
 
 class CommandContext(msgspec.Struct, frozen=True):
-    """What a command works with."""
+    """The API and the output that a command uses."""
 
     api: MemoryApi
     out: Output
@@ -76,12 +76,12 @@ class CommandContext(msgspec.Struct, frozen=True):
     def send(
         self, method: str, path: str, fields: Mapping[str, object], *, long: bool = False
     ) -> Object:
-        """The answer to a JSON object of these fields, but for those that are None."""
+        """Send a JSON object of the fields that are not None; returns the answer."""
         said = {name: value for name, value in fields.items() if value is not None}
         return self.api.ask(method, path, body=json.dumps(said).encode(), long=long)
 
     def pages(self, path: str, limit: int | None = None, **params: str | None) -> Pages:
-        """The objects of a list, as many as there are or ``limit``."""
+        """The objects of a list, at most ``limit``."""
         given = [(name, value) for name, value in params.items() if value is not None]
         return Pages(self.api, path, given, limit)
 
@@ -95,10 +95,10 @@ class CommandContext(msgspec.Struct, frozen=True):
         filters: Mapping[str, str | None] = NO_FILTERS,
         **params: str | None,
     ) -> None:
-        """Print a list, and say so where it goes on or where there is ``none``, and for whom.
+        """Print a list, with a note if there are more, or the sentence ``none`` if it is empty.
 
-        Without ``limit`` people get ``usual`` objects, programs all of them.  ``filters`` are
-        parameters too: behind them there may be more than they let through.
+        Without ``limit`` people get ``usual`` objects, and with --json all are printed.
+        ``filters`` are parameters too; with one of them an empty list is a lack of matches.
         """
         most = limit or (None if self.out.as_json else usual)
         found = self.pages(path, most, **filters, **params)
@@ -110,14 +110,14 @@ class CommandContext(msgspec.Struct, frozen=True):
             self.out.aside.print(Text(sentence), soft_wrap=True)
 
     def with_tenant(self, error: MemoryProxyError) -> MemoryProxyError:
-        """The error; where something is not there it says for whom: another key may have it."""
+        """The error; if something was not found, with the tenant: another key may have it."""
         if error.status != 404 or error.code not in NOT_THERE:
             return error
         sentence = f"{error.message.removesuffix('.')} for {self.tenant_in_words()}."
         return MemoryProxyError(error.status, error.code, sentence)
 
     def tenant_in_words(self) -> str:
-        """For whom is asked, in words."""
+        """The tenant of the requests, for messages."""
         caller = self.api.ask("GET", "/whoami")
         tenant = plain(str(caller["tenant"]))
         name = f"{tenant[:8]}…" if _DIGEST.fullmatch(tenant) else tenant
@@ -128,9 +128,9 @@ class CommandContext(msgspec.Struct, frozen=True):
         return f"this key (tenant {name})"
 
     def confirm(self, question: str, *, yes: bool) -> None:
-        """Ask, unless ``yes``.  Raises CommandError where nobody can answer or the answer is no.
+        """Ask on standard error, unless ``yes``.
 
-        On standard error: what standard output has is for those who read the result.
+        Raises CommandError if the answer is no, or if there is no terminal.
         """
         if yes:
             return
@@ -142,13 +142,13 @@ class CommandContext(msgspec.Struct, frozen=True):
 
 
 def at_terminal() -> bool:
-    """Is somebody there to be asked?"""
+    """Whether standard input is a terminal."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 
 class Pages(msgspec.Struct):
-    """A list, asked for part by part.  At its end ``count`` says how many there were, and ``more``
-    whether it would go on."""
+    """A list, loaded page by page.  At its end ``count`` is the number of objects, and ``more``
+    whether there are others."""
 
     api: MemoryApi
     path: str
@@ -174,7 +174,7 @@ class Pages(msgspec.Struct):
 def command(
     group: typer.Typer, name: str, *, of_all: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a function of a Desk a command of the group; ``of_all``: about no tenant but all."""
+    """Register a function as a command of the group; ``of_all``: it is about all tenants."""
 
     def register(work: Callable[..., None]) -> Callable[..., None]:
         run, own = _run(work, of_all=of_all), own_options(work)

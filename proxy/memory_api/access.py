@@ -29,7 +29,7 @@ CALLER = "memory.caller"
 
 
 class MemoryAccess(NamedTuple):
-    """Whose memory was opened; ``by`` is "admin" where the administrator did."""
+    """The tenant whose memory was accessed; ``by`` is "admin" if by the administrator."""
 
     tenant: str
     by: str | None = None

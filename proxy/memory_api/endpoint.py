@@ -180,7 +180,7 @@ def _named(request: Request, part: str) -> str | None:
 
 
 async def with_api_errors(work: Awaitable[T]) -> T:
-    """What comes of it.
+    """The result of ``work``.
 
     Raises ProxyError for whatever goes wrong with it, and ClientDisconnect; a bug is logged here.
     """
@@ -212,7 +212,7 @@ def _unavailable(failure: StoreError | SpoolError) -> ProxyError:
 
 
 def refusal(error: ProxyError) -> Response:
-    """An error as an answer."""
+    """The response of an error."""
     response = Response(error.body, error.status)
     response.raw_headers = error.raw_headers
     return response

@@ -50,7 +50,7 @@ REFUSAL, LARGEST, KEPT = "refusal", "largest", "kept"
 
 
 def invalid(message: str, param: str | None = None) -> ProxyError:
-    """Something in the body or the query is not what it should be."""
+    """The error of an invalid value in the body or the query."""
     return invalid_value(message, param)
 
 
@@ -74,12 +74,12 @@ def kept(sentence: str) -> Meta:
 
 
 def bytes_of(value: object) -> bytes:
-    """The bytes of a value that was kept."""
+    """The bytes of a ``kept`` value."""
     return bytes(cast(msgspec.Raw, value))
 
 
 def whole(least: int, most: int, description: str | None = None) -> Meta:
-    """A whole number of a range."""
+    """The declaration of an integer from ``least`` to ``most``."""
     said = error_text(f"must be a whole number from {least} to {most}.")
     return Meta(ge=least, le=most, description=description, extra=said)
 
@@ -122,12 +122,12 @@ def unknown_cursor() -> ProxyError:
 
 
 def encode_cursor(cursor: str) -> str:
-    """A cursor that can be put into a URL as it is, whatever ids it holds."""
+    """A cursor encoded for URLs."""
     return base64.urlsafe_b64encode(cursor.encode()).rstrip(b"=").decode("ascii")
 
 
 def decode_cursor(encode_cursor: str) -> str:
-    """What was sealed.  Raises ValueError."""
+    """The inverse of ``encode_cursor``.  Raises ValueError."""
     padded = encode_cursor + "=" * (-len(encode_cursor) % 4)
     try:
         return base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True).decode()

@@ -95,12 +95,12 @@ class IdempotentRequest:
         raise memory_unavailable()
 
     async def done(self, attempt: Attempt) -> None:
-        """All is there: what is deleted from now on is not created again."""
+        """Record that everything was created: what is deleted later is not created again."""
         if not attempt.done:
             await self._put(attempt.mark, replace(attempt.seen, done=True), None)
 
     async def dropped(self, attempt: Attempt) -> None:
-        """Nothing has been created, and nothing can be: the key is as good as new."""
+        """Delete the record: nothing was created, and the key may be used again."""
         await self._items.change_items(self._shelf, [delete_change(_place(attempt.mark))])
 
     async def _put(self, mark: str, seen: RequestRecord, after: int | None) -> bool:
@@ -119,7 +119,7 @@ def _repeated(mark: str, now: RequestRecord, seen: RequestRecord) -> Attempt:
 
 
 def _normalized_path(path: bytes) -> bytes:
-    """A path in one of its spellings: "~" may come as "%7E"."""
+    """A path with one spelling of each character: "~" may be sent as "%7E"."""
     segments = [unquote_to_bytes(segment) for segment in path.split(b"/")]
     return b"/".join(quote(segment, safe="").encode("ascii") for segment in segments)
 
@@ -129,7 +129,7 @@ def _place(mark: str) -> Place:
 
 
 def _hash(*parts: bytes) -> str:
-    """22 characters, for ids and keys; where one part ends makes a difference."""
+    """A hash of 22 characters, for ids and keys; the boundaries of the parts count."""
     whole = hashlib.sha256()
     for part in parts:
         whole.update(len(part).to_bytes(8) + part)

@@ -1,7 +1,7 @@
-"""The job of keeping a session's summary: what waits is folded in, batch after batch.
+"""The summary job: folds waiting turns into a session's summary, batch by batch.
 
-Each batch is stored at once, so that nothing is lost when the process ends, and only if nothing
-that it covers has changed meanwhile; otherwise it is begun anew from what is there then.
+Each batch is stored at once, so that nothing is lost when the process ends; and only if nothing
+that it covers has changed meanwhile, else it is read and written again.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from proxy.summary.waiting import (
 from proxy.summary.writer import SummaryRequest, Writer
 
 CONFLICTS = 3
-"""How often a session is begun anew because it has changed while the model wrote."""
+"""How often a session is read again because it changed while the model wrote."""
 
 RETRY_AFTER_CONFLICTS = 10.0
-"""Seconds after which a session is looked at again that kept changing."""
+"""Seconds until the next run for a session that kept changing."""
 
 Step = Literal["done", "conflict", "nothing"]
 
@@ -56,7 +56,7 @@ class Sessions(Memory, Summaries, Protocol):
 
 
 class _SessionView(msgspec.Struct, frozen=True):
-    """A session as it was seen at ``since`` (Unix seconds) or later, and what waits in it."""
+    """A session as it was loaded at ``since`` (Unix seconds) or later, and its waiting turns."""
 
     since: float
     key: SessionKey
@@ -107,7 +107,7 @@ class Summarizer:
     async def run(self, work: Work) -> float | None:
         """See Job.
 
-        Turns of which nothing comes leave the session stalled, and are tried again with the next.
+        Turns that fail leave the session stalled, and are tried again when there are more.
         """
         profile = self._profile(work)
         if profile is None:
@@ -130,14 +130,14 @@ class Summarizer:
         return self._clock() + RETRY_AFTER_CONFLICTS
 
     def _profile(self, work: Work) -> ProfileSettings | None:
-        """None where nothing is to be summarised any more."""
+        """The profile, None if it does not exist or has summaries disabled."""
         profile = self._profile_of(work.profile)
         return profile if profile is not None and profile.summary.enabled else None
 
     def _when(
         self, snapshot: Snapshot, waiting: Sequence[Turn], settings: SummarySettings
     ) -> float | None:
-        """The time (Unix seconds) for what waits; None: not before there is more."""
+        """When to summarise the waiting turns (Unix seconds); None if not before there are more."""
         if not waiting:
             return None
         if is_due(waiting, settings):
@@ -146,9 +146,10 @@ class Summarizer:
         return active + settings.after_seconds if settings.after_seconds else None
 
     async def rebuild(self, work: Work) -> float | None:
-        """Write the summary from nothing: what is in force stays so until that is done.
+        """Write the summary again from scratch; the present one stays in force until that is done.
 
-        Raises CompletionError, StoreError.  A person's words that come meanwhile stay.
+        A summary that a person writes meanwhile is not overwritten.  Raises CompletionError and
+        StoreError.
         """
         profile = self._profile(work)
         if profile is None:
@@ -169,9 +170,9 @@ class Summarizer:
     async def _write_from_scratch(
         self, view: _SessionView, settings: SummarySettings
     ) -> Summary | None:
-        """A summary of all that waits where none is in force; None if the model does not write one.
+        """A summary of all waiting turns from scratch; None if the model does not write one.
 
-        What an earlier attempt has written before it failed is gone on with.
+        It continues the draft of an earlier attempt, if there is one.
         """
         whose = view.key, view.ask.profile, view.snapshot
         summary = self._drafts.find(*whose)
@@ -195,10 +196,10 @@ class Summarizer:
         )
 
     async def _step(self, view: _SessionView, settings: SummarySettings) -> Step:
-        """Fold the first batch of what waits into the summary.  Raises CompletionError, StoreError.
+        """Fold the first batch of waiting turns into the summary.
 
-        "nothing" came of it, now or the last time: the session is stalled, as where it raises, and
-        its window goes on without.
+        "nothing": it failed now or the last time, and the session is stalled, as if it raises: its
+        window moves on without a summary.  Raises CompletionError and StoreError.
         """
         given_up = self._given_up.knows(view.key, view.version, view.waiting)
         if given_up and view.snapshot.stalled:
@@ -217,7 +218,7 @@ class Summarizer:
         return "done" if await self._put(view, summary) else "conflict"
 
     async def _batch(self, view: _SessionView, max_tokens: int) -> SummaryBatch:
-        """The first of what waits as lines; a message that is gone meanwhile has none."""
+        """The first waiting turns as lines, without messages that were deleted meanwhile."""
         turns, key = take_tokens(view.waiting, max_tokens), view.key
         ids = [entry.card.id for turn in turns for entry in turn.entries]
         bodies = await self._store.bodies(key, ids)
@@ -235,9 +236,9 @@ class Summarizer:
     async def _next(
         self, view: _SessionView, batch: SummaryBatch, settings: SummarySettings
     ) -> Summary | None:
-        """The summary with a batch of what waits; None where the model does not write one.
+        """The summary with a batch folded in; None if the model does not write one.
 
-        Raises CompletionError, StoreError.
+        Raises CompletionError and StoreError.
         """
         last, base = view.snapshot.last, view.base
         model = (last.asked or last.model) if last else None
@@ -256,17 +257,17 @@ class Summarizer:
         )
 
     async def _stall(self, view: _SessionView, failure: CompletionError | None) -> None:
-        """The model did not write what was asked for, or it could not be asked."""
+        """Stall the session after a failure; None if the model did not write a summary."""
         refused = isinstance(failure, Refused)
         if refused or failure is None:
             self._given_up.note(view.key, view.version, view.waiting, refused=refused)
         await self._store.stall(view.key, view.snapshot.began)
 
     async def _put(self, view: _SessionView, summary: Summary, *, anew: bool = False) -> bool:
-        """Store it; False if what it was made from has changed.
+        """Store a summary; False if the messages that it covers have changed.
 
-        ``anew``: it was made from no version, so that another one may be in force meanwhile; but
-        not a person's words, which are not overwritten.
+        ``anew``: it was written from scratch, so that it may replace a version stored meanwhile,
+        unless a person wrote that.
         """
         newest = newest_seen(summary, view.snapshot)
         for _ in range(CONFLICTS):
@@ -289,7 +290,7 @@ class Summarizer:
 class Rebuilder:
     """See :class:`proxy.background.runner.Job`; the kind is "rebuild".
 
-    Nobody asks for it again: what is denied is tried again after ``wait`` seconds.
+    It is queued only once, so after a denial it is tried again in ``wait`` seconds.
     """
 
     def __init__(self, summarizer: Summarizer, wait: float) -> None:

@@ -1,7 +1,7 @@
-"""What of a session is still to be summarised, and how far a summary reaches then.  Pure.
+"""The turns of a session that wait to be summarised, and the coverage of a summary.  Pure.
 
-A summary covers whole turns, oldest first.  Answers that have joined a turn after it was covered
-come next, in the order in which they came, for a summary says only up to which seq it has seen.
+A summary covers whole turns, oldest first.  Answers that were added to a turn after it was covered
+come next, by seq, since a summary stores only the last seq that it has seen.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NO_SUMMARY_YET = Summary(text="", version=0)
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """Neighbouring messages of one turn, none of them covered.  ``late``: others of it are."""
+    """Consecutive uncovered messages of one turn.  ``late``: others of the turn are covered."""
 
     entries: tuple[Entry, ...]
     late: bool
@@ -43,9 +43,9 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 def after_eviction(snapshot: Snapshot, window: Window) -> Snapshot:
-    """The session as its next request will find it: with what its window evicts then evicted.
+    """The session as after the next request, with its window moved on.
 
-    So the summary can be there before it is needed.
+    So the summary can be stored before it is needed.
     """
     room = window.beside(snapshot.system_tokens)
     start = advance(snapshot.log, snapshot.start or BEGINNING, room)
@@ -53,10 +53,10 @@ def after_eviction(snapshot: Snapshot, window: Window) -> Snapshot:
 
 
 def waiting_turns(snapshot: Snapshot, settings: SummarySettings) -> list[Turn]:
-    """What is to be covered, in the order in which it has to be.
+    """The turns to be covered, in the order in which they must be.
 
-    With ``summary_buffer`` that is what the window has evicted, with ``summary`` everything that
-    was said; in both without a turn that still goes on.
+    In mode ``summary_buffer`` those that the window has evicted, in mode ``summary`` all of them;
+    in both without an unfinished turn.
     """
     base = snapshot.summary or NO_SUMMARY_YET
     bound = _first_excluded_turn(snapshot, settings)
@@ -68,19 +68,19 @@ def waiting_turns(snapshot: Snapshot, settings: SummarySettings) -> list[Turn]:
 
 
 def is_due(turns: Sequence[Turn], settings: SummarySettings) -> bool:
-    """Are there enough of them to ask the model, however long the session has been quiet?"""
+    """Whether there are enough turns to summarise now, however recent they are."""
     if len({turn.number for turn in turns}) >= settings.after_turns:
         return True
     return 0 < settings.after_tokens <= sum(turn.tokens for turn in turns)
 
 
 def take_up_to(goal: int, turns: Sequence[Turn]) -> list[Turn]:
-    """The first of the turns, as long as none has a number above ``goal``."""
+    """The turns before the first whose number is above ``goal``."""
     return list(takewhile(lambda turn: turn.number <= goal, turns))
 
 
 def take_tokens(turns: Sequence[Turn], max_tokens: int) -> list[Turn]:
-    """The first of the turns, as many as are about so large together, at least one with text."""
+    """The first turns, as many as have about ``max_tokens`` together, at least one with text."""
     taken: list[Turn] = []
     tokens = 0
     for turn in turns:
@@ -92,9 +92,9 @@ def take_tokens(turns: Sequence[Turn], max_tokens: int) -> list[Turn]:
 
 
 def extended_to(snapshot: Snapshot, taken: Sequence[Turn]) -> Summary:
-    """The summary in force as it reaches with the turns ``taken``, the first of those waiting.
+    """The summary in force with its coverage extended to the turns ``taken``, the first waiting.
 
-    Its text is as it was.
+    Its text is unchanged.
     """
     base, last, known = snapshot.summary or NO_SUMMARY_YET, taken[-1], _ids(taken)
     until = base.until if last.late else _position_after(snapshot, last.number)
@@ -113,7 +113,7 @@ def covered_by(summary: Summary, snapshot: Snapshot) -> list[Entry]:
 
 
 def newest_seen(summary: Summary, snapshot: Snapshot) -> str | None:
-    """The id of the message at the seq that a summary has seen; None if it is not in the log."""
+    """The id of the last message that a summary has seen; None if it is not in the log."""
     newest = (entry for entry in snapshot.log if entry.position.seq == summary.seen)
     return next((entry.card.id for entry in newest), None)
 
@@ -131,8 +131,8 @@ def _first_excluded_turn(snapshot: Snapshot, settings: SummarySettings) -> int:
 
 
 def _first_unfinished_turn(log: Sequence[Entry], unanswered: Collection[int]) -> int:
-    """The first turn behind the last one that is complete: that ends in an answer, its calls
-    answered.
+    """The first turn after the last complete one, which ends with an answer and has results of all
+    its calls.
     """
     bound = log[-1].position.turn + 1
     for turn, entries in groupby(reversed(log), key=lambda entry: entry.position.turn):
@@ -143,7 +143,7 @@ def _first_unfinished_turn(log: Sequence[Entry], unanswered: Collection[int]) ->
 
 
 def _position_after(snapshot: Snapshot, number: int) -> Position:
-    """Before the first turn behind this one; behind the whole log where there is none."""
+    """The position of the first turn after this one, or of the end of the log."""
     later = (e.position.turn for e in snapshot.log if e.position.turn > number)
     return Position(next(later, number + 1), 0)
 
@@ -158,8 +158,8 @@ def _turns(entries: Iterable[Entry], *, late: bool) -> list[Turn]:
 
 
 class SummaryBatch(msgspec.Struct, frozen=True):
-    """The first ``turns`` of those that wait.  ``parts`` hold all their lines, in order; none if
-    there is nothing to read in them.
+    """The first ``turns`` waiting turns; ``parts`` are their lines, split to fit into requests;
+    empty if they have no text.
     """
 
     turns: int
@@ -169,7 +169,7 @@ class SummaryBatch(msgspec.Struct, frozen=True):
 def first_batch(
     turns: Sequence[Sequence[TranscriptLine]], max_tokens: int, count: Count
 ) -> SummaryBatch:
-    """The first of the turns, as many as fit into ``max_tokens``, but at least one with text."""
+    """The first turns, as many as fit into ``max_tokens``, at least one with text."""
     texts: list[str] = []
     tokens = 0
     for turn in turns:
@@ -191,7 +191,7 @@ def first_batch(
 
 
 UNANSWERED = "[not answered yet]"
-"""Marks a question that the lines end with: its answer is in those to come."""
+"""Appended to lines that end with a question, whose answer is in the next batch."""
 
 _QUESTIONS = ("?", "？", "؟")
 
@@ -201,7 +201,7 @@ def _mark_unanswered(text: str) -> str:
 
 
 def _dated_parts(lines: Sequence[TranscriptLine], max_tokens: int, count: Count) -> Iterator[str]:
-    """The parts, each with the day above it that the lines begin with."""
+    """The lines in parts, each beginning with the day line of the first."""
     day = "" if lines[0].speaker else f"{lines[0]}\n"
     room = max(2, max_tokens - count(day)) if day else max_tokens
     for part in _parts(lines[1:] if day else lines, room, count):
@@ -209,7 +209,7 @@ def _dated_parts(lines: Sequence[TranscriptLine], max_tokens: int, count: Count)
 
 
 def _parts(lines: Iterable[TranscriptLine], max_tokens: int, count: Count) -> Iterator[str]:
-    """The lines in parts that fit; a line that does not fit in itself comes in pieces."""
+    """The lines in parts of at most ``max_tokens``; longer lines are split."""
     part: list[str] = []
     tokens = 0
     for piece in (piece for line in lines for piece in pieces_of(line, max_tokens - 1, count)):
@@ -224,5 +224,5 @@ def _parts(lines: Iterable[TranscriptLine], max_tokens: int, count: Count) -> It
 
 
 def _line_tokens(text: str, count: Count) -> int:
-    """Tokens of a text and of the line feed behind it."""
+    """Tokens of a text with its line feed."""
     return count(text) + 1 if text else 0

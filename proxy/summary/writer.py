@@ -1,4 +1,4 @@
-"""Having a model write a summary, part after part, judged before it is taken.
+"""Has a model write a summary, part by part, and checks each answer.
 
 Models chat: they apologise, greet, offer help, ask back, hand the prompt or the transcript back, or
 write on and on.  What gives that away stands at the beginning, at the end and in the form; the
@@ -188,11 +188,11 @@ def _without_closing(text: str) -> str:
 logger = logging.getLogger(__name__)
 
 ATTEMPTS = 2
-"""How often the model is asked the same: what it writes is not always a summary."""
+"""Requests for one part: the model does not always write a summary."""
 
 
 class SummaryRequest(msgspec.Struct, frozen=True):
-    """Who pays, what is wanted, and the model that the session uses itself."""
+    """The tenant that pays for a summary, its settings, and the model of the session."""
 
     tenant: str
     settings: SummarySettings
@@ -203,13 +203,13 @@ class SummaryRequest(msgspec.Struct, frozen=True):
 
 
 LEFT_OUT = "[left out]"
-"""Stands in the place of what the model's API refuses to read."""
+"""Replaces text that the model's API refuses."""
 
 MIN_SPLIT_CHARACTERS = 200
-"""Characters of a line that is not halved."""
+"""A line of at most so many characters is not split."""
 
 MAX_HALVINGS = 4
-"""How often what is refused is halved at most: each time costs a request or two."""
+"""How often refused text is split in half; each time costs a request or two."""
 
 
 class _NoSummary(Exception):
@@ -217,7 +217,7 @@ class _NoSummary(Exception):
 
 
 class _Continuation(NamedTuple):
-    """For whom a summary goes on, and from which text."""
+    """A summary that is continued: its session, the request, and the text so far."""
 
     key: SessionKey
     request: SummaryRequest
@@ -229,8 +229,8 @@ class _Continuation(NamedTuple):
 
 
 class Writer:
-    """``count`` gives the tokens of a text, on other threads too.  What is written is kept
-    ``unfinished`` until whoever stores it forgets it.
+    """``count`` gives the tokens of a text, on other threads too.  Answers are kept in
+    ``unfinished`` until the caller has stored the summary.
     """
 
     def __init__(self, completer: Completer, count: Count, unfinished: Unfinished) -> None:
@@ -258,7 +258,7 @@ class Writer:
     async def _fold_or_split(
         self, continuation: _Continuation, summary: WrittenSummary | None, part: str, halvings: int
     ) -> WrittenSummary | None:
-        """The summary with a part; what is refused of it is looked for in halves, and left out."""
+        """Fold in a part; if it is refused, its halves, and so on; what is refused is left out."""
         try:
             return await self._fold(continuation, summary, part)
         except Denied:
@@ -272,7 +272,7 @@ class Writer:
     async def _leave_out(
         self, continuation: _Continuation, summary: WrittenSummary | None
     ) -> WrittenSummary | None:
-        """Raises Refused where it is not the part that is refused: then this is too."""
+        """Fold in ``LEFT_OUT``.  Raises Refused if the request is refused with this too."""
         with suppress(_NoSummary):
             summary = await self._fold(continuation, summary, LEFT_OUT)
         logger.warning("a summary leaves out what the model's API refuses to read")
@@ -302,7 +302,7 @@ class Writer:
 
 
 def _split_in_half(part: str) -> Sequence[str]:
-    """Several lines in two, with about as many each, and a long line; nothing else is halved."""
+    """The halves of several lines or of one long line; empty for other text."""
     lines = part.split("\n")
     if middle := len(lines) // 2:
         return "\n".join(lines[:middle]), "\n".join(lines[middle:])

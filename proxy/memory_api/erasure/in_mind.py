@@ -30,5 +30,5 @@ def forget_texts(tenant: str) -> None:
 
 
 def forget_session(key: SessionKey) -> None:
-    """Drop what a model has written of a session and no store has yet: it is kept by session."""
+    """Drop summaries of a session that are written but not stored yet."""
     forget_written(key)

@@ -113,5 +113,5 @@ def is_shown(namespace: Namespace, prefix: Namespace) -> bool:
 
 
 def _place_after(place: Place, prefix: Namespace) -> Place:
-    """Where to read on behind a place."""
+    """The place to continue reading after."""
     return place if is_shown(place.namespace, prefix) else max(place, BEHIND_REQUESTS)

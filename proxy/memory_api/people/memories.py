@@ -37,14 +37,14 @@ from proxy.settings.written import FactsSettings
 
 
 class WriteContext(NamedTuple):
-    """Under which settings a fact is written, and when (Unix seconds)."""
+    """The settings for a fact that is written, and the time (Unix seconds)."""
 
     settings: FactsSettings
     now: float
 
 
 def found_memory(found: Found) -> Object:
-    """A passage or a standing instruction as a memory like all others."""
+    """A passage or a standing instruction as a memory object."""
     source = {
         "session_id": found.session,
         "message_id": found.message,

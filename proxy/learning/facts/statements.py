@@ -18,7 +18,7 @@ from proxy.learning.facts.fact import MOST_ABOUT, USER, one_line
 from proxy.recall.lexicon.folding import UNSPACED, fold
 from proxy.recall.lexicon.loader import any_of, compiled, either, filled, patterns, told
 from proxy.recall.own_words import BLANK
-from proxy.recall.query.dates import COUNTS
+from proxy.recall.query.dates import COUNT
 from proxy.recall.query.small_talk import is_filler
 from proxy.recall.query.words import (
     STOP_WORDS,
@@ -43,6 +43,7 @@ STEM_LETTERS = 4
 _USER = compiled(told(lambda each: each.facts.user))
 _NOT = compiled(told(lambda each: each.facts.denies))
 _NUMBER = re.compile(r"\d+")
+_COUNTS = compiled(rf"{COUNT}|\d+")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _SCRIPTS = (
     ("latin", re.compile(r"[a-z\u00df-\u024f]")),
@@ -110,15 +111,19 @@ def clear_caches() -> None:
     _stems_of.cache_clear()
 
 
-def may_be_from(value: str, message: str) -> bool:
-    """Whether a value can follow from a message: not checked for numbers, which may be computed,
-    or for another language, which may be translated."""
-    plain = _NUMBER.sub(" ", value)
+def may_be_from(value: str, message: str, schema: str = "") -> bool:
+    """Whether a value can follow from a message, or have its words from the schema.
+
+    Not checked for numbers, which may be computed, or for another language than the message's,
+    which may be translated.
+    """
+    plain, beginning = _NUMBER.sub(" ", value), message[:MAX_READ]
     if not any(_stems(plain)):
         letters = set(_LETTERS.findall(fold(plain)))
-        return not letters or not letters.isdisjoint(_LETTERS.findall(fold(message[:MAX_READ])))
-    beginning = message[:MAX_READ]
-    return shares_word(plain, message) or is_translated(plain, beginning, beginning)
+        known = _LETTERS.findall(fold(f"{beginning}\n{schema}"))
+        return not letters or not letters.isdisjoint(known)
+    told = f"{message}\n{schema}"
+    return shares_word(plain, told) or is_translated(plain, beginning, beginning)
 
 
 MIN_NOTES = 4
@@ -198,8 +203,15 @@ def other_subject(quote: str) -> str | None:
 
 
 _ADDRESSED = compiled(told(lambda each: each.facts.addressed), re.IGNORECASE)
-_OWN = compiled(told(lambda each: each.facts.own), re.IGNORECASE)
-_KIN = compiled(told(lambda each: each.facts.kin), re.IGNORECASE)
+_MY = told(lambda each: each.facts.own)
+_OWN = compiled(_MY, re.IGNORECASE)
+_SPOUSE = told(lambda each: each.facts.married)
+_CHILD = told(lambda each: each.facts.children)
+_MARRIED = compiled(_SPOUSE, re.IGNORECASE)
+_KIN = compiled(either((told(lambda each: each.facts.kin), _SPOUSE, _CHILD)), re.IGNORECASE)
+# "my boss's wife", "my ex-wife" and "my late wife" are nobody's wife here.
+_MY_SPOUSE = compiled(rf"{_MY}\s*{_SPOUSE}", re.IGNORECASE)
+_MY_CHILD = compiled(rf"{_MY}\s*(?:(?:{COUNT}|\d+)\s*)?{_CHILD}", re.IGNORECASE)
 
 
 def is_addressed(quote: str) -> bool:
@@ -257,9 +269,13 @@ def names_family(text: str) -> bool:
 
 def may_name_family(value: str, message: str) -> bool:
     """Whether a value has only words of the family ("married", "two children"), and the message
-    too has any ("my wife")."""
-    further = COUNTS.sub(" ", _NUMBER.sub(" ", _KIN.sub(" ", value)))
-    return names_family(value) and not any(_stems(further)) and names_family(message[:MAX_READ])
+    speaks of them as the user's own ("my wife")."""
+    further = _COUNTS.sub(" ", _KIN.sub(" ", value))
+    needed = (_MY_SPOUSE,) if _MARRIED.search(value) else ()
+    if names_family(_MARRIED.sub(" ", value)):
+        needed = (*needed, _MY_CHILD)
+    told_all = all(each.search(message[:MAX_READ]) for each in needed)
+    return bool(needed) and told_all and not any(_stems(further))
 
 
 def mentions(text: str, whom: str) -> bool:

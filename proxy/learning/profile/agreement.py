@@ -131,8 +131,8 @@ def _is_supported(change: ProfileChange, text: str, schema: Schema) -> bool:
     about the family.  Removals are not checked, nor is what is too long, which fails later."""
     value = " ".join(_texts(change.value))
     anything = change.way == "remove" or len(value) > MOST_PATCH
-    spoken_of = f"{text}\n{schema.text or ''}"
-    return anything or may_be_from(value, spoken_of) or may_name_family(value, text)
+    told = may_be_from(value, text, schema.text or "") or may_name_family(value, text)
+    return anything or told
 
 
 def _split_values(change: ProfileChange) -> Iterator[ProfileChange]:

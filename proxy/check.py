@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from proxy.assembly.origin import upstream_options
 from proxy.assembly.resources import store_of, upstream_of
 from proxy.assembly.upstreams import destination_of
-from proxy.commands.doubts import doubts
+from proxy.commands.doubts import setting_warnings
 from proxy.errors import RawHeaders
 from proxy.memory.recording.store_names import waiting_in
 from proxy.memory.store import Store, StoreError
@@ -70,7 +70,7 @@ async def findings(settings: Settings) -> list[Finding]:
         await asyncio.to_thread(spool, settings),
         await listening(settings),
         *announcing(settings),
-        *(Finding("warning", part, text) for part, text in doubts(settings)),
+        *(Finding("warning", part, text) for part, text in setting_warnings(settings)),
     ]
 
 

@@ -37,11 +37,11 @@ from proxy.commands.context import context
 from proxy.commands.failure import NOT_FOUND, USAGE, CommandError
 from proxy.commands.init import init
 from proxy.commands.memories import memories
-from proxy.commands.output import numbered
+from proxy.commands.output import count_of
 from proxy.commands.reach import doubt, settings_of
 from proxy.commands.sessions import sessions
 from proxy.commands.stats import stats, tenants
-from proxy.commands.transfer import counting, telling
+from proxy.commands.transfer import counting, progress_callback
 from proxy.commands.users import users
 from proxy.lazy import late
 from proxy.memory.recording.spool import SpoolError
@@ -246,24 +246,24 @@ def move_command(
         moved = _move(settings, old, new)
     if moved.waiting:
         raise CommandError(
-            f"nothing is moved: the spool has {numbered(moved.waiting, 'exchanges')} of {old}."
+            f"nothing is moved: the spool has {count_of(moved.waiting, 'exchanges')} of {old}."
             " Let the proxy run until all is written, then move"
         )
     if not moved.known:
         raise CommandError(f"{old} has no memory in this store", NOT_FOUND)
-    typer.echo(f"{numbered(moved.sessions, 'sessions')} moved")
+    typer.echo(f"{count_of(moved.sessions, 'sessions')} moved")
     if moved.stayed:
-        typer.echo(f"{numbered(moved.stayed, 'sessions')} stayed: {new} has one of the same id")
+        typer.echo(f"{count_of(moved.stayed, 'sessions')} stayed: {new} has one of the same id")
 
 
 def _move(settings: Settings, old: str, new: str) -> maintenance.Moved:
     """Whatever cuts it short, it is said how far it came."""
     with counting() as progress:
-        tell = telling(progress, "sessions")
+        tell = progress_callback(progress, "sessions")
         try:
             return asyncio.run(maintenance.move(settings, old, new, tell))
         except (KeyboardInterrupt, SystemExit, StoreError):
-            moved = numbered(int(progress.tasks[0].completed), "sessions")
+            moved = count_of(int(progress.tasks[0].completed), "sessions")
             typer.echo(f"memory-proxy: {moved} moved; run it again to go on", err=True)
             raise
 
@@ -277,7 +277,7 @@ def backup_command(
     """Copy the whole SQLite database to a file, while a proxy may go on serving."""
     settings = settings_of(config, {"store.url": store})
     with ending(), counting() as progress:
-        size = backup.back_up(settings, file, telling(progress, "pages"))
+        size = backup.back_up(settings, file, progress_callback(progress, "pages"))
     typer.echo(f"{file}: {size} bytes")
 
 
@@ -291,7 +291,7 @@ def restore_command(
     settings = settings_of(config, {"store.url": store})
     with ending(), counting() as progress:
         restored = restore.restore(settings, file, progress)
-    typer.echo(f"{restored.path}: {numbered(restored.sessions, 'sessions')}")
+    typer.echo(f"{restored.path}: {count_of(restored.sessions, 'sessions')}")
     for note in restore.notes(settings, restored):
         typer.echo(f"note: {note}")
 
@@ -316,9 +316,9 @@ def reindex_command(
     if tenant is not None:
         doubt(settings, tenant)
     with _store_there(settings), counting() as progress:
-        tell = telling(progress, "sessions")
+        tell = progress_callback(progress, "sessions")
         messages = asyncio.run(maintenance.reindex(settings, tenant, user, tell))
-    typer.echo(f"{numbered(messages, 'messages')} indexed")
+    typer.echo(f"{count_of(messages, 'messages')} indexed")
 
 
 # After those that run the proxy: help lists commands in this order.
@@ -346,7 +346,7 @@ def _upstream_there(settings: Settings) -> Iterator[Settings]:
 def _store_there(settings: Settings) -> Iterator[None]:
     """Ends the program where the store is not there, or does not work."""
     with ending():
-        local.look_for(settings)
+        local.check_exists(settings)
         try:
             yield
         except StoreError as error:

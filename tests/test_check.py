@@ -15,7 +15,7 @@ import pytest
 
 from proxy import check
 from proxy.check import Finding
-from proxy.commands.doubts import doubts
+from proxy.commands.doubts import setting_warnings
 from proxy.memory.model import SessionKey
 from proxy.memory.recording.spool import Spool
 from proxy.settings import ProfileSettings, RecallSettings, Settings, load
@@ -76,7 +76,7 @@ async def test_each_of_several_upstreams_is_tried_with_its_own_key(tmp_path: Pat
 def test_a_key_that_everybody_spends_is_doubted(tmp_path: Path) -> None:
     listed = [{"name": "paid", "url": "http://paid.example.com/v1", "api_key": "sk-of-paid"}]
     chosen = settings(tmp_path, server__host="0.0.0.0", upstreams=listed)
-    told = [setting for setting, _ in doubts(chosen) if setting.startswith("upstreams.")]
+    told = [setting for setting, _ in setting_warnings(chosen) if setting.startswith("upstreams.")]
     assert told == ["upstreams.paid.api_key", "upstreams.paid.url"]
 
 
@@ -479,7 +479,7 @@ async def test_a_proxy_whose_answer_comes_in_pieces_is_known(tmp_path: Path) -> 
 def test_what_is_valid_and_probably_not_meant_is_said(
     overrides: dict[str, object], doubted: list[str], tmp_path: Path
 ) -> None:
-    found = [part for part, _ in doubts(settings(tmp_path, **overrides))]
+    found = [part for part, _ in setting_warnings(settings(tmp_path, **overrides))]
     assert found == doubted
 
 
@@ -487,12 +487,12 @@ def test_mcp_without_its_library_is_said_as_serve_says_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = settings(tmp_path, **{"mcp.enabled": True})
-    assert not list(doubts(wanted))
+    assert not list(setting_warnings(wanted))
     monkeypatch.setitem(sys.modules, "mcp", None)
-    ((setting, text),) = doubts(wanted)
+    ((setting, text),) = setting_warnings(wanted)
     assert setting == "mcp.enabled"
     assert "pip install '.[mcp]'" in text
-    assert not list(doubts(settings(tmp_path)))
+    assert not list(setting_warnings(settings(tmp_path)))
 
 
 def test_a_window_that_recall_leaves_no_room_for_is_said() -> None:
@@ -501,5 +501,5 @@ def test_a_window_that_recall_leaves_no_room_for_is_said() -> None:
     )
     roomy = cramped.model_copy(update={"max_tokens": 1001})
     cases = {"tight": cramped, "wide": roomy}
-    found = doubts(Settings.model_construct(profiles=cases))
+    found = setting_warnings(Settings.model_construct(profiles=cases))
     assert [part for part, _ in found] == ["profiles.tight.max_tokens"]

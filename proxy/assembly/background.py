@@ -19,7 +19,7 @@ from proxy.chat.message import own_text_of
 from proxy.errors import RawHeaders
 from proxy.gateway.context import window_of
 from proxy.learning.job import LearningJob
-from proxy.learning.kinds import Kind, Watch
+from proxy.learning.kinds import Kind, LearningObserver
 from proxy.learning.learned import Learned
 from proxy.learning.reading import Reader
 from proxy.memory.model import Due
@@ -144,7 +144,7 @@ def _summarizer(resources: Resources, completer: Completer) -> Summarizer:
 
 def _learning(resources: Resources, learned: Learned, completer: Completer) -> LearningJob:
     store, telemetry = resources.store, resources.telemetry
-    watch = Watch(telemetry.skipped, telemetry.learned_nothing)
+    watch = LearningObserver(telemetry.skipped, telemetry.learned_nothing)
     return LearningJob(
         Reader(store, own_text_of, resources.count_text),
         store,

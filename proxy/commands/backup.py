@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from proxy.commands.failure import USAGE, CommandError
-from proxy.commands.local import look_for
+from proxy.commands.local import check_exists
 from proxy.commands.transfer import temporary_beside
 from proxy.memory.archive import OnProgress
 from proxy.settings import Settings
@@ -31,7 +31,7 @@ def back_up(settings: Settings, target: Path, on_pages: OnProgress) -> int:
     source = _source(settings)
     _refuse(source, target)
     target = Path(os.path.realpath(target))
-    with becoming(target) as beside:
+    with temporary_database(target) as beside:
         try:
             _copy(source, beside, on_pages)
         except sqlite3.Error as error:
@@ -42,7 +42,7 @@ def back_up(settings: Settings, target: Path, on_pages: OnProgress) -> int:
 
 
 @contextmanager
-def becoming(target: Path) -> Iterator[Path]:
+def temporary_database(target: Path) -> Iterator[Path]:
     """A hidden database that may take this name; what has not is removed.  Raises CommandError."""
     descriptor, name = temporary_beside(target)
     os.close(descriptor)
@@ -69,7 +69,7 @@ def _source(settings: Settings) -> Path:
     if address.kind != "sqlite":
         sentence = f"{address.name} is no file: a Redis is saved by its own means (RDB, AOF)."
         raise CommandError(sentence, USAGE)
-    look_for(settings)
+    check_exists(settings)
     return address.path
 
 
@@ -85,11 +85,11 @@ def _refuse(source: Path, target: Path) -> None:
 
 def _copy(source: Path, target: Path, on_pages: OnProgress) -> None:
     with closing(reopen(source, PATIENCE)) as live:
-        _look_at(live)
+        _check_is_store(live)
         copy_all(live, target, on_pages)
 
 
-def _look_at(live: sqlite3.Connection) -> None:
+def _check_is_store(live: sqlite3.Connection) -> None:
     """A file of an older release can be copied; one that is none of ours is a mistake."""
     try:
         version(live)

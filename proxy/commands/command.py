@@ -1,6 +1,6 @@
 """How a command is made: what all have in common is added to its own arguments.
 
-A command is a function of a :class:`Desk` and of what its own command line says.
+A command is a function of a :class:`CommandContext` and of its own options.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import msgspec
 import typer
 from rich.text import Text
 
-from proxy.commands.failure import INTERRUPTED, USAGE, CommandError, told
-from proxy.commands.output import Object, Output, abandon, plain
-from proxy.commands.reach import KEY, Reach
+from proxy.commands.failure import INTERRUPTED, USAGE, CommandError, command_error
+from proxy.commands.output import Object, Output, discard_output, plain
+from proxy.commands.reach import KEY, Connection
 from proxy.integrations.terms import MemoryProxyError
 from proxy.tenancy import ANONYMOUS
 
@@ -67,8 +67,8 @@ _COMMON: dict[str, Any] = {
 }
 
 
-class Desk(msgspec.Struct, frozen=True):
-    """What a command works with."""
+class CommandContext(msgspec.Struct, frozen=True):
+    """The API and the output that a command uses."""
 
     api: MemoryApi
     out: Output
@@ -76,12 +76,12 @@ class Desk(msgspec.Struct, frozen=True):
     def send(
         self, method: str, path: str, fields: Mapping[str, object], *, long: bool = False
     ) -> Object:
-        """The answer to a JSON object of these fields, but for those that are None."""
+        """Send a JSON object of the fields that are not None; returns the answer."""
         said = {name: value for name, value in fields.items() if value is not None}
         return self.api.ask(method, path, body=json.dumps(said).encode(), long=long)
 
     def pages(self, path: str, limit: int | None = None, **params: str | None) -> Pages:
-        """The objects of a list, as many as there are or ``limit``."""
+        """The objects of a list, at most ``limit``."""
         given = [(name, value) for name, value in params.items() if value is not None]
         return Pages(self.api, path, given, limit)
 
@@ -95,29 +95,29 @@ class Desk(msgspec.Struct, frozen=True):
         filters: Mapping[str, str | None] = NO_FILTERS,
         **params: str | None,
     ) -> None:
-        """Print a list, and say so where it goes on or where there is ``none``, and for whom.
+        """Print a list, with a note if there are more, or the sentence ``none`` if it is empty.
 
-        Without ``limit`` people get ``usual`` objects, programs all of them.  ``filters`` are
-        parameters too: behind them there may be more than they let through.
+        Without ``limit`` people get ``usual`` objects, and with --json all are printed.
+        ``filters`` are parameters too; with one of them an empty list is a lack of matches.
         """
         most = limit or (None if self.out.as_json else usual)
         found = self.pages(path, most, **filters, **params)
         if not self.out.many(found, columns) and not self.out.as_json:
             filtered = any(value is not None for value in filters.values())
-            return self.out.say(f"{NO_MATCH if filtered else none} for {self.whose()}.")
+            return self.out.say(f"{NO_MATCH if filtered else none} for {self.tenant_in_words()}.")
         if found.more:
             sentence = f"These are {found.count}; there are more: --limit N shows N of them."
             self.out.aside.print(Text(sentence), soft_wrap=True)
 
-    def of_whom(self, error: MemoryProxyError) -> MemoryProxyError:
-        """The error; where something is not there it says for whom: another key may have it."""
+    def with_tenant(self, error: MemoryProxyError) -> MemoryProxyError:
+        """The error; if something was not found, with the tenant: another key may have it."""
         if error.status != 404 or error.code not in NOT_THERE:
             return error
-        sentence = f"{error.message.removesuffix('.')} for {self.whose()}."
+        sentence = f"{error.message.removesuffix('.')} for {self.tenant_in_words()}."
         return MemoryProxyError(error.status, error.code, sentence)
 
-    def whose(self) -> str:
-        """For whom is asked, in words."""
+    def tenant_in_words(self) -> str:
+        """The tenant of the requests, for messages."""
         caller = self.api.ask("GET", "/whoami")
         tenant = plain(str(caller["tenant"]))
         name = f"{tenant[:8]}…" if _DIGEST.fullmatch(tenant) else tenant
@@ -128,9 +128,9 @@ class Desk(msgspec.Struct, frozen=True):
         return f"this key (tenant {name})"
 
     def confirm(self, question: str, *, yes: bool) -> None:
-        """Ask, unless ``yes``.  Raises CommandError where nobody can answer or the answer is no.
+        """Ask on standard error, unless ``yes``.
 
-        On standard error: what standard output has is for those who read the result.
+        Raises CommandError if the answer is no, or if there is no terminal.
         """
         if yes:
             return
@@ -142,13 +142,13 @@ class Desk(msgspec.Struct, frozen=True):
 
 
 def at_terminal() -> bool:
-    """Is somebody there to be asked?"""
+    """Whether standard input is a terminal."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 
 class Pages(msgspec.Struct):
-    """A list, asked for part by part.  At its end ``count`` says how many there were, and ``more``
-    whether it would go on."""
+    """A list, loaded page by page.  At its end ``count`` is the number of objects, and ``more``
+    whether there are others."""
 
     api: MemoryApi
     path: str
@@ -174,7 +174,7 @@ class Pages(msgspec.Struct):
 def command(
     group: typer.Typer, name: str, *, of_all: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a function of a Desk a command of the group; ``of_all``: about no tenant but all."""
+    """Register a function as a command of the group; ``of_all``: it is about all tenants."""
 
     def register(work: Callable[..., None]) -> Callable[..., None]:
         run, own = _run(work, of_all=of_all), own_options(work)
@@ -220,12 +220,12 @@ def _run(work: Callable[..., None], *, of_all: bool) -> Callable[..., None]:
         tenant: str | None = None,
         **own: Any,
     ) -> None:
-        with ending(), Reach(url, store, tenant, config, of_all).api() as api:
-            desk = Desk(api, Output(as_json=as_json))
+        with ending(), Connection(url, store, tenant, config, of_all).api() as api:
+            desk = CommandContext(api, Output(as_json=as_json))
             try:
                 work(desk, **own)
             except MemoryProxyError as error:
-                raise desk.of_whom(error) from error
+                raise desk.with_tenant(error) from error
 
     del run.__wrapped__
     return run
@@ -234,7 +234,7 @@ def _run(work: Callable[..., None], *, of_all: bool) -> Callable[..., None]:
 @contextmanager
 def ending() -> Iterator[None]:
     """Whatever a command fails at, and what ends it, becomes a sentence and an exit status."""
-    with failing(), _orderly():
+    with failing(), _interrupt_on_signals():
         yield
 
 
@@ -244,30 +244,30 @@ def failing() -> Iterator[None]:
     try:
         yield
     except MemoryProxyError as error:
-        _end(told(error))
+        _end(command_error(error))
     except CommandError as error:
         _end(error)
     except UnicodeEncodeError:
         # What the shell hands over may be any bytes; a file may be called so, an id may not.
         _end(CommandError("The command line has bytes that are not UTF-8.", USAGE))
     except BrokenPipeError:
-        _seen_enough()
+        _output_closed()
     except SystemExit as end:
         # So rich ends a program whose output nobody reads, that of --help among it.
         if not isinstance(end.__context__, BrokenPipeError):
             raise
-        _seen_enough()
+        _output_closed()
     except OSError as error:
-        abandon()
+        discard_output()
         named = f" {error.filename}" if error.filename else ""
         _end(CommandError(f"Reading or writing{named} failed: {error.strerror or error}"))
     except (KeyboardInterrupt, typer.Abort):  # Abort: at a question
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _seen_enough() -> NoReturn:
+def _output_closed() -> NoReturn:
     """Who read the output reads no further: that is no failure."""
-    abandon()
+    discard_output()
     raise typer.Exit(0) from None
 
 
@@ -276,7 +276,7 @@ _ENDS = tuple(each for each in signal.Signals if each.name in ("SIGTERM", "SIGHU
 
 
 @contextmanager
-def _orderly() -> Iterator[None]:
+def _interrupt_on_signals() -> Iterator[None]:
     """SIGTERM and SIGHUP end a command as Ctrl-C does, so that no half file is left.
 
     With SystemExit, which event loops pass on.  Where a command is run in a thread of something

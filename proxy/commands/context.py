@@ -8,13 +8,13 @@ import typer
 from rich.text import Text
 
 from proxy.chat.tools.made import calls_made
-from proxy.commands.command import Desk
-from proxy.commands.output import STYLES, Object, cut, line, numbered, plain, text_of
+from proxy.commands.command import CommandContext
+from proxy.commands.output import STYLES, Object, count_of, cut, line, plain, text_of
 from proxy.integrations.terms import segment
 
 
 def context(
-    desk: Desk,
+    desk: CommandContext,
     session: Annotated[str, typer.Argument(help="The session's id.")],
     question: Annotated[str, typer.Argument(help="What the user would say next.")],
     profile: Annotated[str | None, typer.Option(help="One of the proxy's profiles.")] = None,
@@ -29,7 +29,7 @@ def context(
     _print(desk, found)
 
 
-def _print(desk: Desk, found: Object) -> None:
+def _print(desk: CommandContext, found: Object) -> None:
     for message in found["messages"]:
         role = str(message.get("role"))
         desk.out.console.print(Text(plain(role), style=STYLES.get(role, "bold")))
@@ -37,8 +37,8 @@ def _print(desk: Desk, found: Object) -> None:
     injected, evicted = found["injected"], found["evicted"]
     desk.out.say(
         f"\n{found['tokens']} tokens, {injected['tokens']} of them from memory: "
-        f"{numbered(injected['messages'], 'messages')}, {injected['recalled']} recalled; "
-        f"left out: {numbered(evicted['messages'], 'messages')} of {evicted['tokens']} tokens"
+        f"{count_of(injected['messages'], 'messages')}, {injected['recalled']} recalled; "
+        f"left out: {count_of(evicted['messages'], 'messages')} of {evicted['tokens']} tokens"
     )
     for one in found["recalled"]:
         desk.out.say(f"  recalled {one['score']:.2f}  {cut(line(one['text']), 70)}")

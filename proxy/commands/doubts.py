@@ -23,7 +23,7 @@ KEYS_IN_THE_CLEAR = "is plain http to another host: keys and messages travel in 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
-def doubts(settings: Settings) -> Iterator[tuple[str, str]]:
+def setting_warnings(settings: Settings) -> Iterator[tuple[str, str]]:
     """The names of such settings, and a sentence on each."""
     server, memory_url = settings.server, settings.store.url
     public = server.host not in _LOOPBACK

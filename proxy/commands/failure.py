@@ -34,7 +34,7 @@ class CommandError(Exception):
         self.sentence, self.status = sentence, status
 
 
-def told(error: MemoryProxyError) -> CommandError:
+def command_error(error: MemoryProxyError) -> CommandError:
     """What the memory API refused, as the end of a command."""
     if isinstance(error, NoAnswerInTime):
         return CommandError(error.message)

@@ -73,7 +73,7 @@ def serving(settings: Settings) -> Iterator[Local]:
             thread.join()
 
 
-def look_for(settings: Settings) -> None:
+def check_exists(settings: Settings) -> None:
     """Raises CommandError for a file that is not there: opening the store would make it."""
     address = read_address(settings.store.url)
     if address.kind == "sqlite" and not Path(address.path).exists():
@@ -83,7 +83,7 @@ def look_for(settings: Settings) -> None:
 
 def tenants_in(settings: Settings) -> Sequence[str]:
     """Who has memory in the store.  Raises CommandError where it cannot be reached."""
-    look_for(settings)
+    check_exists(settings)
     try:
         return asyncio.run(_tenants(settings))
     except StoreError as failure:

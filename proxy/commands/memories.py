@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from proxy.commands.command import Desk, Limit, User, Yes, command
+from proxy.commands.command import CommandContext, Limit, User, Yes, command
 from proxy.commands.failure import USAGE, CommandError
-from proxy.commands.output import Object, listed
+from proxy.commands.output import Object, field_table
 from proxy.integrations.terms import segment
 
 memories = typer.Typer(help="What is known of a person.", no_args_is_help=True)
@@ -36,7 +36,7 @@ def path_of(user: str, memory: str | None = None) -> str:
 
 @command(memories, "list")
 def list_(
-    desk: Desk,
+    desk: CommandContext,
     user: User,
     kind: Kind = None,
     state: State = None,
@@ -49,7 +49,7 @@ def list_(
 
 @command(memories, "search")
 def search(
-    desk: Desk,
+    desk: CommandContext,
     user: User,
     query: Annotated[str, typer.Argument(help="A question, or words.")],
     limit: Annotated[int, typer.Option(min=1, max=100, help="How many at most.")] = 10,
@@ -62,7 +62,9 @@ def search(
 
 @command(memories, "add")
 def add(
-    desk: Desk, user: User, text: Annotated[str, typer.Argument(help="One short sentence.")]
+    desk: CommandContext,
+    user: User,
+    text: Annotated[str, typer.Argument(help="One short sentence.")],
 ) -> None:
     """Add a fact about a person."""
     _one(desk, desk.send("POST", path_of(user), {"text": text}))
@@ -70,7 +72,7 @@ def add(
 
 @command(memories, "edit")
 def edit(
-    desk: Desk,
+    desk: CommandContext,
     user: User,
     memory: Memory,
     text: Annotated[str | None, typer.Option(help="What it shall say.")] = None,
@@ -83,11 +85,11 @@ def edit(
 
 
 @command(memories, "forget")
-def forget(desk: Desk, user: User, memory: Memory, yes: Yes = False) -> None:
+def forget(desk: CommandContext, user: User, memory: Memory, yes: Yes = False) -> None:
     """Remove one memory.  What was said stays in history."""
     if not yes:
         found = desk.api.ask("GET", path_of(user, memory))
-        desk.out.aside.print(listed(_fields(found)))
+        desk.out.aside.print(field_table(_fields(found)))
     desk.confirm("Forget it?", yes=yes)
     gone = desk.api.ask("DELETE", path_of(user, memory))
     if desk.out.as_json:
@@ -95,7 +97,7 @@ def forget(desk: Desk, user: User, memory: Memory, yes: Yes = False) -> None:
     desk.out.say("forgotten")
 
 
-def _one(desk: Desk, memory: Object) -> None:
+def _one(desk: CommandContext, memory: Object) -> None:
     desk.out.one(memory, _fields(memory))
 
 

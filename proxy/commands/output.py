@@ -59,7 +59,7 @@ class Output:
         """An object: as it came, or some of its fields under each other."""
         if self.as_json:
             return self.raw(found)
-        self.console.print(listed(fields))
+        self.console.print(field_table(fields))
 
     def many(self, found: Iterable[Object], columns: Mapping[str, str]) -> bool:
         """Objects: a line each, or a table of some fields (by heading).  False: there are none."""
@@ -91,7 +91,7 @@ class Output:
         file.flush()
 
 
-def numbered(count: int, things: str) -> str:
+def count_of(count: int, things: str) -> str:
     """ "3 memories", "1 memory": of plurals that end in s, or have no other form."""
     if count != 1 or not things.endswith("s"):
         return f"{count} {things}"
@@ -105,13 +105,13 @@ def standard_output() -> TextIO:
     return sys.stdout
 
 
-def abandon() -> None:
+def discard_output() -> None:
     """Give up what standard output has not taken: the interpreter must not try to flush it."""
     with suppress(OSError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def listed(fields: Mapping[str, object]) -> Table:
+def field_table(fields: Mapping[str, object]) -> Table:
     """Fields under each other."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="cyan", no_wrap=True)
@@ -202,7 +202,7 @@ LONGEST = 4000
 """Characters of a message that are shown; --json has all."""
 
 
-def drawn(session: Object, messages: list[Object]) -> Iterator[Text]:
+def render_session(session: Object, messages: list[Object]) -> Iterator[Text]:
     """The messages by seq, with lines where the summary ends and where the window starts."""
     marks = _marks(session)
     system = session.get("system")
@@ -211,7 +211,7 @@ def drawn(session: Object, messages: list[Object]) -> Iterator[Text]:
     for message in messages:
         for seq in [seq for seq in sorted(marks) if seq <= message["seq"]]:
             yield Text(f"── {marks.pop(seq)} ──", style="yellow")
-        yield from bubble(message)
+        yield from render_message(message)
     for left in marks.values():
         yield Text(f"── {left} ──", style="yellow")
 
@@ -229,7 +229,7 @@ def _marks(session: Object) -> dict[int, str]:
     return marks
 
 
-def bubble(message: Object) -> Iterator[Text]:
+def render_message(message: Object) -> Iterator[Text]:
     """One message: its head, and its words and calls below."""
     said: dict[str, Any] = message["message"]
     notes = [clock(message["created_at"])]

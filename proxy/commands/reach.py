@@ -33,7 +33,7 @@ ADMIN_KEY = "MEMORY_PROXY_ADMIN_KEY"
 _VISIBLE = re.compile(r"[!-~]+")
 
 
-class Reach(msgspec.Struct, frozen=True):
+class Connection(msgspec.Struct, frozen=True):
     """The way to the memory, as the command line says it; the rest, keys above all, is in the
     environment."""
 

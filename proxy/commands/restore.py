@@ -18,10 +18,10 @@ from stat import S_IMODE
 import msgspec
 from rich.progress import Progress
 
-from proxy.commands.backup import becoming, copy_all
+from proxy.commands.backup import copy_all, temporary_database
 from proxy.commands.failure import CONFLICT, NOT_FOUND, USAGE, CommandError
-from proxy.commands.output import numbered
-from proxy.commands.transfer import telling
+from proxy.commands.output import count_of
+from proxy.commands.transfer import progress_callback
 from proxy.memory.recording.store_names import waiting_in
 from proxy.settings import Settings
 from proxy.stores.address import is_same_store, read_address
@@ -56,14 +56,14 @@ def restore(settings: Settings, file: Path, progress: Progress) -> Restored:
     """Put a copy of a backup in the place of the store's file.  Raises CommandError, OSError."""
     path = _place(settings)
     _refuse(file, path)
-    with _alone(path):  # before a long copy
+    with _exclusive(path):  # before a long copy
         pass
     path.parent.mkdir(parents=True, exist_ok=True)
-    with becoming(path) as beside:
+    with temporary_database(path) as beside:
         schema, sessions = _fetch(file, beside, progress)
-        _belong(beside, path)
-        with _alone(path):
-            kept = _exchange(path, beside)
+        _copy_owner(beside, path)
+        with _exclusive(path):
+            kept = _swap(path, beside)
     return Restored(path, schema, sessions, kept, _waiting(settings))
 
 
@@ -97,7 +97,7 @@ def _fetch(file: Path, beside: Path, progress: Progress) -> tuple[int, int]:
     try:
         with closing(_opened(file)) as backup:
             schema = _schema(backup)
-            copy_all(backup, beside, telling(progress, "pages"))
+            copy_all(backup, beside, progress_callback(progress, "pages"))
         progress.add_task("checking", total=None)
         with closing(_opened(beside)) as copy:
             found = copy.execute("PRAGMA integrity_check(1)").fetchone()[0]
@@ -135,7 +135,7 @@ def _sessions(copy: sqlite3.Connection) -> int:
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def _exclusive(path: Path) -> Iterator[None]:
     """Nobody else has the database open, and all that its log had is in it.
 
     One that SQLite cannot read is left as it is.
@@ -185,7 +185,7 @@ def _refusal(error: sqlite3.Error, path: Path) -> CommandError:
     return CommandError(f"{path} cannot be kept aside: {error}. {MOVE}")
 
 
-def _belong(beside: Path, path: Path) -> None:
+def _copy_owner(beside: Path, path: Path) -> None:
     """Let it belong to whom the old one does, and be on the disk before it has the name."""
     if path.exists():
         old, new = path.stat(), beside.stat()
@@ -204,13 +204,13 @@ def _hand_over(beside: Path, path: Path, owner: os.stat_result) -> None:
         raise CommandError(sentence) from error
 
 
-def _exchange(path: Path, beside: Path) -> Path | None:
+def _swap(path: Path, beside: Path) -> Path | None:
     """Give the copy the name; that of what was there, None where there was nothing.
 
     A log is there only of a file that is damaged or gone.
     """
     there = [end for end in ("", *BESIDE) if os.path.exists(f"{path}{end}")]
-    kept = _free(path)
+    kept = _free_name(path)
     if "" in there:
         _keep(path, kept)
     for end in there:
@@ -222,7 +222,7 @@ def _exchange(path: Path, beside: Path) -> Path | None:
     return kept if there else None
 
 
-def _free(path: Path) -> Path:
+def _free_name(path: Path) -> Path:
     """A name that neither a file nor a log has."""
     names = (Path(f"{path}.before-restore-{number}") for number in count(1))
     return next(n for n in names if not any(os.path.lexists(f"{n}{end}") for end in ("", *BESIDE)))
@@ -260,7 +260,7 @@ def notes(settings: Settings, restored: Restored) -> Iterator[str]:
         yield f"it has schema {restored.schema}: the proxy's next start brings it to {SCHEMA}"
     if restored.waiting:
         yield (
-            f"{numbered(restored.waiting, 'exchanges')} in the spool {settings.spool.path}: the"
+            f"{count_of(restored.waiting, 'exchanges')} in the spool {settings.spool.path}: the"
             " proxy's next start writes what waits there into it; to be without, move it away first"
         )
     if settings.memory.recall.embeddings.model:

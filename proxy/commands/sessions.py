@@ -10,10 +10,10 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from proxy.commands.command import Desk, Limit, OnlyUser, Yes, command
+from proxy.commands.command import CommandContext, Limit, OnlyUser, Yes, command
 from proxy.commands.failure import USAGE, CommandError
-from proxy.commands.output import Object, bubble, drawn, numbered
-from proxy.commands.transfer import STANDARD, Target, bring_in, export, working
+from proxy.commands.output import Object, count_of, render_message, render_session
+from proxy.commands.transfer import STANDARD, Target, export, import_file, working
 from proxy.integrations.terms import segment
 from proxy.portable.names import FORMATS
 
@@ -36,7 +36,7 @@ BETWEEN_LOOKS = 1.0
 
 @command(sessions, "list")
 def list_(
-    desk: Desk,
+    desk: CommandContext,
     user: OnlyUser = None,
     query: Annotated[str | None, typer.Option(help="Text in the id, title or user.")] = None,
     limit: Limit = None,
@@ -49,7 +49,7 @@ def list_(
 
 @command(sessions, "show")
 def show(
-    desk: Desk,
+    desk: CommandContext,
     session: Session,
     branches: Annotated[bool, typer.Option(help="Superseded messages too.")] = False,
 ) -> None:
@@ -63,7 +63,7 @@ def show(
         return
     desk.out.one(found, facts(found))
     desk.out.say("")
-    for text in drawn(found, messages):
+    for text in render_session(found, messages):
         desk.out.console.print(text, soft_wrap=True)
 
 
@@ -84,7 +84,7 @@ def facts(session: Object) -> dict[str, object]:
 
 @command(sessions, "tail")
 def tail(
-    desk: Desk,
+    desk: CommandContext,
     session: Session,
     lines: Annotated[
         int, typer.Option("--lines", "-n", min=0, help="How many to begin with.")
@@ -104,7 +104,7 @@ def tail(
         seen = max([seen, *(message["seq"] for message in new)])
 
 
-def _last(desk: Desk, path: str, end: int, lines: int) -> list[Object]:
+def _last(desk: CommandContext, path: str, end: int, lines: int) -> list[Object]:
     """The last messages, ``lines`` at least if there are so many.
 
     Where the conversation was rewound most seqs before its end are not of active ones.
@@ -118,18 +118,18 @@ def _last(desk: Desk, path: str, end: int, lines: int) -> list[Object]:
         back *= 2
 
 
-def _print(desk: Desk, messages: list[Object]) -> None:
+def _print(desk: CommandContext, messages: list[Object]) -> None:
     for message in messages:
         if desk.out.as_json:
             desk.out.raw(message)
             continue
-        for text in bubble(message):
+        for text in render_message(message):
             desk.out.console.print(text, soft_wrap=True)
 
 
 @command(sessions, "export")
 def export_(
-    desk: Desk,
+    desk: CommandContext,
     session: Annotated[str | None, typer.Argument(help="One session; else all of them.")] = None,
     user: OnlyUser = None,
     output: Target = STANDARD,
@@ -145,7 +145,7 @@ def export_(
 
 @command(sessions, "import")
 def import_(
-    desk: Desk,
+    desk: CommandContext,
     files: Annotated[list[Path], typer.Argument(metavar="FILE..", help='"-" is standard input.')],
     format: Annotated[str, typer.Option(help=f"auto, {', '.join(FORMATS)}.")] = "auto",
     session: Annotated[str | None, typer.Option(help="The id for a single conversation.")] = None,
@@ -162,12 +162,12 @@ def import_(
     for file in files:
         if len(files) > 1:
             desk.out.aside.print(Text(str(file)))
-        bring_in(desk, file, params)
+        import_file(desk, file, params)
 
 
 @command(sessions, "fork")
 def fork(
-    desk: Desk,
+    desk: CommandContext,
     session: Session,
     new: Annotated[str, typer.Argument(help="The id of the copy.")],
     until: Annotated[str | None, typer.Option(help="The last message of the copy.")] = None,
@@ -181,7 +181,7 @@ def fork(
 
 @command(sessions, "rewind")
 def rewind(
-    desk: Desk,
+    desk: CommandContext,
     session: Session,
     turns: Annotated[int | None, typer.Option(min=1, help="How many turns leave.")] = None,
     to: Annotated[str | None, typer.Option(help="This message leaves, and all after it.")] = None,
@@ -192,20 +192,20 @@ def rewind(
         raise CommandError("Say either --turns or --to.", USAGE)
     path = f"/sessions/{segment(session)}"
     if not yes:
-        what = f"the last {numbered(turns, 'turns')}" if turns else f"everything from {to} on"
-        there = numbered(desk.api.ask("GET", path)["messages"], "messages")
+        what = f"the last {count_of(turns, 'turns')}" if turns else f"everything from {to} on"
+        there = count_of(desk.api.ask("GET", path)["messages"], "messages")
         desk.confirm(f"Rewind {session}, which has {there}: {what}?", yes=False)
     found = desk.send("POST", f"{path}/rewind", {"turns": turns, "to": to}, long=True)
     desk.out.one(found, facts(found))
 
 
 @command(sessions, "delete")
-def delete(desk: Desk, session: Session, yes: Yes = False) -> None:
+def delete(desk: CommandContext, session: Session, yes: Yes = False) -> None:
     """Erase a conversation for good, with a receipt."""
     erase(desk, f"/sessions/{segment(session)}", f"session {session}", yes=yes)
 
 
-def erase(desk: Desk, path: str, what: str, *, yes: bool) -> None:
+def erase(desk: CommandContext, path: str, what: str, *, yes: bool) -> None:
     """Say what would go, ask, and do it."""
     if not yes:
         with working("counting"):
@@ -224,7 +224,7 @@ def counted(receipt: Object) -> str:
     told: list[str] = []
     for name, found in receipt["counts"].items():
         if isinstance(found, dict):
-            told += [f"{numbered(n, 'memories')} of kind {kind}" for kind, n in found.items() if n]
+            told += [f"{count_of(n, 'memories')} of kind {kind}" for kind, n in found.items() if n]
         elif found:
-            told.append(numbered(found, name.replace("_", " ")))
+            told.append(count_of(found, name.replace("_", " ")))
     return ", ".join(told) or "nothing"

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from proxy.commands.command import Desk, OnlyUser, command
+from proxy.commands.command import CommandContext, OnlyUser, command
 from proxy.commands.output import clock
 
 
 def stats(
-    desk: Desk,
+    desk: CommandContext,
     days: Annotated[int, typer.Option(min=1, max=366, help="How far back.")] = 7,
     bucket: Annotated[str, typer.Option(help="hour or day.")] = "day",
     user: OnlyUser = None,
@@ -33,13 +33,13 @@ def stats(
         table.add_row(clock(row["at"])[: 16 if bucket == "hour" else 10], *_numbers(row))
     table.add_row("all", *_numbers(found["totals"]), style="bold")
     desk.out.console.print(table)
-    if sentence := untold(found["totals"]):
+    if sentence := missing_usage_note(found["totals"]):
         desk.out.say(sentence)
     if not found["complete"]:
         desk.out.say("There are more exchanges than were looked at; these are the newest.")
 
 
-def untold(totals: dict[str, Any]) -> str | None:
+def missing_usage_note(totals: dict[str, Any]) -> str | None:
     """A sentence where upstreams have counted a part alone: more may be injected than prompt."""
     exchanges = totals["exchanges"]
     told = totals.get("with_usage", exchanges)  # an older proxy does not say
@@ -66,7 +66,7 @@ tenants = typer.Typer(help="Whose memory it is.", no_args_is_help=True)
 
 
 @command(tenants, "list", of_all=True)
-def list_(desk: Desk) -> None:
+def list_(desk: CommandContext) -> None:
     """All that have sessions or are named clients, for administrators."""
     if not desk.out.many(desk.api.ask("GET", "/tenants")["data"], {"id": "id"}):
         desk.out.say("There are no tenants.")

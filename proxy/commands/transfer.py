@@ -26,9 +26,9 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from proxy.commands.command import Desk
+from proxy.commands.command import CommandContext
 from proxy.commands.failure import USAGE, CommandError
-from proxy.commands.output import Object, line, numbered, standard_output
+from proxy.commands.output import Object, count_of, line, standard_output
 from proxy.memory.archive import OnProgress
 
 STANDARD = Path("-")
@@ -39,7 +39,7 @@ PIECE = 1 << 18
 
 
 @contextmanager
-def written(path: Path) -> Iterator[BinaryIO]:
+def output_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write: it takes its name once all is in it, so that a half one is never there.
 
     What is there and is no regular file, a pipe or a device, is written as it is.
@@ -95,7 +95,7 @@ def _as_it_is(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def read(path: Path) -> Iterator[BinaryIO]:
+def input_file(path: Path) -> Iterator[BinaryIO]:
     """Raises CommandError where there is no such file."""
     if path == STANDARD:
         if sys.stdin is None:
@@ -126,7 +126,7 @@ def counting() -> Progress:
     return _progress(MofNCompleteColumn())
 
 
-def telling(progress: Progress, things: str) -> OnProgress:
+def progress_callback(progress: Progress, things: str) -> OnProgress:
     """Makes a bar: what is called draws how many of these are done, and of how many."""
     task = progress.add_task(things, total=None)
 
@@ -155,10 +155,12 @@ def _progress(amount: ProgressColumn) -> Progress:
     return Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
 
 
-def export(desk: Desk, path: str, output: Path, sessions: int | None, user: str | None) -> None:
+def export(
+    desk: CommandContext, path: str, output: Path, sessions: int | None, user: str | None
+) -> None:
     """Write an export; the bar counts its sessions, of ``sessions`` if that is known."""
     params = [("user", user)] if user is not None else []
-    with written(output) as file, counting() as progress:
+    with output_file(output) as file, counting() as progress:
         task = progress.add_task("sessions", total=sessions)
         with desk.api.stream("GET", path, params) as response:
             for row in lines(response.iter_bytes()):
@@ -184,16 +186,16 @@ def lines(pieces: Iterable[bytes]) -> Iterable[bytes]:
         yield b"".join(rest)
 
 
-def bring_in(desk: Desk, file: Path, params: Sequence[tuple[str, str]]) -> None:
+def import_file(desk: CommandContext, file: Path, params: Sequence[tuple[str, str]]) -> None:
     """Send a file to be imported, and say what came of it."""
-    with read(file) as opened, loading() as progress:
+    with input_file(file) as opened, loading() as progress:
         task = progress.add_task("sent", total=size_of(file))
         body = pieces(opened, lambda size: progress.advance(task, size))
         found = desk.api.ask("POST", "/import", params, body, long=True)
     if desk.out.as_json:
         desk.out.raw(found)
     else:
-        _tell(desk, found)
+        _print_counts(desk, found)
     if found["warnings"] and not _anything(found):
         sentence = f"There is nothing to import in {file}, read as {found['format']}"
         raise CommandError(f"{sentence}: --format names another format.")
@@ -204,13 +206,13 @@ def _anything(found: Object) -> bool:
     return bool(found["sessions"] or found["memories"] or any(found["skipped"].values()))
 
 
-def _tell(desk: Desk, found: Object) -> None:
+def _print_counts(desk: CommandContext, found: Object) -> None:
     sessions, messages, memories = (
-        numbered(found[things], things) for things in ("sessions", "messages", "memories")
+        count_of(found[things], things) for things in ("sessions", "messages", "memories")
     )
     done = "would be imported" if found.get("dry_run") else "imported"
     desk.out.say(f"{sessions} with {messages} and {memories} {done} ({found['format']})")
-    skipped = [numbered(count, things) for things, count in found["skipped"].items() if count]
+    skipped = [count_of(count, things) for things, count in found["skipped"].items() if count]
     if skipped:
         desk.out.say(f"skipped, as they are there already: {', '.join(skipped)}")
     for warning in found["warnings"]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from proxy.commands.command import Desk, Limit, User, Yes, command
+from proxy.commands.command import CommandContext, Limit, User, Yes, command
 from proxy.commands.output import ago
 from proxy.commands.sessions import erase
 from proxy.commands.transfer import STANDARD, Target, export
@@ -16,13 +16,13 @@ COLUMNS = {"id": "id", "sessions": "sessions", "active": "last_active_at"}
 
 
 @command(users, "list")
-def list_(desk: Desk, limit: Limit = None) -> None:
+def list_(desk: CommandContext, limit: Limit = None) -> None:
     """Who has been active, the newest first: 100, or all with --json."""
     desk.listing("/users", COLUMNS, "There are no people with a user id", limit, 100)
 
 
 @command(users, "show")
-def show(desk: Desk, user: User) -> None:
+def show(desk: CommandContext, user: User) -> None:
     """How much is kept of a person."""
     found = desk.api.ask("GET", f"/users/{segment(user)}")
     known = ", ".join(f"{count} {kind}" for kind, count in found["memories"].items() if count)
@@ -40,7 +40,7 @@ def show(desk: Desk, user: User) -> None:
 
 @command(users, "export")
 def export_(
-    desk: Desk,
+    desk: CommandContext,
     user: User,
     output: Target = STANDARD,
 ) -> None:
@@ -51,6 +51,6 @@ def export_(
 
 
 @command(users, "erase")
-def erase_(desk: Desk, user: User, yes: Yes = False) -> None:
+def erase_(desk: CommandContext, user: User, yes: Yes = False) -> None:
     """Erase all that is kept of a person, for good, with a receipt."""
     erase(desk, f"/users/{segment(user)}", f"user {user}", yes=yes)

@@ -1,7 +1,7 @@
-"""What is learned from: what a person has said beyond what was read before, in batches.
+"""Batches of a user's messages that a feature has not read yet, and how far it has read.
 
-Only the user's own messages are ever in a batch: no answers, no tools' results, no system
-messages, no injected memory.  What a message quotes or has pasted into it is marked as such.
+A batch has only the user's own messages: no answers, tool results, system messages or injected
+memory.  Quoted and pasted text in a message is marked as such.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from proxy.learning.collection import putting
-from proxy.learning.evidence import Gone, Said
+from proxy.learning.collection import put_change
+from proxy.learning.evidence import DeletedSources, UserMessage
 from proxy.memory.archive import Session
 from proxy.memory.history.reading import WHOLE_LOG
 from proxy.memory.items import PEOPLE, Change, Item, ItemOwner, Items, Place
@@ -36,7 +36,7 @@ class History(Protocol):
     ) -> tuple[Exchange, Sequence[str]] | None: ...
 
 
-class Answered(msgspec.Struct, frozen=True):
+class AnsweredQuestion(msgspec.Struct, frozen=True):
     """A question of the user's and the answer to it; times are Unix seconds."""
 
     session: str
@@ -54,8 +54,8 @@ class Exchanges(msgspec.Struct, frozen=True):
     history: History
     text_of: Callable[[bytes], str]
 
-    async def answered(self, key: SessionKey, message: str) -> Answered | None:
-        """What this answer answers; None unless both are text and in the active history.
+    async def answered_question(self, key: SessionKey, message: str) -> AnsweredQuestion | None:
+        """An answer with its question; None unless both are text and in the active history.
 
         Raises StoreError.
         """
@@ -69,32 +69,34 @@ class Exchanges(msgspec.Struct, frozen=True):
         if not question or not answer:
             return None
         card = found.card
-        return Answered(key.session, card.exchange, card.id, question, answer, card.created_at)
+        return AnsweredQuestion(
+            key.session, card.exchange, card.id, question, answer, card.created_at
+        )
 
     async def texts(self, key: SessionKey, ids: Collection[str]) -> dict[str, str]:
-        """The texts of messages that are there.  Raises StoreError."""
+        """The texts of messages by id, without those that do not exist.  Raises StoreError."""
         bodies = await self.history.bodies(key, ids)
         return {id: self.text_of(body).strip() for id, body in bodies.items()}
 
 
 def question_of(log: Sequence[Entry], answer: Entry) -> Entry | None:
-    """The user's message that a turn began with."""
+    """The user message that begins the answer's turn."""
     turn = answer.position.turn
     entries = (entry for entry in log if entry.position.turn == turn)
     return next((entry for entry in entries if entry.card.role == "user"), None)
 
 
-READ = "learned"
-"""Namespace of the marks that say how far a feature has read a session."""
+READ_MARKS = "learned"
+"""Label of the namespace of read marks."""
 
 
 class ReadMark(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far a session was read: up to ``seq``, and ``offset`` characters of the next message.
+    """How far a feature has read a session: up to ``seq``, and ``offset`` characters of the next
+    message, whose id is ``message``.
 
-    ``message`` is that one's id.  ``dated`` is the day that the text so far has named last, above
-    other text (YYYY-MM-DD), which holds until it names another; "" where it has named none.
-    ``began`` is when the session did: one that is deleted and begun anew has not been read.
-    ``without`` are exchanges that nothing is learned from any more.
+    ``dated`` is the last day (YYYY-MM-DD) in a heading of the text so far, "" without one; it is
+    the day of the text that follows.  ``began`` is when the session was created: one that is
+    deleted and created again is unread.  ``without`` are ids of exchanges to be skipped.
     """
 
     seq: int = 0
@@ -104,45 +106,48 @@ class ReadMark(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     began: float = 0.0
     without: tuple[str, ...] = ()
 
-    def anew(self) -> ReadMark:
-        """The same of a session that is to be read from its beginning."""
+    def restarted(self) -> ReadMark:
+        """A mark to read the same session from its beginning."""
         return ReadMark(began=self.began, without=self.without)
 
 
 def mark_place(user: str, feature: str, session: str) -> Place:
-    """Where the mark of a feature is kept."""
-    return Place((PEOPLE, user, READ, feature), session)
+    """Where a feature's mark of a session is stored."""
+    return Place((PEOPLE, user, READ_MARKS, feature), session)
 
 
-def mark_of(item: Item | None, began: float) -> ReadMark:
-    """The mark of a session that began then."""
+def read_mark_from(item: Item | None, began: float) -> ReadMark:
+    """The mark in an item, an empty one if that is of an earlier session with the same id.
+
+    ``began`` is when the session was created (Unix seconds).
+    """
     mark = msgspec.json.decode(item.value, type=ReadMark) if item else ReadMark()
     return mark if mark.began == began else ReadMark(began=began)
 
 
-class Stretch(NamedTuple):
-    """How far a batch reads in one session: ``then`` is the mark once that has been read, ``read``
-    the version of the mark before it."""
+class SessionRange(NamedTuple):
+    """A batch's part of one session: ``mark_after`` is the mark when that has been read;
+    ``mark_version`` is the version of the stored mark that it replaces."""
 
     key: SessionKey
-    then: ReadMark
-    read: int
+    mark_after: ReadMark
+    mark_version: int
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """What one feature has not read yet of a person, oldest first, whatever session it was said in,
-    and not more than fits into one request.
+    """Messages of a person that one feature has not read, oldest first, of any of their sessions,
+    at most as many as fit into one request.
 
-    ``model`` is the one that the sessions use; ``stretches`` has each of them once.  It was read
-    after ``since`` (Unix seconds): what is learned from it is not kept if the person was erased
-    then or later.
+    ``model`` is the one that the sessions use; ``ranges`` has one entry for each session.  The
+    messages were read after ``since`` (Unix seconds): if the person was erased then or later,
+    what is learned from them is not stored.
     """
 
     shelf: ItemOwner
     settings: ProfileSettings
-    said: tuple[Said, ...]
+    messages: tuple[UserMessage, ...]
     model: str | None
-    stretches: tuple[Stretch, ...]
+    ranges: tuple[SessionRange, ...]
     since: float | None = None
 
     @property
@@ -151,23 +156,23 @@ class Batch(msgspec.Struct, frozen=True):
 
     @property
     def has_own_words(self) -> bool:
-        """Whether there is anything in it that the user has not pasted."""
-        return any(said.own.strip(f"{BLANK} \n\t") for said in self.said)
+        """Whether any of its text is not pasted."""
+        return any(said.own_text.strip(f"{BLANK} \n\t") for said in self.messages)
 
-    def marks(self, feature: str) -> list[Change]:
-        """To be made together with what was learned: read once, whatever happens."""
-        return [self._mark(feature, stretch) for stretch in self.stretches]
+    def mark_changes(self, feature: str) -> list[Change]:
+        """The changes that mark it as read; to be made in one step with what was learned."""
+        return [self._mark(feature, range_) for range_ in self.ranges]
 
-    def _mark(self, feature: str, stretch: Stretch) -> Change:
-        place = mark_place(self.shelf.user, feature, stretch.key.session)
-        return putting(place, stretch.then, stretch.read)
+    def _mark(self, feature: str, range_: SessionRange) -> Change:
+        place = mark_place(self.shelf.user, feature, range_.key.session)
+        return put_change(place, range_.mark_after, range_.mark_version)
 
     async def is_unread(self, items: Items, feature: str) -> bool:
-        """Is it still one that nobody has learned, or taken back?  Raises StoreError."""
-        places = {mark_place(self.shelf.user, feature, x.key.session): x for x in self.stretches}
+        """Whether all its marks are still those that it was read at.  Raises StoreError."""
+        places = {mark_place(self.shelf.user, feature, x.key.session): x for x in self.ranges}
         found = await items.items_at(self.shelf, list(places))
         versions = {place: item.version for place, item in found.items()}
-        return all(versions.get(place, 0) == each.read for place, each in places.items())
+        return all(versions.get(place, 0) == each.mark_version for place, each in places.items())
 
 
 class Model(Protocol):
@@ -183,32 +188,35 @@ class Model(Protocol):
 
 
 ATTEMPTS = 5
-"""How often what was learned is entered into what others have changed meanwhile."""
+"""How often storing what was learned is tried while others change the same."""
 
 
 class Extractor(Protocol):
-    """Learns one thing from batches."""
+    """Learns one kind of memory from batches."""
 
     @property
     def model(self) -> Model: ...
 
     async def learn(self, batch: Batch) -> bool:
-        """Learn, and store it with the batch's mark in one step.
+        """Learn, and store it with the batch's marks in one step.
 
-        False: others have changed the same meanwhile; to be tried again from the store's present
-        state.  Raises CompletionError and StoreError, with nothing changed.
+        False if others have changed the same meanwhile: call it again, which reads the store anew.
+        Raises CompletionError and StoreError, with nothing changed.
         """
         ...
 
-    async def take_back(self, shelf: ItemOwner, gone: Gone) -> None:
-        """Undo what was learned from what went while it was read.  Raises StoreError, and Busy."""
+    async def take_back(self, shelf: ItemOwner, gone: DeletedSources) -> None:
+        """Undo what was learned from messages that were deleted while it was learned.
+
+        Raises StoreError and Busy.
+        """
         ...
 
 
 class LearningContext(msgspec.Struct, frozen=True):
-    """A session that asks for learning.  ``profile`` is the name, "" the default one's.
+    """A session that learning was queued for.  ``profile`` is a name, "" the default profile's.
 
-    Everything about it is read after ``since`` (Unix seconds).
+    All of it was read after ``since`` (Unix seconds).
     """
 
     session: Session
@@ -224,51 +232,49 @@ class LearningContext(msgspec.Struct, frozen=True):
 
     @property
     def shelf(self) -> ItemOwner:
-        """The person's, whose session it is."""
+        """The shelf of the session's user."""
         return ItemOwner(self.key.tenant, self.session.user or "")
 
     @property
-    def asks(self) -> tuple[str, str | None]:
-        """Whom it asks: sessions with the same settings and model may share a request."""
+    def request_group(self) -> tuple[str, str | None]:
+        """Sessions with the same value may share a request: same settings, same model."""
         return self.profile, self.model
 
 
 class Improver(Protocol):
-    """Makes something of what is kept already, when a session asks for learning.
-
-    Sessions without a user ask as well.
-    """
+    """Improves something that is stored already, when learning runs for a session, also for one
+    without a user."""
 
     @property
     def model(self) -> Model: ...
 
     async def subject(self, context: LearningContext) -> str | None:
-        """What of the tenant's is to be made better now; None where it is too early.
+        """The id of what is to be improved now, None if nothing is.
 
         Raises StoreError.
         """
         ...
 
     async def improve(self, context: LearningContext) -> bool:
-        """False: to be tried again.  Raises CompletionError and StoreError."""
+        """Improve it; False if it is to be tried again.  Raises CompletionError and StoreError."""
         ...
 
 
-async def read_on(
+async def copy_read_marks(
     items: Items, features: Sequence[str], old: Session, new: Session, tenant: str
 ) -> None:
-    """Let nothing be learned a second time from the copy of a session.  Raises StoreError."""
+    """Copy a session's marks to its copy, so that nothing is learned twice.  Raises StoreError."""
     user = old.user or ""
     if not user:
         return
     places = {mark_place(user, feature, old.id): feature for feature in features}
     found = await items.items_at(ItemOwner(tenant, user), list(places))
-    changes = [_marking(places[place], user, item, old, new) for place, item in found.items()]
+    changes = [_mark_copy(places[place], user, item, old, new) for place, item in found.items()]
     if changes:
         await items.change_items(ItemOwner(tenant, user), changes)
 
 
-def _marking(feature: str, user: str, item: Item, old: Session, new: Session) -> Change:
-    read = mark_of(item, old.created_at)
+def _mark_copy(feature: str, user: str, item: Item, old: Session, new: Session) -> Change:
+    read = read_mark_from(item, old.created_at)
     then = replace(read, seq=min(read.seq, new.end), began=new.created_at)
-    return putting(mark_place(user, feature, new.id), then, None)
+    return put_change(mark_place(user, feature, new.id), then, None)

@@ -1,8 +1,8 @@
-"""What is learned as it lies on a shelf: read, changed and stored as a whole, or not at all.
+"""Learned memory on a person's shelf: the items of the store that are theirs.
 
-The one place where that is changed.  Who changes something reads it first and says what it is to
-become; that is stored if nobody else has changed it since, else all begins anew.  In one process
-the changes of a shelf take turns, so that only other processes are in their way.
+All changes are made here, by optimistic concurrency: a change is computed from what was read, and
+stored only if nobody has changed that since; else it is computed again.  Within a process the
+changes of one shelf wait for each other, so that only other processes can conflict.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ from proxy.memory.locks import Locks
 ATTEMPTS = 20
 
 PATIENCE = 15.0
-"""Seconds that a change waits for those of the same shelf before it."""
+"""Seconds that a change waits for earlier changes of the same shelf."""
 
 T = TypeVar("T")
 StructT = TypeVar("StructT", bound=msgspec.Struct)
 
 Step = Callable[[], Awaitable[tuple[T, Sequence[Change]]]]
-"""Reads, checks, and says what comes of it and what has to be changed for that.
+"""Reads and checks; returns a result and the changes that are to be made for it.
 
-It must not change the shelf itself: it would wait for its own turn.
+It must not call ``update`` of the same shelf itself, which would wait for its own lock.
 """
 
 
 class Busy(Exception):
-    """Others have changed the same again and again, or for long: nothing was done."""
+    """Too many conflicts with others' changes, or too long a wait for them: nothing was changed."""
 
 
-class Turns:
-    """Who changes what in this process, by shelf; those that nobody changes are not kept."""
+class ShelfLocks:
+    """A lock for each shelf that this process changes; kept only while somebody uses it."""
 
     def __init__(self, patience: float = PATIENCE) -> None:
         self._patience = patience
         self._locks: Locks[ItemOwner] = Locks()
 
     @asynccontextmanager
-    async def turn(self, shelf: ItemOwner) -> AsyncIterator[None]:
-        """While it lasts nobody else has one on this shelf.  Raises Busy if none comes."""
+    async def hold(self, shelf: ItemOwner) -> AsyncIterator[None]:
+        """Hold the lock of a shelf.  Raises Busy if it is not free in time."""
         lock = self._locks.of(shelf)
         try:
             async with asyncio.timeout(self._patience):
@@ -61,7 +61,7 @@ class Turns:
 
 
 class Stored(msgspec.Struct, Generic[StructT], frozen=True):
-    """A value as it lies on its shelf; ``version`` is 0 where there is none.  Unix seconds."""
+    """A stored value; ``version`` is 0 if it is not stored yet.  Times are Unix seconds."""
 
     value: StructT
     version: int = 0
@@ -70,42 +70,42 @@ class Stored(msgspec.Struct, Generic[StructT], frozen=True):
 
 
 class LearnedMemory(msgspec.Struct, frozen=True):
-    """One of what is learned of a person, as it is listed: made into fields if somebody sees it.
+    """A learned memory in a list.  Its fields are computed only if it is on the page.
 
-    ``confirmed`` is when it was last said, None of what never goes stale; ``shown`` gives the
-    fields, for what counts the tokens of a text.
+    ``confirmed`` is when it was last said (Unix seconds), None for what never goes stale;
+    ``fields`` takes a function that counts the tokens of a text.
     """
 
     id: str
     state: str
     created_at: float
     confirmed: float | None
-    shown: Callable[[Callable[[str], int]], dict[str, object]]
+    fields: Callable[[Callable[[str], int]], dict[str, object]]
 
 
 class KindStore(Protocol):
-    """Where one kind of what is learned of people is kept.  All methods raise StoreError."""
+    """Stores one kind of people's learned memory.  All methods raise StoreError."""
 
     async def forget(self, shelf: ItemOwner, is_gone: IsGone, dry_run: bool) -> list[Forgotten]:
-        """Take what was learned from there out of all that a person's shelf holds.
+        """Remove from a person's shelf what was learned from sources that ``is_gone`` names.
 
-        What it did, or with ``dry_run`` would do.  Raises Busy as well.
+        Returns what it did, or with ``dry_run`` would do.  Raises Busy as well.
         """
         ...
 
 
 class ListedStore(KindStore, Protocol):
-    """One whose items are memories of their own, kept by their ids, with a card beside them."""
+    """A store of separate memories with ids, and a card computed from them."""
 
     async def drop(self, shelf: ItemOwner, id: str, check: Callable[[Item], None]) -> bool:
-        """False if there was none.  ``check`` raises where it is not what is meant to go.
+        """Delete a memory; False if there was none.  ``check`` raises if it must not be deleted.
 
         Raises Busy as well.
         """
         ...
 
-    async def carded(self, shelf: ItemOwner) -> Change:
-        """What makes the card anew from the items there are."""
+    async def card_change(self, shelf: ItemOwner) -> Change:
+        """The change that computes the card from the stored items."""
         ...
 
 
@@ -113,7 +113,7 @@ Action = Literal["deleted", "source_removed", "restored", "rolled_back"]
 
 
 class Forgotten(msgspec.Struct, frozen=True):
-    """One thing that was forgotten, or that changed because of it.  ``text`` is what it says."""
+    """A memory that was forgotten, or changed because another was; ``text`` is its text."""
 
     id: str
     kind: str
@@ -121,14 +121,14 @@ class Forgotten(msgspec.Struct, frozen=True):
     text: str
 
 
-def anything(held: object) -> None:
-    """The check of a change that is meant whatever there is."""
+def accept_any(held: object) -> None:
+    """A check that never raises."""
 
 
 class Collection:
     """All methods raise StoreError.
 
-    ``count`` gives the tokens of a text, ``clock`` Unix seconds.  ``turns`` are those of all that
+    ``count`` gives the tokens of a text, ``clock`` Unix seconds.  ``locks`` is shared by all that
     change the same shelves.
     """
 
@@ -137,27 +137,27 @@ class Collection:
         items: Items,
         count: Callable[[str], int],
         clock: Callable[[], float],
-        turns: Turns | None = None,
+        locks: ShelfLocks | None = None,
     ) -> None:
         self._items, self._count, self.clock = items, count, clock
-        self._turns = Turns() if turns is None else turns
+        self._shelf_locks = ShelfLocks() if locks is None else locks
 
     async def update(self, shelf: ItemOwner, step: Step[T], since: float | None = None) -> T:
         """See ``update`` below."""
-        return await update(self._items, self._turns, shelf, step, since)
+        return await update(self._items, self._shelf_locks, shelf, step, since)
 
-    async def at(self, shelf: ItemOwner, place: Place) -> Item | None:
+    async def item_at(self, shelf: ItemOwner, place: Place) -> Item | None:
         return (await self._items.items_at(shelf, [place])).get(place)
 
-    async def read(self, shelf: ItemOwner, place: Place, nothing: StructT) -> Stored[StructT]:
-        """The value at a place, ``nothing`` where there is none."""
-        item = await self.at(shelf, place)
-        return stored(item, type(nothing)) if item else Stored(nothing)
+    async def read(self, shelf: ItemOwner, place: Place, default: StructT) -> Stored[StructT]:
+        """The value at a place, ``default`` if there is none."""
+        item = await self.item_at(shelf, place)
+        return decode_item(item, type(default)) if item else Stored(default)
 
     async def page(
         self, shelf: ItemOwner, where: Namespace, after: str | None, limit: int, kind: type[StructT]
     ) -> Page[StructT]:
-        """Values by key, ascending, behind the key ``after``; the page's ``after`` is a key."""
+        """Values by key, ascending, after the key ``after``; the page's ``after`` is a key."""
         start = Place(where, after) if after is not None else None
         page = await self._items.items(shelf, where, start, limit)
         values = tuple(msgspec.json.decode(item.value, type=kind) for item in page.items)
@@ -165,14 +165,15 @@ class Collection:
 
 
 async def update(
-    items: Items, turns: Turns, shelf: ItemOwner, step: Step[T], since: float | None = None
+    items: Items, locks: ShelfLocks, shelf: ItemOwner, step: Step[T], since: float | None = None
 ) -> T:
-    """Make the changes of a step, which is done anew while others are in its way.
+    """Make the changes of a step, which is called again while others' changes conflict; returns
+    its result.
 
-    What they are made from was read at ``since``: see Items.change_items.  Raises StoreError, Busy,
-    and what the step raises.
+    The step's input was read at ``since``: see Items.change_items.  Raises StoreError, Busy, and
+    what the step raises.
     """
-    async with turns.turn(shelf):
+    async with locks.hold(shelf):
         for _ in range(ATTEMPTS):
             result, changes = await step()
             if not changes or await items.change_items(shelf, changes, since):
@@ -180,16 +181,16 @@ async def update(
     raise Busy
 
 
-def stored(item: Item, kind: type[StructT]) -> Stored[StructT]:
-    """What lies there, read."""
+def decode_item(item: Item, kind: type[StructT]) -> Stored[StructT]:
+    """An item with its value decoded."""
     value = msgspec.json.decode(item.value, type=kind)
     return Stored(value, item.version, item.created_at, item.updated_at)
 
 
-def putting(
+def put_change(
     place: Place, value: msgspec.Struct, after: int | None, expires_at: float | None = None
 ) -> Change:
-    """What puts a value, if there is still this version of what was there before."""
+    """The change that puts a value; ``after`` as in Change."""
     return Change(
         namespace=place.namespace,
         key=place.key,
@@ -199,6 +200,6 @@ def putting(
     )
 
 
-def dropping(place: Place, after: int | None = None) -> Change:
-    """What deletes an item, with ``after`` only this version of it."""
+def delete_change(place: Place, after: int | None = None) -> Change:
+    """The change that deletes an item; ``after`` as in Change."""
     return Change(namespace=place.namespace, key=place.key, value=None, after=after)

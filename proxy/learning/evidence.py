@@ -1,8 +1,7 @@
-"""Whether what a model says it has read is really there, in the user's own words, and is no order
-to the assistant.  Pure.
+"""Checks a model's quotes against the user's messages, and its texts for prompt injection.  Pure.
 
-A text that the user pasted may have orders in it, and a model may write these down as facts.  They
-are found by pattern: facts are told in the third person, so that an order stands out.
+A text that the user pasted may contain instructions, and a model may write them down as facts.
+They are found by pattern: facts are written in the third person, instructions are not.
 """
 
 from __future__ import annotations
@@ -19,21 +18,22 @@ from proxy.recall.own_words import BLANK, Span, blanked
 from proxy.recall.query.words import Word, words
 from proxy.recall.standing.standing import notice
 
-LEAST = 2.0
-"""Words of a quote that can be evidence; two characters of scripts without spaces are one."""
+MIN_QUOTE_WORDS = 2.0
+"""Words that each part of a quote must have; two characters of scripts without spaces count as
+one."""
 
-LONGEST = 500
-"""Characters of a quote; who copies whole messages has not looked for anything."""
+MAX_QUOTE_CHARACTERS = 500
+"""Characters of a quote that are compared, so that copying a whole message costs no more."""
 
-_LEFT_OUT = re.compile(r"\.\.\.|…|\[\.*\]")
+_ELLIPSIS = re.compile(r"\.\.\.|…|\[\.*\]")
 
 
-class Said(msgspec.Struct, frozen=True):
-    """A message of the user's, or a piece of a long one, ``at`` (Unix seconds).
+class UserMessage(msgspec.Struct, frozen=True):
+    """A message of the user, or a piece of a long one, sent ``at`` (Unix seconds).
 
-    ``text`` is what they wrote; ``pasted`` is what of it they quote or have pasted.  ``dated`` is
-    the day (YYYY-MM-DD) that the session's text before it has named last, "" if it has named none.
-    Their clocks were ``ahead`` of UTC by so many seconds.
+    ``message`` is its id, ``text`` what they wrote, ``pasted`` the spans of it that are quoted or
+    pasted.  ``dated`` is the last day (YYYY-MM-DD) in a heading of the session's text before it, ""
+    without one.  ``utc_offset`` is that of the user's time zone, in seconds.
     """
 
     message: str
@@ -44,26 +44,23 @@ class Said(msgspec.Struct, frozen=True):
     pasted: tuple[Span, ...] = ()
     session: str = ""
     dated: str = ""
-    ahead: float = 0.0
+    utc_offset: float = 0.0
 
     @property
-    def on_the_wall(self) -> float:
-        """What their clocks showed, in seconds as if that were UTC."""
-        return self.at + self.ahead
+    def local_time(self) -> float:
+        """The local time there, as the Unix seconds of the same clock reading in UTC."""
+        return self.at + self.utc_offset
 
     @property
-    def own(self) -> str:
-        """The text with all that is pasted blanked; every character keeps its place."""
+    def own_text(self) -> str:
+        """The text with pasted spans blanked; its length is the same."""
         return blanked(self.text, self.pasted)
 
 
-def headed(number: int, said: Said, text: str) -> str:
-    """A message as a model is shown it: a heading with its time there and the day that its text
-    goes on from, then this text of it.
-
-    Indented, so that no line of it can pass for a heading.
-    """
-    when = datetime.fromtimestamp(said.on_the_wall, UTC)
+def with_heading(number: int, said: UserMessage, text: str) -> str:
+    """A message as it stands in a prompt: a heading with its number, local time and ``dated``, then
+    this text, indented so that no line of it can pass for a heading."""
+    when = datetime.fromtimestamp(said.local_time, UTC)
     dated = f", text of {said.dated}" if said.dated else ""
     indented = text.replace("\n", "\n  ")
     return f"Message {number}, {when:%A} {when:%Y-%m-%d %H:%M}{dated}:\n  {indented}"
@@ -77,23 +74,23 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     exchange: str
     at: float
 
-    def within(self, session: str, exchange: str | None) -> bool:
-        """Is it of this session, and with ``exchange`` of this one of its exchanges?"""
+    def is_from(self, session: str, exchange: str | None) -> bool:
+        """Whether it is of this session, and if given of this exchange."""
         return self.session == session and exchange in (None, self.exchange)
 
 
 IsGone = Callable[[Source], bool]
-"""Is what was learned from there not to be known any more?"""
+"""Whether what was learned from a source is to be forgotten."""
 
 
-def all_within(session: str, exchange: str | None = None) -> IsGone:
-    """All of a session, or of one of its exchanges."""
-    return lambda source: source.within(session, exchange)
+def is_from(session: str, exchange: str | None = None) -> IsGone:
+    """A test for all sources in a session, or in one of its exchanges."""
+    return lambda source: source.is_from(session, exchange)
 
 
-class Gone(msgspec.Struct, frozen=True):
-    """What was read and is not there any more: whole sessions, and messages, each with its
-    session's id."""
+class DeletedSources(msgspec.Struct, frozen=True):
+    """Sources that were deleted after they had been read: ids of sessions, and of messages, each
+    with its session's id before it."""
 
     sessions: frozenset[str]
     messages: frozenset[tuple[str, str]]
@@ -102,13 +99,13 @@ class Gone(msgspec.Struct, frozen=True):
         return (source.session, source.message) in self.messages
 
 
-def source_of(said: Said) -> Source:
-    """The message, as what was learned from it names it."""
+def source_of(said: UserMessage) -> Source:
+    """The message as a source."""
     return Source(session=said.session, message=said.message, exchange=said.exchange, at=said.at)
 
 
 def source_fields(source: Source) -> dict[str, object]:
-    """Where something learned is from, as people see it."""
+    """A source as the memory API returns it."""
     return {
         "session_id": source.session,
         "message_id": source.message,
@@ -121,69 +118,72 @@ Voice = Literal["own", "pasted"]
 
 
 class Evidence(NamedTuple):
-    """Where a quote is from, and whether the user said it or only passed it on."""
+    """The message that has a quote, and whether it is the user's own text or pasted."""
 
-    said: Said
+    said: UserMessage
     voice: Voice
 
 
-def evidence(quote: str, said: Sequence[Said], first: int = 0) -> Evidence | None:
-    """Where a quote is from; the message at ``first`` is looked at before all others.
+def find_evidence(quote: str, said: Sequence[UserMessage], first: int = 0) -> Evidence | None:
+    """The message that a quote is from; the one at index ``first`` is searched first.
 
-    Case, spaces, punctuation and width do not count.  None: nowhere, or too short to tell.
+    Case, spaces, punctuation and width are ignored.  None if no message has it, or if it is too
+    short to be evidence.
     """
-    parts = _parts(quote)
+    parts = _quote_parts(quote)
     if not parts:
         return None
     ordered = sorted(range(len(said)), key=lambda place: place != first)
     voices: tuple[Voice, ...] = ("own", "pasted")
     for voice in voices:
         for place in ordered:
-            if _holds(said[place], voice, parts):
+            if _has_quote(said[place], voice, parts):
                 return Evidence(said[place], voice)
     return None
 
 
 class OwnWords:
-    """The user's own words in some messages, looked at once for all quotes."""
+    """The user's own text in some messages, normalized once for all quotes."""
 
-    def __init__(self, said: Sequence[Said]) -> None:
-        self._said = [(source_of(each), _stretches(each.own)) for each in said]
+    def __init__(self, said: Sequence[UserMessage]) -> None:
+        self._said = [(source_of(each), _normalized_stretches(each.own_text)) for each in said]
 
     def places(self, quote: str) -> list[int]:
-        """Which of the messages have a quote; each but once, in its last piece."""
-        parts = _parts(quote)
+        """The indexes of the messages that have a quote; of the pieces of one message the last."""
+        parts = _quote_parts(quote)
         found = {
             source: place
             for place, (source, stretches) in enumerate(self._said)
-            if parts and _all_in(parts, stretches)
+            if parts and _contain_all(parts, stretches)
         }
         return sorted(found.values())
 
 
-def _parts(quote: str) -> list[str]:
-    """The stretches of a quote, none of one that is too short to tell."""
-    parts = [_flat(part) for part in _LEFT_OUT.split(quote[:LONGEST])]
+def _quote_parts(quote: str) -> list[str]:
+    """The normalized parts of a quote between ellipses; empty if any is too short."""
+    parts = [_normalized(part) for part in _ELLIPSIS.split(quote[:MAX_QUOTE_CHARACTERS])]
     parts = [part for part in parts if part.strip()]
-    return parts if all(map(_tells, parts)) else []
+    return parts if all(map(_is_long_enough, parts)) else []
 
 
-def _holds(said: Said, voice: Voice, parts: Sequence[str]) -> bool:
+def _has_quote(said: UserMessage, voice: Voice, parts: Sequence[str]) -> bool:
     if voice == "pasted" and not said.pasted:
         return False
-    return _all_in(parts, _stretches(said.own if voice == "own" else said.text))
+    return _contain_all(
+        parts, _normalized_stretches(said.own_text if voice == "own" else said.text)
+    )
 
 
-def _stretches(text: str) -> list[str]:
-    return [_flat(stretch) for stretch in text.split(BLANK) if stretch]
+def _normalized_stretches(text: str) -> list[str]:
+    return [_normalized(stretch) for stretch in text.split(BLANK) if stretch]
 
 
-def _all_in(parts: Sequence[str], stretches: Sequence[str]) -> bool:
+def _contain_all(parts: Sequence[str], stretches: Sequence[str]) -> bool:
     return all(any(part in stretch for stretch in stretches) for part in parts)
 
 
-def _flat(text: str) -> str:
-    """The words of a text, each between spaces; scripts without spaces in one run."""
+def _normalized(text: str) -> str:
+    """The words of a text with single spaces around each; scripts without spaces as they are."""
     return "".join(map(_spaced, words(text))).replace("  ", " ")
 
 
@@ -191,9 +191,9 @@ def _spaced(word: Word) -> str:
     return word.text if word.unspaced else f" {word.text} "
 
 
-def _tells(flat: str) -> bool:
+def _is_long_enough(flat: str) -> bool:
     found = words(flat)
-    return sum(len(word.text) / 2 if word.unspaced else 1.0 for word in found) >= LEAST
+    return sum(len(word.text) / 2 if word.unspaced else 1.0 for word in found) >= MIN_QUOTE_WORDS
 
 
 _YOU_ARE = any_of(lambda each: each.injection.you_are)
@@ -224,7 +224,7 @@ _ORDER = lazy_pattern(
 
 
 def is_instruction(text: str) -> bool:
-    """Whether a text tells the assistant what to do, rather than what is true of the user."""
+    """Whether a text instructs the assistant rather than describing the user."""
     if _ORDER.search(text.replace("’", "'")):
         return True
     return any(each.kind in ("instruction", "withdrawal") for each in notice(text))

@@ -1,4 +1,4 @@
-"""Asking a model for something learned, and finding the JSON in what it answers."""
+"""Requests to the model that writes learned memory, and finding the JSON in its answers."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from proxy.background.completion import Completed, Completer, Unreadable, assign
 from proxy.settings import ProfileSettings
 from proxy.settings.written import WriterSettings
 
-MOST_READ = 256 * 1024
-"""Characters of an answer that are read for its JSON, those counted again that are read again; as
-many once more where it may have comments."""
+MAX_PARSED_CHARACTERS = 256 * 1024
+"""Characters of an answer that are parsed in search of its JSON, in all attempts together; as many
+again if it may have comments."""
 
 REQUESTS = 2
-"""How often a model is asked for the same at most."""
+"""The most requests for one answer."""
 
-AGAIN = "That cannot be used: {problem}\nAnswer once more, with JSON only."
+RETRY = "That cannot be used: {problem}\nAnswer once more, with JSON only."
 
-CUT = "it was cut off before its end"
+TRUNCATED = "it was cut off before its end"
 
-_BEGINS = re.compile(r"[{\[]")
+_OPENING_BRACKET = re.compile(r"[{\[]")
 _TEXT = r'(?P<text>"(?:[^"\\]|\\.)*(?:"|\Z))'
 _COMMENT = re.compile(rf"{_TEXT}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _LAST_COMMA = re.compile(rf"{_TEXT}|,(?=\s*[}}\]])", re.DOTALL)
 _IS_COMMENTED = re.compile(r"//|/\*|,\s*[}\]]")
 
-_GIVEN = ("tool_calls", "function", "arguments", "parameters", "input")
-"""The members in which calls of tools have what they are given, outermost first."""
+_ARGUMENT_FIELDS = ("tool_calls", "function", "arguments", "parameters", "input")
+"""The fields in which tool calls have their arguments, outermost first."""
 
-_DEEPEST_CALL = 3
+_MAX_CALL_DEPTH = 3
 
 T = TypeVar("T")
 
 
 class Unusable(ValueError):
-    """What is wrong with an answer; not ``readable``: it has no such JSON at all."""
+    """An answer cannot be used, with the reason; ``readable`` is False if it has no such JSON."""
 
     def __init__(self, problem: str, *, readable: bool = True) -> None:
         super().__init__(problem)
         self.readable = readable
 
 
-class About(Protocol):
-    """What it is asked about; ``model`` is the one that the session uses."""
+class Request(Protocol):
+    """What a request is made for; ``model`` is the one that the session uses."""
 
     @property
     def tenant(self) -> str: ...
@@ -57,24 +57,24 @@ class About(Protocol):
     def model(self) -> str | None: ...
 
 
-Again = Callable[[str, str, Unusable], str]
-"""What is asked the next time: from the assignment, the answer and what was wrong with it."""
+RetryPrompt = Callable[[str, str, Unusable], str]
+"""Makes the next prompt from the first one, the answer, and what is wrong with that."""
 
 
-def again_with_answer(most: int) -> Again:
-    """The assignment, ``most`` characters of the answer at most, and what was wrong with it."""
+def retry_with_answer(most: int) -> RetryPrompt:
+    """A prompt of the first one, at most ``most`` characters of the answer, and its problem."""
 
     def again(prompt: str, answer: str, wrong: Unusable) -> str:
-        problem = AGAIN.format(problem=wrong)
+        problem = RETRY.format(problem=wrong)
         return f"{prompt}\nYour answer was:\n{answer[:most]}\n{problem}"
 
     return again
 
 
 class KindModel(msgspec.Struct, frozen=True):
-    """The model that writes one kind of memory, asked under that kind's settings.
+    """The model that writes one kind of memory, called with that kind's settings.
 
-    ``wants``: is it to write under a profile?
+    ``wants``: whether this kind is to be written under a profile.
     """
 
     completer: Completer
@@ -83,32 +83,32 @@ class KindModel(msgspec.Struct, frozen=True):
     wants: Callable[[ProfileSettings], bool]
 
     def room(self, profile: ProfileSettings) -> int:
-        """Tokens of material that fit into one request."""
+        """Tokens of messages that fit into one request."""
         return self.settings(profile).max_input_tokens
 
     def ready(self, tenant: str, profile: ProfileSettings) -> bool:
-        """Is there a credential to ask the model with?"""
+        """Whether there is a credential to call the model with."""
         return self.completer.ready(assignment(tenant, self.feature, self.settings(profile)))
 
     async def extract(
         self,
-        about: About,
+        about: Request,
         prompt: str,
         read: Callable[[str], T],
-        again: Again,
+        again: RetryPrompt,
         schema: Mapping[str, object] | None = None,
         requests: int = REQUESTS,
     ) -> T | None:
-        """What ``read`` makes of an answer; where it raises Unusable, the model is asked again.
+        """The result of ``read`` on an answer; if that raises Unusable, the model is asked again.
 
-        None: there were answers with JSON, but none of use.  Raises CompletionError: Unreadable if
-        no answer has the JSON.
+        None if answers had JSON but none could be used.  Raises CompletionError: Unreadable if no
+        answer had the JSON.
         """
         text, readable, problem = prompt, False, ""
         for _ in range(requests):
             answer = await self._ask(about, text, schema)
             try:
-                return _whole(answer, read)
+                return _read_complete(answer, read)
             except Unusable as wrong:
                 readable, problem = readable or wrong.readable, str(wrong)
                 text = again(prompt, answer.text, wrong)
@@ -116,38 +116,41 @@ class KindModel(msgspec.Struct, frozen=True):
             raise Unreadable(problem)
         return None
 
-    async def _ask(self, about: About, text: str, schema: Mapping[str, object] | None) -> Completed:
+    async def _ask(
+        self, about: Request, text: str, schema: Mapping[str, object] | None
+    ) -> Completed:
         writer = self.settings(about.settings)
         asked = assignment(about.tenant, self.feature, writer, text, about.model, schema)
         return await self.completer.complete(asked)
 
 
-def _whole(answer: Completed, read: Callable[[str], T]) -> T:
-    """What is made of an answer that came to its end.  Raises Unusable."""
+def _read_complete(answer: Completed, read: Callable[[str], T]) -> T:
+    """Read an answer.  Raises Unusable, also if it was truncated."""
     if answer.cut:
-        raise Unusable(CUT, readable=False)
+        raise Unusable(TRUNCATED, readable=False)
     return read(answer.text)
 
 
-Wanted = Callable[[object], bool]
+Accepts = Callable[[object], bool]
 
 
-def json_in(answer: str, wanted: Wanted) -> object | None:
-    """The first ``wanted`` value in an answer that may have fences, thoughts or talk around it, be
-    written as a call of a tool, or have comments as programs have them.
+def find_json(answer: str, accepts: Accepts) -> object | None:
+    """The first JSON value in an answer that ``accepts`` is true for, None if there is none.
 
-    An empty list counts where there is no object, not even a broken one: it may be part of that.
+    There may be other text around it, such as code fences or reasoning; it may be the argument of
+    a tool call, or have comments.  An empty list counts only if the answer has no object, not even
+    a broken one: it could be a part of that.
     """
-    found = _first_in(answer, wanted)
-    if found is None and _IS_COMMENTED.search(answer, 0, MOST_READ):
-        found = _first_in(_uncommented(answer[:MOST_READ]), wanted)
+    found = _first_in(answer, accepts)
+    if found is None and _IS_COMMENTED.search(answer, 0, MAX_PARSED_CHARACTERS):
+        found = _first_in(_without_comments(answer[:MAX_PARSED_CHARACTERS]), accepts)
     return found
 
 
-def _first_in(answer: str, wanted: Wanted) -> object | None:
+def _first_in(answer: str, accepts: Accepts) -> object | None:
     decoder = json.JSONDecoder()
     at = read = 0
-    while read < MOST_READ and (found := _BEGINS.search(answer, at)):
+    while read < MAX_PARSED_CHARACTERS and (found := _OPENING_BRACKET.search(answer, at)):
         begin, at = found.start(), found.end()
         try:
             value: object
@@ -155,28 +158,30 @@ def _first_in(answer: str, wanted: Wanted) -> object | None:
         except (ValueError, RecursionError):
             read += len(answer) - begin  # at most: an error does not say
             continue
-        value = _argument(value, wanted)
-        if wanted(value) and (value or "{" not in answer):
+        value = _call_argument(value, accepts)
+        if accepts(value) and (value or "{" not in answer):
             return value
         read += at - begin
     return None
 
 
-def _argument(value: object, wanted: Wanted) -> object:
-    """What a call of a tool is given, if that is wanted; else the value itself."""
+def _call_argument(value: object, accepts: Accepts) -> object:
+    """The argument of a tool call, if that is accepted; else the value itself."""
     call = found = value
-    for _ in range(_DEEPEST_CALL):
+    for _ in range(_MAX_CALL_DEPTH):
         call = call[0] if isinstance(call, list) and len(call) == 1 else call
         if not isinstance(call, dict):
             break
-        call = _read(next((call[name] for name in _GIVEN if name in call), None))
-        found = call if wanted(call) else found
+        call = _parsed_argument(
+            next((call[name] for name in _ARGUMENT_FIELDS if name in call), None)
+        )
+        found = call if accepts(call) else found
     return found
 
 
-def _read(value: object) -> object:
-    """An argument, which may be JSON in a text."""
-    if not isinstance(value, str) or len(value) > MOST_READ:
+def _parsed_argument(value: object) -> object:
+    """An argument, decoded if it is a string with JSON."""
+    if not isinstance(value, str) or len(value) > MAX_PARSED_CHARACTERS:
         return value
     try:
         return json.loads(value)
@@ -184,7 +189,10 @@ def _read(value: object) -> object:
         return value
 
 
-def _uncommented(text: str) -> str:
-    """A text without comments outside of its strings, nor commas before an end.  Linear."""
+def _without_comments(text: str) -> str:
+    """A text without comments outside its strings, or commas before a closing bracket.
+
+    Linear time.
+    """
     bare = _COMMENT.sub(lambda found: found["text"] or " ", text)
     return _LAST_COMMA.sub(lambda found: found["text"] or "", bare)

@@ -1,5 +1,5 @@
-"""Batches and improvements of which nothing came: how often, and when one is tried again, for all
-sessions of its person or tenant together."""
+"""Counts failures of batches and improvements, and says when each may be tried again; one count for
+all sessions of a person or tenant."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from proxy.background.runner import Backoff
 from proxy.learning.batch import Batch
 from proxy.memory.items import ItemOwner
 
-REMEMBERED = 1000
-"""Batches and improvements that a process remembers to have failed."""
+MAX_REMEMBERED = 1000
+"""Failed batches and improvements that a process remembers."""
 
 UNREADABLE_ATTEMPTS = 3
-"""How often a batch is put off for answers that nobody can read; then it is skipped."""
+"""How often a batch is retried after unreadable answers before it is skipped."""
 
 
-class BatchName(NamedTuple):
-    """What a batch begins with, for whichever session it is read, and whatever was said since."""
+class BatchKey(NamedTuple):
+    """Identifies a batch by the first message in it, for whichever session it is read; ``left`` is
+    the number of that one's unread characters."""
 
     shelf: ItemOwner
     feature: str
@@ -30,13 +31,13 @@ class BatchName(NamedTuple):
     left: int
 
 
-def batch_name(feature: str, batch: Batch) -> BatchName:
-    first = batch.said[0]
-    return BatchName(batch.shelf, feature, first.session, first.message, len(first.text))
+def batch_key(feature: str, batch: Batch) -> BatchKey:
+    first = batch.messages[0]
+    return BatchKey(batch.shelf, feature, first.session, first.message, len(first.text))
 
 
-class Improvement(NamedTuple):
-    """Of something that is the tenant's."""
+class ImprovementKey(NamedTuple):
+    """Identifies an improvement of something that belongs to a tenant."""
 
     shelf: ItemOwner
     feature: str
@@ -44,7 +45,8 @@ class Improvement(NamedTuple):
 
 
 class Failures(msgspec.Struct):
-    """Of one of them; ``until`` (Unix seconds) it is not tried again."""
+    """The failures of one batch or improvement; it is not tried again before ``until`` (Unix
+    seconds)."""
 
     unreadable: int = 0
     failed: int = 0
@@ -53,29 +55,28 @@ class Failures(msgspec.Struct):
 
 class BatchFailures:
     def __init__(self) -> None:
-        self._known: LRUCache[BatchName | Improvement, Failures] = LRUCache(REMEMBERED)
-        self._in_a_row: LRUCache[tuple[ItemOwner, str], int] = LRUCache(REMEMBERED)
+        self._known: LRUCache[BatchKey | ImprovementKey, Failures] = LRUCache(MAX_REMEMBERED)
+        self._in_a_row: LRUCache[tuple[ItemOwner, str], int] = LRUCache(MAX_REMEMBERED)
 
     def __repr__(self) -> str:
         return f"<BatchFailures of {len(self._known)}>"
 
-    def check(self, name: BatchName, now: float) -> None:
-        """Raises Failed where it is too early to try this batch again."""
+    def check(self, name: BatchKey, now: float) -> None:
+        """Raises Failed if it is too early to try this batch again."""
         wait = self.wait(name, now)
         if wait > 0:
             raise Failed("what has failed waits for its next try", wait)
 
-    def wait(self, name: BatchName | Improvement, now: float) -> float:
+    def wait(self, name: BatchKey | ImprovementKey, now: float) -> float:
         """Seconds until it may be tried again."""
         known = self._known.get(name)
         return known.until - now if known is not None else 0.0
 
-    def unreadable(self, name: BatchName, backoff: Backoff, now: float) -> bool:
-        """Count an answer that nobody can read, and let the batch wait; False if it has waited
-        often enough.
+    def unreadable(self, name: BatchKey, backoff: Backoff, now: float) -> bool:
+        """Count an unreadable answer; False if the batch has had too many and is to be skipped.
 
-        A wait is twice the last one of any batch of the person until one is learned: an upstream
-        whose failures have status 200 must not cost one batch after the other.
+        The wait doubles with each unreadable answer for the person until one is readable: an
+        upstream that reports failures with status 200 must not make all batches be skipped.
         """
         known, reader = self._of(name), (name.shelf, name.feature)
         in_a_row = self._in_a_row.get(reader, 0)
@@ -86,21 +87,21 @@ class BatchFailures:
         known.unreadable += 1
         return True
 
-    def learned(self, name: BatchName) -> None:
-        """The model can be read."""
+    def learned(self, name: BatchKey) -> None:
+        """Reset the person's wait: an answer was readable."""
         self._in_a_row.pop((name.shelf, name.feature), None)
 
     def failed(
-        self, name: BatchName | Improvement, failure: Failed, backoff: Backoff, now: float
+        self, name: BatchKey | ImprovementKey, failure: Failed, backoff: Backoff, now: float
     ) -> None:
-        """Let it wait no longer than the session that has tried it."""
+        """Count a temporary failure, and wait as long as the job that had it."""
         known = self._of(name)
         known.until = now + max(backoff.seconds(known.failed, 1.0), failure.retry_after or 0.0)
         known.failed += 1
 
-    def forget(self, name: Improvement) -> None:
-        """It has gone well."""
+    def forget(self, name: ImprovementKey) -> None:
+        """Forget the failures of an improvement that succeeded."""
         self._known.pop(name, None)
 
-    def _of(self, name: BatchName | Improvement) -> Failures:
+    def _of(self, name: BatchKey | ImprovementKey) -> Failures:
         return self._known.setdefault(name, Failures())

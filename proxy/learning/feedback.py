@@ -11,12 +11,12 @@ from typing import Literal
 
 import msgspec
 
-from proxy.learning.collection import dropping
+from proxy.learning.collection import delete_change
 from proxy.memory.items import INSTRUCTIONS, PEOPLE, ItemOwner, Items, Namespace, Place, item_pages
 from proxy.memory.model import SessionKey
 
 FEEDBACK = "feedback"
-NOBODYS = "/feedback"
+UNOWNED_FEEDBACK = "/feedback"
 """No application is called so."""
 
 Score = Literal[-1, 0, 1]
@@ -44,7 +44,7 @@ class Feedback(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def namespace(user: str, session: str) -> Namespace:
     """Where the feedback about a session is; ``user`` "" is nobody."""
-    return (PEOPLE, user, FEEDBACK, session) if user else (INSTRUCTIONS, NOBODYS, session)
+    return (PEOPLE, user, FEEDBACK, session) if user else (INSTRUCTIONS, UNOWNED_FEEDBACK, session)
 
 
 def feedback_place(user: str, session: str, message: str) -> Place:
@@ -72,7 +72,7 @@ async def drop_feedback(
 ) -> None:
     """Drop what was said of messages, whoever had their session then.  Raises StoreError."""
     for shelf, where in _shelves(key, user) if messages else ():
-        gone = [dropping(Place(where, message)) for message in messages]
+        gone = [delete_change(Place(where, message)) for message in messages]
         await items.change_items(shelf, gone)
 
 

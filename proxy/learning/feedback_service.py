@@ -8,8 +8,8 @@ from typing import Protocol
 import msgspec
 
 from proxy.learning.batch import Exchanges
-from proxy.learning.collection import putting
-from proxy.learning.episodes.episode import episode_id, episode_of
+from proxy.learning.collection import put_change
+from proxy.learning.episodes.episode import episode_id, make_episode
 from proxy.learning.episodes.store import EpisodeStore
 from proxy.learning.feedback import (
     Feedback,
@@ -18,7 +18,7 @@ from proxy.learning.feedback import (
     feedback_on,
     feedback_place,
 )
-from proxy.learning.instructions.pending import InstructionsForgetting, PendingFeedback
+from proxy.learning.instructions.pending import FeedbackForgetter, PendingFeedback
 from proxy.memory.archive import Session
 from proxy.memory.items import ItemOwner, Items
 from proxy.memory.model import Due, Exchange, SessionKey, exchange_of
@@ -43,7 +43,7 @@ class FeedbackService(msgspec.Struct, frozen=True):
     exchanges: Exchanges
     episodes: EpisodeStore
     pending: PendingFeedback
-    instructions_forgetting: InstructionsForgetting
+    instructions_forgetting: FeedbackForgetter
     queue: Queue
     profile_of: Callable[[str], ProfileSettings | None]
     count: Callable[[str], int]
@@ -110,7 +110,7 @@ class FeedbackService(msgspec.Struct, frozen=True):
         user = session.user or ""
         place = feedback_place(user, feedback.session, feedback.message)
         ttl = session.details.ttl
-        change = putting(place, feedback, None, feedback.created_at + ttl if ttl else None)
+        change = put_change(place, feedback, None, feedback.created_at + ttl if ttl else None)
         return await self.items.change_items(ItemOwner(key.tenant, user), [change], since)
 
     async def _exemplify(
@@ -126,10 +126,10 @@ class FeedbackService(msgspec.Struct, frozen=True):
         if feedback.score < 1:
             await self.episodes.drop(shelf, episode_id(key.session, feedback.message))
         elif settings is not None and settings.episodes.enabled:
-            found = await self.exchanges.answered(key, feedback.message)
+            found = await self.exchanges.answered_question(key, feedback.message)
             if found is not None:
                 ttl, now = session.details.ttl, feedback.created_at
-                episode = episode_of(found, "feedback", self.count, now, ttl)
+                episode = make_episode(found, "feedback", self.count, now, ttl)
                 await self.episodes.keep(shelf, episode, since)
 
     async def _instruct(

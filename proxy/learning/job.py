@@ -1,9 +1,8 @@
-"""The job of learning from people: what a person has said is read once, and oldest first, whatever
-session it was said in.
+"""The learning job: reads each message of a person once, oldest first, across their sessions.
 
-A session asks for it; then all sessions of its person that ask are read together, by one reader at
-a time.  A batch is what fits into one request.  What an extractor has learned and how far it has
-read are stored in one step, so that nothing is learned twice or half, whenever the process ends.
+It is queued for a session; then all queued sessions of the person are read together, by one
+process at a time.  A batch is what fits into one request.  What was learned and the read marks are
+stored in one step, so that nothing is learned twice or in part, whenever the process ends.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from proxy.background.completion import (
 )
 from proxy.background.runner import LEASE, Backoff, LeaseLost, held
 from proxy.learning.batch import Batch, Extractor, Improver, LearningContext
-from proxy.learning.failures import BatchFailures, Improvement, batch_name
+from proxy.learning.failures import BatchFailures, ImprovementKey, batch_key
 from proxy.learning.marks import MarkSweep
 from proxy.learning.reading import Reader
 from proxy.memory.archive import Session
@@ -41,41 +40,43 @@ from proxy.settings import ProfileSettings
 logger = logging.getLogger(__name__)
 
 ATTEMPTS = 10
-"""How often an extractor begins again because others have changed the same."""
+"""How often an extractor starts again after conflicts with others' changes."""
 
-SOON = 5.0
-"""Seconds after which a session is looked at again that others were too busy with."""
+RETRY_AFTER_CONFLICT = 5.0
+"""Seconds until the next run after too many conflicts."""
 
-BUSY = 15.0
-"""Seconds after which one is looked at again whose person is being read: it is read then, too."""
+RETRY_WHILE_READ = 15.0
+"""Seconds until the next run if another process is reading the person."""
 
-REFUSED = 3
-"""Batches refused one after the other, after which the others are left for another time."""
+MAX_REFUSED = 3
+"""Consecutive refused batches after which the job stops reading."""
 
-LISTED = 500
+PAGE = 500
 MOST_SESSIONS = 10_000
-"""Sessions of a person that are looked at for what they ask, the latest first: at once, and in all.
-The others are read when they come due themselves."""
+"""Sessions of a person that are checked for queued learning, the latest first: in a page, and in
+all.  Others are read when their own work is due."""
 
 
 def person_key(shelf: ItemOwner) -> SessionKey:
-    """Under which the queue keeps who reads a person: no session can be called so."""
+    """The queue key of the lease on reading a person; no session can have this id."""
     digest = hashlib.sha256(shelf.user.encode()).hexdigest()
     return SessionKey(shelf.tenant, f" {digest}")
 
 
-def improvement_key(improvement: Improvement) -> SessionKey:
-    """The same of who improves something; no person's digest is as long."""
+def improvement_key(improvement: ImprovementKey) -> SessionKey:
+    """The queue key of the lease on an improvement; longer than any ``person_key``."""
     digest = hashlib.sha256(improvement.subject.encode()).hexdigest()
     return SessionKey(improvement.shelf.tenant, f" {improvement.feature} {digest}")
 
 
 @asynccontextmanager
-async def alone(queue: Queue, key: SessionKey, clock: Callable[[], float]) -> AsyncIterator[bool]:
-    """Whether nobody else does what has this key, in all processes, for as long as this lasts.
+async def exclusive(
+    queue: Queue, key: SessionKey, clock: Callable[[], float]
+) -> AsyncIterator[bool]:
+    """Hold the lease on a key while the block runs; False if another process holds it.
 
-    A piece of work stands for who does, so that a killed one's place is free when its lease runs
-    out.  Raises LeaseLost, and StoreError.
+    It is a piece of work in the queue, so that the lease of a killed process expires.  Raises
+    LeaseLost and StoreError.
     """
     now = clock()
     due = Due(kind="learning", profile="", at=now)
@@ -92,8 +93,9 @@ async def alone(queue: Queue, key: SessionKey, clock: Callable[[], float]) -> As
         await queue.finish(claimed, clock())
 
 
-class Tried(msgspec.Struct):
-    """What came of the steps of a job: all are tried, then what went wrong is raised."""
+class StepResults(msgspec.Struct):
+    """The failures of a job's steps: all steps are run, then a failure is raised.  ``again``: a
+    step asked to be run again."""
 
     failures: list[CompletionError | StoreError] = msgspec.field(default_factory=list)
     again: bool = False
@@ -105,9 +107,9 @@ class Tried(msgspec.Struct):
             self.failures.append(failure)
 
     def end(self, attempts: int, wait: float) -> None:
-        """Raise what went wrong, if anything did.  A refusal alone ends the job; else it is tried
-        again, after a denial in so many seconds: nobody else asks for what was said where its
-        session is not gone on with."""
+        """Raise a failure, if there was any.  A refusal is raised only if all failures are, as
+        it ends the job; after a denial the job is tried again in ``wait`` seconds, as a session
+        that is not continued is never queued again."""
         denied = next((each for each in self.failures if isinstance(each, Denied)), None)
         if denied is not None:
             try_again(denied, attempts, wait)
@@ -123,21 +125,23 @@ class NotLearned(Exception):
         self.batch, self.failure = batch, failure
 
     def others(self, contexts: Sequence[LearningContext]) -> list[LearningContext]:
-        """The sessions to read on with: those that ask like the ones in the batch wait until they
-        come due themselves.  Raises the failure where it is that of the first one, too."""
-        (own, *rest), stretches = contexts, {stretch.key for stretch in self.batch.stretches}
-        if own.key in stretches or isinstance(self.failure, BudgetSpent):
+        """The sessions to continue with, without those of the failed batch's request groups.
+
+        Raises the failure if the first session, for which the job runs, is in the batch.
+        """
+        (own, *rest), ranges = contexts, {range_.key for range_ in self.batch.ranges}
+        if own.key in ranges or isinstance(self.failure, BudgetSpent):
             raise self.failure
-        failing = {each.asks for each in rest if each.key in stretches}
-        return [own, *(each for each in rest if each.asks not in failing)]
+        failing = {each.request_group for each in rest if each.key in ranges}
+        return [own, *(each for each in rest if each.request_group not in failing)]
 
 
 class LearningJob(msgspec.Struct):
     """See :class:`proxy.background.runner.Job`; the kind is "learning".
 
-    ``profile_of`` gives a profile by its name, "" the default one.  ``skipped`` is told the feature
-    whose model has refused a batch, or could not answer it.  ``clock`` gives Unix seconds;
-    ``backoff`` is how long a batch waits that its model's upstream has failed.
+    ``profile_of`` gives a profile by its name, "" the default one.  ``skipped`` is called with the
+    feature of each batch that is skipped.  ``clock`` gives Unix seconds; ``backoff`` is the wait
+    of a batch after a failure of its model's upstream.
     """
 
     reader: Reader
@@ -160,25 +164,27 @@ class LearningJob(msgspec.Struct):
         )
 
     async def run(self, work: Work) -> float | None:
-        """All extractors learn, whatever comes of the others; then what went wrong is raised."""
+        """Run all extractors and improvers, then raise a failure if there was any."""
         since, key = self.clock(), SessionKey(work.tenant, work.session)
         session = await self.reader.history.session(key)
         context = await self._context(session, work.tenant, work.profile, since)
         if context is None:
             return None
-        tried = Tried()
-        busy = await self._waits(context) and not await self._read_alone(context, tried)
+        results = StepResults()
+        busy = await self._has_unread(context) and not await self._read_exclusively(
+            context, results
+        )
         for improver in self.improvers:
             if improver.model.wants(context.settings):
-                await tried.step(partial(self._improve, improver, context))
-        tried.end(work.attempts, self.backoff.most)
-        wait = SOON if tried.again else BUSY
-        return self.clock() + wait if tried.again or busy else None
+                await results.step(partial(self._improve, improver, context))
+        results.end(work.attempts, self.backoff.most)
+        wait = RETRY_AFTER_CONFLICT if results.again else RETRY_WHILE_READ
+        return self.clock() + wait if results.again or busy else None
 
     async def _context(
         self, session: Session | None, tenant: str, profile: str, since: float
     ) -> LearningContext | None:
-        """None where there is nothing to read any more, or nobody wants it."""
+        """None if there is no such session or profile any more."""
         settings = self.profile_of(profile)
         if session is None or settings is None:
             return None
@@ -187,8 +193,8 @@ class LearningJob(msgspec.Struct):
         model = (last.asked or last.model) if last else None
         return LearningContext(session, key, profile, settings, model, since)
 
-    async def _waits(self, context: LearningContext) -> bool:
-        """Has this session something that has not been read?"""
+    async def _has_unread(self, context: LearningContext) -> bool:
+        """Whether a feature has unread messages in this session."""
         if not context.session.user:
             return False
         wanting = [s.model.feature for s in self.extractors if s.model.wants(context.settings)]
@@ -197,32 +203,32 @@ class LearningJob(msgspec.Struct):
                 return True
         return False
 
-    async def _read_alone(self, context: LearningContext, tried: Tried) -> bool:
-        """Read what waits of the person; False if somebody else does that now."""
+    async def _read_exclusively(self, context: LearningContext, results: StepResults) -> bool:
+        """Read the person's sessions; False if another process is reading them."""
         try:
-            async with alone(self.queue, person_key(context.shelf), self.clock) as may:
+            async with exclusive(self.queue, person_key(context.shelf), self.clock) as may:
                 if may:
-                    await self._read(context, tried)
+                    await self._read(context, results)
                 return may
         except LeaseLost:
-            tried.again = True
+            results.again = True
             return True
 
-    async def _read(self, context: LearningContext, tried: Tried) -> None:
-        """Read all that waits of the person, with all extractors."""
+    async def _read(self, context: LearningContext, results: StepResults) -> None:
+        """Read the person's queued sessions with all extractors."""
         own, *others = _with_models([context, *[each async for each in self._others(context)]])
         for extractor in self.extractors:
             if extractor.model.wants(context.settings):
-                reading = [own, *(x for x in others if _can(extractor, x))]
-                await tried.step(partial(self._read_all, extractor, reading))
+                reading = [own, *(x for x in others if _may_read(extractor, x))]
+                await results.step(partial(self._read_all, extractor, reading))
         await self._sweep.step(self.items, self.reader.history, context.shelf, self.clock())
 
     async def _others(self, context: LearningContext) -> AsyncIterator[LearningContext]:
-        """The other sessions of the person that ask for learning."""
+        """The person's other sessions that learning is queued for."""
         shelf, after, seen = context.shelf, None, 0
         while seen < MOST_SESSIONS:
             listed = self.reader.history.sessions
-            page = await listed(shelf.tenant, shelf.user, after, LISTED)
+            page = await listed(shelf.tenant, shelf.user, after, PAGE)
             ids = [session.id for session in page.items if session.id != context.session.id]
             asked = await self.queue.asked_for(shelf.tenant, ids, "learning")
             for session in page.items:
@@ -236,13 +242,13 @@ class LearningJob(msgspec.Struct):
                 return
 
     async def _read_all(self, extractor: Extractor, contexts: Sequence[LearningContext]) -> bool:
-        """Let an extractor read on; False if others were in its way again and again.
+        """Read all batches with an extractor; False after too many conflicts.
 
-        Of a session that was erased meanwhile, nothing more is read.
+        Sessions that were erased meanwhile are left out.
         """
         own = contexts[0]
         for _ in range(ATTEMPTS):
-            if await self._read_past(extractor, contexts):
+            if await self._read_available(extractor, contexts):
                 return True
             contexts = [each for each in contexts if await self._is_there(each)]
             if own not in contexts:
@@ -253,8 +259,10 @@ class LearningJob(msgspec.Struct):
         session = await self.reader.history.session(context.key)
         return session is not None and session.created_at == context.session.created_at
 
-    async def _read_past(self, extractor: Extractor, contexts: Sequence[LearningContext]) -> bool:
-        """Read on, whatever is the matter with the models of other sessions."""
+    async def _read_available(
+        self, extractor: Extractor, contexts: Sequence[LearningContext]
+    ) -> bool:
+        """Read all batches, without the sessions whose models fail."""
         while True:
             try:
                 return await self._read_on(extractor, contexts)
@@ -262,12 +270,12 @@ class LearningJob(msgspec.Struct):
                 contexts = stopped.others(contexts)
 
     async def _read_on(self, extractor: Extractor, contexts: Sequence[LearningContext]) -> bool:
-        """Batch by batch; False as soon as others have changed what it builds on.
+        """Read batch by batch; False at the first conflict with others' changes.
 
         Raises NotLearned, and StoreError.
         """
         unread = await self.reader.unread(self.items, extractor.model.feature, contexts)
-        room = partial(_room, extractor)
+        room = partial(_max_tokens, extractor)
         refused = 0
         async with aclosing(self.reader.batches(unread, room)) as batches:
             async for batch in batches:
@@ -276,7 +284,7 @@ class LearningJob(msgspec.Struct):
                 except CompletionError as failure:
                     raise NotLearned(batch, failure) from failure
                 refused = refused + 1 if refusal else 0
-                if refusal and refused >= REFUSED:
+                if refusal and refused >= MAX_REFUSED:
                     raise NotLearned(batch, refusal)
                 if not learned:
                     return False
@@ -285,11 +293,12 @@ class LearningJob(msgspec.Struct):
     async def _learn(
         self, extractor: Extractor, batch: Batch
     ) -> tuple[bool, CompletionError | None]:
-        """Learn a batch, or skip it: whether that is stored, and why it was skipped.
+        """Learn or skip a batch: whether that was stored, and the refusal because of which it was
+        skipped.
 
-        How often it has failed counts for whichever session of the person asks.
+        Failures are counted by batch, for whichever session of the person the job runs.
         """
-        name = batch_name(extractor.model.feature, batch)
+        name = batch_key(extractor.model.feature, batch)
         self._failures.check(name, self.clock())
         try:
             learned = await extractor.learn(batch)
@@ -310,41 +319,40 @@ class LearningJob(msgspec.Struct):
             raise
 
     async def _take_back(self, extractor: Extractor, batch: Batch) -> None:
-        """Nothing stays of what was deleted while the model read it.
+        """Undo what was learned from messages that were deleted while the model read them.
 
-        Looked at after the write: who deletes what they have read of sees all that came of it.
+        Checked after the write: a later deletion finds what was learned by itself.
         """
-        gone = await self.reader.gone(batch)
+        gone = await self.reader.deleted_of(batch)
         if gone is not None:
             await extractor.take_back(batch.shelf, gone)
 
     async def _skip(self, extractor: Extractor, batch: Batch, failure: CompletionError) -> bool:
-        """One batch that cannot be learned must not be in the way of all that follow."""
+        """Mark a batch as read that cannot be learned, so that the next ones are."""
         logger.warning("a batch of %s is skipped: %s", extractor.model.feature, failure)
         self.skipped(extractor.model.feature)
-        read = batch.marks(extractor.model.feature)
+        read = batch.mark_changes(extractor.model.feature)
         return await self.items.change_items(batch.shelf, read, batch.since)
 
     async def _improve(self, improver: Improver, context: LearningContext) -> bool:
-        """Improve what is to be made better now, if anything; False: to be tried again.
+        """Improve what is due, if anything; False if it is to be tried again.
 
-        One session does that at a time.  What another is at, or has failed at, it tries again
-        itself.
+        One job does that at a time; an improvement that failed is retried by the job that tried it.
         """
         subject = await improver.subject(context)
         if subject is None:
             return True
-        what = Improvement(ItemOwner(context.tenant), improver.model.feature, subject)
+        what = ImprovementKey(ItemOwner(context.tenant), improver.model.feature, subject)
         if self._failures.wait(what, self.clock()) > 0:
             return True
         try:
-            async with alone(self.queue, improvement_key(what), self.clock) as may:
-                return await self._improve_alone(improver, context, what) if may else True
+            async with exclusive(self.queue, improvement_key(what), self.clock) as may:
+                return await self._improve_exclusively(improver, context, what) if may else True
         except LeaseLost:
             return False
 
-    async def _improve_alone(
-        self, improver: Improver, context: LearningContext, what: Improvement
+    async def _improve_exclusively(
+        self, improver: Improver, context: LearningContext, what: ImprovementKey
     ) -> bool:
         try:
             improved = await improver.improve(context)
@@ -360,17 +368,17 @@ class LearningJob(msgspec.Struct):
 
 
 def _with_models(contexts: Sequence[LearningContext]) -> list[LearningContext]:
-    """The sessions, each with a model, if any has one: one that was imported, and not gone on with,
-    has named none, and is read with that of another."""
+    """The sessions, each with a model if any has one: those without one (imported and never
+    continued) get that of another."""
     known = next((each.model for each in contexts if each.model), None)
     return [each if each.model else replace(each, model=known) for each in contexts]
 
 
-def _can(extractor: Extractor, context: LearningContext) -> bool:
-    """Is there a credential to read this session with, and a wish to?"""
+def _may_read(extractor: Extractor, context: LearningContext) -> bool:
+    """Whether the kind is enabled for this session and there is a credential to call the model."""
     model, settings = extractor.model, context.settings
     return model.wants(settings) and model.ready(context.tenant, settings)
 
 
-def _room(extractor: Extractor, context: LearningContext) -> int:
+def _max_tokens(extractor: Extractor, context: LearningContext) -> int:
     return extractor.model.room(context.settings)

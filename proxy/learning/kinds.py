@@ -1,4 +1,4 @@
-"""The kinds of what is learned: the one list, and all that goes over it.
+"""The kinds of learned memory: their list, and what is derived from it.
 
 A new kind is one entry here, a folder beside this file, its section of the settings, and its names
 in the console, which tests ask for.
@@ -12,8 +12,8 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from proxy.background.completion import Completer
-from proxy.learning.batch import READ, Exchanges, Extractor, History, Improver, ReadMark
-from proxy.learning.collection import Collection, KindStore, LearnedMemory, ListedStore, Turns
+from proxy.learning.batch import READ_MARKS, Exchanges, Extractor, History, Improver, ReadMark
+from proxy.learning.collection import Collection, KindStore, LearnedMemory, ListedStore, ShelfLocks
 from proxy.learning.episodes import store as episode_card
 from proxy.learning.episodes.episode import Episode, EpisodeCard, episode_memory
 from proxy.learning.episodes.extract import EpisodeExtractor
@@ -23,7 +23,7 @@ from proxy.learning.facts import card as fact_card
 from proxy.learning.facts.extract import FactExtractor
 from proxy.learning.facts.fact import Fact, fact_memory
 from proxy.learning.facts.store import FactStore
-from proxy.learning.feedback import FEEDBACK, NOBODYS, Feedback
+from proxy.learning.feedback import FEEDBACK, UNOWNED_FEEDBACK, Feedback
 from proxy.learning.instructions import document as instructions_card
 from proxy.learning.instructions.document import (
     CURRENT,
@@ -31,7 +31,7 @@ from proxy.learning.instructions.document import (
     PROPOSALS,
     REFLECTION,
     VERSIONS,
-    Given,
+    FeedbackSource,
     Instructions,
     Proposal,
     Reflection,
@@ -41,19 +41,19 @@ from proxy.learning.instructions.document import (
 from proxy.learning.instructions.improve import InstructionsImprover
 from proxy.learning.instructions.pending import PendingFeedback
 from proxy.learning.instructions.store import InstructionStore
-from proxy.learning.likeness import AskedText
+from proxy.learning.likeness import QueryText
 from proxy.learning.profile import store as profile_card
 from proxy.learning.profile.document import Profile, Schemas, Version, profile_place
 from proxy.learning.profile.extract import ProfileExtractor
 from proxy.learning.profile.store import ProfileStore
-from proxy.learning.prompt_cards import CARDS, Allowance, Block, Where, card_place
+from proxy.learning.prompt_cards import CARDS, Block, CardPlace, TokenBudget, card_place
 from proxy.memory.items import PEOPLE, REQUESTS, Item, ItemOwner, Items, Namespace, Place
 from proxy.settings import ProfileSettings
 from proxy.settings.written import LearnedSettings
 
 CollectionT = TypeVar("CollectionT", bound=Collection)
 
-Choose = Callable[[bytes, ProfileSettings, AskedText, Allowance], Block | None]
+Choose = Callable[[bytes, ProfileSettings, QueryText, TokenBudget], Block | None]
 
 
 class Store(Items, History, Protocol):
@@ -61,7 +61,7 @@ class Store(Items, History, Protocol):
 
 
 class KindResources(msgspec.Struct, frozen=True):
-    """What the parts of all kinds are made over.
+    """What stores, extractors and improvers are made from.
 
     ``count`` gives the tokens of a text, ``clock`` Unix seconds.
     """
@@ -71,68 +71,69 @@ class KindResources(msgspec.Struct, frozen=True):
     schemas: Schemas
     count: Callable[[str], int]
     clock: Callable[[], float]
-    turns: Turns = msgspec.field(default_factory=Turns)
+    shelf_locks: ShelfLocks = msgspec.field(default_factory=ShelfLocks)
 
-    def made(self, collection: type[CollectionT]) -> CollectionT:
-        return collection(self.store, self.count, self.clock, self.turns)
+    def make(self, collection: type[CollectionT]) -> CollectionT:
+        return collection(self.store, self.count, self.clock, self.shelf_locks)
 
 
-class Watch(msgspec.Struct, frozen=True):
-    """Who is told what came of asking a model: the kind whose answer could not be used, and that
-    nothing was found where something is clearly told."""
+class LearningObserver(msgspec.Struct, frozen=True):
+    """Callbacks: ``skipped`` with the kind whose answer could not be used, and ``nothing`` when no
+    fact was found in messages that clearly have one."""
 
     skipped: Callable[[str], None] = lambda kind: None
     nothing: Callable[[], None] = lambda: None
 
 
-def persons_card(name: str) -> Callable[[str, str | None, ProfileSettings], Where | None]:
-    """Where a person's card of a kind is; nobody has none."""
+def personal_card(name: str) -> Callable[[str, str | None, ProfileSettings], CardPlace | None]:
+    """Makes ``Kind.where`` of a person's card; None without a user."""
 
-    def where(tenant: str, user: str | None, profile: ProfileSettings) -> Where | None:
-        return Where(ItemOwner(tenant, user), card_place(user, name)) if user else None
+    def where(tenant: str, user: str | None, profile: ProfileSettings) -> CardPlace | None:
+        return CardPlace(ItemOwner(tenant, user), card_place(user, name)) if user else None
 
     return where
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of what is learned.
+    """One kind of learned memory.
 
-    ``name`` is its section of [memory], the kind of its block in prompts, what its model's tokens
-    are counted for, and the label that its items lie under: the third one of a person's namespaces,
-    or, of what is ``shared`` by all people of a tenant, the first.  ``rank`` is its place in lists,
-    where a person's standing instructions have the second.
+    ``name`` is its section of [memory], the kind of its block in prompts, the feature that its
+    model's tokens are counted for, and the label of its items: the third one of a person's
+    namespaces, or if it is ``shared`` by all people of a tenant the first.  ``rank`` is its place
+    in lists, where a person's standing instructions have the second.
     """
 
     name: str
     memory: str
-    """What one of it is called among memories and in counts."""
+    """The kind of one item in lists of memories and in counts."""
     rank: int
     shared: bool = False
     values: Mapping[str, type[msgspec.Struct]]
-    """What lies under its labels: under the third, or, of what is shared and has none, the key."""
+    """Types of its values, by the third label, or for a shared kind without one by the key."""
     by_id: bool = False
-    """Its items are kept by the ``id`` of their values."""
+    """The keys of its items are the ``id`` of their values."""
     card: type[msgspec.Struct] | None = None
-    where: Callable[[str, str | None, ProfileSettings], Where | None]
+    where: Callable[[str, str | None, ProfileSettings], CardPlace | None]
     choose: Choose
-    """See CardKind: where its card is, and what of that goes into a prompt."""
+    """``where`` and ``choose``: see CardKind."""
     current: Callable[[str], Place] | None = None
-    """Of what has versions: where the current one is, by the person or the application."""
+    """For a kind with versions: the place of the current one, by user or application."""
     repeats: bool = False
-    """It repeats what was said, and goes with its session."""
+    """It has copies of messages, and is deleted with their session."""
     store: Callable[[KindResources], KindStore] | None = None
     listed: Callable[[KindResources], ListedStore] | None = None
     view: Callable[[Item, float], LearnedMemory] | None = None
-    """Of what is listed among a person's memories: an item, as it is now (Unix seconds)."""
-    extractor: Callable[[KindResources, KindModel, Watch], Extractor] | None = None
-    improver: Callable[[KindResources, KindModel, Watch], Improver] | None = None
+    """For a kind that is listed among memories: a memory from an item and the time (Unix
+    seconds)."""
+    extractor: Callable[[KindResources, KindModel, LearningObserver], Extractor] | None = None
+    improver: Callable[[KindResources, KindModel, LearningObserver], Improver] | None = None
 
     def settings(self, profile: ProfileSettings) -> LearnedSettings:
         part: LearnedSettings = getattr(profile, self.name)
         return part
 
     def model(self, completer: Completer) -> KindModel:
-        """What writes it."""
+        """The model that writes it."""
         return KindModel(completer, self.name, self.settings, self._is_written)
 
     def _is_written(self, profile: ProfileSettings) -> bool:
@@ -140,7 +141,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
         return part.enabled if self.extractor is None else part.reads
 
     def stores(self, over: KindResources) -> KindStore | None:
-        """Where it is kept, of what is a person's."""
+        """Its store, None for a shared kind."""
         made = self.listed or self.store
         return made(over) if made else None
 
@@ -153,7 +154,7 @@ INSTRUCTIONS = Kind(
     values={
         VERSIONS: Revision,
         PROPOSALS: Proposal,
-        PENDING: Given,
+        PENDING: FeedbackSource,
         CURRENT: Instructions,
         REFLECTION: Reflection,
     },
@@ -163,8 +164,8 @@ INSTRUCTIONS = Kind(
     improver=lambda over, model, watch: InstructionsImprover(
         model,
         over.store,
-        over.made(InstructionStore),
-        over.made(PendingFeedback),
+        over.make(InstructionStore),
+        over.make(PendingFeedback),
         over.exchanges,
         over.count,
         over.clock,
@@ -178,14 +179,14 @@ PROFILE = Kind(
     rank=1,
     values={"profile": Profile, "profiles": Version},
     card=profile_card.ProfileCard,
-    where=persons_card("profile"),
+    where=personal_card("profile"),
     choose=profile_card.choose,
     current=profile_place,
-    store=lambda over: over.made(ProfileStore),
+    store=lambda over: over.make(ProfileStore),
     extractor=lambda over, model, watch: ProfileExtractor(
         model,
         over.store,
-        over.made(ProfileStore),
+        over.make(ProfileStore),
         over.schemas,
         over.clock,
         watch.skipped,
@@ -199,12 +200,12 @@ FACTS = Kind(
     values={"facts": Fact},
     by_id=True,
     card=fact_card.FactCard,
-    where=persons_card("facts"),
+    where=personal_card("facts"),
     choose=fact_card.choose,
-    listed=lambda over: over.made(FactStore),
+    listed=lambda over: over.make(FactStore),
     view=fact_memory,
     extractor=lambda over, model, watch: FactExtractor(
-        model, over.store, over.made(FactStore), watch.nothing
+        model, over.store, over.make(FactStore), watch.nothing
     ),
 )
 
@@ -215,15 +216,15 @@ EPISODES = Kind(
     values={"episodes": Episode},
     by_id=True,
     card=EpisodeCard,
-    where=persons_card("episodes"),
+    where=personal_card("episodes"),
     choose=episode_card.choose,
     repeats=True,
-    listed=lambda over: over.made(EpisodeStore),
+    listed=lambda over: over.make(EpisodeStore),
     view=episode_memory,
     extractor=lambda over, model, watch: EpisodeExtractor(
         model,
         over.store,
-        over.made(EpisodeStore),
+        over.make(EpisodeStore),
         over.exchanges,
         over.count,
         over.clock,
@@ -231,24 +232,23 @@ EPISODES = Kind(
 )
 
 KINDS: tuple[Kind, ...] = (INSTRUCTIONS, PROFILE, FACTS, EPISODES)
-"""In the order in which they stand in a prompt, and may take from its budget."""
+"""In their order in a prompt, which is also that in which they take from its budget."""
 
 
-_BESIDE: Mapping[str, type[msgspec.Struct]] = {
+_OTHER_TYPES: Mapping[str, type[msgspec.Struct]] = {
     FEEDBACK: Feedback,
-    NOBODYS: Feedback,
-    READ: ReadMark,
+    UNOWNED_FEEDBACK: Feedback,
+    READ_MARKS: ReadMark,
 }
-"""What lies beside the kinds, by its label: a person's third, or a tenant's second."""
+"""Types of reserved values that are of no kind, by label: a person's third or a tenant's second."""
 
 
 class Kinds:
-    """All that is derived from the list, in order of rank.
+    """Lists derived from all kinds, in order of rank.
 
-    ``personal`` are learned of people, the items of those that are ``listed`` are memories of their
-    own, and ``reading`` are the names of those that are learned by reading sessions.  ``labels``
-    are the third ones of people's namespaces that hold what the proxy has learned of them, and
-    ``first_labels`` those of all others that hold what is the proxy's own.
+    ``personal`` are those of a person, ``listed`` those whose items are separate memories, and
+    ``reading`` the names of those with an extractor.  ``labels`` are the reserved third labels of
+    people's namespaces, ``first_labels`` the reserved first labels of all others.
     """
 
     def __init__(self, kinds: Sequence[Kind] = KINDS) -> None:
@@ -257,21 +257,21 @@ class Kinds:
         self.listed = tuple(kind for kind in self.ranked if kind.view is not None)
         self.reading = tuple(kind.name for kind in self.ranked if kind.extractor is not None)
         values = (kind.values for kind in self.personal)
-        self.labels = frozenset({READ, CARDS, FEEDBACK}.union(*values))
+        self.labels = frozenset({READ_MARKS, CARDS, FEEDBACK}.union(*values))
         self._shared = {kind.name: kind for kind in self.ranked if kind.shared}
         self.first_labels = frozenset({REQUESTS, *self._shared})
 
     def named(self, memory: str) -> Kind | None:
-        """The kind of a listed memory, by its id."""
+        """The listed kind of a memory id."""
         named = (kind for kind in self.listed if memory.startswith(f"{kind.memory}_"))
         return next(named, None)
 
     def is_reserved(self, namespace: Namespace) -> bool:
-        """Whether only the proxy itself writes here."""
+        """Whether only the proxy itself writes to this namespace."""
         return self.reserved_label(namespace) is not None
 
     def reserved_label(self, namespace: Namespace) -> str | None:
-        """The label because of which only the proxy itself writes here, None where others may."""
+        """The label that makes a namespace reserved, None if it is not."""
         theirs = namespace[:1] == (PEOPLE,)
         labels, named = (
             (self.labels, namespace[2:3]) if theirs else (self.first_labels, namespace[:1])
@@ -279,9 +279,9 @@ class Kinds:
         return next((label for label in named if label in labels), None)
 
     def is_sound(self, item: Item) -> bool:
-        """Whether a reserved item holds what its place says: for those that others bring.
+        """Whether a reserved item has a value of the right type; for items of an import.
 
-        What is learned is read without suspicion wherever it is used: nothing else may get there.
+        Learned memory is decoded without checks wherever it is used.
         """
         kind = self._kind_of(item)
         type = _type_of(item, kind)
@@ -295,34 +295,33 @@ class Kinds:
         return not named or getattr(value, "id", None) == item.key
 
     def story(self, item: Item) -> Place | None:
-        """The place of the current one, of what has versions: it stands for all of them.  None for
-        all else."""
+        """For an item of a kind with versions, the place of the current one; else None."""
         kind = self._kind_of(item)
         if kind is None or kind.current is None or len(item.namespace) < 2:
             return None
         return kind.current(item.namespace[1])
 
     def _kind_of(self, item: Item) -> Kind | None:
-        """The kind of which it is, or of which it is a card."""
+        """The kind of an item or a card."""
         first, *labels = item.namespace
         if first != PEOPLE:
-            return self._shared.get(first) if labels[:1] != [NOBODYS] else None
+            return self._shared.get(first) if labels[:1] != [UNOWNED_FEEDBACK] else None
         if is_card(item):
             return next((kind for kind in self.personal if kind.name == item.key), None)
         return next((kind for kind in self.personal if _label(item, 2) in kind.values), None)
 
 
 def _type_of(item: Item, kind: Kind | None) -> type[msgspec.Struct] | None:
-    """What the value of an item of this kind must be; None where nothing belongs."""
+    """The type of an item's value; None if there may be no such item."""
     if kind is None:
-        return _BESIDE.get(_label(item, 2 if item.namespace[0] == PEOPLE else 1))
+        return _OTHER_TYPES.get(_label(item, 2 if item.namespace[0] == PEOPLE else 1))
     if is_card(item):
         return kind.card
     return kind.values.get(_label(item, 2) or item.key)
 
 
 def _label(item: Item, place: int) -> str:
-    """A label of its namespace, "" if there is none at this place."""
+    """The label at an index of its namespace, "" if it has fewer."""
     return item.namespace[place] if len(item.namespace) > place else ""
 
 

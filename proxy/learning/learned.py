@@ -1,7 +1,7 @@
-"""All that is learned: what makes, keeps, shows and forgets each kind, over one store.
+"""All learned memory over one store: the stores, extractors and improvers of all kinds.
 
-What others taught as well stays, without that source.  Nothing is learned of it again: what was
-read stays read, and what was said but not read yet is passed over.
+Forgetting a session removes it as a source; what has other sources stays.  Nothing is learned from
+it again: read messages stay read, and unread ones are skipped.
 """
 
 from __future__ import annotations
@@ -12,16 +12,23 @@ from typing import NamedTuple, Protocol
 from msgspec.structs import replace
 
 from proxy.background.completion import Completer
-from proxy.learning.batch import Exchanges, Extractor, Improver, ReadMark, mark_of, mark_place
-from proxy.learning.collection import Forgotten, KindStore, Turns, putting, update
+from proxy.learning.batch import (
+    Exchanges,
+    Extractor,
+    Improver,
+    ReadMark,
+    mark_place,
+    read_mark_from,
+)
+from proxy.learning.collection import Forgotten, KindStore, ShelfLocks, put_change, update
 from proxy.learning.episodes.store import EpisodeStore
-from proxy.learning.evidence import all_within
+from proxy.learning.evidence import is_from
 from proxy.learning.facts.store import FactStore
 from proxy.learning.feedback import count_feedback, forget_feedback
 from proxy.learning.feedback_service import FeedbackService, Queue
-from proxy.learning.instructions.pending import InstructionsForgetting, PendingFeedback
+from proxy.learning.instructions.pending import FeedbackForgetter, PendingFeedback
 from proxy.learning.instructions.store import InstructionStore
-from proxy.learning.kinds import KINDS, Kind, KindResources, Kinds, Watch
+from proxy.learning.kinds import KINDS, Kind, KindResources, Kinds, LearningObserver
 from proxy.learning.kinds import Store as KindsStore
 from proxy.learning.profile.document import Schemas
 from proxy.learning.profile.store import ProfileStore
@@ -41,39 +48,40 @@ class Sessions(Protocol):
     async def load(self, key: SessionKey, ask: Ask) -> Snapshot: ...
 
 
-class Forgetting:
-    """``features`` are those of all extractors that read sessions."""
+class Forgetter:
+    """Forgets what was learned from a session.  ``features`` are those of all extractors, ``parts``
+    the stores of all kinds."""
 
     def __init__(
         self,
         items: Items,
-        turns: Turns,
+        locks: ShelfLocks,
         sessions: Sessions,
         features: Sequence[str],
         parts: Sequence[KindStore],
     ) -> None:
-        self._items, self._turns, self._sessions = items, turns, sessions
+        self._items, self._locks, self._sessions = items, locks, sessions
         self._features, self._parts = tuple(features), tuple(parts)
 
     async def forget(
         self, shelf: ItemOwner, session: str, exchange: str | None, dry_run: bool
     ) -> list[Forgotten]:
-        """Raises StoreError, and Busy."""
-        if not dry_run:  # first: who has read and not yet stored what was learned must not store it
-            await self._turn_away(shelf, session, exchange)
+        """What was forgotten, or with ``dry_run`` would be.  Raises StoreError and Busy."""
+        if not dry_run:  # first, so that a batch that is being learned now cannot be stored
+            await self._fence_batches(shelf, session, exchange)
         found: list[Forgotten] = []
         for part in self._parts:
-            found += await part.forget(shelf, all_within(session, exchange), dry_run)
+            found += await part.forget(shelf, is_from(session, exchange), dry_run)
         return found
 
-    async def _turn_away(self, shelf: ItemOwner, session: str, exchange: str | None) -> None:
+    async def _fence_batches(self, shelf: ItemOwner, session: str, exchange: str | None) -> None:
         async def step() -> tuple[None, Sequence[Change]]:
             return None, await self._marks(shelf, session, exchange)
 
-        await update(self._items, self._turns, shelf, step)
+        await update(self._items, self._locks, shelf, step)
 
     async def _marks(self, shelf: ItemOwner, session: str, exchange: str | None) -> list[Change]:
-        """The marks of all features, each put anew: a batch that began before does not fit."""
+        """Changes of the marks of all features, so that no batch that was read before is stored."""
         key = SessionKey(shelf.tenant, session)
         found = await self._sessions.session(key)
         newest = await self._sessions.load(key, NEWEST_TURN)
@@ -82,17 +90,17 @@ class Forgetting:
         places = [mark_place(shelf.user, feature, session) for feature in self._features]
         held = await self._items.items_at(shelf, places)
         return [
-            putting(
+            put_change(
                 place,
-                _passing_over(mark_of(held.get(place), began), last, exchange),
+                _skip(read_mark_from(held.get(place), began), last, exchange),
                 held[place].version if place in held else 0,
             )
             for place in places
         ]
 
 
-def _passing_over(mark: ReadMark, last: int, exchange: str | None) -> ReadMark:
-    """A mark behind which the exchange, or all messages up to seq ``last``, are passed over."""
+def _skip(mark: ReadMark, last: int, exchange: str | None) -> ReadMark:
+    """The mark with the exchange skipped, or without one all messages up to seq ``last``."""
     if exchange is not None:
         return replace(mark, without=(*mark.without, exchange))
     return replace(mark, seq=max(mark.seq, last), message="", offset=0)
@@ -108,8 +116,8 @@ class LearnedStore(KindsStore, Queue, Protocol):
     async def message(self, key: SessionKey, message: str) -> StoredMessage | None: ...
 
 
-class Repeated(NamedTuple):
-    """How much there was that repeats a session's text, or may; memories by kind."""
+class DroppedCopies(NamedTuple):
+    """How many copies of a session's text were dropped; memories by kind."""
 
     memories: Mapping[str, int]
     feedback: int
@@ -136,12 +144,10 @@ class Learned:
         self.kinds = Kinds(kinds)
         self.over = over = KindResources(store, exchanges, schemas, count, clock)
         self.schemas = schemas
-        self.facts, self.profiles = over.made(FactStore), over.made(ProfileStore)
-        self.episodes, self.instructions = over.made(EpisodeStore), over.made(InstructionStore)
-        self.pending = over.made(PendingFeedback)
-        self.instructions_forgetting = InstructionsForgetting(
-            store, self.pending, self.instructions
-        )
+        self.facts, self.profiles = over.make(FactStore), over.make(ProfileStore)
+        self.episodes, self.instructions = over.make(EpisodeStore), over.make(InstructionStore)
+        self.pending = over.make(PendingFeedback)
+        self.instructions_forgetting = FeedbackForgetter(store, self.pending, self.instructions)
         self.feedback = FeedbackService(
             store,
             exchanges,
@@ -155,7 +161,7 @@ class Learned:
         )
         self.prompt_cards = PromptCards(store, kinds, clock)
         stores = [made for kind in self.kinds.ranked if (made := kind.stores(over))]
-        self.forgetting = Forgetting(store, over.turns, store, self.kinds.reading, stores)
+        self.forgetting = Forgetter(store, over.shelf_locks, store, self.kinds.reading, stores)
         self._store = store
 
     @classmethod
@@ -172,7 +178,7 @@ class Learned:
         schemas = Schemas(settings.schemas)
         return cls(store, schemas, text_of, count, settings.profile, clock, kinds)
 
-    def extractors(self, completer: Completer, watch: Watch) -> list[Extractor]:
+    def extractors(self, completer: Completer, watch: LearningObserver) -> list[Extractor]:
         """For a LearningJob."""
         return [
             kind.extractor(self.over, kind.model(completer), watch)
@@ -180,7 +186,7 @@ class Learned:
             if kind.extractor is not None
         ]
 
-    def improvers(self, completer: Completer, watch: Watch) -> list[Improver]:
+    def improvers(self, completer: Completer, watch: LearningObserver) -> list[Improver]:
         """For a LearningJob."""
         return [
             kind.improver(self.over, kind.model(completer), watch)
@@ -190,28 +196,28 @@ class Learned:
 
     async def drop_session(
         self, key: SessionKey, user: str | None, *, dry_run: bool = False
-    ) -> Repeated:
-        """Drop what repeats a session's text, for when that is deleted: memories, comments, and
-        what was proposed because of these.
+    ) -> DroppedCopies:
+        """Drop what has copies of a session's text, when it is deleted: episodes, comments, and
+        proposals made from these.
 
-        With ``dry_run`` they are only counted.  Raises StoreError, and Busy.
+        With ``dry_run`` they are only counted.  Raises StoreError and Busy.
         """
         memories: dict[str, int] = {}
         for kind in self.kinds.personal:
             store = kind.stores(self.over) if kind.repeats and user else None
             if store is not None:
                 shelf = ItemOwner(key.tenant, user or "")
-                gone = await store.forget(shelf, all_within(key.session), dry_run)
+                gone = await store.forget(shelf, is_from(key.session), dry_run)
                 memories[kind.memory] = len(gone)
         proposals = await self.instructions_forgetting.session(key, dry_run=dry_run)
         feedback = await (count_feedback if dry_run else forget_feedback)(self._store, key, user)
-        return Repeated(memories, feedback, proposals)
+        return DroppedCopies(memories, feedback, proposals)
 
     async def drop_turn(self, key: SessionKey, user: str | None, turn: int) -> None:
-        """Drop what repeats a turn, or may: the episodes whose question or answer is in it, in
-        whichever exchange, and what was proposed because of feedback on its answers.
+        """Drop what may have copies of a turn's text: the episodes whose question or answer is in
+        it, and the proposals made from feedback on its answers.
 
-        Raises StoreError, and Busy.
+        Raises StoreError and Busy.
         """
         if user:
             shelf = ItemOwner(key.tenant, user)
@@ -224,6 +230,6 @@ class Learned:
             await self.instructions_forgetting.proposed(key, messages)
 
     async def _within(self, key: SessionKey, messages: Iterable[str], turn: int) -> set[str]:
-        """Those of the messages that are there and of this turn."""
+        """Those of the messages that exist and are in this turn."""
         lines = [await self._store.message(key, message) for message in messages]
         return {line.card.id for line in lines if line and line.position.turn == turn}

@@ -1,6 +1,6 @@
-"""What is known of a person, and of how to answer, chosen for a prompt.
+"""Selects learned memory for a prompt from the cards of a person and a tenant.
 
-``look`` is the only I/O, begun while the session is being loaded; what fits is chosen afterwards.
+``look`` is the only I/O, begun while the session is being loaded; ``choose`` selects what fits.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 from cachetools import LRUCache
 from msgspec.structs import replace
 
-from proxy.learning.likeness import AskedText
+from proxy.learning.likeness import QueryText
 from proxy.memory.items import PEOPLE, Item, ItemOwner, Items, Place
 from proxy.memory.model import Recalled
 from proxy.settings import ProfileSettings
@@ -23,16 +23,15 @@ from proxy.settings.written import LearnedSettings
 CountText = Callable[[str], int]
 
 
-def framed(kind: str, note: str, lines: str) -> str:
-    """A block as text, near enough to count its tokens by before it is rendered."""
+def render_block(kind: str, note: str, lines: str) -> str:
+    """A block as text, close enough to its final form to count its tokens."""
     return f'<memory version="1" kind="{kind}">\n{note}\n{lines}\n</memory>\n\n'
 
 
 class Block(msgspec.Struct, frozen=True):
-    """A block of memory: its kind, what it says of itself, its lines, and where they are from.
+    """A block of memory in a prompt: its kind, introductory ``note``, lines, and their sources.
 
-    ``tokens`` is the cost of the whole block with its tags, as counted by the ``count`` that chose
-    it.
+    ``tokens`` is the count of the whole block with its tags.
     """
 
     kind: str
@@ -42,8 +41,8 @@ class Block(msgspec.Struct, frozen=True):
     sources: tuple[Recalled, ...] = ()
 
 
-class Known(msgspec.Struct, frozen=True):
-    """What goes into one prompt, in the order in which it is to stand there.
+class KnownBlocks(msgspec.Struct, frozen=True):
+    """The blocks of learned memory for one prompt, in their order.
 
     ``head`` is for the system message, ``tail`` for the last user message.
     """
@@ -64,21 +63,21 @@ class Known(msgspec.Struct, frozen=True):
 
 
 class Cards(msgspec.Struct, frozen=True):
-    """What a look has found, by kind: short extracts kept beside the items, as they are stored."""
+    """The cards that were found, encoded, by kind."""
 
     settings: ProfileSettings
     found: Mapping[str, bytes] = msgspec.field(default_factory=dict)
 
 
-COUNTED = 1_000
-"""Blocks whose tokens a process remembers."""
+MAX_CACHED_COUNTS = 1_000
+"""Blocks whose token counts a process caches."""
 
 
 CARDS = "card"
 """Third label of the namespace of a person's cards."""
 
 
-class Where(NamedTuple):
+class CardPlace(NamedTuple):
     """A card's place on its shelf."""
 
     shelf: ItemOwner
@@ -86,47 +85,47 @@ class Where(NamedTuple):
 
 
 def card_place(user: str, kind: str) -> Place:
-    """Where a card of a person is kept."""
+    """Where a person's card is stored."""
     return Place((PEOPLE, user, CARDS), kind)
 
 
-class Allowance(msgspec.Struct, frozen=True):
-    """At most so many ``tokens``, as ``count`` counts them; ``now`` in Unix seconds."""
+class TokenBudget(msgspec.Struct, frozen=True):
+    """A limit of ``tokens``, counted by ``count``; ``now`` in Unix seconds."""
 
     tokens: int
     count: CountText
     now: float
 
-    def within(self, most: int) -> Allowance:
-        """The same, if it is not more than this."""
+    def within(self, most: int) -> TokenBudget:
+        """The same with at most ``most`` tokens."""
         return replace(self, tokens=min(self.tokens, most))
 
 
 class CardKind(Protocol):
-    """One kind of what is known, kept on a card: a short extract beside the items themselves."""
+    """A kind of learned memory with a card: a short extract stored beside the items."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def shared(self) -> bool:
-        """Is it everybody's, in the system message, and not a person's?"""
+        """Whether it is the tenant's, for the system message, and not a person's."""
         ...
 
     def settings(self, profile: ProfileSettings) -> LearnedSettings:
         """Its part of a profile."""
         ...
 
-    def where(self, tenant: str, user: str | None, profile: ProfileSettings) -> Where | None:
-        """Where its card is; None where there can be none."""
+    def where(self, tenant: str, user: str | None, profile: ProfileSettings) -> CardPlace | None:
+        """Where its card is stored; None without a user whose card it could be."""
         ...
 
     def choose(
-        self, card: bytes, profile: ProfileSettings, question: AskedText, room: Allowance
+        self, card: bytes, profile: ProfileSettings, question: QueryText, room: TokenBudget
     ) -> Block | None:
-        """What of the card's value goes into a prompt; pure, fast.
+        """The block for a prompt from the card's value, None if nothing fits; pure, fast.
 
-        Raises msgspec.DecodeError for a card that is none.
+        Raises msgspec.DecodeError for an invalid card.
         """
         ...
 
@@ -139,10 +138,10 @@ class PromptCards:
 
     def __init__(self, items: Items, kinds: Sequence[CardKind], clock: Callable[[], float]) -> None:
         self._items, self._kinds, self._time = items, tuple(kinds), clock
-        self._counted: LRUCache[tuple[CountText, int], int] = LRUCache(COUNTED)
+        self._counted: LRUCache[tuple[CountText, int], int] = LRUCache(MAX_CACHED_COUNTS)
 
     async def look(self, tenant: str, user: str | None, settings: ProfileSettings) -> Cards:
-        """One round trip to each shelf.  Raises StoreError."""
+        """Load the cards, in one round trip to each shelf.  Raises StoreError."""
         wanted: dict[ItemOwner, dict[str, Place]] = {}
         for kind in self._kinds:
             on = kind.settings(settings).enabled
@@ -164,28 +163,30 @@ class PromptCards:
     async def _at(self, shelf: ItemOwner, places: Collection[Place]) -> dict[Place, Item]:
         return await self._items.items_at(shelf, places)
 
-    def choose(self, cards: Cards, question: str, budget: int, count: CountText) -> Known:
-        """What fits into ``budget`` tokens and each kind's own ``max_tokens``; pure, fast."""
+    def choose(self, cards: Cards, question: str, budget: int, count: CountText) -> KnownBlocks:
+        """The blocks that fit into ``budget`` tokens and each kind's ``max_tokens``; pure, fast."""
         if not cards.found:
-            return Known()
+            return KnownBlocks()
         now = self._time()
-        asked = AskedText(question, now, cards.settings.recall.zone)
+        asked = QueryText(question, now, cards.settings.recall.zone)
         counted = partial(self._count, count)
         head: list[Block] = []
         tail: list[Block] = []
         for kind in self._kinds:
             card = cards.found.get(kind.name)
-            room = Allowance(budget, counted, now).within(kind.settings(cards.settings).max_tokens)
+            room = TokenBudget(budget, counted, now).within(
+                kind.settings(cards.settings).max_tokens
+            )
             block = kind.choose(card, cards.settings, asked, room) if card else None
             if block is not None:
                 budget -= block.tokens
                 (head if kind.shared else tail).append(block)
-        return Known(tuple(head), tuple(tail))
+        return KnownBlocks(tuple(head), tuple(tail))
 
     def _count(self, count: CountText, text: str) -> int:
-        """Tokens of a block: it is the same from turn to turn, and counting takes a while.
+        """The tokens of a block, cached since it is the same from turn to turn.
 
-        They are kept by its hash, so that nothing that could be read is.
+        The key is its hash, so that no text is held in memory.
         """
         known = (count, hash(text))
         tokens = self._counted.get(known)
@@ -194,8 +195,8 @@ class PromptCards:
         return tokens
 
 
-FRAME = 48
-"""Tokens of a block beside its lines, about."""
+FRAME_TOKENS = 48
+"""Estimated tokens of a block without its lines."""
 
 
 class Priced(Protocol):
@@ -208,10 +209,10 @@ class Priced(Protocol):
 PricedT = TypeVar("PricedT", bound=Priced)
 
 
-def affordable(
+def within_budget(
     scored: Iterable[tuple[float, PricedT]], room: int
 ) -> Iterator[tuple[float, PricedT]]:
-    """Those that fit into ``room`` tokens together, in this order; what does not is skipped."""
+    """Those that fit into ``room`` tokens together, in order, skipping each that does not."""
     for score, one in scored:
         if one.tokens <= room:
             room -= one.tokens
@@ -219,29 +220,29 @@ def affordable(
 
 
 class Fitted(NamedTuple):
-    """The first ``parts`` parts as lines, and the tokens of a block of them."""
+    """The first ``parts`` parts as text, and the tokens of a block of them."""
 
     parts: int
     lines: str
     tokens: int
 
 
-def fitted(
-    kind: str, note: str, parts: Sequence[str], joint: str, room: Allowance
+def fit_block(
+    kind: str, note: str, parts: Sequence[str], joint: str, room: TokenBudget
 ) -> Fitted | None:
-    """As many of the first parts as there is room for in a block; None if there is for none."""
+    """As many of the first parts as fit into a block; None if none does."""
     while parts:
         lines = joint.join(parts)
-        tokens = room.count(framed(kind, note, lines))
+        tokens = room.count(render_block(kind, note, lines))
         if tokens <= room.tokens:
             return Fitted(len(parts), lines, tokens)
         parts = parts[: len(parts) * room.tokens // (tokens + 1)]
     return None
 
 
-def whole_block(kind: str, note: str, lines: Sequence[str], room: Allowance) -> Block | None:
-    """The first lines that fit, of what is one thing and has no parts to name."""
-    found = fitted(kind, note, lines, "\n", room)
+def whole_block(kind: str, note: str, lines: Sequence[str], room: TokenBudget) -> Block | None:
+    """A block of the first lines that fit, with itself as its only source; None if none does."""
+    found = fit_block(kind, note, lines, "\n", room)
     if found is None:
         return None
     source = Recalled(kind=kind, message="", session="", seq=0, tokens=found.tokens)

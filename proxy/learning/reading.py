@@ -1,6 +1,6 @@
-"""Reading what a person has said: of all sessions that wait to be read, oldest first, in batches.
+"""Reads a person's unread messages of all their sessions, oldest first, in batches.
 
-Each piece of a message knows what day the text before it has named, wherever it was cut.
+A long message is split into pieces; each has the last day named in the text before it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,15 @@ from typing import NamedTuple, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from proxy.learning.batch import Batch, LearningContext, ReadMark, Stretch, mark_of, mark_place
-from proxy.learning.evidence import Gone, Said
+from proxy.learning.batch import (
+    Batch,
+    LearningContext,
+    ReadMark,
+    SessionRange,
+    mark_place,
+    read_mark_from,
+)
+from proxy.learning.evidence import DeletedSources, UserMessage
 from proxy.memory.archive import Message, Page, Session
 from proxy.memory.items import Item, Items
 from proxy.memory.model import Ask, SessionKey, Snapshot, State
@@ -24,25 +31,25 @@ from proxy.recall.lexicon.loader import COMMON, alternation, lazy_pattern
 from proxy.recall.own_words import Span, pasted
 from proxy.recall.query.dates import date_of, days_of_lines, utc_offset
 
-CHARACTERS = 4
-"""Characters of a token, at most, in nearly all texts."""
+CHARACTERS_PER_TOKEN = 4
+"""The most characters of a token in nearly all texts."""
 
-LONGEST = 60_000
-"""Characters of a piece, at most, however few tokens they are."""
+MAX_PIECE_CHARACTERS = 60_000
+"""The most characters of a piece, however few tokens they are."""
 
 _ENDS = ("\n\n", "\n", "。", ". ", "! ", "? ", " ")
-"""Where a text is cut, best first: after a paragraph, a line, a sentence, a word."""
+"""After what a text is split, best first: a paragraph, a line, a sentence, a word."""
 
 PAGE = 20
-"""Messages that are read at once."""
+"""Messages that are loaded at once."""
 
-OPEN = 64
+MAX_OPEN = 64
 """Sessions that are read side by side.  Of more that overlap in time, the others wait for the first
 to end: only then can something be read before what was said earlier."""
 
-SAID: tuple[State, ...] = ("active",)
+READ_STATES: tuple[State, ...] = ("active",)
 
-KEPT: tuple[State, ...] = ("active", "superseded")
+KEPT_STATES: tuple[State, ...] = ("active", "superseded")
 
 _CAPTION = lazy_pattern(
     rf"[\[【]({alternation(COMMON.captions)})[:：]\s?[^\[\]【】\n]{{1,1000}}[\]】]", re.IGNORECASE
@@ -50,31 +57,33 @@ _CAPTION = lazy_pattern(
 _PICTURE = lazy_pattern(rf"[\[【]{alternation(COMMON.captions)}[\]】]", re.IGNORECASE)
 
 
-def uncaptioned(text: str) -> str:
-    """A text without what a machine says of a picture: ``[photo: a dog]`` becomes ``[photo]``."""
+def without_captions(text: str) -> str:
+    """A text without generated captions of pictures: ``[photo: a dog]`` becomes ``[photo]``."""
     return _CAPTION.sub(r"[\1]", text)
 
 
-def shows_picture(text: str) -> bool:
-    """Does it have what is left of a caption?"""
+def has_caption(text: str) -> bool:
+    """Whether it has what ``without_captions`` leaves of a caption."""
     return _PICTURE.search(text) is not None
 
 
-def cut(said: Said, room: int, count: Callable[[str], int]) -> Iterator[tuple[Said, int, int]]:
-    """The pieces of a message: each with its tokens, and where in the message it ends.
+def split_message(
+    said: UserMessage, room: int, count: Callable[[str], int]
+) -> Iterator[tuple[UserMessage, int, int]]:
+    """The pieces of a message: each with its tokens, and the offset of its end in the message.
 
-    A piece has at most ``room`` tokens, and ends with a paragraph where it can; none is lost.
+    A piece has at most ``room`` tokens, and ends with a paragraph where possible.
     """
     start = 0
     while start < len(said.text):
-        end, tokens = _end(said.text, start, room, count)
-        part = piece(said, start, end)
+        end, tokens = _piece_end(said.text, start, room, count)
+        part = part_of(said, start, end)
         yield part, tokens, end
-        said, start = replace(said, dated=day_behind(part)), end
+        said, start = replace(said, dated=day_after(part)), end
 
 
-def piece(said: Said, start: int, end: int) -> Said:
-    """A part of a message, in which what is pasted stays so."""
+def part_of(said: UserMessage, start: int, end: int) -> UserMessage:
+    """The part of a message from ``start`` to ``end``, with the pasted spans in it."""
     pasted = (
         Span(max(span.start, start) - start, min(span.end, end) - start)
         for span in said.pasted
@@ -83,24 +92,23 @@ def piece(said: Said, start: int, end: int) -> Said:
     return replace(said, text=said.text[start:end], pasted=tuple(pasted))
 
 
-def day_behind(said: Said) -> str:
-    """The day (YYYY-MM-DD) that holds for what follows a text: the last one that it names above a
-    part of itself, else the one before it."""
+def day_after(said: UserMessage) -> str:
+    """``dated`` of the text that follows a message: the last day in a heading, else its own."""
     named = [date_of(day).isoformat() for day in days_of_lines(said.text)]
     return named[-1] if named else said.dated
 
 
-def _end(text: str, start: int, room: int, count: Callable[[str], int]) -> tuple[int, int]:
-    end = min(len(text), start + min(LONGEST, CHARACTERS * room))
+def _piece_end(text: str, start: int, room: int, count: Callable[[str], int]) -> tuple[int, int]:
+    end = min(len(text), start + min(MAX_PIECE_CHARACTERS, CHARACTERS_PER_TOKEN * room))
     tokens = count(text[start:end])
     while tokens > room and end - start > 1:
         end = start + max(1, int((end - start) * 0.95 * room / tokens))
         tokens = count(text[start:end])
-    return (_break(text, start, end), tokens) if end < len(text) else (end, tokens)
+    return (_break_before(text, start, end), tokens) if end < len(text) else (end, tokens)
 
 
-def _break(text: str, start: int, end: int) -> int:
-    """A good place to cut in the second half of a piece, else its end."""
+def _break_before(text: str, start: int, end: int) -> int:
+    """The best place to split in the second half of a piece, else its end."""
     half = (start + end) // 2
     for mark in _ENDS:
         at = text.rfind(mark, half, end)
@@ -112,9 +120,9 @@ def _break(text: str, start: int, end: int) -> int:
 class Piece(NamedTuple):
     """A message or a part of it, its tokens, and the mark once it has been read."""
 
-    said: Said
+    said: UserMessage
     tokens: int
-    then: ReadMark
+    mark_after: ReadMark
 
 
 class BatchHistory(Protocol):
@@ -134,8 +142,8 @@ class BatchHistory(Protocol):
 
 
 class Unread(msgspec.Struct, frozen=True):
-    """A session of which a feature has something to read, ``first`` said then (Unix seconds),
-    behind a ``mark`` of this ``version``."""
+    """A session with messages after a ``mark`` of this ``version``; the first of them was sent at
+    ``first`` (Unix seconds)."""
 
     context: LearningContext
     mark: ReadMark
@@ -143,23 +151,23 @@ class Unread(msgspec.Struct, frozen=True):
     first: float
 
 
-class Taken(NamedTuple):
-    """A piece, and where it is from."""
+class SessionPiece(NamedTuple):
+    """A piece and its session."""
 
     unread: Unread
     piece: Piece
 
-    def goes_with(self, other: Taken) -> bool:
-        """May one request have both?"""
-        return self.unread.context.asks == other.unread.context.asks
+    def may_share_request(self, other: SessionPiece) -> bool:
+        """Whether both may be in one request."""
+        return self.unread.context.request_group == other.unread.context.request_group
 
 
-Head = tuple[float, int, Taken, AsyncGenerator[Piece, None]]
-"""When the next piece of a session was said, a number of the session's own, the piece, the rest."""
+Head = tuple[float, int, SessionPiece, AsyncGenerator[Piece, None]]
+"""The time of a session's next piece, the session's number, the piece, and those after it."""
 
 
 class Reader(msgspec.Struct, frozen=True):
-    """How messages are read.
+    """Reads unread messages.
 
     ``text_of`` gives the text of a message's JSON, without media; ``count`` the tokens of a text.
     """
@@ -171,40 +179,40 @@ class Reader(msgspec.Struct, frozen=True):
     async def unread(
         self, items: Items, feature: str, contexts: Sequence[LearningContext]
     ) -> list[Unread]:
-        """Those of a person's sessions that have something a feature has not read."""
+        """The sessions that have messages which a feature has not read."""
         found = []
         for context in contexts:
             place = mark_place(context.shelf.user, feature, context.key.session)
             item = (await items.items_at(context.shelf, [place])).get(place)
             mark, version = await self._mark(context, item), item.version if item else 0
-            async with aclosing(self._said(context.key, mark)) as said:
+            async with aclosing(self._unread_messages(context.key, mark)) as said:
                 first = await anext(said, None)
             if first is not None:
                 found.append(Unread(context, mark, version, first.card.created_at))
         return found
 
     async def _mark(self, context: LearningContext, item: Item | None) -> ReadMark:
-        """How far a session was read, if it still has what was read: where its end is lost, other
-        messages come to stand there.  It may also have grown since we looked at it."""
-        mark = mark_of(item, context.session.created_at)
+        """The mark of a session; restarted if the session is now shorter than what was read, since
+        other messages will have these seqs.  (It may also have grown since it was loaded.)"""
+        mark = read_mark_from(item, context.session.created_at)
         if mark.seq <= context.session.end:
             return mark
         now = await self.history.session(context.key)
-        return mark.anew() if now is not None and now.end < mark.seq else mark
+        return mark.restarted() if now is not None and now.end < mark.seq else mark
 
     async def batches(
         self, sessions: Sequence[Unread], room: Callable[[LearningContext], int]
     ) -> AsyncGenerator[Batch, None]:
-        """What the user said behind the marks, oldest first.
+        """The user's messages after the marks, oldest first.
 
-        Each batch takes for granted that the one before has been learned.
+        Each batch requires that the one before has been learned.
         """
-        taken: list[Taken] = []
+        taken: list[SessionPiece] = []
         versions = {each.context.key: each.version for each in sessions}
         async with aclosing(self._merged(sessions, room)) as parts:
             async for part in parts:
                 most = room(part.unread.context)
-                if taken and not (_fits(taken, part, most) and part.goes_with(taken[0])):
+                if taken and not (_fits(taken, part, most) and part.may_share_request(taken[0])):
                     yield _batch(taken, versions)
                     taken = []
                 taken.append(part)
@@ -213,16 +221,16 @@ class Reader(msgspec.Struct, frozen=True):
 
     async def _merged(
         self, sessions: Sequence[Unread], room: Callable[[LearningContext], int]
-    ) -> AsyncGenerator[Taken, None]:
-        """The pieces of all sessions in the order in which they were said."""
+    ) -> AsyncGenerator[SessionPiece, None]:
+        """The pieces of all sessions, oldest first."""
         waiting = sorted(sessions, key=lambda each: each.first, reverse=True)
         heads: list[Head] = []
         async with AsyncExitStack() as opened:
             while waiting or heads:
-                while waiting and _is_next(waiting[-1], heads):
+                while waiting and _may_open(waiting[-1], heads):
                     unread = waiting.pop()
                     most = room(unread.context)
-                    pieces = self._behind(unread, most)
+                    pieces = self._pieces_of(unread, most)
                     rest = await opened.enter_async_context(aclosing(pieces))
                     await _push(heads, len(waiting), unread, rest, unread.first)
                 if heads:
@@ -230,31 +238,31 @@ class Reader(msgspec.Struct, frozen=True):
                     yield taken
                     await _push(heads, number, taken.unread, rest, at)
 
-    async def gone(self, batch: Batch) -> Gone | None:
-        """What of a batch is not there any more as it was read; None: all is."""
+    async def deleted_of(self, batch: Batch) -> DeletedSources | None:
+        """The messages of a batch that were deleted or changed since; None if none were."""
         sessions: set[str] = set()
         messages: set[tuple[str, str]] = set()
-        for stretch in batch.stretches:
-            name = stretch.key.session
-            read = [said for said in batch.said if said.session == name]
+        for range_ in batch.ranges:
+            name = range_.key.session
+            read = [said for said in batch.messages if said.session == name]
             texts: dict[str, str] = {}
-            if await self._is_there(stretch):
-                texts = await self._texts(stretch.key, read)
+            if await self._is_there(range_):
+                texts = await self._texts(range_.key, read)
             else:
                 sessions.add(name)
             lost = (each for each in read if each.text not in texts.get(each.message, ""))
             messages.update((name, each.message) for each in lost)
-        return Gone(frozenset(sessions), frozenset(messages)) if messages else None
+        return DeletedSources(frozenset(sessions), frozenset(messages)) if messages else None
 
-    async def _is_there(self, stretch: Stretch) -> bool:
-        session = await self.history.session(stretch.key)
-        return session is not None and session.created_at == stretch.then.began
+    async def _is_there(self, range_: SessionRange) -> bool:
+        session = await self.history.session(range_.key)
+        return session is not None and session.created_at == range_.mark_after.began
 
-    async def _texts(self, key: SessionKey, read: Sequence[Said]) -> dict[str, str]:
-        """What messages say now, by id."""
+    async def _texts(self, key: SessionKey, read: Sequence[UserMessage]) -> dict[str, str]:
+        """The present texts of messages, by id."""
         ids, last = {said.message for said in read}, read[-1].seq
         texts: dict[str, str] = {}
-        async with aclosing(self._messages(key, KEPT, read[0].seq - 1)) as messages:
+        async with aclosing(self._messages(key, KEPT_STATES, read[0].seq - 1)) as messages:
             async for message in messages:
                 if message.seq > last:
                     break
@@ -262,17 +270,19 @@ class Reader(msgspec.Struct, frozen=True):
                     texts[message.card.id] = await asyncio.to_thread(self._text, message)
         return texts
 
-    async def _said(self, key: SessionKey, mark: ReadMark) -> AsyncGenerator[Message, None]:
-        """The user's messages behind a mark."""
-        async with aclosing(self._messages(key, SAID, mark.seq)) as messages:
+    async def _unread_messages(
+        self, key: SessionKey, mark: ReadMark
+    ) -> AsyncGenerator[Message, None]:
+        """The user's messages after a mark."""
+        async with aclosing(self._messages(key, READ_STATES, mark.seq)) as messages:
             async for message in messages:
-                if _is_said(message, mark):
+                if _is_readable(message, mark):
                     yield message
 
     async def _messages(
         self, key: SessionKey, states: Collection[State], begin: int
     ) -> AsyncGenerator[Message, None]:
-        """The messages behind a seq."""
+        """The messages after seq ``begin``."""
         after: int | None = begin
         while after is not None:
             page = await self.history.messages(key, states, after, PAGE)
@@ -280,13 +290,13 @@ class Reader(msgspec.Struct, frozen=True):
                 yield message
             after = int(page.after) if page.after is not None else None
 
-    async def _behind(self, unread: Unread, room: int) -> AsyncGenerator[Piece, None]:
+    async def _pieces_of(self, unread: Unread, room: int) -> AsyncGenerator[Piece, None]:
         context, mark = unread.context, unread.mark
-        async with aclosing(self._said(context.key, mark)) as messages:
+        async with aclosing(self._unread_messages(context.key, mark)) as messages:
             async for message in messages:
                 for part in await asyncio.to_thread(self._pieces, context, message, mark, room):
                     yield part
-                    mark = part.then
+                    mark = part.mark_after
 
     def _pieces(
         self, context: LearningContext, message: Message, mark: ReadMark, room: int
@@ -294,7 +304,7 @@ class Reader(msgspec.Struct, frozen=True):
         card, text = message.card, self._text(message)
         if not text.strip():
             return []
-        said = Said(
+        said = UserMessage(
             card.id,
             card.exchange,
             message.seq,
@@ -306,21 +316,21 @@ class Reader(msgspec.Struct, frozen=True):
             utc_offset(card.created_at, context.settings.recall.zone),
         )
         read = mark.offset if mark.message == card.id else 0
-        rest = piece(said, read, len(text)) if read else said
-        if card.tokens <= room and len(rest.text) <= LONGEST:
-            return [Piece(rest, card.tokens, _after(rest, mark, message, None))]
+        rest = part_of(said, read, len(text)) if read else said
+        if card.tokens <= room and len(rest.text) <= MAX_PIECE_CHARACTERS:
+            return [Piece(rest, card.tokens, _mark_after(rest, mark, message, None))]
         return [
-            Piece(part, tokens, _after(part, mark, message, _within(read + end, text)))
-            for part, tokens, end in cut(rest, room, self.count)
+            Piece(part, tokens, _mark_after(part, mark, message, _end_in(read + end, text)))
+            for part, tokens, end in split_message(rest, room, self.count)
         ]
 
     def _text(self, message: Message) -> str:
-        return uncaptioned(self.text_of(message.wire))
+        return without_captions(self.text_of(message.wire))
 
 
-def _is_next(unread: Unread, heads: Sequence[Head]) -> bool:
-    """Is it time to open this session?"""
-    return not heads or (len(heads) < OPEN and unread.first <= heads[0][0])
+def _may_open(unread: Unread, heads: Sequence[Head]) -> bool:
+    """Whether this session may have the next piece, and may be opened."""
+    return not heads or (len(heads) < MAX_OPEN and unread.first <= heads[0][0])
 
 
 async def _push(
@@ -330,48 +340,48 @@ async def _push(
     rest: AsyncGenerator[Piece, None],
     at: float,
 ) -> None:
-    """Put the next piece of a session among the others.  It counts as said at ``at`` at the
-    earliest: when the one before it was."""
+    """Push the next piece of a session onto the heap; its time is at least ``at``, that of the
+    piece before it."""
     following = await anext(rest, None)
     if following is not None:
         when = max(at, following.said.at)
-        heappush(heads, (when, number, Taken(unread, following), rest))
+        heappush(heads, (when, number, SessionPiece(unread, following), rest))
 
 
-def _fits(taken: Sequence[Taken], part: Taken, room: int) -> bool:
+def _fits(taken: Sequence[SessionPiece], part: SessionPiece, room: int) -> bool:
     return sum(each.piece.tokens for each in taken) + part.piece.tokens <= room
 
 
-def _batch(taken: Sequence[Taken], versions: dict[SessionKey, int]) -> Batch:
-    """The batch of these; then the marks of its sessions have the next versions."""
-    then = {each.unread.context.key: each.piece.then for each in taken}
-    stretches = tuple(Stretch(key, mark, versions[key]) for key, mark in then.items())
+def _batch(taken: Sequence[SessionPiece], versions: dict[SessionKey, int]) -> Batch:
+    """The batch of these pieces; counts up the mark versions of its sessions."""
+    then = {each.unread.context.key: each.piece.mark_after for each in taken}
+    ranges = tuple(SessionRange(key, mark, versions[key]) for key, mark in then.items())
     versions.update({key: versions[key] + 1 for key in then})
     context = taken[0].unread.context
     return Batch(
         shelf=context.shelf,
         settings=context.settings,
-        said=tuple(each.piece.said for each in taken),
+        messages=tuple(each.piece.said for each in taken),
         model=context.model,
-        stretches=stretches,
+        ranges=ranges,
         since=context.since,
     )
 
 
-def _is_said(message: Message, mark: ReadMark) -> bool:
+def _is_readable(message: Message, mark: ReadMark) -> bool:
     card = message.card
     theirs = card.role == "user" and card.origin in ("request", "import")
     return theirs and not card.blank and card.exchange not in mark.without
 
 
-def _within(end: int, text: str) -> int | None:
-    """Where a part ends in its text, None where the text ends with it."""
+def _end_in(end: int, text: str) -> int | None:
+    """The end of a piece in its text, None if it is the end of the text."""
     return end if end < len(text) else None
 
 
-def _after(part: Said, mark: ReadMark, message: Message, end: int | None) -> ReadMark:
-    """The mark behind a part that ends there in its message, None: with it."""
-    dated = day_behind(part)
+def _mark_after(part: UserMessage, mark: ReadMark, message: Message, end: int | None) -> ReadMark:
+    """The mark after a piece that ends at offset ``end`` of its message, None for its end."""
+    dated = day_after(part)
     if end is None:
         return replace(mark, seq=message.seq, message="", offset=0, dated=dated)
     return replace(mark, seq=message.seq - 1, message=part.message, offset=end, dated=dated)

@@ -42,7 +42,7 @@ from proxy.errors import ProxyError
 from proxy.mcp import resources, shapes
 from proxy.mcp.tools import BY_NAME, TOOLS, Tool
 from proxy.mcp.visit import Visit
-from proxy.memory_api.endpoint import attempted
+from proxy.memory_api.endpoint import with_api_errors
 
 T = TypeVar("T")
 Context = Any
@@ -153,7 +153,7 @@ async def _call_tool(context: Context, call: CallToolRequestParams) -> CallToolR
     if tool is None:
         raise MCPError(INVALID_PARAMS, f"There is no such tool. There are: {', '.join(BY_NAME)}.")
     try:
-        answer = await attempted(tool.use(_visit(context), call.arguments or {}))
+        answer = await with_api_errors(tool.use(_visit(context), call.arguments or {}))
     except ProxyError as error:
         told = f"{error.message} ({error.code})"
         return CallToolResult(content=[TextContent(type="text", text=told)], is_error=True)
@@ -199,7 +199,7 @@ async def _read_resource(context: Context, wanted: ReadResourceRequestParams) ->
 async def _attempted(work: Awaitable[T]) -> T:
     """The result of ``work``.  Raises MCPError for errors: resources have no error results."""
     try:
-        return await attempted(work)
+        return await with_api_errors(work)
     except ProxyError as error:
         code = INTERNAL_ERROR if error.status >= 500 else INVALID_PARAMS
         raise MCPError(code, error.message, {"code": error.code}) from None

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from proxy.learning.facts.fact import MOST_ABOUT, MOST_CHARACTERS
-from proxy.memory_api.fields import VISIBLE, SessionId, UserId, says, whole
+from proxy.memory_api.fields import VISIBLE, SessionId, UserId, error_text, whole
 from proxy.memory_api.shapes.people import ABOUT, MOST_FOUND, TEXT
 
 LONGEST_QUERY = 1000
@@ -36,7 +36,7 @@ User = Annotated[
 
 
 def _text(most: int, description: str) -> Meta:
-    said = says(f"must have 1 to {most} characters.")
+    said = error_text(f"must have 1 to {most} characters.")
     return Meta(min_length=1, max_length=most, description=description, extra=said)
 
 

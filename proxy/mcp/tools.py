@@ -159,11 +159,13 @@ async def _part(
     part = await visit.ask(
         list_messages, shapes.SeenMessages, path={"session": found.id}, query=query
     )
-    told = await asyncio.to_thread(_told, visit.api.read_message, part)
+    told = await asyncio.to_thread(_readable_messages, visit.api.read_message, part)
     return told, int(part.next) if part.next else None
 
 
-def _told(read_message: ReadMessage, part: shapes.SeenMessages) -> list[shapes.SessionMessage]:
+def _readable_messages(
+    read_message: ReadMessage, part: shapes.SeenMessages
+) -> list[shapes.SessionMessage]:
     """Messages as text; to be called in a thread, since they may be long."""
     return [_message(read_message, each) for each in part.data]
 

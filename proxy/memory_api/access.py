@@ -25,19 +25,19 @@ from proxy.tenancy import OPEN_TENANTS, SINGLE, Client
 from proxy.wire.hosts import is_loopback, is_of_this_site
 
 CALLER = "memory.caller"
-"""Where a request's scope has a ``Seen``, once somebody was let in."""
+"""Where a request's scope has a ``MemoryAccess``, once somebody was let in."""
 
 
-class Seen(NamedTuple):
-    """Whose memory was opened; ``by`` is "admin" where the administrator did."""
+class MemoryAccess(NamedTuple):
+    """The tenant whose memory was accessed; ``by`` is "admin" if by the administrator."""
 
     tenant: str
     by: str | None = None
 
 
-def who(request: Request) -> dict[str, str]:
+def log_fields(request: Request) -> dict[str, str]:
     """Who asks, and whose memory it is, as log lines say it."""
-    seen: Seen | None = request.scope.get(CALLER)
+    seen: MemoryAccess | None = request.scope.get(CALLER)
     if seen is None:
         return {}
     told = {"tenant": hashed(seen.tenant)}
@@ -103,21 +103,21 @@ class Access:
             chosen = self.chosen(request)
             if chosen is None:
                 raise invalid("Say whose memory you mean: ?tenant=.", "tenant")
-            request.scope[CALLER] = Seen(chosen, "admin")
+            request.scope[CALLER] = MemoryAccess(chosen, "admin")
             return chosen
         tenant = self._tenancy.caller(headers).tenant
         if tenant in OPEN_TENANTS and not is_local(request):
             raise invalid_api_key()
         if not {tenant, ""}.issuperset(request.query_params.getlist("tenant")):
             raise admin_key_required()
-        request.scope[CALLER] = Seen(tenant)
+        request.scope[CALLER] = MemoryAccess(tenant)
         return tenant
 
     async def must_be_known(self, request: Request) -> None:
         """Raise ProxyError 404 where the administrator names a tenant that does not exist."""
         chosen = self.chosen(request) if self.is_admin(request) else None
         if chosen is not None and not await self._known.knows(chosen):
-            request.scope[CALLER] = Seen(chosen, "admin")
+            request.scope[CALLER] = MemoryAccess(chosen, "admin")
             raise tenant_not_found(chosen)
 
     def client(self, request: Request) -> Client | None:

@@ -74,10 +74,10 @@ def fields_of(body: bytes) -> dict[str, bytes]:
 
 def _read(kinds: Sequence[Kind], body: bytes) -> msgspec.Struct:
     found = fields_of(body)
-    return into(_meant(kinds, found), found)
+    return decode_fields(_matching_kind(kinds, found), found)
 
 
-def _meant(kinds: Sequence[Kind], found: Mapping[str, bytes]) -> Kind:
+def _matching_kind(kinds: Sequence[Kind], found: Mapping[str, bytes]) -> Kind:
     """Of several kinds, each has one field of its own, and nothing else."""
     if len(kinds) == 1:
         return kinds[0]
@@ -88,11 +88,11 @@ def _meant(kinds: Sequence[Kind], found: Mapping[str, bytes]) -> Kind:
     return kinds[names.index(next(iter(found)))]
 
 
-def into(kind: Kind, found: Mapping[str, bytes], above: str = "") -> msgspec.Struct:
+def decode_fields(kind: Kind, found: Mapping[str, bytes], above: str = "") -> msgspec.Struct:
     """The object with these fields; ``above`` stands before their names in errors."""
     known = _declared(kind)
     if kind.__struct_config__.forbid_unknown_fields:
-        _only(kind, found, known, above)
+        _check_known(kind, found, known, above)
     values = {
         declared.attribute: _value(declared, found.get(name), above + name)
         for name, declared in known.items()
@@ -101,7 +101,7 @@ def into(kind: Kind, found: Mapping[str, bytes], above: str = "") -> msgspec.Str
     return kind(**values)
 
 
-def _only(kind: Kind, found: Mapping[str, bytes], known: Iterable[str], above: str) -> None:
+def _check_known(kind: Kind, found: Mapping[str, bytes], known: Iterable[str], above: str) -> None:
     names = ", ".join(above + each for each in known)
     sentence = getattr(kind, "ONLY", "")
     if not found and sentence:
@@ -171,7 +171,7 @@ def _decoded(declared: Declared, raw: bytes, name: str) -> object:
             raise ValueError("it is no object")
         return msgspec.Raw(raw)
     if declared.inner is not None:
-        return into(declared.inner, fields(raw), f"{name}.")
+        return decode_fields(declared.inner, fields(raw), f"{name}.")
     try:
         return msgspec.json.decode(raw, type=declared.kind)
     except msgspec.ValidationError:

@@ -12,7 +12,7 @@ from proxy.memory_api.access import Access
 from proxy.memory_api.api import Api
 from proxy.memory_api.body import body_of
 from proxy.memory_api.conditions import Conditions
-from proxy.memory_api.idempotency import Once
+from proxy.memory_api.idempotency import IdempotentRequest
 from proxy.tenancy import Client
 from proxy.wire.places import Holding
 
@@ -45,19 +45,19 @@ class From(msgspec.Struct, frozen=True):
     read: Reader
 
 
-async def _once(call: Call) -> Once:
-    return Once(call.api.shelves, call.request, call.tenant, await call.body())
+async def _once(call: Call) -> IdempotentRequest:
+    return IdempotentRequest(call.api.shelves, call.request, call.tenant, await call.body())
 
 
 Tenant = Annotated[str, From(lambda call: call.tenant)]
 IsAdmin = Annotated[bool, From(lambda call: call.access.is_admin(call.request))]
-Asking = Annotated[Client | None, From(lambda call: call.access.client(call.request))]
+CallingClient = Annotated[Client | None, From(lambda call: call.access.client(call.request))]
 """The named client that asks, None for everybody else."""
 
-Whole = Annotated[bytes, From(lambda call: call.body())]
-Asked = Annotated[Request, From(lambda call: call.request)]
-Given = Annotated[Conditions, From(lambda call: Conditions(call.request))]
+RawBody = Annotated[bytes, From(lambda call: call.body())]
+RawRequest = Annotated[Request, From(lambda call: call.request)]
+RequestConditions = Annotated[Conditions, From(lambda call: Conditions(call.request))]
 """The conditions of a change: whoever takes them can be bound to what was read."""
 
-Repeated = Annotated[Once, From(_once)]
+IdempotentCall = Annotated[IdempotentRequest, From(_once)]
 """The attempt that a request is: whoever takes it answers the same request twice alike."""

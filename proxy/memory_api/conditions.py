@@ -31,7 +31,7 @@ READING = ("GET", "HEAD")
 
 
 class Conditions(msgspec.Struct, frozen=True):
-    """What a change says about the resource as it is."""
+    """The conditional headers of a request (RFC 9110)."""
 
     request: Request
 
@@ -39,7 +39,7 @@ class Conditions(msgspec.Struct, frozen=True):
     def any(self) -> bool:
         return IF_MATCH in self.request.headers or IF_NONE_MATCH in self.request.headers
 
-    def hold_for(self, current: object | None) -> None:
+    def check(self, current: object | None) -> None:
         """Raise ProxyError 412 unless the change is meant for the resource as it is.
 
         ``current`` is the object that GET on the same path would answer now, None where there is
@@ -89,13 +89,14 @@ def _is_tagged(response: Response) -> bool:
 
 
 def _field(request: Request, name: str) -> str | None:
-    """A list may come in several lines."""
+    """The value of a header, joined if it comes in several lines."""
     lines = request.headers.getlist(name)
     return ", ".join(lines) if lines else None
 
 
 def _names(said: str | None, tag: str | None, *, weak: bool) -> bool:
-    """Does a list of tags name this one (None: there is nothing)?  ``weak`` tags may count too."""
+    """Whether a list of tags has this one, None if there is no resource; ``weak``: weak tags match
+    too."""
     if said is None or tag is None:
         return False
     if said.strip() == ANY:

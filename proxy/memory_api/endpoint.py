@@ -37,7 +37,7 @@ from proxy.learning.collection import Busy
 from proxy.logs import CLIENT_GONE, Access, access, hashed
 from proxy.memory.recording.spool import SpoolError
 from proxy.memory.store import StoreError, StoreFull, StoreInUse
-from proxy.memory_api.access import who
+from proxy.memory_api.access import log_fields
 from proxy.memory_api.conditions import READING, conditional
 from proxy.telemetry import Route as Kind
 from proxy.telemetry import Telemetry
@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 Handler = Callable[[Request], Awaitable[Response]]
 
-TAKES = 60.0
+SEND_SECONDS = 60.0
 """Seconds for which a client may take nothing of an answer."""
 
 _GROUP = re.compile(r"\(\?P<(\w+)>[^)]*\)")
@@ -98,7 +98,7 @@ class Endpoint(BaseRoute):
             nonlocal size
             size += len(message.get("body", b""))
             async for part in cut(message):
-                await _taken(send, part)
+                await _send_in_time(send, part)
 
         try:
             response = await self._answer(Request(scope, receive))
@@ -115,7 +115,7 @@ class Endpoint(BaseRoute):
 
     async def _answer(self, request: Request) -> Response:
         try:
-            return await attempted(self._handled(request))
+            return await with_api_errors(self._handled(request))
         except ProxyError as error:
             return refusal(error)
 
@@ -133,7 +133,7 @@ class Endpoint(BaseRoute):
         return self._handlers[method]
 
     def _line(self, request: Request, status: int, ms: float, size: int) -> Access:
-        caller = who(request)
+        caller = log_fields(request)
         return Access(
             request=secrets.token_hex(8),
             method=request.method,
@@ -163,11 +163,11 @@ def presence(request: Request) -> Iterator[None]:
         raise ClientDisconnect from None
 
 
-async def _taken(send: Send, part: Message) -> None:
+async def _send_in_time(send: Send, part: Message) -> None:
     """Raises ClientDisconnect where a client takes nothing for too long: what it was to have would
     stay in memory."""
     try:
-        async with asyncio.timeout(TAKES):
+        async with asyncio.timeout(SEND_SECONDS):
             await send(part)
     except TimeoutError:
         raise ClientDisconnect from None
@@ -179,8 +179,8 @@ def _named(request: Request, part: str) -> str | None:
     return hashed(unquote_to_bytes(value).decode("utf-8", "replace")) if value else None
 
 
-async def attempted(work: Awaitable[T]) -> T:
-    """What comes of it.
+async def with_api_errors(work: Awaitable[T]) -> T:
+    """The result of ``work``.
 
     Raises ProxyError for whatever goes wrong with it, and ClientDisconnect; a bug is logged here.
     """
@@ -212,7 +212,7 @@ def _unavailable(failure: StoreError | SpoolError) -> ProxyError:
 
 
 def refusal(error: ProxyError) -> Response:
-    """An error as an answer."""
+    """The response of an error."""
     response = Response(error.body, error.status)
     response.raw_headers = error.raw_headers
     return response

@@ -50,7 +50,7 @@ REFUSAL, LARGEST, KEPT = "refusal", "largest", "kept"
 
 
 def invalid(message: str, param: str | None = None) -> ProxyError:
-    """Something in the body or the query is not what it should be."""
+    """The error of an invalid value in the body or the query."""
     return invalid_value(message, param)
 
 
@@ -59,7 +59,7 @@ def refused(error: Callable[[str], ProxyError]) -> dict[str, Any]:
     return {REFUSAL: error}
 
 
-def says(sentence: str, largest: int | None = None) -> dict[str, Any]:
+def error_text(sentence: str, largest: int | None = None) -> dict[str, Any]:
     """The same in words that follow the field's name: "must be …"; ``largest``: bytes of JSON."""
     told = refused(lambda name: invalid(f"{name} {sentence}", name))
     return told if largest is None else {**told, LARGEST: largest}
@@ -70,17 +70,17 @@ def kept(sentence: str) -> Meta:
 
     ``sentence`` is for where it is missing.
     """
-    return Meta(extra={KEPT: True, **says(sentence)})
+    return Meta(extra={KEPT: True, **error_text(sentence)})
 
 
 def bytes_of(value: object) -> bytes:
-    """The bytes of a value that was kept."""
+    """The bytes of a ``kept`` value."""
     return bytes(cast(msgspec.Raw, value))
 
 
 def whole(least: int, most: int, description: str | None = None) -> Meta:
-    """A whole number of a range."""
-    said = says(f"must be a whole number from {least} to {most}.")
+    """The declaration of an integer from ``least`` to ``most``."""
+    said = error_text(f"must be a whole number from {least} to {most}.")
     return Meta(ge=least, le=most, description=description, extra=said)
 
 
@@ -103,7 +103,7 @@ Title = Annotated[
         min_length=1,
         max_length=LONGEST_TITLE,
         examples=["A weekend in Lisbon"],
-        extra=says(f"must have 1 to {LONGEST_TITLE} characters; null removes it."),
+        extra=error_text(f"must have 1 to {LONGEST_TITLE} characters; null removes it."),
     ),
 ]
 Ttl = Annotated[
@@ -112,7 +112,7 @@ Ttl = Annotated[
         ge=0,
         le=LONGEST_TTL,
         description="Seconds without activity after which the session goes; 0 is for ever.",
-        extra=says(f"must be seconds from 0, for ever, to {LONGEST_TTL}."),
+        extra=error_text(f"must be seconds from 0, for ever, to {LONGEST_TTL}."),
     ),
 ]
 
@@ -121,14 +121,14 @@ def unknown_cursor() -> ProxyError:
     return invalid("after must be a cursor that this list gave out as next.", "after")
 
 
-def sealed(cursor: str) -> str:
-    """A cursor that can be put into a URL as it is, whatever ids it holds."""
+def encode_cursor(cursor: str) -> str:
+    """A cursor encoded for URLs."""
     return base64.urlsafe_b64encode(cursor.encode()).rstrip(b"=").decode("ascii")
 
 
-def opened(sealed: str) -> str:
-    """What was sealed.  Raises ValueError."""
-    padded = sealed + "=" * (-len(sealed) % 4)
+def decode_cursor(encode_cursor: str) -> str:
+    """The inverse of ``encode_cursor``.  Raises ValueError."""
+    padded = encode_cursor + "=" * (-len(encode_cursor) % 4)
     try:
         return base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True).decode()
     except binascii.Error as error:

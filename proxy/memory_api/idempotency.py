@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from starlette.requests import Request
 
 from proxy.errors import invalid_header, memory_unavailable
-from proxy.learning.collection import dropping, putting
+from proxy.learning.collection import delete_change, put_change
 from proxy.memory.items import REQUESTS, Item, ItemOwner, Items, Place
 from proxy.memory.model import IDEMPOTENCY_SECONDS
 from proxy.memory_api.errors import idempotency_key_reused
@@ -31,7 +31,7 @@ ATTEMPTS = 5
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class RequestRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What is kept of a request; ``done``: it has created what it was to create.
 
     ``at``: when it came first, Unix seconds.
@@ -49,7 +49,7 @@ class Attempt(msgspec.Struct, frozen=True):
     """
 
     mark: str
-    seen: Seen
+    seen: RequestRecord
     again: bool = False
 
     @property
@@ -61,7 +61,7 @@ class Attempt(msgspec.Struct, frozen=True):
         return self.seen.done
 
 
-class Once:
+class IdempotentRequest:
     """One request: what requests have come is kept on the tenant's own shelf.
 
     All methods raise StoreError.
@@ -83,28 +83,28 @@ class Once:
         if not _KEY.fullmatch(key):
             message = f"{HEADER} must be 1 to 255 visible ASCII characters."
             raise invalid_header(message, HEADER)
-        path = _spelled(self._request.scope["raw_path"])
+        path = _normalized_path(self._request.scope["raw_path"])
         mark = _hash(self._tenant.encode(), path, key.encode())
-        first = Seen(body=_hash(mark.encode(), key.encode(), self._body), at=time.time())
+        first = RequestRecord(body=_hash(mark.encode(), key.encode(), self._body), at=time.time())
         for _ in range(ATTEMPTS):
             if await self._put(mark, first, 0):
                 return Attempt(mark, first)
             found = await self._found(mark)
             if found is not None:
-                return _again(mark, first, msgspec.json.decode(found.value, type=Seen))
+                return _repeated(mark, first, msgspec.json.decode(found.value, type=RequestRecord))
         raise memory_unavailable()
 
     async def done(self, attempt: Attempt) -> None:
-        """All is there: what is deleted from now on is not created again."""
+        """Record that everything was created: what is deleted later is not created again."""
         if not attempt.done:
             await self._put(attempt.mark, replace(attempt.seen, done=True), None)
 
     async def dropped(self, attempt: Attempt) -> None:
-        """Nothing has been created, and nothing can be: the key is as good as new."""
-        await self._items.change_items(self._shelf, [dropping(_place(attempt.mark))])
+        """Delete the record: nothing was created, and the key may be used again."""
+        await self._items.change_items(self._shelf, [delete_change(_place(attempt.mark))])
 
-    async def _put(self, mark: str, seen: Seen, after: int | None) -> bool:
-        change = putting(_place(mark), seen, after, time.time() + IDEMPOTENCY_SECONDS)
+    async def _put(self, mark: str, seen: RequestRecord, after: int | None) -> bool:
+        change = put_change(_place(mark), seen, after, time.time() + IDEMPOTENCY_SECONDS)
         return await self._items.change_items(self._shelf, [change])
 
     async def _found(self, mark: str) -> Item | None:
@@ -112,14 +112,14 @@ class Once:
         return (await self._items.items_at(self._shelf, [place])).get(place)
 
 
-def _again(mark: str, now: Seen, seen: Seen) -> Attempt:
+def _repeated(mark: str, now: RequestRecord, seen: RequestRecord) -> Attempt:
     if seen.body != now.body:
         raise idempotency_key_reused()
     return Attempt(mark, seen, again=True)
 
 
-def _spelled(path: bytes) -> bytes:
-    """A path in one of its spellings: "~" may come as "%7E"."""
+def _normalized_path(path: bytes) -> bytes:
+    """A path with one spelling of each character: "~" may be sent as "%7E"."""
     segments = [unquote_to_bytes(segment) for segment in path.split(b"/")]
     return b"/".join(quote(segment, safe="").encode("ascii") for segment in segments)
 
@@ -129,7 +129,7 @@ def _place(mark: str) -> Place:
 
 
 def _hash(*parts: bytes) -> str:
-    """22 characters, for ids and keys; where one part ends makes a difference."""
+    """A hash of 22 characters, for ids and keys; the boundaries of the parts count."""
     whole = hashlib.sha256()
     for part in parts:
         whole.update(len(part).to_bytes(8) + part)

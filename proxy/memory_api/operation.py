@@ -22,7 +22,7 @@ from proxy.memory_api.call import Call, From, Reader
 from proxy.memory_api.conditions import Conditions
 from proxy.memory_api.endpoint import Handler
 from proxy.memory_api.errors import Failure
-from proxy.memory_api.idempotency import Once
+from proxy.memory_api.idempotency import IdempotentRequest
 from proxy.memory_api.objects import reply
 from proxy.memory_api.openapi.operation import (
     JSON,
@@ -78,7 +78,7 @@ def operation(
             media,
             (*_errors((*told, *parameters)), *errors),
             conditional=any(each is Conditions for each, _ in taken),
-            idempotent=any(each is Once for each, _ in taken),
+            idempotent=any(each is IdempotentRequest for each, _ in taken),
             links=links,
             run=run,
             readers=tuple(reader for _, reader in taken),

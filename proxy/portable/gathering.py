@@ -24,7 +24,7 @@ BATCH = 200
 """Items that are passed on together."""
 
 
-class _Held:
+class _MemoryLimit:
     """Limits the memory for held lines to ``most`` bytes."""
 
     def __init__(self, most: int) -> None:
@@ -36,11 +36,11 @@ class _Held:
             raise ValueError(f"more than {self._most} bytes of a session or a person before it")
 
 
-class Gathered:
+class SessionBuilder:
     """A session; ``most`` bounds its lines, in bytes."""
 
     def __init__(self, begin: format.SessionLine, most: int) -> None:
-        self._begin, self._held = begin, _Held(most)
+        self._begin, self._held = begin, _MemoryLimit(most)
         self._lines: list[StoredMessage] = []
         self._exchanges: list[PlacedExchange] = []
         self._summaries: list[Summary] = []
@@ -83,14 +83,14 @@ def one_by_one(namespace: Namespace) -> bool:
     return False
 
 
-class ItemsOf:
+class ItemBatcher:
     """A shelf, returned in batches; ``most``: limit in bytes of what must come ``together``."""
 
     def __init__(self, begin: format.ShelfLine, most: int, together: Together) -> None:
         self._user, self._dismissed = begin.user or "", begin.dismissed
         if begin.user is not None:
             check_id(begin.user, "a user")
-        self._held, self._together = _Held(most), together
+        self._held, self._together = _MemoryLimit(most), together
         self._learned: list[Item] = []
         self._others: list[Item] = []
         self.count = 0

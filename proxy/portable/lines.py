@@ -16,7 +16,7 @@ from proxy.memory.items import Item
 from proxy.portable import format
 from proxy.portable.check import MOST_VALUES, NOT_UTF8, is_utf8
 from proxy.portable.format import put
-from proxy.portable.gathering import Gathered, ItemsOf, Together, one_by_one
+from proxy.portable.gathering import ItemBatcher, SessionBuilder, Together, one_by_one
 from proxy.portable.source import Broken, ImportedSession, Piece, Splitter, Warnings
 
 _DECODERS = {format.kind_of(line): msgspec.json.Decoder(line) for line in format.LINES}
@@ -39,8 +39,8 @@ class Export:
         self._lines, self._most, self._warnings = Splitter(limit), most, warnings
         self._begun = False
         self._ended = False
-        self._session: Gathered | None = None
-        self._shelf: ItemsOf | None = None
+        self._session: SessionBuilder | None = None
+        self._shelf: ItemBatcher | None = None
         self._counts = [0, 0, 0]
         """Sessions, shelves, items."""
 
@@ -116,9 +116,9 @@ class Export:
 
     def _between(self, line: format.ExportLine) -> None:
         if isinstance(line, format.SessionLine):
-            self._session = Gathered(line, self._most)
+            self._session = SessionBuilder(line, self._most)
         elif isinstance(line, format.ShelfLine):
-            self._shelf = ItemsOf(line, self._most, self._together)
+            self._shelf = ItemBatcher(line, self._most, self._together)
         elif isinstance(line, format.End):
             if [line.sessions, line.shelves, line.items] != self._counts:
                 raise ValueError("totals that are not those of the lines before: some are missing")
@@ -127,7 +127,7 @@ class Export:
             raise ValueError("a kind that does not belong here")
 
     def _of_session(
-        self, session: Gathered, line: format.ExportLine, size: int
+        self, session: SessionBuilder, line: format.ExportLine, size: int
     ) -> Iterator[ImportedSession]:
         done = session.add(line, size)
         if done is not None:
@@ -135,7 +135,7 @@ class Export:
             self._counts[0] += 1
             yield done
 
-    def _of_shelf(self, shelf: ItemsOf, line: format.ExportLine, size: int) -> Iterator[Piece]:
+    def _of_shelf(self, shelf: ItemBatcher, line: format.ExportLine, size: int) -> Iterator[Piece]:
         yield from shelf.add(line, size)
         if shelf.complete:
             self._shelf = None

@@ -17,7 +17,7 @@ from proxy.portable.source import (
     Broken,
     Conversation,
     ImportedMessage,
-    Listed,
+    ListSplitter,
     Piece,
     Splitter,
     Warnings,
@@ -109,7 +109,7 @@ def _plain(raw: bytes) -> bytes:
     return jsontext.join_fields({name: fields[name] for name in fields if name != "weight"})
 
 
-class Gathered:
+class MessageBuffer:
     """``most`` bounds them all, in bytes.  Raises ValueError."""
 
     def __init__(self, most: int) -> None:
@@ -128,7 +128,7 @@ class MessageLists(ABC):
     """See :class:`proxy.portable.source.ImportSource`; ``most`` bounds a conversation, in bytes."""
 
     def __init__(self, most: int, warnings: Warnings) -> None:
-        self._items, self._one = Listed(most), Gathered(most)
+        self._items, self._one = ListSplitter(most), MessageBuffer(most)
         self._warnings = warnings
         self._several = False
 

@@ -67,7 +67,7 @@ _SPACE = b" \t\n\r"
 _NOT_A_LIST = "no list of objects, or more than that"
 
 
-class Listed:
+class ListSplitter:
     """Splits a JSON list into items of at most ``most`` bytes and ``deepest`` levels; a single
     object is one item.
 

@@ -1,6 +1,6 @@
-"""What is known of earlier attempts at a summary: what the model has written, what came to nothing.
+"""Remembers earlier attempts at summaries: text that the model has written, and turns that failed.
 
-In this process alone: after a start everything is tried once more.
+In this process only: after a restart everything is tried once more.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from proxy.memory.model import SessionKey, Snapshot, Summary
 from proxy.summary.waiting import Turn, newest_seen
 
 
-class Written(msgspec.Struct, frozen=True):
+class WrittenSummary(msgspec.Struct, frozen=True):
     """A summary, the tokens of its text, and the model that wrote it."""
 
     text: str
@@ -29,26 +29,28 @@ class Written(msgspec.Struct, frozen=True):
 SESSIONS = 64
 SECONDS = 3600.0
 CHARACTERS = 256 * 1024
-"""What is kept unfinished: of how many sessions, how long, and how much text of each."""
+"""Limits of ``Unfinished``: sessions, seconds, and characters of each session."""
 
 
 class Unfinished:
-    """What the model has written of summaries that are not stored yet, so that it is not paid for
-    again where what comes next has failed.  ``clock`` gives seconds.
+    """Summaries that the model has written and that are not stored yet, so that a retry does not
+    pay for them again.  ``clock`` gives seconds.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._kept: TTLCache[SessionKey, dict[bytes, Written]] = TTLCache(SESSIONS, SECONDS, clock)
+        self._kept: TTLCache[SessionKey, dict[bytes, WrittenSummary]] = TTLCache(
+            SESSIONS, SECONDS, clock
+        )
         _ALL.add(self)
 
     def __repr__(self) -> str:
         return f"<Unfinished [{len(self._kept)} sessions]>"
 
-    def find(self, key: SessionKey, asked: Assignment) -> Written | None:
+    def find(self, key: SessionKey, asked: Assignment) -> WrittenSummary | None:
         return self._kept.get(key, {}).get(_digest(asked))
 
-    def keep(self, key: SessionKey, asked: Assignment, written: Written) -> None:
-        """Of too much the beginning is kept: without it the rest is not found."""
+    def keep(self, key: SessionKey, asked: Assignment, written: WrittenSummary) -> None:
+        """Keep it, unless the session has too much: the first ones are needed to find the rest."""
         kept = self._kept.get(key, {})
         if sum(len(each.text) for each in kept.values()) + len(written.text) <= CHARACTERS:
             self._kept[key] = {**kept, _digest(asked): written}
@@ -64,13 +66,14 @@ def _digest(asked: Assignment) -> bytes:
 
 DRAFTS = 1000
 DRAFT_SECONDS = 2 * 86_400.0
-"""Of how many sessions drafts are kept, and how long: beyond the day whose tokens one has spent."""
+"""Limits of ``Drafts``: sessions, and seconds; longer than the day whose token budget is spent."""
 
 
 class _Draft(NamedTuple):
-    """A summary, and the session that it is of as it was then.
+    """A summary, and the state of its session when it was written.
 
-    ``newest`` is the message at the seq that it has seen: a server that has lost it has another.
+    ``newest`` is the id of the last message that it has seen: a store that has lost data has
+    another message at this seq.
     """
 
     profile: str
@@ -86,8 +89,8 @@ class _Draft(NamedTuple):
 
 
 class Drafts:
-    """Summaries that are being written anew, as far as they have come: one that takes more than
-    the tokens of a day goes on with those of the next.  ``clock`` gives seconds.
+    """Unfinished rebuilds of summaries: one that needs more than a day's token budget continues on
+    the next day.  ``clock`` gives seconds.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -98,7 +101,7 @@ class Drafts:
         return f"<Drafts [{len(self._kept)} sessions]>"
 
     def find(self, key: SessionKey, profile: str, snapshot: Snapshot) -> Summary | None:
-        """None as well where what it tells may have changed."""
+        """The draft of a session, None if the session may have changed since."""
         draft = self._kept.get(key)
         if draft is None or draft != _Draft.of(profile, snapshot, draft.summary):
             return None
@@ -114,37 +117,37 @@ class Drafts:
 _ALL: WeakSet[Unfinished | Drafts] = WeakSet()
 
 
-def forget(key: SessionKey) -> None:
-    """All that was written of a session and is not stored: it tells of what was said."""
+def forget_written(key: SessionKey) -> None:
+    """Forget all that was written about a session and is not stored: it has its content."""
     for each in _ALL:
         each.forget(key)
 
 
-MOST = 10_000
-"""Sessions that are remembered."""
+MAX_SESSIONS = 10_000
+"""Sessions whose failed turns are remembered."""
 
 DOUBLINGS = 6
 
 
-class _GivenUpTurns(NamedTuple):
-    """How many turns, how often in a row, and the mark of them."""
+class _FailedAttempt(NamedTuple):
+    """The number of turns that failed, how often in a row, and a hash of their messages."""
 
     turns: int
     times: int
     mark: int
 
 
-class GivenUp:
-    """For each session the turns that no summary could be made of, and the version that they were
-    to be added to.
+class FailedTurns:
+    """For each session the turns that could not be summarised, and the version of the summary that
+    they were to be added to.
 
-    They are tried again once there is one more turn.  That is so each time where the model's API
-    refuses them, which costs nothing and may be mended meanwhile; where the model writes no
-    summary, it takes one more, then two, four, and so on.
+    If the model's API refused them, which costs nothing and may be repaired, they are tried again
+    with each further turn; if the model wrote no summary, after one more turn, then two, four, and
+    so on.
     """
 
     def __init__(self) -> None:
-        self._known: LRUCache[SessionKey, _GivenUpTurns] = LRUCache(MOST)
+        self._known: LRUCache[SessionKey, _FailedAttempt] = LRUCache(MAX_SESSIONS)
 
     def __repr__(self) -> str:
         return f"<GivenUp [{len(self._known)} sessions]>"
@@ -154,14 +157,14 @@ class GivenUp:
     ) -> None:
         known = self._of(key, version, turns)
         times = known.times + 1 if known and not refused else 1
-        self._known[key] = _GivenUpTurns(len(turns), times, _mark(version, turns))
+        self._known[key] = _FailedAttempt(len(turns), times, _mark(version, turns))
 
     def knows(self, key: SessionKey, version: int, turns: Sequence[Turn]) -> bool:
         known = self._of(key, version, turns)
         return known is not None and len(turns) < known.turns + 2 ** min(known.times - 1, DOUBLINGS)
 
-    def _of(self, key: SessionKey, version: int, turns: Sequence[Turn]) -> _GivenUpTurns | None:
-        """What is known, if the turns begin with those."""
+    def _of(self, key: SessionKey, version: int, turns: Sequence[Turn]) -> _FailedAttempt | None:
+        """The failed attempt, if the turns begin with those that failed."""
         known = self._known.get(key)
         same = known is not None and known.mark == _mark(version, turns[: known.turns])
         return known if same else None

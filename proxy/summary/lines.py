@@ -50,7 +50,7 @@ _PLACES = ("\n\n", "\n", ". ", "。", " ")
 """Where a long text is cut, the best first."""
 
 
-class TalkLine(NamedTuple):
+class TranscriptLine(NamedTuple):
     """What one message says or does: ``AI``, ``: ``, ``Hello``."""
 
     speaker: str
@@ -61,21 +61,23 @@ class TalkLine(NamedTuple):
         return f"{self.speaker}{self.link}{self.text}"
 
 
-def day_line(at: float) -> TalkLine:
+def day_line(at: float) -> TranscriptLine:
     """What stands above what was said on a day (UTC): ``[Monday 2023-05-08]``."""
-    return TalkLine("", "", f"[{datetime.fromtimestamp(at, UTC):%A %Y-%m-%d}]")
+    return TranscriptLine("", "", f"[{datetime.fromtimestamp(at, UTC):%A %Y-%m-%d}]")
 
 
-def under_days(turns: Iterable[tuple[float, list[TalkLine]]]) -> Iterator[list[TalkLine]]:
+def with_day_lines(
+    turns: Iterable[tuple[float, list[TranscriptLine]]],
+) -> Iterator[list[TranscriptLine]]:
     """Turns, each with its time (Unix seconds), with its day above each that begins another."""
-    before: TalkLine | None = None
+    before: TranscriptLine | None = None
     for at, lines in turns:
         day = day_line(at)
         yield lines if day == before or not lines else [day, *lines]
         before = day if lines else before
 
 
-def lines_of(card: Card, body: bytes, decode: Decode) -> list[TalkLine]:
+def lines_of(card: Card, body: bytes, decode: Decode) -> list[TranscriptLine]:
     """The lines of a stored message: none for a blank one, and one for each call that it makes."""
     if card.blank:
         return []
@@ -84,18 +86,18 @@ def lines_of(card: Card, body: bytes, decode: Decode) -> list[TalkLine]:
     except (ValueError, RecursionError):
         message = None
     if not isinstance(message, dict):
-        return [TalkLine(_speaker(card.role, None), ": ", "[unreadable]")]
+        return [TranscriptLine(_speaker(card.role, None), ": ", "[unreadable]")]
     speaker = _speaker(card.role, message.get("name"))
-    lines = [TalkLine(speaker, " calls ", call) for call in _calls(message)]
+    lines = [TranscriptLine(speaker, " calls ", call) for call in _calls(message)]
     said = _said(message)
     if card.incomplete:
         said = f"{said} [incomplete]".lstrip()
     if said or not lines:
-        lines.insert(0, TalkLine(speaker, ": ", said))
-    return [TalkLine(*map(well_formed, line)) for line in lines]
+        lines.insert(0, TranscriptLine(speaker, ": ", said))
+    return [TranscriptLine(*map(well_formed, line)) for line in lines]
 
 
-def pieces_of(line: TalkLine, most: int, count: Count) -> Iterator[str]:
+def pieces_of(line: TranscriptLine, most: int, count: Count) -> Iterator[str]:
     """The line in pieces of at most ``most`` tokens; each but the first says that it goes on.
 
     A piece is never less than a character, whatever that costs.
@@ -103,7 +105,7 @@ def pieces_of(line: TalkLine, most: int, count: Count) -> Iterator[str]:
     head, rest = f"{line.speaker}{line.link}", line.text
     again = f"{line.speaker} (continued): "
     while True:
-        piece = _beginning(rest, max(1, most - count(head)), count)
+        piece = _first_tokens(rest, max(1, most - count(head)), count)
         yield head + piece
         rest = rest[len(piece) :]
         if not rest:
@@ -121,7 +123,7 @@ def _speaker(role: str, name: object) -> str:
     return f"{speaker} ({name[:100]})" if isinstance(name, str) and name else speaker
 
 
-def _beginning(text: str, most: int, count: Count) -> str:
+def _first_tokens(text: str, most: int, count: Count) -> str:
     """As much of a text as fits into so many tokens, cut where it hurts least."""
     size = min(len(text), most * _CHARACTERS)
     while size > 1 and (tokens := count(text[:size])) > most:

@@ -1,7 +1,7 @@
-"""The job of keeping a session's summary: what waits is folded in, batch after batch.
+"""The summary job: folds waiting turns into a session's summary, batch by batch.
 
-Each batch is stored at once, so that nothing is lost when the process ends, and only if nothing
-that it covers has changed meanwhile; otherwise it is begun anew from what is there then.
+Each batch is stored at once, so that nothing is lost when the process ends; and only if nothing
+that it covers has changed meanwhile, else it is read and written again.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from proxy.memory.prompt.window import Window
 from proxy.memory.store import Memory, Summaries
 from proxy.settings import ProfileSettings
 from proxy.settings.written import SummarySettings
-from proxy.summary.attempts import Drafts, GivenUp, Unfinished
-from proxy.summary.lines import Count, Decode, TalkLine, lines_of, under_days
+from proxy.summary.attempts import Drafts, FailedTurns, Unfinished
+from proxy.summary.lines import Count, Decode, TranscriptLine, lines_of, with_day_lines
 from proxy.summary.waiting import (
     SummaryBatch,
     Turn,
+    after_eviction,
     covered_by,
+    extended_to,
     first_batch,
     is_due,
-    moved_on,
     newest_seen,
-    reach,
-    up_to,
+    take_tokens,
+    take_up_to,
     waiting_turns,
-    within,
 )
-from proxy.summary.writer import Commission, Writer
+from proxy.summary.writer import SummaryRequest, Writer
 
 CONFLICTS = 3
-"""How often a session is begun anew because it has changed while the model wrote."""
+"""How often a session is read again because it changed while the model wrote."""
 
-SOON = 10.0
-"""Seconds after which a session is looked at again that kept changing."""
+RETRY_AFTER_CONFLICTS = 10.0
+"""Seconds until the next run for a session that kept changing."""
 
 Step = Literal["done", "conflict", "nothing"]
 
@@ -55,8 +55,8 @@ class Sessions(Memory, Summaries, Protocol):
     """A store, as far as summaries need it."""
 
 
-class _Sight(msgspec.Struct, frozen=True):
-    """A session as it was seen at ``since`` (Unix seconds) or later, and what waits in it."""
+class _SessionView(msgspec.Struct, frozen=True):
+    """A session as it was loaded at ``since`` (Unix seconds) or later, and its waiting turns."""
 
     since: float
     key: SessionKey
@@ -95,19 +95,19 @@ class Summarizer:
         self._unfinished = Unfinished(clock)
         self._writer = Writer(completer, count, self._unfinished)
         self._decode, self._count, self._clock = decode, count, clock
-        self._given_up, self._drafts = GivenUp(), Drafts(clock)
+        self._given_up, self._drafts = FailedTurns(), Drafts(clock)
 
     def __repr__(self) -> str:
         return f"<Summarizer {self._given_up!r}>"
 
     def ready(self, work: Work) -> bool:
         profile = self._profile(work)
-        return profile is None or self._writer.ready(Commission(work.tenant, profile.summary))
+        return profile is None or self._writer.ready(SummaryRequest(work.tenant, profile.summary))
 
     async def run(self, work: Work) -> float | None:
         """See Job.
 
-        Turns of which nothing comes leave the session stalled, and are tried again with the next.
+        Turns that fail leave the session stalled, and are tried again when there are more.
         """
         profile = self._profile(work)
         if profile is None:
@@ -115,29 +115,29 @@ class Summarizer:
         settings, window = profile.summary, self._window_of(profile)
         conflicts = goal = 0
         while conflicts < CONFLICTS:
-            sight = await self._look(work, window)
-            waiting = waiting_turns(sight.snapshot, settings)
-            when = self._when(sight.snapshot, waiting, settings)
+            view = await self._look(work, window)
+            waiting = waiting_turns(view.snapshot, settings)
+            when = self._when(view.snapshot, waiting, settings)
             if when is not None and when <= self._clock():
                 goal = max(turn.number for turn in waiting)
-            now = up_to(goal, waiting)
+            now = take_up_to(goal, waiting)
             if not now:
                 return when
-            step = await self._step(replace(sight, waiting=now), settings)
+            step = await self._step(replace(view, waiting=now), settings)
             if step == "nothing":
                 return None
             conflicts += step == "conflict"
-        return self._clock() + SOON
+        return self._clock() + RETRY_AFTER_CONFLICTS
 
     def _profile(self, work: Work) -> ProfileSettings | None:
-        """None where nothing is to be summarised any more."""
+        """The profile, None if it does not exist or has summaries disabled."""
         profile = self._profile_of(work.profile)
         return profile if profile is not None and profile.summary.enabled else None
 
     def _when(
         self, snapshot: Snapshot, waiting: Sequence[Turn], settings: SummarySettings
     ) -> float | None:
-        """The time (Unix seconds) for what waits; None: not before there is more."""
+        """When to summarise the waiting turns (Unix seconds); None if not before there are more."""
         if not waiting:
             return None
         if is_due(waiting, settings):
@@ -146,9 +146,10 @@ class Summarizer:
         return active + settings.after_seconds if settings.after_seconds else None
 
     async def rebuild(self, work: Work) -> float | None:
-        """Write the summary from nothing: what is in force stays so until that is done.
+        """Write the summary again from scratch; the present one stays in force until that is done.
 
-        Raises CompletionError, StoreError.  A person's words that come meanwhile stay.
+        A summary that a person writes meanwhile is not overwritten.  Raises CompletionError and
+        StoreError.
         """
         profile = self._profile(work)
         if profile is None:
@@ -156,27 +157,29 @@ class Summarizer:
         settings, window = profile.summary, self._window_of(profile)
         replaced: Summary | None = None
         for _ in range(CONFLICTS):
-            sight = await self._look(work, window)
-            if sight.base is None or (sight.base.edited and replaced not in (None, sight.base)):
+            view = await self._look(work, window)
+            if view.base is None or (view.base.edited and replaced not in (None, view.base)):
                 return None
-            replaced = sight.base
-            summary = await self._anew(sight, settings)
-            self._drafts.forget(sight.key)
-            if summary is None or await self._put(sight, summary, anew=True):
+            replaced = view.base
+            summary = await self._write_from_scratch(view, settings)
+            self._drafts.forget(view.key)
+            if summary is None or await self._put(view, summary, anew=True):
                 return None
-        return self._clock() + SOON
+        return self._clock() + RETRY_AFTER_CONFLICTS
 
-    async def _anew(self, sight: _Sight, settings: SummarySettings) -> Summary | None:
-        """A summary of all that waits where none is in force; None if the model does not write one.
+    async def _write_from_scratch(
+        self, view: _SessionView, settings: SummarySettings
+    ) -> Summary | None:
+        """A summary of all waiting turns from scratch; None if the model does not write one.
 
-        What an earlier attempt has written before it failed is gone on with.
+        It continues the draft of an earlier attempt, if there is one.
         """
-        whose = sight.key, sight.ask.profile, sight.snapshot
+        whose = view.key, view.ask.profile, view.snapshot
         summary = self._drafts.find(*whose)
         while True:
-            snapshot = replace(sight.snapshot, summary=summary)
+            snapshot = replace(view.snapshot, summary=summary)
             waiting = waiting_turns(snapshot, settings)
-            step = replace(sight, snapshot=snapshot, waiting=waiting)
+            step = replace(view, snapshot=snapshot, waiting=waiting)
             batch = await self._batch(step, settings.max_input_tokens)
             if not batch.parts:
                 return summary
@@ -185,65 +188,67 @@ class Summarizer:
                 return None
             self._drafts.keep(*whose, summary)
 
-    async def _look(self, work: Work, window: Window) -> _Sight:
+    async def _look(self, work: Work, window: Window) -> _SessionView:
         since, key = self._clock(), SessionKey(work.tenant, work.session)
         ask = Ask(profile=work.profile, whole=True, max_messages=0)  # no bodies but the window's
-        return _Sight(since, key, ask, moved_on(await self._store.load(key, ask), window), ())
+        return _SessionView(
+            since, key, ask, after_eviction(await self._store.load(key, ask), window), ()
+        )
 
-    async def _step(self, sight: _Sight, settings: SummarySettings) -> Step:
-        """Fold the first batch of what waits into the summary.  Raises CompletionError, StoreError.
+    async def _step(self, view: _SessionView, settings: SummarySettings) -> Step:
+        """Fold the first batch of waiting turns into the summary.
 
-        "nothing" came of it, now or the last time: the session is stalled, as where it raises, and
-        its window goes on without.
+        "nothing": it failed now or the last time, and the session is stalled, as if it raises: its
+        window moves on without a summary.  Raises CompletionError and StoreError.
         """
-        given_up = self._given_up.knows(sight.key, sight.version, sight.waiting)
-        if given_up and sight.snapshot.stalled:
+        given_up = self._given_up.knows(view.key, view.version, view.waiting)
+        if given_up and view.snapshot.stalled:
             return "nothing"
-        batch = await self._batch(sight, settings.max_input_tokens)
+        batch = await self._batch(view, settings.max_input_tokens)
         if not batch.parts:
             return "nothing"
         try:
-            summary = await self._next(sight, batch, settings)
+            summary = await self._next(view, batch, settings)
         except CompletionError as error:
-            await self._stall(sight, error)
+            await self._stall(view, error)
             raise
         if summary is None:
-            await self._stall(sight, None)
+            await self._stall(view, None)
             return "nothing"
-        return "done" if await self._put(sight, summary) else "conflict"
+        return "done" if await self._put(view, summary) else "conflict"
 
-    async def _batch(self, sight: _Sight, max_tokens: int) -> SummaryBatch:
-        """The first of what waits as lines; a message that is gone meanwhile has none."""
-        turns, key = within(sight.waiting, max_tokens), sight.key
+    async def _batch(self, view: _SessionView, max_tokens: int) -> SummaryBatch:
+        """The first waiting turns as lines, without messages that were deleted meanwhile."""
+        turns, key = take_tokens(view.waiting, max_tokens), view.key
         ids = [entry.card.id for turn in turns for entry in turn.entries]
         bodies = await self._store.bodies(key, ids)
 
         def read() -> SummaryBatch:
             said = ((turn.began, self._lines(turn, bodies)) for turn in turns)
-            return first_batch(list(under_days(said)), max_tokens, self._count)
+            return first_batch(list(with_day_lines(said)), max_tokens, self._count)
 
         return await asyncio.to_thread(read)
 
-    def _lines(self, turn: Turn, bodies: Mapping[str, bytes]) -> list[TalkLine]:
+    def _lines(self, turn: Turn, bodies: Mapping[str, bytes]) -> list[TranscriptLine]:
         found = [entry.card for entry in turn.entries if entry.card.id in bodies]
         return [line for card in found for line in lines_of(card, bodies[card.id], self._decode)]
 
     async def _next(
-        self, sight: _Sight, batch: SummaryBatch, settings: SummarySettings
+        self, view: _SessionView, batch: SummaryBatch, settings: SummarySettings
     ) -> Summary | None:
-        """The summary with a batch of what waits; None where the model does not write one.
+        """The summary with a batch folded in; None if the model does not write one.
 
-        Raises CompletionError, StoreError.
+        Raises CompletionError and StoreError.
         """
-        last, base = sight.snapshot.last, sight.base
+        last, base = view.snapshot.last, view.base
         model = (last.asked or last.model) if last else None
-        commission = Commission(sight.key.tenant, settings, model)
+        request = SummaryRequest(view.key.tenant, settings, model)
         text = base.text if base else ""
-        written = await self._writer.write(sight.key, commission, text, batch.parts)
+        written = await self._writer.write(view.key, request, text, batch.parts)
         if written is None:
             return None
         return replace(
-            reach(sight.snapshot, sight.waiting[: batch.turns]),
+            extended_to(view.snapshot, view.waiting[: batch.turns]),
             text=written.text,
             tokens=written.tokens,
             edited=False,
@@ -251,41 +256,41 @@ class Summarizer:
             created_at=self._clock(),
         )
 
-    async def _stall(self, sight: _Sight, failure: CompletionError | None) -> None:
-        """The model did not write what was asked for, or it could not be asked."""
+    async def _stall(self, view: _SessionView, failure: CompletionError | None) -> None:
+        """Stall the session after a failure; None if the model did not write a summary."""
         refused = isinstance(failure, Refused)
         if refused or failure is None:
-            self._given_up.note(sight.key, sight.version, sight.waiting, refused=refused)
-        await self._store.stall(sight.key, sight.snapshot.began)
+            self._given_up.note(view.key, view.version, view.waiting, refused=refused)
+        await self._store.stall(view.key, view.snapshot.began)
 
-    async def _put(self, sight: _Sight, summary: Summary, *, anew: bool = False) -> bool:
-        """Store it; False if what it was made from has changed.
+    async def _put(self, view: _SessionView, summary: Summary, *, anew: bool = False) -> bool:
+        """Store a summary; False if the messages that it covers have changed.
 
-        ``anew``: it was made from no version, so that another one may be in force meanwhile; but
-        not a person's words, which are not overwritten.
+        ``anew``: it was written from scratch, so that it may replace a version stored meanwhile,
+        unless a person wrote that.
         """
-        newest = newest_seen(summary, sight.snapshot)
+        newest = newest_seen(summary, view.snapshot)
         for _ in range(CONFLICTS):
-            seen = sight.snapshot
-            as_seen = (sight.version, seen.changes, sight.since, seen.began, newest)
-            if await self._store.put_summary(sight.key, summary, *as_seen):
-                self._unfinished.forget(sight.key)
+            seen = view.snapshot
+            as_seen = (view.version, seen.changes, view.since, seen.began, newest)
+            if await self._store.put_summary(view.key, summary, *as_seen):
+                self._unfinished.forget(view.key)
                 return True
-            fresh = await self._store.load(sight.key, sight.ask)
+            fresh = await self._store.load(view.key, view.ask)
             same = covered_by(summary, fresh) == covered_by(summary, seen)
             if not same or fresh.began != seen.began:
                 return False
             others = fresh.summary != seen.summary
             if others and not (anew and fresh.summary and not fresh.summary.edited):
                 return False
-            sight = replace(sight, snapshot=fresh)
+            view = replace(view, snapshot=fresh)
         return False
 
 
 class Rebuilder:
     """See :class:`proxy.background.runner.Job`; the kind is "rebuild".
 
-    Nobody asks for it again: what is denied is tried again after ``wait`` seconds.
+    It is queued only once, so after a denial it is tried again in ``wait`` seconds.
     """
 
     def __init__(self, summarizer: Summarizer, wait: float) -> None:

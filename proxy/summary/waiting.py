@@ -1,7 +1,7 @@
-"""What of a session is still to be summarised, and how far a summary reaches then.  Pure.
+"""The turns of a session that wait to be summarised, and the coverage of a summary.  Pure.
 
-A summary covers whole turns, oldest first.  Answers that have joined a turn after it was covered
-come next, in the order in which they came, for a summary says only up to which seq it has seen.
+A summary covers whole turns, oldest first.  Answers that were added to a turn after it was covered
+come next, by seq, since a summary stores only the last seq that it has seen.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from proxy.memory.model import BEGINNING, Entry, Position, Snapshot, Summary
 from proxy.memory.prompt.window import Window, advance
 from proxy.memory.reconciliation.match import open_calls
 from proxy.settings.written import SummarySettings
-from proxy.summary.lines import Count, TalkLine, pieces_of
+from proxy.summary.lines import Count, TranscriptLine, pieces_of
 
-NOTHING = Summary(text="", version=0)
+NO_SUMMARY_YET = Summary(text="", version=0)
 """Stands for the summary of a session that has none."""
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """Neighbouring messages of one turn, none of them covered.  ``late``: others of it are."""
+    """Consecutive uncovered messages of one turn.  ``late``: others of the turn are covered."""
 
     entries: tuple[Entry, ...]
     late: bool
@@ -42,10 +42,10 @@ class Turn(msgspec.Struct, frozen=True):
         return sum(entry.card.tokens for entry in self.entries)
 
 
-def moved_on(snapshot: Snapshot, window: Window) -> Snapshot:
-    """The session as its next request will find it: with what its window evicts then evicted.
+def after_eviction(snapshot: Snapshot, window: Window) -> Snapshot:
+    """The session as after the next request, with its window moved on.
 
-    So the summary can be there before it is needed.
+    So the summary can be stored before it is needed.
     """
     room = window.beside(snapshot.system_tokens)
     start = advance(snapshot.log, snapshot.start or BEGINNING, room)
@@ -53,13 +53,13 @@ def moved_on(snapshot: Snapshot, window: Window) -> Snapshot:
 
 
 def waiting_turns(snapshot: Snapshot, settings: SummarySettings) -> list[Turn]:
-    """What is to be covered, in the order in which it has to be.
+    """The turns to be covered, in the order in which they must be.
 
-    With ``summary_buffer`` that is what the window has evicted, with ``summary`` everything that
-    was said; in both without a turn that still goes on.
+    In mode ``summary_buffer`` those that the window has evicted, in mode ``summary`` all of them;
+    in both without an unfinished turn.
     """
-    base = snapshot.summary or NOTHING
-    bound = _bound(snapshot, settings)
+    base = snapshot.summary or NO_SUMMARY_YET
+    bound = _first_excluded_turn(snapshot, settings)
     open = [entry for entry in snapshot.log if not base.covers(entry.position)]
     late = sorted((e for e in open if e.position < base.until), key=lambda e: e.position.seq)
     due = takewhile(lambda e: e.position.turn < bound, late)  # seen in this order or not at all
@@ -68,19 +68,19 @@ def waiting_turns(snapshot: Snapshot, settings: SummarySettings) -> list[Turn]:
 
 
 def is_due(turns: Sequence[Turn], settings: SummarySettings) -> bool:
-    """Are there enough of them to ask the model, however long the session has been quiet?"""
+    """Whether there are enough turns to summarise now, however recent they are."""
     if len({turn.number for turn in turns}) >= settings.after_turns:
         return True
     return 0 < settings.after_tokens <= sum(turn.tokens for turn in turns)
 
 
-def up_to(goal: int, turns: Sequence[Turn]) -> list[Turn]:
-    """The first of the turns, as long as none has a number above ``goal``."""
+def take_up_to(goal: int, turns: Sequence[Turn]) -> list[Turn]:
+    """The turns before the first whose number is above ``goal``."""
     return list(takewhile(lambda turn: turn.number <= goal, turns))
 
 
-def within(turns: Sequence[Turn], max_tokens: int) -> list[Turn]:
-    """The first of the turns, as many as are about so large together, at least one with text."""
+def take_tokens(turns: Sequence[Turn], max_tokens: int) -> list[Turn]:
+    """The first turns, as many as have about ``max_tokens`` together, at least one with text."""
     taken: list[Turn] = []
     tokens = 0
     for turn in turns:
@@ -91,13 +91,13 @@ def within(turns: Sequence[Turn], max_tokens: int) -> list[Turn]:
     return taken
 
 
-def reach(snapshot: Snapshot, taken: Sequence[Turn]) -> Summary:
-    """The summary in force as it reaches with the turns ``taken``, the first of those waiting.
+def extended_to(snapshot: Snapshot, taken: Sequence[Turn]) -> Summary:
+    """The summary in force with its coverage extended to the turns ``taken``, the first waiting.
 
-    Its text is as it was.
+    Its text is unchanged.
     """
-    base, last, known = snapshot.summary or NOTHING, taken[-1], _ids(taken)
-    until = base.until if last.late else _behind(snapshot, last.number)
+    base, last, known = snapshot.summary or NO_SUMMARY_YET, taken[-1], _ids(taken)
+    until = base.until if last.late else _position_after(snapshot, last.number)
     left = any(
         entry.position < until and not base.covers(entry.position) and entry.card.id not in known
         for entry in snapshot.log
@@ -113,26 +113,26 @@ def covered_by(summary: Summary, snapshot: Snapshot) -> list[Entry]:
 
 
 def newest_seen(summary: Summary, snapshot: Snapshot) -> str | None:
-    """The id of the message at the seq that a summary has seen; None if it is not in the log."""
+    """The id of the last message that a summary has seen; None if it is not in the log."""
     newest = (entry for entry in snapshot.log if entry.position.seq == summary.seen)
     return next((entry.card.id for entry in newest), None)
 
 
-def _bound(snapshot: Snapshot, settings: SummarySettings) -> int:
+def _first_excluded_turn(snapshot: Snapshot, settings: SummarySettings) -> int:
     """The first turn that must not be covered."""
     if not snapshot.log:
         return 0
     waiting = open_calls(snapshot.log).values()
     unanswered = {entry.position.turn for entry in waiting if not entry.card.told}
     if settings.mode == "summary":
-        return _unfinished(snapshot.log, unanswered)
+        return _first_unfinished_turn(snapshot.log, unanswered)
     newest, start = snapshot.end.turn, (snapshot.start or BEGINNING).turn
     return min(start, newest) if newest in unanswered else start
 
 
-def _unfinished(log: Sequence[Entry], unanswered: Collection[int]) -> int:
-    """The first turn behind the last one that is complete: that ends in an answer, its calls
-    answered.
+def _first_unfinished_turn(log: Sequence[Entry], unanswered: Collection[int]) -> int:
+    """The first turn after the last complete one, which ends with an answer and has results of all
+    its calls.
     """
     bound = log[-1].position.turn + 1
     for turn, entries in groupby(reversed(log), key=lambda entry: entry.position.turn):
@@ -142,8 +142,8 @@ def _unfinished(log: Sequence[Entry], unanswered: Collection[int]) -> int:
     return bound
 
 
-def _behind(snapshot: Snapshot, number: int) -> Position:
-    """Before the first turn behind this one; behind the whole log where there is none."""
+def _position_after(snapshot: Snapshot, number: int) -> Position:
+    """The position of the first turn after this one, or of the end of the log."""
     later = (e.position.turn for e in snapshot.log if e.position.turn > number)
     return Position(next(later, number + 1), 0)
 
@@ -158,21 +158,23 @@ def _turns(entries: Iterable[Entry], *, late: bool) -> list[Turn]:
 
 
 class SummaryBatch(msgspec.Struct, frozen=True):
-    """The first ``turns`` of those that wait.  ``parts`` hold all their lines, in order; none if
-    there is nothing to read in them.
+    """The first ``turns`` waiting turns; ``parts`` are their lines, split to fit into requests;
+    empty if they have no text.
     """
 
     turns: int
     parts: tuple[str, ...]
 
 
-def first_batch(turns: Sequence[Sequence[TalkLine]], max_tokens: int, count: Count) -> SummaryBatch:
-    """The first of the turns, as many as fit into ``max_tokens``, but at least one with text."""
+def first_batch(
+    turns: Sequence[Sequence[TranscriptLine]], max_tokens: int, count: Count
+) -> SummaryBatch:
+    """The first turns, as many as fit into ``max_tokens``, at least one with text."""
     texts: list[str] = []
     tokens = 0
     for turn in turns:
         text = "\n".join(map(str, turn))
-        room = _room(text, count)
+        room = _line_tokens(text, count)
         if tokens and tokens + room > max_tokens:
             break
         texts.append(text)
@@ -180,34 +182,38 @@ def first_batch(turns: Sequence[Sequence[TalkLine]], max_tokens: int, count: Cou
     taken = len(texts)
     if tokens > max_tokens:
         lines = list(chain.from_iterable(turns[:taken]))
-        return SummaryBatch(taken, tuple(map(_opened, _dated_parts(lines, max_tokens, count))))
-    return SummaryBatch(taken, (_opened("\n".join(filter(None, texts))),) if tokens else ())
+        return SummaryBatch(
+            taken, tuple(map(_mark_unanswered, _dated_parts(lines, max_tokens, count)))
+        )
+    return SummaryBatch(
+        taken, (_mark_unanswered("\n".join(filter(None, texts))),) if tokens else ()
+    )
 
 
-OPEN = "[not answered yet]"
-"""Marks a question that the lines end with: its answer is in those to come."""
+UNANSWERED = "[not answered yet]"
+"""Appended to lines that end with a question, whose answer is in the next batch."""
 
 _QUESTIONS = ("?", "？", "؟")
 
 
-def _opened(text: str) -> str:
-    return f"{text}\n{OPEN}" if text.rstrip().endswith(_QUESTIONS) else text
+def _mark_unanswered(text: str) -> str:
+    return f"{text}\n{UNANSWERED}" if text.rstrip().endswith(_QUESTIONS) else text
 
 
-def _dated_parts(lines: Sequence[TalkLine], max_tokens: int, count: Count) -> Iterator[str]:
-    """The parts, each with the day above it that the lines begin with."""
+def _dated_parts(lines: Sequence[TranscriptLine], max_tokens: int, count: Count) -> Iterator[str]:
+    """The lines in parts, each beginning with the day line of the first."""
     day = "" if lines[0].speaker else f"{lines[0]}\n"
     room = max(2, max_tokens - count(day)) if day else max_tokens
     for part in _parts(lines[1:] if day else lines, room, count):
         yield f"{day}{part}"
 
 
-def _parts(lines: Iterable[TalkLine], max_tokens: int, count: Count) -> Iterator[str]:
-    """The lines in parts that fit; a line that does not fit in itself comes in pieces."""
+def _parts(lines: Iterable[TranscriptLine], max_tokens: int, count: Count) -> Iterator[str]:
+    """The lines in parts of at most ``max_tokens``; longer lines are split."""
     part: list[str] = []
     tokens = 0
     for piece in (piece for line in lines for piece in pieces_of(line, max_tokens - 1, count)):
-        room = _room(piece, count)
+        room = _line_tokens(piece, count)
         if part and tokens + room > max_tokens:
             yield "\n".join(part)
             part, tokens = [], 0
@@ -217,6 +223,6 @@ def _parts(lines: Iterable[TalkLine], max_tokens: int, count: Count) -> Iterator
         yield "\n".join(part)
 
 
-def _room(text: str, count: Count) -> int:
-    """Tokens of a text and of the line feed behind it."""
+def _line_tokens(text: str, count: Count) -> int:
+    """Tokens of a text with its line feed."""
     return count(text) + 1 if text else 0

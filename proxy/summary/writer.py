@@ -1,4 +1,4 @@
-"""Having a model write a summary, part after part, judged before it is taken.
+"""Has a model write a summary, part by part, and checks each answer.
 
 Models chat: they apologise, greet, offer help, ask back, hand the prompt or the transcript back, or
 write on and on.  What gives that away stands at the beginning, at the end and in the form; the
@@ -20,7 +20,7 @@ from proxy.background.completion import Assignment, Completer, Denied, Refused, 
 from proxy.memory.model import SessionKey
 from proxy.recall.lexicon.loader import alternation, any_of, lazy_pattern, patterns, phrase_pattern
 from proxy.settings.written import SummarySettings
-from proxy.summary.attempts import Unfinished, Written
+from proxy.summary.attempts import Unfinished, WrittenSummary
 from proxy.summary.lines import NO_SUMMARY, VARIABLE, Count, fill, place_to_cut, well_formed
 
 Fault = Literal["empty", "echo", "role_lines", "chatty", "too_long"]
@@ -187,12 +187,12 @@ def _without_closing(text: str) -> str:
 
 logger = logging.getLogger(__name__)
 
-TRIES = 2
-"""How often the model is asked the same: what it writes is not always a summary."""
+ATTEMPTS = 2
+"""Requests for one part: the model does not always write a summary."""
 
 
-class Commission(msgspec.Struct, frozen=True):
-    """Who pays, what is wanted, and the model that the session uses itself."""
+class SummaryRequest(msgspec.Struct, frozen=True):
+    """The tenant that pays for a summary, its settings, and the model of the session."""
 
     tenant: str
     settings: SummarySettings
@@ -203,104 +203,108 @@ class Commission(msgspec.Struct, frozen=True):
 
 
 LEFT_OUT = "[left out]"
-"""Stands in the place of what the model's API refuses to read."""
+"""Replaces text that the model's API refuses."""
 
-SHORT = 200
-"""Characters of a line that is not halved."""
+MIN_SPLIT_CHARACTERS = 200
+"""A line of at most so many characters is not split."""
 
-HALVINGS = 4
-"""How often what is refused is halved at most: each time costs a request or two."""
+MAX_HALVINGS = 4
+"""How often refused text is split in half; each time costs a request or two."""
 
 
 class _NoSummary(Exception):
     """The model has answered, but not with a summary."""
 
 
-class _Telling(NamedTuple):
-    """For whom a summary goes on, and from which text."""
+class _Continuation(NamedTuple):
+    """A summary that is continued: its session, the request, and the text so far."""
 
     key: SessionKey
-    commission: Commission
+    request: SummaryRequest
     base: str
 
-    def asked(self, told: Written | None, part: str) -> Assignment:
-        text = told.text if told else self.base
-        return self.commission.assignment(fill(self.commission.settings, text, part))
+    def assignment(self, summary: WrittenSummary | None, part: str) -> Assignment:
+        text = summary.text if summary else self.base
+        return self.request.assignment(fill(self.request.settings, text, part))
 
 
 class Writer:
-    """``count`` gives the tokens of a text, on other threads too.  What is written is kept
-    ``unfinished`` until whoever stores it forgets it.
+    """``count`` gives the tokens of a text, on other threads too.  Answers are kept in
+    ``unfinished`` until the caller has stored the summary.
     """
 
     def __init__(self, completer: Completer, count: Count, unfinished: Unfinished) -> None:
         self._completer, self._count, self._unfinished = completer, count, unfinished
 
-    def ready(self, commission: Commission) -> bool:
-        return self._completer.ready(commission.assignment())
+    def ready(self, request: SummaryRequest) -> bool:
+        return self._completer.ready(request.assignment())
 
     async def write(
-        self, key: SessionKey, commission: Commission, base: str, parts: Sequence[str]
-    ) -> Written | None:
+        self, key: SessionKey, request: SummaryRequest, base: str, parts: Sequence[str]
+    ) -> WrittenSummary | None:
         """The summary ``base`` with all the parts folded in, one request for each.
 
         None if the model does not write a summary.  Raises CompletionError, StoreError.
         """
-        telling = _Telling(key, commission, base)
-        told: Written | None = None
+        continuation = _Continuation(key, request, base)
+        summary: WrittenSummary | None = None
         try:
             for part in parts:
-                told = await self._fold_in(telling, told, part, HALVINGS)
+                summary = await self._fold_or_split(continuation, summary, part, MAX_HALVINGS)
         except _NoSummary:
             return None
-        return told
+        return summary
 
-    async def _fold_in(
-        self, telling: _Telling, told: Written | None, part: str, halvings: int
-    ) -> Written | None:
-        """The summary with a part; what is refused of it is looked for in halves, and left out."""
+    async def _fold_or_split(
+        self, continuation: _Continuation, summary: WrittenSummary | None, part: str, halvings: int
+    ) -> WrittenSummary | None:
+        """Fold in a part; if it is refused, its halves, and so on; what is refused is left out."""
         try:
-            return await self._fold(telling, told, part)
+            return await self._fold(continuation, summary, part)
         except Denied:
             raise
         except Refused:
-            halves = _halves(part) if halvings else ()
+            halves = _split_in_half(part) if halvings else ()
         for half in halves:
-            told = await self._fold_in(telling, told, half, halvings - 1)
-        return told if halves else await self._leave_out(telling, told)
+            summary = await self._fold_or_split(continuation, summary, half, halvings - 1)
+        return summary if halves else await self._leave_out(continuation, summary)
 
-    async def _leave_out(self, telling: _Telling, told: Written | None) -> Written | None:
-        """Raises Refused where it is not the part that is refused: then this is too."""
+    async def _leave_out(
+        self, continuation: _Continuation, summary: WrittenSummary | None
+    ) -> WrittenSummary | None:
+        """Fold in ``LEFT_OUT``.  Raises Refused if the request is refused with this too."""
         with suppress(_NoSummary):
-            told = await self._fold(telling, told, LEFT_OUT)
+            summary = await self._fold(continuation, summary, LEFT_OUT)
         logger.warning("a summary leaves out what the model's API refuses to read")
-        return told
+        return summary
 
-    async def _fold(self, telling: _Telling, told: Written | None, part: str) -> Written:
-        asked = telling.asked(told, part)
-        written = self._unfinished.find(telling.key, asked)
+    async def _fold(
+        self, continuation: _Continuation, summary: WrittenSummary | None, part: str
+    ) -> WrittenSummary:
+        asked = continuation.assignment(summary, part)
+        written = self._unfinished.find(continuation.key, asked)
         if written is None:
-            written = await self._ask(asked, telling.commission.settings)
-            self._unfinished.keep(telling.key, asked, written)
+            written = await self._ask(asked, continuation.request.settings)
+            self._unfinished.keep(continuation.key, asked, written)
         return written
 
-    async def _ask(self, asked: Assignment, settings: SummarySettings) -> Written:
-        for _ in range(TRIES):
+    async def _ask(self, asked: Assignment, settings: SummarySettings) -> WrittenSummary:
+        for _ in range(ATTEMPTS):
             completed = await self._completer.complete(asked)
             verdict = await asyncio.to_thread(
                 judge, completed.text, settings.prompt, settings.max_tokens, self._count
             )
             fault = "cut off" if completed.cut else verdict.fault
             if fault is None:
-                return Written(verdict.text, verdict.tokens, completed.model)
+                return WrittenSummary(verdict.text, verdict.tokens, completed.model)
             logger.warning("what a model wrote is no summary: %s", fault)
         raise _NoSummary
 
 
-def _halves(part: str) -> Sequence[str]:
-    """Several lines in two, with about as many each, and a long line; nothing else is halved."""
+def _split_in_half(part: str) -> Sequence[str]:
+    """The halves of several lines or of one long line; empty for other text."""
     lines = part.split("\n")
     if middle := len(lines) // 2:
         return "\n".join(lines[:middle]), "\n".join(lines[middle:])
-    at = place_to_cut(part, len(part) // 2) if len(part) > SHORT else 0
+    at = place_to_cut(part, len(part) // 2) if len(part) > MIN_SPLIT_CHARACTERS else 0
     return (part[:at], part[at:]) if at else ()

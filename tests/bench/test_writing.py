@@ -17,18 +17,18 @@ from bench.writing.upstream import Script, Tally
 from bench.writing.words import ASKS, LONGEST, PLEASED, SHORTEST, TELLS, THANKS, Speaker, Telling
 from proxy.chat.blocks import block
 from proxy.chat.models.tokens import Tokenizers
-from proxy.learning.episodes.extract import Pair, good_in, seems_pleased
+from proxy.learning.episodes.extract import Pair, parse_good_pairs, seems_pleased
 from proxy.learning.episodes.extract import prompt as episode_prompt
-from proxy.learning.evidence import Said, evidence, is_instruction
-from proxy.learning.facts.claim import operations_in
+from proxy.learning.evidence import UserMessage, find_evidence, is_instruction
+from proxy.learning.facts.claim import parse_operations
 from proxy.learning.facts.claim import prompt as fact_prompt
 from proxy.learning.instructions.document import doubts
-from proxy.learning.instructions.improve import improved_in
+from proxy.learning.instructions.improve import parse_improved
 from proxy.learning.instructions.improve import prompt as instructions_prompt
-from proxy.learning.profile.agreement import Grounds, agreed
+from proxy.learning.profile.agreement import ReviewContext, accept_proposal
 from proxy.learning.profile.document import Schema
 from proxy.learning.profile.extract import prompt as profile_prompt
-from proxy.learning.profile.proposal import proposal_in
+from proxy.learning.profile.proposal import parse_proposal
 from proxy.memory.model import SessionKey
 from proxy.recall.own_words import pasted
 from proxy.settings import ProfileSettings
@@ -99,8 +99,10 @@ def test_every_so_many_turns_a_person_tells_thanks_and_asks() -> None:
     assert ["?" in text for text in texts] == [n % ASKS[0] == ASKS[1] for n in TURNS]
 
 
-def _said(texts: Sequence[str]) -> list[Said]:
-    return [Said(f"ex.{at}", "ex", at, text, 1_700_000_000.0) for at, text in enumerate(texts)]
+def _said(texts: Sequence[str]) -> list[UserMessage]:
+    return [
+        UserMessage(f"ex.{at}", "ex", at, text, 1_700_000_000.0) for at, text in enumerate(texts)
+    ]
 
 
 def _turns(seed: int, turns: int) -> list[str]:
@@ -121,20 +123,20 @@ def test_a_summary_of_a_summary_is_one_too_and_not_too_long() -> None:
 
 def test_facts_are_what_was_told_with_quotes_that_are_there() -> None:
     said = _said(_turns(5, 10))
-    found = operations_in(written("facts", fact_prompt(said, [], 0, "")))
+    found = parse_operations(written("facts", fact_prompt(said, [], 0, "")))
     assert found is not None
     assert [(each.op, each.message) for each in found] == [("add", 2), ("add", 5), ("add", 8)]
     for each in found:
-        there = evidence(each.quote, said)
+        there = find_evidence(each.quote, said)
         assert there is not None
         assert there.said is said[each.message - 1]
 
 
 def test_a_profile_gets_a_member_for_what_was_told() -> None:
     said = _said(["I rent clocks with my aunt Rita. It is late.", "I sell maps with my aunt Eda."])
-    found = proposal_in(written("profile", profile_prompt({}, Schema(), said, "")))
+    found = parse_proposal(written("profile", profile_prompt({}, Schema(), said, "")))
     assert found is not None
-    made = agreed(found, {}, Grounds(said, Schema(), {}))
+    made = accept_proposal(found, {}, ReviewContext(said, Schema(), {}))
     assert made.document == {"aunt": "Eda, sell maps"}
     assert len(made.patch) == 2
 
@@ -144,11 +146,11 @@ def test_an_answer_is_good_that_somebody_gave_thanks_for() -> None:
     assert seems_pleased(thanks)
     key = SessionKey("t", "s")
     pairs = [Pair(key, "How?", "ex.0", other), Pair(key, "Why?", "ex.1", thanks)]
-    assert good_in(written("episodes", episode_prompt(pairs)), pairs) == pairs[1:]
+    assert parse_good_pairs(written("episodes", episode_prompt(pairs)), pairs) == pairs[1:]
 
 
 def test_instructions_are_new_short_and_without_doubts() -> None:
-    first = improved_in(written("instructions", instructions_prompt("", [], "", 300)))
+    first = parse_improved(written("instructions", instructions_prompt("", [], "", 300)))
     assert first is not None
     assert 0 < count(first.text) <= 300
     assert doubts(first.text, "", []) == ()

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from proxy.commands.stats import untold
+from proxy.commands.stats import missing_usage_note
 from tests.commands.conftest import Program, Run
 
 
@@ -68,11 +68,11 @@ def test_context_says_what_would_be_sent(run: Run, talked: str) -> None:
 
 
 def test_stats_say_of_how_many_exchanges_usage_is_known() -> None:
-    told = untold({"exchanges": 12, "with_usage": 3})
+    told = missing_usage_note({"exchanges": 12, "with_usage": 3})
     assert told is not None
     assert told.startswith("Upstreams have told the usage of 3 of 12 exchanges")
-    assert untold({"exchanges": 12, "with_usage": 12}) is None
-    assert untold({"exchanges": 12}) is None
+    assert missing_usage_note({"exchanges": 12, "with_usage": 12}) is None
+    assert missing_usage_note({"exchanges": 12}) is None
 
 
 def test_stats_have_a_row_for_each_day(run: Run, talked: str) -> None:

@@ -210,7 +210,7 @@ async def test_answers_of_the_memory_api_that_nobody_takes_are_few(
 async def test_a_client_that_takes_nothing_of_an_answer_is_let_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.memory_api.endpoint.TAKES", 0.3)
+    monkeypatch.setattr("proxy.memory_api.endpoint.SEND_SECONDS", 0.3)
     async with rig(tmp_path) as ready, raw.line(ready.port) as line:
         talk, path = await filled(ready)
         await line.send(raw.request("GET", path, talk.all_headers.items()))

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from proxy.memory.erasure import steady
-from proxy.summary.writer import HALVINGS
+from proxy.summary.writer import MAX_HALVINGS
 from tests.support.rig import Rig, rig
 from tests.support.store.places import IN_GROUPS, Places
 from tests.support.talk.recalling import blocks_in
@@ -211,7 +211,7 @@ async def test_what_is_refused_is_asked_again_without_it_and_then_no_more(one: R
     for number in range(3):
         await says(talk, number)
         await all_done(talk)
-    assert 1 < len(scribe.asked) <= HALVINGS + 2
+    assert 1 < len(scribe.asked) <= MAX_HALVINGS + 2
     prompt = await says(talk, 3)
     assert prompt.shown == ["1", "2", "3"]
 

@@ -15,7 +15,7 @@ from proxy.chat.message import own_text_of
 from proxy.gateway.context import known_tokens
 from proxy.gateway.recording.exchange_recorder import due_after_import
 from proxy.learning.job import LearningJob
-from proxy.learning.kinds import KINDS, Watch
+from proxy.learning.kinds import KINDS, LearningObserver
 from proxy.learning.learned import Learned
 from proxy.learning.reading import Reader
 from proxy.memory.model import Work
@@ -66,8 +66,8 @@ async def told(client: httpx.AsyncClient, settings: Settings, store: Backend) ->
         settings.profile,
         time.time,
         BACKOFF,
-        learned.extractors(model, Watch()),
-        learned.improvers(model, Watch()),
+        learned.extractors(model, LearningObserver()),
+        learned.improvers(model, LearningObserver()),
     )
     assert await job.run(WORK) is None
     assert [asked.feature for asked in model.asked] == ["hobbies"]

@@ -14,15 +14,15 @@ from proxy.learning.episodes.episode import (
     MOST_EPISODES,
     QUESTION_TOKENS,
     Episode,
-    clipped,
     episode_id,
     namespace,
+    truncate,
 )
-from proxy.learning.episodes.extract import Pair, good_in, seems_pleased
+from proxy.learning.episodes.extract import Pair, parse_good_pairs, seems_pleased
 from proxy.learning.episodes.store import NOTE
-from proxy.learning.evidence import Said
+from proxy.learning.evidence import UserMessage
 from proxy.learning.kinds import EPISODES
-from proxy.learning.likeness import AskedText
+from proxy.learning.likeness import QueryText
 from proxy.learning.prompt_cards import Block
 from proxy.memory.archive import Details
 from proxy.memory.items import ItemOwner
@@ -63,7 +63,7 @@ async def chosen(env: Env, question: str, budget: int = 1000) -> Block | None:
     found = await env.harness.store.items_at(where.shelf, [where.place])
     if where.place not in found:
         return None
-    card, asked = bytes(found[where.place].value), AskedText(question, now)
+    card, asked = bytes(found[where.place].value), QueryText(question, now)
     return block_of(EPISODES, card, settings, asked, budget, now)
 
 
@@ -119,7 +119,7 @@ async def test_long_texts_are_cut(env: Env) -> None:
 
 @pytest.mark.parametrize("text", ["", " a ", "short", "long " * 200, "很长" * 400, "x" * 5000])
 def test_a_cut_text_is_a_beginning_that_fits(text: str) -> None:
-    cut = clipped(text, 50, count)
+    cut = truncate(text, 50, count)
     beginning = cut.removesuffix(" …")
     assert text.strip().startswith(beginning) and count(beginning) <= 50
     assert (cut == text.strip()) == (count(text.strip()) <= 50)
@@ -328,13 +328,13 @@ def test_pasted_words_are_no_praise() -> None:
         "m",
         _said("He wrote:\n```\nthat worked fine\n```\nWhat now? Thanks."),
     )
-    assert good_in(found_good((1, "that worked fine")), [pair]) == []
+    assert parse_good_pairs(found_good((1, "that worked fine")), [pair]) == []
 
 
 def test_a_number_that_is_written_as_a_text_is_one() -> None:
     pair = Pair(SessionKey("t", "s"), "?", "m", _said("Thanks, that worked."))
-    assert good_in('{"good": [{"number": "1", "quote": "that worked"}]}', [pair]) == [pair]
+    assert parse_good_pairs('{"good": [{"number": "1", "quote": "that worked"}]}', [pair]) == [pair]
 
 
-def _said(text: str) -> Said:
-    return Said("ex.0", "ex", 1, text, MAY, pasted(text))
+def _said(text: str) -> UserMessage:
+    return UserMessage("ex.0", "ex", 1, text, MAY, pasted(text))

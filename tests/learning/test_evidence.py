@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.learning.evidence import Said, evidence
+from proxy.learning.evidence import UserMessage, find_evidence
 from proxy.recall.own_words import pasted
 
 TEXT = """Hi! I live in   Berlin — since 2019, with my dog “Rex”.
@@ -12,8 +12,8 @@ TEXT = """Hi! I live in   Berlin — since 2019, with my dog “Rex”.
 Don't tell Ann."""
 
 
-def said(text: str, message: str = "m") -> Said:
-    return Said(message, "e", 1, text, 0.0, pasted(text))
+def said(text: str, message: str = "m") -> UserMessage:
+    return UserMessage(message, "e", 1, text, 0.0, pasted(text))
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def said(text: str, message: str = "m") -> Said:
     ],
 )
 def test_what_was_said_is_found(quote: str) -> None:
-    found = evidence(quote, [said(TEXT)])
+    found = find_evidence(quote, [said(TEXT)])
     assert found is not None and found.voice == "own"
 
 
@@ -51,7 +51,7 @@ def test_what_was_said_is_found(quote: str) -> None:
     ],
 )
 def test_what_was_not_said_or_is_too_short_is_not_found(quote: str) -> None:
-    assert evidence(quote, [said(TEXT)]) is None
+    assert find_evidence(quote, [said(TEXT)]) is None
 
 
 @pytest.mark.parametrize(
@@ -68,21 +68,21 @@ def test_what_was_not_said_or_is_too_short_is_not_found(quote: str) -> None:
     ],
 )
 def test_every_script_is_read(text: str, quote: str, there: bool) -> None:
-    assert (evidence(quote, [said(text)]) is not None) is there
+    assert (find_evidence(quote, [said(text)]) is not None) is there
 
 
 def test_what_is_only_quoted_is_told_from_what_is_said() -> None:
-    found = evidence("I am a king in Rome", [said(TEXT)])
+    found = find_evidence("I am a king in Rome", [said(TEXT)])
     assert found is not None and found.voice == "pasted"
 
 
 def test_own_words_count_before_the_same_words_pasted() -> None:
-    found = evidence("I am a king", [said("> I am a king", "a"), said("I am a king", "b")])
+    found = find_evidence("I am a king", [said("> I am a king", "a"), said("I am a king", "b")])
     assert found is not None and (found.said.message, found.voice) == ("b", "own")
 
 
 def test_the_message_that_is_named_is_looked_at_first() -> None:
     batch = [said("I have a dog", "a"), said("I have a dog", "b")]
     for first, message in ((0, "a"), (1, "b"), (7, "a"), (-1, "a")):
-        found = evidence("I have a dog", batch, first)
+        found = find_evidence("I have a dog", batch, first)
         assert found is not None and found.said.message == message

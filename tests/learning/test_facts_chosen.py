@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 
 from proxy.chat.blocks import block
 from proxy.gateway.context import ProfileRules
-from proxy.learning.facts.card import NOTE, FactCard, card_of, line_of, read_card
+from proxy.learning.facts.card import NOTE, FactCard, build_card, read_card, render_fact
 from proxy.learning.facts.fact import Fact
 from proxy.learning.kinds import FACTS, Kind
-from proxy.learning.likeness import AskedText
+from proxy.learning.likeness import QueryText
 from proxy.learning.prompt_cards import (
-    Allowance,
     Block,
+    CardPlace,
     Cards,
     PromptCards,
-    Where,
+    TokenBudget,
     card_place,
-    framed,
+    render_block,
 )
 from proxy.memory.items import Change, ItemOwner
 from proxy.memory.model import Recalled
@@ -43,8 +43,8 @@ def fact(number: int, text: str, **fields: Any) -> Fact:
 def chosen(
     facts: list[Fact], question: str = "", most: int = 300, budget: int = 10_000, now: float = NOW
 ) -> Block | None:
-    card = msgspec.json.encode(card_of(facts, FactCard(), count, MAY))
-    asked = AskedText(question, now)
+    card = msgspec.json.encode(build_card(facts, FactCard(), count, MAY))
+    asked = QueryText(question, now)
     return block_of(FACTS, card, learning(max_tokens=most), asked, budget, now)
 
 
@@ -96,10 +96,10 @@ def test_facts_about_others_go_in_only_if_they_are_asked_about() -> None:
 
 
 def test_a_line_says_whom_it_is_about_where_the_text_does_not() -> None:
-    assert line_of(fact(0, "Dislikes football.", about="Jack, a friend")) == (
+    assert render_fact(fact(0, "Dislikes football.", about="Jack, a friend")) == (
         "- Jack, a friend: Dislikes football. (noted 2023-05-08)"
     )
-    assert line_of(fact(0, "Jack dislikes football.", about="Jack, a friend")) == (
+    assert render_fact(fact(0, "Jack dislikes football.", about="Jack, a friend")) == (
         "- Jack dislikes football. (noted 2023-05-08)"
     )
 
@@ -112,7 +112,7 @@ def test_what_does_not_hold_is_not_on_the_card() -> None:
         fact(4, "d", expires_at=NOW - 1),
         fact(5, "e"),
     ]
-    assert [line.id for line in card_of(facts, FactCard(), count, MAY).lines] == [
+    assert [line.id for line in build_card(facts, FactCard(), count, MAY).lines] == [
         "fact_004",
         "fact_005",
     ]
@@ -122,13 +122,13 @@ def test_what_does_not_hold_is_not_on_the_card() -> None:
 
 def test_a_card_takes_over_what_the_one_before_knew() -> None:
     facts = [fact(n, f"The user has {n} boats.") for n in range(5)]
-    before = card_of(facts[:4], FactCard(), count, MAY)
+    before = build_card(facts[:4], FactCard(), count, MAY)
 
     def counted_once(text: str) -> int:
         assert "4 boats" in text
         return count(text)
 
-    assert card_of(facts, before, counted_once, MAY) == card_of(facts, FactCard(), count, MAY)
+    assert build_card(facts, before, counted_once, MAY) == build_card(facts, FactCard(), count, MAY)
 
 
 texts = st.lists(st.text(alphabet="abc dog boat 北京", min_size=1, max_size=60), max_size=30)
@@ -142,22 +142,22 @@ def test_a_block_is_never_more_than_it_may_be(
     found = chosen(facts, question, most, budget)
     if found is not None:
         assert found.lines and found.tokens <= min(budget, most)
-        assert found.tokens == count(framed(found.kind, found.note, found.lines))
+        assert found.tokens == count(render_block(found.kind, found.note, found.lines))
 
 
 def test_a_block_that_costs_more_than_was_estimated_still_fits() -> None:
     facts = [fact(n, f"The user has {n} cats at home.") for n in range(8)]
-    card = msgspec.json.encode(card_of(facts, FactCard(), lambda text: 1, MAY))
-    found = block_of(FACTS, card, learning(max_tokens=100), AskedText("cats", NOW), 100, NOW)
+    card = msgspec.json.encode(build_card(facts, FactCard(), lambda text: 1, MAY))
+    found = block_of(FACTS, card, learning(max_tokens=100), QueryText("cats", NOW), 100, NOW)
     assert found is not None and found.tokens <= 100
 
 
 @pytest.mark.parametrize(("number", "most_ms"), [(30, 0.1), (500, 2.0)])
 def test_choosing_is_fast(number: int, most_ms: float) -> None:
     facts = [fact(n, f"The user has {n} cats, boats and dogs at home.") for n in range(number)]
-    card = msgspec.json.encode(card_of(facts, FactCard(), count, MAY))
+    card = msgspec.json.encode(build_card(facts, FactCard(), count, MAY))
     settings = learning(max_tokens=800)
-    asked = AskedText("Which boats do I have, and where is my dog in Berlin?", NOW)
+    asked = QueryText("Which boats do I have, and where is my dog in Berlin?", NOW)
     times = timeit.repeat(
         lambda: block_of(FACTS, card, settings, asked, 10_000, NOW), number=5, repeat=5
     )
@@ -167,19 +167,21 @@ def test_choosing_is_fast(number: int, most_ms: float) -> None:
 # Put together
 
 
-KAI_CARD = Where(ItemOwner("t", "kai"), card_place("kai", "facts"))
+KAI_CARD = CardPlace(ItemOwner("t", "kai"), card_place("kai", "facts"))
 
 
 def fixed(name: str, *, shared: bool = False) -> Kind:
     """A kind whose block has one line, and takes what it may."""
 
-    def where(tenant: str, user: str | None, profile: ProfileSettings) -> Where | None:
+    def where(tenant: str, user: str | None, profile: ProfileSettings) -> CardPlace | None:
         if shared:
-            return Where(ItemOwner(tenant), KAI_CARD.place._replace(namespace=(name,)))
-        return Where(ItemOwner(tenant, user), KAI_CARD.place._replace(key=name)) if user else None
+            return CardPlace(ItemOwner(tenant), KAI_CARD.place._replace(namespace=(name,)))
+        return (
+            CardPlace(ItemOwner(tenant, user), KAI_CARD.place._replace(key=name)) if user else None
+        )
 
     def choose(
-        card: bytes, profile: ProfileSettings, question: AskedText, room: Allowance
+        card: bytes, profile: ProfileSettings, question: QueryText, room: TokenBudget
     ) -> Block | None:
         return Block(name, "", card.decode(), 40) if room.tokens >= 40 else None
 
@@ -194,7 +196,7 @@ SETTINGS = ProfileSettings.model_validate(
 )
 
 
-async def put(store: Backend, where: Where | None) -> None:
+async def put(store: Backend, where: CardPlace | None) -> None:
     assert where is not None
     namespace, key = where.place
     assert await store.change_items(

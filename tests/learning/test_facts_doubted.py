@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from proxy.learning.facts.statements import Matter
+from proxy.learning.facts.statements import Topic
 from proxy.memory.model import Due, SessionKey
 from proxy.stores.open import open_store
 from tests.support.clock import Clock
@@ -82,9 +82,13 @@ async def test_a_doubt_is_over_once_that_was_said_again(
 
 def test_a_word_of_most_notes_or_another_language_tells_nothing() -> None:
     notes = [f"Dana has a {thing}." for thing in ("boat", "harp", "kiln", "goat", "sled")]
-    matter = Matter("I am Dana and I sold the harp", notes)
-    assert [matter.has(note, "Dana is rich.") for note in notes] == [False, True, *[False] * 3]
-    assert matter.has("Dana wohnt mit dem Hund in der Stadt.", "Dana is rich.")
+    matter = Topic("I am Dana and I sold the harp", notes)
+    assert [matter.shares_word(note, "Dana is rich.") for note in notes] == [
+        False,
+        True,
+        *[False] * 3,
+    ]
+    assert matter.shares_word("Dana wohnt mit dem Hund in der Stadt.", "Dana is rich.")
 
 
 TOLD = (

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from proxy.learning.episodes import episode
 from proxy.learning.evidence import Source
 from proxy.learning.facts.claim import Claim, Op
-from proxy.learning.facts.fact import FACTS, Fact, confirmed, dated, kept_sources
-from proxy.learning.facts.rules import entered
-from proxy.learning.facts.store import without
+from proxy.learning.facts.fact import FACTS, Fact, confirmed, limit_sources, with_expiry
+from proxy.learning.facts.rules import apply_claims
+from proxy.learning.facts.store import without_sources
 from proxy.learning.kinds import Kinds
 from proxy.learning.profile import document as profile
 from proxy.recall.query.dates import DAY
@@ -164,14 +164,14 @@ async def test_other_users_and_sessions_lose_nothing(harness: Harness) -> None:
 
 def test_at_most_ten_sources_are_kept_and_those_of_most_sessions() -> None:
     source = Source(session="a", message="0", exchange="0", at=0.0)
-    fact = dated(Fact(id="f", text="x", sources=(source,)), PLAIN)
+    fact = with_expiry(Fact(id="f", text="x", sources=(source,)), PLAIN)
     for n in range(1, 40):
         session = "b" if n % 3 else f"c{n}"
         again = Source(session=session, message=str(n), exchange=str(n), at=float(n))
         fact = confirmed(fact, again, PLAIN)
     assert len(fact.sources) == 10 and fact.last_confirmed == 39.0
     assert len({each.session for each in fact.sources}) > 7
-    assert kept_sources(fact.sources) == fact.sources
+    assert limit_sources(fact.sources) == fact.sources
 
 
 # As if it had never been read
@@ -200,7 +200,7 @@ def learned_of(
         op: Op = "supersede" if former else "add"
         source = Source(session=session, message=f"{time}", exchange=f"{time}", at=float(time))
         claim = Claim(op, f"The {slot} is {value}.", "user", "current", 0.0, None, source, former)
-        facts = entered(facts, [claim], PLAIN, lambda: f"f{next(number)}", 1000.0)
+        facts = apply_claims(facts, [claim], PLAIN, lambda: f"f{next(number)}", 1000.0)
     return facts
 
 
@@ -212,7 +212,9 @@ def current(facts: dict[str, Fact]) -> list[str]:
 def test_after_forgetting_all_is_as_if_the_session_had_never_been_read(
     said: list[tuple[str, tuple[str, str]]], gone: str
 ) -> None:
-    left = without(learned_of(said, range(len(said))), lambda source: source.session == gone)
+    left = without_sources(
+        learned_of(said, range(len(said))), lambda source: source.session == gone
+    )
     for fact in left.values():
         sources = [*fact.sources, *fact.inherited]
         sources += [fact.superseded_in] if fact.superseded_in else []
@@ -229,7 +231,7 @@ def test_forgetting_everything_leaves_nothing(
 ) -> None:
     facts = learned_of(said, range(len(said)))
     for session in order:
-        facts = without(facts, lambda source, gone=session: source.session == gone)  # type: ignore[misc]
+        facts = without_sources(facts, lambda source, gone=session: source.session == gone)  # type: ignore[misc]
     assert facts == {}
 
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from proxy.learning.evidence import Source
-from proxy.learning.facts.card import MOST_LINES, FactCard, card_of
+from proxy.learning.facts.card import MOST_LINES, FactCard, build_card
 from proxy.learning.facts.fact import MOST_GIVEN, USER, Fact, Facts, TooManyFacts
 from proxy.learning.facts.tools import FactTools
 from tests.support.learning.given import FULL, filled
@@ -71,5 +71,5 @@ def test_a_card_has_a_bound_and_the_facts_confirmed_last() -> None:
         Fact(id=f"fact_{n:05}", text="Note.", valid_from=-n, last_confirmed=n)
         for n in range(MOST_LINES + 2)
     ]
-    lines = card_of(facts, FactCard(), count, MAY).lines
+    lines = build_card(facts, FactCard(), count, MAY).lines
     assert [line.id for line in lines] == [fact.id for fact in reversed(facts[2:])]

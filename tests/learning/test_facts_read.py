@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from proxy.learning.evidence import Said
-from proxy.learning.facts.claim import MOST, OPS, SCHEMA, operations_in
-from proxy.learning.facts.days import day, holds_from, holds_until
-from proxy.learning.facts.fact import USER, Fact, date_text, dates_of
+from proxy.learning.evidence import UserMessage
+from proxy.learning.facts.claim import MOST, OPS, SCHEMA, parse_operations
+from proxy.learning.facts.days import parse_day, valid_from, valid_until
+from proxy.learning.facts.fact import USER, Fact, date_text, render_dates
 from proxy.learning.facts.statements import (
-    about,
-    alike,
+    describes_user,
     gist,
-    in_other_words,
     is_reported,
-    names,
-    others,
-    says_something,
-    speaks_of,
-    tells_of_user,
+    is_statement,
+    is_translated,
+    mentions,
+    other_subject,
+    parse_subject,
+    says_the_same,
+    shares_word,
 )
 from proxy.recall.own_words import pasted
 from tests.support.learning.harness import DAY, MAY, Harness, answer, operation
@@ -46,7 +46,7 @@ MIDNIGHT = MAY - MAY % DAY
     ],
 )
 def test_operations_are_found_in_whatever_is_around_them(text: str) -> None:
-    found = operations_in(text)
+    found = parse_operations(text)
     assert found is not None
     assert [(each.op, each.text, each.quote) for each in found] == [
         ("add", "The user has a dog.", "my dog")
@@ -55,31 +55,31 @@ def test_operations_are_found_in_whatever_is_around_them(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["[]", '{"operations": []}', "Nothing: []", "```\n[]\n```"])
 def test_nothing_to_note_is_an_answer(text: str) -> None:
-    assert operations_in(text) == ()
+    assert parse_operations(text) == ()
 
 
 @pytest.mark.parametrize(
     "text", ["", "No.", "{", '{"operations": null}', '{"facts": []}', "[1, 2]", "[" * 5000]
 )
 def test_what_is_no_list_of_operations_is_no_answer(text: str) -> None:
-    assert operations_in(text) is None
+    assert parse_operations(text) is None
 
 
 def test_fields_of_wrong_types_are_as_if_they_were_not_there() -> None:
     wrong = operation(fact="2", text=7, about=None, message=True, quote=["x"], valid_from=2023)
-    (found,) = operations_in(answer(wrong)) or ()
+    (found,) = parse_operations(answer(wrong)) or ()
     assert (found.fact, found.text, found.about, found.message) == (2, "", "", 0)
     assert (found.quote, found.valid_from) == ("", "")
 
 
 def test_half_a_surrogate_pair_in_an_answer_is_replaced() -> None:
     halves = operation(text="A dog \ud83d.", quote="\ud83d dog", about="Rex \udc36")
-    (found,) = operations_in(answer(halves)) or ()
+    (found,) = parse_operations(answer(halves)) or ()
     assert (found.text, found.quote, found.about) == ("A dog \ufffd.", "\ufffd dog", "Rex \ufffd")
 
 
 def test_an_answer_that_does_not_end_is_bounded() -> None:
-    assert len(operations_in(answer(*[ONE] * 1000)) or ()) == MOST
+    assert len(parse_operations(answer(*[ONE] * 1000)) or ()) == MOST
 
 
 def test_the_schema_is_strict() -> None:
@@ -101,7 +101,7 @@ def test_the_schema_is_strict() -> None:
     ],
 )
 def test_a_date_is_read(text: str, date: str) -> None:
-    time = day(text)
+    time = parse_day(text)
     assert time is not None and date_text(time) == date
 
 
@@ -110,7 +110,7 @@ def test_a_date_is_read(text: str, date: str) -> None:
     ["", "yesterday", "2023-02-30", "2023-13-01", "0001-01-01", "9999", "07/05/2023", "20235"],
 )
 def test_what_is_no_date_is_none(text: str) -> None:
-    assert day(text) is None
+    assert parse_day(text) is None
 
 
 @pytest.mark.parametrize(
@@ -122,35 +122,35 @@ def test_what_is_no_date_is_none(text: str) -> None:
         ("2023-05-07", "", None),
         ("2023-05-07", "yesterday", MIDNIGHT - DAY),
         ("2023-05-01", "letzte Woche", MIDNIGHT - 7 * DAY),
-        ("2023-04-03", "上个月", day("2023-04-03")),
+        ("2023-04-03", "上个月", parse_day("2023-04-03")),
         ("2010", "", None),
         ("1999-01-01", "I am Ann, hello", None),
         ("1999-01-01", "yesterday, on 1 May", None),
         ("1999-01-01", "next year we move to 5 Mill Road", None),
-        ("2010", "for 13 years", day("2010")),
-        ("2013", "for ten years", day("2013")),
-        ("2019", "seit vier Jahren", day("2019")),
-        ("2019", "pendant quatre années", day("2019")),
-        ("2020", "3年前", day("2020")),
-        ("2021-07", "two summers ago", day("2021-07")),
+        ("2010", "for 13 years", parse_day("2010")),
+        ("2013", "for ten years", parse_day("2013")),
+        ("2019", "seit vier Jahren", parse_day("2019")),
+        ("2019", "pendant quatre années", parse_day("2019")),
+        ("2020", "3年前", parse_day("2020")),
+        ("2021-07", "two summers ago", parse_day("2021-07")),
         ("2019-07", "two summers ago", None),
-        ("2021", "vor zwei Sommern", day("2021")),
-        ("2020-12", "hace tres inviernos", day("2020-12")),
-        ("2010", "seit 2010", day("2010")),
-        ("1999", "since '99", day("1999")),
-        ("2023-01", "since January", day("2023-01")),
+        ("2021", "vor zwei Sommern", parse_day("2021")),
+        ("2020-12", "hace tres inviernos", parse_day("2020-12")),
+        ("2010", "seit 2010", parse_day("2010")),
+        ("1999", "since '99", parse_day("1999")),
+        ("2023-01", "since January", parse_day("2023-01")),
         ("2023-05-09", "tomorrow", MIDNIGHT + DAY),
         ("2024-01-01", "", None),
-        ("2024-01-01", "I move to Rome in 2024.", day("2024-01-01")),
-        ("2023-08-05", "moves to Rome on 5 August", day("2023-08-05")),
+        ("2024-01-01", "I move to Rome in 2024.", parse_day("2024-01-01")),
+        ("2023-08-05", "moves to Rome on 5 August", parse_day("2023-08-05")),
         ("2023-08-05", "moves to Rome on 6 August", None),
-        ("2023-08", "moves to Rome in August", day("2023-08-01")),
+        ("2023-08", "moves to Rome in August", parse_day("2023-08-01")),
     ],
 )
 def test_since_when_it_holds_is_believed_only_if_somebody_told_it(
     claimed: str, texts: str, time: float | None
 ) -> None:
-    assert holds_from(claimed, MAY, texts) == time
+    assert valid_from(claimed, MAY, texts) == time
 
 
 @pytest.mark.parametrize(
@@ -160,16 +160,16 @@ def test_since_when_it_holds_is_believed_only_if_somebody_told_it(
         ("2023-05-12", MIDNIGHT + 5 * DAY),
         ("2023-05-08", MIDNIGHT + DAY),
         ("2023-05-01", None),
-        ("2023-05", day("2023-06")),
-        ("2023-12", day("2024-01")),
-        ("2023", day("2024")),
+        ("2023-05", parse_day("2023-06")),
+        ("2023-12", parse_day("2024-01")),
+        ("2023", parse_day("2024")),
         ("2022", None),
         ("2123", None),
     ],
 )
 def test_an_end_is_the_end_of_its_day(claimed: str, time: float | None) -> None:
-    assert holds_until(claimed, MAY, MAY, "until next week") == time
-    assert holds_until(claimed, MAY, MAY, "for now") is None
+    assert valid_until(claimed, MAY, MAY, "until next week") == time
+    assert valid_until(claimed, MAY, MAY, "for now") is None
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_an_end_is_the_end_of_its_day(claimed: str, time: float | None) -> None:
 )
 def test_what_is_not_known_of_a_time_is_not_shown(fields: dict[str, Any], shown: str) -> None:
     fact = Fact(id="f", text="x", **{"valid_from": MAY, "last_confirmed": MAY, **fields})
-    assert dates_of(fact) == shown
+    assert render_dates(fact) == shown
 
 
 # Likeness
@@ -216,7 +216,7 @@ def test_what_is_not_known_of_a_time_is_not_shown(fields: dict[str, Any], shown:
     ],
 )
 def test_what_says_the_same_is_told_from_what_does_not(one: str, other: str, same: bool) -> None:
-    assert alike(gist(one), gist(other)) is same
+    assert says_the_same(gist(one), gist(other)) is same
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_what_says_the_same_is_told_from_what_does_not(one: str, other: str, sam
     ],
 )
 def test_another_language_or_script_is_noticed(text: str, message: str, other: bool) -> None:
-    assert in_other_words(text, message, message) is other
+    assert is_translated(text, message, message) is other
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_another_language_or_script_is_noticed(text: str, message: str, other: b
     ],
 )
 def test_a_text_has_something_of_its_message(text: str, message: str, shared: bool) -> None:
-    assert speaks_of(text, message) is shared
+    assert shares_word(text, message) is shared
 
 
 # About whom
@@ -269,7 +269,7 @@ def test_a_text_has_something_of_its_message(text: str, message: str, shared: bo
     ],
 )
 def test_whom_a_fact_is_about(claimed: str, whom: str) -> None:
-    assert about(claimed) == whom
+    assert parse_subject(claimed) == whom
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_whom_a_fact_is_about(claimed: str, whom: str) -> None:
     ],
 )
 def test_a_sentence_that_begins_with_somebody_else(quote: str, whom: str | None) -> None:
-    found = others(quote)
+    found = other_subject(quote)
     assert (found is None) is (whom is None)
     assert not whom or whom.startswith(found or "\0")
 
@@ -352,12 +352,12 @@ def test_a_sentence_that_begins_with_somebody_else(quote: str, whom: str | None)
     ],
 )
 def test_what_only_begins_like_somebody_else_is_the_users_own(quote: str) -> None:
-    assert others(quote) is None
+    assert other_subject(quote) is None
 
 
 def test_a_text_names_whom_it_is_about() -> None:
-    assert names("Jack dislikes football.", "My friend Jack")
-    assert not names("The user dislikes football.", "My friend Jack")
+    assert mentions("Jack dislikes football.", "My friend Jack")
+    assert not mentions("The user dislikes football.", "My friend Jack")
 
 
 @pytest.mark.parametrize(
@@ -391,7 +391,7 @@ def test_what_stands_behind_anothers_introduction_is_theirs(message: str, report
 def test_who_speaks_behind_anothers_colon_is_not_the_user(
     quote: str, whom: str | None, reported: bool
 ) -> None:
-    assert (others(quote), is_reported(quote, quote)) == (whom, reported)
+    assert (other_subject(quote), is_reported(quote, quote)) == (whom, reported)
 
 
 async def test_words_beside_a_picture_are_no_fact(harness: Harness) -> None:
@@ -425,7 +425,7 @@ async def test_questions_and_thanks_that_a_small_model_notes_are_no_facts(
 
 @pytest.mark.parametrize("text", ["The user is proud of Ann.", "Dana is called Di.", "用户很好"])
 def test_a_short_fact_says_something(text: str) -> None:
-    assert says_something(text)
+    assert is_statement(text)
 
 
 # Whether there was something to find
@@ -449,7 +449,7 @@ def test_a_short_fact_says_something(text: str) -> None:
     ],
 )
 def test_a_clear_statement_is_noticed(text: str) -> None:
-    assert tells_of_user([Said("m", "e", 1, text, 0.0, pasted(text))])
+    assert describes_user([UserMessage("m", "e", 1, text, 0.0, pasted(text))])
 
 
 @pytest.mark.parametrize(
@@ -466,4 +466,4 @@ def test_a_clear_statement_is_noticed(text: str) -> None:
     ],
 )
 def test_a_message_without_one_is_not_asked_about_twice(text: str) -> None:
-    assert not tells_of_user([Said("m", "e", 1, text, 0.0, pasted(text))])
+    assert not describes_user([UserMessage("m", "e", 1, text, 0.0, pasted(text))])

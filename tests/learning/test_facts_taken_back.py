@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from proxy.learning.evidence import Source
 from proxy.learning.facts.claim import Claim, Op
 from proxy.learning.facts.fact import USER, Fact
-from proxy.learning.facts.rules import MOST_PAST, Notes, entered
+from proxy.learning.facts.rules import MOST_PAST, ClaimMerger, apply_claims
 from proxy.settings.written import FactsSettings
 
 PLAIN = FactsSettings()
@@ -33,7 +33,7 @@ def arrived(said: Sequence[str], order: Sequence[int]) -> list[Fact]:
         known = any(said[time] in fact.text for fact in facts.values())
         op: Op = "add" if current is None or (known and time < latest) else "supersede"
         news = claim(op, said[time], float(time), current.id if current else None)
-        facts = entered(facts, [news], PLAIN, lambda: f"f{next(number)}", 1000.0)
+        facts = apply_claims(facts, [news], PLAIN, lambda: f"f{next(number)}", 1000.0)
         latest = max(latest, time)
     return list(facts.values())
 
@@ -69,9 +69,9 @@ def test_what_was_taken_back_and_is_said_again_later_is_current_again() -> None:
 
 def compared(habit: str, at: float, facts: Mapping[str, Fact]) -> int:
     """With how many facts a statement is compared."""
-    notes = Notes(dict(facts), PLAIN, lambda: "new", 1000.0)
-    notes.enter(claim("add", habit, at))
-    return len(notes._gists)
+    merger = ClaimMerger(dict(facts), PLAIN, lambda: "new", 1000.0)
+    merger.merge(claim("add", habit, at))
+    return len(merger._gists)
 
 
 def test_only_old_news_are_compared_with_what_is_past_and_with_no_more_than_so_many() -> None:

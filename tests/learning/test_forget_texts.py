@@ -8,9 +8,9 @@ from proxy.memory_api.erasure.in_mind import forget_texts
 
 def test_what_facts_are_read_with_is_forgotten() -> None:
     assert statements.may_be_from("Paris", "I live in Paris since 2010")
-    days.told_in("I live in Paris since 2010")
-    assert days.told_in.cache_info().currsize
-    assert statements._stumps_of.cache_info().currsize
+    days.times_in("I live in Paris since 2010")
+    assert days.times_in.cache_info().currsize
+    assert statements._stems_of.cache_info().currsize
     forget_texts("tenant")
-    assert not days.told_in.cache_info().currsize
-    assert not statements._stumps_of.cache_info().currsize
+    assert not days.times_in.cache_info().currsize
+    assert not statements._stems_of.cache_info().currsize

@@ -16,10 +16,10 @@ from proxy.learning.instructions.document import (
     Proposal,
     doubts,
 )
-from proxy.learning.instructions.improve import improved_in
+from proxy.learning.instructions.improve import parse_improved
 from proxy.learning.instructions.store import NotThere, Outdated
 from proxy.learning.kinds import INSTRUCTIONS
-from proxy.learning.likeness import AskedText
+from proxy.learning.likeness import QueryText
 from proxy.memory.model import SessionKey
 from proxy.settings import Settings
 from tests.support.learning import environment
@@ -361,7 +361,7 @@ async def test_proposals_are_bounded(env: Env) -> None:
     for n in range(MOST_PROPOSALS + 2):
         proposal = Proposal(id=f"proposal_{n:04}", text="x", why="", base=0, feedback=1)
         assert await env.harness.store.change_items(
-            TENANT, await shelf.proposing(TENANT, APP, proposal)
+            TENANT, await shelf.propose_changes(TENANT, APP, proposal)
         )
     kept = await proposals(env)
     assert len(kept) == MOST_PROPOSALS and kept[0].id == "proposal_0002"
@@ -442,12 +442,12 @@ def test_what_is_in_force_already_is_no_reason_to_doubt() -> None:
     ],
 )
 def test_answers_are_read_leniently(answer: str, expected: str | None) -> None:
-    found = improved_in(answer)
+    found = parse_improved(answer)
     assert (found.text if found else None) == expected
 
 
 def test_half_a_surrogate_pair_in_an_answer_is_replaced() -> None:
-    found = improved_in(improved("Be kind \ud83d", why="\ud83d"))
+    found = parse_improved(improved("Be kind \ud83d", why="\ud83d"))
     assert found is not None
     assert (found.text, found.why) == ("Be kind \ufffd", "\ufffd")
 
@@ -461,7 +461,7 @@ def test_the_text_in_force_is_a_block_for_the_system_message(harness: Harness) -
     assert where is not None and where.shelf == TENANT
     assert where.place == (("instructions", APP), "current")
     card = msgspec.json.encode(Instructions(text=f"{SHORT}\nBe kind.", version=2))
-    block = block_of(INSTRUCTIONS, card, settings, AskedText("", 0.0), 1000)
+    block = block_of(INSTRUCTIONS, card, settings, QueryText("", 0.0), 1000)
     assert block is not None
     assert (block.kind, block.note, block.lines) == ("instructions", NOTE, f"{SHORT}\nBe kind.")
 
@@ -470,11 +470,11 @@ def test_of_too_long_a_text_the_first_lines_are_in_a_prompt(harness: Harness) ->
     settings = prepared(harness, max_tokens=200).harness.settings
     many = "\n".join(f"Rule {n}: {'x' * 30}" for n in range(100))
     card = msgspec.json.encode(Instructions(text=many, version=1))
-    block = block_of(INSTRUCTIONS, card, settings, AskedText("", 0.0), 1000)
+    block = block_of(INSTRUCTIONS, card, settings, QueryText("", 0.0), 1000)
     assert block is not None and block.tokens <= 200
     assert many.startswith(block.lines) and block.lines.count("\n") > 5
     empty = msgspec.json.encode(Instructions(text="", version=1))
-    assert block_of(INSTRUCTIONS, empty, settings, AskedText("", 0.0), 1000) is None
+    assert block_of(INSTRUCTIONS, empty, settings, QueryText("", 0.0), 1000) is None
 
 
 def test_an_application_is_called_like_its_profile() -> None:

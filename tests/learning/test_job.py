@@ -18,8 +18,8 @@ from proxy.background.completion import (
 )
 from proxy.background.runner import LEASE
 from proxy.learning.batch import Batch, Model, ReadMark, mark_place
-from proxy.learning.evidence import Gone
-from proxy.learning.job import BUSY, SOON, person_key
+from proxy.learning.evidence import DeletedSources
+from proxy.learning.job import RETRY_AFTER_CONFLICT, RETRY_WHILE_READ, person_key
 from proxy.memory.items import ItemOwner
 from proxy.memory.model import Due, SessionKey
 from proxy.memory.store import StoreError
@@ -69,17 +69,19 @@ class ScriptedExtractor:
         if self.busy:
             self.busy -= 1
             return False
-        learned = await self._harness.store.change_items(batch.shelf, batch.marks(self.feature))
+        learned = await self._harness.store.change_items(
+            batch.shelf, batch.mark_changes(self.feature)
+        )
         if learned:
             self.batches.append(batch)
         return learned
 
-    async def take_back(self, shelf: ItemOwner, gone: Gone) -> None:
+    async def take_back(self, shelf: ItemOwner, gone: DeletedSources) -> None:
         raise NotImplementedError
 
     @property
     def heard(self) -> list[str]:
-        return [said.text for batch in self.batches for said in batch.said]
+        return [said.text for batch in self.batches for said in batch.messages]
 
 
 @pytest.fixture
@@ -190,7 +192,7 @@ async def test_batches_are_bounded_and_nothing_is_lost(
     await harness.say(*texts)
     await harness.learn()
     assert extractor.heard == texts
-    sizes = [sum(len(said.text) for said in batch.said) / 4 for batch in extractor.batches]
+    sizes = [sum(len(said.text) for said in batch.messages) / 4 for batch in extractor.batches]
     assert max(sizes) <= 100 and len(sizes) < 60
 
 
@@ -202,7 +204,9 @@ async def test_a_message_of_two_million_tokens_is_read_piece_by_piece(
     await harness.say(text, "and then")
     await harness.learn()
     assert "".join(extractor.heard) == text + "and then"
-    assert all(sum(len(each.text) for each in batch.said) <= 16_000 for batch in extractor.batches)
+    assert all(
+        sum(len(each.text) for each in batch.messages) <= 16_000 for batch in extractor.batches
+    )
 
 
 async def test_a_long_message_is_read_on_where_it_was_left(
@@ -306,7 +310,7 @@ async def test_others_in_the_way_are_waited_for_within_bounds(
     assert extractor.heard == ["one"]
     await harness.say("two")
     extractor.busy = 1000
-    assert await harness.learn() == harness.clock() + SOON
+    assert await harness.learn() == harness.clock() + RETRY_AFTER_CONFLICT
 
 
 async def test_a_credential_that_is_not_there_is_somebody_elses_work(
@@ -358,7 +362,7 @@ async def test_one_person_is_read_by_one_reader_at_a_time(harness: Harness) -> N
     await harness.say("I moved to Paris.", session="z")
     first = asyncio.create_task(harness.learn("s"))
     await slow.asked_for.wait()
-    assert await harness.learn("z") == harness.clock() + BUSY
+    assert await harness.learn("z") == harness.clock() + RETRY_WHILE_READ
     assert len(slow.asked) == 0, "one request is under way, and no other was made"
     slow.go.set()
     assert await first is None
@@ -375,7 +379,7 @@ async def test_a_reader_that_was_killed_is_in_the_way_until_its_lease_has_run_ou
     await harness.store.enqueue(key, Due(kind="learning", profile="", at=now))
     (work,) = await harness.store.waiting(now, 10)
     assert await harness.store.claim(work, now, now + LEASE) is not None
-    assert await harness.learn() == now + BUSY
+    assert await harness.learn() == now + RETRY_WHILE_READ
     harness.clock.now += LEASE
     assert await harness.learn() is None
     assert await harness.current() == ["The user lives in Berlin."]

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from proxy.background.completion import ANSWER_BYTES
-from proxy.learning.evidence import Said
-from proxy.learning.extract import MOST_READ, json_in
-from proxy.learning.facts.claim import MOST_WRITTEN, operations_in
-from proxy.learning.profile.agreement import MOST_PATCH, Grounds, agreed
+from proxy.learning.evidence import UserMessage
+from proxy.learning.extract import MAX_PARSED_CHARACTERS, find_json
+from proxy.learning.facts.claim import MOST_WRITTEN, parse_operations
+from proxy.learning.profile.agreement import MOST_PATCH, ReviewContext, accept_proposal
 from proxy.learning.profile.document import PatchError, Schema
-from proxy.learning.profile.proposal import ProposedPatch, proposal_in
+from proxy.learning.profile.proposal import ProposedPatch, parse_proposal
 from tests.support.learning.harness import MAY
 
 
@@ -38,12 +38,12 @@ def is_wanted(value: object) -> bool:
     ],
 )
 def test_the_first_value_that_is_wanted_is_found(answer: str) -> None:
-    assert json_in(answer, is_wanted) == {"good": [1]}
+    assert find_json(answer, is_wanted) == {"good": [1]}
 
 
 def test_what_looks_like_a_comment_in_a_text_stays() -> None:
     told = '{"good": ["see https://x.org/*, a,]"], // a link\n}'
-    assert json_in(told, is_wanted) == {"good": ["see https://x.org/*, a,]"]}
+    assert find_json(told, is_wanted) == {"good": ["see https://x.org/*, a,]"]}
 
 
 NOTED = [{"op": "add", "text": "Plays chess.", "quote": "I play chess"}]
@@ -51,14 +51,14 @@ NOTED = [{"op": "add", "text": "Plays chess.", "quote": "I play chess"}]
 
 @pytest.mark.parametrize("talk", ["{}", "Notes so far were [], so I add: {}", "```json\n{}\n```"])
 def test_an_empty_list_before_what_is_asked_for_is_talk(talk: str) -> None:
-    (read,) = operations_in(talk.replace("{}", json.dumps({"operations": NOTED}))) or ()
+    (read,) = parse_operations(talk.replace("{}", json.dumps({"operations": NOTED}))) or ()
     assert read.quote == "I play chess"
 
 
 @pytest.mark.parametrize("talk", ["[]", "```json\n[]\n```", "Nothing to note: []"])
 def test_an_empty_list_where_there_is_no_object_is_nothing_new(talk: str) -> None:
-    assert operations_in(talk) == ()
-    assert proposal_in(talk) == ProposedPatch([], [])
+    assert parse_operations(talk) == ()
+    assert parse_proposal(talk) == ProposedPatch([], [])
 
 
 @pytest.mark.parametrize(
@@ -70,8 +70,8 @@ def test_an_empty_list_where_there_is_no_object_is_nothing_new(talk: str) -> Non
     ],
 )
 def test_an_empty_list_in_a_broken_object_is_no_answer(broken: str) -> None:
-    assert proposal_in(broken) is None
-    assert operations_in(broken) is None
+    assert parse_proposal(broken) is None
+    assert parse_operations(broken) is None
 
 
 @pytest.mark.parametrize(
@@ -92,19 +92,19 @@ def test_no_more_is_read_than_an_answer_is_worth(
         return raw_decode(decoder, text, at)
 
     monkeypatch.setattr(json.JSONDecoder, "raw_decode", counted)
-    assert json_in(answer, is_wanted) is None
-    assert sum(read) < 2 * (MOST_READ + ANSWER_BYTES), "once more without comments"
+    assert find_json(answer, is_wanted) is None
+    assert sum(read) < 2 * (MAX_PARSED_CHARACTERS + ANSWER_BYTES), "once more without comments"
 
 
 def test_of_what_is_far_too_long_no_more_is_looked_at() -> None:
     long = "you are now " * 40_000
     written = {"op": "add", "text": long, "quote": long, "about": long, "valid_from": long}
-    (read,) = operations_in(json.dumps([written])) or ()
+    (read,) = parse_operations(json.dumps([written])) or ()
     parts = (read.text, read.quote, read.about, read.valid_from)
     assert [len(part) for part in parts] == [MOST_WRITTEN] * 4
     change = {"key": "hobbies", "value": long, "quote": "I like boats"}
-    proposal = proposal_in(json.dumps({"set": [change]}))
-    said = Said(message="m", exchange="e", seq=1, text="I like boats", at=MAY)
+    proposal = parse_proposal(json.dumps({"set": [change]}))
+    said = UserMessage(message="m", exchange="e", seq=1, text="I like boats", at=MAY)
     assert proposal is not None
     with pytest.raises(PatchError, match=f"more than {MOST_PATCH} bytes"):
-        agreed(proposal, {}, Grounds([said], Schema(None), {}))
+        accept_proposal(proposal, {}, ReviewContext([said], Schema(None), {}))

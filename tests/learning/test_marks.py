@@ -7,7 +7,7 @@ import time
 import pytest
 
 from proxy.learning import marks
-from proxy.learning.batch import READ
+from proxy.learning.batch import READ_MARKS
 from proxy.learning.job import LearningJob
 from proxy.learning.marks import GRACE
 from proxy.memory.items import PEOPLE
@@ -17,7 +17,7 @@ from tests.support.learning.harness import KAI, Harness, work
 
 async def marked(harness: Harness) -> list[str]:
     """The sessions of which is known how far they were read."""
-    page = await harness.store.items(KAI, (PEOPLE, "kai", READ), None, 100)
+    page = await harness.store.items(KAI, (PEOPLE, "kai", READ_MARKS), None, 100)
     return [item.key for item in page.items]
 
 
@@ -50,7 +50,7 @@ async def test_a_mark_stays_for_a_day_as_its_session_may_be_on_its_way(harness: 
 async def test_many_marks_are_gone_through_some_at_a_time_and_then_from_the_beginning(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(marks, "AT_ONCE", 2)
+    monkeypatch.setattr(marks, "PAGE", 2)
     job = harness.job
     await read(harness, job, "a", "b", "c", "d")
     harness.clock.now = time.time() + GRACE + 60

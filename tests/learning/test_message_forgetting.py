@@ -7,7 +7,7 @@ import json
 import msgspec
 import pytest
 
-from proxy.learning.batch import ReadMark, mark_place, read_on
+from proxy.learning.batch import ReadMark, copy_read_marks, mark_place
 from proxy.learning.episodes.episode import Episode, namespace
 from proxy.learning.feedback import drop_feedback
 from proxy.memory.history.branches import Fork, forked
@@ -86,7 +86,7 @@ async def test_a_copy_was_read_as_far_as_what_it_was_copied_from(
     last = None if until is None else message_id(exchanges[until], 1)
     copy = forked(archived, Fork("u", old.created_at + 50, last))
 
-    await read_on(env.harness.store, env.learned.kinds.reading, old, copy.session, "t")
+    await copy_read_marks(env.harness.store, env.learned.kinds.reading, old, copy.session, "t")
 
     began = old.created_at + 50
     assert await mark(env, "u") == ReadMark(seq=seq, began=began, without=(exchanges[0],))
@@ -97,7 +97,7 @@ async def test_a_copy_of_what_was_never_read_has_no_mark(env: Env) -> None:
     await env.harness.say(SORTING)
     old = await env.harness.store.session(S)
     assert old is not None
-    await read_on(env.harness.store, env.learned.kinds.reading, old, old, "t")
+    await copy_read_marks(env.harness.store, env.learned.kinds.reading, old, old, "t")
     assert await mark(env, "s") is None
 
 

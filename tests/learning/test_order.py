@@ -18,9 +18,9 @@ from msgspec.structs import replace
 
 from proxy.background.completion import Assignment, Failed
 from proxy.learning.batch import LearningContext
-from proxy.learning.evidence import Said
-from proxy.learning.facts.fact import FACTS, Fact, dates_of, parted
-from proxy.learning.reading import OPEN, day_behind, uncaptioned
+from proxy.learning.evidence import UserMessage
+from proxy.learning.facts.fact import FACTS, Fact, render_dates, with_state
+from proxy.learning.reading import MAX_OPEN, day_after, without_captions
 from proxy.memory.model import Due, SessionKey
 from proxy.settings import ProfileSettings
 from proxy.stores.open import open_store
@@ -138,7 +138,7 @@ async def test_sessions_of_other_profiles_are_not_put_into_one_request(harness: 
 
 async def test_more_sessions_than_are_open_at_once_are_all_read(harness: Harness) -> None:
     harness.model.rules = ()
-    names = [f"s{n}" for n in range(OPEN + 5)]
+    names = [f"s{n}" for n in range(MAX_OPEN + 5)]
     for day in range(2):
         for name in names:
             await harness.say(f"{name} on day {day}", session=name, at=MAY + day * DAY)
@@ -381,12 +381,12 @@ async def test_another_end_that_is_told_later_holds_and_none_that_was_told_earli
         await harness.learn(session)
     old, new = sorted(await harness.facts(), key=lambda fact: fact.until or 0.0)
     assert (old.state, old.superseded_by, old.text) == ("superseded", new.id, new.text)
-    assert dates_of(new) == "noted 2023-05-17; holds to 2023-08-31"
+    assert render_dates(new) == "noted 2023-05-17; holds to 2023-08-31"
     assert new.expires_at == new.until and new.inherited == old.sources
     assert new.metadata == {"by": "hand"}
     for session in "bcd":
         await harness.forgetting.forget(KAI, session, None, False)
-    assert await harness.facts() == [parted(old, "current")]
+    assert await harness.facts() == [with_state(old, "current")]
 
 
 async def test_a_day_that_was_told_stays_as_long_as_the_other_one_allows_it(
@@ -405,7 +405,7 @@ async def test_a_day_that_was_told_stays_as_long_as_the_other_one_allows_it(
         harness.model.answers = [answer(noted)]
         await harness.learn()
         (fact,) = [fact for fact in await harness.facts() if fact.state == "current"]
-        told.append(dates_of(fact).removeprefix("noted 2023-05-08; "))
+        told.append(render_dates(fact).removeprefix("noted 2023-05-08; "))
     assert told == [
         "holds 2023-06-01 to 2023-06-15",
         "holds 2023-06-01 to 2023-06-30",
@@ -468,14 +468,14 @@ async def test_the_day_that_a_text_names_is_told_again_at_each_cut(harness: Harn
     ],
 )
 def test_a_day_above_lines_is_told_from_one_that_is_mentioned(text: str, day: str) -> None:
-    assert day_behind(Said("m", "e", 1, text, MAY)) == day
+    assert day_after(UserMessage("m", "e", 1, text, MAY)) == day
 
 
 def test_captions_are_no_words_of_the_user() -> None:
     text = "Look! [Photo: a man in Rome] My dog. 【图片：一只狗】 [8:30] see [1] and [x](y: z)"
-    assert uncaptioned(text) == "Look! [Photo] My dog. [图片] [8:30] see [1] and [x](y: z)"
+    assert without_captions(text) == "Look! [Photo] My dog. [图片] [8:30] see [1] and [x](y: z)"
 
 
 def test_brackets_of_the_user_are() -> None:
     text = "[Important: I am allergic to nuts] [TODO: call Bo]"
-    assert uncaptioned(text) == text
+    assert without_captions(text) == text

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.learning.evidence import Said
+from proxy.learning.evidence import UserMessage
 from proxy.recall.own_words import BLANK, pasted
 
 LONG = "a sentence that somebody else has written and that goes on for quite a long while, indeed"
@@ -16,9 +16,9 @@ LONG = "a sentence that somebody else has written and that goes on for quite a l
 
 def own(text: str) -> str:
     """What is left of a message, on one line."""
-    said = Said("m", "e", 1, text, 0.0, pasted(text))
-    assert len(said.own) == len(text)
-    return " ".join(said.own.replace(BLANK, " ").split())
+    said = UserMessage("m", "e", 1, text, 0.0, pasted(text))
+    assert len(said.own_text) == len(text)
+    return " ".join(said.own_text.replace(BLANK, " ").split())
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,15 @@ import pytest
 
 from proxy.background.completion import Assignment, Completed, Failed, Refused, Unreadable
 from proxy.learning.kinds import PROFILE
-from proxy.learning.likeness import AskedText
-from proxy.learning.profile.document import MOST_VERSIONS, PatchError, Schema, Version, merging
-from proxy.learning.profile.store import NOTE, NoVersion, card_of, lines
+from proxy.learning.likeness import QueryText
+from proxy.learning.profile.document import (
+    MOST_VERSIONS,
+    PatchError,
+    Schema,
+    Version,
+    patch_of_merge,
+)
+from proxy.learning.profile.store import NOTE, NoVersion, build_card, render_lines
 from proxy.learning.prompt_cards import card_place
 from proxy.memory.items import PEOPLE, Place
 from tests.support.learning import environment
@@ -221,7 +227,7 @@ async def test_a_required_member_may_still_be_unknown(harness: Harness) -> None:
 
 async def edit(env: Env, **members: Any) -> None:
     await env.learned.profiles.edit(
-        KAI, lambda document: merging(document, members), Schema(PERSON)
+        KAI, lambda document: patch_of_merge(document, members), Schema(PERSON)
     )
 
 
@@ -301,7 +307,7 @@ async def test_versions_come_in_pages(env: Env) -> None:
     ],
 )
 def test_a_document_is_a_line_for_each_value(document: Any, expected: list[str]) -> None:
-    assert list(lines(document)) == expected
+    assert list(render_lines(document)) == expected
 
 
 async def test_the_card_is_written_with_the_document(env: Env) -> None:
@@ -319,18 +325,18 @@ async def chosen(env: Env, budget: int = 1000) -> Any:
     assert where is not None and where.place == card_place("kai", "profile")
     found = await env.harness.store.items_at(where.shelf, [where.place])
     value = bytes(found[where.place].value)
-    return block_of(PROFILE, value, settings, AskedText("", 0.0), budget)
+    return block_of(PROFILE, value, settings, QueryText("", 0.0), budget)
 
 
 def test_only_so_much_of_a_document_as_fits_is_in_a_prompt() -> None:
     document = {f"name{n}": "x" * 40 for n in range(200)}
-    stored = msgspec.json.encode(card_of(document, count))
+    stored = msgspec.json.encode(build_card(document, count))
     settings = environment.settings(profile={"max_tokens": 200})
-    block = block_of(PROFILE, stored, settings, AskedText("", 0.0), 10_000)
+    block = block_of(PROFILE, stored, settings, QueryText("", 0.0), 10_000)
     assert block is not None and block.tokens <= 200
     written = block.lines.splitlines()
     assert written == [f"name{n}: {'x' * 40}" for n in range(len(written))] and len(written) > 5
-    assert block_of(PROFILE, stored, settings, AskedText("", 0.0), 20) is None
+    assert block_of(PROFILE, stored, settings, QueryText("", 0.0), 20) is None
 
 
 def test_nobody_has_no_profile() -> None:

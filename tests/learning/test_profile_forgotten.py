@@ -19,12 +19,12 @@ from proxy.learning.profile.document import (
     Operation,
     Schema,
     Version,
-    applied,
+    apply_patch,
     differences,
-    merging,
+    patch_of_merge,
     same,
 )
-from proxy.learning.profile.replay import folded, replayed
+from proxy.learning.profile.replay import merge_versions, replayed
 from proxy.memory.items import PEOPLE
 from tests.support.learning import environment
 from tests.support.learning.environment import Env, adding, patched
@@ -90,7 +90,7 @@ def learned(sayings: Iterable[Said]) -> list[Version]:
     document: Document = {}
     for number, said in enumerate(sayings, 1):
         patch = patch_of(said, document)
-        now = applied(document, patch)
+        now = apply_patch(document, patch)
         if now != document:
             sources = (source(said.session),)
             document = now
@@ -101,7 +101,7 @@ def learned(sayings: Iterable[Said]) -> list[Version]:
 
 
 def without(versions: Sequence[Version], session: str) -> list[Version]:
-    return replayed(versions, lambda each: each.within(session, None))
+    return replayed(versions, lambda each: each.is_from(session, None))
 
 
 def last(versions: Sequence[Version]) -> Document:
@@ -119,7 +119,7 @@ def follows(versions: Sequence[Version]) -> None:
     document: Document = {}
     for version in versions:
         if version.before is None:
-            assert same(applied(document, version.patch), version.document)
+            assert same(apply_patch(document, version.patch), version.document)
         document = version.document
 
 
@@ -155,7 +155,7 @@ def test_with_edits_rollbacks_and_folded_versions_nothing_of_the_session_is_left
         if place < len(versions):
             versions = _with_rollback(versions, place)
     for _ in range(min(folds, len(versions) - 1)):
-        versions = [folded(versions[0], versions[1]), *versions[2:]]
+        versions = [merge_versions(versions[0], versions[1]), *versions[2:]]
     left = without(versions, "s")
     assert b'"S' not in msgspec.json.encode(left)
     assert all(each.session != "s" for version in left for each in version.sources)
@@ -236,12 +236,12 @@ def test_forgetting_what_nobody_said_changes_nothing(sayings: list[Said]) -> Non
 def test_operations_mean_what_they_meant(
     first: list[Operation], second: list[Operation], expected: Document
 ) -> None:
-    document = applied({}, first)
+    document = apply_patch({}, first)
     versions = [
         Version(version=1, document=document, patch=tuple(first), sources=(source("s"),)),
         Version(
             version=2,
-            document=applied(document, second),
+            document=apply_patch(document, second),
             patch=tuple(second),
             sources=(source("t"),),
         ),
@@ -294,7 +294,7 @@ def test_an_edit_stays_whatever_it_is_about() -> None:
         ),
     ]
     assert last(without(versions, "s")) == {"name": "Kay"}
-    base = folded(*versions)
+    base = merge_versions(*versions)
     assert last(without([base], "s")) == {"name": "Kay"}
     assert last(without([replace(base, before={"name": (source("s"),)})], "s")) == {}
 
@@ -330,7 +330,9 @@ async def test_forgetting_one_exchange_leaves_the_others(env: Env) -> None:
 async def test_nothing_of_what_is_forgotten_is_left_on_the_shelf(env: Env) -> None:
     await env.learn_from("I am Kai.", adding("/name", "Kai", "I am Kai"), session="t")
     await env.learn_from("My pin is XYZZY.", adding("/pin", "XYZZY", "My pin is XYZZY"))
-    await env.learned.profiles.edit(KAI, lambda document: merging(document, {"age": 34}), Schema())
+    await env.learned.profiles.edit(
+        KAI, lambda document: patch_of_merge(document, {"age": 34}), Schema()
+    )
     await env.learned.profiles.roll_back(KAI, 2)
     await env.forget("s")
     found = await env.harness.store.items(KAI, (PEOPLE, "kai"), None, 100)
@@ -359,7 +361,7 @@ async def test_more_versions_than_are_kept_are_forgotten_too(env: Env) -> None:
     await env.learn_from("I am Kai.", adding("/name", "Kai", "I am Kai"))
     await env.learn_from("I live in Bonn.", adding("/city", "Bonn", "I live in Bonn"), session="t")
     for age in range(MOST_VERSIONS):
-        aging = partial(merging, merge={"age": age})
+        aging = partial(patch_of_merge, merge={"age": age})
         await env.learned.profiles.edit(KAI, aging, Schema())
     assert await env.document() == {"name": "Kai", "city": "Bonn", "age": MOST_VERSIONS - 1}
     await env.forget("s")

@@ -14,9 +14,9 @@ from proxy.learning.profile.document import (
     MOST_OPERATIONS,
     Document,
     PatchError,
-    applied,
+    apply_patch,
     differences,
-    merging,
+    patch_of_merge,
     pointer,
     same,
     tokens,
@@ -55,7 +55,7 @@ def test_a_patch_is_applied_and_the_document_before_stays(
     document: Document, patch: list[Any], expected: Document
 ) -> None:
     before = repr(document)
-    assert applied(document, patch) == expected
+    assert apply_patch(document, patch) == expected
     assert repr(document) == before
 
 
@@ -89,7 +89,7 @@ def test_a_patch_is_applied_and_the_document_before_stays(
 )
 def test_what_cannot_be_applied_is_told_with_its_place(patch: list[Any], path: str | None) -> None:
     with pytest.raises(PatchError) as told:
-        applied({"a": 1, "list": [1]}, patch)
+        apply_patch({"a": 1, "list": [1]}, patch)
     assert told.value.path == path
     assert "operation 0" in str(told.value)
 
@@ -97,14 +97,14 @@ def test_what_cannot_be_applied_is_told_with_its_place(patch: list[Any], path: s
 def test_a_patch_is_applied_as_a_whole_or_not_at_all() -> None:
     document = {"a": 1}
     with pytest.raises(PatchError, match="operation 1"):
-        applied(document, [{"op": "remove", "path": "/a"}, {"op": "remove", "path": "/a"}])
+        apply_patch(document, [{"op": "remove", "path": "/a"}, {"op": "remove", "path": "/a"}])
     assert document == {"a": 1}
 
 
 def test_copies_of_copies_do_not_grow_without_bounds() -> None:
     growing = [{"op": "copy", "from": "", "path": f"/{n}"} for n in range(MOST_OPERATIONS)]
     with pytest.raises(PatchError):
-        applied({"a": "x" * 100}, growing)
+        apply_patch({"a": "x" * 100}, growing)
 
 
 def test_documents_are_bounded_in_every_way() -> None:
@@ -115,8 +115,8 @@ def test_documents_are_bounded_in_every_way() -> None:
         deep = [deep]
     for patch, told in ((many, "more than"), (large, "bytes"), ([_adding(deep)], "nested")):
         with pytest.raises(PatchError, match=told):
-            applied({}, patch)
-    assert applied({}, [_adding(deep[0])]) == {"a": deep[0]}
+            apply_patch({}, patch)
+    assert apply_patch({}, [_adding(deep[0])]) == {"a": deep[0]}
 
 
 def test_a_value_nested_a_thousand_times_is_refused_like_any_other() -> None:
@@ -124,7 +124,7 @@ def test_a_value_nested_a_thousand_times_is_refused_like_any_other() -> None:
     for _ in range(5000):
         deep = [deep]
     with pytest.raises(PatchError, match="nested"):
-        applied({}, [_adding(deep)])
+        apply_patch({}, [_adding(deep)])
 
 
 def _adding(value: object) -> dict[str, object]:
@@ -152,16 +152,16 @@ def _adding(value: object) -> dict[str, object]:
 def test_a_merge_patch_does_what_its_rfc_says(
     document: Document, merge: Document, expected: Document
 ) -> None:
-    assert same(applied(document, merging(document, merge)), expected)
+    assert same(apply_patch(document, patch_of_merge(document, merge)), expected)
 
 
 def test_a_merge_that_changes_nothing_is_no_operation() -> None:
-    assert merging({"a": {"b": [1]}}, {"a": {"b": [1]}, "c": None}) == []
+    assert patch_of_merge({"a": {"b": [1]}}, {"a": {"b": [1]}, "c": None}) == []
 
 
 @given(DOCUMENTS, DOCUMENTS)
 def test_differences_make_one_document_into_another(one: Document, other: Document) -> None:
-    assert same(applied(one, differences(one, other)), other)
+    assert same(apply_patch(one, differences(one, other)), other)
 
 
 @given(st.lists(st.text(max_size=5), max_size=4))

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from proxy.learning.evidence import Said
-from proxy.learning.profile.agreement import Grounds, agreed
+from proxy.learning.evidence import UserMessage
+from proxy.learning.profile.agreement import ReviewContext, accept_proposal
 from proxy.learning.profile.document import (
     MOST_OPERATIONS,
     Document,
@@ -19,12 +19,12 @@ from proxy.learning.profile.document import (
     differences,
 )
 from proxy.learning.profile.proposal import ProfileChange, Proposal, ProposedPatch
-from proxy.learning.profile.replay import folded
-from proxy.learning.profile.times import told_at
+from proxy.learning.profile.replay import merge_versions
+from proxy.learning.profile.times import last_said_times
 
 QUOTE = "I took up chess"
 SAID = f"{QUOTE}. My hobby is golf, with tea and a piano, in Bonn or Berlin."
-GROUNDS = Grounds([Said("m", "e", 1, SAID, 1.0)], Schema(), {})
+GROUNDS = ReviewContext([UserMessage("m", "e", 1, SAID, 1.0)], Schema(), {})
 
 
 def change(way: Way, value: object) -> tuple[ProfileChange, ...]:
@@ -33,11 +33,13 @@ def change(way: Way, value: object) -> tuple[ProfileChange, ...]:
 
 def test_a_list_grows_by_what_it_has_not_and_case_does_not_count() -> None:
     added = change("append", ["chess", "Golf ", "CHESS", "tea"])
-    assert agreed(added, {"hobbies": ["golf"]}, GROUNDS).document == {
+    assert accept_proposal(added, {"hobbies": ["golf"]}, GROUNDS).document == {
         "hobbies": ["golf", "chess", "tea"]
     }
     removed = change("remove", "GOLF")
-    assert agreed(removed, {"hobbies": ["golf", "tea"]}, GROUNDS).document == {"hobbies": ["tea"]}
+    assert accept_proposal(removed, {"hobbies": ["golf", "tea"]}, GROUNDS).document == {
+        "hobbies": ["tea"]
+    }
 
 
 @pytest.mark.parametrize(
@@ -53,7 +55,7 @@ def test_a_list_grows_by_what_it_has_not_and_case_does_not_count() -> None:
 def test_a_text_is_removed_where_it_has_what_is_named(named: object, left: dict[str, str]) -> None:
     removed = (ProfileChange("remove", "home", named, QUOTE),)
     moved = (ProfileChange("set", "home", "Berlin", QUOTE), *removed)
-    assert agreed(moved, {"home": "Bonn"}, GROUNDS).document == left
+    assert accept_proposal(moved, {"home": "Bonn"}, GROUNDS).document == left
 
 
 @pytest.mark.parametrize(
@@ -83,10 +85,10 @@ def test_a_value_has_a_word_of_its_message_or_of_the_schema(
     changes = (ProfileChange("append" if form == "append" else "set", "x", value, QUOTE),)
     proposal = patch if form == "patch" else changes
     if told:
-        assert "x" in agreed(proposal, {}, GROUNDS._replace(schema=known)).document
+        assert "x" in accept_proposal(proposal, {}, GROUNDS._replace(schema=known)).document
     else:
         with pytest.raises(PatchError, match="not the person's own words"):
-            agreed(proposal, {}, GROUNDS)
+            accept_proposal(proposal, {}, GROUNDS)
 
 
 @pytest.mark.parametrize(
@@ -122,20 +124,20 @@ def test_who_is_of_the_users_own_family_is_told_by_other_words_too(
     value: str, said: str, told: bool
 ) -> None:
     schema = Schema({"description": "name and family"})
-    grounds = Grounds([Said("m", "e", 1, said, 1.0)], schema, {})
+    grounds = ReviewContext([UserMessage("m", "e", 1, said, 1.0)], schema, {})
     change = ProfileChange("set", "family", value, said)
     if told:
-        assert agreed((change,), {}, grounds).document == {"family": value}
+        assert accept_proposal((change,), {}, grounds).document == {"family": value}
     else:
         with pytest.raises(PatchError, match="not the person's own words"):
-            agreed((change,), {}, grounds)
+            accept_proposal((change,), {}, grounds)
 
 
 def test_a_list_grows_by_no_more_than_a_patch_may_do() -> None:
     values = [f"hobby {i}" for i in range(MOST_OPERATIONS + 1)]
-    made = agreed(change("append", values), {"hobbies": []}, GROUNDS)
+    made = accept_proposal(change("append", values), {"hobbies": []}, GROUNDS)
     assert made.document == {"hobbies": values[:MOST_OPERATIONS]}
-    made = agreed(change("append", [*values[:3], *values[:3] * 10_000]), {}, GROUNDS)
+    made = accept_proposal(change("append", [*values[:3], *values[:3] * 10_000]), {}, GROUNDS)
     assert made.document == {"hobbies": values[:3]}
 
 
@@ -147,8 +149,10 @@ def read(versions: Sequence[Version], at: float, *proposals: Proposal) -> list[V
     known = list(versions)
     for proposal in proposals:
         document = known[-1].document if known else {}
-        grounds = Grounds([Said(f"m{at}", "e", 1, SAID, at)], Schema(), told_at(known))
-        made = agreed(proposal, document, grounds)
+        grounds = ReviewContext(
+            [UserMessage(f"m{at}", "e", 1, SAID, at)], Schema(), last_said_times(known)
+        )
+        made = accept_proposal(proposal, document, grounds)
         if made.document != document:
             number = len(known) + 1
             known.append(Version(version=number, **made._asdict()))
@@ -209,6 +213,6 @@ def test_an_element_of_a_patch_goes_by_its_value_too() -> None:
 def test_of_versions_that_became_one_it_is_only_known_when_their_lists_were_changed_last() -> None:
     versions = read([], 5.0, change("append", ["golf", "chess"]))
     versions = read(versions, 9.0, change("remove", "golf"))
-    versions = [folded(*versions), *read(versions, 12.0, change("append", "tea"))[2:]]
+    versions = [merge_versions(*versions), *read(versions, 12.0, change("append", "tea"))[2:]]
     assert read(versions, 7.0, change("append", "golf")) == versions
     assert read(versions, 10.0, change("append", "piano"))[-1].document["hobbies"][-1] == "piano"

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from proxy.learning.evidence import Said, Source, source_of
-from proxy.learning.profile.agreement import MOST_STATEMENTS, Grounds, agreed
+from proxy.learning.evidence import Source, UserMessage, source_of
+from proxy.learning.profile.agreement import MOST_STATEMENTS, ReviewContext, accept_proposal
 from proxy.learning.profile.document import (
     MOST_OPERATIONS,
     MOST_VERSIONS,
@@ -25,12 +25,12 @@ from proxy.learning.profile.document import (
     Statement,
     Version,
     Way,
-    merging,
+    patch_of_merge,
 )
 from proxy.learning.profile.proposal import ProfileChange
-from proxy.learning.profile.replay import folded, replayed
-from proxy.learning.profile.statement import MOST_ALIKE, MOST_IDLE, bounded, with_idle
-from proxy.learning.profile.times import told_at
+from proxy.learning.profile.replay import merge_versions, replayed
+from proxy.learning.profile.statement import MOST_ALIKE, MOST_IDLE, limit_idle, with_idle_statements
+from proxy.learning.profile.times import last_said_times
 from proxy.memory_api.people.profiles import version_object
 from tests.support.learning import environment
 from tests.support.learning.environment import Env, adding
@@ -60,8 +60,8 @@ TALKS = st.lists(st.sampled_from(list(product(TOLD, range(3)))), unique=True, ma
 """What is said, one after the other; each of it three times at most."""
 
 
-def said_at(told: Told, at: int) -> Said:
-    return Said(f"m{at}", "e", 1, f"{told.change.quote}.", float(at), session=f"s{at}")
+def said_at(told: Told, at: int) -> UserMessage:
+    return UserMessage(f"m{at}", "e", 1, f"{told.change.quote}.", float(at), session=f"s{at}")
 
 
 def read(known: list[Version], batch: Iterable[tuple[int, Told]], chance: Random) -> list[Version]:
@@ -71,10 +71,12 @@ def read(known: list[Version], batch: Iterable[tuple[int, Told]], chance: Random
     chance.shuffle(proposal)
     said = [said_at(told, at) for at, told in batch]
     held = known[-1] if known else Version(version=0, document={})
-    made = agreed(tuple(proposal), held.document, Grounds(said, Schema(), told_at(known)))
+    made = accept_proposal(
+        tuple(proposal), held.document, ReviewContext(said, Schema(), last_said_times(known))
+    )
     if made.patch or not known:
         return [*known, Version(version=held.version + 1, **made._asdict())]
-    return [*known[:-1], with_idle(held, made.said)]
+    return [*known[:-1], with_idle_statements(held, made.said)]
 
 
 KAI_IS = Version(
@@ -153,7 +155,7 @@ def test_what_else_was_said_of_folded_versions_holds_when_some_of_it_is_forgotte
     talk = [(at, each) for at, (each, _) in enumerate(told)]
     versions = all_read(talk, chance, [KAI_IS])
     for _ in range(min(folds, len(versions) - 1)):
-        versions = [folded(versions[0], versions[1]), *versions[2:]]
+        versions = [merge_versions(versions[0], versions[1]), *versions[2:]]
     assert shown(versions) == as_told(talk, [KAI_IS])
     left = replayed(versions, lambda source: source.at == forgotten)
     named = [each.value for at, each in talk if at != forgotten]
@@ -170,9 +172,9 @@ def statement(way: Way, key: str, value: object, at: float, operations: int = 0)
 def test_of_what_changes_nothing_the_newest_is_kept_and_all_that_changed_something() -> None:
     first = statement("set", "home", "Bonn", 0.0, operations=1)
     again = [statement("set", "home", "Bonn", float(at)) for at in range(9, 0, -1)]
-    assert bounded([first, *again]) == (first, *again[:MOST_ALIKE])
+    assert limit_idle([first, *again]) == (first, *again[:MOST_ALIKE])
     many = [statement("remove", "hobbies", f"hobby {at}", float(at)) for at in range(100)]
-    assert bounded([first, *many]) == (first, *many[-MOST_IDLE:])
+    assert limit_idle([first, *many]) == (first, *many[-MOST_IDLE:])
 
 
 def test_what_is_no_more_stays_so_when_all_that_was_known_is_forgotten() -> None:
@@ -190,11 +192,11 @@ def test_what_is_no_more_stays_so_when_all_that_was_known_is_forgotten() -> None
 def test_a_text_that_was_taken_back_before_it_is_known_does_not_come(older: str, home: str) -> None:
     """Whatever else was said in between does."""
     held = replace(KAI_IS, document={"name": "Kai", "home": "Kiel"})
-    known = [with_idle(held, [statement("remove", "home", "Bonn", 9.0)])]
+    known = [with_idle_statements(held, [statement("remove", "home", "Bonn", 9.0)])]
     change = ProfileChange("set", "home", older, "I live there")
-    said = Said("m", "e", 1, f"{older}: I live there", 5.0)
-    grounds = Grounds([said], Schema(), told_at(known))
-    assert agreed((change,), held.document, grounds).document["home"] == home
+    said = UserMessage("m", "e", 1, f"{older}: I live there", 5.0)
+    grounds = ReviewContext([said], Schema(), last_said_times(known))
+    assert accept_proposal((change,), held.document, grounds).document["home"] == home
 
 
 @pytest.mark.parametrize(
@@ -208,9 +210,11 @@ def test_a_text_that_was_taken_back_before_it_is_known_does_not_come(older: str,
 def test_words_of_several_messages_are_from_those_that_name_the_value(
     texts: list[str], places: list[int]
 ) -> None:
-    said = [Said(f"m{n}", "e", n, text, float(n), session="s") for n, text in enumerate(texts)]
+    said = [
+        UserMessage(f"m{n}", "e", n, text, float(n), session="s") for n, text in enumerate(texts)
+    ]
     change = ProfileChange("set", "home", "Kiel", "I live in")
-    made = agreed((change,), {}, Grounds(said, Schema(), {}))
+    made = accept_proposal((change,), {}, ReviewContext(said, Schema(), {}))
     assert [each.source for each in made.said] == [source_of(said[place]) for place in places]
     assert [each.operations for each in made.said] == [1, *[0] * (len(places) - 1)]
 
@@ -219,10 +223,12 @@ def test_words_of_several_messages_are_from_those_that_name_the_value(
 def test_of_several_values_in_one_change_each_goes_by_itself(way: Way, left: list[str]) -> None:
     """Of one of them something was said later: the others come, or go, all the same."""
     held = ["tea"] if way == "append" else ["golf", "tea"]
-    known = [with_idle(KAI_IS, [statement("append", "hobbies", "tea", 9.0)])]
+    known = [with_idle_statements(KAI_IS, [statement("append", "hobbies", "tea", 9.0)])]
     change = ProfileChange(way, "hobbies", ["golf", "tea"], "golf and tea")
-    grounds = Grounds([Said("m", "e", 1, "golf and tea", 5.0)], Schema(), told_at(known))
-    made = agreed((change,), {"hobbies": held}, grounds)
+    grounds = ReviewContext(
+        [UserMessage("m", "e", 1, "golf and tea", 5.0)], Schema(), last_said_times(known)
+    )
+    made = accept_proposal((change,), {"hobbies": held}, grounds)
     assert made.document["hobbies"] == left
     assert [(each.value, bool(each.operations)) for each in made.said] == [
         (["golf"] if way == "append" else "golf", True),
@@ -231,10 +237,10 @@ def test_of_several_values_in_one_change_each_goes_by_itself(way: Way, left: lis
 
 
 def test_one_answer_changes_only_so_much() -> None:
-    said = [Said("m", "e", 1, "so many hobbies", 5.0)]
+    said = [UserMessage("m", "e", 1, "so many hobbies", 5.0)]
     many = [f"hobby {n}" for n in range(90)]
     changes = [ProfileChange("append", f"list {n}", many, "so many") for n in range(50)]
-    made = agreed(tuple(changes), {}, Grounds(said, Schema(), {}))
+    made = accept_proposal(tuple(changes), {}, ReviewContext(said, Schema(), {}))
     assert len(made.patch) <= MOST_OPERATIONS + 1
     assert len(made.said) <= MOST_STATEMENTS
 
@@ -358,7 +364,7 @@ async def test_a_profile_rolled_back_goes_without_what_is_forgotten_and_nothing_
 async def test_a_profile_stays_rolled_back_in_whatever_order_what_was_undone_is_forgotten(
     env: Env,
 ) -> None:
-    await env.learned.profiles.edit(KAI, partial(merging, merge={"name": "Kai"}), Schema())
+    await env.learned.profiles.edit(KAI, partial(patch_of_merge, merge={"name": "Kai"}), Schema())
     home = FIVE["home"]
     moved = ("remove", home[1], home[2])
     told = {"a": {"work": FIVE["work"]}, "b": {"home": home}, "c": {"home": moved}}
@@ -384,7 +390,7 @@ async def test_of_more_versions_than_are_kept_a_list_keeps_what_others_said(env:
         liking = answer(hobbies=("append", hobby, f"I play {hobby}"))
         await env.learn_from(f"I play {hobby}.", liking, session=session)
     for age in range(MOST_VERSIONS):
-        aging = partial(merging, merge={"age": age})
+        aging = partial(patch_of_merge, merge={"age": age})
         await env.learned.profiles.edit(KAI, aging, Schema())
     await env.forget("s")
     assert await env.document() == {"hobbies": ["chess"], "age": MOST_VERSIONS - 1}

@@ -8,11 +8,11 @@ from zoneinfo import ZoneInfo
 import msgspec
 import pytest
 
-from proxy.learning.facts.card import FactCard, card_of
+from proxy.learning.facts.card import FactCard, build_card
 from proxy.learning.facts.fact import Fact, date_text
 from proxy.learning.facts.tools import FactTools
 from proxy.learning.kinds import FACTS
-from proxy.learning.likeness import AskedText
+from proxy.learning.likeness import QueryText
 from proxy.learning.prompt_cards import Cards, PromptCards
 from proxy.settings import ProfileSettings
 from tests.support.learning import environment
@@ -97,10 +97,10 @@ def test_yesterday_in_a_question_finds_what_was_said_on_that_day_there() -> None
         Fact(id=str(n), text=text, valid_from=at, last_confirmed=at)
         for n, (text, at) in enumerate([("Rex is ill.", MORNING), ("Rex is old.", MORNING - 9e5)])
     ]
-    words = card_of(facts, FactCard(), count, MORNING).words
+    words = build_card(facts, FactCard(), count, MORNING).term_lists
     later = MORNING + 12 * 3600  # the 8th there, and in UTC
     for zone, alike in ((AUCKLAND, False), (None, True)):
-        ill, old = words.likeness(AskedText("What happened today?", later, zone))
+        ill, old = words.scores(QueryText("What happened today?", later, zone))
         assert (ill == old) is alike
 
 
@@ -110,7 +110,7 @@ def test_a_prompt_is_chosen_by_the_days_of_its_profile(harness: Harness) -> None
         Fact(id=text, text=text, about="rex", valid_from=said, last_confirmed=said)
         for text, said in at.items()
     ]
-    card = msgspec.json.encode(card_of(facts, FactCard(), count, MORNING))
+    card = msgspec.json.encode(build_card(facts, FactCard(), count, MORNING))
     later = MORNING + 12 * 3600
     for settings, named in ((there(learning()), ["rex is ill"]), (learning(), [])):
         cards = PromptCards(harness.store, [FACTS], lambda: later)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from proxy.learning.collection import Busy, Turns, update
+from proxy.learning.collection import Busy, ShelfLocks, update
 from proxy.learning.facts.fact import USER
 from proxy.learning.facts.store import FactStore
 from proxy.learning.facts.tools import FactTools
@@ -18,7 +18,7 @@ EVE = KAI._replace(user="eve")
 
 
 async def test_all_that_is_noted_at_once_is_kept_and_done_once(harness: Harness) -> None:
-    turns, items, loads = Turns(), harness.store.items, 0
+    locks, items, loads = ShelfLocks(), harness.store.items, 0
 
     async def counted(*asked: object) -> object:
         nonlocal loads
@@ -26,7 +26,7 @@ async def test_all_that_is_noted_at_once_is_kept_and_done_once(harness: Harness)
         return await items(*asked)  # type: ignore[arg-type]
 
     harness.store.items = counted  # type: ignore[assignment, method-assign]
-    stores = (FactStore(harness.store, count, harness.clock, turns) for _ in range(50))
+    stores = (FactStore(harness.store, count, harness.clock, locks) for _ in range(50))
     tools = [FactTools(each, harness.settings.facts) for each in stores]
     await asyncio.gather(*(one.note(KAI, f"Has {n} boats.", USER) for n, one in enumerate(tools)))
     assert loads == 50
@@ -34,20 +34,20 @@ async def test_all_that_is_noted_at_once_is_kept_and_done_once(harness: Harness)
 
 
 async def test_each_shelf_has_its_own_turns_which_end_with_their_last_user() -> None:
-    turns = Turns()
-    async with turns.turn(KAI), turns.turn(EVE):
-        waiting = asyncio.create_task(_taken(turns))
+    locks = ShelfLocks()
+    async with locks.hold(KAI), locks.hold(EVE):
+        waiting = asyncio.create_task(_taken(locks))
         await asyncio.sleep(0)
-        assert len(turns._locks) == 2 and not waiting.done()
+        assert len(locks._locks) == 2 and not waiting.done()
     await waiting
     del waiting
-    assert not turns._locks
+    assert not locks._locks
 
 
 async def test_who_is_cancelled_is_in_nobodys_way() -> None:
-    turns, goes_on = Turns(), asyncio.Event()
-    holding = asyncio.create_task(_taken(turns, goes_on))
-    waiting = [asyncio.create_task(_taken(turns)) for _ in range(3)]
+    locks, goes_on = ShelfLocks(), asyncio.Event()
+    holding = asyncio.create_task(_taken(locks, goes_on))
+    waiting = [asyncio.create_task(_taken(locks)) for _ in range(3)]
     await asyncio.sleep(0)
     waiting[0].cancel()
     holding.cancel()
@@ -57,19 +57,19 @@ async def test_who_is_cancelled_is_in_nobodys_way() -> None:
 
 
 async def test_who_waits_too_long_is_told_that_others_are_busy(harness: Harness) -> None:
-    turns = Turns(patience=0)
+    locks = ShelfLocks(patience=0)
 
     async def step() -> tuple[str, Sequence[Change]]:
         return "done", ()
 
-    async with turns.turn(KAI):
+    async with locks.hold(KAI):
         with pytest.raises(Busy):
-            await update(harness.store, turns, KAI, step)
-        assert await update(harness.store, turns, EVE, step) == "done"
-    assert await update(harness.store, turns, KAI, step) == "done"
+            await update(harness.store, locks, KAI, step)
+        assert await update(harness.store, locks, EVE, step) == "done"
+    assert await update(harness.store, locks, KAI, step) == "done"
 
 
-async def _taken(turns: Turns, goes_on: asyncio.Event | None = None) -> None:
-    async with turns.turn(KAI):
+async def _taken(locks: ShelfLocks, goes_on: asyncio.Event | None = None) -> None:
+    async with locks.hold(KAI):
         if goes_on:
             await goes_on.wait()

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from proxy.errors import ProxyError
-from proxy.memory_api.body import into
+from proxy.memory_api.body import decode_fields
 from proxy.memory_api.shapes.items import ItemPlace
 from tests.support.memory_api import SESSIONS, error_of, seed, talk
 
@@ -20,7 +20,7 @@ class Counted(msgspec.Struct):
 
 @pytest.mark.parametrize(("raw", "number"), [(b"3", 3), (b"3.0", 3), (b" -1e2 ", -100)])
 def test_a_number_without_a_fraction_is_whole(raw: bytes, number: int) -> None:
-    found = into(Counted, {"count": raw})
+    found = decode_fields(Counted, {"count": raw})
     assert isinstance(found, Counted)
     assert (found.count, type(found.count)) == (number, int)
 
@@ -28,13 +28,13 @@ def test_a_number_without_a_fraction_is_whole(raw: bytes, number: int) -> None:
 @pytest.mark.parametrize("raw", [b"3.5", b"null", b"true", b'"3"', b"1e999", b"[]", b""])
 def test_nothing_else_is(raw: bytes) -> None:
     with pytest.raises(ProxyError, match="count"):
-        into(Counted, {"count": raw})
+        decode_fields(Counted, {"count": raw})
 
 
 def test_a_name_does_not_end_in_a_line_break() -> None:
     place = {"namespace": rb'["recipes\n"]', "key": b'"gazpacho"'}
     with pytest.raises(ProxyError, match="namespace"):
-        into(ItemPlace, place)
+        decode_fields(ItemPlace, place)
 
 
 async def test_a_body_may_write_it_either_way(client: httpx.AsyncClient) -> None:

@@ -36,7 +36,7 @@ def asked(method: str = "GET", **headers: str) -> Request:
 
 def refused(request: Request, current: object | None) -> bool:
     try:
-        Conditions(request).hold_for(current)
+        Conditions(request).check(current)
     except ProxyError as error:
         assert (error.status, error.code) == (412, "precondition_failed")
         return True

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from proxy.learning.instructions.document import Given, Proposal
+from proxy.learning.instructions.document import FeedbackSource, Proposal
 from proxy.learning.instructions.store import InstructionStore
 from proxy.memory.items import ItemOwner
 from proxy.memory.model import SessionKey
@@ -48,11 +48,13 @@ async def propose(site: Site, text: str, base: int = 0, id: str = "proposal_1") 
         base=base,
         feedback=3,
         doubts=("it is odd",),
-        sources=(Given(user="kai", session="s", message="ex_1.1", at=4.0),),
+        sources=(FeedbackSource(user="kai", session="s", message="ex_1.1", at=4.0),),
         created_at=5.0,
     )
     shelf = ItemOwner(TENANT)
-    changes = await InstructionStore(site.store, len, time.time).proposing(shelf, "shop", proposal)
+    changes = await InstructionStore(site.store, len, time.time).propose_changes(
+        shelf, "shop", proposal
+    )
     assert await site.store.change_items(shelf, changes)
 
 

@@ -21,10 +21,10 @@ from proxy.memory_api.overview import stats
 from proxy.memory_api.overview.figures import (
     Sample,
     Span,
-    once,
+    distinct,
     percentile,
     span_of,
-    tallied,
+    sum_by_bucket,
 )
 from proxy.stores.open import Backend
 from proxy.tenancy import digest_of
@@ -64,7 +64,7 @@ def test_percentiles_are_values_that_were_measured() -> None:
 
 
 def test_buckets_in_which_nothing_happened_are_there() -> None:
-    total, series = tallied([sample(105.0), sample(125.0)], Span(100.0, 139.0, 10.0))
+    total, series = sum_by_bucket([sample(105.0), sample(125.0)], Span(100.0, 139.0, 10.0))
     assert [(at, each.exchanges) for at, each in series] == [
         (100.0, 1),
         (110.0, 0),
@@ -75,12 +75,12 @@ def test_buckets_in_which_nothing_happened_are_there() -> None:
 
 
 def test_what_is_outside_counts_nowhere() -> None:
-    total, series = tallied([sample(99.9), sample(140.0)], Span(100.0, 139.0, 10.0))
+    total, series = sum_by_bucket([sample(99.9), sample(140.0)], Span(100.0, 139.0, 10.0))
     assert total.exchanges == 0 and not any(each.exchanges for _, each in series)
 
 
 def test_of_an_import_only_the_messages_count() -> None:
-    total, _ = tallied([sample(105.0, chat=False, latency=None)], Span(100.0, 109.0, 10.0))
+    total, _ = sum_by_bucket([sample(105.0, chat=False, latency=None)], Span(100.0, 109.0, 10.0))
     assert (total.exchanges, total.messages, total.latencies) == (0, 2, [])
 
 
@@ -89,13 +89,13 @@ def test_an_exchange_counts_once_in_the_session_that_was_made_first() -> None:
     first = [sample(105.0, "first", id=id, began=100.0) for id in ("1", "2")]
     expected = {("1", "first"), ("2", "first"), ("3", "fork")}
     for samples in (fork + first, first + fork):
-        assert {(each.id, each.session) for each in once(samples)} == expected
+        assert {(each.id, each.session) for each in distinct(samples)} == expected
 
 
 @given(st.lists(st.floats(50.0, 250.0), max_size=40), st.sampled_from([1.0, 7.0, 60.0, 500.0]))
 def test_the_buckets_add_up_to_the_total(times: list[float], step: float) -> None:
     samples = [sample(at, f"s{n % 3}", latency=float(n)) for n, at in enumerate(times)]
-    total, series = tallied(samples, Span(100.0, 200.0, step))
+    total, series = sum_by_bucket(samples, Span(100.0, 200.0, step))
     assert sum(each.exchanges for _, each in series) == total.exchanges
     assert sum(each.evicted for _, each in series) == total.evicted
     assert sorted(x for _, each in series for x in each.latencies) == sorted(total.latencies)

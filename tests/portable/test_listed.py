@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.portable.source import DEEPEST, Listed
+from proxy.portable.source import DEEPEST, ListSplitter
 
 INNER = st.recursive(
     st.text('[]{},"\\ a', max_size=6) | st.none() | st.integers(),
@@ -21,7 +21,7 @@ ITEM = st.lists(INNER, max_size=3) | st.dictionaries(st.text('a"\\}'), INNER, ma
 
 
 def items(text: bytes, size: int, most: int = 10**6) -> list[bytes]:
-    listed = Listed(most)
+    listed = ListSplitter(most)
     found = [item for at in range(0, len(text), size) for item in listed.feed(text[at : at + size])]
     listed.finish()
     return found

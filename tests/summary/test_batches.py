@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.chat.models.tokens import Tokenizers
-from proxy.summary.lines import TalkLine, under_days
-from proxy.summary.waiting import OPEN, SummaryBatch, first_batch
+from proxy.summary.lines import TranscriptLine, with_day_lines
+from proxy.summary.waiting import UNANSWERED, SummaryBatch, first_batch
 from tests.support.talk.summarising import words
 
 COUNT = Tokenizers().counter_for(None).count_text
 
 
-def turn(*texts: str) -> list[TalkLine]:
-    return [TalkLine("AI" if n % 2 else "Human", ": ", text) for n, text in enumerate(texts)]
+def turn(*texts: str) -> list[TranscriptLine]:
+    return [TranscriptLine("AI" if n % 2 else "Human", ": ", text) for n, text in enumerate(texts)]
 
 
 # Each of these turns has two words and room for a line feed: 3.
@@ -35,7 +35,7 @@ SHORT = turn("one")
     ],
 )
 def test_as_many_whole_turns_as_fit(
-    turns: list[list[TalkLine]], most: int, expected: SummaryBatch
+    turns: list[list[TranscriptLine]], most: int, expected: SummaryBatch
 ) -> None:
     assert first_batch(turns, most, words) == expected
 
@@ -57,7 +57,7 @@ MAY = 1_683_554_160.0
 
 def test_the_day_stands_above_the_turns_of_each_day() -> None:
     turns = [(MAY, SHORT), (MAY + 60, SHORT), (MAY + 86_400, []), (MAY + 86_400, SHORT)]
-    (text,) = first_batch(list(under_days(turns)), 100, words).parts
+    (text,) = first_batch(list(with_day_lines(turns)), 100, words).parts
     assert text.splitlines() == [
         "[Monday 2023-05-08]",
         "Human: one",
@@ -68,7 +68,7 @@ def test_the_day_stands_above_the_turns_of_each_day() -> None:
 
 
 def test_the_day_is_repeated_at_each_cut_of_a_turn() -> None:
-    turns = list(under_days([(MAY, turn("a b c d", "e f g h", "i"))]))
+    turns = list(with_day_lines([(MAY, turn("a b c d", "e f g h", "i"))]))
     batch = first_batch(turns, 9, words)
     assert len(batch.parts) > 1
     assert all(part.startswith("[Monday 2023-05-08]\nHuman: ") for part in batch.parts[:1])
@@ -77,8 +77,8 @@ def test_the_day_is_repeated_at_each_cut_of_a_turn() -> None:
 
 @pytest.mark.parametrize("end", ["And you?", "你呢？", "وأنت؟"])
 def test_a_question_without_its_answer_is_marked_as_open(end: str) -> None:
-    assert first_batch([turn("Hi", end)], 100, words).parts[0].endswith(f"{end}\n{OPEN}")
-    assert OPEN not in first_batch([turn(end, "Fine.")], 100, words).parts[0]
+    assert first_batch([turn("Hi", end)], 100, words).parts[0].endswith(f"{end}\n{UNANSWERED}")
+    assert UNANSWERED not in first_batch([turn(end, "Fine.")], 100, words).parts[0]
 
 
 TURNS = st.lists(
@@ -88,7 +88,9 @@ TURNS = st.lists(
 
 
 @given(turns=TURNS, most=st.integers(12, 80))
-def test_batch_by_batch_everything_is_read_in_order(turns: list[list[TalkLine]], most: int) -> None:
+def test_batch_by_batch_everything_is_read_in_order(
+    turns: list[list[TranscriptLine]], most: int
+) -> None:
     read = ""
     left = turns
     while left:

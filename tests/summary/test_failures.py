@@ -9,7 +9,7 @@ import pytest
 
 from proxy.background.completion import Assignment, Completed, Denied, Failed, Refused
 from proxy.memory.model import Position, WindowMove
-from proxy.summary.writer import HALVINGS, LEFT_OUT
+from proxy.summary.writer import LEFT_OUT, MAX_HALVINGS
 from tests.support.store.commits import chat, draft, record
 from tests.support.talk.summarising import (
     PROFILE,
@@ -145,7 +145,7 @@ async def test_where_all_is_refused_nothing_is_left_out(workshop: Workshop) -> N
     with pytest.raises(Refused):
         await workshop.run()
 
-    assert len(workshop.narrator.asked) <= HALVINGS + 2
+    assert len(workshop.narrator.asked) <= MAX_HALVINGS + 2
     assert (await workshop.look()).stalled and await workshop.summary() is None
 
 

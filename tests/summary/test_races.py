@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from proxy.memory.model import Summary, WindowMove
-from proxy.summary.summarizer import CONFLICTS, SOON
+from proxy.summary.summarizer import CONFLICTS, RETRY_AFTER_CONFLICTS
 from tests.support.store.commits import chat, draft, record
 from tests.support.talk.summarising import PROFILE, Workshop, ids, markers, new_lines
 
@@ -158,7 +158,7 @@ async def test_a_session_that_keeps_changing_is_left_for_later(workshop: Worksho
     workshop.narrator.meanwhile = rewind
     again = await workshop.run()
 
-    assert again == workshop.clock() + SOON
+    assert again == workshop.clock() + RETRY_AFTER_CONFLICTS
     assert len(workshop.narrator.asked) == CONFLICTS
     assert await workshop.summary() is None
 

@@ -10,7 +10,14 @@ import pytest
 from proxy.memory.model import Entry, Position, Snapshot, Summary
 from proxy.memory.prompt.window import Window
 from proxy.settings.written import SummarySettings
-from proxy.summary.waiting import is_due, moved_on, reach, up_to, waiting_turns, within
+from proxy.summary.waiting import (
+    after_eviction,
+    extended_to,
+    is_due,
+    take_tokens,
+    take_up_to,
+    waiting_turns,
+)
 from tests.support.store.commits import card
 
 BUFFER, ROLLING = SummarySettings(), SummarySettings(mode="summary")
@@ -68,14 +75,14 @@ def test_an_unanswered_call_holds_back_the_newest_turn_alone() -> None:
 
 def test_what_the_next_request_will_evict_waits_already() -> None:
     full = session(*THREE)
-    assert waiting(moved_on(full, Window(max_messages=6))) == []
-    assert waiting(moved_on(full, Window(max_messages=5))) == [[1, 2]]
-    assert waiting(moved_on(full, Window(max_messages=0))) == [[1, 2], [3, 4], [5, 6]]
+    assert waiting(after_eviction(full, Window(max_messages=6))) == []
+    assert waiting(after_eviction(full, Window(max_messages=5))) == [[1, 2]]
+    assert waiting(after_eviction(full, Window(max_messages=0))) == [[1, 2], [3, 4], [5, 6]]
 
 
 def test_a_turn_that_still_goes_on_does_not_wait_though_the_window_is_full() -> None:
     full = session(*turn(1), *turn(3, calls=("c",)))
-    assert waiting(moved_on(full, Window(max_messages=0))) == [[1, 2]]
+    assert waiting(after_eviction(full, Window(max_messages=0))) == [[1, 2]]
 
 
 def test_what_is_covered_does_not_wait() -> None:
@@ -111,7 +118,7 @@ def test_a_late_answer_in_the_window_holds_back_those_that_came_after_it() -> No
     snapshot = session(*THREE, *late, start=3, summary=COVERED)
     assert waiting(snapshot) == [[9]]
 
-    with_it = reach(snapshot, waiting_turns(snapshot, BUFFER))
+    with_it = extended_to(snapshot, waiting_turns(snapshot, BUFFER))
     assert (with_it.until, with_it.seen, with_it.covers_until) == (Position(5, 0), 9, 9)
 
 
@@ -120,22 +127,22 @@ def test_a_summary_with_a_part_of_the_late_answers_has_seen_no_further() -> None
     snapshot = session(*THREE, *late, start=5, summary=COVERED)
     turns = waiting_turns(snapshot, BUFFER)
 
-    assert reach(snapshot, turns[:1]).seen == 9
-    assert reach(snapshot, turns[:2]).seen == 10
-    assert reach(snapshot, turns).seen == 11
-    assert {reach(snapshot, turns[:n]).until for n in (1, 2, 3)} == {Position(5, 0)}
+    assert extended_to(snapshot, turns[:1]).seen == 9
+    assert extended_to(snapshot, turns[:2]).seen == 10
+    assert extended_to(snapshot, turns).seen == 11
+    assert {extended_to(snapshot, turns[:n]).until for n in (1, 2, 3)} == {Position(5, 0)}
 
 
 def test_a_summary_of_everything_reaches_behind_the_last_turn() -> None:
     snapshot = session(*THREE)
-    whole = reach(snapshot, waiting_turns(snapshot, ROLLING))
+    whole = extended_to(snapshot, waiting_turns(snapshot, ROLLING))
     assert (whole.until, whole.seen, whole.covers_until) == (Position(6, 0), 6, 6)
 
 
 def test_a_summary_keeps_its_text_and_version() -> None:
     base = Summary(text="so far", version=4, until=Position(3, 0), seen=6, covers_until=2)
     snapshot = session(*THREE, start=5, summary=base)
-    further = reach(snapshot, waiting_turns(snapshot, BUFFER))
+    further = extended_to(snapshot, waiting_turns(snapshot, BUFFER))
     assert (further.text, further.version, further.until) == ("so far", 4, Position(5, 0))
 
 
@@ -166,10 +173,10 @@ def test_enough_turns_or_tokens_are_due(settings: SummarySettings, due: bool) ->
 def test_turns_are_taken_as_long_as_they_fit(tokens: Sequence[int], most: int, taken: int) -> None:
     log = [entry(n, n, tokens=size) for n, size in enumerate(tokens, 1)]
     turns = waiting_turns(session(*log, start=99), BUFFER)
-    assert len(within(turns, most)) == taken
+    assert len(take_tokens(turns, most)) == taken
 
 
 def test_turns_are_taken_up_to_a_number() -> None:
     turns = waiting_turns(session(*THREE, start=7), BUFFER)
-    assert [found.number for found in up_to(3, turns)] == [1, 3]
-    assert up_to(0, turns) == []
+    assert [found.number for found in take_up_to(3, turns)] == [1, 3]
+    assert take_up_to(0, turns) == []

@@ -14,7 +14,7 @@ from proxy.gateway.exchange import Loaded, Services
 from proxy.gateway.prompt.knowledge_step import KnowledgeStep
 from proxy.gateway.prompt.prompt import AssembledPrompt, rendered
 from proxy.gateway.prompt.recall_query import query_for, text_at
-from proxy.learning.prompt_cards import Known
+from proxy.learning.prompt_cards import KnownBlocks
 from proxy.memory.prompt.compose import compose
 
 DEFAULT_ANSWER_TOKENS = 1024
@@ -104,7 +104,7 @@ async def _fitted(
     return replace(narrowed(prompt, room, services, hard=False), trimmed=True)
 
 
-async def _known(prompt: AssembledPrompt, budget: TokenBudget, services: Services) -> Known:
+async def _known(prompt: AssembledPrompt, budget: TokenBudget, services: Services) -> KnownBlocks:
     """The learned memory that fits."""
     if prompt.loaded.knowledge is None:
         return prompt.known
@@ -117,15 +117,15 @@ def _share(prompt: AssembledPrompt, most: int) -> int:
     return min(most, prompt.loaded.exchange.context.profile.max_tokens - prompt.beside)
 
 
-def _chosen(prompt: AssembledPrompt, budget: int, step: KnowledgeStep) -> Known:
+def _chosen(prompt: AssembledPrompt, budget: int, step: KnowledgeStep) -> KnownBlocks:
     knowledge, exchange = prompt.loaded.knowledge, prompt.loaded.exchange
     if knowledge is None or budget <= 0:
-        return Known()
+        return KnownBlocks()
     messages, last = prompt.messages, exchange.request.last_user
     at = last_user(messages)
     question = text_at(messages, at, last) if at is not None else ""
     known = step.choose(knowledge, question, budget, exchange.counter.count_lines)
-    return known if at is not None else Known(known.head)
+    return known if at is not None else KnownBlocks(known.head)
 
 
 async def _recalled(

@@ -8,7 +8,7 @@ import logging
 import msgspec
 
 from proxy.gateway.context import RequestContext
-from proxy.learning.prompt_cards import Cards, CountText, Known, PromptCards
+from proxy.learning.prompt_cards import Cards, CountText, KnownBlocks, PromptCards
 from proxy.memory.limit import Limit
 from proxy.memory.store import StoreError
 
@@ -20,7 +20,7 @@ class LoadedKnowledge(msgspec.Struct, frozen=True):
 
     cards: Cards
     question: str
-    known: Known
+    known: KnownBlocks
 
 
 class KnowledgeStep:
@@ -55,15 +55,15 @@ class KnowledgeStep:
 
     def choose(
         self, loaded: LoadedKnowledge, question: str, budget: int, count: CountText
-    ) -> Known:
+    ) -> KnownBlocks:
         """The choice within ``budget`` tokens."""
         if question == loaded.question and loaded.known.tokens <= budget:
             return loaded.known
         return self._choose(loaded.cards, question, budget, count)
 
-    def _choose(self, cards: Cards, question: str, budget: int, count: CountText) -> Known:
+    def _choose(self, cards: Cards, question: str, budget: int, count: CountText) -> KnownBlocks:
         try:
             return self._knowledge.choose(cards, question, budget, count)
         except Exception:  # the boundary to what models wrote: the chat continues without it
             logger.exception("nothing known goes into the prompt")
-            return Known()
+            return KnownBlocks()

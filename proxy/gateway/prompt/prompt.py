@@ -19,7 +19,7 @@ from proxy.formats.format import Addition
 from proxy.gateway.exchange import ChatExchange, Loaded
 from proxy.gateway.prompt.recall_step import NO_RECALL, RecallBlock
 from proxy.gateway.report import MemoryReport, Noted, Reason
-from proxy.learning.prompt_cards import Block, Known
+from proxy.learning.prompt_cards import Block, KnownBlocks
 from proxy.memory.model import NOTHING_RECALLED, Card, Entry, Recalled
 from proxy.memory.prompt.compose import Prompt, render
 from proxy.memory.prompt.trace import PromptTrace, stretches_of
@@ -44,7 +44,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
     loaded: Loaded
     prompt: Prompt
     messages: list[Piece]
-    known: Known = Known()
+    known: KnownBlocks = KnownBlocks()
     recall: RecallBlock = NO_RECALL
     trimmed: bool = False
     rewritten: Rewritten | None = None

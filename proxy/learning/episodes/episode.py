@@ -9,10 +9,10 @@ from typing import Literal
 
 import msgspec
 
-from proxy.learning.batch import Answered
+from proxy.learning.batch import AnsweredQuestion
 from proxy.learning.collection import LearnedMemory
 from proxy.learning.evidence import Source, source_fields
-from proxy.learning.likeness import terms_in
+from proxy.learning.likeness import pack_terms
 from proxy.memory.items import PEOPLE, Item, Namespace, Place
 
 FEATURE = "episodes"
@@ -77,8 +77,8 @@ def episode_id(session: str, message: str) -> str:
     return f"episode_{blake2b(name, digest_size=9).hexdigest()}"
 
 
-def episode_of(
-    found: Answered, origin: Origin, count: Callable[[str], int], now: float, ttl: float
+def make_episode(
+    found: AnsweredQuestion, origin: Origin, count: Callable[[str], int], now: float, ttl: float
 ) -> Episode:
     """An exchange as an episode; ``ttl`` in seconds is that of its session, 0 for ever."""
     source = Source(
@@ -86,8 +86,8 @@ def episode_of(
     )
     return Episode(
         id=episode_id(found.session, found.message),
-        question=clipped(found.question, QUESTION_TOKENS, count),
-        answer=clipped(found.answer, ANSWER_TOKENS, count),
+        question=truncate(found.question, QUESTION_TOKENS, count),
+        answer=truncate(found.answer, ANSWER_TOKENS, count),
         origin=origin,
         sources=(source,),
         created_at=now,
@@ -95,7 +95,7 @@ def episode_of(
     )
 
 
-def clipped(text: str, tokens: int, count: Callable[[str], int]) -> str:
+def truncate(text: str, tokens: int, count: Callable[[str], int]) -> str:
     """The beginning of a text, of at most so many tokens."""
     text = text.strip()
     kept = text[: _MOST_CHARACTERS * tokens]
@@ -104,12 +104,12 @@ def clipped(text: str, tokens: int, count: Callable[[str], int]) -> str:
     return kept if kept == text else kept.rstrip() + _CUT
 
 
-def entry_of(episode: Episode, count: Callable[[str], int]) -> Entry:
-    terms = terms_in(episode.question, episode.sources[0].at)
-    return Entry(episode, count(example(episode)), terms)
+def make_entry(episode: Episode, count: Callable[[str], int]) -> Entry:
+    terms = pack_terms(episode.question, episode.sources[0].at)
+    return Entry(episode, count(render_example(episode)), terms)
 
 
-def example(episode: Episode) -> str:
+def render_example(episode: Episode) -> str:
     """An episode as it stands in a prompt."""
     return f"User: {episode.question}\nAnswer: {episode.answer}"
 
@@ -125,7 +125,7 @@ def _fields(item: Item, count: Callable[[str], int]) -> dict[str, object]:
         "object": "memory",
         "id": episode.id,
         "kind": KIND,
-        "text": example(episode),
+        "text": render_example(episode),
         "question": episode.question,
         "answer": episode.answer,
         "about": "user",

@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import msgspec
 
 from proxy.learning.batch import Batch, Exchanges, question_of
-from proxy.learning.episodes.episode import FEATURE, Episode, episode_id, episode_of
+from proxy.learning.episodes.episode import FEATURE, Episode, episode_id, make_episode
 from proxy.learning.episodes.store import EpisodeStore, StoredEpisodes
-from proxy.learning.evidence import Gone, Said, evidence
-from proxy.learning.extract import KindModel, Unusable, again_with_answer, json_in
+from proxy.learning.evidence import DeletedSources, UserMessage, find_evidence
+from proxy.learning.extract import KindModel, Unusable, find_json, retry_with_answer
 from proxy.learning.feedback import feedback_on
 from proxy.memory.history.reading import WHOLE_LOG
 from proxy.memory.items import ItemOwner, Items
@@ -60,15 +60,17 @@ class Pair(msgspec.Struct, frozen=True):
     key: SessionKey
     question: str
     answer: str
-    after: Said
+    after: UserMessage
 
 
-def seems_pleased(said: Said) -> bool:
+def seems_pleased(said: UserMessage) -> bool:
     """May this say that the answer before was good?  Most messages say nothing of the kind."""
-    return _CUE.search(said.own[:LONGEST]) is not None
+    return _CUE.search(said.own_text[:LONGEST]) is not None
 
 
-def answers_before(said: Sequence[Said], log: Sequence[Entry]) -> Iterator[tuple[Said, str, str]]:
+def previous_turns(
+    said: Sequence[UserMessage], log: Sequence[Entry]
+) -> Iterator[tuple[UserMessage, str, str]]:
     """For each message the ids of the question and the answer of the turn before it."""
     turns = {entry.card.id: entry.position.turn for entry in log}
     order = sorted(set(turns.values()))
@@ -91,16 +93,16 @@ def prompt(pairs: Sequence[Pair]) -> str:
     return "\n".join([PROMPT, *written])
 
 
-def good_in(answer: str, pairs: Sequence[Pair]) -> list[Pair] | None:
+def parse_good_pairs(answer: str, pairs: Sequence[Pair]) -> list[Pair] | None:
     """Those that the answer names with words that are there; None if it has no such JSON."""
-    found = json_in(answer, lambda value: isinstance(value, dict) and "good" in value)
+    found = find_json(answer, lambda value: isinstance(value, dict) and "good" in value)
     named = found.get("good") if isinstance(found, dict) else None
     if not isinstance(named, list):
         return None
-    return [pair for number, pair in enumerate(pairs, 1) if _shown(named, number, pair)]
+    return [pair for number, pair in enumerate(pairs, 1) if _quotes_pair(named, number, pair)]
 
 
-def _shown(named: Sequence[object], number: int, pair: Pair) -> bool:
+def _quotes_pair(named: Sequence[object], number: int, pair: Pair) -> bool:
     quotes = (
         each["quote"]
         for each in named
@@ -108,7 +110,7 @@ def _shown(named: Sequence[object], number: int, pair: Pair) -> bool:
         and each.get("number") in (number, str(number))
         and isinstance(each.get("quote"), str)
     )
-    found = (evidence(quote, [pair.after]) for quote in quotes)
+    found = (find_evidence(quote, [pair.after]) for quote in quotes)
     return any(there is not None and there.voice == "own" for there in found)
 
 
@@ -134,28 +136,34 @@ class EpisodeExtractor(msgspec.Struct, frozen=True):
         pairs = await self._pairs(batch, held)
         good = await self._good(batch, pairs) if pairs else []
         new = await self._episodes(good)
-        changes = batch.marks(FEATURE)
+        changes = batch.mark_changes(FEATURE)
         if new:
             changes += self.episodes.changes(batch.shelf, held, new, ())
         return await self.items.change_items(batch.shelf, changes, batch.since)
 
-    async def take_back(self, shelf: ItemOwner, gone: Gone) -> None:
+    async def take_back(self, shelf: ItemOwner, gone: DeletedSources) -> None:
         """A session takes its episodes with it."""
         await self.episodes.forget(shelf, lambda source: source.session in gone.sessions, False)
 
     async def _pairs(self, batch: Batch, held: StoredEpisodes) -> list[Pair]:
         known = {episode.id for episode in held.episodes}
         found: list[Pair] = []
-        for stretch in batch.stretches:
-            said = [x for x in batch.said if x.session == stretch.key.session and seems_pleased(x)]
-            found += await self._pairs_in(stretch.key, batch.shelf, said, known) if said else []
+        for range_ in batch.ranges:
+            said = [
+                x for x in batch.messages if x.session == range_.key.session and seems_pleased(x)
+            ]
+            found += await self._pairs_in(range_.key, batch.shelf, said, known) if said else []
         return sorted(found, key=lambda pair: pair.after.at)[-MOST_PAIRS:]
 
     async def _pairs_in(
-        self, key: SessionKey, shelf: ItemOwner, pleased: Sequence[Said], known: Collection[str]
+        self,
+        key: SessionKey,
+        shelf: ItemOwner,
+        pleased: Sequence[UserMessage],
+        known: Collection[str],
     ) -> list[Pair]:
         log = (await self.exchanges.history.load(key, WHOLE_LOG)).log
-        found = list(answers_before(pleased, log))[-MOST_PAIRS:]
+        found = list(previous_turns(pleased, log))[-MOST_PAIRS:]
         answers = [answer for _, _, answer in found]
         judged = await feedback_on(self.items, shelf.tenant, shelf.user, key.session, answers)
         texts = await self.exchanges.texts(key, [question for _, question, _ in found])
@@ -169,13 +177,13 @@ class EpisodeExtractor(msgspec.Struct, frozen=True):
 
     async def _good(self, batch: Batch, pairs: list[Pair]) -> list[Pair]:
         def read(answer: str) -> list[Pair]:
-            good = good_in(answer, pairs)
+            good = parse_good_pairs(answer, pairs)
             if good is None:
                 raise Unusable(NO_JSON, readable=False)
             return good
 
         asked = self.model.extract(
-            batch, prompt(pairs), read, again_with_answer(0), SCHEMA, requests=1
+            batch, prompt(pairs), read, retry_with_answer(0), SCHEMA, requests=1
         )
         return await asked or []
 
@@ -183,8 +191,8 @@ class EpisodeExtractor(msgspec.Struct, frozen=True):
         found: list[Episode] = []
         for pair in good:
             session = await self.exchanges.history.session(pair.key)
-            exchange = await self.exchanges.answered(pair.key, pair.answer)
+            exchange = await self.exchanges.answered_question(pair.key, pair.answer)
             if exchange is not None and session is not None:
                 now, ttl = self.clock(), session.details.ttl
-                found.append(episode_of(exchange, "learned", self.count, now, ttl))
+                found.append(make_episode(exchange, "learned", self.count, now, ttl))
         return found

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from proxy.learning.collection import Collection, Forgotten, anything, dropping, putting
+from proxy.learning.collection import Collection, Forgotten, accept_any, delete_change, put_change
 from proxy.learning.episodes.episode import (
     FEATURE,
     KIND,
@@ -14,14 +14,21 @@ from proxy.learning.episodes.episode import (
     Entry,
     Episode,
     EpisodeCard,
-    entry_of,
     episode_place,
-    example,
+    make_entry,
     namespace,
+    render_example,
 )
 from proxy.learning.evidence import IsGone
-from proxy.learning.likeness import AskedText, Words
-from proxy.learning.prompt_cards import FRAME, Allowance, Block, affordable, card_place, fitted
+from proxy.learning.likeness import QueryText, TermLists
+from proxy.learning.prompt_cards import (
+    FRAME_TOKENS,
+    Block,
+    TokenBudget,
+    card_place,
+    fit_block,
+    within_budget,
+)
 from proxy.memory.items import Change, Item, ItemOwner
 from proxy.memory.model import Recalled
 from proxy.settings import ProfileSettings
@@ -37,19 +44,19 @@ _cards = msgspec.json.Decoder(EpisodeCard)
 
 
 def choose(
-    card: bytes, profile: ProfileSettings, question: AskedText, room: Allowance
+    card: bytes, profile: ProfileSettings, question: QueryText, room: TokenBudget
 ) -> Block | None:
     """At most ``most`` of those that fit and score ``min_score``, the best first."""
     chosen = profile.episodes
     entries = [x for x in _cards.decode(card).entries if not x.episode.expired(room.now)]
     if not entries or question.empty:
         return None
-    scores = Words.of(entry.terms for entry in entries).likeness(question)
+    scores = TermLists.of(entry.terms for entry in entries).scores(question)
     found = [pair for pair in zip(scores, entries, strict=True) if pair[0] >= chosen.min_score]
     found.sort(key=lambda pair: pair[0], reverse=True)
-    fitting = list(affordable(found, room.tokens - FRAME))[: chosen.most]
-    written = [example(entry.episode) for _, entry in fitting]
-    block = fitted(FEATURE, NOTE, written, "\n\n", room)
+    fitting = list(within_budget(found, room.tokens - FRAME_TOKENS))[: chosen.most]
+    written = [render_example(entry.episode) for _, entry in fitting]
+    block = fit_block(FEATURE, NOTE, written, "\n\n", room)
     if block is None:
         return None
     sources = tuple(map(_source, fitting[: block.parts]))
@@ -97,12 +104,15 @@ class EpisodeStore(Collection):
         await self.update(shelf, step, since)
 
     async def drop(
-        self, shelf: ItemOwner, id: str, check: Callable[[Item], None] = anything
+        self, shelf: ItemOwner, id: str, check: Callable[[Item], None] = accept_any
     ) -> bool:
         """See :class:`proxy.learning.collection.ListedStore`."""
 
         async def step() -> tuple[bool, Sequence[Change]]:
-            held, item = await self.held(shelf), await self.at(shelf, episode_place(shelf.user, id))
+            held, item = (
+                await self.held(shelf),
+                await self.item_at(shelf, episode_place(shelf.user, id)),
+            )
             if item is None or all(episode.id != id for episode in held.episodes):
                 return False, ()
             check(item)
@@ -123,12 +133,12 @@ class EpisodeStore(Collection):
 
         return await self.update(shelf, step)
 
-    async def carded(self, shelf: ItemOwner) -> Change:
+    async def card_change(self, shelf: ItemOwner) -> Change:
         """What makes the card anew from the episodes there are: the newest of them."""
         held = await self.held(shelf)
         page = await self.page(shelf, namespace(shelf.user), None, MOST_LOOKED_AT, Episode)
         kept = sorted(page.items, key=lambda each: each.created_at)[-MOST_EPISODES:]
-        return self._carding(shelf, held, kept)
+        return self._card_change(shelf, held, kept)
 
     def changes(
         self, shelf: ItemOwner, held: StoredEpisodes, new: Sequence[Episode], gone: Sequence[str]
@@ -140,16 +150,18 @@ class EpisodeStore(Collection):
         there = {episode.id for episode in kept}
         lost = [episode.id for episode in held.episodes if episode.id not in there]
         return [
-            self._carding(shelf, held, kept),
-            *(dropping(episode_place(shelf.user, id)) for id in lost),
-            *(_putting(shelf, episode) for episode in new if episode.id in there),
+            self._card_change(shelf, held, kept),
+            *(delete_change(episode_place(shelf.user, id)) for id in lost),
+            *(_put_episode(shelf, episode) for episode in new if episode.id in there),
         ]
 
-    def _carding(self, shelf: ItemOwner, held: StoredEpisodes, kept: Sequence[Episode]) -> Change:
-        card = EpisodeCard(tuple(entry_of(episode, self._count) for episode in kept))
-        return putting(card_place(shelf.user, FEATURE), card, held.stored)
+    def _card_change(
+        self, shelf: ItemOwner, held: StoredEpisodes, kept: Sequence[Episode]
+    ) -> Change:
+        card = EpisodeCard(tuple(make_entry(episode, self._count) for episode in kept))
+        return put_change(card_place(shelf.user, FEATURE), card, held.stored)
 
 
-def _putting(shelf: ItemOwner, episode: Episode) -> Change:
+def _put_episode(shelf: ItemOwner, episode: Episode) -> Change:
     place = episode_place(shelf.user, episode.id)
-    return putting(place, episode, None, expires_at=episode.expires_at)
+    return put_change(place, episode, None, expires_at=episode.expires_at)

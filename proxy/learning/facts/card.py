@@ -1,7 +1,7 @@
-"""The card of facts: what a prompt needs of those that hold, kept ready.  Pure.
+"""The card of facts: the lines that a prompt needs of current facts, stored ready for use.  Pure.
 
-It is read with every request and written with every change of a fact, so that its version is that
-of all facts together: who changes facts must have seen the card before.
+It is read with every request and written with every change of a fact.  So its version is the
+version of all facts together, which a change of facts checks.
 """
 
 from __future__ import annotations
@@ -13,14 +13,20 @@ from operator import attrgetter
 
 import msgspec
 
-from proxy.learning.facts.fact import FACTS, KIND, USER, Fact, dates_of, noted_on
-from proxy.learning.likeness import SIZE, AskedText, Words, terms_in
-from proxy.learning.prompt_cards import FRAME, Allowance, Block, affordable, framed
+from proxy.learning.facts.fact import FACTS, KIND, USER, Fact, render_dates, render_noted
+from proxy.learning.likeness import TERM_BYTES, QueryText, TermLists, pack_terms
+from proxy.learning.prompt_cards import (
+    FRAME_TOKENS,
+    Block,
+    TokenBudget,
+    render_block,
+    within_budget,
+)
 from proxy.memory.model import Recalled
 from proxy.settings import ProfileSettings
 
 MOST_LINES = 5_000
-"""Facts on a card: as many as may be learned.  It is read with every request, whatever is kept."""
+"""The most facts on a card, as many as may be learned."""
 
 
 class FactLine(msgspec.Struct, frozen=True, array_like=True):
@@ -34,34 +40,34 @@ class FactLine(msgspec.Struct, frozen=True, array_like=True):
     expires_at: float | None
     terms: int
 
-    def holds(self, now: float) -> bool:
+    def is_valid(self, now: float) -> bool:
         return self.expires_at is None or self.expires_at > now
 
-    def told_in(self, zone: tzinfo | None) -> str:
-        """The line with the day in a zone on which it was noted; it has that in UTC, as None is."""
+    def render(self, zone: tzinfo | None) -> str:
+        """The line with its day in this zone; it is stored with the day in UTC (None)."""
         if zone is None:
             return self.line
-        text, noted, dates = self.line.rpartition(f"({noted_on(self.last_confirmed, None)}")
-        there = noted and f"({noted_on(self.last_confirmed, zone)}"
+        text, noted, dates = self.line.rpartition(f"({render_noted(self.last_confirmed, None)}")
+        there = noted and f"({render_noted(self.last_confirmed, zone)}"
         return f"{text}{there}{dates}"
 
 
 class FactCard(msgspec.Struct, frozen=True):
-    """Facts in the order since when they hold, and the terms of all of them."""
+    """Facts by ``valid_from``, and the packed terms of all of them."""
 
     lines: tuple[FactLine, ...] = ()
     terms: bytes = b""
 
     @property
-    def words(self) -> Words:
-        return Words([line.terms for line in self.lines], self.terms)
+    def term_lists(self) -> TermLists:
+        return TermLists([line.terms for line in self.lines], self.terms)
 
     def terms_by_line(self) -> Mapping[tuple[str, str], bytes]:
         """The terms of each line, by id and text."""
         found: dict[tuple[str, str], bytes] = {}
         at = 0
         for line in self.lines:
-            end = at + SIZE * line.terms
+            end = at + TERM_BYTES * line.terms
             found[line.id, line.line] = self.terms[at:end]
             at = end
         return found
@@ -75,12 +81,12 @@ def read_card(value: bytes) -> FactCard:
     return _decoder.decode(value)
 
 
-def card_of(
+def build_card(
     facts: Iterable[Fact], before: FactCard, count: Callable[[str], int], now: float
 ) -> FactCard:
-    """The card of the facts that hold, of too many those confirmed last.
+    """The card of the facts that hold at ``now`` (Unix seconds), of too many the last confirmed.
 
-    What the one ``before`` knows of a text is taken over.
+    Terms and tokens of unchanged lines are copied from the card ``before``.
     """
     known = before.terms_by_line()
     counted = {line.line: line.tokens for line in before.lines}
@@ -90,9 +96,9 @@ def card_of(
     lines: list[FactLine] = []
     terms: list[bytes] = []
     for fact in held:
-        written = line_of(fact)
+        written = render_fact(fact)
         own = known.get((fact.id, written))
-        own = terms_in(f"{fact.text} {_other(fact)}", fact.valid_from) if own is None else own
+        own = pack_terms(f"{fact.text} {_subject(fact)}", fact.valid_from) if own is None else own
         tokens = counted.get(written) or count(f"{written}\n")
         terms.append(own)
         lines.append(
@@ -103,27 +109,27 @@ def card_of(
                 tokens=tokens,
                 last_confirmed=fact.last_confirmed,
                 expires_at=fact.expires_at,
-                terms=len(own) // SIZE,
+                terms=len(own) // TERM_BYTES,
             )
         )
     return FactCard(tuple(lines), b"".join(terms))
 
 
-def line_of(fact: Fact) -> str:
-    """``- text (noted 2023-05-07)``, with whom it is about where the text does not say that, and
-    what was said later in its place."""
-    whom = _other(fact)
+def render_fact(fact: Fact) -> str:
+    """``- text (noted 2023-05-07)``, with its subject if the text does not name that, and the later
+    value if there is one."""
+    whom = _subject(fact)
     named = whom.split(",")[0].lower() in fact.text.lower()
     told = fact.text if named else f"{whom}: {fact.text}"
     since = f" [later: {fact.later}]" if fact.later else ""
-    return f"- {told}{since} ({dates_of(fact)})"
+    return f"- {told}{since} ({render_dates(fact)})"
 
 
-def lines_text(lines: Sequence[FactLine], zone: tzinfo | None) -> str:
-    return "\n".join(line.told_in(zone) for line in lines)
+def render_lines(lines: Sequence[FactLine], zone: tzinfo | None) -> str:
+    return "\n".join(line.render(zone) for line in lines)
 
 
-def _other(fact: Fact) -> str:
+def _subject(fact: Fact) -> str:
     return "" if fact.about == USER else fact.about
 
 
@@ -133,33 +139,33 @@ Scored = tuple[float, FactLine]
 
 
 def choose(
-    card: bytes, profile: ProfileSettings, question: AskedText, room: Allowance
+    card: bytes, profile: ProfileSettings, question: QueryText, room: TokenBudget
 ) -> Block | None:
-    """All facts if they fit, else those like the question; facts about others only then."""
-    known, left, zone = read_card(card), room.tokens - FRAME, profile.recall.zone
-    lines = [line for line in known.lines if line.holds(room.now)]
+    """All facts if all are about the user and fit, else those that score best."""
+    known, left, zone = read_card(card), room.tokens - FRAME_TOKENS, profile.recall.zone
+    lines = [line for line in known.lines if line.is_valid(room.now)]
     if all(line.about_user for line in lines) and sum(x.tokens for x in lines) <= left:
         return _block([(0.0, line) for line in lines], lines, room, zone)
-    likeness = zip(known.words.likeness(question), known.lines, strict=True)
+    likeness = zip(known.term_lists.scores(question), known.lines, strict=True)
     scored = [
         (score, line)
         for score, line in likeness
-        if (line.about_user or score > 0) and line.holds(room.now)
+        if (line.about_user or score > 0) and line.is_valid(room.now)
     ]
     scored.sort(key=lambda each: (-each[0], -each[1].last_confirmed))
-    return _block(list(affordable(scored, left)), lines, room, zone)
+    return _block(list(within_budget(scored, left)), lines, room, zone)
 
 
 def _block(
-    chosen: Sequence[Scored], order: Sequence[FactLine], room: Allowance, zone: tzinfo | None
+    chosen: Sequence[Scored], order: Sequence[FactLine], room: TokenBudget, zone: tzinfo | None
 ) -> Block | None:
-    """The block of those of the chosen, best first, that fit when they are counted."""
+    """The block of as many of ``chosen``, best first, as fit; its lines are in ``order``."""
     kept = list(chosen)
     while kept:
         scores = {line.id: score for score, line in kept}
         lines = [line for line in order if line.id in scores]
-        text = lines_text(lines, zone)
-        tokens = room.count(framed(FACTS, NOTE, text))
+        text = render_lines(lines, zone)
+        tokens = room.count(render_block(FACTS, NOTE, text))
         if tokens <= room.tokens:
             sources = tuple(_source(line, scores[line.id]) for line in lines)
             return Block(FACTS, NOTE, text, tokens, sources)

@@ -1,4 +1,7 @@
-"""What a model is asked about facts, and what it proposes, checked against what was said.  Pure."""
+"""The prompt for facts, and the operations that a model answers, checked against the messages.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -11,29 +14,29 @@ from proxy.chat.jsontext import well_formed
 from proxy.learning.batch import Batch
 from proxy.learning.evidence import (
     Evidence,
-    Said,
     Source,
-    evidence,
-    headed,
+    UserMessage,
+    find_evidence,
     is_instruction,
     source_of,
+    with_heading,
 )
-from proxy.learning.extract import json_in
-from proxy.learning.facts.days import holds_from, holds_until
-from proxy.learning.facts.fact import MOST_CHARACTERS, USER, Fact, State, dates_of, one_line
+from proxy.learning.extract import find_json
+from proxy.learning.facts.days import valid_from, valid_until
+from proxy.learning.facts.fact import MOST_CHARACTERS, USER, Fact, State, one_line, render_dates
 from proxy.learning.facts.slots import slot_of
 from proxy.learning.facts.statements import (
-    Matter,
-    about,
-    in_other_words,
+    Topic,
     is_addressed,
     is_reported,
-    names,
-    others,
-    says_something,
-    speaks_of,
+    is_statement,
+    is_translated,
+    mentions,
+    other_subject,
+    parse_subject,
+    shares_word,
 )
-from proxy.learning.reading import shows_picture
+from proxy.learning.reading import has_caption
 from proxy.recall.notes.slots import Filled
 from proxy.recall.own_words import BLANK, speaker_of
 
@@ -98,36 +101,36 @@ RELATED = "Notes so far that may be related ({shown} of {held}; always name and 
 AGAIN = """
 The messages do say something about the user. Read them once more.
 """
-"""Added where nothing was found in messages that clearly tell something."""
+"""Appended to the prompt where no fact was found in messages that clearly have one."""
 
 
 def prompt(
-    said: Sequence[Said],
+    said: Sequence[UserMessage],
     facts: Sequence[Fact],
     held: int,
     focus: str,
     zone: tzinfo | None = None,
 ) -> str:
-    """``facts`` of the ``held`` ones are numbered from 1 in this order, and so are the messages.
+    """The prompt with these facts, of ``held`` in all, and messages, both numbered from 1.
 
-    Days are told in a ``zone``, None for UTC.
+    Days are those in a ``zone``, None for UTC.
     """
     return PROMPT.format(
         title=NOTES if len(facts) >= held else RELATED.format(shown=len(facts), held=held),
-        facts="\n".join(_noted(i, fact, zone) for i, fact in enumerate(facts, 1)) or "(none)",
+        facts="\n".join(_render_note(i, fact, zone) for i, fact in enumerate(facts, 1)) or "(none)",
         messages="\n\n".join(
-            headed(i, each, marked(each).strip("\n")) for i, each in enumerate(said, 1)
+            with_heading(i, each, mark_pasted(each).strip("\n")) for i, each in enumerate(said, 1)
         ),
         focus=f"- Look above all for: {focus}\n" if focus else "",
     )
 
 
-def _noted(number: int, fact: Fact, zone: tzinfo | None) -> str:
+def _render_note(number: int, fact: Fact, zone: tzinfo | None) -> str:
     whom = "" if fact.about == USER else f" [about {fact.about}]"
-    return f"{number}. {fact.text}{whom} ({dates_of(fact, zone)})"
+    return f"{number}. {fact.text}{whom} ({render_dates(fact, zone)})"
 
 
-def marked(said: Said) -> str:
+def mark_pasted(said: UserMessage) -> str:
     """The text with marks around what is pasted."""
     kept, at = [], 0
     for start, end in said.pasted:
@@ -143,7 +146,7 @@ MOST_WRITTEN = 1000
 """Characters of each part of an operation: twice what a fact or a quote may have."""
 
 MOST = 50
-"""Operations of one answer; who writes down more than that writes down everything."""
+"""Operations of one answer that are read."""
 
 _TEXT = {"type": "string"}
 _MAYBE_TEXT = {"type": ["string", "null"]}
@@ -180,8 +183,8 @@ SCHEMA: Mapping[str, object] = {
 class Operation(NamedTuple):
     """One change that the model proposes.
 
-    ``fact`` and ``message`` are the numbers that it was shown, from 1; 0 is none.  Dates as they
-    were written.
+    ``fact`` and ``message`` are numbers in the prompt, 0 for none; dates are as the model wrote
+    them.
     """
 
     op: Op
@@ -194,14 +197,14 @@ class Operation(NamedTuple):
     expires: str = ""
 
 
-def operations_in(answer: str) -> tuple[Operation, ...] | None:
-    """The operations of an answer; those that are none are left out.  None: it holds no list."""
-    listed = _listed(json_in(answer, lambda value: _listed(value) is not None))
+def parse_operations(answer: str) -> tuple[Operation, ...] | None:
+    """The valid operations of an answer; None if it has no list of operations."""
+    listed = _operation_list(find_json(answer, lambda value: _operation_list(value) is not None))
     return None if listed is None else tuple(islice(_operations(listed), MOST))
 
 
-def _listed(value: object) -> list[object] | None:
-    """The list in a value, which may be a bare one."""
+def _operation_list(value: object) -> list[object] | None:
+    """The list in a decoded answer, which may be the answer itself."""
     if isinstance(value, dict):
         value = value.get("operations")
         return value if isinstance(value, list) else None
@@ -235,9 +238,10 @@ def _number(value: object) -> int:
 
 
 class Claim(NamedTuple):
-    """A proposal that stands up to the evidence; see Fact.  ``valid_from`` is None where nobody has
-    said that.  ``fact``: the id it goes with; ``apart``: nothing that was said is about that.
-    ``slot``: what it tells of what has one value at a time.
+    """An operation that passed all checks; fields as in Fact.
+
+    ``valid_from`` is None if no message says it.  ``fact`` is the id of the fact that the operation
+    names; ``apart`` is whether no message is about that fact.
     """
 
     op: Op
@@ -252,17 +256,19 @@ class Claim(NamedTuple):
     slot: Filled | None = None
 
 
-def claims(
+def checked_claims(
     operations: Sequence[Operation], batch: Batch, shown: Sequence[Fact]
 ) -> tuple[Claim, ...]:
-    """Those of the operations that hold, in the order in which the messages were said.
+    """The operations that pass all checks, in the order of their messages.
 
-    ``shown`` are the facts by their number.
+    ``shown`` are the facts of the prompt, in its order.
     """
-    own = {name.lower() for each in batch.said if (name := speaker_of(each.own))}
-    matter = Matter("\n".join(each.own for each in batch.said), [fact.text for fact in shown])
-    found = (_claim(operation, batch, shown, own, matter) for operation in operations)
-    places = {source_of(each): place for place, each in enumerate(batch.said)}
+    own = {name.lower() for each in batch.messages if (name := speaker_of(each.own_text))}
+    topic = Topic(
+        "\n".join(each.own_text for each in batch.messages), [fact.text for fact in shown]
+    )
+    found = (_claim(operation, batch, shown, own, topic) for operation in operations)
+    places = {source_of(each): place for place, each in enumerate(batch.messages)}
     held = (claim for claim in found if claim is not None)
     return tuple(sorted(held, key=lambda claim: places[claim.source]))
 
@@ -272,25 +278,25 @@ def _claim(
     batch: Batch,
     shown: Sequence[Fact],
     own: Collection[str],
-    matter: Matter,
+    topic: Topic,
 ) -> Claim | None:
-    """``own`` are the names, in small letters, that the user goes by."""
-    found = evidence(operation.quote, batch.said, operation.message - 1)
+    """``own`` are the names of the user in lower case."""
+    found = find_evidence(operation.quote, batch.messages, operation.message - 1)
     text = one_line(operation.text)
     if found is None or len(text) > MOST_CHARACTERS or not (text or operation.op == "none"):
         return None
     if is_instruction(text) and not is_instruction(operation.quote):
         return None  # nobody but the model has said it
-    whom = about(operation.about)
+    whom = parse_subject(operation.about)
     whom = USER if whom.lower() in own else whom
     if whom != USER and (found.voice == "pasted" or is_addressed(operation.quote)):
         return None
-    text, whom = _in_their_words(text, whom, one_line(operation.quote), found)
-    if text and (shows_picture(text) or not says_something(text)):
+    text, whom = _text_or_quote(text, whom, one_line(operation.quote), found)
+    if text and (has_caption(text) or not is_statement(text)):
         return None  # what is said beside a picture is about that
     said = found.said
-    then, told = said.on_the_wall, f"{said.dated}\n{said.text}"
-    begins = holds_from(operation.valid_from, then, told)
+    then, told = said.local_time, f"{said.dated}\n{said.text}"
+    begins = valid_from(operation.valid_from, then, told)
     goes_with = shown[operation.fact - 1] if 0 < operation.fact <= len(shown) else None
     return Claim(
         op=operation.op,
@@ -298,26 +304,30 @@ def _claim(
         about=whom,
         state=_state(text, whom, operation.quote, found),
         valid_from=begins,
-        until=holds_until(operation.expires, then, then if begins is None else begins, told),
+        until=valid_until(operation.expires, then, then if begins is None else begins, told),
         source=source_of(said),
         fact=goes_with.id if goes_with else None,
-        apart=goes_with is not None and not matter.has(f"{goes_with.text} {goes_with.about}", text),
-        slot=slot_of(text, operation.quote, said.own) if found.voice == "own" else None,
+        apart=goes_with is not None and not _is_on_topic(goes_with, text, topic),
+        slot=slot_of(text, operation.quote, said.own_text) if found.voice == "own" else None,
     )
 
 
-def _in_their_words(text: str, whom: str, quote: str, found: Evidence) -> tuple[str, str]:
-    """The text and whom it is about; the quote itself where the text is not made from it."""
-    message = found.said.own.replace(BLANK, " ") if found.voice == "own" else found.said.text
-    else_one = others(quote) if whom == USER else None
+def _is_on_topic(fact: Fact, text: str, topic: Topic) -> bool:
+    return topic.shares_word(f"{fact.text} {fact.about}", text)
+
+
+def _text_or_quote(text: str, whom: str, quote: str, found: Evidence) -> tuple[str, str]:
+    """The text and its subject; the quote in place of a text that does not follow from it."""
+    message = found.said.own_text.replace(BLANK, " ") if found.voice == "own" else found.said.text
+    else_one = other_subject(quote) if whom == USER else None
     if else_one is not None:
-        return (text if names(text, else_one) else quote), else_one
-    if in_other_words(text, quote, message) or not speaks_of(text, message):
+        return (text if mentions(text, else_one) else quote), else_one
+    if is_translated(text, quote, message) or not shares_word(text, message):
         return quote, whom
     return text, whom
 
 
 def _state(text: str, whom: str, quote: str, found: Evidence) -> State:
     told = found.voice == "pasted" or is_instruction(text) or is_instruction(whom)
-    by_others = whom == USER and is_reported(quote, found.said.own)
+    by_others = whom == USER and is_reported(quote, found.said.own_text)
     return "quarantined" if told or by_others else "current"

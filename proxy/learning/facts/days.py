@@ -1,7 +1,6 @@
-"""Since when and until when something holds: what a model writes, checked against what was said.
-Pure.
+"""Dates from and until which a fact is valid: a model's, checked against the message.  Pure.
 
-A day is known only where somebody has told it: models write some day where none is known.
+A date counts only if the message supports it: models make up dates where none is known.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from typing import NamedTuple
 from proxy.recall.query.dates import DAY, MONTHS, TimeMentions, time_mentions
 
 EARLIEST, LATEST = 1850, 2200
-"""Years that a fact of somebody's life may name."""
+"""The years that a fact may name."""
 
 YEAR = 365.25 * DAY
 
 NEAR = 400 * DAY
-"""A day that has no year is no further away than that, and so is "last summer"."""
+"""The furthest that a day without a year, or "last summer", can be from the message."""
 
 _DATE = re.compile(r"\s*(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?(?![\d/])")
 _NUMBER = re.compile(r"\d+")
@@ -28,8 +27,8 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 class Times(NamedTuple):
-    """What a text tells of times: its numbers, of long ones the first four digits, the months that
-    it names, years that it writes with two digits, and how it speaks of others."""
+    """The times in a text: its numbers (first four digits), months, two-digit years, and relative
+    expressions."""
 
     numbers: frozenset[int]
     months: frozenset[int]
@@ -38,8 +37,8 @@ class Times(NamedTuple):
 
 
 @lru_cache(maxsize=32)
-def told_in(text: str) -> Times:
-    """Of each message there may be many facts."""
+def times_in(text: str) -> Times:
+    """Cached, since many facts may come from one message."""
     words = (MONTHS.get(word) for word in _WORD.findall(text.lower()))
     return Times(
         frozenset(int(number[:4]) for number in _NUMBER.findall(text)),
@@ -49,13 +48,13 @@ def told_in(text: str) -> Times:
     )
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Clear the cache of texts."""
-    told_in.cache_clear()
+    times_in.cache_clear()
 
 
-def day(text: str) -> float | None:
-    """The beginning of a day (YYYY-MM-DD), month or year, in Unix seconds; None: it is none."""
+def parse_day(text: str) -> float | None:
+    """The beginning of a day (YYYY-MM-DD), month or year in Unix seconds; None for other text."""
     found = _span(text)
     return found[0].timestamp() if found else None
 
@@ -76,50 +75,48 @@ def _span(text: str) -> tuple[datetime, datetime] | None:
     return begins, datetime(*following, 1, tzinfo=UTC)
 
 
-def holds_from(claimed: str, said_at: float, text: str) -> float | None:
-    """Since when something holds that was said then, in a ``text``; None where that is not known.
+def valid_from(claimed: str, said_at: float, text: str) -> float | None:
+    """The ``claimed`` date in Unix seconds if the message ``text`` supports it, else None.
 
-    The day of the message itself tells nothing: it is what a model writes that knows none.  That
-    something will hold later is believed only if the text names that day; the rest is a model's
-    arithmetic.
+    The day of the message itself does not count: models write it when they know none.  A future
+    date counts only if the text names it, not if it can be computed from relative words.
     """
-    time = day(claimed)
+    time = parse_day(claimed)
     if time is None or time <= said_at < time + DAY:
         return None
     later = time > said_at + DAY
-    told = told_in(text)
-    known = _names(told, time, said_at) or (not later and _may_mean(told, time, said_at))
+    times = times_in(text)
+    known = _is_named(times, time, said_at) or (not later and _is_relative(times, time, said_at))
     return time if known else None
 
 
-def holds_until(claimed: str, said_at: float, begins: float, text: str) -> float | None:
-    """The end of the last day, month or year in which something holds; None: for good, as far as
-    is known."""
+def valid_until(claimed: str, said_at: float, begins: float, text: str) -> float | None:
+    """The end of the ``claimed`` last day, month or year if the text supports it, else None."""
     found = _span(claimed)
     if found is None:
         return None
     first, end = (each.timestamp() for each in found)
-    told = told_in(text)
-    known = _names(told, first, said_at) or _may_mean(told, first, said_at)
+    times = times_in(text)
+    known = _is_named(times, first, said_at) or _is_relative(times, first, said_at)
     return end if known and end > max(begins, said_at - DAY) else None
 
 
-def _names(told: Times, time: float, said_at: float) -> bool:
-    """Is the year named, or, of a day that is near, the day of the month, or of its first day the
-    month?"""
+def _is_named(times: Times, time: float, said_at: float) -> bool:
+    """Whether the text names its year; or, if it is near, its day of the month or, for the first
+    of a month, its month."""
     date = datetime.fromtimestamp(time, UTC)
-    if date.year in told.numbers or date.year % 100 in told.short_years:
+    if date.year in times.numbers or date.year % 100 in times.short_years:
         return True
     if abs(time - said_at) > NEAR:
         return False
-    month = date.month in told.months or date.month in told.numbers
-    return date.day in told.numbers or (date.day == 1 and month)
+    month = date.month in times.months or date.month in times.numbers
+    return date.day in times.numbers or (date.day == 1 and month)
 
 
-def _may_mean(told: Times, time: float, said_at: float) -> bool:
-    """May it be counted from words like "yesterday" or "for three years"?"""
+def _is_relative(times: Times, time: float, said_at: float) -> bool:
+    """Whether it can follow from words like "yesterday" or "for three years"."""
     away = abs(time - said_at)
     if away <= NEAR:
-        return told.spoken.days
-    counts = told.spoken.numbers | told.numbers
-    return told.spoken.years and any(abs(away - count * YEAR) <= YEAR for count in counts)
+        return times.spoken.days
+    counts = times.spoken.numbers | times.numbers
+    return times.spoken.years and any(abs(away - count * YEAR) <= YEAR for count in counts)

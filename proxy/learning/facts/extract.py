@@ -8,22 +8,22 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from proxy.learning.batch import ATTEMPTS, Batch
-from proxy.learning.evidence import Gone
+from proxy.learning.evidence import DeletedSources
 from proxy.learning.extract import KindModel, Unusable
 from proxy.learning.facts.claim import (
     AGAIN,
     SCHEMA,
     Claim,
     Operation,
-    claims,
-    operations_in,
+    checked_claims,
+    parse_operations,
     prompt,
 )
 from proxy.learning.facts.fact import FACTS, Fact, new_id
-from proxy.learning.facts.rules import entered
-from proxy.learning.facts.statements import is_of_kin, tells_of_user
+from proxy.learning.facts.rules import apply_claims
+from proxy.learning.facts.statements import describes_user, names_family
 from proxy.learning.facts.store import FactStore, StoredFacts
-from proxy.learning.likeness import AskedText
+from proxy.learning.likeness import QueryText
 from proxy.memory.items import ItemOwner, Items
 
 NO_JSON = "the answer about facts is not the JSON that was asked for"
@@ -52,16 +52,16 @@ class FactExtractor(msgspec.Struct, frozen=True):
 
     async def learn(self, batch: Batch) -> bool:
         if not batch.has_own_words:
-            read = batch.marks(FACTS)
+            read = batch.mark_changes(FACTS)
             return await self.items.change_items(batch.shelf, read, batch.since)
         kept = await self.facts.load(batch.shelf)
         now = self.facts.clock()
         shown = await asyncio.to_thread(_shown, kept, batch, now)
         operations = await self._operations(batch, shown, len(_held(kept, now)))
-        found = await asyncio.to_thread(claims, operations, batch, shown)
+        found = await asyncio.to_thread(checked_claims, operations, batch, shown)
         return await self._enter(batch, kept, found)
 
-    async def take_back(self, shelf: ItemOwner, gone: Gone) -> None:
+    async def take_back(self, shelf: ItemOwner, gone: DeletedSources) -> None:
         await self.facts.forget(shelf, gone.has, False)
 
     async def _enter(self, batch: Batch, kept: StoredFacts, found: Sequence[Claim]) -> bool:
@@ -71,8 +71,10 @@ class FactExtractor(msgspec.Struct, frozen=True):
         """
         for _ in range(ATTEMPTS):
             settings, now = batch.settings.facts, self.facts.clock()
-            facts = await asyncio.to_thread(entered, kept.facts, found, settings, self.ids, now)
-            read = batch.marks(FACTS)
+            facts = await asyncio.to_thread(
+                apply_claims, kept.facts, found, settings, self.ids, now
+            )
+            read = batch.mark_changes(FACTS)
             if await self.facts.save(batch.shelf, kept, facts, read, batch.since):
                 return True
             if not await batch.is_unread(self.items, FACTS):
@@ -87,10 +89,10 @@ class FactExtractor(msgspec.Struct, frozen=True):
 
         It is asked once more where that is nothing, or nothing readable.
         """
-        telling = tells_of_user(batch.said)
+        telling = describes_user(batch.messages)
 
         def read(answer: str) -> tuple[Operation, ...]:
-            found = operations_in(answer)
+            found = parse_operations(answer)
             if found is None:
                 raise Unusable(NO_JSON, readable=False)
             if telling and not found:
@@ -98,7 +100,7 @@ class FactExtractor(msgspec.Struct, frozen=True):
             return found
 
         settings = batch.settings
-        text = prompt(batch.said, shown, held, settings.facts.focus, settings.recall.zone)
+        text = prompt(batch.messages, shown, held, settings.facts.focus, settings.recall.zone)
         found = await self.model.extract(batch, text, read, _again, SCHEMA)
         if found is None:
             self.nothing()
@@ -119,12 +121,14 @@ def _shown(kept: StoredFacts, batch: Batch, now: float) -> list[Fact]:
     """The facts that the messages may be about: name and family, and those most like them."""
     held = _held(kept, now)
     if len(held) > SHOWN:
-        asked = "\n".join(said.own[:CUE] for said in batch.said)
-        scores = kept.card.value.words.likeness(AskedText(asked, now, batch.settings.recall.zone))
+        asked = "\n".join(said.own_text[:CUE] for said in batch.messages)
+        scores = kept.card.value.term_lists.scores(
+            QueryText(asked, now, batch.settings.recall.zone)
+        )
         lines = zip(kept.card.value.lines, scores, strict=True)
         likeness = {line.id: score for line, score in lines}
         latest = sorted(held, key=lambda fact: -fact.last_confirmed)
-        kin = [fact for fact in latest if is_of_kin(fact.text)][:MOST_KIN]
+        kin = [fact for fact in latest if names_family(fact.text)][:MOST_KIN]
         latest.sort(key=lambda fact: -likeness.get(fact.id, 0.0))
         held = list({fact.id: fact for fact in (*kin, *latest)}.values())[:SHOWN]
     return sorted(held, key=lambda fact: (fact.valid_from, fact.id))

@@ -1,7 +1,6 @@
-"""What a person has said of themselves: one statement, where it is from, whether it holds, how it
-is shown.
+"""A fact: one statement of a person about themselves, with its sources, state and dates.
 
-Nothing that was said is deleted because something else was said later: it is superseded.
+A fact is never deleted because of a later one: it is superseded.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from proxy.learning.collection import LearnedMemory, Stored, stored
+from proxy.learning.collection import LearnedMemory, Stored, decode_item
 from proxy.learning.evidence import Source, source_fields
 from proxy.memory.items import PEOPLE, Item, Place
 from proxy.recall.notes.slots import Filled
@@ -28,23 +27,23 @@ Origin = Literal["learned", "saved", "added"]
 
 FACTS = "facts"
 KIND = "fact"
-"""What one is called among memories."""
+"""The kind of a fact in lists of memories."""
 
 USER = "user"
 """``about`` of what is said of the user."""
 
 MOST_CHARACTERS = 500
 MOST_ABOUT = 100
-"""Characters of a statement, and of whom it is about."""
+"""Characters of a statement, and of its subject."""
 
 MOST_SOURCES = 10
 
 MOST_GIVEN = 2_000
-"""Facts of a person that were added, saved or imported, whatever has become of them: each change
-reads all of them, each chat a card of those that hold, and all others wait meanwhile."""
+"""Facts of a person that were not learned (added, saved, imported), of every state: each change of
+a fact reads all of them, and other changes wait meanwhile."""
 
 MOST_IMPORTED = 10_000
-"""Facts that an import may leave a person with, those learned too: what was is the file's word."""
+"""Facts of a person after an import, learned ones included: their origin is the file's claim."""
 
 _SPACE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
@@ -52,16 +51,17 @@ _SPACE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A statement about the user, or about somebody or something in their life.
 
-    It holds from ``valid_from``, which is only when it was said unless ``known_since``.  It was
-    last said or confirmed ``last_confirmed``, and is of no use after ``expires_at``, of which
-    ``until`` is what was said, or set by a person.
-    ``superseded_by`` is the fact that took its place, ``superseded_in`` the message that said so.
-    ``doubted_by`` is a fact that a model gave its place to, though nobody has said anything of it.
-    ``slot`` is what it tells of what has one value at a time; ``later`` the value that was said
-    after that, "" if there is none.
-    ``sources`` have all said it, the first of them first; ``inherited`` said what it makes more
-    precise.  ``origin``: learned from messages, saved by a model's tool, or added over the memory
-    API.  ``edited``: by a person.  Times are Unix seconds.
+    It is valid from ``valid_from``, which is when it was said unless ``known_since``.  It was last
+    said at ``last_confirmed``, and is not used after ``expires_at``; ``until`` is the end that was
+    said, or set by a person.
+    ``superseded_by`` is the id of the fact that replaced it, ``superseded_in`` the message because
+    of which.  ``doubted_by`` is a fact that a model wanted to replace it with, though no message
+    was about it.
+    ``slot`` is its value of something that has one value at a time; ``later`` is a value that was
+    said after it, "" if there is none.
+    ``sources`` are the messages that say it, the oldest first; ``inherited`` are those of the less
+    precise fact that it replaced.  ``origin``: learned from messages, saved by a model's tool, or
+    added over the memory API.  ``edited``: by a person.  Times are Unix seconds.
     """
 
     id: str
@@ -88,7 +88,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.expires_at is not None and self.expires_at <= now
 
     def holds(self, now: float) -> bool:
-        """Is it current, and not expired?"""
+        """Whether it is current and not expired."""
         return self.state == "current" and not self.expired(now)
 
 
@@ -97,7 +97,7 @@ Facts = dict[str, Fact]
 
 
 class TooManyFacts(ValueError):
-    """There are as many as may be given: nothing was done."""
+    """The person has the most facts that may be added or saved: nothing was changed."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -106,19 +106,19 @@ class TooManyFacts(ValueError):
         )
 
 
-def given(facts: Iterable[Fact]) -> int:
-    """How many of them were not learned."""
+def count_given(facts: Iterable[Fact]) -> int:
+    """The number of facts that were not learned."""
     return sum(fact.origin != "learned" for fact in facts)
 
 
-def check_given(facts: Facts) -> None:
-    """Raises TooManyFacts where the one that was just put is one too many."""
-    if given(facts.values()) > MOST_GIVEN:
+def check_max_given(facts: Facts) -> None:
+    """Raises TooManyFacts if there are more than ``MOST_GIVEN`` that were not learned."""
+    if count_given(facts.values()) > MOST_GIVEN:
         raise TooManyFacts
 
 
 def fact_id(mark: str) -> str:
-    """The id of the fact with this mark, which is no other's."""
+    """The id of a fact from a unique ``mark``."""
     return f"{KIND}_{mark}"
 
 
@@ -131,40 +131,40 @@ def fact_place(user: str, fact: str) -> Place:
 
 
 def one_line(text: str) -> str:
-    """A text without line breaks and other control characters: none of it can pass for a line."""
+    """A text with line breaks and other control characters replaced by spaces."""
     return _SPACE.sub(" ", text).strip()
 
 
 def confirmed(fact: Fact, source: Source, settings: FactsSettings) -> Fact:
-    """The fact, said once more."""
+    """The fact with one more source, unless it has that already."""
     said = (source.exchange, source.message)
     if any(said == (known.exchange, known.message) for known in fact.sources):
         return fact
-    sources = kept_sources((*fact.sources, source))
+    sources = limit_sources((*fact.sources, source))
     last = max(fact.last_confirmed, source.at)
-    return dated(replace(fact, sources=sources, last_confirmed=last), settings)
+    return with_expiry(replace(fact, sources=sources, last_confirmed=last), settings)
 
 
 def superseded(old: Fact, new: Fact, source: Source) -> Fact:
-    """The fact whose place another took because of this message."""
+    """The fact ``old`` as superseded by ``new`` because of this message."""
     return replace(old, state="superseded", superseded_by=new.id, superseded_in=source)
 
 
-def parted(fact: Fact, state: State) -> Fact:
-    """The fact in a state that no other fact is the reason of."""
+def with_state(fact: Fact, state: State) -> Fact:
+    """The fact in a state that is not due to another fact."""
     return replace(fact, state=state, superseded_by=None, superseded_in=None)
 
 
-def dated(fact: Fact, settings: FactsSettings) -> Fact:
-    """The fact with the time at which it expires, which moves with each confirmation."""
+def with_expiry(fact: Fact, settings: FactsSettings) -> Fact:
+    """The fact with ``expires_at`` computed from ``until`` and its last confirmation."""
     ends = [fact.until] if fact.until is not None else []
     if settings.expire_days:
         ends.append(fact.last_confirmed + settings.expire_days * DAY)
     return replace(fact, expires_at=min(ends, default=None))
 
 
-def kept_sources(sources: Iterable[Source]) -> tuple[Source, ...]:
-    """At most so many: the oldest that is not the only one of its session goes first."""
+def limit_sources(sources: Iterable[Source]) -> tuple[Source, ...]:
+    """At most ``MOST_SOURCES``: first the oldest goes that is not the only one of its session."""
     kept = list(sources)
     while len(kept) > MOST_SOURCES:
         sessions = [source.session for source in kept]
@@ -175,21 +175,21 @@ def kept_sources(sources: Iterable[Source]) -> tuple[Source, ...]:
 
 FIRST = datetime(1, 1, 1, tzinfo=UTC).timestamp()
 LAST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
-"""The first and the last day that there is a date for."""
+"""The first and the last time that has a date, in Unix seconds."""
 
 
 def date_text(time: float) -> str:
-    """YYYY-MM-DD, of a time that no calendar has the nearest day."""
+    """YYYY-MM-DD; the nearest possible day for a time out of range."""
     return datetime.fromtimestamp(min(max(FIRST, time), LAST), UTC).date().isoformat()
 
 
-def noted_on(time: float, zone: tzinfo | None) -> str:
-    """That it was noted then, by the day in a zone; None is UTC."""
+def render_noted(time: float, zone: tzinfo | None) -> str:
+    """``noted 2023-05-07``, by the day in a zone, None for UTC."""
     return f"noted {date_text(time + utc_offset(time, zone))}"
 
 
-def dates_of(fact: Fact, zone: tzinfo | None = None) -> str:
-    """When it was noted last, there, and when it holds, as far as that was said."""
+def render_dates(fact: Fact, zone: tzinfo | None = None) -> str:
+    """``noted 2023-05-07; holds from 2023-04-01``: the days of a fact, as far as known."""
     begins = date_text(fact.valid_from) if fact.known_since else None
     ends = date_text(fact.until - 1) if fact.until is not None else None
     match begins, ends:
@@ -201,29 +201,29 @@ def dates_of(fact: Fact, zone: tzinfo | None = None) -> str:
             holds = f"; holds to {ends}"
         case _:
             holds = f"; holds {begins} to {ends}"
-    return f"{noted_on(fact.last_confirmed, zone)}{holds}"
+    return f"{render_noted(fact.last_confirmed, zone)}{holds}"
 
 
 def state_of(fact: Fact, now: float) -> str:
-    """As people list it: a current fact may have expired."""
+    """Its state in lists, where a current fact may be "expired"."""
     return "expired" if fact.state == "current" and fact.expired(now) else fact.state
 
 
 def fact_memory(item: Item, now: float) -> LearnedMemory:
     """See :class:`proxy.learning.kinds.Kind`."""
-    filed = stored(item, Fact)
+    stored = decode_item(item, Fact)
     return LearnedMemory(
-        id=filed.value.id,
-        state=state_of(filed.value, now),
-        created_at=filed.created_at,
-        confirmed=filed.value.last_confirmed,
-        shown=partial(fact_fields, filed, now),
+        id=stored.value.id,
+        state=state_of(stored.value, now),
+        created_at=stored.created_at,
+        confirmed=stored.value.last_confirmed,
+        fields=partial(fact_fields, stored, now),
     )
 
 
-def fact_fields(filed: Stored[Fact], now: float, count: Callable[[str], int]) -> dict[str, object]:
-    """A memory of the kind "fact"."""
-    fact = filed.value
+def fact_fields(stored: Stored[Fact], now: float, count: Callable[[str], int]) -> dict[str, object]:
+    """A fact as the memory API returns it."""
+    fact = stored.value
     first = fact.sources[0] if fact.sources else None
     return {
         "object": "memory",
@@ -248,7 +248,7 @@ def fact_fields(filed: Stored[Fact], now: float, count: Callable[[str], int]) ->
         "edited": fact.edited,
         "origin": fact.origin,
         "metadata": fact.metadata,
-        "created_at": filed.created_at,
-        "updated_at": filed.updated_at,
-        "version": filed.version,
+        "created_at": stored.created_at,
+        "updated_at": stored.updated_at,
+        "version": stored.version,
     }

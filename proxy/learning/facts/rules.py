@@ -1,4 +1,4 @@
-"""From claims to facts: what is new, said again, said better, or no longer so.  Pure."""
+"""Merges claims into a person's facts: added, confirmed, made more precise, superseded.  Pure."""
 
 from __future__ import annotations
 
@@ -11,18 +11,26 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.learning.facts.claim import Claim
-from proxy.learning.facts.fact import USER, Fact, Origin, confirmed, dated, kept_sources, superseded
-from proxy.learning.facts.statements import Gist, alike, gist
+from proxy.learning.facts.fact import (
+    USER,
+    Fact,
+    Origin,
+    confirmed,
+    limit_sources,
+    superseded,
+    with_expiry,
+)
+from proxy.learning.facts.statements import Gist, gist, says_the_same
 from proxy.settings.written import FactsSettings
 
 MOST_PAST = 1000
-"""Superseded facts that news which come late are compared with: those that were said last."""
+"""Superseded facts that a late claim is compared with, the last confirmed."""
 
 
-class Notes(msgspec.Struct):
-    """All facts of a person, by id, while claims are entered into them.
+class ClaimMerger(msgspec.Struct):
+    """Merges claims into ``facts``, all facts of a person by id, which it changes.
 
-    ``new_id`` gives ids; ``now`` is in Unix seconds; ``origin`` is that of new facts.
+    ``now`` is in Unix seconds; ``origin`` is that of new facts.
     """
 
     facts: dict[str, Fact]
@@ -31,40 +39,39 @@ class Notes(msgspec.Struct):
     now: float
     origin: Origin = "learned"
     _gists: dict[str, Gist] = msgspec.field(default_factory=dict)
-    _said: set[str] = msgspec.field(default_factory=set)
+    _entered: set[str] = msgspec.field(default_factory=set)
 
-    def enter(self, claim: Claim) -> Fact:
-        """The fact that says it now: a new one, or one that did so before.
+    def merge(self, claim: Claim) -> Fact:
+        """Merge a claim; returns the new or existing fact that states it.
 
-        It takes the place of its target only if that was not said later: of news that come late,
-        the later ones win.  A target that nothing was said of stays, with a mark until it is said
-        again.
+        It supersedes its target only if that was not confirmed after the claim.  A target that no
+        message is about stays, with ``doubted_by`` set until it is confirmed.
         """
-        twin, target = self._twin(claim), self._target(claim)
+        duplicate, target = self._duplicate(claim), self._target(claim)
         doubted, target = (target, None) if claim.apart else (None, target)
-        if twin and claim.state not in ("current", twin.state):
-            return twin
+        if duplicate and claim.state not in ("current", duplicate.state):
+            return duplicate
         late = target is not None and claim.source.at < target.last_confirmed
-        fact = self._again(twin, claim) if twin else self._add(claim, target, late)
+        fact = self._confirm(duplicate, claim) if duplicate else self._add(claim, target, late)
         if target and not late and target.id != fact.id and fact.state == "current":
             self._put(superseded(target, fact, claim.source))
         if doubted and doubted.id != fact.id and claim.source.at >= doubted.last_confirmed:
             self._put(replace(doubted, doubted_by=fact.id))
-        self._said.add(fact.id)
+        self._entered.add(fact.id)
         return fact
 
-    def said_again(self, claim: Claim) -> None:
-        """The claim says nothing of its own, only that a fact still holds, or until when.
+    def confirm(self, claim: Claim) -> None:
+        """Merge a claim that only confirms a fact, or says until when it is valid.
 
-        Since when, a model copies from the note.
+        Its ``valid_from`` is ignored: models copy it from the prompt.
         """
         known = self.facts.get(claim.fact or "")
         if known is not None and known.state == claim.state == "current":
-            self._said.add(self._again(known, claim._replace(valid_from=None)).id)
+            self._entered.add(self._confirm(known, claim._replace(valid_from=None)).id)
 
-    def _again(self, fact: Fact, claim: Claim) -> Fact:
-        """The fact, said once more; with other dates it is another one, which takes its place."""
-        if fact.state == "current" and _redates(claim, fact):
+    def _confirm(self, fact: Fact, claim: Claim) -> Fact:
+        """Confirm a fact; if the claim has other dates, supersede it by one with these."""
+        if fact.state == "current" and _changes_dates(claim, fact):
             again = claim._replace(op="update", text=fact.text, about=fact.about)
             new = self._add(again, fact, late=False)
             self._put(superseded(fact, new, claim.source))
@@ -76,37 +83,37 @@ class Notes(msgspec.Struct):
         return same
 
     def _is_doubted(self, fact: Fact, at: float) -> bool:
-        """Is there a doubt of it that is no older than that?"""
+        """Whether the fact that doubts it was confirmed at that time or later."""
         doubt = self.facts.get(fact.doubted_by or "")
         return doubt is not None and doubt.last_confirmed >= at
 
-    def within(self, most: int) -> None:
-        """Let the least recently confirmed go where more than ``most`` current ones were learned:
-        none that a person has added or edited, and none of those just entered."""
+    def trim(self, most: int) -> None:
+        """Supersede the least recently confirmed of more than ``most`` current learned facts, but
+        none that a person has added or edited, and none that was just merged."""
         current = [fact for fact in self.facts.values() if fact.holds(self.now)]
         learned = [fact for fact in current if fact.origin == "learned" and not fact.edited]
-        before = [fact for fact in learned if fact.id not in self._said]
+        before = [fact for fact in learned if fact.id not in self._entered]
         before.sort(key=lambda fact: (fact.last_confirmed, fact.id))
         for fact in before[: max(0, len(learned) - most)]:
             self._put(replace(fact, state="superseded"))
 
-    def _twin(self, claim: Claim) -> Fact | None:
-        """A fact that says the same: of the claim's state, or known though that is doubtful, or
-        taken back later than the claim was said."""
+    def _duplicate(self, claim: Claim) -> Fact | None:
+        """A fact that says the same: current, of the claim's state, or for a current claim
+        superseded by something that was said after it."""
         wanted, states = gist(claim.text), {claim.state, "current"}
         known = (fact for fact in self.facts.values() if fact.state in states)
-        past = self._taken_back(claim.source.at) if claim.state == "current" else ()
+        past = self._superseded_after(claim.source.at) if claim.state == "current" else ()
         found = (
             fact
             for fact in chain(known, past)
             if (fact.until is None or fact.until > claim.source.at)
             and (fact.about == USER) == (claim.about == USER)
-            and alike(wanted, self._gist(fact))
+            and says_the_same(wanted, self._gist(fact))
         )
         return next(found, None)
 
-    def _taken_back(self, at: float) -> Sequence[Fact]:
-        """Facts in whose place there is something that was said later than then."""
+    def _superseded_after(self, at: float) -> Sequence[Fact]:
+        """Facts superseded, directly or not, by a fact that was confirmed after ``at``."""
         replaced: dict[str, list[Fact]] = {}
         for fact in self.facts.values():
             if fact.state == "superseded" and fact.superseded_by:
@@ -120,29 +127,29 @@ class Notes(msgspec.Struct):
         return nlargest(MOST_PAST, past, key=attrgetter("last_confirmed"))
 
     def _target(self, claim: Claim) -> Fact | None:
-        """The fact whose place the claim takes: what it names, or what has taken the place of that
-        since the model was shown it.
+        """The fact that the claim supersedes: the one that it names, or the successor of that.
 
-        What one message says stands side by side, and so do two more precise wordings.
+        None if the same message superseded it already, or if both are more precise wordings of it:
+        these stay side by side.
         """
         known = self.facts.get(claim.fact or "")
         if known is None or claim.op == "add" or claim.state != "current":
             return None
-        for heir in self._heirs(known):
-            beside = claim.op == "update" and heir.inherited
+        for successor in self._successors(known):
+            beside = claim.op == "update" and successor.inherited
             if beside or known.superseded_in == claim.source:
                 return None
-            known = heir
+            known = successor
         same_kind = (known.about == USER) == (claim.about == USER)
         return known if known.state == "current" and same_kind else None
 
-    def _heirs(self, fact: Fact) -> Iterator[Fact]:
-        """What took its place, then what took the place of that, each once."""
+    def _successors(self, fact: Fact) -> Iterator[Fact]:
+        """The facts that superseded it, one after the other, each once."""
         seen = {fact.id}
-        while (heir := self.facts.get(fact.superseded_by or "")) and heir.id not in seen:
-            seen.add(heir.id)
-            yield heir
-            fact = heir
+        while (successor := self.facts.get(fact.superseded_by or "")) and successor.id not in seen:
+            seen.add(successor.id)
+            yield successor
+            fact = successor
 
     def _add(self, claim: Claim, target: Fact | None, late: bool) -> Fact:
         known = claim.valid_from is not None
@@ -162,8 +169,8 @@ class Notes(msgspec.Struct):
         if target and late:
             fact = superseded(fact, target, claim.source)
         elif target and claim.op == "update":
-            fact = _better(fact, target)
-        fact = dated(fact, self.settings)
+            fact = _with_dates_of(fact, target)
+        fact = with_expiry(fact, self.settings)
         self._put(fact)
         return fact
 
@@ -177,16 +184,16 @@ class Notes(msgspec.Struct):
         return known
 
 
-def _redates(claim: Claim, fact: Fact) -> bool:
-    """Does a claim that is no older tell another day since or until when the fact holds?"""
+def _changes_dates(claim: Claim, fact: Fact) -> bool:
+    """Whether a claim that is no older has other dates of validity."""
     begins = fact.valid_from if fact.known_since else None
     told = claim.valid_from not in (None, begins) or claim.until not in (None, fact.until)
     return told and claim.source.at >= fact.last_confirmed
 
 
-def _better(fact: Fact, before: Fact) -> Fact:
-    """A fact that says the same as the one before, more precisely: what it leaves open stays, where
-    it does not end before it begins."""
+def _with_dates_of(fact: Fact, before: Fact) -> Fact:
+    """A fact that replaces a less precise one, with that one's dates where it has none itself,
+    unless it would end before it begins."""
     begins, known, until = fact.valid_from, fact.known_since, fact.until
     if not known and (until is None or before.valid_from < until):
         known = before.known_since
@@ -195,7 +202,7 @@ def _better(fact: Fact, before: Fact) -> Fact:
         until = before.until
     return replace(
         fact,
-        inherited=kept_sources((*before.inherited, *before.sources)),
+        inherited=limit_sources((*before.inherited, *before.sources)),
         valid_from=begins,
         known_since=known,
         until=until,
@@ -203,19 +210,19 @@ def _better(fact: Fact, before: Fact) -> Fact:
     )
 
 
-def entered(
+def apply_claims(
     facts: Mapping[str, Fact],
     claimed: Sequence[Claim],
     settings: FactsSettings,
     new_id: Callable[[], str],
     now: float,
 ) -> dict[str, Fact]:
-    """The facts after claims, those learned before them within ``max_facts``."""
-    notes = Notes(dict(facts), settings, new_id, now)
+    """The facts after merging claims, at most ``max_facts`` of them learned."""
+    merger = ClaimMerger(dict(facts), settings, new_id, now)
     for claim in claimed:
         if claim.op == "none":
-            notes.said_again(claim)
+            merger.confirm(claim)
         else:
-            notes.enter(claim)
-    notes.within(settings.max_facts)
-    return notes.facts
+            merger.merge(claim)
+    merger.trim(settings.max_facts)
+    return merger.facts

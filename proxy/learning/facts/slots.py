@@ -1,7 +1,7 @@
-"""Facts of what has one value at a time: which slot one tells of, and what was said later.  Pure.
+"""Facts with a slot, which has one value at a time: which slot, and which value is later.  Pure.
 
-A model may leave both the old and the new value there, or read the new one first.  Which is the
-later one is known by when it was said.
+A model may keep both the old and the new value, or read the new one first.  The later value is the
+one that was said later.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from proxy.recall.query.words import tokenize
 
 
 def slot_of(text: str, quote: str, message: str) -> Filled | None:
-    """The slot of a message that a fact tells of, which comes of a quote from there."""
+    """The slot of a message whose value is in both the fact's text and its quote."""
     both = (fold(text), fold(quote))
     filled = slots(tokenize(message))
     return next((each for each in filled if all(fold(each.value) in one for one in both)), None)
@@ -30,10 +30,9 @@ def _key(fact: Fact) -> tuple[str, str, str]:
 
 
 def with_later(facts: Mapping[str, Fact]) -> Facts:
-    """The facts, each with the value that was said later in its place.
+    """The facts with ``later`` set where another fact has a later value of the same slot.
 
-    One that a person has edited stands for itself.  Of what was said at one moment, as all of a
-    file without times, nothing is known.
+    Facts that a person has edited are left out, and slots of which two values have the same time.
     """
     filled = [x for x in facts.values() if x.slot and x.state == "current" and not x.edited]
     filled.sort(key=lambda fact: (_key(fact), fact.last_confirmed))

@@ -1,9 +1,8 @@
-"""Statements compared: when two say the same, whom one is about, whether it is its writer's own.
-Pure.
+"""Compares statements, and finds their subject: the user or somebody else.  Pure.
 
-Small models write what a friend likes down as the user's own.  Where a sentence begins with whom
-it is about ("my friend Jack ..."), that is told by pattern.  In a language without patterns facts
-are learned too; only the model is not asked again where it has found nothing.
+Small models note what a friend likes as the user's own.  A sentence that begins with somebody else
+("my friend Jack ...") is found by pattern.  In a language without patterns facts are learned too;
+only the model is not asked again where it has found nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from proxy.learning.evidence import Said
+from proxy.learning.evidence import UserMessage
 from proxy.learning.facts.fact import MOST_ABOUT, USER, one_line
 from proxy.recall.lexicon.folding import UNSPACED, fold
 from proxy.recall.lexicon.loader import (
@@ -38,16 +37,16 @@ from proxy.recall.query.words import (
 )
 from proxy.recall.standing.wording import REPORTED
 
-SAME = 0.8
-"""Two say the same if they share this part of all their words."""
+SAME_SHARE = 0.8
+"""The share of all their terms that two statements that say the same have in common."""
 
-SURE = 2
-"""Function words of a language by which a short text is told to be in it."""
+MIN_FUNCTION_WORDS = 2
+"""Function words that a short text must have of a language to be taken for it."""
 
-STUMP = 4
-"""Letters of a word that stay the same in most of its forms."""
+STEM_LETTERS = 4
+"""Letters at the beginning of a word that are taken for its stem."""
 
-# How the one who speaks is called when others tell it.
+# The words for the user in statements of the third person.
 _USER = lazy_pattern(phrase_pattern(lambda each: each.facts.user))
 _NOT = lazy_pattern(phrase_pattern(lambda each: each.facts.denies))
 _NUMBER = re.compile(r"\d+")
@@ -67,7 +66,7 @@ _SCRIPTS = (
 
 
 class Gist(NamedTuple):
-    """What a statement says: its terms, and what must be the same to the letter."""
+    """A statement for comparison: its terms, and its negations and numbers, which must be equal."""
 
     terms: frozenset[bytes]
     exact: tuple[object, ...]
@@ -82,95 +81,97 @@ def gist(text: str) -> Gist:
     return Gist(terms, exact)
 
 
-def alike(one: Gist, other: Gist) -> bool:
-    """Do they say the same?  A number or a "not" more makes another statement."""
-    both = one.terms | other.terms
-    return (
-        bool(both) and one.exact == other.exact and len(one.terms & other.terms) >= SAME * len(both)
-    )
+def says_the_same(one: Gist, other: Gist) -> bool:
+    """Whether two statements say the same: with most terms in common, and equal numbers and
+    negations."""
+    both, common = one.terms | other.terms, one.terms & other.terms
+    return bool(both) and one.exact == other.exact and len(common) >= SAME_SHARE * len(both)
 
 
-def in_other_words(text: str, quote: str, message: str) -> bool:
-    """Is a text in another script than its quote, or in another language than the message?"""
+def is_translated(text: str, quote: str, message: str) -> bool:
+    """Whether a text is in another script than its quote, or another language than the message."""
     ours, theirs = _script(text), _script(quote)
     if ours and theirs and ours != theirs:
         return True
     found = [word.text for word in words(_USER.sub(" ", fold(text)))]
     language = guess_language(found)
-    sure = sum(word in STOP_WORDS.get(language, ()) for word in found) >= SURE
+    sure = sum(word in STOP_WORDS.get(language, ()) for word in found) >= MIN_FUNCTION_WORDS
     likely = plausible_languages([word.text for word in words(message)])
     return sure and bool(likely) and language not in likely
 
 
-def speaks_of(text: str, message: str) -> bool:
-    """Do they share a word that says something, or how one begins?  Without any such word: yes."""
-    ours = set(_stumps(text))
-    return not ours or not ours.isdisjoint(_stumps_of(message))
+def shares_word(text: str, message: str) -> bool:
+    """Whether they share the stem of a content word; also true for a text without any."""
+    ours = set(_stems(text))
+    return not ours or not ours.isdisjoint(_stems_of(message))
 
 
 @lru_cache(maxsize=32)
-def _stumps_of(message: str) -> frozenset[str]:
-    """Of each message there may be much to check."""
-    return frozenset(_stumps(message))
+def _stems_of(message: str) -> frozenset[str]:
+    """Cached, since many texts may be checked against one message."""
+    return frozenset(_stems(message))
 
 
-def forget() -> None:
+def clear_caches() -> None:
     """Clear the caches of texts."""
     gist.cache_clear()
-    _stumps_of.cache_clear()
+    _stems_of.cache_clear()
 
 
 def may_be_from(value: str, message: str, schema: str = "") -> bool:
-    """May a value come of a message, or have its words of the schema?  Numbers are reckoned, and
-    what is in another language than the message is translated."""
-    plain, told = _NUMBER.sub(" ", value), message[:READ]
-    if not any(_stumps(plain)):
-        letters = set(_LETTERS.findall(fold(plain)))
-        return not letters or not letters.isdisjoint(_LETTERS.findall(fold(f"{told}\n{schema}")))
-    return speaks_of(plain, f"{message}\n{schema}") or in_other_words(plain, told, told)
+    """Whether a value can follow from a message, or have its words from the schema.
 
-
-MANY = 4
-"""Notes of which it can be told what most of them have in common."""
-
-
-class Matter:
-    """What messages are about, as far as their words tell.
-
-    A word that most of the ``notes`` have, as the user's name, does not.
+    Not checked for numbers, which may be computed, or for another language than the message's,
+    which may be translated.
     """
+    plain, beginning = _NUMBER.sub(" ", value), message[:MAX_READ]
+    if not any(_stems(plain)):
+        letters = set(_LETTERS.findall(fold(plain)))
+        known = _LETTERS.findall(fold(f"{beginning}\n{schema}"))
+        return not letters or not letters.isdisjoint(known)
+    told = f"{message}\n{schema}"
+    return shares_word(plain, told) or is_translated(plain, beginning, beginning)
+
+
+MIN_NOTES = 4
+"""The fewest notes by whose number a word counts as common to most of them."""
+
+
+class Topic:
+    """The content words of messages, without those that most of the ``notes`` have, such as the
+    user's name."""
 
     def __init__(self, messages: str, notes: Sequence[str]) -> None:
         self._messages = messages
         self._notes = notes
 
     @cached_property
-    def _said(self) -> frozenset[str]:
-        return frozenset(_stumps(self._messages))
+    def _message_stems(self) -> frozenset[str]:
+        return frozenset(_stems(self._messages))
 
     @cached_property
-    def _usual(self) -> frozenset[str]:
-        counts = Counter(stump for note in self._notes for stump in set(_stumps(note)))
-        many = max(MANY, len(self._notes)) / 2
+    def _common_stems(self) -> frozenset[str]:
+        counts = Counter(stump for note in self._notes for stump in set(_stems(note)))
+        many = max(MIN_NOTES, len(self._notes)) / 2
         return frozenset(stump for stump, count in counts.items() if count > many)
 
-    def has(self, note: str, news: str) -> bool:
-        """Do the messages, or the ``news`` that come of them, share a word with a note that says
-        something?  Where it has none, or is in another language: yes."""
-        ours = frozenset(_stumps(note)) - self._usual
-        alike = not ours.isdisjoint(self._said) or not ours.isdisjoint(_stumps(news))
-        return not ours or alike or in_other_words(note, self._messages, self._messages)
+    def shares_word(self, note: str, news: str) -> bool:
+        """Whether a note shares a content word with the messages, or with ``news``, a text made
+        from them; also true for a note without any, or in another language."""
+        ours = frozenset(_stems(note)) - self._common_stems
+        shared = not ours.isdisjoint(self._message_stems) or not ours.isdisjoint(_stems(news))
+        return not ours or shared or is_translated(note, self._messages, self._messages)
 
 
-def _stumps(text: str) -> Iterator[str]:
-    """How the words begin that say something; pairs of characters where words have no spaces."""
+def _stems(text: str) -> Iterator[str]:
+    """The stems of content words; pairs of characters for scripts without spaces."""
     found = words(_USER.sub(" ", fold(text)))
     language = guess_language([word.text for word in found])
     for word in found:
         if word.unspaced:
             yield from map("".join, zip(word.text, word.text[1:], strict=False))
         elif not is_stop_word(word.text, language):
-            yield word.text[:STUMP]
+            yield word.text[:STEM_LETTERS]
 
 
 def _script(text: str) -> str:
@@ -193,17 +194,17 @@ _OTHERS = lazy_pattern(rf"^\W*(?:{_BEFORE}\W+)?(?P<whom>{_WHOM}){_BORDER}", re.I
 _FIRST_PERSON = lazy_pattern(phrase_pattern(lambda each: each.facts.first_person), re.IGNORECASE)
 
 
-def about(claimed: str) -> str:
-    """``USER``, or whom or what else, on one line."""
+def parse_subject(claimed: str) -> str:
+    """The subject that a model wrote, on one line; ``USER`` for all names of the user."""
     plain = one_line(claimed).strip("\"'.")[:MOST_ABOUT]
     return USER if plain.lower() in _USER_NAMES else plain
 
 
-def others(quote: str) -> str | None:
-    """Whom a quote is about, if it begins with somebody else and never comes to the user: who
-    speaks behind their "wrote:" is not the user."""
+def other_subject(quote: str) -> str | None:
+    """The person that a quote begins with, if it has no first person after that; one in reported
+    speech ("my friend wrote: I ...") is not the user.  None otherwise."""
     found = _OTHERS.match(quote)
-    told = _reported(quote)
+    told = _attribution(quote)
     own = quote[: told.begin] if told else quote
     if found is None or _FIRST_PERSON.search(own, found.end()):
         return None
@@ -225,71 +226,71 @@ _MY_CHILD = lazy_pattern(rf"{_MY}\s*(?:(?:{COUNT}|\d+)\s*)?{_CHILD}", re.IGNOREC
 
 
 def is_addressed(quote: str) -> bool:
-    """Is it about whom it is said to, and not about whose they are to the user?"""
+    """Whether it is about the person addressed ("you"), without any first person."""
     told_of_user = _OWN.search(quote) or _FIRST_PERSON.search(quote)
     return told_of_user is None and _ADDRESSED.search(quote) is not None
 
 
-READ = 4_000
-"""Characters of a message that are looked at."""
+MAX_READ = 4_000
+"""Characters of a message that are read."""
 
-LONGEST_LEAD = 200
-"""Characters of what may lead in another's words."""
+MAX_ATTRIBUTION_CHARACTERS = 200
+"""Characters of an attribution."""
 
 _SENTENCES = re.compile(r"[.!?。！？\n]")
 _COLON = re.compile("[:：]")
 
 
-class Reported(NamedTuple):
-    """Where it is said who speaks ("my friend wrote:"), and where what they say begins."""
+class Attribution(NamedTuple):
+    """Where an attribution ("my friend wrote:") begins and ends."""
 
     begin: int
     end: int
 
 
 def is_reported(quote: str, message: str) -> bool:
-    """Does it stand behind a colon, in a paragraph in which that leads in another's words ("my
-    friend wrote: I live in York"), or begin with that?"""
+    """Whether a quote is reported speech: with an attribution before it in its paragraph, or at
+    its own beginning ("my friend wrote: I live in York")."""
     at = message.casefold().find(quote.casefold().strip())
-    before = message[: max(0, at)].rpartition("\n\n")[2][-READ:]
-    told = _reported(f"{before}{quote}")
+    before = message[: max(0, at)].rpartition("\n\n")[2][-MAX_READ:]
+    told = _attribution(f"{before}{quote}")
     return told is not None and not _FIRST_PERSON.search(quote[: max(0, told.begin - len(before))])
 
 
-def _reported(text: str) -> Reported | None:
-    """Where another's words are led in, with a colon."""
+def _attribution(text: str) -> Attribution | None:
+    """The first attribution in a text, which ends with a colon."""
     for colon in _COLON.finditer(text):
-        before = text[max(0, colon.start() - LONGEST_LEAD) : colon.start()]
+        before = text[max(0, colon.start() - MAX_ATTRIBUTION_CHARACTERS) : colon.start()]
         lead = _SENTENCES.split(before)[-1]
         found = REPORTED.search(f"{lead}:")
         if found is not None:
-            return Reported(colon.start() - len(lead) + found.start(), colon.end())
+            return Attribution(colon.start() - len(lead) + found.start(), colon.end())
     return None
 
 
-def says_something(text: str) -> bool:
-    """Is it neither a question nor thanks and the like, which small models note too?"""
+def is_statement(text: str) -> bool:
+    """Whether it is neither a question nor thanks and the like, which small models note too."""
     return not (text.rstrip().endswith(("?", "？", "؟")) or is_filler(text))
 
 
-def is_of_kin(text: str) -> bool:
-    """Does it say a name, or who belongs to the family?"""
+def names_family(text: str) -> bool:
+    """Whether it has a word for a name or a relative."""
     return _KIN.search(text) is not None
 
 
-def may_be_of_kin(value: str, message: str) -> bool:
-    """Does a value say who belongs to the family ("married", "two children") and no more, of a
-    message that speaks of them as the user's own ("my wife")?"""
+def may_name_family(value: str, message: str) -> bool:
+    """Whether a value has only words of the family ("married", "two children"), and the message
+    speaks of them as the user's own ("my wife")."""
     further = _COUNTS.sub(" ", _KIN.sub(" ", value))
     needed = (_MY_SPOUSE,) if _MARRIED.search(value) else ()
-    if is_of_kin(_MARRIED.sub(" ", value)):
+    if names_family(_MARRIED.sub(" ", value)):
         needed = (*needed, _MY_CHILD)
-    told_all = all(each.search(message[:READ]) for each in needed)
-    return bool(needed) and told_all and not any(_stumps(further))
+    told_all = all(each.search(message[:MAX_READ]) for each in needed)
+    return bool(needed) and told_all and not any(_stems(further))
 
 
-def names(text: str, whom: str) -> bool:
-    """Does a text name them, by any word of how they are called?"""
+def mentions(text: str, whom: str) -> bool:
+    """Whether a text has one of the last words of a subject's name."""
     folded = text.lower()
     return any(word in folded for word in re.findall(r"\w{3,}|[一-鿿]{2,}", whom.lower())[-2:])
 
@@ -298,11 +299,11 @@ _SENTENCE = re.compile(r"[^.!?。！？؟\n\x00]+[.!?。！？؟]?")
 _TELLS = lazy_pattern(phrase_pattern(lambda each: each.person.tells), re.IGNORECASE)
 
 
-def tells_of_user(said: Iterable[Said]) -> bool:
-    """Whether one of these messages has a sentence, not a question, that says what the user is."""
-    return any(_tells(each.own[:READ].replace("’", "'")) for each in said)
+def describes_user(said: Iterable[UserMessage]) -> bool:
+    """Whether any message has a sentence, not a question, that says what the user is."""
+    return any(_has_description(each.own_text[:MAX_READ].replace("’", "'")) for each in said)
 
 
-def _tells(text: str) -> bool:
+def _has_description(text: str) -> bool:
     sentences = _SENTENCE.findall(text.replace(BLANK, "\n"))
     return any(_TELLS.search(each) and each[-1] not in "?？؟" for each in sentences)

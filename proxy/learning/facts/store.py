@@ -1,4 +1,4 @@
-"""Where a person's facts are kept: read, changed and forgotten as a whole."""
+"""Stores a person's facts; all of them are read and changed together."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from proxy.learning.collection import (
     Collection,
     Forgotten,
     Stored,
-    anything,
-    dropping,
-    putting,
-    stored,
+    accept_any,
+    decode_item,
+    delete_change,
+    put_change,
 )
 from proxy.learning.evidence import IsGone, Source
-from proxy.learning.facts.card import FactCard, card_of
-from proxy.learning.facts.fact import FACTS, KIND, USER, Fact, Facts, fact_place, parted
+from proxy.learning.facts.card import FactCard, build_card
+from proxy.learning.facts.fact import FACTS, KIND, USER, Fact, Facts, fact_place, with_state
 from proxy.learning.facts.slots import with_later
-from proxy.learning.facts.statements import alike, gist
+from proxy.learning.facts.statements import gist, says_the_same
 from proxy.learning.prompt_cards import card_place
 from proxy.memory.items import PEOPLE, Change, Item, ItemOwner, all_items
 
@@ -33,30 +33,30 @@ T = TypeVar("T")
 
 
 class StoredFacts(msgspec.Struct, frozen=True):
-    """The facts as they lie on a shelf, and their card, whose version is that of all of them."""
+    """The stored facts by id, and their card, whose version is that of all facts together."""
 
-    filed: Mapping[str, Stored[Fact]] = msgspec.field(default_factory=dict)
+    stored: Mapping[str, Stored[Fact]] = msgspec.field(default_factory=dict)
     card: Stored[FactCard] = msgspec.field(default_factory=lambda: Stored(FactCard()))
 
     @property
     def facts(self) -> Facts:
-        return {id: filed.value for id, filed in self.filed.items()}
+        return {id: stored.value for id, stored in self.stored.items()}
 
 
 class FactStore(Collection):
     async def card(self, shelf: ItemOwner) -> FactCard:
-        """What is known at a glance, in one round trip."""
+        """The card, in one round trip."""
         return (await self._card(shelf)).value
 
     async def find(self, shelf: ItemOwner, fact: str) -> Stored[Fact] | None:
-        item = await self.at(shelf, fact_place(shelf.user, fact))
-        return stored(item, Fact) if item else None
+        item = await self.item_at(shelf, fact_place(shelf.user, fact))
+        return decode_item(item, Fact) if item else None
 
     async def load(self, shelf: ItemOwner) -> StoredFacts:
-        """All facts.  The card is read first: whatever changes meanwhile changes its version."""
+        """All facts.  The card is read first, so that any change meanwhile changes its version."""
         card, where = await self._card(shelf), (PEOPLE, shelf.user, FACTS)
         found = all_items(self._items, shelf, where, PAGE)
-        return StoredFacts({item.key: stored(item, Fact) async for item in found}, card)
+        return StoredFacts({item.key: decode_item(item, Fact) async for item in found}, card)
 
     async def save(
         self,
@@ -66,9 +66,10 @@ class FactStore(Collection):
         also: Sequence[Change],
         since: float | None,
     ) -> bool:
-        """Make the facts what they are now, with other changes; False if any were changed since.
+        """Store ``facts`` in place of ``kept``, and make other changes with it; False if any fact
+        was changed since ``kept`` was loaded.
 
-        What they are made from was read at ``since``: see Items.change_items.
+        Their sources were read at ``since``: see Items.change_items.
         """
         changes = [*self._changes(shelf, kept, facts), *also]
         return await self._items.change_items(shelf, changes, since)
@@ -78,12 +79,13 @@ class FactStore(Collection):
         shelf: ItemOwner,
         make: Callable[[Facts], T],
         since: float | None = None,
-        check: Callable[[StoredFacts], None] = anything,
+        check: Callable[[StoredFacts], None] = accept_any,
     ) -> T:
-        """Let ``make`` change the facts, which it gets as they are, and store what it has made.
+        """Call ``make`` with the facts, which it changes in place, and store them; returns its
+        result.
 
-        ``check`` raises where they are not what the change is meant for.  Both may be called more
-        than once.  Raises Busy, and what they raise.
+        ``check`` raises if they must not be changed.  Both may be called more than once.  Raises
+        Busy, and what they raise.
         """
 
         async def step() -> tuple[T, Sequence[Change]]:
@@ -101,30 +103,33 @@ class FactStore(Collection):
         async def step() -> tuple[list[Forgotten], Sequence[Change]]:
             kept = await self.load(shelf)
             # Of thousands of facts what is current again is compared with each: no chat waits.
-            after = await asyncio.to_thread(without, kept.facts, is_gone)
+            after = await asyncio.to_thread(without_sources, kept.facts, is_gone)
             changes = [] if dry_run else self._changes(shelf, kept, after)
             return list(_forgotten(kept.facts, after)), changes
 
         return await self.update(shelf, step)
 
     async def drop(
-        self, shelf: ItemOwner, id: str, check: Callable[[Item], None] = anything
+        self, shelf: ItemOwner, id: str, check: Callable[[Item], None] = accept_any
     ) -> bool:
         """See :class:`proxy.learning.collection.ListedStore`."""
 
         async def step() -> tuple[bool, Sequence[Change]]:
-            kept, item = await self.load(shelf), await self.at(shelf, fact_place(shelf.user, id))
-            if item is None or id not in kept.filed:
+            kept, item = (
+                await self.load(shelf),
+                await self.item_at(shelf, fact_place(shelf.user, id)),
+            )
+            if item is None or id not in kept.stored:
                 return False, ()
             check(item)
-            return True, self._changes(shelf, kept, removed(kept.facts, id))
+            return True, self._changes(shelf, kept, without_fact(kept.facts, id))
 
         return await self.update(shelf, step)
 
-    async def carded(self, shelf: ItemOwner) -> Change:
-        """What makes the card anew from the facts there are."""
+    async def card_change(self, shelf: ItemOwner) -> Change:
+        """See :class:`proxy.learning.collection.ListedStore`."""
         kept = await self.load(shelf)
-        return self._carding(shelf, kept, kept.facts)
+        return self._card_change(shelf, kept, kept.facts)
 
     async def _card(self, shelf: ItemOwner) -> Stored[FactCard]:
         return await self.read(shelf, card_place(shelf.user, FACTS), FactCard())
@@ -132,62 +137,63 @@ class FactStore(Collection):
     def _changes(
         self, shelf: ItemOwner, kept: StoredFacts, facts: Mapping[str, Fact]
     ) -> list[Change]:
-        """What is new or different is put, and what is gone is deleted; then the card is new."""
+        """The changes that store ``facts`` in place of ``kept``; none if they are equal."""
         facts = with_later(facts)
         new = Stored(Fact(id="", text=""))
-        before = {id: kept.filed.get(id, new) for id in facts}
+        before = {id: kept.stored.get(id, new) for id in facts}
         changes = [
-            putting(fact_place(shelf.user, id), fact, before[id].version)
+            put_change(fact_place(shelf.user, id), fact, before[id].version)
             for id, fact in facts.items()
             if before[id].value != fact
         ]
-        gone = kept.filed.keys() - facts.keys()
-        changes += [dropping(fact_place(shelf.user, id)) for id in gone]
-        return [*changes, self._carding(shelf, kept, facts)] if changes else []
+        gone = kept.stored.keys() - facts.keys()
+        changes += [delete_change(fact_place(shelf.user, id)) for id in gone]
+        return [*changes, self._card_change(shelf, kept, facts)] if changes else []
 
-    def _carding(self, shelf: ItemOwner, kept: StoredFacts, facts: Mapping[str, Fact]) -> Change:
-        card = card_of(facts.values(), kept.card.value, self._count, self.clock())
-        return putting(card_place(shelf.user, FACTS), card, kept.card.version)
+    def _card_change(
+        self, shelf: ItemOwner, kept: StoredFacts, facts: Mapping[str, Fact]
+    ) -> Change:
+        card = build_card(facts.values(), kept.card.value, self._count, self.clock())
+        return put_change(card_place(shelf.user, FACTS), card, kept.card.version)
 
 
-def without(facts: Facts, gone: IsGone) -> Facts:
-    """The facts as if nothing had been read there.
+def without_sources(facts: Facts, gone: IsGone) -> Facts:
+    """The facts without the sources that are ``gone``.
 
-    What nobody else has said is deleted, unless a person has vouched for it by editing it.  What
-    was superseded because of it is current again.
+    A fact without any other source is deleted, unless a person has edited it; what it superseded
+    becomes current again.
     """
-    left = {id: _less(fact, gone) for id, fact in facts.items()}
-    kept = {id: _undoubted(fact, left) for id, fact in left.items() if fact is not None}
+    left = {id: _without_lost_sources(fact, gone) for id, fact in facts.items()}
+    kept = {id: _without_lost_doubt(fact, left) for id, fact in left.items() if fact is not None}
     after = {id: _reinstated(fact, facts, kept, gone) for id, fact in kept.items()}
     for fact in [each for each in after.values() if each.state != kept[each.id].state]:
-        after[fact.id] = _once(fact, after)
+        after[fact.id] = _superseded_by_duplicate(fact, after)
     return after
 
 
-def removed(facts: Facts, id: str) -> Facts:
-    """The facts without this one.
-
-    What it took the place of is not true again because of that; but it has no successor.
-    """
+def without_fact(facts: Facts, id: str) -> Facts:
+    """The facts without this one.  What it superseded stays so, but without a successor."""
     left = {each.id: each for each in facts.values() if each.id != id}
     return {
-        each.id: _undoubted(parted(each, each.state) if each.superseded_by == id else each, left)
+        each.id: _without_lost_doubt(
+            with_state(each, each.state) if each.superseded_by == id else each, left
+        )
         for each in left.values()
     }
 
 
-def _undoubted(fact: Fact, left: Mapping[str, Fact | None]) -> Fact:
-    """The fact without the mark of one that is not left."""
+def _without_lost_doubt(fact: Fact, left: Mapping[str, Fact | None]) -> Fact:
+    """The fact without ``doubted_by`` if that fact is not left."""
     gone = fact.doubted_by is not None and left.get(fact.doubted_by) is None
     return replace(fact, doubted_by=None) if gone else fact
 
 
-def _less(fact: Fact, gone: IsGone) -> Fact | None:
-    """A fact without the sources that are gone; None without any other."""
-    removed = [source for source in fact.sources if gone(source)]
+def _without_lost_sources(fact: Fact, gone: IsGone) -> Fact | None:
+    """A fact without the sources that are gone; None if it has no other."""
+    without_fact = [source for source in fact.sources if gone(source)]
     sources = tuple(source for source in fact.sources if not gone(source))
     inherited = tuple(source for source in fact.inherited if not gone(source))
-    if not removed:
+    if not without_fact:
         return replace(fact, inherited=inherited) if inherited != fact.inherited else fact
     if not sources and not fact.edited:
         return None
@@ -195,61 +201,61 @@ def _less(fact: Fact, gone: IsGone) -> Fact | None:
     if fact.edited:  # confirmed by a person, whoever said it before
         return fact
     times = [source.at for source in sources]
-    said_then = any(source.at == fact.valid_from for source in removed)
+    said_then = any(source.at == fact.valid_from for source in without_fact)
     earlier = fact.last_confirmed - max(times)
     return replace(
         fact,
         valid_from=min(times) if said_then else fact.valid_from,
         last_confirmed=max(times),
-        expires_at=_sooner(fact, earlier),
+        expires_at=_earlier_expiry(fact, earlier),
     )
 
 
-def _sooner(fact: Fact, seconds: float) -> float | None:
-    """When it expires, if it was confirmed so much earlier."""
+def _earlier_expiry(fact: Fact, seconds: float) -> float | None:
+    """``expires_at`` if it was confirmed so many seconds earlier."""
     if fact.expires_at is None or fact.expires_at == fact.until:
         return fact.expires_at
     return fact.expires_at - seconds
 
 
 def _reinstated(fact: Fact, before: Facts, kept: Facts, gone: IsGone) -> Fact:
-    """A fact whose successor is gone is superseded by that one's successor, or by nothing."""
-    last, heir = fact, _heir(fact, kept)
-    while heir is None and last.superseded_by in before:
+    """A fact whose successor is gone: superseded by that one's successor, else current."""
+    last, successor = fact, _successor(fact, kept)
+    while successor is None and last.superseded_by in before:
         last = before[last.superseded_by]
-        heir = _heir(last, kept)
+        successor = _successor(last, kept)
     said_so = last.superseded_in
-    if heir is not None and said_so is not None and gone(said_so):
-        said_so = _since(heir, said_so)
+    if successor is not None and said_so is not None and gone(said_so):
+        said_so = _later_source(successor, said_so)
     if last is fact and said_so == fact.superseded_in:
         return fact
-    if heir is None or said_so is None:
-        return parted(fact, "current")
-    return replace(fact, superseded_by=heir.id, superseded_in=said_so)
+    if successor is None or said_so is None:
+        return with_state(fact, "current")
+    return replace(fact, superseded_by=successor.id, superseded_in=said_so)
 
 
-def _once(fact: Fact, facts: Facts) -> Fact:
-    """A fact that is current again, unless another one that is says the same: then that holds."""
+def _superseded_by_duplicate(fact: Fact, facts: Facts) -> Fact:
+    """A fact that became current again; superseded if another current one says the same."""
     for other in facts.values():
         same = other.state == "current" and (other.about == USER) == (fact.about == USER)
-        if same and other.id != fact.id and alike(gist(other.text), gist(fact.text)):
+        if same and other.id != fact.id and says_the_same(gist(other.text), gist(fact.text)):
             said_so = other.sources[-1] if other.sources else None
             return replace(fact, state="superseded", superseded_by=other.id, superseded_in=said_so)
     return fact
 
 
-def _heir(fact: Fact, kept: Facts) -> Fact | None:
-    """The fact that took its place, if it is still there."""
+def _successor(fact: Fact, kept: Facts) -> Fact | None:
+    """The fact that superseded it, None if that is gone."""
     return kept.get(fact.superseded_by or "")
 
 
-def _since(heir: Fact, said_so: Source) -> Source | None:
-    """Who else has said then, or later, what took its place."""
-    return next((source for source in heir.sources if source.at >= said_so.at), None)
+def _later_source(successor: Fact, said_so: Source) -> Source | None:
+    """The first source of the successor that is not older than ``said_so``."""
+    return next((source for source in successor.sources if source.at >= said_so.at), None)
 
 
 def _forgotten(before: Facts, after: Facts) -> Iterator[Forgotten]:
-    """What has become of the facts that are not as they were before."""
+    """The facts that were deleted or changed, and how."""
     for id, fact in before.items():
         action = _action(fact, after.get(id))
         if action is not None:

@@ -14,20 +14,20 @@ from proxy.learning.facts.fact import (
     Fact,
     Facts,
     State,
-    check_given,
-    dated,
+    check_max_given,
     new_id,
     one_line,
+    with_expiry,
 )
-from proxy.learning.facts.rules import Notes
+from proxy.learning.facts.rules import ClaimMerger
 from proxy.learning.facts.store import FactStore
-from proxy.learning.likeness import AskedText
+from proxy.learning.likeness import QueryText
 from proxy.memory.items import ItemOwner
 from proxy.settings.written import FactsSettings
 
 
 class FoundFact(NamedTuple):
-    """A fact that was found: its id, its text, and how like the question it is, 0 to 1."""
+    """A fact that was found: its id, its text, and its score, 0 to 1."""
 
     id: str
     text: str
@@ -35,7 +35,7 @@ class FoundFact(NamedTuple):
 
 
 class FactTools:
-    """All methods raise StoreError; ``settings`` say how long what is kept holds, ``zone`` where
+    """All methods raise StoreError; ``settings`` say how long facts hold, ``zone`` is where
     days are told, None for UTC."""
 
     def __init__(
@@ -69,11 +69,11 @@ class FactTools:
 
         def noted(facts: Facts) -> Fact:
             new = self._new(text, about)
-            twin = None if afresh else _twin(facts, new)
-            if twin is None:
+            duplicate = None if afresh else _duplicate(facts, new)
+            if duplicate is None:
                 facts[new.id] = new
-                check_given(facts)
-            return twin or new
+                check_max_given(facts)
+            return duplicate or new
 
         return await self._facts.change(shelf, noted)
 
@@ -81,17 +81,17 @@ class FactTools:
         """Facts in force that share words with a question, best first.  One round trip."""
         card = await self._facts.card(shelf)
         now = self._facts.clock()
-        scores = card.words.likeness(AskedText(query, now, self._zone))
+        scores = card.term_lists.scores(QueryText(query, now, self._zone))
         found = [
-            FoundFact(line.id, line.told_in(self._zone).removeprefix("- "), score)
+            FoundFact(line.id, line.render(self._zone).removeprefix("- "), score)
             for score, line in zip(scores, card.lines, strict=True)
-            if score > 0 and line.holds(now)
+            if score > 0 and line.is_valid(now)
         ]
         return sorted(found, key=lambda fact: -fact.score)[:limit]
 
     def _enter(self, facts: Facts, text: str, source: Source) -> Fact:
         before = len(facts)
-        notes = Notes(facts, self._settings, new_id, self._facts.clock(), "saved")
+        merger = ClaimMerger(facts, self._settings, new_id, self._facts.clock(), "saved")
         claim = Claim(
             op="add",
             text=text,
@@ -102,9 +102,9 @@ class FactTools:
             source=source,
             fact=None,
         )
-        fact = notes.enter(claim)
+        fact = merger.merge(claim)
         if len(facts) > before:  # else it was there already
-            check_given(facts)
+            check_max_given(facts)
         return fact
 
     def _new(self, text: str, about: str) -> Fact:
@@ -118,14 +118,14 @@ class FactTools:
             last_confirmed=now,
             origin="saved",
         )
-        return dated(fact, self._settings)
+        return with_expiry(fact, self._settings)
 
 
 def _state(text: str, about: str = USER) -> State:
     return "quarantined" if is_instruction(text) or is_instruction(about) else "current"
 
 
-def _twin(facts: Facts, new: Fact) -> Fact | None:
+def _duplicate(facts: Facts, new: Fact) -> Fact | None:
     """A fact in the same words, of the same: there as the new one would be, or current."""
     wanted, states = _words(new), (new.state, "current")
     same = (

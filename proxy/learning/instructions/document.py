@@ -19,8 +19,8 @@ from typing import Literal
 import msgspec
 
 from proxy.learning.evidence import Source
-from proxy.learning.likeness import AskedText
-from proxy.learning.prompt_cards import Allowance, Block, Where, whole_block
+from proxy.learning.likeness import QueryText
+from proxy.learning.prompt_cards import Block, CardPlace, TokenBudget, whole_block
 from proxy.memory.items import INSTRUCTIONS, ItemOwner, Namespace, Place
 from proxy.memory.model import exchange_of
 from proxy.recall.lexicon.loader import any_of, lazy_pattern, phrase_pattern
@@ -65,7 +65,7 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: float = 0.0
 
 
-class Given(msgspec.Struct, frozen=True, kw_only=True):
+class FeedbackSource(msgspec.Struct, frozen=True, kw_only=True):
     """Where a piece of feedback is, and who gave it ("" is nobody), at Unix seconds.
 
     What it says belongs to the person and lies with them.
@@ -82,7 +82,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
         return Source(session=self.session, message=self.message, exchange=exchange, at=self.at)
 
 
-Theirs = Callable[[Given], bool]
+IsAffected = Callable[[FeedbackSource], bool]
 """Whether feedback is of what is erased."""
 
 
@@ -101,7 +101,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     feedback: int
     state: State = "pending"
     doubts: tuple[str, ...] = ()
-    sources: tuple[Given, ...] = ()
+    sources: tuple[FeedbackSource, ...] = ()
     created_at: float = 0.0
     decided_at: float | None = None
 
@@ -181,7 +181,7 @@ def doubts(text: str, current: str, material: Iterable[str]) -> tuple[str, ...]:
     ``material`` is what users have said: questions and comments.
     """
     found = [f"it speaks of {what}" for what in _alarms(text) - _alarms(current)]
-    if _taken_over(text, current, material):
+    if _copies_material(text, current, material):
         found.append("it repeats a user's words")
     return tuple(sorted(found))
 
@@ -190,7 +190,7 @@ def _alarms(text: str) -> set[str]:
     return {what for what, pattern in _ALARMING.items() if pattern.search(text)}
 
 
-def _taken_over(text: str, current: str, material: Iterable[str]) -> bool:
+def _copies_material(text: str, current: str, material: Iterable[str]) -> bool:
     new = set(_runs(text)) - set(_runs(current))
     return any(not new.isdisjoint(_runs(said)) for said in material)
 
@@ -209,13 +209,13 @@ NOTE = "How to answer in this application, from its operator. The system message
 _current = msgspec.json.Decoder(Instructions)
 
 
-def where(tenant: str, user: str | None, profile: ProfileSettings) -> Where:
+def where(tenant: str, user: str | None, profile: ProfileSettings) -> CardPlace:
     """The card is the current text itself."""
-    return Where(ItemOwner(tenant), current_place(profile.instructions.name))
+    return CardPlace(ItemOwner(tenant), current_place(profile.instructions.name))
 
 
 def choose(
-    card: bytes, profile: ProfileSettings, question: AskedText, room: Allowance
+    card: bytes, profile: ProfileSettings, question: QueryText, room: TokenBudget
 ) -> Block | None:
     """All of it, or as many of its first lines as fit."""
     return whole_block(FEATURE, NOTE, _current.decode(card).text.splitlines(), room)

@@ -9,10 +9,10 @@ import msgspec
 
 from proxy.background.completion import Denied, Refused, Unreadable
 from proxy.chat.jsontext import well_formed
-from proxy.learning.batch import Answered, Exchanges, LearningContext
-from proxy.learning.extract import KindModel, Unusable, again_with_answer, json_in
+from proxy.learning.batch import AnsweredQuestion, Exchanges, LearningContext
+from proxy.learning.extract import KindModel, Unusable, find_json, retry_with_answer
 from proxy.learning.feedback import Feedback, feedback_on
-from proxy.learning.instructions.document import FEATURE, Given, Proposal, doubts, new_id
+from proxy.learning.instructions.document import FEATURE, FeedbackSource, Proposal, doubts, new_id
 from proxy.learning.instructions.pending import PendingFeedback
 from proxy.learning.instructions.store import InstructionStore, StoredInstructions
 from proxy.memory.items import Change, ItemOwner, Items
@@ -47,7 +47,7 @@ MOST_WHY = 1000
 LONGEST = 1500
 """Characters of a question or an answer."""
 
-JUDGED = {-1: "bad", 0: "neither good nor bad", 1: "good"}
+SCORE_TEXTS = {-1: "bad", 0: "neither good nor bad", 1: "good"}
 
 _WORDS_PER_TOKEN = 0.7
 LONGEST_ANSWER = 8000
@@ -58,8 +58,8 @@ class Remark(msgspec.Struct, frozen=True):
     """A piece of feedback with the exchange that it is about."""
 
     feedback: Feedback
-    exchange: Answered
-    given: Given
+    exchange: AnsweredQuestion
+    given: FeedbackSource
 
     @property
     def said(self) -> tuple[str, str]:
@@ -78,22 +78,22 @@ def prompt(current: str, remarks: Sequence[Remark], focus: str, max_tokens: int)
         PROMPT.format(words=max(1, int(_WORDS_PER_TOKEN * max_tokens))),
         FOCUS.format(focus=focus) if focus else "",
         f"The instructions so far:\n{current or NOTHING}\n",
-        *(written(number, remark) for number, remark in enumerate(remarks, 1)),
+        *(render_remark(number, remark) for number, remark in enumerate(remarks, 1)),
     ]
     return "\n".join(filter(None, parts))
 
 
-def written(number: int, remark: Remark) -> str:
+def render_remark(number: int, remark: Remark) -> str:
     """A remark as it stands in the assignment, of long texts the beginning."""
     comment = f"Comment: {remark.feedback.comment}\n" if remark.feedback.comment else ""
     asked, answered = remark.exchange.question[:LONGEST], remark.exchange.answer[:LONGEST]
-    judged = JUDGED[remark.feedback.score]
+    judged = SCORE_TEXTS[remark.feedback.score]
     return f"[{number}] found {judged}\n{comment}Asked: {asked}\nAnswered: {answered}\n"
 
 
-def improved_in(answer: str) -> Improved | None:
+def parse_improved(answer: str) -> Improved | None:
     """What an answer proposes, None if it has no such JSON."""
-    found = json_in(answer, _is_improved)
+    found = find_json(answer, _is_improved)
     if not isinstance(found, dict):
         return None
     text, why = well_formed(found["instructions"]), found.get("why")
@@ -147,17 +147,17 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
             return await self.pending.tried(shelf, chosen.name)
         changes: list[Change] = []
         if improved is not None and improved.text != held.value.text:
-            changes = await self._proposing(context, held, improved, taken)
+            changes = await self._propose(context, held, improved, taken)
         items = [item for item, _ in pending]
         return await self.pending.done(shelf, chosen.name, items, changes)
 
-    async def _remarks(self, tenant: str, pending: Sequence[Given]) -> list[Remark]:
+    async def _remarks(self, tenant: str, pending: Sequence[FeedbackSource]) -> list[Remark]:
         """The feedback that is still there about exchanges that are still there, newest first."""
         found: list[Remark] = []
         for each in pending[:MOST_REMARKS]:
             said = await feedback_on(self.items, tenant, each.user, each.session, [each.message])
             key = SessionKey(tenant, each.session)
-            exchange = await self.exchanges.answered(key, each.message) if said else None
+            exchange = await self.exchanges.answered_question(key, each.message) if said else None
             if exchange is not None:
                 found.append(Remark(said[each.message], exchange, each))
         return found
@@ -168,7 +168,7 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
         chosen, taken = context.settings.instructions, list[Remark]()
         room = chosen.max_input_tokens - self.count(held.value.text)
         for remark in remarks:
-            room -= self.count(written(1, remark))
+            room -= self.count(render_remark(1, remark))
             if taken and room < 0:
                 break
             taken.append(remark)
@@ -184,7 +184,7 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
         chosen = context.settings.instructions
         text = prompt(held.value.text, remarks, chosen.focus, chosen.max_tokens)
         read = partial(self._read, max_tokens=chosen.max_tokens)
-        again = again_with_answer(LONGEST_ANSWER)
+        again = retry_with_answer(LONGEST_ANSWER)
         try:
             return await self.model.extract(context, text, read, again, SCHEMA)
         except Denied:
@@ -194,7 +194,7 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
 
     def _read(self, answer: str, max_tokens: int) -> Improved:
         """Raises Unusable."""
-        improved = improved_in(answer)
+        improved = parse_improved(answer)
         if improved is None:
             raise Unusable(NO_JSON, readable=False)
         if not improved.text:
@@ -206,7 +206,7 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
             )
         return improved
 
-    async def _proposing(
+    async def _propose(
         self,
         context: LearningContext,
         held: StoredInstructions,
@@ -230,7 +230,7 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
             created_at=now,
             decided_at=now if applied else None,
         )
-        changes = await self.instructions.proposing(shelf, chosen.name, proposal)
+        changes = await self.instructions.propose_changes(shelf, chosen.name, proposal)
         if applied:
-            changes += self.instructions.applying(chosen.name, held, proposal)
+            changes += self.instructions.apply_changes(chosen.name, held, proposal)
         return changes

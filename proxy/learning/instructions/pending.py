@@ -8,14 +8,21 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from proxy.learning.collection import Busy, Collection, Stored, dropping, putting, stored
-from proxy.learning.feedback import NOBODYS, Feedback
+from proxy.learning.collection import (
+    Busy,
+    Collection,
+    Stored,
+    decode_item,
+    delete_change,
+    put_change,
+)
+from proxy.learning.feedback import UNOWNED_FEEDBACK, Feedback
 from proxy.learning.instructions.document import (
     MOST_PENDING,
     PENDING,
-    Given,
+    FeedbackSource,
+    IsAffected,
     Reflection,
-    Theirs,
     namespace,
     pending_place,
     reflection_place,
@@ -34,44 +41,48 @@ class PendingFeedback(Collection):
     async def waiting(self, shelf: ItemOwner, application: str) -> Waiting:
         return await self.read(shelf, reflection_place(application), Reflection())
 
-    async def pending(self, shelf: ItemOwner, application: str) -> Sequence[tuple[Item, Given]]:
+    async def pending(
+        self, shelf: ItemOwner, application: str
+    ) -> Sequence[tuple[Item, FeedbackSource]]:
         """All that waits, the newest first."""
         where = namespace(application, PENDING)
         page = await self._items.items(shelf, where, None, MOST_PENDING)
-        found = [(item, msgspec.json.decode(item.value, type=Given)) for item in page.items]
+        found = [
+            (item, msgspec.json.decode(item.value, type=FeedbackSource)) for item in page.items
+        ]
         return sorted(found, key=lambda pair: pair[1].at, reverse=True)
 
     async def note(self, shelf: ItemOwner, application: str, user: str, feedback: Feedback) -> None:
         """Let a piece of feedback wait; of the same message it waits once."""
         place = pending_place(application, feedback.session, feedback.message)
         session, message, at = feedback.session, feedback.message, feedback.created_at
-        given = Given(user=user, session=session, message=message, at=at)
+        given = FeedbackSource(user=user, session=session, message=message, at=at)
 
         counted = reflection_place(application)
 
         async def step() -> tuple[None, Sequence[Change]]:
             found = await self._items.items_at(shelf, [place, counted])
-            held, old = _waiting(found.get(counted)), found.get(place)
+            held, old = _decode_reflection(found.get(counted)), found.get(place)
             if old is None and held.value.waiting >= MOST_PENDING:
                 return None, ()
             then = replace(held.value, waiting=held.value.waiting + (old is None))
             return None, [
-                putting(place, given, old.version if old else 0),
-                _reflecting(application, then, held),
+                put_change(place, given, old.version if old else 0),
+                _put_reflection(application, then, held),
             ]
 
         await self.update(shelf, step)
 
-    async def ask(self, shelf: ItemOwner, application: str) -> Given | None:
+    async def ask(self, shelf: ItemOwner, application: str) -> FeedbackSource | None:
         """Want a proposal now: the newest feedback there is for it, None if there is none."""
 
-        async def step() -> tuple[Given | None, Sequence[Change]]:
+        async def step() -> tuple[FeedbackSource | None, Sequence[Change]]:
             held = await self.waiting(shelf, application)
             pending = await self.pending(shelf, application)
             if not pending:
                 return None, ()
             then = replace(held.value, asked=True)
-            return pending[0][1], [_reflecting(application, then, held)]
+            return pending[0][1], [_put_reflection(application, then, held)]
 
         return await self.update(shelf, step)
 
@@ -79,7 +90,7 @@ class PendingFeedback(Collection):
         """Wait for as much feedback again before the next attempt.  False: not done."""
         held = await self.waiting(shelf, application)
         then = Reflection(waiting=held.value.waiting, tried=held.value.waiting)
-        return await self._items.change_items(shelf, [_reflecting(application, then, held)])
+        return await self._items.change_items(shelf, [_put_reflection(application, then, held)])
 
     async def done(
         self, shelf: ItemOwner, application: str, pending: Sequence[Item], changes: Sequence[Change]
@@ -101,39 +112,39 @@ class PendingFeedback(Collection):
             if not read:
                 return True, ()
             then = Reflection(waiting=max(0, held.value.waiting - len(read)))
-            leaving = [dropping(item.place, item.version) for item in read]
-            return True, [*leaving, _reflecting(application, then, held), *changes]
+            leaving = [delete_change(item.place, item.version) for item in read]
+            return True, [*leaving, _put_reflection(application, then, held), *changes]
 
         try:
             return await self.update(shelf, step)
         except Busy:
             return False
 
-    async def drop(self, shelf: ItemOwner, application: str, theirs: Theirs) -> int:
+    async def drop(self, shelf: ItemOwner, application: str, is_affected: IsAffected) -> int:
         """Let nothing wait any more that is theirs; how many pieces it was."""
 
         async def step() -> tuple[int, Sequence[Change]]:
             held = await self.waiting(shelf, application)
             pending = await self.pending(shelf, application)
-            gone = [item for item, given in pending if theirs(given)]
+            gone = [item for item, given in pending if is_affected(given)]
             if not gone:
                 return 0, ()
             then = replace(held.value, waiting=len(pending) - len(gone))
-            leaving = [dropping(item.place, item.version) for item in gone]
-            return len(gone), [*leaving, _reflecting(application, then, held)]
+            leaving = [delete_change(item.place, item.version) for item in gone]
+            return len(gone), [*leaving, _put_reflection(application, then, held)]
 
         return await self.update(shelf, step)
 
 
-def _reflecting(application: str, then: Reflection, held: Waiting) -> Change:
-    return putting(reflection_place(application), then, held.version)
+def _put_reflection(application: str, then: Reflection, held: Waiting) -> Change:
+    return put_change(reflection_place(application), then, held.version)
 
 
-def _waiting(item: Item | None) -> Waiting:
-    return stored(item, Reflection) if item else Stored(Reflection())
+def _decode_reflection(item: Item | None) -> Waiting:
+    return decode_item(item, Reflection) if item else Stored(Reflection())
 
 
-class InstructionsForgetting(msgspec.Struct, frozen=True):
+class FeedbackForgetter(msgspec.Struct, frozen=True):
     """A text in force stays, whatever it was made of: it is the application's.
 
     What gives a number gives that of the proposals, with ``dry_run`` of those that would be
@@ -168,7 +179,7 @@ class InstructionsForgetting(msgspec.Struct, frozen=True):
         return {
             given.message
             for application in await self._applications(shelf)
-            for proposal in (await self.instructions.made(shelf, application)).values()
+            for proposal in (await self.instructions.all_proposals(shelf, application)).values()
             for given in proposal.sources
             if given.session == key.session
         }
@@ -183,18 +194,18 @@ class InstructionsForgetting(msgspec.Struct, frozen=True):
                 lambda given: given.session == key.session and given.message in messages,
             )
 
-    async def _forget(self, tenant: str, theirs: Theirs, dry_run: bool) -> int:
+    async def _forget(self, tenant: str, is_affected: IsAffected, dry_run: bool) -> int:
         shelf, proposals = ItemOwner(tenant), 0
         for application in await self._applications(shelf):
             # First: what is being proposed of it must find that it is gone.
             if not dry_run:
-                await self.pending.drop(shelf, application, theirs)
+                await self.pending.drop(shelf, application, is_affected)
             proposals += await self.instructions.drop_proposals(
-                shelf, application, theirs, dry_run=dry_run
+                shelf, application, is_affected, dry_run=dry_run
             )
         return proposals
 
     async def _applications(self, shelf: ItemOwner) -> set[str]:
         pages = namespace_pages(self.items, shelf, (INSTRUCTIONS,))
         found = [name async for page in pages for _, *labels in page for name in labels[:1]]
-        return set(found) - {NOBODYS}
+        return set(found) - {UNOWNED_FEEDBACK}

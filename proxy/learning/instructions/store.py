@@ -7,15 +7,22 @@ from collections.abc import Callable, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from proxy.learning.collection import Collection, Stored, anything, dropping, putting, stored
+from proxy.learning.collection import (
+    Collection,
+    Stored,
+    accept_any,
+    decode_item,
+    delete_change,
+    put_change,
+)
 from proxy.learning.instructions.document import (
     MOST_PROPOSALS,
     MOST_VERSIONS,
     PROPOSALS,
     Instructions,
+    IsAffected,
     Proposal,
     Revision,
-    Theirs,
     current_place,
     namespace,
     proposal_place,
@@ -60,7 +67,7 @@ class InstructionStore(Collection):
         return await self.page(shelf, where, after or None, limit, Proposal)
 
     async def write(
-        self, shelf: ItemOwner, application: str, text: str, check: Check = anything
+        self, shelf: ItemOwner, application: str, text: str, check: Check = accept_any
     ) -> StoredInstructions:
         """A person's text; as it is afterwards."""
         return await self._revise(
@@ -68,10 +75,10 @@ class InstructionStore(Collection):
         )
 
     async def roll_back(
-        self, shelf: ItemOwner, application: str, number: int, check: Check = anything
+        self, shelf: ItemOwner, application: str, number: int, check: Check = accept_any
     ) -> StoredInstructions:
         """Put an earlier version into force again.  Raises NotThere."""
-        item = await self.at(shelf, revision_place(application, number))
+        item = await self.item_at(shelf, revision_place(application, number))
         if item is None:
             raise NotThere
         text = msgspec.json.decode(item.value, type=Revision).text
@@ -86,25 +93,25 @@ class InstructionStore(Collection):
         """Put a proposal into force, or not; as it is afterwards.  Raises NotThere and Outdated."""
 
         async def step() -> tuple[Proposal, Sequence[Change]]:
-            item = await self.at(shelf, proposal_place(application, id))
+            item = await self.item_at(shelf, proposal_place(application, id))
             if item is None:
                 raise NotThere
-            proposal = stored(item, Proposal).value
+            proposal = decode_item(item, Proposal).value
             held = await self.current(shelf, application)
             if proposal.state != "pending" or (approve and proposal.base != held.value.version):
                 raise Outdated
             decided = replace(
                 proposal, state="approved" if approve else "rejected", decided_at=self.clock()
             )
-            changes = [putting(item.place, decided, item.version)]
+            changes = [put_change(item.place, decided, item.version)]
             return decided, [
                 *changes,
-                *self.applying(application, held, decided),
+                *self.apply_changes(application, held, decided),
             ] if approve else changes
 
         return await self.update(shelf, step)
 
-    def applying(
+    def apply_changes(
         self, application: str, held: StoredInstructions, proposal: Proposal
     ) -> list[Change]:
         """What puts a proposal into force, if the instructions are still what ``held`` says."""
@@ -112,9 +119,9 @@ class InstructionStore(Collection):
         revision = Revision(
             version=version, text=proposal.text, origin="learned", proposal=proposal.id
         )
-        return self._revising(application, held, revision)
+        return self._revise_changes(application, held, revision)
 
-    async def proposing(
+    async def propose_changes(
         self, shelf: ItemOwner, application: str, proposal: Proposal
     ) -> list[Change]:
         """What keeps a proposal; of too many the oldest goes."""
@@ -122,22 +129,22 @@ class InstructionStore(Collection):
         places = [proposal_place(application, proposal.id)]
         if len(page.items) >= MOST_PROPOSALS:
             places.append(proposal_place(application, page.items[0].id))
-        return [putting(places[0], proposal, 0), *map(dropping, places[1:])]
+        return [put_change(places[0], proposal, 0), *map(delete_change, places[1:])]
 
-    async def made(self, shelf: ItemOwner, application: str) -> dict[Place, Proposal]:
+    async def all_proposals(self, shelf: ItemOwner, application: str) -> dict[Place, Proposal]:
         """All proposals."""
         where = namespace(application, PROPOSALS)
         page = await self._items.items(shelf, where, None, MOST_PROPOSALS)
         return {item.place: msgspec.json.decode(item.value, type=Proposal) for item in page.items}
 
     async def drop_proposals(
-        self, shelf: ItemOwner, application: str, theirs: Theirs, *, dry_run: bool = False
+        self, shelf: ItemOwner, application: str, is_affected: IsAffected, *, dry_run: bool = False
     ) -> int:
         """Drop those made of feedback that is theirs; how many there were."""
-        made = await self.made(shelf, application)
-        gone = [place for place, each in made.items() if any(map(theirs, each.sources))]
+        made = await self.all_proposals(shelf, application)
+        gone = [place for place, each in made.items() if any(map(is_affected, each.sources))]
         if gone and not dry_run:
-            await self._items.change_items(shelf, [*map(dropping, gone)])
+            await self._items.change_items(shelf, [*map(delete_change, gone)])
         return len(gone)
 
     async def _revise(
@@ -153,21 +160,21 @@ class InstructionStore(Collection):
             revision = revised(held.value)
             if revision.text == held.value.text and held.version:
                 return None, ()
-            return None, self._revising(application, held, revision)
+            return None, self._revise_changes(application, held, revision)
 
         await self.update(shelf, step)
         return await self.current(shelf, application)
 
-    def _revising(
+    def _revise_changes(
         self, application: str, held: StoredInstructions, revision: Revision
     ) -> list[Change]:
         dated = replace(revision, created_at=self.clock())
         now = Instructions(text=revision.text, version=revision.version)
         changes = [
-            putting(current_place(application), now, held.version),
-            putting(revision_place(application, revision.version), dated, 0),
+            put_change(current_place(application), now, held.version),
+            put_change(revision_place(application, revision.version), dated, 0),
         ]
         if revision.version > MOST_VERSIONS:
             oldest = revision_place(application, revision.version - MOST_VERSIONS)
-            changes.append(dropping(oldest))
+            changes.append(delete_change(oldest))
         return changes

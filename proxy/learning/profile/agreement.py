@@ -1,7 +1,7 @@
-"""What of a model's proposal for a profile holds, as a JSON Patch.  Pure.
+"""Checks a model's proposal for a profile, and makes a JSON Patch of what is accepted.  Pure.
 
-Each change stands for itself: one that cannot be used is left out, and the others are made.  A
-JSON Patch is made as a whole.
+Each change is checked by itself, and left out if it is not valid.  A proposed JSON Patch is
+accepted as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proxy.learning.evidence import OwnWords, Said, Source, is_instruction, source_of
-from proxy.learning.facts.statements import may_be_from, may_be_of_kin
+from proxy.learning.evidence import OwnWords, Source, UserMessage, is_instruction, source_of
+from proxy.learning.facts.statements import may_be_from, may_name_family
 from proxy.learning.profile.document import (
     MOST_BYTES,
     MOST_OPERATIONS,
@@ -22,13 +22,19 @@ from proxy.learning.profile.document import (
     PatchError,
     Schema,
     Statement,
-    applied,
+    apply_patch,
     pointer,
 )
 from proxy.learning.profile.proposal import ProfileChange, Proposal, ProposedPatch
-from proxy.learning.profile.rebase import PUTS
-from proxy.learning.profile.statement import MOST_ALIKE, MOST_IDLE_BYTES, is_nothing, named_in
-from proxy.learning.profile.times import changed, entered, later_than, overwrites, steps
+from proxy.learning.profile.rebase import PUT_OPERATIONS
+from proxy.learning.profile.statement import MOST_ALIKE, MOST_IDLE_BYTES, distinct_values, is_empty
+from proxy.learning.profile.times import (
+    apply_statement,
+    changed_paths,
+    overwrites,
+    paths_said_after,
+    steps,
+)
 
 KEYS = (
     "name",
@@ -43,33 +49,33 @@ KEYS = (
     "health",
     "history",
 )
-"""Of a document without a schema; it may have one more, of the application's own."""
+"""The keys of a document without a schema; it may have one more, of the application's own."""
 
 MOST_KEYS = 12
 
 MOST_STATEMENTS = 3 * MOST_OPERATIONS
-"""Values of one answer that are looked at."""
+"""Values of one answer that are checked."""
 
 MOST_PATCH = 4 * MOST_BYTES
 """Bytes of a patch: more than a whole document needs."""
 
-_DEEPEST = 4
-"""Names in a key."""
+_MAX_KEY_NAMES = 4
+"""The most names in a key with dots."""
 
 
-class Grounds(NamedTuple):
-    """What a proposal is judged by: what was said, the schema, and when what the document has was
-    said, by path (Unix seconds)."""
+class ReviewContext(NamedTuple):
+    """What a proposal is checked against: the messages, the schema, and the time at which each part
+    of the document was last said, by path (Unix seconds)."""
 
-    said: Sequence[Said]
+    said: Sequence[UserMessage]
     schema: Schema
     times: Mapping[str, float]
 
 
-class Agreed(NamedTuple):
-    """What comes of a proposal: the patch, the document after it, and what was said for that.
+class AcceptedPatch(NamedTuple):
+    """The accepted part of a proposal: the patch, the document after it, and its statements.
 
-    ``sources`` are the messages of a patch that was proposed as a whole.
+    ``sources`` are the messages of a proposed JSON Patch, which has no statements.
     """
 
     patch: tuple[Operation, ...]
@@ -78,18 +84,20 @@ class Agreed(NamedTuple):
     said: tuple[Statement, ...] = ()
 
 
-def agreed(proposal: Proposal, document: Document, grounds: Grounds) -> Agreed:
-    """What of a proposal holds.  Raises PatchError where nothing does that was proposed.
+def accept_proposal(
+    proposal: Proposal, document: Document, grounds: ReviewContext
+) -> AcceptedPatch:
+    """The accepted part of a proposal, in the order of its messages.
 
-    It is taken in the order in which it was said.
+    Raises PatchError if nothing that was proposed is accepted.
     """
     if isinstance(proposal, ProposedPatch):
-        return _whole(proposal, document, grounds)
-    told, wrong = _told(proposal, grounds)
-    done = Agreed((), document)
+        return _accept_patch(proposal, document, grounds)
+    told, wrong = _with_sources(proposal, grounds)
+    done = AcceptedPatch((), document)
     for change, source in islice(told, MOST_STATEMENTS):
         try:
-            done = _with(done, change, source, grounds)
+            done = _apply_change(done, change, source, grounds)
         except PatchError as error:
             wrong = wrong or error
     if wrong is not None and not done.said:
@@ -97,138 +105,153 @@ def agreed(proposal: Proposal, document: Document, grounds: Grounds) -> Agreed:
     return done
 
 
-def _told(
-    changes: Sequence[ProfileChange], grounds: Grounds
+def _with_sources(
+    changes: Sequence[ProfileChange], grounds: ReviewContext
 ) -> tuple[list[tuple[ProfileChange, Source]], PatchError | None]:
-    """The changes, a value each, with the messages that they are from, in the order of these, and
-    what is wrong with the first that is from none."""
+    """The changes, one for each value, with their source messages and in the order of these; and
+    the error of the first without a source."""
     found: list[tuple[float, int, ProfileChange]] = []
     wrong: PatchError | None = None
     said, own = grounds.said, OwnWords(grounds.said)
     quoted = ((change, own.places(change.quote)) for change in changes)
-    each_alone = ((one, places) for change, places in quoted for one in _values_of(change))
+    each_alone = ((one, places) for change, places in quoted for one in _split_values(change))
     for change, places in islice(each_alone, MOST_STATEMENTS):
-        told = [place for place in places if _is_told(change, said[place].own, grounds.schema)]
-        found += ((said[place].at, place, change) for place in _naming(change, told, said))
+        told = [
+            place for place in places if _is_supported(change, said[place].own_text, grounds.schema)
+        ]
+        found += ((said[place].at, place, change) for place in _best_sources(change, told, said))
         if not told:
-            wrong = wrong or _not_said(change.value if places else change.quote)
+            wrong = wrong or _unsupported(change.value if places else change.quote)
     found.sort(key=lambda each: each[:2])
     return [(change, source_of(said[place])) for _, place, change in found], wrong
 
 
-def _is_told(change: ProfileChange, text: str, schema: Schema) -> bool:
-    """Has a text any word of the value, or is it the schema's, or both of the family?  What is to
-    go may be anything, and what is too long is told so later."""
+def _is_supported(change: ProfileChange, text: str, schema: Schema) -> bool:
+    """Whether the value can follow from a text: by a word in it or in the schema, or if both are
+    about the family.  Removals are not checked, nor is what is too long, which fails later."""
     value = " ".join(_texts(change.value))
     anything = change.way == "remove" or len(value) > MOST_PATCH
-    told = may_be_from(value, text, schema.text or "") or may_be_of_kin(value, text)
+    told = may_be_from(value, text, schema.text or "") or may_name_family(value, text)
     return anything or told
 
 
-def _values_of(change: ProfileChange) -> Iterator[ProfileChange]:
-    """The changes of a list, a value each: of one something may have been said later."""
-    if change.way == "set" or not isinstance(change.value, list) or not named_in(change.value):
+def _split_values(change: ProfileChange) -> Iterator[ProfileChange]:
+    """The change, or for a list one for each value, since each has its own time."""
+    if (
+        change.way == "set"
+        or not isinstance(change.value, list)
+        or not distinct_values(change.value)
+    ):
         yield change
         return
-    for value in named_in(change.value):
+    for value in distinct_values(change.value):
         yield change._replace(value=value)
 
 
-def _not_said(words: object) -> PatchError:
+def _unsupported(words: object) -> PatchError:
     return PatchError(f"these are not the person's own words: {str(words)[:100]!r}")
 
 
-def _naming(change: ProfileChange, places: list[int], said: Sequence[Said]) -> list[int]:
-    """Of the messages that have the words those that name the value, if there are any; the last."""
-    texts = [each.casefold() for each in named_in(change.value) if isinstance(each, str)]
-    naming = [x for x in places if any(text in said[x].own.casefold() for text in texts)]
+def _best_sources(
+    change: ProfileChange, places: list[int], said: Sequence[UserMessage]
+) -> list[int]:
+    """The last of the messages that name the value, or if none does of all these."""
+    texts = [each.casefold() for each in distinct_values(change.value) if isinstance(each, str)]
+    naming = [x for x in places if any(text in said[x].own_text.casefold() for text in texts)]
     return (naming or places)[-MOST_ALIKE:]
 
 
-def _with(done: Agreed, change: ProfileChange, source: Source, grounds: Grounds) -> Agreed:
-    """What is agreed once a change was looked at that somebody has said.  Raises PatchError."""
+def _apply_change(
+    done: AcceptedPatch, change: ProfileChange, source: Source, grounds: ReviewContext
+) -> AcceptedPatch:
+    """``done`` with one more change applied.  Raises PatchError."""
     if len(done.patch) >= MOST_OPERATIONS:
         raise PatchError(f"more than {MOST_OPERATIONS} operations")
-    statement = _stated(change, source, done.document)
+    statement = _statement_of(change, source, done.document)
 
     def carried(document: Document, patch: Sequence[Operation]) -> Document:
-        return _after(document, patch, grounds.schema)
+        return _apply_checked(document, patch, grounds.schema)
 
-    made = entered(statement, done.document, grounds.times, carried)
-    if not made.patch and not _is_worth(statement):
+    made = apply_statement(statement, done.document, grounds.times, carried)
+    if not made.patch and not _is_worth_keeping(statement):
         return done
-    return Agreed((*done.patch, *made.patch), made.document, said=(*done.said, made.statement))
+    return AcceptedPatch(
+        (*done.patch, *made.patch), made.document, said=(*done.said, made.statement)
+    )
 
 
-def _stated(change: ProfileChange, source: Source, document: Document) -> Statement:
-    """What was said, as JSON has it.  Raises PatchError, as ``_readable``; what is to go may be
-    anything."""
-    value = _as_json(named_in(change.value) if change.way == "append" else change.value)
+def _statement_of(change: ProfileChange, source: Source, document: Document) -> Statement:
+    """The change as a statement.  Raises PatchError, as ``_validated``, but not for the value of a
+    removal."""
+    value = _as_json(distinct_values(change.value) if change.way == "append" else change.value)
     path = pointer(_names_of(change.key, document))
-    _readable([{"path": path, "value": None if change.way == "remove" else value}])
+    _validated([{"path": path, "value": None if change.way == "remove" else value}])
     return Statement(way=change.way, path=path, value=value, source=source)
 
 
-def _is_worth(statement: Statement) -> bool:
-    """Is it to be kept though nothing comes of it?"""
+def _is_worth_keeping(statement: Statement) -> bool:
+    """Whether a statement without effect is kept."""
     size = len(msgspec.json.encode(statement))
-    tells = statement.way == "remove" or not is_nothing(statement.value)
+    tells = statement.way == "remove" or not is_empty(statement.value)
     return tells and size <= MOST_IDLE_BYTES
 
 
-def _whole(proposal: ProposedPatch, document: Document, grounds: Grounds) -> Agreed:
-    """A patch as a whole, or an error; what older words would write over is left out.
+def _accept_patch(
+    proposal: ProposedPatch, document: Document, grounds: ReviewContext
+) -> AcceptedPatch:
+    """Accept a JSON Patch as a whole, without operations that overwrite what was said later.
 
-    It does not say what is from which of its words: it counts as said with the first of them where
-    it would write over something, and with the last where something would write over it.
+    Which operation is from which quote is unknown.  So its time is that of the first quote where it
+    would overwrite something, and of the last where something would overwrite it.
     """
     if not proposal.patch:
-        return Agreed((), document)
-    patch = _readable(proposal.patch)
+        return AcceptedPatch((), document)
+    patch = _validated(proposal.patch)
     own = OwnWords(grounds.said)
     sources = tuple(dict.fromkeys(_source(quote, own, grounds.said) for quote in proposal.quotes))
-    _after(document, patch, grounds.schema)
+    _apply_checked(document, patch, grounds.schema)
     if not sources:
         raise PatchError('"quotes" must have the words of the person that the patch is from')
-    _check_told(patch, grounds)
-    later = later_than(min(source.at for source in sources), grounds.times)
+    _check_supported(patch, grounds)
+    later = paths_said_after(min(source.at for source in sources), grounds.times)
     patch = tuple(
         step.operation
         for step in steps(document, patch)
-        if not overwrites(changed(step), step.was, step.now, later)
+        if not overwrites(changed_paths(step), step.was, step.now, later)
     )
-    return Agreed(patch, _after(document, patch, grounds.schema), sources)
+    return AcceptedPatch(patch, _apply_checked(document, patch, grounds.schema), sources)
 
 
-def _check_told(patch: Sequence[Operation], grounds: Grounds) -> None:
-    """Raise PatchError for a value no word of which is in any of the messages."""
-    text = "\n".join(each.own for each in grounds.said)
-    for value in (each.get("value") for each in patch if each["op"] in PUTS):
-        if not _is_told(ProfileChange("set", "", value, ""), text, grounds.schema):
-            raise _not_said(value)
+def _check_supported(patch: Sequence[Operation], grounds: ReviewContext) -> None:
+    """Raise PatchError for a value that cannot follow from any of the messages."""
+    text = "\n".join(each.own_text for each in grounds.said)
+    for value in (each.get("value") for each in patch if each["op"] in PUT_OPERATIONS):
+        if not _is_supported(ProfileChange("set", "", value, ""), text, grounds.schema):
+            raise _unsupported(value)
 
 
-def _source(quote: str, own: OwnWords, said: Sequence[Said]) -> Source:
-    """The first message with these words of the user's own.  Raises PatchError."""
+def _source(quote: str, own: OwnWords, said: Sequence[UserMessage]) -> Source:
+    """The first message that has the quote as the user's own text.  Raises PatchError."""
     places = own.places(quote)
     if not places:
-        raise _not_said(quote)
+        raise _unsupported(quote)
     return source_of(said[places[0]])
 
 
-def _after(document: Document, patch: Sequence[Operation], schema: Schema) -> Document:
-    """The document after a patch, if the schema allows it, or, without one, the number of names."""
-    after = applied(document, patch)
+def _apply_checked(document: Document, patch: Sequence[Operation], schema: Schema) -> Document:
+    """The document after a patch.  Raises PatchError if the schema forbids it, or without a schema
+    if it has too many keys."""
+    after = apply_patch(document, patch)
     schema.check(document, after)
     if schema.text is None and len(after) > max(MOST_KEYS, len(document)):
         raise PatchError(f"at most {MOST_KEYS} keys: use those there are, or {', '.join(KEYS)}")
     return after
 
 
-def _readable(patch: object) -> tuple[Operation, ...]:
-    """The patch as JSON has it.
+def _validated(patch: object) -> tuple[Operation, ...]:
+    """The patch with JSON values only.
 
-    Raises PatchError for what JSON has not, and for instructions that would stand in prompts.
+    Raises PatchError for other values, and for instructions, which would get into prompts.
     """
     try:
         read = msgspec.convert(_as_json(patch), tuple[Operation, ...])
@@ -240,7 +263,7 @@ def _readable(patch: object) -> tuple[Operation, ...]:
 
 
 def _as_json(value: object) -> Any:
-    """What JSON has of a value, which is not too much.  Raises PatchError."""
+    """A value after encoding and decoding.  Raises PatchError if that fails or it is too long."""
     try:
         encoded = msgspec.json.encode(value)
         read = msgspec.json.decode(encoded)
@@ -252,7 +275,7 @@ def _as_json(value: object) -> Any:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """All texts in a value, names of members included."""
+    """All strings in a value, with the names of members."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -262,10 +285,10 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _names_of(key: str, document: Document) -> list[str]:
-    """The names of a member: the key itself, or a way to it with dots or slashes."""
+    """The names on the path of a key, which may have dots or slashes."""
     if not key.strip("./ "):
         raise PatchError('"key" must name what is changed')
     if key in document:
         return [key]
     names = key.strip("./").replace("/", ".").split(".")
-    return names[:_DEEPEST]
+    return names[:_MAX_KEY_NAMES]

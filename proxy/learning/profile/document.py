@@ -124,7 +124,7 @@ MOST_OPERATIONS = 100
 DEEPEST = 16
 """Objects and lists within each other."""
 
-_TOLD = 160
+_MAX_ERROR_CHARACTERS = 160
 """Characters of what a library says is wrong."""
 
 
@@ -136,7 +136,7 @@ class PatchError(ValueError):
         self.problem, self.path = problem, path
 
 
-def applied(document: Document, patch: Sequence[object]) -> Document:
+def apply_patch(document: Document, patch: Sequence[object]) -> Document:
     """The document after a patch, which is applied as a whole or not at all; raises PatchError.
 
     The size is checked after each operation: copies of copies grow without bounds.
@@ -145,14 +145,14 @@ def applied(document: Document, patch: Sequence[object]) -> Document:
         raise PatchError(f"more than {MOST_OPERATIONS} operations")
     for number, operation in enumerate(patch):
         try:
-            document = after(document, operation)
+            document = apply_operation(document, operation)
         except PatchError as error:
             told = f"operation {number} ({_name(operation, 'op')}): {error.problem}"
             raise PatchError(told, _name(operation, "path")) from None
     return document
 
 
-def after(document: Document, operation: object) -> Document:
+def apply_operation(document: Document, operation: object) -> Document:
     """The document after one operation.  Raises PatchError."""
     if not isinstance(operation, dict):
         raise PatchError("it must be an object")
@@ -160,10 +160,10 @@ def after(document: Document, operation: object) -> Document:
         _check_text(operation)
         changed = jsonpatch.apply_patch(document, [operation])
     except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as error:
-        raise PatchError(str(error)[:_TOLD]) from None
+        raise PatchError(str(error)[:_MAX_ERROR_CHARACTERS]) from None
     except RecursionError:
         raise PatchError("its value is nested too deeply") from None
-    return bounded(changed)
+    return check_size(changed)
 
 
 def _check_text(operation: Operation) -> None:
@@ -174,23 +174,25 @@ def _check_text(operation: Operation) -> None:
         raise PatchError("half of a surrogate pair is no text") from None
 
 
-def bounded(document: object) -> Document:
+def check_size(document: object) -> Document:
     """The same, if it is a document of a size that is kept.  Raises PatchError."""
     if not isinstance(document, dict):
         raise PatchError("the document must stay an object")
-    if _deeper(document, DEEPEST):
+    if _is_deeper(document, DEEPEST):
         raise PatchError(f"the document would be nested more than {DEEPEST} times")
     if len(msgspec.json.encode(document)) > MOST_BYTES:
         raise PatchError(f"the document would have more than {MOST_BYTES} bytes")
     return document
 
 
-def merging(document: object, merge: Mapping[str, object]) -> list[Operation]:
+def patch_of_merge(document: object, merge: Mapping[str, object]) -> list[Operation]:
     """A JSON Merge Patch (RFC 7396) as the JSON Patch that does the same to this document."""
-    return list(_merging(document, merge, ""))
+    return list(_patch_of_merge(document, merge, ""))
 
 
-def _merging(document: object, merge: Mapping[str, object], path: str) -> Iterator[Operation]:
+def _patch_of_merge(
+    document: object, merge: Mapping[str, object], path: str
+) -> Iterator[Operation]:
     held = document if isinstance(document, dict) else {}
     for name, value in merge.items():
         where = f"{path}/{escaped(name)}"
@@ -200,7 +202,7 @@ def _merging(document: object, merge: Mapping[str, object], path: str) -> Iterat
         elif isinstance(value, dict):
             if not isinstance(held.get(name), dict):
                 yield {"op": "add", "path": where, "value": {}}
-            yield from _merging(held.get(name), value, where)
+            yield from _patch_of_merge(held.get(name), value, where)
         elif name not in held or not same(held[name], value):
             yield {"op": "add", "path": where, "value": value}
 
@@ -235,7 +237,7 @@ def pointer(names: Sequence[str]) -> str:
     return "".join(f"/{escaped(name)}" for name in names)
 
 
-def inner_at(names: Sequence[str], value: Any) -> Any:
+def member_at(names: Sequence[str], value: Any) -> Any:
     """The member of a member; None where there is none."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
@@ -244,14 +246,14 @@ def inner_at(names: Sequence[str], value: Any) -> Any:
 
 def _name(operation: object, member: str) -> str | None:
     found = operation.get(member) if isinstance(operation, dict) else None
-    return found[:_TOLD] if isinstance(found, str) else None
+    return found[:_MAX_ERROR_CHARACTERS] if isinstance(found, str) else None
 
 
-def _deeper(value: object, than: int) -> bool:
+def _is_deeper(value: object, than: int) -> bool:
     if not isinstance(value, dict | list):
         return False
     inner = value.values() if isinstance(value, dict) else value
-    return than < 1 or any(_deeper(each, than - 1) for each in inner)
+    return than < 1 or any(_is_deeper(each, than - 1) for each in inner)
 
 
 def read_schema(path: Path | str) -> Mapping[str, Any]:
@@ -276,7 +278,7 @@ class Schema:
 
     def __init__(self, schema: Mapping[str, Any] | None = None) -> None:
         self.described = schema
-        self._judge = judging.Judge(schema) if schema is not None else None
+        self._judge = judging.SchemaValidator(schema) if schema is not None else None
 
     @property
     def text(self) -> str | None:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from proxy.learning.batch import ATTEMPTS, Batch
-from proxy.learning.evidence import Gone, Said, headed
-from proxy.learning.extract import KindModel, Unusable, again_with_answer
-from proxy.learning.profile.agreement import KEYS, Grounds, agreed
+from proxy.learning.evidence import DeletedSources, UserMessage, with_heading
+from proxy.learning.extract import KindModel, Unusable, retry_with_answer
+from proxy.learning.profile.agreement import KEYS, ReviewContext, accept_proposal
 from proxy.learning.profile.document import (
     FEATURE,
     MOST_BYTES,
@@ -20,10 +20,10 @@ from proxy.learning.profile.document import (
     Schemas,
     Version,
 )
-from proxy.learning.profile.proposal import FORM, Proposal, proposal_in
-from proxy.learning.profile.statement import bounded
+from proxy.learning.profile.proposal import ANSWER_SCHEMA, Proposal, parse_proposal
+from proxy.learning.profile.statement import limit_idle
 from proxy.learning.profile.store import ProfileStore, StoredProfile
-from proxy.learning.profile.times import told_at
+from proxy.learning.profile.times import last_said_times
 from proxy.memory.items import Change, ItemOwner, Items
 from proxy.recall.own_words import BLANK
 
@@ -58,7 +58,7 @@ PASTED = "[pasted text left out]"
 _BLANKS = re.compile(f"{BLANK}+")
 
 
-def prompt(document: Document, schema: Schema, said: Sequence[Said], focus: str) -> str:
+def prompt(document: Document, schema: Schema, said: Sequence[UserMessage], focus: str) -> str:
     """The assignment, with all that is needed for it."""
     messages = (_message(number, each) for number, each in enumerate(said, 1))
     parts = [
@@ -72,9 +72,9 @@ def prompt(document: Document, schema: Schema, said: Sequence[Said], focus: str)
     return "\n".join(filter(None, parts))
 
 
-def _message(number: int, said: Said) -> str:
+def _message(number: int, said: UserMessage) -> str:
     """Without what is pasted."""
-    return f"{headed(number, said, _BLANKS.sub(PASTED, said.own).strip())}\n"
+    return f"{with_heading(number, said, _BLANKS.sub(PASTED, said.own_text).strip())}\n"
 
 
 NO_JSON = 'there is no JSON object with "set", "append" and "remove" in it'
@@ -96,7 +96,9 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
 
     async def learn(self, batch: Batch) -> bool:
         if not batch.has_own_words:
-            return await self.items.change_items(batch.shelf, batch.marks(FEATURE), batch.since)
+            return await self.items.change_items(
+                batch.shelf, batch.mark_changes(FEATURE), batch.since
+            )
         held, grounds = await self._known(batch)
         proposal = await self._proposed(batch, held, grounds)
         for _ in range(ATTEMPTS):
@@ -107,18 +109,18 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
             held, grounds = await self._known(batch)
         return False
 
-    async def take_back(self, shelf: ItemOwner, gone: Gone) -> None:
+    async def take_back(self, shelf: ItemOwner, gone: DeletedSources) -> None:
         await self.profiles.forget(shelf, gone.has, False)
 
-    async def _known(self, batch: Batch) -> tuple[StoredProfile, Grounds]:
+    async def _known(self, batch: Batch) -> tuple[StoredProfile, ReviewContext]:
         """The profile, and by what a proposal for it is judged."""
         held = await self.profiles.current(batch.shelf)
         versions = await self.profiles.all_versions(batch.shelf) if held.value.kept else ()
         schema = self.schemas.of(batch.settings.profile.schema)
-        return held, Grounds(batch.said, schema, told_at(versions))
+        return held, ReviewContext(batch.messages, schema, last_said_times(versions))
 
     async def _proposed(
-        self, batch: Batch, held: StoredProfile, grounds: Grounds
+        self, batch: Batch, held: StoredProfile, grounds: ReviewContext
     ) -> Proposal | None:
         """What the model proposes, None if nothing of it can be used.
 
@@ -126,52 +128,52 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
         """
 
         def read(answer: str) -> Proposal:
-            proposal = proposal_in(answer)
+            proposal = parse_proposal(answer)
             if proposal is None:
                 raise Unusable(NO_JSON, readable=False)
             try:
-                agreed(proposal, held.value.document, grounds)
+                accept_proposal(proposal, held.value.document, grounds)
             except PatchError as error:
                 raise Unusable(str(error)) from None
             return proposal
 
         focus, schema = batch.settings.profile.focus, grounds.schema
-        text = prompt(held.value.document, schema, batch.said, focus)
-        form = FORM if schema.text is None else None
-        found = await self.model.extract(batch, text, read, again_with_answer(MOST_BYTES), form)
+        text = prompt(held.value.document, schema, batch.messages, focus)
+        form = ANSWER_SCHEMA if schema.text is None else None
+        found = await self.model.extract(batch, text, read, retry_with_answer(MOST_BYTES), form)
         if found is None:
             self.skipped(FEATURE)
         return found
 
     async def _enter(
-        self, batch: Batch, held: StoredProfile, proposal: Proposal | None, grounds: Grounds
+        self, batch: Batch, held: StoredProfile, proposal: Proposal | None, grounds: ReviewContext
     ) -> bool:
         """Store what was learned; others' changes are no reason to ask the model again.
 
         What does not fit into what they have made is left out.
         """
-        changes = batch.marks(FEATURE)
+        changes = batch.mark_changes(FEATURE)
         if proposal is not None:
             changes += await self._learned(batch.shelf, held, proposal, grounds)
         return await self.items.change_items(batch.shelf, changes, batch.since)
 
     async def _learned(
-        self, shelf: ItemOwner, held: StoredProfile, proposal: Proposal, grounds: Grounds
+        self, shelf: ItemOwner, held: StoredProfile, proposal: Proposal, grounds: ReviewContext
     ) -> list[Change]:
         try:
-            made = agreed(proposal, held.value.document, grounds)
+            made = accept_proposal(proposal, held.value.document, grounds)
         except PatchError:
             return []
         first = bool(made.said) and not held.value.kept  # it must lie in some version
         told = any(each.operations for each in made.said)
         if made.document == held.value.document and not (told or first):
-            return await self.profiles.said_again(shelf, held, made.said)
+            return await self.profiles.add_idle_changes(shelf, held, made.said)
         version = Version(
             version=held.value.last + 1,
             document=made.document,
             patch=made.patch,
             sources=made.sources,
-            said=bounded(made.said),
+            said=limit_idle(made.said),
             created_at=self.clock(),
         )
         return await self.profiles.changes(shelf, held, version)

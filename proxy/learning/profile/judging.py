@@ -20,7 +20,7 @@ _LONGEST_REASON = 200
 """Characters of what is wrong with a value."""
 
 
-class Judge:
+class SchemaValidator:
     """Judges documents by one schema."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
@@ -29,7 +29,7 @@ class Judge:
     def faults(self, document: dict[str, Any]) -> Iterator[tuple[list[str], str]]:
         """The steps to what is wrong, and what is wrong with it."""
         for error in self._validator.iter_errors(document):
-            yield [str(step) for step in error.absolute_path], _told(error)
+            yield [str(step) for step in error.absolute_path], _error_text(error)
 
 
 def check_schema(path: Path | str, schema: dict[str, Any]) -> None:
@@ -37,7 +37,7 @@ def check_schema(path: Path | str, schema: dict[str, Any]) -> None:
     try:
         _class_for(schema).check_schema(schema)
     except SchemaError as error:
-        raise ValueError(f"{path} is not a JSON Schema: {_told(error)}") from None
+        raise ValueError(f"{path} is not a JSON Schema: {_error_text(error)}") from None
 
 
 def _class_for(schema: Mapping[str, Any]) -> type[Validator]:
@@ -46,7 +46,7 @@ def _class_for(schema: Mapping[str, Any]) -> type[Validator]:
     return found
 
 
-def _told(error: ValidationError | SchemaError) -> str:
+def _error_text(error: ValidationError | SchemaError) -> str:
     message = error.message
     return message if len(message) <= _LONGEST_REASON else f"{message[:_LONGEST_REASON]}…"
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proxy.learning.extract import json_in
+from proxy.learning.extract import find_json
 from proxy.learning.profile.document import (
     MOST_OPERATIONS,
     Way,
@@ -33,7 +33,7 @@ _CHANGE = {
     "additionalProperties": False,
 }
 
-FORM: Mapping[str, object] = {
+ANSWER_SCHEMA: Mapping[str, object] = {
     "type": "object",
     "properties": {way: {"type": "array", "items": _CHANGE} for way in WAYS},
     "required": list(WAYS),
@@ -61,9 +61,9 @@ class ProposedPatch(msgspec.Struct, frozen=True):
 Proposal = ProposedPatch | tuple[ProfileChange, ...]
 
 
-def proposal_in(answer: str) -> Proposal | None:
+def parse_proposal(answer: str) -> Proposal | None:
     """What an answer proposes, None if it proposes nothing in any form that was asked for."""
-    found = json_in(answer, _is_proposal)
+    found = find_json(answer, _is_proposal)
     if isinstance(found, list):
         return ProposedPatch(found, [])
     if not isinstance(found, dict):

@@ -1,8 +1,7 @@
-"""A JSON Patch carried out on another document than it was made for.  Pure.
+"""Rebases a JSON Patch from the document that it was made for onto another one.  Pure.
 
-What an operation meant is what counts, and not where that was: an index in a list follows its
-element, what is replaced but was never there is added, and what means something that is not there
-any more is left out.
+An index in a list follows its element; replacing what does not exist becomes adding it; and an
+operation on what does not exist any more is left out.
 """
 
 from __future__ import annotations
@@ -13,63 +12,64 @@ from typing import Any
 from proxy.learning.profile.document import (
     Document,
     Operation,
-    after,
-    applied,
+    apply_operation,
+    apply_patch,
     pointer,
     same,
     tokens,
 )
 
-PLACES = ("from", "path")
-"""The members of an operation that are places in a document."""
+PATH_FIELDS = ("from", "path")
+"""The fields of an operation that are paths."""
 
-PUTS = ("add", "replace")
-"""The operations that put their own value somewhere."""
+PUT_OPERATIONS = ("add", "replace")
+"""The operations that put a ``value``."""
 
 _END = "-"
-"""Behind the last element of a list."""
+"""The index after the last element of a list."""
 
 
 def rebased(
     patch: Sequence[Operation], was: Document, now: Document
 ) -> tuple[list[Operation], Document]:
-    """The operations that still mean something, as they are now, and the document after them."""
+    """The operations rebased from ``was`` onto ``now``, and the document after them."""
     done: list[Operation] = []
     start = now
     for operation in patch:
         try:
-            steps = list(_meant(operation, was, now))
-            now = applied(now, steps)
+            steps = list(_translated(operation, was, now))
+            now = apply_patch(now, steps)
             done += steps
         except (LookupError, ValueError):
             if operation["op"] == "test":
                 return [], start
-        was = after(was, operation)
+        was = apply_operation(was, operation)
     return done, now
 
 
-def _meant(operation: Operation, was: Document, now: Document) -> Iterator[Operation]:
+def _translated(operation: Operation, was: Document, now: Document) -> Iterator[Operation]:
     """The operations that do to ``now`` what this one did to ``was``.
 
-    What holds a value that is put somewhere is put there first.  Raises LookupError for places that
-    are not there any more.
+    Missing parents of a value are added first.  Raises LookupError for paths that do not exist any
+    more.
     """
     found = dict(operation)
-    for place in PLACES:
+    for place in PATH_FIELDS:
         if place in operation:
             names = tokens(operation[place])
-            puts = place == "path" and operation["op"] in (*PUTS, "move", "copy")
-            holders, found[place] = _followed(names, was, now, puts=puts)
+            puts = place == "path" and operation["op"] in (*PUT_OPERATIONS, "move", "copy")
+            holders, found[place] = _relocated(names, was, now, puts=puts)
             yield from holders
-    if operation["op"] == "replace" and operation["path"] and not _there(found["path"], now):
+    if operation["op"] == "replace" and operation["path"] and not _exists(found["path"], now):
         found["op"] = "add"
     yield found
 
 
-def _followed(
+def _relocated(
     names: Sequence[str], was: Any, now: Any, *, puts: bool
 ) -> tuple[list[Operation], str]:
-    """Where a place is now, and what to add first so that there is such a place."""
+    """The path in ``now`` of what has these names in ``was``, and the operations that add its
+    missing parents."""
     missing: list[Operation] = []
     path: list[str] = []
     for number, name in enumerate(names):
@@ -85,9 +85,9 @@ def _followed(
 
 
 def _index(name: str, was: list[Any], now: Any, *, last: bool, puts: bool) -> str:
-    """Which element of the list as it is now is the one at an index of the list as it was.
+    """The index in ``now`` of the element at an index of ``was``.
 
-    In lists of one length it is the one in its place, unless it is itself what is taken away.
+    In lists of equal length it is the same index, unless the element itself is removed.
     """
     there = now if isinstance(now, list) else []
     if name == _END:
@@ -107,7 +107,7 @@ def _index(name: str, was: list[Any], now: Any, *, last: bool, puts: bool) -> st
 
 
 def _inner(value: Any, name: str) -> Any:
-    """What is at a name or an index; None if there is nothing."""
+    """The member at a name or an index, None if there is none."""
     if isinstance(value, dict):
         return value.get(name)
     if isinstance(value, list) and name.isdecimal() and int(name) < len(value):
@@ -115,7 +115,7 @@ def _inner(value: Any, name: str) -> Any:
     return None
 
 
-def _there(path: str, now: Any) -> bool:
+def _exists(path: str, now: Any) -> bool:
     *outer, last = tokens(path)
     for name in outer:
         now = _inner(now, name)

@@ -1,6 +1,6 @@
-"""A profile as if some of what it was learned from had never been read.  Pure.
+"""Recomputes a profile without some of its sources.  Pure.
 
-The patches that remain are carried out again from the start, see ``rebase``.
+The patches that remain are applied again from the start, see ``rebase``.
 """
 
 from __future__ import annotations
@@ -22,22 +22,28 @@ from proxy.learning.profile.document import (
     differences,
     tokens,
 )
-from proxy.learning.profile.rebase import PLACES, PUTS, rebased
-from proxy.learning.profile.statement import bounded, holds, idle, with_idle
+from proxy.learning.profile.rebase import PATH_FIELDS, PUT_OPERATIONS, rebased
+from proxy.learning.profile.statement import (
+    is_satisfied,
+    limit_idle,
+    with_idle_statements,
+    without_effect,
+)
 from proxy.learning.profile.times import (
-    Entered,
-    entered,
+    AppliedStatement,
+    apply_statement,
+    last_said_times,
     note_statement,
     note_version,
-    told_at,
 )
 
 
 def replayed(versions: Sequence[Version], gone: IsGone) -> list[Version]:
-    """The versions (by number) that are left, with the documents and patches that they have then.
+    """The versions (by number) without the sources that are ``gone``, with their new documents and
+    patches.
 
-    Those are dropped of which nothing is left.  What else was said counts as if it had been read
-    without what is gone: once more, or before something that was said later.
+    Versions of which nothing is left are dropped.  Other statements are applied again, and may
+    have an effect now that they did not have before.
     """
     replay = _Replay(gone)
     was: Document = {}
@@ -48,54 +54,60 @@ def replayed(versions: Sequence[Version], gone: IsGone) -> list[Version]:
 
 
 class _Replay:
-    """Versions that are carried out again, one after the other."""
+    """Applies versions again, one after the other."""
 
     def __init__(self, gone: IsGone) -> None:
         self._gone = gone
         self._times: dict[str, float] = {}
-        """When each part of the newest document was said last, by path."""
+        """The time at which each part of the newest document was last said, by path."""
         self._documents: dict[int, Document] = {}
-        """What was the newest document behind each version, by its number."""
+        """The newest document after each version, by its number."""
         self.kept: list[Version] = []
         """The versions that are left so far."""
 
     def carry_out(self, version: Version, was: Document) -> None:
-        """A version that was made of the document ``was``."""
+        """Apply a version that was made from the document ``was``."""
         now = self._now
         if version.before is not None:
-            then = _of_what_is_left(version, self._gone)
+            then = _without_lost_members(version, self._gone)
             note_version(self._times, then, now)
         else:
-            then = self._with_said(self._without_said(version, was, now), version.said, now)
+            then = self._with_statements_left(
+                self._without_statements(version, was, now), version.said, now
+            )
         by_hand = version.rolled_back_to is not None
         first = not self.kept and bool(then.said)  # what was said of it must lie somewhere
         if then.patch or then.before is not None or by_hand or first:
             self.kept.append(then)
         elif self.kept:
-            self.kept[-1] = with_idle(self.kept[-1], then.said)
+            self.kept[-1] = with_idle_statements(self.kept[-1], then.said)
         self._documents[version.version] = self._now
 
     @property
     def _now(self) -> Document:
         return self.kept[-1].document if self.kept else {}
 
-    def _without_said(self, version: Version, was: Document, now: Document) -> Version:
-        """The version as it comes of ``now``, without what is from its statements."""
+    def _without_statements(self, version: Version, was: Document, now: Document) -> Version:
+        """The version applied to ``now``, without the effect of its statements."""
         if version.rolled_back_to in self._documents:
-            return _repeated(version, now, self._documents[version.rolled_back_to], self._gone)
+            return _replayed_rollback(
+                version, now, self._documents[version.rolled_back_to], self._gone
+            )
         if any(map(self._gone, version.sources)):
             return replace(version, document=now, patch=(), sources=(), said=())
         patch, document = rebased(version.whole, was, now)
         sources = version.sources if patch or not version.whole else ()
         return replace(version, document=document, patch=tuple(patch), sources=sources, said=())
 
-    def _with_said(self, version: Version, said: Sequence[Statement], was: Document) -> Version:
-        """The version, made of the document ``was``, with those statements that are not gone."""
+    def _with_statements_left(
+        self, version: Version, said: Sequence[Statement], was: Document
+    ) -> Version:
+        """The version, made from the document ``was``, with the statements that are not gone."""
         note_version(self._times, version, was)
         document, patch, heard = version.document, [*version.patch], list[Statement]()
         for each in said:
             if not self._gone(each.source):
-                made = _entered(each, document, self._times)
+                made = _apply_or_idle(each, document, self._times)
                 note_statement(self._times, made.statement, was)
                 document = made.document
                 patch += made.patch
@@ -103,17 +115,20 @@ class _Replay:
         return replace(version, document=document, patch=tuple(patch), said=tuple(heard))
 
 
-def _entered(statement: Statement, document: Document, times: Mapping[str, float]) -> Entered:
+def _apply_or_idle(
+    statement: Statement, document: Document, times: Mapping[str, float]
+) -> AppliedStatement:
     try:
-        return entered(statement, document, times)
+        return apply_statement(statement, document, times)
     except PatchError:
-        return Entered(replace(statement, operations=0), (), document)
+        return AppliedStatement(replace(statement, operations=0), (), document)
 
 
-def folded(oldest: Version, following: Version) -> Version:
-    """Two versions as one, which is the second: its document, and where each member is from.
+def merge_versions(oldest: Version, following: Version) -> Version:
+    """Merge the oldest version into the following one, whose document stays, with the sources of
+    each member in ``before``.
 
-    Of what was said until the first, that stays which the document agrees with.
+    Statements of the oldest are kept if the document still has what they say.
     """
     before = oldest.before if oldest.before is not None else _origins(oldest, {})
     if following.rolled_back_to is not None:
@@ -121,30 +136,32 @@ def folded(oldest: Version, following: Version) -> Version:
     else:
         origins = _origins(following, before)
     there = {name: origins[name] for name in following.document if name in origins}
-    agreeing = idle(each for each in oldest.said if holds(each, following.document))
-    return replace(following, before=there, said=bounded((*agreeing, *following.said)))
+    agreeing = without_effect(
+        each for each in oldest.said if is_satisfied(each, following.document)
+    )
+    return replace(following, before=there, said=limit_idle((*agreeing, *following.said)))
 
 
 def _origins(
     version: Version, before: Mapping[str, tuple[Source, ...]]
 ) -> dict[str, tuple[Source, ...]]:
-    """Where the members of the document are from that a version changes, and all others."""
+    """The sources of each member after a version, from those ``before`` it."""
     origins = dict(before)
     for operation, sources in version.steps:
-        for path in (operation[place] for place in PLACES if place in operation):
+        for path in (operation[place] for place in PATH_FIELDS if place in operation):
             names = tokens(path)
-            whole = operation["op"] in PUTS and len(names) < 2
+            whole = operation["op"] in PUT_OPERATIONS and len(names) < 2
             for name in names[:1] or version.document:
                 earlier = () if whole else origins.get(name, ())
                 origins[name] = tuple(dict.fromkeys((*earlier, *sources)))
     return origins
 
 
-def _repeated(version: Version, now: Document, document: Document, gone: IsGone) -> Version:
-    """A version that went back to an earlier one, with the ``document`` that this one has by now.
-
-    ``now`` is the document before it.
-    """
+def _replayed_rollback(
+    version: Version, now: Document, document: Document, gone: IsGone
+) -> Version:
+    """A rollback version with the new ``document`` of the version that it went back to; ``now`` is
+    the document before it."""
     return replace(
         version,
         document=document,
@@ -154,9 +171,9 @@ def _repeated(version: Version, now: Document, document: Document, gone: IsGone)
     )
 
 
-def _of_what_is_left(version: Version, gone: IsGone) -> Version:
-    """What versions became of which only that is known where each member is from: without those
-    that are from something gone, but with what else was said of these."""
+def _without_lost_members(version: Version, gone: IsGone) -> Version:
+    """A merged version, which has only the sources of each member, without the members that have a
+    source that is gone; their remaining statements are applied again."""
     origins = version.before or {}
     lost = {name for name, sources in origins.items() if any(map(gone, sources))}
     said = tuple(each for each in version.said if not gone(each.source))
@@ -170,44 +187,50 @@ def _of_what_is_left(version: Version, gone: IsGone) -> Version:
         sources=(),
         said=(),
     )
-    return _restored(left, [each for each in idle(said) if holds(each, version.document)])
+    return _with_statements(
+        left, [each for each in without_effect(said) if is_satisfied(each, version.document)]
+    )
 
 
-def _restored(version: Version, said: Sequence[Statement]) -> Version:
-    """The same with what was said of it as well; its patch is history, and stays empty."""
-    document, origins, times = version.document, dict(version.before or {}), told_at([version])
+def _with_statements(version: Version, said: Sequence[Statement]) -> Version:
+    """The version with these statements applied to its document; its patch stays empty."""
+    document, origins, times = (
+        version.document,
+        dict(version.before or {}),
+        last_said_times([version]),
+    )
     for each in said:
-        made = _entered(each, document, times)
+        made = _apply_or_idle(each, document, times)
         document = made.document
         for name in tokens(each.path)[:1] if made.patch else ():
             origins[name] = (*origins.get(name, ()), each.source)
     return replace(version, document=document, before=origins, said=tuple(said))
 
 
-def undone(before: Sequence[Version], left: Sequence[Version]) -> Iterator[Forgotten]:
-    """The versions that are not there any more, or have lost a part."""
+def rolled_back(before: Sequence[Version], left: Sequence[Version]) -> Iterator[Forgotten]:
+    """The versions that were dropped or have lost operations, for the receipt."""
     now = {version.version: version for version in left}
     for version in before:
         then = now.get(version.version)
         lost = _lost(version, then)
         if lost or then is None or then.before != version.before:
-            text = "; ".join(map(_change, lost))
+            text = "; ".join(map(_render_operation, lost))
             yield Forgotten(f"profile_{version.version}", "profile", "rolled_back", text)
 
 
 def _lost(version: Version, then: Version | None) -> list[Operation]:
-    """What a version changed and does not change any more, in whatever words."""
-    left = set(map(_done, then.patch)) if then is not None else set()
-    return [each for each in version.patch if _done(each) not in left]
+    """The operations of a version whose effect it does not have any more."""
+    left = set(map(_effect, then.patch)) if then is not None else set()
+    return [each for each in version.patch if _effect(each) not in left]
 
 
-def _done(operation: Operation) -> tuple[bool, str, bytes]:
-    """What comes of an operation: "add" and "replace" put the same."""
+def _effect(operation: Operation) -> tuple[bool, str, bytes]:
+    """An operation's effect, for comparison: "add" and "replace" have the same."""
     value = canonical(operation.get("value"))
     return operation["op"] == "remove", operation["path"], value
 
 
-def _change(operation: Operation) -> str:
+def _render_operation(operation: Operation) -> str:
     told = f"{operation['op']} {operation['path']}"
     if "value" not in operation:
         return told

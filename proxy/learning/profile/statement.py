@@ -1,4 +1,4 @@
-"""What somebody said of one member of a profile: what that changes in a document.  Pure."""
+"""Statements about one member of a profile, and the operations that they make.  Pure."""
 
 from __future__ import annotations
 
@@ -16,60 +16,60 @@ from proxy.learning.profile.document import (
     PatchError,
     Statement,
     Version,
-    inner_at,
+    member_at,
     pointer,
     same,
     tokens,
 )
 
 MOST_IDLE = 40
-"""Statements of a version that changed nothing; of more the oldest are left out."""
+"""Idle statements of a version, which changed nothing; of more the oldest are dropped."""
 
 MOST_ALIKE = 3
-"""Of these, how many say the same."""
+"""Idle statements of a version that say the same."""
 
 MOST_IDLE_BYTES = 1000
-"""Of one of these, as JSON."""
+"""Bytes of an idle statement as JSON."""
 
 _END = "/-"
-"""How a path ends by which a list grows."""
+"""The end of a path that appends to a list."""
 
 
 def operations_of(statement: Statement, document: Document) -> list[Operation]:
-    """A JSON Patch that does what was said; empty where the document is so already.
+    """The JSON Patch of a statement; empty if the document already has what it says.
 
     Raises PatchError.
     """
     names, path = tokens(statement.path), statement.path
     ways = {"set": _set, "append": _append, "remove": _remove}
-    made = ways[statement.way](path, inner_at(names, document), statement.value)
+    made = ways[statement.way](path, member_at(names, document), statement.value)
     if made and statement.way != "remove":
-        made = [*_holders(names, document), *made]
+        made = [*_missing_parents(names, document), *made]
     return made
 
 
-def _holders(names: Sequence[str], document: Document) -> Iterator[Operation]:
-    """What adds the objects that hold a member, where there are none yet."""
+def _missing_parents(names: Sequence[str], document: Document) -> Iterator[Operation]:
+    """Operations that add the missing objects above a member."""
     for size in range(1, len(names)):
-        if inner_at(names[:size], document) is None:
+        if member_at(names[:size], document) is None:
             yield {"op": "add", "path": pointer(names[:size]), "value": {}}
 
 
 def _set(path: str, held: Any, value: Any) -> list[Operation]:
-    if is_nothing(value) or (held is not None and same(held, value)):
+    if is_empty(value) or (held is not None and same(held, value)):
         return []
     return [{"op": "replace" if held is not None else "add", "path": path, "value": value}]
 
 
-def is_nothing(value: Any) -> bool:
+def is_empty(value: Any) -> bool:
     return value in (None, "", [])
 
 
 def _append(path: str, held: Any, value: Any) -> list[Operation]:
-    """A member that is no list yet becomes one; what is in it already is not added."""
+    """Append the values that are not in the list yet; a member that is no list becomes one."""
     there = elements(held)
     known = set(map(key_of, there))
-    new = [each for each in named_in(value) if key_of(each) not in known]
+    new = [each for each in distinct_values(value) if key_of(each) not in known]
     if not new:
         return []
     if len(new) > MOST_OPERATIONS:
@@ -80,8 +80,8 @@ def _append(path: str, held: Any, value: Any) -> list[Operation]:
     return [{"op": "add", "path": path, "value": there}, *grown]
 
 
-def named_in(value: Any) -> list[Any]:
-    """The values that are named, each once: one, those of a list, or none."""
+def distinct_values(value: Any) -> list[Any]:
+    """The non-empty values of a list, or the one value, without duplicates."""
     named: dict[bytes, Any] = {}
     for each in value if isinstance(value, list) else [value]:
         if each:
@@ -90,19 +90,19 @@ def named_in(value: Any) -> list[Any]:
 
 
 def elements(held: Any) -> list[Any]:
-    """The elements of a list; what is none is one, or nothing."""
+    """The elements of a list, or the one value if there is any."""
     return held if isinstance(held, list) else [held] if held not in (None, "") else []
 
 
 def _remove(path: str, held: Any, value: Any) -> list[Operation]:
-    """A member, or of a list, where a value is named, this element of it.
+    """Remove a member, or the elements of a list that are equal to ``value``.
 
-    A text that does not have what is named stays: "moved from Bonn to Berlin" takes Bonn away
-    where Berlin stands already.
+    A text that does not contain the value stays: "moved from Bonn to Berlin" removes Bonn, but not
+    a Berlin that is there already.
     """
     if held is None or (isinstance(held, str) and not _has(held, value)):
         return []
-    if isinstance(held, list) and not is_nothing(value):
+    if isinstance(held, list) and not is_empty(value):
         key = key_of(value)
         gone = [i for i, each in enumerate(held) if key_of(each) == key]
         if len(gone) < len(held):
@@ -111,41 +111,38 @@ def _remove(path: str, held: Any, value: Any) -> list[Operation]:
 
 
 def _has(held: str, value: Any) -> bool:
-    """Whether a text has some of what is named, or is part of it; so it does where nothing is."""
-    texts = [each.strip().casefold() for each in named_in(value) if isinstance(each, str)]
+    """Whether a text contains any of the named values or is part of one; true without any."""
+    texts = [each.strip().casefold() for each in distinct_values(value) if isinstance(each, str)]
     one = held.casefold()
     return not texts or any(one in each or each in one for each in texts)
 
 
 def key_of(value: Any) -> bytes:
-    """What two elements of a list are the same by: case does not count."""
+    """The key by which elements of a list are compared, without case."""
     return canonical(value.strip().casefold() if isinstance(value, str) else value)
 
 
-def holds(statement: Statement, document: Document) -> bool:
-    """Is the document as was said?"""
+def is_satisfied(statement: Statement, document: Document) -> bool:
+    """Whether the document has what a statement says."""
     try:
         return not operations_of(statement, document)
     except PatchError:
         return False
 
 
-# Of those that change nothing only so many are kept
-
-
-def idle(statements: Iterable[Statement]) -> Iterator[Statement]:
-    """The same, none of which has changed anything."""
+def without_effect(statements: Iterable[Statement]) -> Iterator[Statement]:
+    """The statements, marked as having changed nothing."""
     return (replace(each, operations=0) for each in statements)
 
 
-def with_idle(version: Version, more: Sequence[Statement]) -> Version:
-    """A version behind which more was said that changed nothing."""
-    return replace(version, said=bounded((*version.said, *idle(more))))
+def with_idle_statements(version: Version, more: Sequence[Statement]) -> Version:
+    """The version with more idle statements."""
+    return replace(version, said=limit_idle((*version.said, *without_effect(more))))
 
 
-def bounded(said: Sequence[Statement]) -> tuple[Statement, ...]:
-    """Without the oldest of those that changed nothing: what these would be written over by is
-    newer, and stays longer."""
+def limit_idle(said: Sequence[Statement]) -> tuple[Statement, ...]:
+    """The statements without the oldest idle ones; newer ones, which would overwrite these, are
+    kept longer."""
     alike, kept = Counter[tuple[str, str, bytes]](), list[int]()
     newest_first = sorted(range(len(said)), key=lambda place: -said[place].source.at)
     for place in newest_first:

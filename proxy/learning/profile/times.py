@@ -1,6 +1,7 @@
-"""When what a profile has, or has no more, was said last: what was said later wins.  Pure.
+"""The time at which each part of a profile was last said: what was said later wins.  Pure.
 
-An element of a list goes by its value.  What a person changed by hand was said when they did.
+Times are kept by path; an element of a list has its value in place of its index.  The time of a
+person's own edit is that of the edit.
 """
 
 from __future__ import annotations
@@ -15,43 +16,45 @@ from proxy.learning.profile.document import (
     Operation,
     Statement,
     Version,
-    applied,
-    inner_at,
+    apply_patch,
+    member_at,
     pointer,
     tokens,
 )
-from proxy.learning.profile.statement import elements, key_of, named_in, operations_of
+from proxy.learning.profile.statement import distinct_values, elements, key_of, operations_of
 
 
-class Entered(NamedTuple):
-    """A statement, what came of it, and the document after that."""
+class AppliedStatement(NamedTuple):
+    """A statement, the patch that it made, and the document after that."""
 
     statement: Statement
     patch: tuple[Operation, ...]
     document: Document
 
 
-Carry = Callable[[Document, Sequence[Operation]], Document]
-"""Carries a patch out.  Raises PatchError."""
+ApplyPatch = Callable[[Document, Sequence[Operation]], Document]
+"""Applies a patch to a document.  Raises PatchError."""
 
 
-def entered(
-    statement: Statement, document: Document, times: Mapping[str, float], carry: Carry = applied
-) -> Entered:
-    """What comes of a statement: nothing where it is so already, or something was said later."""
+def apply_statement(
+    statement: Statement,
+    document: Document,
+    times: Mapping[str, float],
+    carry: ApplyPatch = apply_patch,
+) -> AppliedStatement:
+    """Apply a statement; no change if the document has it already, or something later about it."""
     patch = tuple(operations_of(statement, document))
     if patch:
         now = carry(document, patch)
         made = replace(statement, operations=len(patch))
-        later = later_than(statement.source.at, times)
-        if not overwrites(places(made, document), document, now, later):
-            return Entered(made, patch, now)
-    return Entered(replace(statement, operations=0), (), document)
+        later = paths_said_after(statement.source.at, times)
+        if not overwrites(statement_paths(made, document), document, now, later):
+            return AppliedStatement(made, patch, now)
+    return AppliedStatement(replace(statement, operations=0), (), document)
 
 
 class Step(NamedTuple):
-    """An operation, with what it was carried out on, None if that is not known, and what came of
-    it."""
+    """An operation with the document before it, None if unknown, and after it."""
 
     operation: Operation
     was: Document | None
@@ -59,14 +62,14 @@ class Step(NamedTuple):
 
 
 def steps(document: Document, patch: Sequence[Operation]) -> Iterator[Step]:
-    """The operations, carried out one after the other.  Raises PatchError."""
+    """Apply the operations one after the other.  Raises PatchError."""
     for operation in patch:
-        was, document = document, applied(document, [operation])
+        was, document = document, apply_patch(document, [operation])
         yield Step(operation, was, document)
 
 
-def told_at(versions: Iterable[Version]) -> dict[str, float]:
-    """When each part of a document was said last, by path (Unix seconds)."""
+def last_said_times(versions: Iterable[Version]) -> dict[str, float]:
+    """The time (Unix seconds) at which each part of the document was last said, by path."""
     times: dict[str, float] = {}
     was: Document = {}
     for version in versions:
@@ -76,52 +79,51 @@ def told_at(versions: Iterable[Version]) -> dict[str, float]:
 
 
 def note_version(times: dict[str, float], version: Version, was: Document) -> None:
-    """Note when what a version changes was said; ``was`` is the document before it."""
+    """Add the times of what a version changes; ``was`` is the document before it."""
     known = was if version.before is None else None  # what that was made from is not kept
     learned = [source.at for source in version.sources if version.origin == "learned"]
     at = max(learned, default=version.created_at)
     for operation in version.whole:
-        _note(times, changed(Step(operation, known, version.document)), at)
+        _note_times(times, changed_paths(Step(operation, known, version.document)), at)
     for statement in version.said:
         note_statement(times, statement, known)
     for name, sources in (version.before or {}).items():
-        _note(times, [pointer([name])], max((source.at for source in sources), default=0.0))
+        _note_times(times, [pointer([name])], max((source.at for source in sources), default=0.0))
 
 
 def note_statement(times: dict[str, float], statement: Statement, was: Document | None) -> None:
-    """Note when what a statement is about was said; ``was`` is the document before its version."""
-    _note(times, places(statement, was), statement.source.at)
+    """Add the time of what a statement is about; ``was`` is the document before its version."""
+    _note_times(times, statement_paths(statement, was), statement.source.at)
 
 
-def _note(times: dict[str, float], paths: Iterable[str], at: float) -> None:
+def _note_times(times: dict[str, float], paths: Iterable[str], at: float) -> None:
     for path in paths:
         times[path] = max(at, times.get(path, at))
 
 
-def places(statement: Statement, was: Document | None) -> list[str]:
-    """What a statement is about: a member, or of a list the values that it names.
+def statement_paths(statement: Statement, was: Document | None) -> list[str]:
+    """The paths that a statement is about: of a member, or of the values that it names in a list.
 
-    Of a text that was taken away as a whole, it does not matter how much of it was named.
+    A text that was removed as a whole counts as a member, however much of it was named.
     """
-    path, values = statement.path, named_in(statement.value)
-    held = inner_at(tokens(path), was)
+    path, values = statement.path, distinct_values(statement.value)
+    held = member_at(tokens(path), was)
     one = statement.operations and held is not None and not isinstance(held, list)
     if statement.way == "set" or not values or (statement.way == "remove" and one):
         return [path]
     return [_place(path, key_of(each)) for each in values]
 
 
-def changed(step: Step) -> Iterator[str]:
-    """The paths that an operation changes; of a list that it changes or removes those of the values
-    that come or go.
+def changed_paths(step: Step) -> Iterator[str]:
+    """The paths that an operation changes; in a list those of the values added or removed.
 
-    To add an empty list or object, into which something is put next, is no change, nor is to make a
-    list of the one value that is there.
+    Adding an empty list or object, for the next operation to fill, is no change, nor is making a
+    list of the one value of a member.
     """
     for path in (str(step.operation[each]) for each in ("from", "path") if each in step.operation):
         holder = path.rpartition("/")[0]
-        was, now = (inner_at(tokens(holder), each) for each in (step.was, step.now))
-        before, after = (inner_at(tokens(path), each) for each in (step.was, step.now))
+        was, now = (member_at(tokens(holder), each) for each in (step.was, step.now))
+        before, after = (member_at(tokens(path), each) for each in (step.was, step.now))
         if isinstance(was, list) or isinstance(now, list):
             yield from [holder] if step.was is None else _differences(holder, was, now)
         elif isinstance(before, list) and (step.operation["op"] == "remove" or not after):
@@ -131,7 +133,7 @@ def changed(step: Step) -> Iterator[str]:
 
 
 def _differences(path: str, was: Any, now: Any) -> Iterator[str]:
-    """Each value that only one of two lists has, as a place in the list."""
+    """The path of each value that only one of two lists has."""
     for key in set(map(key_of, elements(was))) ^ set(map(key_of, elements(now))):
         yield _place(path, key)
 
@@ -140,32 +142,34 @@ def _place(path: str, key: bytes) -> str:
     return f"{path}{pointer([key.decode()])}"
 
 
-def later_than(at: float, times: Mapping[str, float]) -> list[list[str]]:
-    """The places of which something was said after that, as names."""
+def paths_said_after(at: float, times: Mapping[str, float]) -> list[list[str]]:
+    """The paths, as names, of all parts that were said after ``at``."""
     return [tokens(path) for path, said in times.items() if said > at]
 
 
 def overwrites(
     paths: Iterable[str], was: Document | None, now: Document, later: Sequence[Sequence[str]]
 ) -> bool:
-    """Is something said ``later`` written over where a document becomes what it is now?
+    """Whether a change of these paths overwrites one of the paths said ``later``.
 
-    That may be what is changed, what that is in, or what is in that: there so far, or put there
-    though it was taken away.
+    That may be the changed path itself, one above it, or one below it that exists before or after
+    the change.
     """
-    return any(_meets(names, other, (was, now)) for names in map(tokens, paths) for other in later)
+    return any(
+        _affects(names, other, (was, now)) for names in map(tokens, paths) for other in later
+    )
 
 
-def _meets(
+def _affects(
     names: Sequence[str], other: Sequence[str], documents: Sequence[Document | None]
 ) -> bool:
     if names[: len(other)] == other[: len(names)] and len(other) > len(names):
-        return any(_has(inner_at(names, each), other[len(names)]) for each in documents)
+        return any(_has(member_at(names, each), other[len(names)]) for each in documents)
     return names[: len(other)] == other
 
 
 def _has(held: Any, name: str) -> bool:
-    """Has a value a member of this name, or an element with this key?"""
+    """Whether a value has a member of this name, or an element with this key."""
     if isinstance(held, dict):
         return name in held
     return name in (key_of(each).decode() for each in elements(held))

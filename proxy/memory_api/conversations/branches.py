@@ -13,7 +13,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from proxy.errors import ProxyError, memory_unavailable, session_not_found
-from proxy.learning.batch import read_on
+from proxy.learning.batch import copy_read_marks
 from proxy.memory import archive
 from proxy.memory.archive import Revision, StoredMessage
 from proxy.memory.erasure import steady
@@ -30,7 +30,7 @@ from proxy.memory.history.reading import (
 from proxy.memory.model import Entry, SessionKey
 from proxy.memory.reconciliation.match import last_turns
 from proxy.memory_api.api import Api
-from proxy.memory_api.call import Given, Repeated
+from proxy.memory_api.call import IdempotentCall, RequestConditions
 from proxy.memory_api.conversations.message_edit import ATTEMPTS, revise
 from proxy.memory_api.conversations.message_edit import ONE as MESSAGE
 from proxy.memory_api.conversations.message_edit import TAG as MESSAGES
@@ -42,7 +42,7 @@ from proxy.memory_api.errors import (
     session_too_large,
 )
 from proxy.memory_api.fields import invalid
-from proxy.memory_api.idempotency import Attempt, Once
+from proxy.memory_api.idempotency import Attempt, IdempotentRequest
 from proxy.memory_api.objects import session_object
 from proxy.memory_api.openapi.operation import Link
 from proxy.memory_api.operation import operation
@@ -67,7 +67,7 @@ FORKED = 256_000_000
         Link("deleteSession", BY_ID),
     ),
 )
-async def fork_session(api: Api, at: SessionAt, wanted: Fork, once: Repeated) -> Session:
+async def fork_session(api: Api, at: SessionAt, wanted: Fork, once: IdempotentCall) -> Session:
     """Go on from a session in a new one.
 
     The new session has everything up to and including `until`, and the same user.
@@ -89,7 +89,12 @@ async def fork_session(api: Api, at: SessionAt, wanted: Fork, once: Repeated) ->
 
 
 async def _make_once(
-    api: Api, at: SessionKey, new: SessionKey, fork: branches.Fork, attempt: Attempt, once: Once
+    api: Api,
+    at: SessionKey,
+    new: SessionKey,
+    fork: branches.Fork,
+    attempt: Attempt,
+    once: IdempotentRequest,
 ) -> None:
     """What an earlier attempt has made stays as it is by now.
 
@@ -144,7 +149,7 @@ async def _copied(
     if not await api.store.restore(new, copy, began):
         raise await _refused(api, at, new)
     reading = api.learned.kinds.reading
-    await read_on(api.shelves, reading, archived.session, copy.session, at.tenant)
+    await copy_read_marks(api.shelves, reading, archived.session, copy.session, at.tenant)
 
 
 async def _refused(api: Api, at: SessionKey, new: SessionKey) -> ProxyError:
@@ -164,7 +169,7 @@ async def _refused(api: Api, at: SessionKey, new: SessionKey) -> ProxyError:
     links=(Link("listMessages", BY_ID), Link("getSession", BY_ID)),
 )
 async def rewind_session(
-    api: Api, at: SessionAt, back: RewindTurns | RewindTo, given: Given
+    api: Api, at: SessionAt, back: RewindTurns | RewindTo, given: RequestConditions
 ) -> Session:
     """Take turns back.
 
@@ -180,7 +185,9 @@ async def rewind_session(
 
 
 @operation("POST", f"{MESSAGE}/activate", MESSAGES)
-async def activate_message(api: Api, at: SessionAt, wanted: MessageAt, given: Given) -> Session:
+async def activate_message(
+    api: Api, at: SessionAt, wanted: MessageAt, given: RequestConditions
+) -> Session:
     """Make a branch the active one.
 
     The branch that the message belongs to comes back; what stood in its place is superseded.
@@ -193,7 +200,7 @@ async def activate_message(api: Api, at: SessionAt, wanted: MessageAt, given: Gi
 async def _switched(
     api: Api,
     at: SessionKey,
-    given: Given,
+    given: RequestConditions,
     wanted: Callable[[archive.Session], Awaitable[Switch]],
 ) -> Session:
     """The session with what is ``wanted`` of it switched.
@@ -204,7 +211,7 @@ async def _switched(
         switch = await wanted(await the_session(api.store, at))
         # Behind it: then what is switched is what the caller has seen.
         session = await the_session(api.store, at)
-        given.hold_for(session_object(session))
+        given.check(session_object(session))
         revision = Revision(
             superseded=switch.superseded,
             activated=switch.activated,

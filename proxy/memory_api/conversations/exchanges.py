@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proxy.memory_api.api import Api
-from proxy.memory_api.call import Asking, Whole
+from proxy.memory_api.call import CallingClient, RawBody
 from proxy.memory_api.conversations.message_edit import TAG
 from proxy.memory_api.conversations.sessions import BY_PATH, SESSION, the_session
 from proxy.memory_api.conversations.sessions import TAG as SESSIONS
@@ -54,7 +54,7 @@ async def get_exchange(api: Api, at: SessionAt, wanted: ExchangeAt) -> Exchange:
     errors=(unknown_profile, profile_not_allowed),
 )
 async def preview_context(
-    api: Api, at: SessionAt, asked: ContextRequest, body: Whole, client: Asking
+    api: Api, at: SessionAt, asked: ContextRequest, body: RawBody, client: CallingClient
 ) -> Context:
     """See what a request would become.
 

@@ -15,7 +15,7 @@ from proxy.memory.history.editing import edited, results_of
 from proxy.memory.history.reading import NEWEST_TURN, all_lines
 from proxy.memory.model import Due, Edited, SessionKey, Summary
 from proxy.memory_api.api import Api
-from proxy.memory_api.call import Given
+from proxy.memory_api.call import RequestConditions
 from proxy.memory_api.conversations.checking import check_content, check_message
 from proxy.memory_api.conversations.sessions import BY_PATH, SESSION, must_not_wait, the_session
 from proxy.memory_api.erasure.in_mind import forget_session, forget_texts
@@ -104,7 +104,11 @@ async def get_message(api: Api, at: SessionAt, wanted: MessageAt) -> Message:
     links=(Link("getMessage", SAME),),
 )
 async def update_message(
-    api: Api, at: SessionAt, wanted: MessageAt, new: MessageContent | WholeMessage, given: Given
+    api: Api,
+    at: SessionAt,
+    wanted: MessageAt,
+    new: MessageContent | WholeMessage,
+    given: RequestConditions,
 ) -> Message:
     """Edit a message in place.
 
@@ -115,7 +119,7 @@ async def update_message(
     must_not_wait(api.spool, at)
     for _ in range(ATTEMPTS):
         line = await _line(api, at, wanted)
-        given.hold_for(line_object(line))
+        given.check(line_object(line))
         other = await api.editing.run_for(at.tenant, partial(_edited, api, line, new))
         if await _put(api, at, line, other):
             return line_object(await _line(api, at, wanted))
@@ -124,7 +128,7 @@ async def update_message(
 
 @operation("DELETE", ONE, TAG)
 async def delete_message(
-    api: Api, at: SessionAt, wanted: MessageAt, given: Given
+    api: Api, at: SessionAt, wanted: MessageAt, given: RequestConditions
 ) -> MessageDeleted:
     """Remove a message.
 
@@ -133,7 +137,9 @@ async def delete_message(
     return MessageDeleted(id=wanted, deleted=True, ids=await remove(api, at, wanted, given))
 
 
-async def remove(api: Api, at: SessionKey, wanted: str, given: Given | None = None) -> list[str]:
+async def remove(
+    api: Api, at: SessionKey, wanted: str, given: RequestConditions | None = None
+) -> list[str]:
     """Remove a message with the results of its calls, examples, proposals and feedback; the ids.
 
     What else was learned from it stays.  Raises ProxyError, StoreError.
@@ -142,7 +148,7 @@ async def remove(api: Api, at: SessionKey, wanted: str, given: Given | None = No
     for _ in range(ATTEMPTS):
         line = await _line(api, at, wanted)
         if given is not None:
-            given.hold_for(line_object(line))
+            given.check(line_object(line))
         ids = (wanted, *await _results(api, at, line, line.card.calls))
         still = (_unchanged(line),) if given is not None and given.any else ()
         await _forget(api, at, line, ids)

@@ -17,7 +17,7 @@ from proxy.memory.history.reading import NEWEST_TURN, all_lines
 from proxy.memory.model import Commit, Outcome, SessionKey, State
 from proxy.memory.store import StoreTimeout
 from proxy.memory_api.api import Api
-from proxy.memory_api.call import Repeated
+from proxy.memory_api.call import IdempotentCall
 from proxy.memory_api.conversations.message_edit import TAG
 from proxy.memory_api.conversations.sessions import (
     BY_PATH,
@@ -30,7 +30,7 @@ from proxy.memory_api.errors import (
     invalid_user_id,
     session_owner_mismatch,
 )
-from proxy.memory_api.idempotency import Attempt, Once
+from proxy.memory_api.idempotency import Attempt, IdempotentRequest
 from proxy.memory_api.objects import line_object, message_object, recorded_object, reply
 from proxy.memory_api.openapi.operation import Link, Parameter
 from proxy.memory_api.operation import operation
@@ -116,7 +116,7 @@ async def list_messages(
     ),
 )
 async def import_messages(
-    api: Api, at: SessionAt, new: NewMessages, once: Repeated
+    api: Api, at: SessionAt, new: NewMessages, once: IdempotentCall
 ) -> MessageList | Response:
     """Append messages.
 
@@ -142,7 +142,7 @@ async def import_messages(
 
 
 async def _attempt(
-    api: Api, at: SessionKey, imported: Import, attempt: Attempt, once: Once
+    api: Api, at: SessionKey, imported: Import, attempt: Attempt, once: IdempotentRequest
 ) -> None:
     """Append what an earlier attempt has not; a first one that is refused leaves no trace."""
     try:

@@ -17,7 +17,7 @@ from proxy.memory.archive import Revision
 from proxy.memory.history.reading import NEWEST_TURN
 from proxy.memory.model import Due, Kind, SessionKey, Summary
 from proxy.memory_api.api import Api
-from proxy.memory_api.call import Given
+from proxy.memory_api.call import RequestConditions
 from proxy.memory_api.conversations.checking import check_message
 from proxy.memory_api.conversations.message_edit import ATTEMPTS
 from proxy.memory_api.conversations.sessions import BY_ID, SESSION, TAG, must_not_wait, the_session
@@ -53,7 +53,9 @@ Details = dict[str, Any]
     },
     links=(Link("getSession", BY_ID),),
 )
-async def update_session(api: Api, at: SessionAt, change: SessionChange, given: Given) -> Session:
+async def update_session(
+    api: Api, at: SessionAt, change: SessionChange, given: RequestConditions
+) -> Session:
     """Change a session.
 
     All changes are made, or, where one cannot be made, none.
@@ -66,7 +68,7 @@ async def update_session(api: Api, at: SessionAt, change: SessionChange, given: 
     for _ in range(ATTEMPTS):
         session = await the_session(api.store, at)
         if not written:  # else it is not as the caller has read it any more, by this very change
-            given.hold_for(session_object(session))
+            given.check(session_object(session))
             if summary is not UNSET:
                 written = await _tell(api, at, session, summary.text if summary else None)
         if (written or summary is UNSET) and await _describe(api, at, session, details):

@@ -13,7 +13,7 @@ from proxy.memory.model import SessionKey, State
 from proxy.memory.recording.spool import Spool
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Tenant
-from proxy.memory_api.fields import opened, sealed, unknown_cursor
+from proxy.memory_api.fields import decode_cursor, encode_cursor, unknown_cursor
 from proxy.memory_api.objects import session_object
 from proxy.memory_api.openapi.operation import Link, Parameter
 from proxy.memory_api.operation import operation
@@ -115,14 +115,14 @@ async def list_sessions(
     `next` while `has_more` is true.
     """
     try:
-        start = opened(after) if after is not None else None
+        start = decode_cursor(after) if after is not None else None
         page = await _page(api, tenant, user, start, limit, fold(query))
     except ValueError:
         raise unknown_cursor() from None
     data = [session_object(session) for session in page.items]
     if preview:
         await _look_into(api, tenant, data)
-    return SessionList.part(data, sealed(page.after) if page.after is not None else None)
+    return SessionList.part(data, encode_cursor(page.after) if page.after is not None else None)
 
 
 async def _page(

@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TypeVar
 
-from proxy.learning.collection import Busy, dropping
+from proxy.learning.collection import Busy, delete_change
 from proxy.learning.feedback import count_feedback, forget_feedback
 from proxy.learning.learned import Learned
 from proxy.memory.archive import Session
@@ -157,9 +157,9 @@ class Eraser:
         counts = await shelf_counts(self._store, ItemOwner(tenant, user), self._learned.kinds)
         ids: list[str] = []
         places = await seqs_by_session(self._store, Owner(tenant, user=user))
-        async for keys in _together(self._sessions(tenant, user, lost), SEVERAL):
+        async for keys in _batches(self._sessions(tenant, user, lost), SEVERAL):
             ids += [key.session for key in keys]
-            for found in await _of_each(keys, partial(self._history, places)):
+            for found in await _gather(keys, partial(self._history, places)):
                 counts.add(found)
         theirs = set(ids)
         counts.proposals = await self._learned.instructions_forgetting.person(
@@ -194,7 +194,7 @@ class Eraser:
         """Remove what is there now, and add to ``found`` what it was."""
         shelf, owner = ItemOwner(tenant, user), Owner(tenant, user=user)
         places = await seqs_by_session(self._store, owner)
-        async for keys in _together(self._sessions(tenant, user, lost), AT_ONCE):
+        async for keys in _batches(self._sessions(tenant, user, lost), AT_ONCE):
             await marks.put(*(Subject(tenant, session=key.session) for key in keys))
             # First: what is proposed of their remarks must find that they are gone.
             ids = {key.session for key in keys}
@@ -202,7 +202,7 @@ class Eraser:
             await self._forget_names(tenant, keys)
             for at in range(0, len(keys), SEVERAL):
                 some = keys[at : at + SEVERAL]
-                await _of_each(some, partial(self._theirs, places, found))
+                await _gather(some, partial(self._erase_session_of, places, found))
                 await marks.renew()
         await self._store.clear(tenant, user)
         await marks.renew()
@@ -222,7 +222,7 @@ class Eraser:
         counts.feedback = await count_feedback(self._store, key, None)
         return counts
 
-    async def _theirs(
+    async def _erase_session_of(
         self, places: Mapping[str, Collection[int]], found: Counts, key: SessionKey
     ) -> None:
         """Remove a session of somebody who is erased, and add to ``found`` what it was."""
@@ -320,7 +320,7 @@ class Eraser:
     async def _forget_names(self, tenant: str, keys: Sequence[SessionKey]) -> None:
         """Remove what leads to these sessions from names that were given out."""
         places = [named_session(reference_of(key.session)) for key in keys]
-        await self._store.change_items(ItemOwner(tenant), [*map(dropping, places)])
+        await self._store.change_items(ItemOwner(tenant), [*map(delete_change, places)])
 
     async def _delete(self, key: SessionKey) -> bool:
         forget_session(key)
@@ -379,9 +379,7 @@ class Eraser:
             await asyncio.sleep(LOWER_AFTER)
 
 
-async def _of_each(
-    keys: Sequence[SessionKey], ask: Callable[[SessionKey], Awaitable[T]]
-) -> list[T]:
+async def _gather(keys: Sequence[SessionKey], ask: Callable[[SessionKey], Awaitable[T]]) -> list[T]:
     """The answers for some sessions, asked for at once; where one fails the others have ended too:
     nothing is removed any more behind a failure."""
     answers = await asyncio.gather(*map(ask, keys), return_exceptions=True)
@@ -394,7 +392,7 @@ def _answer(found: T | BaseException) -> T:
     return found
 
 
-async def _together(keys: AsyncIterator[SessionKey], most: int) -> AsyncIterator[list[SessionKey]]:
+async def _batches(keys: AsyncIterator[SessionKey], most: int) -> AsyncIterator[list[SessionKey]]:
     """So many at once; the last ones may be none."""
     some: list[SessionKey] = []
     async for key in keys:

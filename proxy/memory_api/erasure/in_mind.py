@@ -14,7 +14,7 @@ from proxy.recall.query import question, words
 from proxy.recall.ranking import select
 from proxy.recall.semantic import vectors
 from proxy.recall.standing import standing
-from proxy.summary.attempts import forget
+from proxy.summary.attempts import forget_written
 
 
 def forget_texts(tenant: str) -> None:
@@ -24,11 +24,11 @@ def forget_texts(tenant: str) -> None:
     standing.forget()
     select.forget()
     vectors.clear_caches(tenant)
-    statements.forget()
-    days.forget()
+    statements.clear_caches()
+    days.clear_cache()
     known_index.clear_terms_of(tenant)
 
 
 def forget_session(key: SessionKey) -> None:
-    """Drop what a model has written of a session and no store has yet: it is kept by session."""
-    forget(key)
+    """Drop summaries of a session that are written but not stored yet."""
+    forget_written(key)

@@ -13,9 +13,9 @@ from proxy.errors import session_not_found
 from proxy.learning.kinds import Kinds
 from proxy.logs import audit, hashed
 from proxy.memory.erasure import MARKED_SECONDS, Subject
-from proxy.memory_api.access import who
+from proxy.memory_api.access import log_fields
 from proxy.memory_api.api import Api
-from proxy.memory_api.call import Asked, Given
+from proxy.memory_api.call import RawRequest, RequestConditions
 from proxy.memory_api.conversations.sessions import SESSION, TAG
 from proxy.memory_api.endpoint import presence
 from proxy.memory_api.erasure.receipt import Counts as Gone
@@ -31,7 +31,7 @@ from proxy.memory_api.shapes.sessions import Counts, Erasure, SessionErasure
 
 @operation("DELETE", SESSION, TAG)
 async def delete_session(
-    api: Api, at: SessionAt, dry_run: DryRun, given: Given, request: Asked
+    api: Api, at: SessionAt, dry_run: DryRun, given: RequestConditions, request: RawRequest
 ) -> SessionErasure:
     """Erase a session.
 
@@ -40,19 +40,19 @@ async def delete_session(
     before the 404. `dry_run=true` only counts.
     """
     session = await api.store.session(at)
-    given.hold_for(session_object(session) if session else None)
+    given.check(session_object(session) if session else None)
     if dry_run:  # what only counts ends when its client leaves; an erasure goes on
         with presence(request):
             receipt = await api.eraser.count_session(at)
     else:
-        with _told_if_cut(request, Subject(at.tenant, session=at.session)) as gone:
+        with _log_if_interrupted(request, Subject(at.tenant, session=at.session)) as gone:
             receipt = await api.eraser.session(at, gone)
     if receipt is None:
         raise session_not_found()
     _audit(request, receipt)
     return SessionErasure(
         session_id=at.session,
-        **_told(receipt, api.learned.kinds),
+        **_receipt_object(receipt, api.learned.kinds),
         id=at.session,
         deleted=not dry_run,
     )
@@ -60,7 +60,7 @@ async def delete_session(
 
 @operation("DELETE", PERSON, USERS)
 async def delete_user(
-    api: Api, owner: PersonAt, dry_run: DryRun, given: Given, request: Asked
+    api: Api, owner: PersonAt, dry_run: DryRun, given: RequestConditions, request: RawRequest
 ) -> Erasure:
     """Erase a person.
 
@@ -69,21 +69,21 @@ async def delete_user(
     counts.
     """
     if given.any:
-        given.hold_for(await person_of(api, owner))
+        given.check(await person_of(api, owner))
     await api.reach(owner.tenant)
     tenant, user = owner.tenant, owner.user
     if dry_run:
         with presence(request):
             receipt = await api.eraser.count_person(tenant, user)
     else:
-        with _told_if_cut(request, Subject(tenant, user)) as gone:
+        with _log_if_interrupted(request, Subject(tenant, user)) as gone:
             receipt = await api.eraser.person(tenant, user, gone)
     _audit(request, receipt)
-    return Erasure(user_id=user, **_told(receipt, api.learned.kinds))
+    return Erasure(user_id=user, **_receipt_object(receipt, api.learned.kinds))
 
 
 @contextmanager
-def _told_if_cut(request: Request, subject: Subject) -> Iterator[Gone]:
+def _log_if_interrupted(request: Request, subject: Subject) -> Iterator[Gone]:
     """To be filled with what is erased, which is logged also where the rest fails."""
     gone = Gone()
     try:
@@ -103,7 +103,7 @@ def _log(request: Request, subject: Subject, counts: Gone, **more: bool) -> None
     what = "session" if subject.session else "user"
     audit(
         "erased",
-        **who(request),
+        **log_fields(request),
         **{what: hashed(subject.session or subject.user or "")},
         sessions=counts.sessions,
         messages=counts.messages,
@@ -113,7 +113,7 @@ def _log(request: Request, subject: Subject, counts: Gone, **more: bool) -> None
     )
 
 
-def _told(receipt: Receipt, kinds: Kinds) -> dict[str, Any]:
+def _receipt_object(receipt: Receipt, kinds: Kinds) -> dict[str, Any]:
     """``marked_until``: what began before ``erased_at`` is refused until then at least."""
     counts, at = receipt.counts, receipt.erased_at
     memories = {kind.memory: counts.memories[kind.memory] for kind in kinds.personal}

@@ -12,12 +12,12 @@ from typing import Annotated
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from proxy.learning.collection import ATTEMPTS, dropping
+from proxy.learning.collection import ATTEMPTS, delete_change
 from proxy.memory import items
 from proxy.memory.items import Change, ItemOwner, Place, shelf_of
 from proxy.memory_api.api import Api
 from proxy.memory_api.body import read
-from proxy.memory_api.call import Asked, Call, From, Given, Tenant
+from proxy.memory_api.call import Call, From, RawRequest, RequestConditions, Tenant
 from proxy.memory_api.conditions import Conditions
 from proxy.memory_api.endpoint import presence
 from proxy.memory_api.errors import (
@@ -92,7 +92,7 @@ QueriedOrSaid = Annotated[Place, From(_place)]
     links=(Link("getItem", PUT), Link("deleteItem", PUT)),
     founds=True,
 )
-async def put_item(api: Api, tenant: Tenant, new: NewItem, given: Given) -> Item:
+async def put_item(api: Api, tenant: Tenant, new: NewItem, given: RequestConditions) -> Item:
     """Put an item.
 
     New, or in place of what is there; `if_version` and `If-Match` bind it to what was read.
@@ -129,19 +129,21 @@ async def get_item(api: Api, tenant: Tenant, place: Queried) -> Item:
         request_too_large,
     ),
 )
-async def delete_item(api: Api, tenant: Tenant, place: QueriedOrSaid, given: Given) -> ItemDeleted:
+async def delete_item(
+    api: Api, tenant: Tenant, place: QueriedOrSaid, given: RequestConditions
+) -> ItemDeleted:
     """Delete an item.
 
     Its place may come as a JSON body as well, for names that are too long for a URL.
     """
     await _item(api, tenant, _writable(api, place))
-    await _make(api, tenant, dropping(place), given)
+    await _make(api, tenant, delete_change(place), given)
     return ItemDeleted(namespace=list(place.namespace), key=place.key, deleted=True)
 
 
 @operation("POST", f"{ITEMS}/search", TAG, examples={"recipes": RECIPES}, errors=(invalid_user_id,))
 async def search_items(
-    api: Api, tenant: Tenant, asked: shapes.ItemSearch, request: Asked
+    api: Api, tenant: Tenant, asked: shapes.ItemSearch, request: RawRequest
 ) -> ItemList:
     """Search items.
 
@@ -172,7 +174,7 @@ async def search_items(
     errors=(invalid_user_id,),
 )
 async def list_namespaces(
-    api: Api, tenant: Tenant, asked: NamespaceSearch, request: Asked
+    api: Api, tenant: Tenant, asked: NamespaceSearch, request: RawRequest
 ) -> NamespaceList:
     """List namespaces.
 
@@ -217,7 +219,7 @@ async def _fitting(api: Api, shelf: ItemOwner, change: Change, given: Conditions
         return change
     place = Place(change.namespace, change.key)
     there = (await api.shelves.items_at(shelf, [place])).get(place)
-    given.hold_for(item_object(there) if there else None)
+    given.check(item_object(there) if there else None)
     version = there.version if there else 0
     return replace(change, after=version if change.after is None else change.after)
 

@@ -15,7 +15,7 @@ from proxy.chat.jsontext import shallow
 from proxy.errors import invalid_user_id
 from proxy.memory.ids import is_id
 from proxy.memory.items import PEOPLE, Namespace, Place, check_filter
-from proxy.memory_api.fields import REFUSAL, invalid, says
+from proxy.memory_api.fields import REFUSAL, error_text, invalid
 
 MOST_LABELS = 10
 LONGEST_NAME = 256
@@ -30,9 +30,9 @@ LONGEST_TTL = 10**9
 ANY_LABEL = "*"
 
 NAMES = f"of 1 to {LONGEST_NAME} characters, none a control one"
-LABELS = says(f"must be a list of at most {MOST_LABELS} labels {NAMES}.")
-NAMESPACE = says(f"must be a list of 1 to {MOST_LABELS} labels {NAMES}.")
-KEY = says(f"must be a text {NAMES}.")
+LABELS = error_text(f"must be a list of at most {MOST_LABELS} labels {NAMES}.")
+NAMESPACE = error_text(f"must be a list of 1 to {MOST_LABELS} labels {NAMES}.")
+KEY = error_text(f"must be a text {NAMES}.")
 
 
 def place_of(namespace: Sequence[str], key: str) -> Place:

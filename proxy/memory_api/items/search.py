@@ -94,7 +94,7 @@ class ItemSearch:
             yield [item for item in page.items if is_shown(item.namespace, wanted.prefix)]
             if page.after is None:
                 return
-            after = _onwards(page.items[-1].place, wanted.prefix)
+            after = _place_after(page.items[-1].place, wanted.prefix)
 
 
 def _fitting(items: Sequence[Item], wanted: Mapping[str, object]) -> list[Item]:
@@ -112,6 +112,6 @@ def is_shown(namespace: Namespace, prefix: Namespace) -> bool:
     return namespace[:1] != (REQUESTS,) or prefix[:1] == (REQUESTS,)
 
 
-def _onwards(place: Place, prefix: Namespace) -> Place:
-    """Where to read on behind a place."""
+def _place_after(place: Place, prefix: Namespace) -> Place:
+    """The place to continue reading after."""
     return place if is_shown(place.namespace, prefix) else max(place, BEHIND_REQUESTS)

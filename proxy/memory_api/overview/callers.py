@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proxy import __version__
 from proxy.memory_api.api import Api
-from proxy.memory_api.call import Asking, IsAdmin, Tenant
+from proxy.memory_api.call import CallingClient, IsAdmin, Tenant
 from proxy.memory_api.operation import operation
 from proxy.memory_api.shapes.overview import Tenant as Known
 from proxy.memory_api.shapes.overview import TenantList, WhoAmI
@@ -14,7 +14,7 @@ ALL_PROFILES = "*"
 
 
 @operation("GET", "/memory/v1/whoami", TAG, anybody=True)
-async def who_am_i(api: Api, tenant: Tenant, admin: IsAdmin, client: Asking) -> WhoAmI:
+async def who_am_i(api: Api, tenant: Tenant, admin: IsAdmin, client: CallingClient) -> WhoAmI:
     """See who you are.
 
     The tenant of the key, and the profiles that it may name.

@@ -53,8 +53,8 @@ def sample_of(session: Session, placed: PlacedExchange) -> Sample:
     )
 
 
-def once(samples: Iterable[Sample]) -> list[Sample]:
-    """Each exchange once, in the session that was made first: others with it are its forks."""
+def distinct(samples: Iterable[Sample]) -> list[Sample]:
+    """The samples without duplicates by exchange: that of the oldest session, not of its forks."""
     newest_first = sorted(samples, key=lambda each: each.began, reverse=True)
     return list({each.id: each for each in newest_first}.values())
 
@@ -111,8 +111,10 @@ class Figures(msgspec.Struct):
             self.latencies.append(sample.latency)
 
 
-def tallied(samples: Iterable[Sample], span: Span) -> tuple[Figures, list[tuple[float, Figures]]]:
-    """All that falls into a span: together, and by bucket, those in which nothing happened too."""
+def sum_by_bucket(
+    samples: Iterable[Sample], span: Span
+) -> tuple[Figures, list[tuple[float, Figures]]]:
+    """Sums of the samples in a span: of all, and by bucket, also of empty buckets."""
     total, buckets = Figures(), [(at, Figures()) for at in span.starts]
     for sample in samples:
         place = math.floor((sample.at - span.since) / span.step)

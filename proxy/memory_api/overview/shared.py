@@ -12,7 +12,7 @@ from proxy.memory.store import StoreError
 T = TypeVar("T")
 
 
-class Made(NamedTuple, Generic[T]):
+class SharedAnswer(NamedTuple, Generic[T]):
     """An answer, or why the store gave none, and when its making ``began``: whatever there was
     then is in it."""
 
@@ -27,7 +27,7 @@ class Shared(Generic[T]):
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
-        self._last: Made[T] | None = None
+        self._last: SharedAnswer[T] | None = None
 
     async def answer(self, question: Hashable, make: Callable[[], Awaitable[T]]) -> T:
         """Raises what ``make`` does: a StoreError for all who share the answer, anything else for
@@ -37,7 +37,7 @@ class Shared(Generic[T]):
             last = self._last
             if last is None or last.question != question or last.began < came:
                 began = time.monotonic()
-                last = self._last = Made(question, began, await _tried(make))
+                last = self._last = SharedAnswer(question, began, await _tried(make))
             if isinstance(last.answer, StoreError):
                 raise last.answer
             return last.answer

@@ -20,11 +20,11 @@ from proxy.memory_api.overview.figures import (
     DAY,
     Figures,
     Sample,
-    once,
+    distinct,
     percentile,
     sample_of,
     span_of,
-    tallied,
+    sum_by_bucket,
 )
 from proxy.memory_api.overview.shared import Shared
 from proxy.memory_api.parameters import OfUser, whole
@@ -102,7 +102,7 @@ async def _counted(
     walk = Walk(store, tenant, user, span.since)
     samples = [sample async for sample in walk.samples()]
     counted = [each for each in samples if each.at > walk.counted_since]
-    total, series = await asyncio.to_thread(lambda: tallied(once(counted), span))
+    total, series = await asyncio.to_thread(lambda: sum_by_bucket(distinct(counted), span))
     return Stats(
         since=span.since,
         until=span.until,

@@ -10,7 +10,7 @@ from proxy.learning.instructions.store import Check, NotThere, Outdated, StoredI
 from proxy.memory.items import ItemOwner
 from proxy.memory.model import Due, SessionKey
 from proxy.memory_api.api import Api
-from proxy.memory_api.call import Given, Tenant
+from proxy.memory_api.call import RequestConditions, Tenant
 from proxy.memory_api.conditions import Conditions
 from proxy.memory_api.errors import (
     application_not_found,
@@ -65,7 +65,7 @@ async def get_instructions(api: Api, tenant: Tenant, name: ApplicationAt) -> Ins
     founds=True,
 )
 async def set_instructions(
-    api: Api, tenant: Tenant, name: ApplicationAt, new: InstructionsText, given: Given
+    api: Api, tenant: Tenant, name: ApplicationAt, new: InstructionsText, given: RequestConditions
 ) -> Instructions:
     """Write an application's instructions.
 
@@ -97,7 +97,7 @@ async def list_instructions_versions(
     errors=(version_not_found,),
 )
 async def roll_back_instructions(
-    api: Api, tenant: Tenant, name: ApplicationAt, back: Rollback, given: Given
+    api: Api, tenant: Tenant, name: ApplicationAt, back: Rollback, given: RequestConditions
 ) -> Instructions:
     """Put instructions back to an earlier version.
 
@@ -167,7 +167,7 @@ async def _decided(api: Api, tenant: str, name: str, id: str, *, approve: bool) 
 
 def _check(given: Conditions, name: str) -> Check:
     """Raises where the instructions are not as the request says."""
-    return lambda held: given.hold_for(instructions_object(name, held))
+    return lambda held: given.check(instructions_object(name, held))
 
 
 def _profile(settings: Settings, application: str) -> str | None:

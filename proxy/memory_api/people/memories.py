@@ -13,12 +13,12 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from proxy.learning.collection import LearnedMemory
-from proxy.learning.facts.fact import USER, Fact, dated, new_id, one_line, parted
+from proxy.learning.facts.fact import USER, Fact, new_id, one_line, with_expiry, with_state
 from proxy.learning.kinds import Kind, Kinds
 from proxy.memory.items import PEOPLE, Item, ItemOwner, Items, Place, all_items
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Call
-from proxy.memory_api.fields import invalid, opened, sealed, unknown_cursor
+from proxy.memory_api.fields import decode_cursor, encode_cursor, invalid, unknown_cursor
 from proxy.memory_api.objects import Object
 from proxy.memory_api.openapi.operation import Parameter
 from proxy.memory_api.parameters import AFTER, several, whole, words
@@ -36,15 +36,15 @@ from proxy.recall.results import Found
 from proxy.settings.written import FactsSettings
 
 
-class Lately(NamedTuple):
-    """Under which settings a fact is written, and when (Unix seconds)."""
+class WriteContext(NamedTuple):
+    """The settings for a fact that is written, and the time (Unix seconds)."""
 
     settings: FactsSettings
     now: float
 
 
-def said_object(found: Found) -> Object:
-    """A passage or a standing instruction as a memory like all others."""
+def found_memory(found: Found) -> Object:
+    """A passage or a standing instruction as a memory object."""
     source = {
         "session_id": found.session,
         "message_id": found.message,
@@ -80,7 +80,7 @@ def said_object(found: Found) -> Object:
     }
 
 
-def new_fact(new: NewMemory, when: Lately) -> Fact:
+def new_fact(new: NewMemory, when: WriteContext) -> Fact:
     """A fact that somebody adds."""
     fact = Fact(
         id=new_id(),
@@ -93,10 +93,10 @@ def new_fact(new: NewMemory, when: Lately) -> Fact:
         origin="added",
         metadata=new.metadata or {},
     )
-    return dated(fact, when.settings)
+    return with_expiry(fact, when.settings)
 
 
-def changed_fact(fact: Fact, change: MemoryChange, when: Lately) -> Fact:
+def changed_fact(fact: Fact, change: MemoryChange, when: WriteContext) -> Fact:
     """The fact as somebody has changed it."""
     given = {name for name in change.__struct_fields__ if getattr(change, name) is not UNSET}
     fact = replace(
@@ -110,7 +110,7 @@ def changed_fact(fact: Fact, change: MemoryChange, when: Lately) -> Fact:
         edited=fact.edited or not given <= {"state"},
     )
     state = change.state or fact.state
-    return dated(fact if state == fact.state else parted(fact, state), when.settings)
+    return with_expiry(fact if state == fact.state else with_state(fact, state), when.settings)
 
 
 STATES: tuple[State, ...] = get_args(State)
@@ -144,7 +144,7 @@ def _days(call: Call) -> int | None:
 def _after(call: Call) -> Key | None:
     after = call.request.query_params.get("after")
     try:
-        return msgspec.json.decode(opened(after), type=Key) if after is not None else None
+        return msgspec.json.decode(decode_cursor(after), type=Key) if after is not None else None
     except ValueError:
         raise unknown_cursor() from None
 
@@ -227,7 +227,9 @@ class Memories(msgspec.Struct, frozen=True):
         items = all_items(self.shelves, shelf, (PEOPLE, shelf.user, kind.name), PAGE)
         found = [self._memory(kind, item) async for item in items]
         return [
-            ListedMemory((kind.rank, -each.created_at, 0, each.id), partial(each.shown, self.count))
+            ListedMemory(
+                (kind.rank, -each.created_at, 0, each.id), partial(each.fields, self.count)
+            )
             for each in found
             if each.state in wanted.states and self._is_stale(each, wanted)
         ]
@@ -243,7 +245,7 @@ class Memories(msgspec.Struct, frozen=True):
             return []
         return [
             ListedMemory(
-                (STANDING_RANK, -each.created_at, -each.seq, each.id), partial(said_object, each)
+                (STANDING_RANK, -each.created_at, -each.seq, each.id), partial(found_memory, each)
             )
             for each in await self.recall_admin.standing(owner)
             if each.kind in wanted.kinds
@@ -257,11 +259,11 @@ class Memories(msgspec.Struct, frozen=True):
             item = (await self.shelves.items_at(shelf, [place])).get(place)
             return self.learned(kind, item) if item else None
         found = await self.recall_admin.standing(owner)
-        return next((said_object(each) for each in found if each.id == memory), None)
+        return next((found_memory(each) for each in found if each.id == memory), None)
 
     def learned(self, kind: Kind, item: Item) -> Object:
         """An item as a memory of its kind."""
-        return self._memory(kind, item).shown(self.count)
+        return self._memory(kind, item).fields(self.count)
 
     def _memory(self, kind: Kind, item: Item) -> LearnedMemory:
         assert kind.view is not None
@@ -278,4 +280,4 @@ def shelf_of(owner: Owner) -> ItemOwner:
 
 
 def _cursor(key: Key) -> str:
-    return sealed(msgspec.json.encode(key).decode())
+    return encode_cursor(msgspec.json.encode(key).decode())

@@ -13,7 +13,7 @@ from proxy.memory_api.call import Tenant
 from proxy.memory_api.conversations.sessions import SESSION, must_not_wait, the_session
 from proxy.memory_api.conversations.sessions import TAG as SESSIONS
 from proxy.memory_api.errors import user_not_found
-from proxy.memory_api.fields import opened, sealed, unknown_cursor
+from proxy.memory_api.fields import decode_cursor, encode_cursor, unknown_cursor
 from proxy.memory_api.openapi.operation import Link, Parameter
 from proxy.memory_api.operation import operation
 from proxy.memory_api.overview.counts import shelf_counts
@@ -48,11 +48,11 @@ async def list_users(api: Api, tenant: Tenant, limit: Limit, after: After) -> Us
     that follow do not have them. A part may be short though there are more: follow `next`.
     """
     try:
-        start = opened(after) if after is not None else None
+        start = decode_cursor(after) if after is not None else None
         people, end = await _page(api, tenant, start, limit)
     except ValueError:
         raise unknown_cursor() from None
-    return UserList.part(people, sealed(end) if end is not None else None)
+    return UserList.part(people, encode_cursor(end) if end is not None else None)
 
 
 @operation(

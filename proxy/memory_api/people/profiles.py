@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from proxy.chat.jsontext import UNREADABLE, shallow
-from proxy.learning.profile.document import MOST_BYTES, PatchError, Schema, Version, merging
+from proxy.learning.profile.document import MOST_BYTES, PatchError, Schema, Version, patch_of_merge
 from proxy.learning.profile.store import Check, NoVersion, Patching, StoredProfile
 from proxy.memory_api.api import Api
-from proxy.memory_api.call import Call, From, Given
+from proxy.memory_api.call import Call, From, RequestConditions
 from proxy.memory_api.conditions import Conditions
 from proxy.memory_api.errors import unknown_profile, version_not_found
 from proxy.memory_api.fields import invalid
@@ -65,7 +65,7 @@ async def _patching(call: Call) -> Patching:
         return lambda document: change
     if not isinstance(change, dict):
         raise invalid(f"The body must be an object, or with {JSON_PATCH} a list.")
-    return lambda document: merging(document, change)
+    return lambda document: patch_of_merge(document, change)
 
 
 SchemaOf = Annotated[
@@ -103,7 +103,7 @@ async def update_profile(
     at: PersonAt,
     schema: SchemaOf,
     change: Annotated[Patching, From(_patching)],
-    given: Given,
+    given: RequestConditions,
 ) -> Profile:
     """Change a person's profile.
 
@@ -142,7 +142,9 @@ async def list_profile_versions(
     examples={"first": {"version": 1}},
     errors=(version_not_found,),
 )
-async def roll_back_profile(api: Api, at: PersonAt, back: Rollback, given: Given) -> Profile:
+async def roll_back_profile(
+    api: Api, at: PersonAt, back: Rollback, given: RequestConditions
+) -> Profile:
     """Put a profile back to an earlier version.
 
     That document once more, as a new version.
@@ -157,7 +159,7 @@ async def roll_back_profile(api: Api, at: PersonAt, back: Rollback, given: Given
 
 def _check(given: Conditions, user: str) -> Check:
     """Raises where a profile is not as the request says."""
-    return lambda held: given.hold_for(profile_object(user, held))
+    return lambda held: given.check(profile_object(user, held))
 
 
 def _decoded(body: bytes) -> Any:

@@ -11,12 +11,12 @@ import msgspec
 from proxy.learning.facts.fact import one_line
 from proxy.learning.facts.store import FactStore
 from proxy.learning.kinds import Kinds
-from proxy.learning.likeness import AskedText, Words, terms_in
+from proxy.learning.likeness import QueryText, TermLists, pack_terms
 from proxy.memory.items import fits
 from proxy.memory_api.fields import invalid
 from proxy.memory_api.items.params import filter_of
 from proxy.memory_api.objects import Object
-from proxy.memory_api.people.memories import STATES, Listing, Memories, said_object, shelf_of
+from proxy.memory_api.people.memories import STATES, Listing, Memories, found_memory, shelf_of
 from proxy.memory_api.shapes import people as shapes
 from proxy.memory_api.shapes.people import memory_kinds
 from proxy.recall.index import Owner
@@ -73,7 +73,7 @@ class MemorySearch(msgspec.Struct, frozen=True):
         if CURRENT not in wanted.states or set(wanted.kinds) <= self._kinds:
             return []
         found = await self.recall.search(owner, wanted.query)
-        return [said_object(one) for one in found if one.kind in wanted.kinds]
+        return [found_memory(one) for one in found if one.kind in wanted.kinds]
 
     async def _learned(self, owner: Owner, wanted: MemoryQuery) -> list[Object]:
         kinds = set(wanted.kinds) & self._kinds
@@ -94,8 +94,8 @@ class MemorySearch(msgspec.Struct, frozen=True):
         """With scores from 0 to 1 that can be compared; nothing learned without a word of it."""
         now = self.memories.clock()
         every = [*said, *learned]
-        words = Words.of(known.get(str(each["id"])) or _terms(each) for each in every)
-        shares = words.likeness(AskedText(wanted.query, now))
+        words = TermLists.of(known.get(str(each["id"])) or _terms(each) for each in every)
+        shares = words.scores(QueryText(wanted.query, now))
         best = max((_number(each, "score") for each in said), default=0.0) or 1.0
         scored = [
             _with_score(
@@ -136,7 +136,7 @@ def _folded(text: str) -> str:
 
 
 def _terms(each: Object) -> bytes:
-    return terms_in(str(each["text"]), _number(each, "created_at"))
+    return pack_terms(str(each["text"]), _number(each, "created_at"))
 
 
 def _number(each: Object, name: str) -> float:

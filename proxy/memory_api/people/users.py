@@ -11,17 +11,17 @@ from proxy.learning.facts.fact import (
     Fact,
     Facts,
     TooManyFacts,
-    check_given,
+    check_max_given,
     fact_fields,
     fact_id,
     new_id,
 )
-from proxy.learning.facts.rules import entered
+from proxy.learning.facts.rules import apply_claims
 from proxy.learning.facts.store import StoredFacts
 from proxy.learning.kinds import FACTS, Kind
 from proxy.memory.items import Item, ItemOwner
 from proxy.memory_api.api import Api
-from proxy.memory_api.call import Given, Repeated
+from proxy.memory_api.call import IdempotentCall, RequestConditions
 from proxy.memory_api.conditions import Conditions
 from proxy.memory_api.errors import idempotency_key_spent, memory_not_found, too_many_memories
 from proxy.memory_api.fields import invalid
@@ -31,11 +31,11 @@ from proxy.memory_api.operation import operation
 from proxy.memory_api.parameters import Limit, MemoryAt, PersonAt
 from proxy.memory_api.people.memories import (
     AfterMemory,
-    Lately,
     Listing,
     MemoryKinds,
     StaleDays,
     States,
+    WriteContext,
     changed_fact,
     memories_of,
     new_fact,
@@ -102,7 +102,7 @@ async def list_memories(
         Link("getUser", BY_PATH),
     ),
 )
-async def create_memory(api: Api, owner: PersonAt, new: NewMemory, once: Repeated) -> Object:
+async def create_memory(api: Api, owner: PersonAt, new: NewMemory, once: IdempotentCall) -> Object:
     """Add a fact."""
     fact, memories = new_fact(new, _lately(api)), memories_of(api)
     attempt = await once.attempt()
@@ -149,7 +149,7 @@ async def get_memory(api: Api, owner: PersonAt, wanted: MemoryAt) -> Object:
     examples={"correction": {"text": "Is allergic to all nuts."}},
 )
 async def update_memory(
-    api: Api, owner: PersonAt, wanted: MemoryAt, new: MemoryChange, given: Given
+    api: Api, owner: PersonAt, wanted: MemoryAt, new: MemoryChange, given: RequestConditions
 ) -> Object | None:
     """Correct a fact.
 
@@ -167,7 +167,9 @@ async def update_memory(
 
 
 @operation("DELETE", ONE, TAG)
-async def delete_memory(api: Api, owner: PersonAt, wanted: MemoryAt, given: Given) -> MemoryDeleted:
+async def delete_memory(
+    api: Api, owner: PersonAt, wanted: MemoryAt, given: RequestConditions
+) -> MemoryDeleted:
     """Remove a memory.
 
     What was said stays in history; a wish is never pinned again.
@@ -175,7 +177,7 @@ async def delete_memory(api: Api, owner: PersonAt, wanted: MemoryAt, given: Give
     kind = api.learned.kinds.named(wanted)
     if kind is None:
         found = _there(await memories_of(api).one(owner, wanted))
-        given.hold_for(found)
+        given.check(found)
         await api.recall_admin.dismiss(owner, wanted)
     else:
         await _drop(api, shelf_of(owner), kind, wanted, given)
@@ -185,9 +187,9 @@ async def delete_memory(api: Api, owner: PersonAt, wanted: MemoryAt, given: Give
 async def _add(api: Api, owner: Owner, fact: Fact) -> None:
     def add(facts: Facts) -> None:
         facts[fact.id] = fact
-        check_given(facts)
+        check_max_given(facts)
         settings, now = _lately(api)
-        facts.update(entered(facts, (), settings, new_id, now))
+        facts.update(apply_claims(facts, (), settings, new_id, now))
 
     try:
         await api.learned.facts.change(shelf_of(owner), add)
@@ -199,24 +201,24 @@ def _check(api: Api, given: Conditions, wanted: str) -> Callable[[StoredFacts], 
     """Raises where a fact is not there, or not as the request says."""
 
     def check(kept: StoredFacts) -> None:
-        if wanted not in kept.filed:
+        if wanted not in kept.stored:
             raise memory_not_found()
-        given.hold_for(fact_fields(kept.filed[wanted], time.time(), api.count_text))
+        given.check(fact_fields(kept.stored[wanted], time.time(), api.count_text))
 
     return check
 
 
 async def _drop(api: Api, shelf: ItemOwner, kind: Kind, wanted: str, given: Conditions) -> None:
     def check(item: Item) -> None:
-        given.hold_for(memories_of(api).learned(kind, item))
+        given.check(memories_of(api).learned(kind, item))
 
     store = kind.listed(api.learned.over) if kind.listed else None
     if store is None or not await store.drop(shelf, wanted, check):
         raise memory_not_found()
 
 
-def _lately(api: Api) -> Lately:
-    return Lately(api.settings.memory.facts, time.time())
+def _lately(api: Api) -> WriteContext:
+    return WriteContext(api.settings.memory.facts, time.time())
 
 
 def _there(found: Object | None) -> Object:

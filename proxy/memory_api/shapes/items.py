@@ -6,7 +6,7 @@ from typing import Annotated, Generic, Literal, Self, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from proxy.memory_api.fields import MAX_LIMIT, Count, Json, RawJson, Time, says, whole
+from proxy.memory_api.fields import MAX_LIMIT, Count, Json, RawJson, Time, error_text, whole
 from proxy.memory_api.items.params import (
     KEY,
     LABELS,
@@ -20,8 +20,8 @@ from proxy.memory_api.items.params import (
 PLAIN = r"^[^\u0000-\u001f\u007f-\u009f]+$"
 """A text without control characters."""
 
-FILTER = says("must be a JSON object that is not nested too deeply.")
-VALUE = says(
+FILTER = error_text("must be a JSON object that is not nested too deeply.")
+VALUE = error_text(
     f"must be a JSON object of at most {LARGEST_VALUE} bytes that is not nested too deeply.",
     LARGEST_VALUE,
 )
@@ -78,7 +78,7 @@ class ItemSearch(Struct, kw_only=True):
     namespace_prefix: Prefix | None = None
     query: Annotated[
         str | None,
-        Meta(description="Words to look for in the values.", extra=says("must be a string.")),
+        Meta(description="Words to look for in the values.", extra=error_text("must be a string.")),
     ] = None
     filter: Annotated[RawJson | None, Meta(examples=[{"serves": {"$gte": 2}}], extra=FILTER)] = None
     limit: Limit | None = None

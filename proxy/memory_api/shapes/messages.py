@@ -19,8 +19,8 @@ from proxy.memory_api.fields import (
     Seq,
     Time,
     UserId,
+    error_text,
     kept,
-    says,
 )
 
 
@@ -93,12 +93,14 @@ class NewMessages(Struct, kw_only=True):
     user: UserId | None = None
     created_at: Annotated[
         list[
-            Annotated[float, Meta(ge=0, lt=NO_TIME, extra=says("must be a time in Unix seconds."))]
+            Annotated[
+                float, Meta(ge=0, lt=NO_TIME, extra=error_text("must be a time in Unix seconds."))
+            ]
         ]
         | None,
         Meta(
             description="When each message was made, in Unix seconds; as many as messages.",
-            extra=says("must be a list of numbers."),
+            extra=error_text("must be a list of numbers."),
         ),
     ] = None
 
@@ -238,7 +240,7 @@ class ContextRequest(Struct, kw_only=True):
         str | None,
         Meta(
             description="A profile of the configuration; by default [memory].",
-            extra=says("must be a string."),
+            extra=error_text("must be a string."),
         ),
     ] = None
 
@@ -298,13 +300,13 @@ class Context(Struct, kw_only=True, tag_field="object", tag="context"):
 class NewFeedback(Struct, kw_only=True):
     """What a person thinks of an answer."""
 
-    score: Annotated[Literal[-1, 0, 1], Meta(extra=says("must be -1, 0 or 1."))]
+    score: Annotated[Literal[-1, 0, 1], Meta(extra=error_text("must be -1, 0 or 1."))]
     comment: (
         Annotated[
             str,
             Meta(
                 max_length=LONGEST_COMMENT,
-                extra=says(f"must be a text of at most {LONGEST_COMMENT} characters."),
+                extra=error_text(f"must be a text of at most {LONGEST_COMMENT} characters."),
             ),
         ]
         | None

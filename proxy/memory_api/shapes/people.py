@@ -21,7 +21,7 @@ from proxy.memory_api.fields import (
     RawJson,
     Time,
     UserId,
-    says,
+    error_text,
     whole,
 )
 
@@ -30,7 +30,7 @@ LARGEST_METADATA = 4096
 
 MOST_FOUND = 50
 
-ONLY_FACTS = says('must be "fact": nothing else can be added.')
+ONLY_FACTS = error_text('must be "fact": nothing else can be added.')
 
 STANDING_KINDS = ("instruction", "preference")
 STANDING_RANK = 1
@@ -59,22 +59,22 @@ GivenTime = Annotated[
         lt=NO_TIME,
         description="Unix seconds.",
         examples=[1767225600.0],
-        extra=says("must be a time in Unix seconds, or null."),
+        extra=error_text("must be a time in Unix seconds, or null."),
     ),
 ]
-TEXT = says(f"must have 1 to {MOST_CHARACTERS} characters.")
-ABOUT = says(f"must have {MOST_ABOUT} characters at most.")
-METADATA = says(f"must be an object of at most {LARGEST_METADATA} bytes.", LARGEST_METADATA)
+TEXT = error_text(f"must have 1 to {MOST_CHARACTERS} characters.")
+ABOUT = error_text(f"must have {MOST_ABOUT} characters at most.")
+METADATA = error_text(f"must be an object of at most {LARGEST_METADATA} bytes.", LARGEST_METADATA)
 
 State = Literal["current", "expired", "superseded", "quarantined"]
 
 
 def _one(*kinds: str) -> dict[str, Any]:
-    return says(f"must be one of: {', '.join(kinds)}.")
+    return error_text(f"must be one of: {', '.join(kinds)}.")
 
 
 def _several(*kinds: str) -> dict[str, Any]:
-    return says(f"must be a list of: {', '.join(kinds)}.")
+    return error_text(f"must be a list of: {', '.join(kinds)}.")
 
 
 class Person(Struct, kw_only=True, tag_field="object", tag="user"):
@@ -193,7 +193,7 @@ class MemorySearch(Struct, kw_only=True):
         Meta(
             min_length=1,
             examples=["What must not be in the food?"],
-            extra=says("must be a text that says what to look for."),
+            extra=error_text("must be a text that says what to look for."),
         ),
     ]
     kinds: Annotated[list[Searched] | None, Meta(extra=_several(*SEARCHED))] = None
@@ -257,7 +257,7 @@ class ProfileVersionList(Listing[ProfileVersion], kw_only=True):
 class Rollback(Struct, kw_only=True):
     """The version that is to be in force again."""
 
-    version: Annotated[int, Meta(ge=1, extra=says("must be the number of a version."))]
+    version: Annotated[int, Meta(ge=1, extra=error_text("must be the number of a version."))]
 
 
 class Instructions(Struct, kw_only=True, tag_field="object", tag="instructions"):
@@ -277,7 +277,7 @@ class InstructionsText(Struct, kw_only=True):
         Meta(
             max_length=LONGEST_TEXT,
             examples=["Answer in the user's own language."],
-            extra=says(f"must be a text of at most {LONGEST_TEXT} characters."),
+            extra=error_text(f"must be a text of at most {LONGEST_TEXT} characters."),
         ),
     ]
 

@@ -21,8 +21,8 @@ from proxy.memory_api.fields import (
     Title,
     Ttl,
     UserId,
+    error_text,
     kept,
-    says,
 )
 
 """Bytes of JSON."""
@@ -102,7 +102,7 @@ class SummaryText(Struct, kw_only=True, forbid_unknown_fields=True):
             min_length=1,
             pattern=SOMETHING,
             examples=["They plan a trip to Lisbon in May."],
-            extra=says("must say something; null forgets the summary."),
+            extra=error_text("must say something; null forgets the summary."),
         ),
     ]
 
@@ -116,7 +116,7 @@ class SessionChange(Struct, kw_only=True, forbid_unknown_fields=True):
         RawJson | UnsetType,
         Meta(
             description="Replaces the whole object; at most 16 kB.",
-            extra=says(
+            extra=error_text(
                 f"must be a JSON object of at most {LARGEST_METADATA} bytes.", LARGEST_METADATA
             ),
         ),
@@ -127,7 +127,7 @@ class SessionChange(Struct, kw_only=True, forbid_unknown_fields=True):
         kept(SYSTEM),
     ] = UNSET
     summary: Annotated[
-        SummaryText | None | UnsetType, Meta(extra=says('must be {"text": "..."} or null.'))
+        SummaryText | None | UnsetType, Meta(extra=error_text('must be {"text": "..."} or null.'))
     ] = UNSET
 
 
@@ -139,7 +139,7 @@ class Fork(Struct, kw_only=True, forbid_unknown_fields=True):
         str | None,
         Meta(
             description="The last message that the new session has; by default all.",
-            extra=says("must be a string."),
+            extra=error_text("must be a string."),
         ),
     ] = None
     title: Title | None = None
@@ -148,24 +148,24 @@ class Fork(Struct, kw_only=True, forbid_unknown_fields=True):
 class RewindTurns(Struct, kw_only=True, forbid_unknown_fields=True):
     """Take back so many turns."""
 
-    turns: Annotated[int, Meta(ge=1, extra=says("must be a whole number from 1."))]
+    turns: Annotated[int, Meta(ge=1, extra=error_text("must be a whole number from 1."))]
 
 
 class RewindTo(Struct, kw_only=True, forbid_unknown_fields=True):
     """Take back a message, and all behind it."""
 
-    to: Annotated[str, Meta(min_length=1, extra=says("must be the id of a message."))]
+    to: Annotated[str, Meta(min_length=1, extra=error_text("must be the id of a message."))]
 
 
 class Forget(Struct, kw_only=True):
     """What is to be forgotten: what a session taught, or one exchange of it."""
 
-    exchange_id: Annotated[str | None, Meta(extra=says("must be a string."))] = None
+    exchange_id: Annotated[str | None, Meta(extra=error_text("must be a string."))] = None
     dry_run: Annotated[
         bool,
         Meta(
             description="Only say what would be forgotten.",
-            extra=says("must be true or false."),
+            extra=error_text("must be true or false."),
         ),
     ] = False
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from proxy.learning.collection import update
-from proxy.learning.facts.fact import FACTS, MOST_GIVEN, MOST_IMPORTED, Fact, given
+from proxy.learning.facts.fact import FACTS, MOST_GIVEN, MOST_IMPORTED, Fact, count_given
 from proxy.learning.kinds import is_card
 from proxy.learning.learned import Learned
 from proxy.memory.items import PEOPLE, Change, Item, ItemOwner, Items, Place
@@ -31,7 +31,7 @@ class Adopted(NamedTuple):
     skipped: int
 
 
-class Adopting:
+class ItemImporter:
     """Puts items on a person's shelf, but for those whose place is taken."""
 
     def __init__(self, items: Items, learned: Learned) -> None:
@@ -43,7 +43,7 @@ class Adopting:
 
         Raises ValueError as :meth:`check` does, StoreError, and Busy.
         """
-        async with self._over.turns.turn(shelf):  # nobody adds to what was counted
+        async with self._over.shelf_locks.hold(shelf):  # nobody adds to what was counted
             await self.check(shelf, items)
             others = await self._others(shelf, items)
             taken = [item for item in items if self._kinds.story(item) not in others]
@@ -79,7 +79,7 @@ class Adopting:
         if new and len(held) + len(new) > MOST_IMPORTED:
             raise ValueError(_too_many("facts of one person", MOST_IMPORTED))
         facts = [*held.values(), *(msgspec.json.decode(item.value, type=Fact) for item in new)]
-        if new and given(facts) > MOST_GIVEN:
+        if new and count_given(facts) > MOST_GIVEN:
             what = "facts of one person that were added, saved or imported"
             raise ValueError(_too_many(what, MOST_GIVEN))
 
@@ -112,15 +112,15 @@ class Adopting:
     async def _recard(self, shelf: ItemOwner, features: Collection[str], since: float) -> None:
         for kind in self._kinds.ranked:
             if kind.listed is not None and kind.name in features:
-                await self._write(shelf, kind.listed(self._over).carded, since)
+                await self._write(shelf, kind.listed(self._over).card_change, since)
 
     async def _write(
-        self, shelf: ItemOwner, carded: Callable[[ItemOwner], Awaitable[Change]], since: float
+        self, shelf: ItemOwner, card_change: Callable[[ItemOwner], Awaitable[Change]], since: float
     ) -> None:
         async def step() -> tuple[None, Sequence[Change]]:
-            return None, [await carded(shelf)]
+            return None, [await card_change(shelf)]
 
-        await update(self._items, self._over.turns, shelf, step, since)
+        await update(self._items, self._over.shelf_locks, shelf, step, since)
 
 
 def _too_many(what: str, most: int) -> str:

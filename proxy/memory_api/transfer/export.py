@@ -23,7 +23,7 @@ from proxy.memory.items import ItemOwner, all_items
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 from proxy.memory_api.api import Api
-from proxy.memory_api.call import Asked, Tenant
+from proxy.memory_api.call import RawRequest, Tenant
 from proxy.memory_api.conversations.sessions import SESSION, the_session
 from proxy.memory_api.conversations.sessions import TAG as SESSIONS
 from proxy.memory_api.openapi.operation import NDJSON
@@ -184,7 +184,7 @@ FILE: dict[str, Any] = {"answer": {"type": "string"}, "media": NDJSON}
 
 
 @operation("GET", "/memory/v1/export", TAG, **FILE)
-async def export_all(api: Api, tenant: Tenant, user: OfUser, request: Asked) -> Response:
+async def export_all(api: Api, tenant: Tenant, user: OfUser, request: RawRequest) -> Response:
     """Export everything.
 
     One JSON object a line.
@@ -194,7 +194,7 @@ async def export_all(api: Api, tenant: Tenant, user: OfUser, request: Asked) -> 
 
 
 @operation("GET", f"{PERSON}/export", USERS, **FILE)
-async def export_user(api: Api, owner: PersonAt, request: Asked) -> Response:
+async def export_user(api: Api, owner: PersonAt, request: RawRequest) -> Response:
     """Export everything of a person.
 
     One JSON object a line; `POST /memory/v1/import` takes it.
@@ -205,7 +205,7 @@ async def export_user(api: Api, owner: PersonAt, request: Asked) -> Response:
 
 
 @operation("GET", f"{SESSION}/export", SESSIONS, **FILE)
-async def export_session(api: Api, at: SessionAt, request: Asked) -> Response:
+async def export_session(api: Api, at: SessionAt, request: RawRequest) -> Response:
     """Export a session.
 
     One JSON object a line; `POST /memory/v1/import` takes it.

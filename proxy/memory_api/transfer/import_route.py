@@ -18,9 +18,9 @@ from proxy import errors as refusals
 from proxy.errors import ProxyError, request_timeout
 from proxy.logs import audit
 from proxy.memory.store import StoreError
-from proxy.memory_api.access import who
+from proxy.memory_api.access import log_fields
 from proxy.memory_api.api import Api
-from proxy.memory_api.call import Asked, Call, From, Tenant
+from proxy.memory_api.call import Call, From, RawRequest, Tenant
 from proxy.memory_api.errors import (
     invalid_import,
     invalid_session_id,
@@ -181,7 +181,7 @@ async def import_file(
     user: Whose,
     strict: Strict,
     dry_run: Tried,
-    request: Asked,
+    request: RawRequest,
     file: OfFile,
 ) -> Imported:
     """Import a file.
@@ -227,7 +227,7 @@ def _audit(request: Request, put: ImportCounts) -> None:
     """Where anything was put."""
     if put.sessions or put.memories:
         much = {"sessions": put.sessions, "messages": put.messages, "memories": put.memories}
-        audit("imported", **who(request), **much)
+        audit("imported", **log_fields(request), **much)
 
 
 def _terms(api: Api, wanted: ImportRequest) -> Terms:

@@ -20,8 +20,8 @@ from proxy.memory.items import ItemOwner
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreTimeout
 from proxy.memory_api.api import Api
-from proxy.memory_api.transfer.adopting import Adopting
-from proxy.memory_api.transfer.noting import Noting
+from proxy.memory_api.transfer.adopting import ItemImporter
+from proxy.memory_api.transfer.noting import NoteImporter
 from proxy.portable.check import check_session
 from proxy.portable.conversing import Terms, session_of
 from proxy.portable.source import (
@@ -81,10 +81,10 @@ class Importer:
     ) -> None:
         self._reading, self._dry_run = api.reading, dry_run
         self._warnings, self._began = warnings, steady()
-        self._noting = Noting(api.settings.memory.facts, terms.now)
+        self._noting = NoteImporter(api.settings.memory.facts, terms.now)
         self._api, self._store, self._tenant = api, api.patient.store, tenant
         self._terms, self._strict = terms, strict
-        self._adopting = Adopting(api.patient.store, api.patient.learned)
+        self._adopting = ItemImporter(api.patient.store, api.patient.learned)
         self._conversations = 0
         self._brought: dict[SessionKey, str | None] = {}
         """The sessions that were put and ask for work, and whose they are."""

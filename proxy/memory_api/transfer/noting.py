@@ -18,10 +18,10 @@ from proxy.learning.facts.fact import (
     MOST_CHARACTERS,
     MOST_GIVEN,
     Fact,
-    dated,
     fact_id,
     fact_place,
     one_line,
+    with_expiry,
 )
 from proxy.memory.items import PEOPLE, Item, Place
 from proxy.memory_api.shapes.people import LARGEST_METADATA
@@ -37,7 +37,7 @@ ID_CHARACTERS = 16
 LONGEST_NAME = 1024
 
 
-class Noting:
+class NoteImporter:
     """``now`` is the time of what has none, Unix seconds."""
 
     def __init__(self, settings: FactsSettings, now: float) -> None:
@@ -91,7 +91,7 @@ class Noting:
             origin="added",
             metadata=metadata if len(msgspec.json.encode(metadata)) <= LARGEST_METADATA else {},
         )
-        return dated(fact, self._settings)
+        return with_expiry(fact, self._settings)
 
     def _past(self, time: float | None, otherwise: float) -> float:
         """What is not known, or still to come, is otherwise."""

@@ -14,7 +14,7 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.portable.check import Fields, fields_in, text_in
-from proxy.portable.programs.tree import Spoken
+from proxy.portable.programs.tree import TimedMessage
 from proxy.portable.source import Warnings
 
 THOUGHTS = "what a model only thought was left out"
@@ -113,7 +113,7 @@ class _Pairs:
                     self.results[called] = block
 
 
-def answer(blocks: Sequence[Block], made: str, warnings: Warnings) -> Iterator[Spoken]:
+def answer(blocks: Sequence[Block], made: str, warnings: Warnings) -> Iterator[TimedMessage]:
     """The messages; ``made`` makes the ids unique of calls without an id."""
     pairs = _Pairs(blocks, made)
     if pairs.stray:
@@ -136,7 +136,7 @@ def answer(blocks: Sequence[Block], made: str, warnings: Warnings) -> Iterator[S
 
 def _turned(
     texts: Sequence[Prose], calls: Sequence[tuple[str, ToolCall]], pairs: _Pairs
-) -> Iterator[Spoken]:
+) -> Iterator[TimedMessage]:
     """One message of the assistant, and the results of its calls."""
     text = "\n".join(words.text for words in texts if words.text)
     message: Fields = {"role": "assistant", "content": text or None}
@@ -144,10 +144,10 @@ def _turned(
     if calls:
         message["tool_calls"] = [_called(id, call) for id, call in calls]
     if text or calls:
-        yield Spoken(message, times[0])
+        yield TimedMessage(message, times[0])
     for id, _ in calls:
         result = pairs.results[id]
-        yield Spoken({"role": "tool", "tool_call_id": id, "content": result.text}, result.at)
+        yield TimedMessage({"role": "tool", "tool_call_id": id, "content": result.text}, result.at)
 
 
 def _called(id: str, call: ToolCall) -> Fields:

@@ -13,8 +13,8 @@ import msgspec
 from proxy.chat import jsontext
 from proxy.portable.check import Fields, fields_in, list_in, text_in, time_in
 from proxy.portable.programs.blocks import ToolCall, ToolResult, answer
-from proxy.portable.programs.content import bracketed
-from proxy.portable.programs.tree import Branches, Spoken, in_a_ring, parents_first
+from proxy.portable.programs.content import in_brackets
+from proxy.portable.programs.tree import Branches, TimedMessage, cycle_warning, parents_first
 from proxy.portable.source import Conversation, Warnings
 
 PASSED_OVER = frozenset({"thoughts", "reasoning_recap", "model_editable_context"})
@@ -81,7 +81,7 @@ def _placeholder(kind: str, about: Fields, name: str) -> str:
         f"{size} bytes" if isinstance(size, int) else "",
         name,
     ]
-    return bracketed(*details)
+    return in_brackets(*details)
 
 
 NOT_TOOLS = ("", "all", "assistant")
@@ -93,7 +93,7 @@ def conversation_of(fields: Fields, warnings: Warnings, number: int) -> Conversa
     mapping = fields_in(fields, "mapping")
     tree = _Tree(mapping, warnings)
     if tree.seen < len(mapping):
-        warnings.add(in_a_ring(len(mapping) - tree.seen, number))
+        warnings.add(cycle_warning(len(mapping) - tree.seen, number))
     if not len(tree.branches):
         return None
     return Conversation(
@@ -152,7 +152,7 @@ class _Tree:
     def _children(self, id: str) -> list[object]:
         return list_in(fields_in(self._mapping, id), "children")
 
-    def _said(self, id: str, entry: _Entry) -> Iterator[Spoken]:
+    def _said(self, id: str, entry: _Entry) -> Iterator[TimedMessage]:
         """A result stands with its call, as one: a tool may tell it in several messages."""
         if entry.role == "system":
             if not len(self.branches):
@@ -164,7 +164,7 @@ class _Tree:
         elif entry.role == "tool":
             yield from answer(self._result(id), id, self._warnings)
         elif entry.role:
-            yield Spoken({"role": entry.role, "content": entry.text}, entry.at)
+            yield TimedMessage({"role": entry.role, "content": entry.text}, entry.at)
 
     def _result(self, id: str) -> list[ToolResult]:
         told = self._results.get(id, [])

@@ -23,7 +23,7 @@ from proxy.portable.programs.blocks import (
     result_text,
 )
 from proxy.portable.programs.content import file_line
-from proxy.portable.programs.tree import Spoken, TreeEntry, conversation
+from proxy.portable.programs.tree import TimedMessage, TreeEntry, conversation
 from proxy.portable.source import Conversation, Warnings
 
 SKIPPED_BLOCKS = frozenset({"token_budget", "flag", ""})
@@ -50,7 +50,7 @@ def conversation_of(fields: Fields, warnings: Warnings, number: int) -> Conversa
     )
 
 
-def _said(message: Fields, own: str, warnings: Warnings) -> Iterator[Spoken]:
+def _said(message: Fields, own: str, warnings: Warnings) -> Iterator[TimedMessage]:
     at = moment_in(message, "created_at")
     blocks = list(_blocks(message, at, warnings))
     files = list(_files(message))
@@ -62,7 +62,7 @@ def _said(message: Fields, own: str, warnings: Warnings) -> Iterator[Spoken]:
         return
     text = "\n".join([*(block.text for block in blocks if isinstance(block, Prose)), *files])
     if text:
-        yield Spoken({"role": "user", "content": text}, at)
+        yield TimedMessage({"role": "user", "content": text}, at)
 
 
 def _blocks(message: Fields, at: float | None, warnings: Warnings) -> Iterator[Block]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from proxy.portable.check import Fields, fields_in, text_in
 
 
-def bracketed(*details: str) -> str:
+def in_brackets(*details: str) -> str:
     """A line of text in place of a file: "[image, 640x480, dog.png]"."""
     return f"[{', '.join(filter(None, details))}]"
 
@@ -14,7 +14,7 @@ def file_line(about: Fields, *, kind: str, name: str = "name", size: str = "size
     """The line of a file; ``name`` and ``size`` (bytes) are the fields that have them."""
     found = about.get(size)
     bytes = f"{found} bytes" if isinstance(found, int) and not isinstance(found, bool) else ""
-    return bracketed(kind, bytes, text_in(about, name))
+    return in_brackets(kind, bytes, text_in(about, name))
 
 
 PASSED_OVER = frozenset({"tool_use", "tool_call", "thinking", "reasoning", "redacted_thinking"})
@@ -49,7 +49,7 @@ def _part(block: object) -> Fields | None:
         return _image(_address(block))
     if kind in ("input_audio", "file") and fields_in(block, kind):
         return {"type": kind, kind: block[kind]}
-    return _text(bracketed(kind or "unknown content", text_in(block, "title")))
+    return _text(in_brackets(kind or "unknown content", text_in(block, "title")))
 
 
 def _text(text: str) -> Fields:

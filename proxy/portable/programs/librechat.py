@@ -39,7 +39,7 @@ from proxy.portable.programs.blocks import (
 )
 from proxy.portable.programs.content import file_line
 from proxy.portable.programs.reading import UNREADABLE
-from proxy.portable.programs.tree import Spoken, TreeEntry, conversation
+from proxy.portable.programs.tree import TimedMessage, TreeEntry, conversation
 from proxy.portable.source import Conversation, Warnings
 
 _Kind = Literal["message", "messages", "value"]
@@ -153,7 +153,7 @@ def _entries(messages: list[object], warnings: Warnings) -> Iterator[TreeEntry]:
             before = own
 
 
-def _said(message: Fields, own: str, warnings: Warnings) -> Iterator[Spoken]:
+def _said(message: Fields, own: str, warnings: Warnings) -> Iterator[TimedMessage]:
     at = moment_in(message, "createdAt")
     if message.get("error") is True:
         warnings.add(ERRORS)
@@ -168,15 +168,15 @@ def _said(message: Fields, own: str, warnings: Warnings) -> Iterator[Spoken]:
     yield from _asked([*(block.text for block in blocks if isinstance(block, Prose)), *files], at)
 
 
-def _asked(texts: Iterable[str], at: float | None) -> Iterator[Spoken]:
+def _asked(texts: Iterable[str], at: float | None) -> Iterator[TimedMessage]:
     text = "\n".join(filter(None, texts))
     if text:
-        yield Spoken({"role": "user", "content": text}, at)
+        yield TimedMessage({"role": "user", "content": text}, at)
 
 
 def _answer(
     parts: Sequence[Fields], files: Iterable[str], own: str, at: float | None, warnings: Warnings
-) -> Iterator[Spoken]:
+) -> Iterator[TimedMessage]:
     """The messages of an answer, with the user's messages that were sent while it was made."""
     blocks: list[Block] = []
     made = own

@@ -29,7 +29,7 @@ from proxy.portable.programs.blocks import (
     blocks_of,
 )
 from proxy.portable.programs.content import file_line
-from proxy.portable.programs.tree import Spoken, TreeEntry, conversation
+from proxy.portable.programs.tree import TimedMessage, TreeEntry, conversation
 from proxy.portable.source import Conversation, Warnings
 
 _DETAILS = re.compile(r'<details type="(\w+)"([^<>]*)>')
@@ -71,7 +71,7 @@ def _entries(history: Fields, chat: Fields, warnings: Warnings) -> Iterator[Tree
             before = own
 
 
-def _said(message: Fields, own: str, warnings: Warnings) -> Iterator[Spoken]:
+def _said(message: Fields, own: str, warnings: Warnings) -> Iterator[TimedMessage]:
     at = moment_in(message, "timestamp")
     files = [_file(file) for file in list_in(message, "files") if isinstance(file, dict)]
     if files:
@@ -82,7 +82,7 @@ def _said(message: Fields, own: str, warnings: Warnings) -> Iterator[Spoken]:
         return
     text = "\n".join(filter(None, [text_in(message, "content"), *files]))
     if text:
-        yield Spoken({"role": "user", "content": text}, at)
+        yield TimedMessage({"role": "user", "content": text}, at)
 
 
 def _file(file: Fields) -> str:

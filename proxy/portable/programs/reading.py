@@ -16,7 +16,7 @@ from proxy.portable.source import (
     DEEPEST,
     Broken,
     Conversation,
-    Listed,
+    ListSplitter,
     Note,
     Notes,
     Piece,
@@ -46,7 +46,7 @@ class Objects(ABC):
     what = "conversation"
 
     def __init__(self, most: int, warnings: Warnings, deepest: int = DEEPEST) -> None:
-        self._items, self._warnings = Listed(most, deepest), warnings
+        self._items, self._warnings = ListSplitter(most, deepest), warnings
         self._count = 0
 
     def feed(self, data: bytes) -> Iterator[Piece]:

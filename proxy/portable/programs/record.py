@@ -19,7 +19,7 @@ from proxy.portable.programs.blocks import (
     answer,
     size_of,
 )
-from proxy.portable.programs.tree import Branches, Spoken
+from proxy.portable.programs.tree import Branches, TimedMessage
 from proxy.portable.source import ImportedMessage, Warnings
 
 
@@ -27,7 +27,7 @@ class _Line(msgspec.Struct):
     """An entry: what a person said, or the blocks of an answer, or nothing."""
 
     parent: str
-    user: Spoken | None = None
+    user: TimedMessage | None = None
     blocks: list[Block] = msgspec.field(default_factory=list)
 
 
@@ -49,7 +49,7 @@ class Record:
 
     def ask(self, id: str, parent: str, content: object, at: float | None) -> int:
         """An entry that a person has said; how many characters it holds."""
-        spoken = Spoken({"role": "user", "content": content}, at)
+        spoken = TimedMessage({"role": "user", "content": content}, at)
         self._lines[id] = _Line(self._same.get(parent, parent), spoken)
         self._counted()
         return len(content) if isinstance(content, str) else len(str(content))
@@ -80,7 +80,7 @@ class Record:
             self._warnings.add(STRAY)
         return branches.said(self._same.get(current, current))
 
-    def _said(self, id: str, line: _Line) -> Iterator[Spoken]:
+    def _said(self, id: str, line: _Line) -> Iterator[TimedMessage]:
         if line.user is not None:
             yield line.user
         calls = [block.id for block in line.blocks if isinstance(block, ToolCall)]

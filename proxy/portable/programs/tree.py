@@ -16,7 +16,7 @@ from proxy.portable.check import Fields
 from proxy.portable.source import Conversation, ImportedMessage, Warnings
 
 
-class Spoken(msgspec.Struct, frozen=True):
+class TimedMessage(msgspec.Struct, frozen=True):
     """A message as OpenAI's chat has it, and when it was said (Unix seconds, None: not known)."""
 
     message: Fields
@@ -26,7 +26,7 @@ class Spoken(msgspec.Struct, frozen=True):
 class Node(msgspec.Struct):
     """A message in its tree.  ``time`` is its parent's if it has none."""
 
-    said: Spoken
+    said: TimedMessage
     parent: Node | None
     time: float
     number: int
@@ -39,7 +39,7 @@ class Node(msgspec.Struct):
         return self.time, self.number
 
 
-def in_a_ring(count: int, number: int) -> str:
+def cycle_warning(count: int, number: int) -> str:
     """The warning about messages whose parents form a cycle."""
     return f"{count} messages of conversation {number} follow each other in a ring and are left out"
 
@@ -79,14 +79,14 @@ class Branches:
         """How many utterances there are."""
         return len(self._nodes)
 
-    def add(self, id: str, before: str, said: Iterable[Spoken]) -> None:
+    def add(self, id: str, before: str, said: Iterable[TimedMessage]) -> None:
         """An entry that follows another, which was added already; "": it follows none."""
         end = self._ends.get(before)
         for each in said:
             end = self._appended(each, end)
         self._ends[id] = end
 
-    def _appended(self, said: Spoken, parent: Node | None) -> Node:
+    def _appended(self, said: TimedMessage, parent: Node | None) -> Node:
         before = parent.time if parent else 0.0
         node = Node(said, parent, before if said.at is None else said.at, len(self._nodes))
         (parent.children if parent else self._roots).append(node)
@@ -135,7 +135,7 @@ class TreeEntry(msgspec.Struct, frozen=True):
 
     id: str
     parent: str
-    said: tuple[Spoken, ...] = ()
+    said: tuple[TimedMessage, ...] = ()
 
 
 def conversation(
@@ -164,7 +164,7 @@ def conversation(
         branches.add(own, parent, known[own].said)
         seen += 1
     if seen < len(known):
-        warnings.add(in_a_ring(len(known) - seen, number))
+        warnings.add(cycle_warning(len(known) - seen, number))
     if not len(branches):
         return None
     return Conversation(

@@ -11,7 +11,7 @@ from proxy.learning.batch import Exchanges
 from proxy.learning.collection import Forgotten
 from proxy.learning.feedback import Score
 from proxy.learning.job import LearningJob
-from proxy.learning.kinds import Watch
+from proxy.learning.kinds import LearningObserver
 from proxy.learning.learned import Learned
 from proxy.learning.profile.document import Document, Schema, Schemas
 from proxy.memory.items import ItemOwner
@@ -63,7 +63,7 @@ class Env:
             lambda name: harness.settings,
             harness.clock,
         )
-        watch = Watch(harness.skipped.append, lambda: harness.empty.append("facts"))
+        watch = LearningObserver(harness.skipped.append, lambda: harness.empty.append("facts"))
         harness.extractors = self.learned.extractors(harness.model, watch)
         self.improvers = self.learned.improvers(harness.model, watch)
         self.exchanges = Exchanges(harness.store, own_text_of)

@@ -12,15 +12,15 @@ from proxy.background.completion import Assignment, Completed, Failed
 from proxy.background.runner import Backoff
 from proxy.chat.message import own_text_of
 from proxy.learning.batch import Extractor
-from proxy.learning.collection import Stored, Turns
+from proxy.learning.collection import ShelfLocks, Stored
 from proxy.learning.facts.extract import FactExtractor
 from proxy.learning.facts.fact import Fact
 from proxy.learning.facts.store import FactStore
 from proxy.learning.job import LearningJob
 from proxy.learning.kinds import FACTS, Kind
-from proxy.learning.learned import Forgetting
-from proxy.learning.likeness import AskedText
-from proxy.learning.prompt_cards import Allowance, Block
+from proxy.learning.learned import Forgetter
+from proxy.learning.likeness import QueryText
+from proxy.learning.prompt_cards import Block, TokenBudget
 from proxy.learning.reading import Reader
 from proxy.memory.items import ItemOwner
 from proxy.memory.model import Draft, SessionKey, Work, message_id
@@ -48,12 +48,12 @@ def block_of(
     kind: Kind,
     card: bytes,
     profile: ProfileSettings,
-    question: AskedText,
+    question: QueryText,
     budget: int,
     now: float = 0.0,
 ) -> Block | None:
     """What of a card goes into a prompt that has so many tokens left."""
-    room = Allowance(budget, count, now).within(kind.settings(profile).max_tokens)
+    room = TokenBudget(budget, count, now).within(kind.settings(profile).max_tokens)
     return kind.choose(card, profile, question, room)
 
 
@@ -189,8 +189,8 @@ class Harness:
         )
 
     @property
-    def forgetting(self) -> Forgetting:
-        return Forgetting(self.store, Turns(), self.store, ["facts"], [self.fact_store])
+    def forgetting(self) -> Forgetter:
+        return Forgetter(self.store, ShelfLocks(), self.store, ["facts"], [self.fact_store])
 
     async def say(
         self,
@@ -239,7 +239,7 @@ class Harness:
         return await self.job.run(work(session))
 
     async def filed(self) -> dict[str, Stored[Fact]]:
-        return dict((await self.fact_store.load(KAI)).filed)
+        return dict((await self.fact_store.load(KAI)).stored)
 
     async def facts(self) -> list[Fact]:
         """All of them, in the order since when they hold."""

@@ -13,15 +13,15 @@ from proxy.learning.collection import (
     Collection,
     Forgotten,
     LearnedMemory,
-    dropping,
-    putting,
-    stored,
+    decode_item,
+    delete_change,
+    put_change,
 )
-from proxy.learning.evidence import Gone, IsGone, Source, source_fields, source_of
-from proxy.learning.extract import KindModel, Unusable, again_with_answer, json_in
-from proxy.learning.kinds import Kind, persons_card
-from proxy.learning.likeness import AskedText
-from proxy.learning.prompt_cards import Allowance, Block, card_place, whole_block
+from proxy.learning.evidence import DeletedSources, IsGone, Source, source_fields, source_of
+from proxy.learning.extract import KindModel, Unusable, find_json, retry_with_answer
+from proxy.learning.kinds import Kind, personal_card
+from proxy.learning.likeness import QueryText
+from proxy.learning.prompt_cards import Block, TokenBudget, card_place, whole_block
 from proxy.memory.items import PEOPLE, Change, Item, ItemOwner, Items, Place
 from proxy.settings import ProfileSettings
 from proxy.settings.written import LearnerSettings
@@ -52,32 +52,32 @@ class HobbyStore(Collection):
             gone = [x for x in card.value.hobbies if is_gone(x.sources[0])]
             kept = [x for x in card.value.hobbies if x not in gone]
             forgotten = [Forgotten(each.id, "hobby", "deleted", each.text) for each in gone]
-            dropped = [dropping(place_of(shelf, each.id)) for each in gone]
-            carded = putting(card_place(shelf.user, NAME), HobbyCard(tuple(kept)), card.version)
+            dropped = [delete_change(place_of(shelf, each.id)) for each in gone]
+            carded = put_change(card_place(shelf.user, NAME), HobbyCard(tuple(kept)), card.version)
             return forgotten, [] if dry_run or not gone else [*dropped, carded]
 
         return await self.update(shelf, step)
 
     async def drop(self, shelf: ItemOwner, id: str, check: Callable[[Item], None]) -> bool:
         async def step() -> tuple[bool, Sequence[Change]]:
-            item = await self.at(shelf, place_of(shelf, id))
+            item = await self.item_at(shelf, place_of(shelf, id))
             if item is None:
                 return False, ()
             check(item)
             card = await self.read(shelf, card_place(shelf.user, NAME), HobbyCard())
             kept = HobbyCard(tuple(each for each in card.value.hobbies if each.id != id))
             return True, [
-                dropping(item.place, item.version),
-                putting(card_place(shelf.user, NAME), kept, card.version),
+                delete_change(item.place, item.version),
+                put_change(card_place(shelf.user, NAME), kept, card.version),
             ]
 
         return await self.update(shelf, step)
 
-    async def carded(self, shelf: ItemOwner) -> Change:
+    async def card_change(self, shelf: ItemOwner) -> Change:
         where = card_place(shelf.user, NAME)
         card = await self.read(shelf, where, HobbyCard())
         page = await self.page(shelf, (PEOPLE, shelf.user, NAME), None, 100, Hobby)
-        return putting(where, HobbyCard(tuple(page.items)), card.version)
+        return put_change(where, HobbyCard(tuple(page.items)), card.version)
 
     async def learned(self, shelf: ItemOwner, new: Iterable[Hobby]) -> list[Change]:
         """What adds hobbies."""
@@ -85,8 +85,8 @@ class HobbyStore(Collection):
         all_of_them = {each.id: each for each in (*card.value.hobbies, *new)}
         carded = HobbyCard(tuple(all_of_them.values()))
         return [
-            *(putting(place_of(shelf, each.id), each, None) for each in new),
-            putting(card_place(shelf.user, NAME), carded, card.version),
+            *(put_change(place_of(shelf, each.id), each, None) for each in new),
+            put_change(card_place(shelf.user, NAME), carded, card.version),
         ]
 
 
@@ -97,20 +97,20 @@ class HobbyExtractor:
     hobbies: HobbyStore
 
     async def learn(self, batch: Batch) -> bool:
-        prompt = "\n".join(["Which hobbies are these?", *(said.text for said in batch.said)])
-        found = await self.model.extract(batch, prompt, _hobbies_in, again_with_answer(100))
-        said = batch.said[-1]
+        prompt = "\n".join(["Which hobbies are these?", *(said.text for said in batch.messages)])
+        found = await self.model.extract(batch, prompt, _hobbies_in, retry_with_answer(100))
+        said = batch.messages[-1]
         source = source_of(said)
         new = [Hobby(f"hobby_{name}", f"They like {name}.", (source,)) for name in found or ()]
-        changes = [*batch.marks(NAME), *await self.hobbies.learned(batch.shelf, new)]
+        changes = [*batch.mark_changes(NAME), *await self.hobbies.learned(batch.shelf, new)]
         return await self.items.change_items(batch.shelf, changes, batch.since)
 
-    async def take_back(self, shelf: ItemOwner, gone: Gone) -> None:
+    async def take_back(self, shelf: ItemOwner, gone: DeletedSources) -> None:
         await self.hobbies.forget(shelf, gone.has, False)
 
 
 def _hobbies_in(answer: str) -> list[str]:
-    found = json_in(answer, lambda value: isinstance(value, list))
+    found = find_json(answer, lambda value: isinstance(value, list))
     if not isinstance(found, list):
         raise Unusable("there is no list", readable=False)
     return [name for name in found if isinstance(name, str)]
@@ -121,7 +121,7 @@ def place_of(shelf: ItemOwner, id: str) -> Place:
 
 
 def choose(
-    card: bytes, profile: ProfileSettings, question: AskedText, room: Allowance
+    card: bytes, profile: ProfileSettings, question: QueryText, room: TokenBudget
 ) -> Block | None:
     hobbies = msgspec.json.decode(card, type=HobbyCard).hobbies
     return whole_block(NAME, "What they do for fun.", [each.text for each in hobbies], room)
@@ -132,7 +132,7 @@ def memory(item: Item, now: float) -> LearnedMemory:
 
 
 def _fields(item: Item, count: Callable[[str], int]) -> dict[str, object]:
-    hobby = stored(item, Hobby).value
+    hobby = decode_item(item, Hobby).value
     return {
         "object": "memory",
         "id": hobby.id,
@@ -150,7 +150,7 @@ HOBBIES = Kind(
     values={NAME: Hobby},
     by_id=True,
     card=HobbyCard,
-    where=persons_card(NAME),
+    where=personal_card(NAME),
     choose=choose,
     listed=lambda over: HobbyStore(over.store, over.count, over.clock),
     view=memory,

@@ -11,7 +11,7 @@ from proxy.memory.model import Ask, SessionKey, Work
 from proxy.settings import ProfileSettings
 from proxy.stores.open import Backend
 from proxy.summary.summarizer import Summarizer
-from proxy.summary.waiting import moved_on, waiting_turns
+from proxy.summary.waiting import after_eviction, waiting_turns
 from tests.support.clock import Clock
 from tests.support.talk.chronicle import names_in, read_name, words
 from tests.support.upstream.scribing import EVER
@@ -91,6 +91,6 @@ class Summarizers:
 
     async def waits(self) -> list[str]:
         """What should be covered and is not."""
-        snapshot = moved_on(await self.store.load(KEY, WHOLE), window_of(self.profile))
+        snapshot = after_eviction(await self.store.load(KEY, WHOLE), window_of(self.profile))
         turns = waiting_turns(snapshot, self.profile.summary)
         return [entry.card.digest for turn in turns for entry in turn.entries]

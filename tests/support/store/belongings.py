@@ -161,7 +161,7 @@ async def _instruct(mine: Belongings, items: Items) -> None:
     mine.ids["proposal"] = f"of-{mine.marker}"
     for id in (mine.ids["proposal"], f"z-{mine.marker}"):
         proposal = Proposal(id=id, text=mine.marker, why=mine.marker, base=2, feedback=1)
-        changes = await instructions.proposing(shelf, APPLICATION, proposal)
+        changes = await instructions.propose_changes(shelf, APPLICATION, proposal)
         assert await items.change_items(shelf, changes)
 
 

@@ -127,7 +127,7 @@ class Conversations:
         request = await self._services.aside.run(len(plain), reading)
         if not isinstance(request, ChatRequest):
             return UnreadBody(session, body, request)
-        if format.is_aside(request, call.headers):
+        if format.is_side_request(request, call.headers):
             return UnreadBody(session, body, "side_request")
         context = self._context(call, rules)
         exchange = ChatExchange.begun(format, request, plain, context, self._services)

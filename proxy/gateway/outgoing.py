@@ -127,7 +127,9 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
             body = prompt.body()
         if self.marks:
             exchange = self.exchange
-            body = exchange.format.marked(body, exchange.request.model, exchange.context.cache_key)
+            body = exchange.format.with_cache_marks(
+                body, exchange.request.model, exchange.context.cache_key
+            )
         if self.tools is not None:
             body = self.tools.put_into(body)
         if self.thoughts is not None:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.formats.format import Referring
-from proxy.formats.native import NamedAnswer, answer_of, named_in, native_of
+from proxy.formats.native import AnswerId, answer_id_of, native_of, substitutes_in
 from proxy.gateway.exchange import ChatExchange, Continued, Services
 from proxy.gateway.state.emulation import emulated, without_names
 from proxy.memory.model import Snapshot
@@ -30,7 +30,7 @@ class Named(msgspec.Struct, frozen=True):
     and the id of its ``message``; ``superseded``, if that is in history and not in the log."""
 
     parts: Mapping[str, bytes]
-    previous: NamedAnswer | None = None
+    previous: AnswerId | None = None
     message: str = ""
     superseded: Continued | None = None
 
@@ -85,11 +85,11 @@ def _with(exchange: ChatExchange, format: Referring, found: Named) -> ChatExchan
     begins = _begins(exchange, found.previous)
     if not found.parts and not begins:
         return exchange
-    body = format.expand(exchange.body, found.parts, begins=begins)
+    body = format.expand(exchange.body, found.parts, detach=begins)
     return exchange.with_body(body) or exchange  # it may be too much, with all that it names
 
 
-def _begins(exchange: ChatExchange, previous: NamedAnswer | None) -> bool:
+def _begins(exchange: ChatExchange, previous: AnswerId | None) -> bool:
     """Whether ``previous`` must be sent as messages: the upstream has not stored it, or the proxy
     emulates state.  Background requests always continue on the upstream."""
     if previous is None or exchange.request.state.background:
@@ -104,7 +104,7 @@ class _Search:
         self._format, self._names, self._previous = format, names, previous
         self._looked_at: set[str] = set()
         self._parts: dict[str, bytes] = {}
-        self._answer: tuple[str, NamedAnswer] | None = None
+        self._answer: tuple[str, AnswerId] | None = None
 
     def is_over(self, snapshot: Snapshot) -> bool:
         for id, body in snapshot.bodies.items():
@@ -121,9 +121,9 @@ class _Search:
         id, answer = self._answer
         return Named(self._parts, answer, id)
 
-    def previous_in(self, body: bytes) -> NamedAnswer | None:
+    def previous_in(self, body: bytes) -> AnswerId | None:
         """The answer in a stored message (JSON), if it is the one that is continued."""
-        answer = answer_of(body, self._format.api) if self._previous else None
+        answer = answer_id_of(body, self._format.api) if self._previous else None
         return answer if answer is not None and answer.id == self._previous else None
 
     def _look_at(self, id: str, body: bytes) -> None:
@@ -138,6 +138,6 @@ class _Search:
             name = self._format.named_part(part)
             if name in self._names:
                 self._parts[name] = part
-        for name, part in named_in(body, self._format.api).items():
+        for name, part in substitutes_in(body, self._format.api).items():
             if name in self._names:
                 self._parts.setdefault(name, part)

@@ -32,7 +32,7 @@ class Items:
     tools = False
     system_is_its_own = False
 
-    def is_aside(self, request: ChatRequest, headers: RawHeaders) -> bool:
+    def is_side_request(self, request: ChatRequest, headers: RawHeaders) -> bool:
         return (b"x-title-of", b"a chat") in headers
 
     def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest:

@@ -226,7 +226,7 @@ class Asker:
     async def _unsigned(
         self, outgoing: OutgoingRequest, body: bytes, status: int, error: bytes
     ) -> OutgoingRequest | None:
-        unsign = partial(outgoing.exchange.format.unsigned, body, status, error)
+        unsign = partial(outgoing.exchange.format.without_signed, body, status, error)
         unsigned = await self._services.aside.run(len(body), unsign)
         return None if unsigned is None else replace(outgoing, unsigned=unsigned)
 

@@ -21,9 +21,9 @@ from proxy.errors import (
     response_not_found,
 )
 from proxy.formats.responses.api import Responses
-from proxy.formats.responses.names import AnswerName, read_answer_name
+from proxy.formats.responses.names import ResponseId, parse_response_id
 from proxy.formats.responses.reading import CONVERSATION, PREVIOUS
-from proxy.formats.responses.writing import STORE, stateless
+from proxy.formats.responses.writing import STORE, without_state
 from proxy.gateway.exchange import ChatExchange, Continued, Services
 from proxy.gateway.state.log import StateLog
 from proxy.memory.model import Entry, SessionKey, exchange_of
@@ -105,7 +105,7 @@ async def _continued(exchange: ChatExchange, services: Services) -> Continued | 
     if state.conversation is not None:
         await _check_conversation(state.conversation, key, log)
         return None
-    name = read_answer_name(state.previous)
+    name = parse_response_id(state.previous)
     if name is None:
         return None
     answer = await log.answer(key, name)
@@ -132,7 +132,7 @@ def _names(exchange: ChatExchange) -> Mapping[str, bytes]:
     """The fields (JSON) that replace those of the upstream in the answer."""
     state, session = exchange.request.state, exchange.context.key.session
     names: dict[str, object] = {
-        "id": str(AnswerName(reference_of(session), exchange.id)),
+        "id": str(ResponseId(reference_of(session), exchange.id)),
         STORE: True,
     }
     if state.previous is not None:
@@ -145,7 +145,7 @@ def _names(exchange: ChatExchange) -> Mapping[str, bytes]:
 
 
 def _stateless(exchange: ChatExchange) -> ChatExchange:
-    body = stateless(exchange.body)
+    body = without_state(exchange.body)
     if body is exchange.body:
         return exchange
     changed = exchange.with_body(body)

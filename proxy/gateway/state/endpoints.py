@@ -25,7 +25,7 @@ from proxy.errors import (
 from proxy.formats.native import frame_of
 from proxy.formats.responses.items import API
 from proxy.formats.responses.kept import response_object
-from proxy.formats.responses.names import read_answer_name
+from proxy.formats.responses.names import parse_response_id
 from proxy.gateway.context import ProfileRules, RequestContext
 from proxy.gateway.exchange import Services, check_owner
 from proxy.gateway.request import ProxyRequest
@@ -151,7 +151,7 @@ class StateEndpoints:
 
     async def _kept(self, asked: StateCall) -> tuple[SessionKey, KeptAnswer]:
         """The response of the path, with its session.  Raises ProxyError 404, StoreError."""
-        name, missing = read_answer_name(asked.id), response_not_found(asked.id)
+        name, missing = parse_response_id(asked.id), response_not_found(asked.id)
         key = await self._key(asked.call, name.reference if name else None, missing)
         answer = await self._log.answer(key, name) if name else None
         if answer is None:

@@ -16,9 +16,9 @@ from typing import NamedTuple, Protocol, TypeVar
 import msgspec
 from cachetools import LRUCache
 
-from proxy.formats.native import frame_of, without_answer
+from proxy.formats.native import frame_of, without_answer_id
 from proxy.formats.responses.items import API
-from proxy.formats.responses.names import AnswerName
+from proxy.formats.responses.names import ResponseId
 from proxy.memory.archive import Message, Session, StoredMessage
 from proxy.memory.history.branches import way_to
 from proxy.memory.history.reading import oldest_first, without_texts
@@ -73,7 +73,7 @@ class KeptAnswer(msgspec.Struct, frozen=True):
 
 
 def _nameless(message: bytes) -> bytes:
-    return message if frame_of(message, API) is None else without_answer(message)
+    return message if frame_of(message, API) is None else without_answer_id(message)
 
 
 class _NamedSession(msgspec.Struct, frozen=True):
@@ -152,7 +152,7 @@ class StateLog:
         """Raises StoreError."""
         return await in_time(looking, self._timeout)
 
-    async def answer(self, key: SessionKey, name: AnswerName) -> KeptAnswer | None:
+    async def answer(self, key: SessionKey, name: ResponseId) -> KeptAnswer | None:
         """A response of this session; None if there is none, or none any more.
 
         Raises StoreError.

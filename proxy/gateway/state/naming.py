@@ -9,7 +9,7 @@ from proxy.chat import jsontext
 from proxy.chat.request import State
 from proxy.errors import conversation_not_found, memory_unavailable, response_not_found
 from proxy.formats.responses.api import Responses
-from proxy.formats.responses.names import read_answer_name
+from proxy.formats.responses.names import parse_response_id
 from proxy.formats.responses.reading import CONVERSATION, PREVIOUS, state_of
 from proxy.gateway.exchange import Services
 from proxy.gateway.request import ProxyRequest
@@ -82,7 +82,7 @@ def _fields(body: bytes) -> dict[str, bytes] | None:
 
 
 def _reference(state: State) -> str | None:
-    answer = read_answer_name(state.previous)
+    answer = parse_response_id(state.previous)
     return answer.reference if answer else reference_in(state.conversation)
 
 

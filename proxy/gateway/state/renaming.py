@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping
 
 from proxy.chat import jsontext
-from proxy.formats.responses.writing import renamed, renamed_event
+from proxy.formats.responses.writing import event_with_fields, with_fields
 from proxy.gateway.recording.tap import MAX_PLAIN
 from proxy.gateway.tools.events import Bytes, Events, StreamEvent
 from proxy.wire.headers import about_no_bytes
@@ -43,7 +43,7 @@ class RenamedReply(WrappedReply):
 
     def _event(self, event: StreamEvent) -> bytes:
         try:
-            payload = renamed_event(event.payload, self._names)
+            payload = event_with_fields(event.payload, self._names)
         except jsontext.UNREADABLE:
             return event.raw
         return event.raw if payload is event.payload else event.replaced(payload).raw
@@ -65,6 +65,6 @@ class RenamedReply(WrappedReply):
 
     def _whole(self, body: bytes) -> bytes:
         try:
-            return renamed(body, self._names)
+            return with_fields(body, self._names)
         except jsontext.UNREADABLE:
             return body

@@ -405,8 +405,8 @@ ENDED = f"CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n\n- Do NOT â
 def test_what_programs_ask_beside_the_conversation(
     asked: ChatRequest, headers: list[tuple[bytes, bytes]], aside: bool
 ) -> None:
-    assert FORMAT.is_aside(asked, headers) == aside
-    assert not TokenCount().is_aside(asked, headers)
+    assert FORMAT.is_side_request(asked, headers) == aside
+    assert not TokenCount().is_side_request(asked, headers)
 
 
 # Thinking that is refused
@@ -422,7 +422,7 @@ TALK = [user("One?"), OLD, user("Two?"), RUNNING, user([tool_result("toolu_1", "
 
 def unsigned(messages: list[Json], status: int = 400, error: bytes = BOUND) -> list[Json] | None:
     body = json.dumps({"messages": messages}).encode()
-    found = FORMAT.unsigned(body, status, error)
+    found = FORMAT.without_signed(body, status, error)
     return None if found is None else json.loads(found)["messages"]
 
 

@@ -37,7 +37,7 @@ def candidate_messages(
 ) -> list[list[ChatMessage]]:
     """For each part, the messages that begin with it and have one, two, up to ``MAX_PARTS`` parts.
 
-    ``read`` makes one message of the items of these parts.  This is what an ``Apart`` returns.
+    ``read`` makes one message of the items of these parts.  This is what a ``Splitter`` returns.
     """
     return [_candidates_from(parts[at : at + MAX_PARTS], read) for at in range(len(parts))]
 

@@ -86,14 +86,14 @@ def marks_left(mark: CacheMark, body: bytes) -> int:
 def with_marks(
     messages: Sequence[bytes],
     kind: Callable[[bytes], MessageKind],
-    marked: AddMark,
+    add_mark: AddMark,
     mark: CacheMark,
     room: int,
 ) -> list[bytes]:
     """The messages (JSON), at most ``room`` of them with a mark."""
     found: dict[int, bytes] = {}
     for end in _mark_positions(messages, kind) if room >= mark.min_marks else ():
-        place = _mark_before(messages, end, marked, mark)
+        place = _mark_before(messages, end, add_mark, mark)
         if place is not None and len(found) < room:
             found.setdefault(*place)
     return [found.get(at, message) for at, message in enumerate(messages)]
@@ -136,29 +136,29 @@ def with_openai_marks(
     body: bytes,
     model: str | None,
     key: str,
-    listed: str,
+    messages_field: str,
     kind: Callable[[bytes], MessageKind],
-    marked: AddMark,
+    add_mark: AddMark,
 ) -> bytes:
     """A body in one of OpenAI's formats with marks and a cache key; unchanged if none apply.
 
-    ``listed`` is the field with the messages.  ``key`` identifies the conversation, so that the
-    upstream routes its requests to the same cache.
+    ``messages_field`` is the field with the messages.  ``key`` identifies the conversation, so that
+    the upstream routes its requests to the same cache.
     """
     fields = jsontext.fields(body)
     sent = dict(fields)
     if _OPENAI.search(model or "") and fields.get(_KEY, b"null") == b"null":
         sent[_KEY] = jsontext.encode(key)
-    mark, raw = mark_for(model), fields.get(listed, b"null")
+    mark, raw = mark_for(model), fields.get(messages_field, b"null")
     if (
         mark is not None
         and raw.startswith(b"[")
         and not any(name in fields for name in _CLIENT_CACHE_OPTIONS)
     ):
         room, messages = marks_left(mark, body), jsontext.items(raw)
-        placed = with_marks(messages, kind, marked, mark, room)
+        placed = with_marks(messages, kind, add_mark, mark, room)
         if placed != messages:
-            sent[listed] = jsontext.join_items(placed)
+            sent[messages_field] = jsontext.join_items(placed)
             if mark is BREAKPOINT and room == MAX_MARKS:  # no implicit writes, which are never read
                 sent[_OPTIONS] = _EXPLICIT
     return body if sent == fields else jsontext.join_fields(sent)
@@ -200,11 +200,11 @@ def _after_results(kinds: Sequence[MessageKind], asked: int) -> list[int]:
 
 
 def _mark_before(
-    messages: Sequence[bytes], end: int, marked: AddMark, mark: CacheMark
+    messages: Sequence[bytes], end: int, add_mark: AddMark, mark: CacheMark
 ) -> tuple[int, bytes] | None:
     for at in range(end - 1, max(-1, end - 1 - MAX_LOOKBACK), -1):
         try:
-            message = marked(messages[at], mark)
+            message = add_mark(messages[at], mark)
         except jsontext.UNREADABLE:  # invalid content, which the upstream will refuse
             continue
         if message is not None:

@@ -13,9 +13,9 @@ from proxy.chat.cachemarks import without_marks
 from proxy.chat.message import SYSTEM_ROLES, ChatMessage, Piece, last_user
 from proxy.chat.native import without_native
 from proxy.chat.reply.answer import Reply
-from proxy.chat.reply.events import mark, suspect
+from proxy.chat.reply.events import end_signal, may_end
 from proxy.chat.reply.reply import ReplyBuilder, read_reply
-from proxy.chat.request import ChatRequest, Unread, read
+from proxy.chat.request import ChatRequest, UnreadReason, read
 from proxy.errors import RawHeaders
 from proxy.formats.breakpoints import CacheMark, MessageKind, with_mark, with_openai_marks
 from proxy.formats.format import Addition
@@ -32,7 +32,7 @@ class ChatCompletions:
     def is_side_request(self, request: ChatRequest, headers: RawHeaders) -> bool:
         return False
 
-    def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
+    def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest | UnreadReason:
         return read(body, max_inline_media_bytes)
 
     def write(self, request: ChatRequest, addition: Addition) -> bytes:
@@ -91,7 +91,7 @@ def _add_mark(raw: bytes, mark: CacheMark) -> bytes | None:
 class ChunkReader(ReplyBuilder):
     """See StreamReader."""
 
-    suspect, mark = staticmethod(suspect), staticmethod(mark)
+    may_end, end_signal = staticmethod(may_end), staticmethod(end_signal)
 
 
 def _before_last_user(messages: Sequence[Piece], blocks: str, *, separate: bool) -> list[bytes]:

@@ -5,7 +5,8 @@ parses requests and replies into these, writes memory's additions into a request
 recognises the events of a stream that must be held back until the commit.
 
 For formats of items or content blocks, ``ChatMessage.raw`` is the client's own JSON, which is
-forwarded byte for byte; ``said`` is the equivalent chat message, which is recorded and compared.
+forwarded byte for byte; ``chat_json`` is the equivalent chat message, which is recorded and
+compared.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import msgspec
 
 from proxy.chat.message import Piece
 from proxy.chat.reply.answer import Reply
-from proxy.chat.reply.events import Mark
-from proxy.chat.request import ChatRequest, Unread
+from proxy.chat.reply.events import EndSignal
+from proxy.chat.request import ChatRequest, UnreadReason
 from proxy.errors import RawHeaders
 
 
@@ -41,11 +42,12 @@ class Addition(msgspec.Struct, frozen=True):
 class StreamReader(Protocol):
     """Reads one streamed reply, event by event; no method raises."""
 
-    def suspect(self, raw: bytes) -> bool:
-        """A cheap test of a chunk of the stream: False only if ``mark`` is None for all in it."""
+    def may_end(self, raw: bytes) -> bool:
+        """A cheap test of a chunk of the stream: False only if ``end_signal`` is None for all in
+        it."""
         ...
 
-    def mark(self, payload: bytes) -> Mark | None:
+    def end_signal(self, payload: bytes) -> EndSignal | None:
         """Whether the event with this data finishes choice 0, ends the stream or is an error; such
         an event is held back until the commit is durable."""
         ...
@@ -82,7 +84,7 @@ class Format(Protocol):
         for example.  It is relayed without memory."""
         ...
 
-    def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
+    def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest | UnreadReason:
         """Parse a body; returns why if it cannot be read.  Slow for large ones: use a thread."""
         ...
 

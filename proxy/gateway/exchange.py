@@ -173,7 +173,11 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
     def _instructs(self) -> bool:
         """Whether they may be added as instructions, where the upstream keeps the messages."""
         wanted = self.context.profile.recall_in_instructions
-        return wanted and self.request.state.instructs and self.context.identity.mode != "write"
+        return (
+            wanted
+            and self.request.state.extends_instructions
+            and self.context.identity.mode != "write"
+        )
 
     @property
     def reason(self) -> Reason | None:

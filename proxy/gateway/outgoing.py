@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.chat.cachemarks import may_have_marks
-from proxy.chat.thoughts import with_thoughts
+from proxy.chat.thoughts import with_reasoning
 from proxy.errors import ProxyError, memory_unavailable
 from proxy.gateway.asking.refusals import RefusalKind
 from proxy.gateway.exchange import ChatExchange, Continued, Services, load
@@ -133,7 +133,7 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
         if self.tools is not None:
             body = self.tools.put_into(body)
         if self.thoughts is not None:
-            return with_thoughts(body, self.thoughts)
+            return with_reasoning(body, self.thoughts)
         unchanged = self.exchange.wire_body
         return body if self.rewritten or unchanged is None else unchanged
 
@@ -188,7 +188,7 @@ async def _on_branch_or_as_is(
     try:
         return await _on_branch(exchange, continued, prompt, services)
     except ProxyError:
-        if exchange.context.closed or not exchange.request.state.elsewhere:
+        if exchange.context.closed or not exchange.request.state.kept_upstream:
             raise
         return prompt
 

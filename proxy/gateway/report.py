@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from proxy.chat.request import Unread
+from proxy.chat.request import UnreadReason
 from proxy.errors import RawHeaders
 from proxy.memory.model import NOTHING_RECALLED, NOTHING_SHOWN, Injection, Status
 
@@ -14,7 +14,7 @@ Reason = Literal[
     "not_chat",
     "cross_site",
     "encoded_body",
-    Unread,
+    UnreadReason,
     "side_request",
     "stale_retry",
     "spooled",

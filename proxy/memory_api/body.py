@@ -18,8 +18,8 @@ from msgspec.structs import FieldInfo
 from msgspec.structs import fields as fields_in
 from starlette.requests import ClientDisconnect, Request
 
-from proxy.chat.extent import MAX_VALUES, has_over
-from proxy.chat.jsontext import UNREADABLE, fields, shallow
+from proxy.chat.extent import MAX_VALUES, has_more_values
+from proxy.chat.jsontext import UNREADABLE, decode_shallow, fields
 from proxy.chat.jsontext import value as values
 from proxy.errors import ProxyError
 from proxy.memory_api.fields import KEPT, LARGEST, REFUSAL, invalid
@@ -47,7 +47,7 @@ async def body_of(request: Request, server: ServerSettings, held: Holding) -> by
         body = await received(request.receive, most, server.body_timeout, declared, held.body)
     except ClientGone:
         raise ClientDisconnect from None
-    if len(body) > MAX_VALUES and await asyncio.to_thread(has_over, MAX_VALUES, body):
+    if len(body) > MAX_VALUES and await asyncio.to_thread(has_more_values, MAX_VALUES, body):
         raise invalid(f"The body has over {MAX_VALUES} values.")
     return body
 
@@ -167,7 +167,7 @@ def _value(declared: Declared, raw: bytes | None, name: str) -> object:
 def _decoded(declared: Declared, raw: bytes, name: str) -> object:
     """Raises UNREADABLE; ProxyError for what is wrong in an object in it."""
     if declared.is_json:
-        if not isinstance(shallow(raw), dict):
+        if not isinstance(decode_shallow(raw), dict):
             raise ValueError("it is no object")
         return msgspec.Raw(raw)
     if declared.inner is not None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from proxy.chat.media.parts import Inline, line_for, named
+from proxy.chat.media.parts import Inline, describe_json, describe_part
 
 Json = dict[str, object]
 
@@ -56,13 +56,13 @@ def part_from_block(block: Json) -> Json:
             return said
     if kind == "search_result" and isinstance(block.get("content"), list):
         return text_block("\n".join(_search_result_texts(block)))
-    return text_block(named(kind, block))
+    return text_block(describe_json(kind, block))
 
 
 def text_from_block(block: Json) -> Json:
     """The text part for a block, for messages that may only have text."""
     part = part_from_block(block)
-    return part if part["type"] == "text" else text_block(named(block.get("type"), block))
+    return part if part["type"] == "text" else text_block(describe_json(block.get("type"), block))
 
 
 def block_from_part(part: object) -> Json:
@@ -70,7 +70,7 @@ def block_from_part(part: object) -> Json:
     if isinstance(part, str):
         return text_block(part)
     if not isinstance(part, dict):
-        return text_block(line_for(part))
+        return text_block(describe_part(part))
     kind = part.get("type")
     text = part.get("refusal" if kind == "refusal" else "text")
     if isinstance(text, str):
@@ -84,7 +84,7 @@ def block_from_part(part: object) -> Json:
         document = _read_file(part["file"])
         if document is not None:
             return document
-    return text_block(line_for(part))
+    return text_block(describe_part(part))
 
 
 def with_small_media(value: object, limit: int) -> object:

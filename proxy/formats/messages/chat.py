@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from proxy.chat import jsontext
-from proxy.chat.cachemarks import unmarked
+from proxy.chat.cachemarks import without_marks_in_value
 from proxy.chat.canonical import legacy_id
 from proxy.chat.jsontext import text_in
-from proxy.chat.native import words_of
+from proxy.chat.native import transcript_of
 from proxy.formats.messages.blocks import (
     THINKING,
     Json,
@@ -49,7 +49,7 @@ def with_native_blocks(chat: bytes, blocks: Sequence[Json], limit: int) -> bytes
 
     ``limit``: base64 data with more characters is replaced.
     """
-    own = [unmarked(block) for block in blocks]
+    own = [without_marks_in_value(block) for block in blocks]
     if [_comparable(block) for block in own] == [
         _comparable(block) for block in blocks_from_chat(jsontext.decode(chat))
     ]:
@@ -76,7 +76,7 @@ def blocks_from_chat(fields: object) -> list[Json]:
         return [_result_block(fields)]
     said, refusal = _as_list(fields.get("content")), fields.get("refusal")
     if not said:
-        said = _as_list(refusal if isinstance(refusal, str) else words_of(fields))
+        said = _as_list(refusal if isinstance(refusal, str) else transcript_of(fields))
     return [*map(block_from_part, said), *_tool_uses(fields)]
 
 
@@ -146,7 +146,7 @@ def parse_input(arguments: object) -> Json:
     value = arguments
     if isinstance(arguments, str):
         try:
-            value = jsontext.shallow(arguments.encode()) if arguments.strip() else {}
+            value = jsontext.decode_shallow(arguments.encode()) if arguments.strip() else {}
         except jsontext.UNREADABLE:  # models may write invalid JSON
             value = arguments
     return value if isinstance(value, dict) else {"input": value} if value is not None else {}

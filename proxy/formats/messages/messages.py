@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proxy.chat import jsontext
 from proxy.chat.reply.answer import Reply
-from proxy.chat.request import ChatRequest, Unread
+from proxy.chat.request import ChatRequest, UnreadReason
 from proxy.errors import RawHeaders
 from proxy.formats.format import Addition
 from proxy.formats.messages.aside import is_side_request
@@ -27,16 +27,16 @@ class Messages:
     def is_side_request(self, request: ChatRequest, headers: RawHeaders) -> bool:
         return is_side_request(request, headers)
 
-    def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
+    def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest | UnreadReason:
         return read_request(body, max_inline_media_bytes)
 
     def write(self, request: ChatRequest, addition: Addition) -> bytes:
         separate = addition.separate
         fields = dict(request.fields)
-        if addition.head and not request.state.elsewhere:
+        if addition.head and not request.state.kept_upstream:
             own = next(iter(request.leading), None)
             fields["system"] = system_of(own, addition.head, separate=separate)
-        tail = "" if request.state.elsewhere else addition.tail
+        tail = "" if request.state.kept_upstream else addition.tail
         messages = messages_of(addition.messages, tail, separate=separate)
         fields["messages"] = jsontext.join_items(messages)
         return jsontext.join_fields(fields)

@@ -20,10 +20,10 @@ from proxy.chat.request import (
     MAX_TEXT,
     ChatRequest,
     State,
-    Unread,
-    count_of,
+    UnreadReason,
     field_of,
     model_of,
+    positive_int,
     read_fields,
 )
 from proxy.formats.apart import candidate_messages, split_answers
@@ -34,7 +34,7 @@ from proxy.formats.messages.common import CommonMessage, CommonResult, common_ch
 B = TypeVar("B")
 
 
-def read_request(body: bytes, limit: int) -> ChatRequest | Unread:
+def read_request(body: bytes, limit: int) -> ChatRequest | UnreadReason:
     """Parse a body; returns why if it cannot be read.  ``limit``: see ``with_native_blocks``."""
     found = read_fields(body)
     if not isinstance(found, tuple):
@@ -58,9 +58,9 @@ def read_request(body: bytes, limit: int) -> ChatRequest | Unread:
         model=model_of(fields),
         stream=field_of(fields, "stream") is True,
         n=1,
-        max_output=count_of(field_of(fields, "max_tokens")),
-        system_is_its_own=True,
-        state=State(elsewhere=_continues_thread(field_of(fields, "thread"))),
+        max_output=positive_int(field_of(fields, "max_tokens")),
+        has_own_system=True,
+        state=State(kept_upstream=_continues_thread(field_of(fields, "thread"))),
     )
 
 
@@ -69,11 +69,11 @@ def _with_splitter(piece: ChatMessage) -> ChatMessage:
     blocks = piece.raw.count(b'"type"') if piece.role == "assistant" else 0
     if blocks < 2:
         return piece
-    return msgspec.structs.replace(piece, apart=split_message, pieces=blocks)
+    return msgspec.structs.replace(piece, splitter=split_message, max_parts=blocks)
 
 
 def split_message(message: ChatMessage) -> list[list[ChatMessage]]:
-    """See Apart.  Clients that omit calls and results join the answers around them."""
+    """See Splitter.  Clients that omit calls and results join the answers around them."""
     fields = jsontext.fields(message.raw)
 
     def read(blocks: list[bytes]) -> ChatMessage:
@@ -82,7 +82,9 @@ def split_message(message: ChatMessage) -> list[list[ChatMessage]]:
 
     content = fields.get("content", b"")
     blocks = jsontext.items(content) if content.startswith(b"[") else []
-    return candidate_messages(_split_answers(blocks), read) if len(blocks) <= message.pieces else []
+    return (
+        candidate_messages(_split_answers(blocks), read) if len(blocks) <= message.max_parts else []
+    )
 
 
 def _split_answers(blocks: Sequence[bytes]) -> list[list[bytes]]:
@@ -108,7 +110,7 @@ def _continues_thread(thread: object) -> bool:
 def _system(fields: dict[str, bytes]) -> tuple[ChatMessage, ...]:
     """The system text as a chat message, () without one."""
     given = fields.get("system", b"null")
-    value = jsontext.shallow(given)
+    value = jsontext.decode_shallow(given)
     if value is None:
         return ()
     if not isinstance(value, str):
@@ -145,11 +147,11 @@ def _read_common_blocks(raw: bytes, message: CommonMessage, limit: int) -> Itera
         part = _part(raw, fields, run, whole=len(runs) == 1)
         if chat is None:
             yield _from_blocks(
-                part, message.role, _blocks([jsontext.shallow(x) for x, _ in run]), limit
+                part, message.role, _blocks([jsontext.decode_shallow(x) for x, _ in run]), limit
             )
         else:
             said = jsontext.encode(chat)
-            yield msgspec.structs.replace(_read(said, limit), raw=part, said=said)
+            yield msgspec.structs.replace(_read(said, limit), raw=part, chat_json=said)
 
 
 def _read_any(raw: bytes, limit: int) -> Iterator[ChatMessage]:
@@ -163,7 +165,9 @@ def _read_any(raw: bytes, limit: int) -> Iterator[ChatMessage]:
             raise ValueError("no content")
         yield _from_blocks(raw, role, [{"type": "text", "text": text}], limit)
         return
-    blocks = list(zip(jsontext.items(content), _blocks(jsontext.shallow(content)), strict=True))
+    blocks = list(
+        zip(jsontext.items(content), _blocks(jsontext.decode_shallow(content)), strict=True)
+    )
     runs = list(_runs(blocks, is_result))
     for run in runs:
         part = _part(raw, fields, run, whole=len(runs) == 1)
@@ -203,8 +207,8 @@ def _from_blocks(raw: bytes, role: str, blocks: list[Json], limit: int) -> ChatM
     if may_have_blocks(raw):
         blocks = _without_memory(raw, blocks)
     message = _read(jsontext.encode(chat_from_blocks(role, blocks)), limit)
-    said = with_native_blocks(message.said or message.raw, blocks, limit)
-    return msgspec.structs.replace(message, raw=raw, said=said)
+    said = with_native_blocks(message.chat_json or message.raw, blocks, limit)
+    return msgspec.structs.replace(message, raw=raw, chat_json=said)
 
 
 def _without_memory(raw: bytes, blocks: list[Json]) -> list[Json]:

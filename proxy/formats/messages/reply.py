@@ -16,12 +16,12 @@ from proxy.chat import jsontext
 from proxy.chat.jsontext import NULL
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
 from proxy.chat.reply.answer import Choice, Reply, make_choice
-from proxy.chat.reply.deltas import Node, Rope, grow, whole
+from proxy.chat.reply.deltas import Node, Rope, join_ropes, merge_delta
 from proxy.chat.reply.reply import MAX_REPLY_BYTES, MAX_REPLY_VALUES
-from proxy.chat.slim import MAX_VALUES, is_heavy, is_light, values
+from proxy.chat.slim import MAX_VALUES, has_few_values, max_value_count, may_have_many_values
 from proxy.formats.messages.blocks import THINKING, Json, is_blank
 from proxy.formats.messages.chat import chat_from_blocks, parse_input, with_native_blocks
-from proxy.formats.messages.events import mark, suspect
+from proxy.formats.messages.events import end_signal, may_end
 
 
 class _TextDelta(msgspec.Struct, forbid_unknown_fields=True):
@@ -80,7 +80,7 @@ _OTHER = ""
 class EventReader:
     """See StreamReader.  An answer over ``max_bytes`` is cut off there, and incomplete."""
 
-    suspect, mark = staticmethod(suspect), staticmethod(mark)
+    may_end, end_signal = staticmethod(may_end), staticmethod(end_signal)
 
     def __init__(self, max_bytes: int = MAX_REPLY_BYTES) -> None:
         self._room, self._values = max_bytes, MAX_REPLY_VALUES
@@ -105,8 +105,8 @@ class EventReader:
     def build(self) -> Reply:
         nodes = self._blocks
         # Checked before joining the pieces, and after, since joined text is parsed as JSON.
-        blocks = [_finished_block(node) for node in nodes] if is_light(nodes) else None
-        if blocks is None or not is_light(blocks):
+        blocks = [_finished_block(node) for node in nodes] if has_few_values(nodes) else None
+        if blocks is None or not has_few_values(blocks):
             self._truncated = True
             blocks = [_finished_block(node) for node in nodes if node.get("type") == "text"]
         complete = self._stop_reason is not None and not self._truncated
@@ -123,7 +123,7 @@ class EventReader:
 
     def _feed_any(self, payload: bytes) -> None:
         with suppress(*jsontext.UNREADABLE):  # relayed already; nothing to record
-            jsontext.forgiving(self._take, payload)
+            jsontext.read_leniently(self._take, payload)
 
     def _take(self, payload: bytes) -> None:
         """Raises UNREADABLE."""
@@ -152,12 +152,12 @@ class EventReader:
 
     def _read(self, raw: msgspec.Raw) -> Json:
         """Decode an object; {} for anything else, or over the limits.  Raises UNREADABLE."""
-        size = values(bytes(raw))
+        size = max_value_count(bytes(raw))
         self._values -= min(size, MAX_VALUES)
         if self._values < 0 or size > MAX_VALUES:
             self._truncated = True
             return {}
-        value = jsontext.shallow(bytes(raw))
+        value = jsontext.decode_shallow(bytes(raw))
         return value if isinstance(value, dict) else {}
 
     def _open(self, index: int, block: Json, size: int) -> None:
@@ -200,7 +200,9 @@ class EventReader:
         node = nodes.get(kind) if field == kind else nodes.get(kind, nodes.get(_OTHER))
         begins = node is None and field == kind and isinstance(value, str)
         if (begins or node is not None) and self._has_room(size):
-            grow(self._begin(index, {"type": kind}) if node is None else node, {field: value})
+            merge_delta(
+                self._begin(index, {"type": kind}) if node is None else node, {field: value}
+            )
 
     def _has_room(self, size: int) -> bool:
         self._room -= size
@@ -240,7 +242,7 @@ def _as_rope(key: str, value: object) -> object:
 
 def _finished_block(node: Node) -> Json:
     """The block with its Ropes joined and its input parsed."""
-    block = {key: whole(value) for key, value in node.items()}
+    block = {key: join_ropes(value) for key, value in node.items()}
     given = block.pop(_PARTIAL, None)
     return {**block, "input": parse_input(given)} if isinstance(given, str) else block
 
@@ -264,11 +266,11 @@ _texts = msgspec.json.Decoder(list[_TextBlock])
 
 def read_answer(body: bytes) -> Reply | None:
     """Parse the JSON body of an answer; None if it is not an answer."""
-    heavy = is_heavy(body)
+    heavy = may_have_many_values(body)
     try:
         if heavy:
             return _answer_in(body, heavy=True)
-        return jsontext.forgiving(partial(_answer_in, heavy=False), body)
+        return jsontext.read_leniently(partial(_answer_in, heavy=False), body)
     except jsontext.UNREADABLE:  # relayed as it is; nothing to record
         return Reply(truncated=True) if heavy else None
 
@@ -279,8 +281,10 @@ def _answer_in(body: bytes, *, heavy: bool) -> Reply | None:
     if not _is_present(answer.content):
         failed = answer.type == "error" or _is_present(answer.error)
         return Reply(error=True) if failed else None
-    blocks = _texts_only(answer.content) if heavy else jsontext.shallow(bytes(answer.content))
-    usage = jsontext.shallow(bytes(answer.usage))
+    blocks = (
+        _texts_only(answer.content) if heavy else jsontext.decode_shallow(bytes(answer.content))
+    )
+    usage = jsontext.decode_shallow(bytes(answer.usage))
     if not isinstance(blocks, list):
         return None
     said = [block for block in blocks if isinstance(block, dict)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from proxy.chat.reply.answer import Reply
-from proxy.chat.request import ChatRequest, Unread
+from proxy.chat.request import ChatRequest, UnreadReason
 from proxy.errors import RawHeaders
 from proxy.formats.format import Addition
 from proxy.formats.responses.items import API, read_item
@@ -34,7 +34,7 @@ class Responses:
     def is_side_request(self, request: ChatRequest, headers: RawHeaders) -> bool:
         return is_side_request(request, headers)
 
-    def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
+    def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest | UnreadReason:
         return read_request(body, max_inline_media_bytes)
 
     def write(self, request: ChatRequest, addition: Addition) -> bytes:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from proxy.chat import jsontext
 from proxy.chat.canonical import legacy_id
-from proxy.chat.media.parts import placeholder, shrunk
+from proxy.chat.media.parts import placeholder, with_small_media
 from proxy.formats.responses.items import (
     CHAT_CALLS,
     CUSTOM,
@@ -152,7 +152,7 @@ def _has_small_media(item: ResponseItem, limit: int) -> bool:
     if isinstance(result, str) and len(result) > limit:
         return False
     try:
-        return shrunk(value, limit) == value
+        return with_small_media(value, limit) == value
     except RecursionError:
         return True
 
@@ -160,7 +160,7 @@ def _has_small_media(item: ResponseItem, limit: int) -> bool:
 def value_of(item: ResponseItem) -> Value:
     """The item's fields; only its type if they are nested too deeply to be read."""
     try:
-        value = jsontext.shallow(item.raw)
+        value = jsontext.decode_shallow(item.raw)
     except jsontext.UNREADABLE:  # nested too deeply: sent as received
         return {"type": item.kind}
     return value if isinstance(value, dict) else {}

@@ -55,7 +55,7 @@ class _Head(msgspec.Struct):
     execution: Any = None
 
 
-_head = jsontext.reader(_Head)
+_head = jsontext.struct_reader(_Head)
 
 
 class ResponseItem(NamedTuple):

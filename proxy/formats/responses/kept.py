@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from proxy.chat import jsontext
-from proxy.chat.native import told_in_chat
+from proxy.chat.native import as_chat_message
 from proxy.formats.native import native_of
 from proxy.formats.responses.chat import items_from_chat
 from proxy.formats.responses.items import API, MESSAGE, PREFIXES, read_item
@@ -92,7 +92,7 @@ def _items_of_stored(body: bytes) -> Iterable[bytes]:
     parts = native_of(body, API)
     if parts:
         return parts
-    return items_from_chat(told_in_chat(body), {})
+    return items_from_chat(as_chat_message(body), {})
 
 
 def _with_id(raw: bytes, kind: str, id: str) -> bytes:

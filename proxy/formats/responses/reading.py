@@ -21,10 +21,10 @@ from proxy.chat.request import (
     NULL,
     ChatRequest,
     State,
-    Unread,
-    count_of,
+    UnreadReason,
     field_of,
     model_of,
+    positive_int,
     read_fields,
 )
 from proxy.errors import RawHeaders
@@ -61,7 +61,7 @@ TURN = "turn"
 """Codex' ``request_kind`` of a turn of the conversation; others are compactions, for example."""
 
 
-def read_request(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
+def read_request(body: bytes, max_inline_media_bytes: int) -> ChatRequest | UnreadReason:
     """Parse a body; returns why if it cannot be read.  Slow for large ones: use a thread."""
     found = read_fields(body, INPUT, _input_items, (PREVIOUS, CONVERSATION, PROMPT))
     if not isinstance(found, tuple):
@@ -78,8 +78,8 @@ def read_request(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unre
     references = tuple(item.id for item in items if item.kind == REFERENCE)
     request = _request(fields, messages, references)
     if not items and _has_prompt_only(body):
-        request = replace(request, state=replace(request.state, elsewhere=True))
-    if request.state.elsewhere:  # nothing will be injected: the input keeps its bytes
+        request = replace(request, state=replace(request.state, kept_upstream=True))
+    if request.state.kept_upstream:  # nothing will be injected: the input keeps its bytes
         return replace(request, fields=jsontext.fields(body))
     return request
 
@@ -95,7 +95,7 @@ def _has_too_much_text(messages: Sequence[ChatMessage]) -> bool:
     """Whether there are more than ``MAX_TEXT`` characters, not counting media in texts."""
     if sum(len(message.text) for message in messages) <= MAX_TEXT:
         return False
-    texts = (text_of(each.legible) if each.media_in_text else each.text for each in messages)
+    texts = (text_of(each.clean_json) if each.media_in_text else each.text for each in messages)
     return sum(map(len, texts)) > MAX_TEXT
 
 
@@ -103,11 +103,11 @@ def _splittable_message(group: Sequence[ResponseItem], limit: int) -> ChatMessag
     message = message_of(group, limit)
     if len(group) < 2:
         return message
-    return replace(message, apart=split_message, pieces=len(group))
+    return replace(message, splitter=split_message, max_parts=len(group))
 
 
 def split_message(message: ChatMessage) -> list[list[ChatMessage]]:
-    """See Apart."""
+    """See Splitter."""
     items = read_items(jsontext.items(b"[" + message.raw + b"]")) or []
     read = partial(message_of, max_inline_media_bytes=message.max_inline_media_bytes)
     return candidate_messages(split_answers(items), read)
@@ -120,12 +120,12 @@ def message_of(group: Sequence[ResponseItem], max_inline_media_bytes: int) -> Ch
     said = chat_from_items(group)
     plain = jsontext.encode(said)
     message = _read(plain, max_inline_media_bytes)
-    kept, media_in_text = message.said or plain, False
-    if message.said is None and not is_lossless(group, said):
+    kept, media_in_text = message.chat_json or plain, False
+    if message.chat_json is None and not is_lossless(group, said):
         kept = _with_items(plain, group, max_inline_media_bytes)
         media_in_text = message.answers is not None and _DATA_URL in plain
     raw = b",".join(item.raw for item in group)
-    return replace(message, raw=raw, said=kept, media_in_text=media_in_text)
+    return replace(message, raw=raw, chat_json=kept, media_in_text=media_in_text)
 
 
 def _read(message: bytes, max_inline_media_bytes: int) -> ChatMessage:
@@ -159,9 +159,9 @@ def _request(
         model=model_of(fields),
         stream=field_of(fields, "stream") is True,
         n=1,
-        max_output=count_of(field_of(fields, "max_output_tokens")),
+        max_output=positive_int(field_of(fields, "max_output_tokens")),
         instructions=instructions if isinstance(instructions, str) else "",
-        system_is_its_own=bool(instructions),
+        has_own_system=bool(instructions),
         state=state_of(fields, references),
     )
 
@@ -171,13 +171,13 @@ def state_of(fields: dict[str, bytes], references: tuple[str, ...] = ()) -> Stat
     previous, conversation = field_of(fields, PREVIOUS), field_of(fields, CONVERSATION)
     elsewhere = previous is not None or conversation is not None
     return State(
-        elsewhere=elsewhere,
-        instructs=elsewhere,
+        kept_upstream=elsewhere,
+        extends_instructions=elsewhere,
         previous=previous if isinstance(previous, str) else None,
         references=references,
         conversation=conversation_id(conversation),
         background=field_of(fields, "background") is True,
-        complete=TURN_METADATA.decode() in _client_metadata(fields),
+        sends_all=TURN_METADATA.decode() in _client_metadata(fields),
         stores=field_of(fields, "store") is not False,
     )
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.chat import jsontext
-from proxy.chat.extent import has_over
+from proxy.chat.extent import has_more_values
 from proxy.chat.jsontext import NULL
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
 from proxy.chat.reply.answer import Choice, Reply, make_choice
@@ -101,15 +101,15 @@ class Response(msgspec.Struct):
         return _FINISH_REASONS.get(reason, reason) if isinstance(reason, str) else None
 
 
-_response = jsontext.reader(Response)
+_response = jsontext.struct_reader(Response)
 
 
 def read_response(raw: bytes) -> Response | None:
     """Parse a response; None if it is not one, or has too many values."""
-    if has_over(MAX_REPLY_VALUES, raw):
+    if has_more_values(MAX_REPLY_VALUES, raw):
         return None
     try:
-        return jsontext.forgiving(_response, raw)
+        return jsontext.read_leniently(_response, raw)
     except jsontext.UNREADABLE:
         return None
 
@@ -118,7 +118,7 @@ def read_reply(body: bytes) -> Reply | None:
     """Parse the JSON body of an answer; None if it is not an answer."""
     response = read_response(body)
     if response is None:
-        return Reply(truncated=True) if has_over(MAX_REPLY_VALUES, body) else None
+        return Reply(truncated=True) if has_more_values(MAX_REPLY_VALUES, body) else None
     if response.object != "response" and response.output == NULL and response.error is None:
         return None
     return reply_of(response, response.items, raw=body)
@@ -138,7 +138,7 @@ def reply_of(
     that were begun and not finished.
     """
     if response.pending_id is not None:
-        return Reply(model=_text(response.model), pending=response.pending_id)
+        return Reply(model=_text(response.model), pending_id=response.pending_id)
     usage = bytes(response.usage)
     frame = frame_of_response(raw) if response.is_emulated else b""
     choices: tuple[Choice, ...] = ()

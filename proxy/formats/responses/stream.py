@@ -14,9 +14,9 @@ from proxy.chat import jsontext
 from proxy.chat.jsontext import NULL
 from proxy.chat.reply.answer import Reply
 from proxy.chat.reply.deltas import Rope
-from proxy.chat.reply.events import DONE, Mark
+from proxy.chat.reply.events import DONE, EndSignal
 from proxy.chat.reply.reply import MAX_REPLY_BYTES, MAX_REPLY_VALUES
-from proxy.chat.slim import values
+from proxy.chat.slim import max_value_count
 from proxy.formats.native import OMITTED
 from proxy.formats.responses.items import ResponseItem, read_item
 from proxy.formats.responses.reply import Response, read_response, reply_of
@@ -24,7 +24,7 @@ from proxy.formats.responses.reply import Response, read_response, reply_of
 MAX_ITEMS = 4_096
 """Items of one response that are kept."""
 
-_ENDS: dict[object, Mark] = {
+_END_SIGNALS: dict[object, EndSignal] = {
     "response.completed": "finish",
     "response.incomplete": "finish",
     "response.failed": "error",
@@ -55,7 +55,7 @@ class _StreamEvent(msgspec.Struct):
     error: Any = None
 
 
-_event = jsontext.reader(_StreamEvent)
+_event = jsontext.struct_reader(_StreamEvent)
 _named = msgspec.json.Decoder(_Named)
 
 
@@ -72,14 +72,14 @@ class EventReader:
         self._raw = b"{}"
         self._failed = self._truncated = False
 
-    def suspect(self, raw: bytes) -> bool:
+    def may_end(self, raw: bytes) -> bool:
         return any(telling in raw for telling in _END_SIGNS)
 
-    def mark(self, payload: bytes) -> Mark | None:
+    def end_signal(self, payload: bytes) -> EndSignal | None:
         if payload.strip() == DONE:
             return "done"
         event = _read(payload)
-        return None if event is None else _end(event)
+        return None if event is None else _end_signal_of(event)
 
     def feed(self, payload: bytes) -> None:
         event = _read(payload)
@@ -93,7 +93,7 @@ class EventReader:
             self._add_item(event)
         elif event.response != NULL:
             self._set_response(bytes(event.response))
-        self._failed = self._failed or _end(event) == "error"
+        self._failed = self._failed or _end_signal_of(event) == "error"
 
     def build(self) -> Reply:
         response = self._response or Response()
@@ -131,7 +131,7 @@ class EventReader:
 
     def _add_item(self, event: _StreamEvent) -> None:
         at, raw = event.output_index, bytes(event.item)
-        self._values -= values(raw)
+        self._values -= max_value_count(raw)
         self._truncated = self._truncated or self._values < 0
         item = read_item(raw) if self._values >= 0 and self._has_room(at, len(raw)) else None
         if item is not None:
@@ -165,14 +165,14 @@ class EventReader:
 
 def _read(payload: bytes) -> _StreamEvent | None:
     try:
-        return jsontext.forgiving(_event, payload)
+        return jsontext.read_leniently(_event, payload)
     except jsontext.UNREADABLE:
         return None
 
 
-def _end(event: _StreamEvent) -> Mark | None:
+def _end_signal_of(event: _StreamEvent) -> EndSignal | None:
     """The meaning of an event; an object with an ``error`` and no type is an error, as in other
     APIs."""
     if isinstance(event.type, str):
-        return _ENDS.get(event.type)
+        return _END_SIGNALS.get(event.type)
     return "error" if event.type is None and event.error is not None else None

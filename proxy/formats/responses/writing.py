@@ -13,7 +13,7 @@ from proxy.chat import jsontext
 from proxy.chat.blocks import behind_system, block_message, with_block
 from proxy.chat.cachemarks import without_marks
 from proxy.chat.message import ChatMessage, Piece, last_user
-from proxy.chat.native import told_in_chat
+from proxy.chat.native import as_chat_message
 from proxy.chat.request import NULL, ChatRequest, field_of
 from proxy.formats.format import Addition
 from proxy.formats.native import OMITTED, native_of
@@ -44,7 +44,7 @@ _REASONING_MODEL = re.compile(r"(?:o\d|gpt-(?:[5-9]|\d\d)|codex)(?!.*-chat)")
 
 def with_addition(request: ChatRequest, addition: Addition, *, stores: bool) -> bytes:
     """The request's body; ``stores``: the upstream may store such a request."""
-    if request.state.elsewhere:
+    if request.state.kept_upstream:
         return jsontext.join_fields(_with_instructions(request, addition))
     stored = addition.system
     system = list(_system_items(stored)) if stored else request.system
@@ -207,4 +207,4 @@ def _can_send_unchanged(
 
 
 def _converted(message: bytes, kinds: Mapping[str, str]) -> list[bytes]:
-    return items_from_chat(told_in_chat(message), kinds)
+    return items_from_chat(as_chat_message(message), kinds)

@@ -8,9 +8,9 @@ from functools import partial
 from msgspec.structs import replace
 
 from proxy.chat.media.words import may_refuse_media, names_media, refuses_media
-from proxy.chat.models.limits import too_long
+from proxy.chat.models.limits import is_context_error
 from proxy.chat.parameters import is_about_parameters
-from proxy.chat.thoughts import refuses_thoughts, wants_thoughts, with_thoughts
+from proxy.chat.thoughts import demands_reasoning, refuses_reasoning, with_reasoning
 from proxy.chat.tools.offer import refuses_tools
 from proxy.formats.breakpoints import names_marks
 from proxy.gateway.aside import meanwhile
@@ -156,14 +156,14 @@ class Asker:
         If the upstream demands reasoning, it is called again with empty reasoning where calls have
         none.
         """
-        kind, unthought = outgoing.thoughtless, partial(with_thoughts, body, {})
+        kind, unthought = outgoing.thoughtless, partial(with_reasoning, body, {})
         known = self._wants_thoughts(call, outgoing)
         sent = await self._services.aside.run(len(body), unthought) if known else body
         reply = await self._send(call, sent, rewritten=True)
         if known or kind is None or reply.status not in _INVALID or not _is_small(reply):
             return reply
         reply = PeekedReply(reply)
-        if not wants_thoughts(await _error_in(reply)):
+        if not demands_reasoning(await _error_in(reply)):
             return reply
         await reply.close()
         sent = await self._services.aside.run(len(body), unthought)
@@ -189,10 +189,10 @@ class Asker:
         kind = outgoing.thoughtless
         if kind is None or outgoing.rethought or status not in _INVALID:
             return None
-        if outgoing.thoughts is None and wants_thoughts(error):
+        if outgoing.thoughts is None and demands_reasoning(error):
             thoughtful = await with_stored_thoughts(outgoing, self._services)
             return replace(thoughtful, rethought=True, refused=(*outgoing.refused, kind))
-        if outgoing.thoughts is not None and refuses_thoughts(error):
+        if outgoing.thoughts is not None and refuses_reasoning(error):
             self._refusals.of(call.upstream).discard(kind)
             return replace(outgoing, thoughts=None, rethought=True)
         return None
@@ -235,7 +235,7 @@ class Asker:
     ) -> OutgoingRequest | None:
         """With less of memory if it is too long; without tools if that is not enough, or if they
         are refused."""
-        long = self._retry_too_long and too_long(status, error)
+        long = self._retry_too_long and is_context_error(status, error)
         less = lessened(outgoing, self._services) if long else None
         if less is not None or outgoing.tools is None:
             return less

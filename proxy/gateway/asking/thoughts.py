@@ -13,7 +13,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from proxy.chat.thoughts import NONE, thoughts_in
+from proxy.chat.thoughts import NO_REASONING, reasoning_in
 from proxy.gateway.exchange import Services
 from proxy.gateway.outgoing import Degraded, OutgoingRequest
 from proxy.memory.model import Card, Entry, SessionKey
@@ -72,8 +72,8 @@ async def _thoughts(
 
 
 def _read(cards: Sequence[Card], bodies: Mapping[str, bytes]) -> list[tuple[Card, bytes]]:
-    read = [(card, thoughts_in(bodies[card.id])) for card in cards if card.id in bodies]
-    return [(card, thoughts) for card, thoughts in read if thoughts != NONE]
+    read = [(card, reasoning_in(bodies[card.id])) for card in cards if card.id in bodies]
+    return [(card, thoughts) for card, thoughts in read if thoughts != NO_REASONING]
 
 
 def _calling_cards(outgoing: OutgoingRequest) -> list[Card]:

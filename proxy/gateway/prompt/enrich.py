@@ -45,7 +45,7 @@ class TokenBudget:
         """
         answer = self._request.max_output or DEFAULT_ANSWER_TOKENS
         at_most = wanted + self._size + answer
-        await self._services.models.loaded(at_most)
+        await self._services.models.wait_loaded(at_most)
         window = self._window(at_most)
         if window is None or at_most <= window:
             return None
@@ -60,7 +60,7 @@ class TokenBudget:
     async def _request_tokens(self) -> int:
         messages = (*self._request.leading, *self._request.messages)
         return await self._services.aside.run(
-            self._size, lambda: sum(self._counter.count(message.legible) for message in messages)
+            self._size, lambda: sum(self._counter.count(message.clean_json) for message in messages)
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from proxy.chat.message import ChatMessage, Piece, last_user, own_text_of
+from proxy.chat.message import ChatMessage, Piece, last_user, typed_string_of
 from proxy.gateway.prompt.prompt import AssembledPrompt
 from proxy.memory.model import Recalled, Snapshot
 from proxy.memory.recording.recorder import Prepared
@@ -28,7 +28,9 @@ def query_for(prompt: AssembledPrompt, budget: int) -> RecallQuery | None:
     context, question = exchange.context, exchange.request.last_user
     said = frozenset([message.digest for message in exchange.request.messages])
     gone = prepared.planned.plan.superseded
-    if exchange.request.state.elsewhere:  # the upstream has the conversation, and shows all of it
+    if (
+        exchange.request.state.kept_upstream
+    ):  # the upstream has the conversation, and shows all of it
         newest = max((entry.position.seq for entry in prepared.snapshot.log), default=0)
         shown, hidden = frozenset(range(1, newest + 1)), 0
     else:
@@ -61,8 +63,8 @@ def text_at(pieces: Sequence[Piece], at: int, question: ChatMessage | None) -> s
     piece = pieces[at]
     if isinstance(piece, ChatMessage):
         readable = piece is question or len(piece.raw) <= MAX_READ_BYTES
-        return piece.own if readable else ""
-    return own_text_of(piece) if len(piece) <= MAX_READ_BYTES else ""
+        return piece.typed_text if readable else ""
+    return typed_string_of(piece) if len(piece) <= MAX_READ_BYTES else ""
 
 
 def _resent(snapshot: Snapshot, said: frozenset[str]) -> list[int]:

@@ -88,6 +88,6 @@ def _back(messages: Sequence[Piece], at: int) -> Iterator[Utterance]:
         if len(piece.raw if isinstance(piece, ChatMessage) else piece) > MAX_READ_BYTES:
             continue
         message = piece if isinstance(piece, ChatMessage) else read_stored(piece)
-        text = message.own.strip()
+        text = message.typed_text.strip()
         if message.role in ("user", "assistant") and text:
             yield Utterance(message.role, text)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 
 from msgspec.structs import replace
 
-from proxy.chat.media.words import in_words
+from proxy.chat.media.words import with_text_only
 from proxy.gateway.prompt.prompt import AssembledPrompt, Worded, rendered
 
 
@@ -30,6 +30,6 @@ def _worded(prompt: AssembledPrompt, ids: Collection[str] | None) -> Iterator[tu
         id = entry.card.id
         if id in done or (ids is not None and id not in ids) or id not in bodies:
             continue
-        text = in_words(bodies[id])
+        text = with_text_only(bodies[id])
         if text is not bodies[id]:
             yield id, Worded(text, count(text))

@@ -16,7 +16,7 @@ import msgspec
 from proxy.chat import jsontext
 from proxy.chat.message import ChatMessage
 from proxy.chat.reply.answer import Choice, Reply
-from proxy.chat.tools.calltext import in_words
+from proxy.chat.tools.calltext import calls_as_text
 from proxy.gateway.aside import LARGE, Aside
 from proxy.gateway.context import RequestContext
 from proxy.gateway.exchange import Services
@@ -185,7 +185,7 @@ class ExchangeRecorder:
         if reply.usage is None or self._cache_counted:
             return
         self._cache_counted = True
-        used = reply.used
+        used = reply.token_usage
         self._telemetry.cached(used.cached)
         self._telemetry.cache_written(used.written)
 
@@ -225,12 +225,14 @@ class ExchangeRecorder:
         if not self._heading.forced:
             return reply.choices
         return tuple(
-            msgspec.structs.replace(choice, told=in_words(choice.body)) if choice.calls else choice
+            msgspec.structs.replace(choice, unanswered_form=calls_as_text(choice.body))
+            if choice.calls
+            else choice
             for choice in reply.choices
         )
 
     async def _meta(self, reply: Reply | None, incomplete: bool) -> ExchangeMeta:
-        heading, pending = self._heading, reply.pending if reply else None
+        heading, pending = self._heading, reply.pending_id if reply else None
         return ExchangeMeta(
             exchange=self._exchange(reply, incomplete),
             user=heading.user,

@@ -19,7 +19,7 @@ from proxy.wire.failures import UpstreamError
 from proxy.wire.headers import content_length
 from proxy.wire.relay import Delivery
 from proxy.wire.replies import PeekedReply, streams
-from proxy.wire.sse import Gate, Mark
+from proxy.wire.sse import Gate, HoldPoint
 from proxy.wire.upstream import Reply
 
 MAX_PLAIN = 32 * 1024 * 1024
@@ -54,7 +54,7 @@ class StreamTap:
 
     def __init__(self, recorder: ReplyRecorder, reader: StreamReader) -> None:
         self._recorder, self._reader = recorder, reader
-        self._gate = Gate(reader.suspect, reader.mark)
+        self._gate = Gate(reader.may_end, reader.end_signal)
         self._committed = self._final = False
         self._read_early: bytes | None = None
         """The payload of an unfinished event that the reader has been fed already."""
@@ -78,7 +78,7 @@ class StreamTap:
     async def _broken(self) -> None:
         """Record a background response: it continues without this stream and can be fetched."""
         self._read()
-        if self._built().pending is not None:
+        if self._built().pending_id is not None:
             await self.abandon()
 
     async def _piece(self, data: bytes, pass_on: Pass) -> None:
@@ -92,7 +92,7 @@ class StreamTap:
         await self._settle(marks)
         await pass_on(data[at:])
 
-    def _read(self, marks: Sequence[Mark] = ()) -> None:
+    def _read(self, marks: Sequence[HoldPoint] = ()) -> None:
         """Feed the reader what has arrived, but nothing behind the event that ends the stream:
         clients stop there."""
         ends = any(mark.kind in _LAST for mark in marks)
@@ -106,7 +106,7 @@ class StreamTap:
             self._read_unfinished()
 
     def _ends(self, payload: bytes) -> bool:
-        return self._reader.suspect(payload) and self._reader.mark(payload) in _LAST
+        return self._reader.may_end(payload) and self._reader.end_signal(payload) in _LAST
 
     def _read_unfinished(self) -> None:
         """Feed the reader a marked line before its event ends with an empty line."""
@@ -118,9 +118,9 @@ class StreamTap:
     async def _end(self) -> None:
         self._gate.close()
         self._read()
-        await self._settle((Mark(0, "done"),))
+        await self._settle((HoldPoint(0, "done"),))
 
-    async def _settle(self, marks: Sequence[Mark]) -> None:
+    async def _settle(self, marks: Sequence[HoldPoint]) -> None:
         last = any(mark.kind in _LAST for mark in marks)
         if self._final or (self._committed and not last):
             return

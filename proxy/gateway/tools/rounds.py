@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
-from proxy.chat.tools.answer import Joined, called_in
-from proxy.chat.tools.called import Called
+from proxy.chat.tools.answer import RoundJoiner, memory_calls_in
+from proxy.chat.tools.called import MemoryCalls
 from proxy.chat.tools.offer import Dialogue
-from proxy.chat.tools.stream import Continuation, Sorter
-from proxy.chat.usage import summed
+from proxy.chat.tools.stream import Continuation, ToolCallFilter
+from proxy.chat.usage import add_usages
 from proxy.gateway.tools.events import Bytes, Events, StreamEvent
 from proxy.gateway.tools.toolbox import MemoryTools, ToolRunner
 from proxy.gateway.tools.use import ToolUse
@@ -36,7 +36,7 @@ class Rounds:
         self._dialogue = Dialogue(sent, use.own)
         self._number = 1
 
-    async def run(self, asked: Called) -> Reply | None:
+    async def run(self, asked: MemoryCalls) -> Reply | None:
         """Run the calls of an answer and return the reply to the next request.
 
         None if the answer ends here: the client must answer calls of its own tools, or the round
@@ -72,7 +72,7 @@ class ToolStream(WrappedReply):
 
         Raises UpstreamError, also if a further round is not answered with a stream.
         """
-        sorter = Sorter[StreamEvent]()
+        sorter = ToolCallFilter[StreamEvent]()
         on: Continuation[StreamEvent] | None = None
         spent: bytes | None = None
         said: dict[str, str] = {}
@@ -86,14 +86,14 @@ class ToolStream(WrappedReply):
             asked = sorter.called()
             if asked is None or not await self._goes_on(asked):
                 break
-            spent = summed(spent, asked.usage)
-            said |= asked.said()
+            spent = add_usages(spent, asked.usage)
+            said |= asked.texts()
             on = Continuation(on.identity if on else sorter.identity, spent, said)
-            sorter = Sorter()
+            sorter = ToolCallFilter()
         if rest := _raw(sorter.rest(), on):
             yield rest
 
-    async def _goes_on(self, asked: Called) -> bool:
+    async def _goes_on(self, asked: MemoryCalls) -> bool:
         await self._reply.close()
         reply = await self._rounds.run(asked)
         if reply is None:
@@ -143,10 +143,10 @@ async def _plain(first: Reply, rounds: Rounds) -> Reply:
     """
     peeked = PeekedReply(first)
     reply: Reply = peeked
-    joined = Joined()
+    joined = RoundJoiner()
     try:
         body = await peeked.peek(READ_LIMIT)
-        while (asked := called_in(body)) is not None:
+        while (asked := memory_calls_in(body)) is not None:
             await reply.close()
             then = await rounds.run(asked)
             if then is None:
@@ -164,7 +164,7 @@ async def _plain(first: Reply, rounds: Rounds) -> Reply:
 
 def _seen(
     found: Iterable[Bytes | StreamEvent],
-    sorter: Sorter[StreamEvent],
+    sorter: ToolCallFilter[StreamEvent],
     on: Continuation[StreamEvent] | None,
 ) -> bytes:
     """The bytes of finished events that the client may see."""

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from proxy.chat.blocks import block
-from proxy.chat.tools.called import Called, MemoryCall
+from proxy.chat.tools.called import MemoryCall, MemoryCalls
 from proxy.chat.tools.offer import SAVE, SEARCH
 from proxy.gateway.context import options_of
 from proxy.learning.collection import Busy
@@ -113,7 +113,7 @@ class ToolRunner:
         self._tools, self._whose, self._names, self._log = tools, whose, names, log
         self._left = TIMEOUT
 
-    async def run(self, number: int, asked: Called) -> list[tuple[str, str]]:
+    async def run(self, number: int, asked: MemoryCalls) -> list[tuple[str, str]]:
         """Run the calls of round ``number``, in order; returns id and result of each.
 
         Never raises.
@@ -130,12 +130,12 @@ class ToolRunner:
             results.append((call.id, _within(result.text, room, self._whose.count)))
         return results
 
-    def refuse(self, number: int, asked: Called) -> None:
+    def refuse(self, number: int, asked: MemoryCalls) -> None:
         """Log calls that are not run, since their round offered no tools."""
         for call in asked.calls:
             self._note(number, call, (), 0.0, ok=False)
 
-    def _refused(self, place: int, call: MemoryCall, asked: Called) -> str | None:
+    def _refused(self, place: int, call: MemoryCall, asked: MemoryCalls) -> str | None:
         """The result of a call that is not run; None if it is.
 
         A search beside calls of the client's own tools is not run: the client answers those first,

@@ -9,7 +9,7 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.request import ChatRequest
-from proxy.chat.tools.offer import SAVE, SEARCH, may_offer, name_taken, with_tools
+from proxy.chat.tools.offer import SAVE, SEARCH, is_name_taken, may_offer, with_tools
 from proxy.gateway.asking.refusals import RefusalKind
 from proxy.gateway.context import RequestContext
 from proxy.gateway.report import MemoryReport
@@ -49,7 +49,7 @@ def tool_use(
     names, user = names_for(context, report), context.identity.user
     if not names or user is None or not may_offer(request):
         return None
-    if name_taken(request):
+    if is_name_taken(request):
         return "tool_name_taken"
     whose = ToolContext(context.key, user, report.exchange, context.profile, count, began)
     own = request.fields.get("tools")

@@ -202,7 +202,7 @@ def test_what_has_more_blocks_than_were_counted_stays_one() -> None:
     found = FORMAT.read(b'{"messages":[' + answer + b"]}", 1000)
     assert isinstance(found, ChatRequest)
     [message] = found.messages
-    assert message.apart is not None and message.pieces == 2
+    assert message.splitter is not None and message.max_parts == 2
     assert told_apart([message], {"other"}) == (message,)
 
 
@@ -210,7 +210,7 @@ def test_what_has_more_blocks_than_were_counted_stays_one() -> None:
 def test_what_cannot_be_told_apart_stays_one(content: Any) -> None:
     more = {"source": {"type": "page", "of": {"type": "book"}}}
     [message] = request([{"role": "assistant", "content": content, **more}]).messages
-    assert message.apart is not None
+    assert message.splitter is not None
     assert told_apart([message], {"other"}) == (message,)
 
 

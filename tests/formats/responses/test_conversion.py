@@ -117,7 +117,9 @@ def test_grouping_moves_nothing(values: list[dict[str, Any]]) -> None:
 def test_what_is_stored_says_the_same_items_again(values: list[dict[str, Any]]) -> None:
     """Of a conversation that no upstream would refuse: calls and outputs match in kind."""
     request = read({"input": _matching(values)})
-    stored = [(message.said or message.raw) for message in (*request.leading, *request.messages)]
+    stored = [
+        (message.chat_json or message.raw) for message in (*request.leading, *request.messages)
+    ]
     empty = read({"input": []})
     again = json.loads(FORMAT.write(empty, Addition(None, stored, "", "", False)))["input"]
     assert [plain(value) for value in again] == [

@@ -21,7 +21,7 @@ from proxy.chat.request import ChatRequest
 from proxy.errors import session_owner_mismatch
 from proxy.formats.format import Format
 from proxy.formats.responses.names import EXCHANGE
-from proxy.gateway.aside import Aside
+from proxy.gateway.aside import RequestThreads
 from proxy.gateway.context import RequestContext, ask_of, intent_of, rules_of
 from proxy.gateway.prompt.knowledge_step import KnowledgeStep, LoadedKnowledge
 from proxy.gateway.prompt.recall_step import RecallStep
@@ -70,7 +70,7 @@ class ExchangeIds:
 class Services(msgspec.Struct, frozen=True):
     """The collaborators of every exchange.
 
-    ``counter`` returns the token counter of a model; ``aside`` runs work on large requests.
+    ``counter`` returns the token counter of a model; ``threads`` runs work on large requests.
     ``state`` keeps responses for upstreams that do not.  ``window`` takes the upstream's name, or
     "" to choose it by the model; ``models`` must be loaded before ``window`` is called.
     """
@@ -83,7 +83,7 @@ class Services(msgspec.Struct, frozen=True):
     state: StateLog
     rewrite: RewriteStep
     window: WindowLookup
-    aside: Aside = msgspec.field(default_factory=Aside)
+    threads: RequestThreads = msgspec.field(default_factory=RequestThreads)
     models: ModelList = msgspec.field(default_factory=ModelList)
     new_id: Callable[[], str] = msgspec.field(default_factory=ExchangeIds)
 
@@ -91,15 +91,15 @@ class Services(msgspec.Struct, frozen=True):
 class Continued(NamedTuple):
     """The stored answer that a request continues (``previous_response_id``), by its message's id.
 
-    ``follows`` is the message that the answer's exchange followed: see Exchange.
+    ``follows_id`` is the message that the answer's exchange followed: see Exchange.
     """
 
-    message: str
-    follows: str | None
+    message_id: str
+    follows_id: str | None
 
     @classmethod
     def of(cls, answer: KeptAnswer) -> Continued:
-        return cls(answer.line.card.id, answer.exchange.follows)
+        return cls(answer.stored_message.card.id, answer.exchange.follows)
 
 
 class ChatExchange(msgspec.Struct, frozen=True, gc=False):

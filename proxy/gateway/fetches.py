@@ -82,7 +82,7 @@ class LateRecorder:
             return
         answer = reply.choices[0]
         late = partial(late_answer, snapshot, answer, reply.usage, count)
-        amendment = await self._services.aside.run(len(answer.body), late)
+        amendment = await self._services.threads.run(len(answer.body), late)
         if amendment is not None:
             await recorder.amend(self._key, amendment)
 

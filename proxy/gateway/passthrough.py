@@ -95,9 +95,9 @@ class Passthrough:
         waited = time.perf_counter() - clock
         call.upstream_seconds += waited
         self._telemetry.first_byte(waited)
-        if failure := failure_in(reply.status):
+        if failure := failure_of_status(reply.status):
             self._telemetry.upstream_failed(failure)
-        return await _checked(reply)
+        return await _check_status(reply)
 
     async def _send(
         self, call: ProxyRequest, headers: RawHeaders, body: Body, length: int | None
@@ -122,14 +122,14 @@ def as_declared(call: ProxyRequest, body: bytes) -> bytes | None:
     return body if get(call.headers, b"transfer-encoding") else None
 
 
-def failure_in(status: int) -> Failing | None:
+def failure_of_status(status: int) -> Failing | None:
     """The failure that an upstream's status means; None if none."""
     if status == 429:
         return "rate_limited"
     return "server_error" if status >= 500 else None
 
 
-async def _checked(reply: Reply) -> Reply:
+async def _check_status(reply: Reply) -> Reply:
     """The reply; closed and UpstreamBroken raised for an impossible status (RFC 9110 15)."""
     if 200 <= reply.status < 600:
         return reply

@@ -61,7 +61,7 @@ class Preview:
         ``memory_unavailable`` where a chat would go on without memory.
         """
         context = self._context(key, profile, user)
-        aside, media = self._services.aside, context.profile.max_inline_media_bytes
+        aside, media = self._services.threads, context.profile.max_inline_media_bytes
         request = await aside.run(len(body), partial(FORMAT.read, body, media))
         if not isinstance(request, ChatRequest):
             return None
@@ -72,7 +72,7 @@ class Preview:
         messages = await aside.run(len(body), lambda: _messages_in(outgoing.body()))
         return Previewed(
             messages=messages,
-            tokens=await aside.total(exchange.counter.count, messages),
+            tokens=await aside.sum_tokens(exchange.counter.count, messages),
             did=outgoing.injection(outgoing.report),
             count=prompt.recalled,
             recalled=prompt.recall.recollection.all,

@@ -18,14 +18,14 @@ from msgspec.structs import replace
 from proxy.formats.format import Referring
 from proxy.formats.native import AnswerId, answer_id_of, native_of, substitutes_in
 from proxy.gateway.exchange import ChatExchange, Continued, Services
-from proxy.gateway.state.emulation import emulated, without_names
+from proxy.gateway.state.emulation import emulate_state, without_names
 from proxy.memory.model import Snapshot
 from proxy.memory.store import StoreError
 
 logger = logging.getLogger(__name__)
 
 
-class Named(msgspec.Struct, frozen=True):
+class ResolvedReferences(msgspec.Struct, frozen=True):
     """What was found: ``parts`` (JSON) by their ids; ``previous``, the answer that is continued,
     and the id of its ``message``; ``superseded``, if that is in history and not in the log."""
 
@@ -35,35 +35,36 @@ class Named(msgspec.Struct, frozen=True):
     superseded: Continued | None = None
 
 
-async def resolved(exchange: ChatExchange, services: Services) -> ChatExchange:
+async def resolve_references(exchange: ChatExchange, services: Services) -> ChatExchange:
     """The exchange with its request's ids replaced by content; unknown ids stay.
 
-    Raises ProxyError for ids of state that the proxy keeps: see ``emulated``, ``without_names``.
+    Raises ProxyError for ids of state that the proxy keeps: see ``emulate_state``,
+    ``without_names``.
     """
-    exchange = await _looked_up(await emulated(exchange, services), services)
+    exchange = await _look_up_references(await emulate_state(exchange, services), services)
     return await without_names(exchange, services)
 
 
-async def _looked_up(exchange: ChatExchange, services: Services) -> ChatExchange:
+async def _look_up_references(exchange: ChatExchange, services: Services) -> ChatExchange:
     format, state = exchange.format, exchange.request.state
     if not (state.references or state.previous) or not isinstance(format, Referring):
         return exchange
     search = _Search(format, frozenset(state.references), state.previous)
     try:
         snapshot = await services.recorder.look_back(exchange.context.key, search.is_over)
-        found = await services.aside.run(len(exchange.body), partial(search.found, snapshot))
+        found = await services.threads.run(len(exchange.body), partial(search.found, snapshot))
         if state.previous and found.previous is None:
             found = await _superseded(exchange, services, search, found)
     except StoreError as failure:
         logger.warning("what a request names is not looked up: %s", failure)
         return exchange
     size = len(exchange.body) + sum(map(len, found.parts.values()))
-    return await services.aside.run(size, partial(_with, exchange, format, found))
+    return await services.threads.run(size, partial(_with_references, exchange, format, found))
 
 
 async def _superseded(
-    exchange: ChatExchange, services: Services, search: _Search, found: Named
-) -> Named:
+    exchange: ChatExchange, services: Services, search: _Search, found: ResolvedReferences
+) -> ResolvedReferences:
     """``found`` with the answer that is continued, looked for among superseded messages.
 
     Raises StoreError.
@@ -73,23 +74,25 @@ async def _superseded(
     if answer is None:
         return found
     previous, continued = search.previous_in(answer.raw), Continued.of(answer)
-    return replace(found, previous=previous, message=continued.message, superseded=continued)
+    return replace(found, previous=previous, message=continued.message_id, superseded=continued)
 
 
-def _with(exchange: ChatExchange, format: Referring, found: Named) -> ChatExchange:
+def _with_references(
+    exchange: ChatExchange, format: Referring, found: ResolvedReferences
+) -> ChatExchange:
     """The exchange with ``found`` put into its body; a rewind in its headers has precedence."""
     intent = exchange.intent
     if not intent.rewind:
         intent = replace(intent, on=found.message)
     exchange = replace(exchange, intent=intent, continued=found.superseded or exchange.continued)
-    begins = _begins(exchange, found.previous)
+    begins = _must_inline(exchange, found.previous)
     if not found.parts and not begins:
         return exchange
     body = format.expand(exchange.body, found.parts, detach=begins)
     return exchange.with_body(body) or exchange  # it may be too much, with all that it names
 
 
-def _begins(exchange: ChatExchange, previous: AnswerId | None) -> bool:
+def _must_inline(exchange: ChatExchange, previous: AnswerId | None) -> bool:
     """Whether ``previous`` must be sent as messages: the upstream has not stored it, or the proxy
     emulates state.  Background requests always continue on the upstream."""
     if previous is None or exchange.request.state.background:
@@ -114,12 +117,12 @@ class _Search:
         known = self._previous is None or self._answer is not None
         return known and self._names <= self._parts.keys()
 
-    def found(self, snapshot: Snapshot) -> Named:
+    def found(self, snapshot: Snapshot) -> ResolvedReferences:
         self.is_over(snapshot)
         if self._answer is None:
-            return Named(self._parts)
+            return ResolvedReferences(self._parts)
         id, answer = self._answer
-        return Named(self._parts, answer, id)
+        return ResolvedReferences(self._parts, answer, id)
 
     def previous_in(self, body: bytes) -> AnswerId | None:
         """The answer in a stored message (JSON), if it is the one that is continued."""

@@ -27,7 +27,7 @@ from proxy.settings import ServerSettings
 from proxy.wire.body import ClientGone
 from proxy.wire.body import read as received
 from proxy.wire.headers import content_length
-from proxy.wire.places import Holding
+from proxy.wire.places import Reservation
 
 LARGE = 64 * 1024
 """Bytes of a body that is read on a thread."""
@@ -39,12 +39,14 @@ Refusal = Callable[[str], ProxyError]
 S = TypeVar("S", bound=msgspec.Struct)
 
 
-async def body_of(request: Request, server: ServerSettings, held: Holding) -> bytes:
+async def body_of(request: Request, server: ServerSettings, held: Reservation) -> bytes:
     """The body.  Raises ProxyError 413, 408, 503, and 400 for too many values; and
     ClientDisconnect."""
     declared, most = content_length(request.headers.raw), server.max_body_bytes
     try:
-        body = await received(request.receive, most, server.body_timeout, declared, held.body)
+        body = await received(
+            request.receive, most, server.body_timeout, declared, held.reserve_body
+        )
     except ClientGone:
         raise ClientDisconnect from None
     if len(body) > MAX_VALUES and await asyncio.to_thread(has_more_values, MAX_VALUES, body):

@@ -42,7 +42,7 @@ from proxy.memory_api.conditions import READING, conditional
 from proxy.telemetry import Route as Kind
 from proxy.telemetry import Telemetry
 from proxy.wire.body import ClientGone, cut
-from proxy.wire.places import let_go
+from proxy.wire.places import release
 from proxy.wire.relay import Presence
 
 logger = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ class Endpoint(BaseRoute):
         except ClientDisconnect:
             pass
         finally:
-            let_go(scope)
+            release(scope)
             self._telemetry.answered(self._kind, status, "none")
             if self._kind != "health":  # asked every few seconds, by machines
                 ms = (time.perf_counter() - clock) * 1000

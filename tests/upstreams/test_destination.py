@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proxy.errors import RawHeaders
-from proxy.upstreams.destination import CHAT, PAYING
+from proxy.upstreams.destination import BILLING_HEADERS, CHAT
 from tests.support.upstream.several import destination
 
 KEYS: RawHeaders = [
@@ -23,7 +23,7 @@ COOKIE = (b"cookie", b"session=of-another")
 
 
 def test_a_clients_keys_stay_here() -> None:
-    assert {name for name, _ in KEYS} == PAYING
+    assert {name for name, _ in KEYS} == BILLING_HEADERS
     assert destination("there").headers([*KEYS, *OTHER, COOKIE], CHAT) == OTHER
 
 
@@ -49,7 +49,7 @@ def test_its_own_key_is_sent_as_its_api_has_it(
     kind: Any, api: str, sent: tuple[bytes, bytes]
 ) -> None:
     found = destination("there", kind=kind, key="sk-up").headers([*KEYS, *OTHER], api)
-    assert [each for each in found if each[0].lower() in PAYING] == [sent]
+    assert [each for each in found if each[0].lower() in BILLING_HEADERS] == [sent]
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from proxy.chat import jsontext
 from proxy.errors import RawHeaders, cross_site, path_not_allowed
-from proxy.gateway.aside import Aside
+from proxy.gateway.aside import RequestThreads
 from proxy.gateway.dispatch.catalogue import ModelCatalogue, lists_models
-from proxy.gateway.passthrough import Passthrough, as_declared, failure_in
+from proxy.gateway.passthrough import Passthrough, as_declared, failure_of_status
 from proxy.gateway.request import ProxyRequest
 from proxy.gateway.routes import Route
 from proxy.settings import ServerSettings
@@ -25,8 +25,8 @@ from proxy.settings.upstreams import DEFAULT
 from proxy.telemetry import Telemetry
 from proxy.tenancy import Tenancy
 from proxy.upstreams.choice import Upstreams
-from proxy.upstreams.destination import COOKIE, PAYING, VERSION, Destination
-from proxy.upstreams.places import PlacedReply, Places
+from proxy.upstreams.destination import BILLING_HEADERS, COOKIE, VERSION, Destination
+from proxy.upstreams.places import SlotReply, UpstreamSlots
 from proxy.upstreams.windows import ContextWindows
 from proxy.wire.body import Body
 from proxy.wire.failures import UpstreamError
@@ -39,7 +39,7 @@ _IN_PATH = re.compile(rb"/deployments/([^/]+)/|/models/(.+)")
 """Azure's deployments, and ``GET /v1/models/NAME``."""
 
 
-LISTING_HEADERS = PAYING | {
+LISTING_HEADERS = BILLING_HEADERS | {
     b"accept",
     b"user-agent",
     VERSION,
@@ -54,11 +54,11 @@ DEFAULT_TYPES = (b"", b"text/plain", b"application/x-www-form-urlencoded")
 """Media types that curl and web pages send by default, also with JSON bodies."""
 
 
-class _Named(msgspec.Struct):
+class _ModelField(msgspec.Struct):
     model: str | None = None
 
 
-_decoder = msgspec.json.Decoder(_Named)
+_decoder = msgspec.json.Decoder(_ModelField)
 
 
 def model_in(body: bytes) -> str | None:
@@ -84,13 +84,13 @@ def model_of(route: Route) -> str | None:
     return unquote((found[1] or found[2]).decode("latin-1")) if found else None
 
 
-class Choosing(msgspec.Struct, frozen=True):
+class DispatchOptions(msgspec.Struct, frozen=True):
     """What ``Dispatch`` needs to choose an upstream: the upstreams, their models' windows, threads
     and limits for reading bodies, and the web pages that may use the operator's keys."""
 
     upstreams: Upstreams
     windows: ContextWindows
-    aside: Aside
+    threads: RequestThreads
     limits: ServerSettings
     trusted: Trusted
 
@@ -103,10 +103,10 @@ class Dispatch(Passthrough):
     """
 
     def __init__(
-        self, upstream: Upstream, tenancy: Tenancy, telemetry: Telemetry, choosing: Choosing
+        self, upstream: Upstream, tenancy: Tenancy, telemetry: Telemetry, choosing: DispatchOptions
     ) -> None:
         super().__init__(upstream, tenancy, telemetry)
-        self._choosing, self._places = choosing, Places()
+        self._choosing, self._places = choosing, UpstreamSlots()
         self._catalogue = ModelCatalogue(choosing.upstreams, choosing.windows, telemetry)
         telemetry.tell_apart([DEFAULT, *(each.name for each in choosing.upstreams.listed)])
 
@@ -132,7 +132,7 @@ class Dispatch(Passthrough):
     async def forward(self, call: ProxyRequest, body: bytes | None) -> None:
         known = call.destination is not None or call.identity.upstream
         if body and not known and _may_be_json(call.headers):
-            model = await self._choosing.aside.run(len(body), partial(model_in, body))
+            model = await self._choosing.threads.run(len(body), partial(model_in, body))
             self.choose(call, model)
         await super().forward(call, body)
 
@@ -148,7 +148,7 @@ class Dispatch(Passthrough):
 
     async def _ask_for_list(self, call: ProxyRequest, destination: Destination | None) -> Reply:
         kept = [each for each in call.headers if each[0] in LISTING_HEADERS]
-        query = call.query if destination is None else destination.whole_list
+        query = call.query if destination is None else destination.query_for_models
         headers = [*kept, (b"accept-encoding", b"identity")]
         one = replace(call, destination=destination, query=query, headers=headers)
         return await self.ask(one, None)
@@ -162,7 +162,7 @@ class Dispatch(Passthrough):
         except UpstreamError as error:
             self._telemetry.upstream_asked(name, error.kind)
             raise
-        self._telemetry.upstream_asked(name, failure_in(reply.status) or "answered")
+        self._telemetry.upstream_asked(name, failure_of_status(reply.status) or "answered")
         return reply
 
     async def _sent(
@@ -185,7 +185,7 @@ class Dispatch(Passthrough):
         except BaseException:
             leave()
             raise
-        return PlacedReply(reply, leave)
+        return SlotReply(reply, leave)
 
     def _check(self, call: ProxyRequest, destination: Destination) -> None:
         """Raise ProxyError 403 for a call that must not use the operator's key."""

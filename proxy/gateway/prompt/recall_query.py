@@ -35,8 +35,8 @@ def query_for(prompt: AssembledPrompt, budget: int) -> RecallQuery | None:
         shown, hidden = frozenset(range(1, newest + 1)), 0
     else:
         stored = [entry.position.seq for entry in prompt.prompt.stored]
-        shown = frozenset(stored + _resent(prepared.snapshot, said))
-        hidden = _hidden(prepared.snapshot, shown, gone)
+        shown = frozenset(stored + _seqs_in_request(prepared.snapshot, said))
+        hidden = _newest_hidden_seq(prepared.snapshot, shown, gone)
     query = RecallQuery(
         key=context.key,
         user=context.identity.user,
@@ -48,7 +48,7 @@ def query_for(prompt: AssembledPrompt, budget: int) -> RecallQuery | None:
         hidden=hidden,
         budget=budget,
         count=exchange.counter.count_lines,
-        again=_recalled_before(prepared),
+        again=_recalled_in_loop(prepared),
         options=context.profile_rules.recall,
     )
     if query.has_nowhere_to_look:  # most requests: texts are read only for a search
@@ -67,7 +67,7 @@ def text_at(pieces: Sequence[Piece], at: int, question: ChatMessage | None) -> s
     return typed_string_of(piece) if len(piece) <= MAX_READ_BYTES else ""
 
 
-def _resent(snapshot: Snapshot, said: frozenset[str]) -> list[int]:
+def _seqs_in_request(snapshot: Snapshot, said: frozenset[str]) -> list[int]:
     """Seqs of all messages in turns of which the client has sent a message again.
 
     So answers count as sent that the client renders differently.
@@ -78,7 +78,7 @@ def _resent(snapshot: Snapshot, said: frozenset[str]) -> list[int]:
     return [e.position.seq for e in snapshot.log if e.position.turn in turns]
 
 
-def _hidden(snapshot: Snapshot, shown: frozenset[int], gone: frozenset[str]) -> int:
+def _newest_hidden_seq(snapshot: Snapshot, shown: frozenset[int], gone: frozenset[str]) -> int:
     """The seq of the newest message that is neither in the prompt nor superseded; 0 if none.
 
     Messages older than the loaded part of the log are never in the prompt.
@@ -92,7 +92,7 @@ def _hidden(snapshot: Snapshot, shown: frozenset[int], gone: frozenset[str]) -> 
     return max(1, min(seqs, default=1) - 1)
 
 
-def _recalled_before(prepared: Prepared) -> tuple[Recalled, ...] | None:
+def _recalled_in_loop(prepared: Prepared) -> tuple[Recalled, ...] | None:
     """What the earlier rounds of this tool loop recalled, which is reused; None outside a loop."""
     last, running = prepared.snapshot.last, prepared.planned.plan.running
     if last is None or running is None:

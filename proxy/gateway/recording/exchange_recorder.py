@@ -17,7 +17,7 @@ from proxy.chat import jsontext
 from proxy.chat.message import ChatMessage
 from proxy.chat.reply.answer import Choice, Reply
 from proxy.chat.tools.calltext import calls_as_text
-from proxy.gateway.aside import LARGE, Aside
+from proxy.gateway.aside import MIN_THREAD_BYTES, RequestThreads
 from proxy.gateway.context import RequestContext
 from proxy.gateway.exchange import Services
 from proxy.gateway.outgoing import Degraded, OutgoingRequest
@@ -139,13 +139,13 @@ class ExchangeRecorder:
         recorder: Recorder,
         count: Count,
         telemetry: Telemetry,
-        aside: Aside,
+        threads: RequestThreads,
         size: int,
         tools: ToolLog | None,
     ) -> None:
         self._key, self._heading, self._pending = key, heading, pending
         self._recorder, self._count, self._telemetry = recorder, count, telemetry
-        self._aside, self._size = aside, size
+        self._threads, self._size = threads, size
         self._tools = tools
         self._commit: Commit | None = None
         self._deferred: Exchange | None = None
@@ -160,8 +160,8 @@ class ExchangeRecorder:
 
         Inline media are dropped here, since the stream may last for minutes.
         """
-        if self._size > LARGE:
-            self._pending = await self._aside.run(self._size, self._pending.recorded)
+        if self._size > MIN_THREAD_BYTES:
+            self._pending = await self._threads.run(self._size, self._pending.recorded)
             self._size = sum(len(message.raw) for message in self._pending.messages)
         return self._size
 
@@ -196,11 +196,11 @@ class ExchangeRecorder:
         if isinstance(pending, Unplanned):
             self._deferred = meta.exchange
             unplanned = (pending.said, answers, meta, pending.intent, pending.window)
-            deferred = await self._aside.run(self._size, partial(Deferred.of, *unplanned))
+            deferred = await self._threads.run(self._size, partial(Deferred.of, *unplanned))
             return await self._recorder.defer(self._key, deferred)
         size = self._size + sum(len(answer.body) for answer in answers)
         planned = (pending, answers, meta, self._count)
-        self._commit = await self._aside.run(size, partial(build_commit, *planned))
+        self._commit = await self._threads.run(size, partial(build_commit, *planned))
         return await self._recorder.record(self._key, self._commit)
 
     async def amend(self, reply: Reply) -> None:
@@ -212,7 +212,7 @@ class ExchangeRecorder:
         if self._commit is not None:
             came = (self._commit, answers, reply.usage, self._count, more)
             size = len(more.body) if more else 0
-            amendment = await self._aside.run(size, partial(amend, *came))
+            amendment = await self._threads.run(size, partial(amend, *came))
         elif reply.usage is not None and not self._usage_recorded:
             amendment = Amendment(exchange=self._heading.id, usage=reply.usage)
         if amendment is not None:
@@ -237,7 +237,7 @@ class ExchangeRecorder:
             exchange=self._exchange(reply, incomplete),
             user=heading.user,
             system=jsontext.join_items(heading.system) if heading.system else None,
-            system_tokens=await self._aside.total(self._count, heading.system),
+            system_tokens=await self._threads.sum_tokens(self._count, heading.system),
             idempotency_key=fetch_key(pending) if pending else heading.idempotency_key,
             ttl=heading.ttl,
             choices=AND_AN_ANSWER if pending else heading.choices,
@@ -276,7 +276,7 @@ def recorder_for(
     exchange = outgoing.exchange
     pending = _pending(outgoing)
     size = sum(len(message.raw) for message in pending.messages)
-    if isinstance(pending, PendingRecord) and size <= LARGE:
+    if isinstance(pending, PendingRecord) and size <= MIN_THREAD_BYTES:
         pending = pending.counted(exchange.counter.count)
     return ExchangeRecorder(
         exchange.context.key,
@@ -285,7 +285,7 @@ def recorder_for(
         recorder=services.recorder,
         count=exchange.counter.count,
         telemetry=services.telemetry,
-        aside=services.aside,
+        threads=services.threads,
         size=size,
         tools=outgoing.tools.log if outgoing.tools else None,
     )

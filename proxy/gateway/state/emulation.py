@@ -44,7 +44,7 @@ def check_state(state: State) -> None:
         raise not_in_background(message, "background")
 
 
-async def emulated(exchange: ChatExchange, services: Services) -> ChatExchange:
+async def emulate_state(exchange: ChatExchange, services: Services) -> ChatExchange:
     """The exchange with a stateless request, the answer that it continues, and its answer's ids.
 
     An unknown ``previous_response_id`` is left in: it may be one of the upstream's.  Raises
@@ -74,7 +74,7 @@ async def without_names(exchange: ChatExchange, services: Services) -> ChatExcha
     previous = exchange.request.state.previous
     if previous is not None and exchange.continued is None:
         raise response_not_found(previous, PREVIOUS)
-    return await services.aside.run(len(exchange.body), partial(_stateless, exchange))
+    return await services.threads.run(len(exchange.body), partial(_stateless, exchange))
 
 
 def emulates(exchange: ChatExchange) -> bool:
@@ -85,11 +85,11 @@ def emulates(exchange: ChatExchange) -> bool:
 def log_ends_with(log: Sequence[Entry], continued: Continued) -> bool:
     """Whether the log ends with this answer, and its exchange directly follows the message that it
     followed when it was recorded."""
-    if not log or max(log, key=_seq).card.id != continued.message:
+    if not log or max(log, key=_seq).card.id != continued.message_id:
         return False
-    exchange = exchange_of(continued.message)
+    exchange = exchange_of(continued.message_id)
     before = [entry.card.id for entry in log if entry.card.exchange != exchange]
-    return continued.follows is None or not before or before[-1] == continued.follows
+    return continued.follows_id is None or not before or before[-1] == continued.follows_id
 
 
 def _seq(entry: Entry) -> int:

@@ -56,18 +56,26 @@ class KeptAnswer(msgspec.Struct, frozen=True):
     """A response: its exchange, its message, and the ids of its input messages."""
 
     exchange: Exchange
-    line: StoredMessage
+    stored_message: StoredMessage
     inputs: tuple[str, ...]
 
     @property
     def raw(self) -> bytes:
         """The JSON of the message as the upstream sent it."""
-        return self.line.body if self.line.wire is None else self.line.wire
+        return (
+            self.stored_message.body
+            if self.stored_message.wire is None
+            else self.stored_message.wire
+        )
 
     @property
-    def nameless(self) -> Edited:
+    def without_id(self) -> Edited:
         """The edit that removes the response's id from the message."""
-        card, body, wire = self.line.card, self.line.body, self.line.wire
+        card, body, wire = (
+            self.stored_message.card,
+            self.stored_message.body,
+            self.stored_message.wire,
+        )
         body, wire = _nameless(body), None if wire is None else _nameless(wire)
         return Edited(card=card, body=body, wire=wire, was=self.raw)
 
@@ -192,7 +200,7 @@ class StateLog:
             return None
         return KeptAnswer(recorded, line, tuple(inputs))
 
-    async def way_to(self, key: SessionKey, message: str) -> tuple[Entry, ...]:
+    async def branch_to(self, key: SessionKey, message: str) -> tuple[Entry, ...]:
         """The branch that ends with a message; empty if history does not have the message.
 
         Reads the whole session, so calls for one session run one at a time.  Raises StoreError.

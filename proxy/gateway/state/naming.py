@@ -34,14 +34,14 @@ class Naming:
 
     def applies(self, call: ProxyRequest) -> bool:
         """Whether the body of a call without a session may name one."""
-        return call.may_be_named and (bool(self._listed) or self._emulates(call))
+        return call.may_name_session and (bool(self._listed) or self._emulates(call))
 
     async def session_of(self, call: ProxyRequest, body: bytes) -> str | None:
         """The session; None for a request without memory.
 
         Raises ProxyError 404 for an unknown response or conversation, 400 for unsupported state.
         """
-        fields = await self._services.aside.run(len(body), partial(_fields, body))
+        fields = await self._services.threads.run(len(body), partial(_fields, body))
         if fields is None:
             return None
         if not self._emulates(call):

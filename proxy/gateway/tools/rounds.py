@@ -32,8 +32,8 @@ class Rounds:
 
     def __init__(self, sent: bytes, use: ToolUse, tools: MemoryTools, ask: Ask) -> None:
         self._use, self._ask = use, ask
-        self._runner = ToolRunner(tools, use.whose, use.names, use.log)
-        self._dialogue = Dialogue(sent, use.own)
+        self._runner = ToolRunner(tools, use.context, use.names, use.log)
+        self._dialogue = Dialogue(sent, use.client_tools)
         self._number = 1
 
     async def run(self, asked: MemoryCalls) -> Reply | None:
@@ -79,9 +79,9 @@ class ToolStream(WrappedReply):
         while True:
             events = Events()
             async for data in self._reply.chunks():
-                if seen := _seen(events.feed(data), sorter, on):
+                if seen := _visible_bytes(events.feed(data), sorter, on):
                     yield seen
-            if seen := _seen(events.close(), sorter, on):
+            if seen := _visible_bytes(events.close(), sorter, on):
                 yield seen
             asked = sorter.called()
             if asked is None or not await self._goes_on(asked):
@@ -117,7 +117,7 @@ class JoinedReply(WrappedReply):
         yield self._body
 
 
-async def followed(reply: Reply, rounds: Rounds) -> Reply:
+async def with_tool_rounds(reply: Reply, rounds: Rounds) -> Reply:
     """The reply for the client.  A JSON reply is returned after all its rounds, a stream at once.
 
     Raises UpstreamError.
@@ -136,7 +136,8 @@ async def followed(reply: Reply, rounds: Rounds) -> Reply:
 
 
 async def _plain(first: Reply, rounds: Rounds) -> Reply:
-    """``followed`` for a JSON reply; ``first`` itself, byte for byte, if it calls no tool of ours.
+    """``with_tool_rounds`` for a JSON reply; ``first`` itself, byte for byte, if it calls no tool
+    of ours.
 
     An error of a further round is returned unchanged.  Raises UpstreamError; closes all replies
     that it does not return.
@@ -162,7 +163,7 @@ async def _plain(first: Reply, rounds: Rounds) -> Reply:
         raise
 
 
-def _seen(
+def _visible_bytes(
     found: Iterable[Bytes | StreamEvent],
     sorter: ToolCallFilter[StreamEvent],
     on: Continuation[StreamEvent] | None,

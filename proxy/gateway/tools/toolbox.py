@@ -37,7 +37,7 @@ MAX_CALLS = 8
 MAX_RESULT_TOKENS = 2000
 """Tokens of all results of a round."""
 
-_ABSENT = "Memory is not available now. Go on without it."
+_UNAVAILABLE = "Memory is not available now. Go on without it."
 _TOO_MANY = "Not done: too many calls at once."
 _UNKNOWN = "Not done: there is no such function."
 _UNUSED = "Not done: the other calls are answered first."
@@ -159,7 +159,7 @@ class ToolRunner:
             logger.warning("a call of the model failed: %s", failure)
         except Exception:  # the boundary to memory: the chat continues
             logger.exception("a call of the model failed")
-        return ToolResult(_ABSENT), False
+        return ToolResult(_UNAVAILABLE), False
 
     async def _call(self, call: MemoryCall, room: int) -> ToolResult:
         text = call.argument()

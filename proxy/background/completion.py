@@ -17,7 +17,7 @@ from proxy.chat import jsontext
 from proxy.chat.models.limits import is_context_error
 from proxy.chat.reply.answer import CUT_OFF
 from proxy.chat.request import positive_int
-from proxy.wire.api import refuses
+from proxy.wire.api import is_permanent_refusal
 
 ANSWER_BYTES = 512 * 1024
 """The largest answer: a hundred times what is asked for, with reasoning.  Parsing it blocks the
@@ -262,7 +262,7 @@ def failure(status: int, said: bytes, wait: float | None, *, with_schema: bool) 
         return SchemaRefused(f"refused with status {status}")
     if status in DENIED:
         return Denied(f"refused with status {status}")
-    if refuses(status):
+    if is_permanent_refusal(status):
         return Refused(f"refused with status {status}")
     return Failed(f"answered with status {status}", wait)
 

@@ -28,7 +28,7 @@ from proxy.gateway.state.renaming import RenamedReply
 from proxy.settings import Settings
 from proxy.wire.coding.decoding import IDENTITY, coding_of
 from proxy.wire.headers import content_length
-from proxy.wire.relay import Presence, relay
+from proxy.wire.relay import DisconnectGuard, relay
 from proxy.wire.replies import PeekedReply
 from proxy.wire.upstream import Reply
 
@@ -82,10 +82,10 @@ class Conversations:
         self._passthrough.choose(call, call.model)
         attempt: PendingAttempt | None = None
         if exchange.recorded:
-            await self._turns.settled(exchange.context.key)
+            await self._turns.wait_settled(exchange.context.key)
             exchange, attempt = self._attempts.register(exchange)
         outgoing = await self._prepared(call, exchange)
-        with self._turns.turn(exchange.context.key, Presence(call.receive)) as presence:
+        with self._turns.turn(exchange.context.key, DisconnectGuard(call.receive)) as presence:
             call.delivery.presence = presence
             outgoing, reply, recording = await self._asker.call_upstream(call, outgoing)
             if self._on_answered is not None and reply.status < 400:
@@ -97,7 +97,7 @@ class Conversations:
                     reply = RenamedReply(reply, outgoing.exchange.names)
                 # Free what was injected before the answer streams: that may take minutes.
                 del exchange, outgoing, recording
-                call.reservation.shrink_body(await recorder.kept() if recorder else 0)
+                call.reservation.shrink_body(await recorder.reduce_messages() if recorder else 0)
                 await self._deliver(call, reply, recorder)
             finally:
                 if recorder is not None and recorder.recorded and attempt is not None:
@@ -130,7 +130,7 @@ class Conversations:
         if format.is_side_request(request, call.headers):
             return UnreadBody(session, body, "side_request")
         context = self._context(call, rules)
-        exchange = ChatExchange.begun(format, request, plain, context, self._services)
+        exchange = ChatExchange.start(format, request, plain, context, self._services)
         return exchange if plain is body else replace(exchange, wire_body=body)
 
     async def _name(self, call: ProxyRequest, body: bytes) -> bool:
@@ -163,7 +163,7 @@ class Conversations:
         call: ProxyRequest,
         outgoing: OutgoingRequest,
         reply: Reply,
-        presence: Presence,
+        presence: DisconnectGuard,
         recording: Recording | None,
     ) -> ExchangeRecorder | None:
         """The recorder of the reply; None if the reply is not recorded."""
@@ -174,7 +174,7 @@ class Conversations:
         self._services.telemetry.injected(call.report.tokens)
         if not 200 <= reply.status < 300:
             return None
-        presence.patient = outgoing.drains
+        presence.outlives_client = outgoing.drains
         return recording() if recording and outgoing.recorded else None
 
     async def _deliver(

@@ -128,7 +128,7 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
     names: Mapping[str, bytes] | None = None
 
     @classmethod
-    def begun(
+    def start(
         cls,
         format: Format,
         request: ChatRequest,
@@ -165,12 +165,12 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
         return recording and self.context.identity.records
 
     @property
-    def enriched(self) -> bool:
+    def may_enrich(self) -> bool:
         """Whether learned memory and recalled passages may be added."""
-        return (self.rules.inject or self._instructs) and not self.side
+        return (self.rules.inject or self._extends_instructions) and not self.side
 
     @property
-    def _instructs(self) -> bool:
+    def _extends_instructions(self) -> bool:
         """Whether they may be added as instructions, where the upstream keeps the messages."""
         wanted = self.context.profile.recall_in_instructions
         return (
@@ -225,8 +225,8 @@ async def load(exchange: ChatExchange, services: Services) -> Loaded:
     """
     request, context = exchange.request, exchange.context
     question, count = request.last_user_text, exchange.counter.count_lines
-    lookup = services.knowledge.begin(context, question, count, wanted=exchange.enriched)
-    rewriting = services.rewrite.begin(context, request) if exchange.enriched else None
+    lookup = services.knowledge.begin(context, question, count, wanted=exchange.may_enrich)
+    rewriting = services.rewrite.begin(context, request) if exchange.may_enrich else None
     try:
         ask = ask_of(context, exchange.rules)
         prepared = await services.recorder.prepare(

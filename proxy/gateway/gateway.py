@@ -47,7 +47,7 @@ from proxy.telemetry import Route as Kind
 from proxy.telemetry import Telemetry
 from proxy.tenancy import Caller, Client, Tenancy
 from proxy.wire.body import ClientGone, Receive
-from proxy.wire.failures import UpstreamError, UpstreamUnreachable, answer_for
+from proxy.wire.failures import UpstreamError, UpstreamUnreachable, error_for
 from proxy.wire.headers import get
 from proxy.wire.hosts import Trusted
 from proxy.wire.places import ByteBudgets, RequestLimit
@@ -105,7 +105,7 @@ class Gateway:
             logger.warning("the upstream failed: %s", _unreachable_reason(error))
             code = error.kind
             self._telemetry.upstream_failed(error.kind)
-            status = await _refuse(delivery, answer_for(error), call, route)
+            status = await _refuse(delivery, error_for(error), call, route)
         except Exception:  # the boundary to the server: a bug is logged here, once, and answered
             logger.exception("a request failed")
             status = await _refuse(delivery, server_error(), call, route)
@@ -142,7 +142,8 @@ class Gateway:
         reason = _without_memory(route, method, cross_site)
         try:
             identity = self._identity(route, method, caller, headers)
-            named = self._passthrough.named(identity.upstream) if identity.upstream else None
+            name = identity.upstream
+            destination = self._passthrough.upstream_named(name) if name else None
         except ProxyError as error:
             raise self._with_session(error, route, headers, reason) from None
         report = MemoryReport(identity.session, reason=reason) if identity.session else None
@@ -161,7 +162,7 @@ class Gateway:
             identity=identity,
             reservation=self._rooms.reservation(caller.tenant),
             report=report,
-            destination=named,
+            destination=destination,
             fetches=recorded and method == "GET" and route.is_stored_response,
             with_state=with_state,
         )

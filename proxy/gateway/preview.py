@@ -65,7 +65,7 @@ class Preview:
         request = await aside.run(len(body), partial(FORMAT.read, body, media))
         if not isinstance(request, ChatRequest):
             return None
-        exchange = ChatExchange.begun(FORMAT, request, body, context, self._services)
+        exchange = ChatExchange.start(FORMAT, request, body, context, self._services)
         outgoing = await prepare(exchange, self._services)
         prompt = outgoing.prompt
         assert isinstance(prompt, AssembledPrompt)  # a preview does not go on without memory

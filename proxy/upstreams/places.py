@@ -15,7 +15,7 @@ from proxy.wire.upstream import Reply
 
 
 class UpstreamSlots:
-    """The places of all tenants at all upstreams."""
+    """The occupied slots of all tenants at all upstreams."""
 
     def __init__(self) -> None:
         self._busy: Counter[tuple[str, str]] = Counter()

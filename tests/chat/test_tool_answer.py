@@ -22,7 +22,7 @@ def joined(*bodies: bytes) -> dict[str, Any]:
     together = RoundJoiner()
     for body in bodies[:-1]:
         together.add(body)
-    whole: dict[str, Any] = json.loads(together.ended(bodies[-1]))
+    whole: dict[str, Any] = json.loads(together.joined_answer(bodies[-1]))
     return whole
 
 
@@ -94,7 +94,7 @@ def test_calls_of_memory_are_left_out_of_the_last_answer() -> None:
 def test_what_is_no_answer_is_passed_on_as_it_is(body: bytes) -> None:
     together = RoundJoiner()
     together.add(body)
-    assert together.ended(body) == body
+    assert together.joined_answer(body) == body
     assert memory_calls_in(body) is None
 
 

@@ -27,11 +27,11 @@ def test_an_answer_without_our_calls_asks_nothing() -> None:
 def test_calls_of_memory_are_told_from_the_clients() -> None:
     found = asked(tool_call(SAVE, "x", "m1"), tool_call("f", "{}", "c1"))
     assert found is not None
-    assert (found.calls, found.own) == ((MemoryCall("m1", SAVE, "x"),), True)
+    assert (found.calls, found.has_client_calls) == ((MemoryCall("m1", SAVE, "x"),), True)
     assert json.loads(found.usage or b"") == USAGE
     alone = asked(tool_call(SAVE, "x", "m1"), tool_call(SEARCH, "y", "m2"))
     assert alone is not None
-    assert not alone.own
+    assert not alone.has_client_calls
     assert [call.name for call in alone.calls] == [SAVE, SEARCH]
 
 

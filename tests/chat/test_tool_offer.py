@@ -114,7 +114,7 @@ def test_the_last_request_has_the_clients_tools_as_they_came(own: bytes | None) 
     assert said["tools"] == json.loads(sent)["tools"]
     last = jsontext.fields(dialogue.body(offers=False))
     assert (last.get("tools"), len(jsontext.items(last["messages"]))) == (own, 4)
-    assert jsontext.fields(dialogue.as_asked()) == asked
+    assert jsontext.fields(dialogue.request_without_tools()) == asked
 
 
 @pytest.mark.parametrize(

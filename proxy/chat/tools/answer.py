@@ -37,7 +37,7 @@ class RoundJoiner:
             if joined is not None:
                 self._texts[key] = joined
 
-    def ended(self, body: bytes) -> bytes:
+    def joined_answer(self, body: bytes) -> bytes:
         """The last answer, with the texts and usage of those before, without memory's calls."""
         answer = Chunk.read(body)
         if answer is None or not answer.choice:

@@ -49,7 +49,7 @@ class MemoryCalls(msgspec.Struct, frozen=True):
     """
 
     calls: tuple[MemoryCall, ...]
-    own: bool
+    has_client_calls: bool
     message: bytes
     usage: bytes | None = None
 

@@ -137,7 +137,7 @@ class Dialogue:
         fields["messages"] = jsontext.join_items(messages)
         return jsontext.join_fields(fields if offers else self._without(fields))
 
-    def as_asked(self) -> bytes:
+    def request_without_tools(self) -> bytes:
         """The first request without our tools."""
         return jsontext.join_fields(self._without(jsontext.fields(self._sent)))
 

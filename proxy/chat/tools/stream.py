@@ -142,7 +142,7 @@ class ToolCallFilter(Generic[EventT]):
 
     While a call's name may still become one of ours, the call and everything after it are held:
     names come whole, or in pieces before any arguments.  Once a stream with a call of memory's
-    tools has finished, the finish and everything after it are held for ``rest``.
+    tools has finished, the finish and everything after it are held for ``held_events``.
     """
 
     def __init__(self) -> None:
@@ -166,11 +166,11 @@ class ToolCallFilter(Generic[EventT]):
             return []
         return self._all_sorted()
 
-    def called(self) -> MemoryCalls | None:
+    def memory_calls(self) -> MemoryCalls | None:
         """The calls of memory's tools, after the end of the stream."""
         return memory_calls(self._builder.build()) if self._rest is not None else None
 
-    def rest(self) -> list[EventT]:
+    def held_events(self) -> list[EventT]:
         """The held events, for an answer that ends here."""
         waited = self._all_sorted()
         kept, self._rest = self._rest or [], []

@@ -140,7 +140,7 @@ class UpstreamCaller:
             outgoing = less
 
     async def _send(self, call: ProxyRequest, body: bytes, *, rewritten: bool) -> Reply:
-        return decoded(await self._passthrough.ask(call, body, rewritten=rewritten))
+        return decoded(await self._passthrough.send_upstream(call, body, rewritten=rewritten))
 
     async def _with_tool_rounds(
         self, call: ProxyRequest, outgoing: OutgoingRequest, body: bytes, reply: Reply

@@ -17,7 +17,7 @@ from proxy.chat import jsontext
 from proxy.errors import RawHeaders, cross_site, path_not_allowed
 from proxy.gateway.aside import RequestThreads
 from proxy.gateway.dispatch.catalogue import ModelCatalogue, lists_models
-from proxy.gateway.passthrough import Passthrough, as_declared, failure_of_status
+from proxy.gateway.passthrough import Passthrough, body_to_forward, failure_of_status
 from proxy.gateway.request import ProxyRequest
 from proxy.gateway.routes import Route
 from proxy.settings import ServerSettings
@@ -32,7 +32,7 @@ from proxy.wire.body import Body
 from proxy.wire.failures import UpstreamError
 from proxy.wire.headers import get
 from proxy.wire.hosts import Trusted
-from proxy.wire.relay import Presence
+from proxy.wire.relay import DisconnectGuard
 from proxy.wire.upstream import Reply, Upstream
 
 _IN_PATH = re.compile(rb"/deployments/([^/]+)/|/models/(.+)")
@@ -110,8 +110,8 @@ class Dispatch(Passthrough):
         self._catalogue = ModelCatalogue(choosing.upstreams, choosing.windows, telemetry)
         telemetry.tell_apart([DEFAULT, *(each.name for each in choosing.upstreams.listed)])
 
-    def named(self, name: str) -> Destination | None:
-        return self._choosing.upstreams.named(name)
+    def upstream_named(self, name: str) -> Destination | None:
+        return self._choosing.upstreams.by_name(name)
 
     def choose(self, call: ProxyRequest, model: str | None) -> None:
         model = model_of(call.route) or model
@@ -127,7 +127,7 @@ class Dispatch(Passthrough):
         if call.destination is not None or not _may_be_json(call.headers):
             return await super().serve(call)
         body = await call.body(self._choosing.limits)
-        await self.forward(call, as_declared(call, body))
+        await self.forward(call, body_to_forward(call, body))
 
     async def forward(self, call: ProxyRequest, body: bytes | None) -> None:
         known = call.destination is not None or call.identity.upstream
@@ -139,19 +139,19 @@ class Dispatch(Passthrough):
     async def _list(self, call: ProxyRequest) -> None:
         """Answer with the models of all upstreams; relay to [upstream] if none has a list."""
         body = await call.body(self._choosing.limits)
-        with Presence(call.receive) as presence:
+        with DisconnectGuard(call.receive) as presence:
             call.delivery.presence = presence
             models = await self._catalogue.models(partial(self._ask_for_list, call))
             if models is not None:
                 return await call.answer(models)
-        await super().forward(call, as_declared(call, body))
+        await super().forward(call, body_to_forward(call, body))
 
     async def _ask_for_list(self, call: ProxyRequest, destination: Destination | None) -> Reply:
         kept = [each for each in call.headers if each[0] in LISTING_HEADERS]
         query = call.query if destination is None else destination.query_for_models
         headers = [*kept, (b"accept-encoding", b"identity")]
         one = replace(call, destination=destination, query=query, headers=headers)
-        return await self.ask(one, None)
+        return await self.send_upstream(one, None)
 
     async def _send(
         self, call: ProxyRequest, headers: RawHeaders, body: Body, length: int | None

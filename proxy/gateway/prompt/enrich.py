@@ -69,7 +69,7 @@ async def enrich(loaded: Loaded, services: Services) -> AssembledPrompt:
     budget = TokenBudget(loaded, services)
     prompt = AssembledPrompt.of(loaded, loaded.prepared.planned.prompt)
     prompt = await _fit_context(prompt, budget, services)
-    if not loaded.exchange.enriched:
+    if not loaded.exchange.may_enrich:
         return prompt
     prompt = replace(prompt, known=await _known(prompt, budget, services))
     return await _with_recall(prompt, budget, services)

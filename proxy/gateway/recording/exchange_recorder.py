@@ -88,7 +88,7 @@ def _learning(context: RequestContext, now: float) -> Iterator[Due]:
         )
 
 
-class Heading(msgspec.Struct, frozen=True, gc=False):
+class RecordHeader(msgspec.Struct, frozen=True, gc=False):
     """What is recorded of an exchange beside its messages.
 
     ``system`` is empty if it has not changed.  ``forced``: the request forced a tool call, so that
@@ -109,7 +109,7 @@ class Heading(msgspec.Struct, frozen=True, gc=False):
     forced: bool
 
 
-class Unplanned(msgspec.Struct, frozen=True, gc=False):
+class UnplannedRequest(msgspec.Struct, frozen=True, gc=False):
     """A request without a snapshot (memory had failed), reconciled when its record is replayed."""
 
     said: Sequence[ChatMessage]
@@ -120,7 +120,7 @@ class Unplanned(msgspec.Struct, frozen=True, gc=False):
     def messages(self) -> Sequence[ChatMessage]:
         return self.said
 
-    def recorded(self) -> Unplanned:
+    def recorded(self) -> UnplannedRequest:
         said = [utterance.message for utterance in utterances(self.said)]
         return msgspec.structs.replace(self, said=said)
 
@@ -134,8 +134,8 @@ class ExchangeRecorder:
     def __init__(
         self,
         key: SessionKey,
-        heading: Heading,
-        pending: PendingRecord | Unplanned,
+        heading: RecordHeader,
+        pending: PendingRecord | UnplannedRequest,
         recorder: Recorder,
         count: Count,
         telemetry: Telemetry,
@@ -155,7 +155,7 @@ class ExchangeRecorder:
         self.recorded = False
         """The exchange is in history or in the spool."""
 
-    async def kept(self) -> int:
+    async def reduce_messages(self) -> int:
         """Reduce large messages to what will be recorded of them; returns the bytes that remain.
 
         Inline media are dropped here, since the stream may last for minutes.
@@ -193,7 +193,7 @@ class ExchangeRecorder:
         self._usage_recorded = meta.exchange.usage is not None
         answers = self._answers = self._choices(reply) if reply else ()
         pending = self._pending
-        if isinstance(pending, Unplanned):
+        if isinstance(pending, UnplannedRequest):
             self._deferred = meta.exchange
             unplanned = (pending.said, answers, meta, pending.intent, pending.window)
             deferred = await self._threads.run(self._size, partial(Deferred.of, *unplanned))
@@ -280,7 +280,7 @@ def recorder_for(
         pending = pending.counted(exchange.counter.count)
     return ExchangeRecorder(
         exchange.context.key,
-        _heading(outgoing, report),
+        _record_header(outgoing, report),
         pending,
         recorder=services.recorder,
         count=exchange.counter.count,
@@ -291,23 +291,23 @@ def recorder_for(
     )
 
 
-def _pending(outgoing: OutgoingRequest) -> PendingRecord | Unplanned:
+def _pending(outgoing: OutgoingRequest) -> PendingRecord | UnplannedRequest:
     exchange, prompt = outgoing.exchange, outgoing.prompt
     said = exchange.request.messages
     if isinstance(prompt, Degraded):
-        return Unplanned(said, exchange.intent, exchange.rules.window)
+        return UnplannedRequest(said, exchange.intent, exchange.rules.window)
     prepared = prompt.loaded.prepared
     plan, alone = prepared.planned.plan, bool(exchange.intent.on)
     return pending_record(plan, prompt.prompt, said, prepared.snapshot, alone=alone)
 
 
-def _heading(outgoing: OutgoingRequest, report: MemoryReport) -> Heading:
+def _record_header(outgoing: OutgoingRequest, report: MemoryReport) -> RecordHeader:
     exchange, prompt = outgoing.exchange, outgoing.prompt
     request, context = exchange.request, exchange.context
     leading = request.system_record
     system = jsontext.join_items(leading) if leading else None
     found = Snapshot() if isinstance(prompt, Degraded) else prompt.loaded.prepared.snapshot
-    return Heading(
+    return RecordHeader(
         id=exchange.id,
         profile=context.identity.profile,
         began=exchange.began,

@@ -18,7 +18,7 @@ from proxy.formats.format import Format, StreamReader
 from proxy.wire.failures import UpstreamError
 from proxy.wire.headers import content_length
 from proxy.wire.relay import Delivery
-from proxy.wire.replies import PeekedReply, streams
+from proxy.wire.replies import PeekedReply, is_stream
 from proxy.wire.sse import Gate, HoldPoint
 from proxy.wire.upstream import Reply
 
@@ -132,10 +132,10 @@ class StreamTap:
         """Commit it, and amend it with the ``last`` that arrives; each once."""
         if not self._committed:
             self._committed = True
-            await _uninterrupted(self._recorder.commit(reply, incomplete=incomplete))
+            await _despite_cancellation(self._recorder.commit(reply, incomplete=incomplete))
         if last and not self._final:
             self._final = True
-            await _uninterrupted(self._recorder.amend(reply))
+            await _despite_cancellation(self._recorder.amend(reply))
 
     def _built(self) -> ChatReply:
         reply = self._reader.build()
@@ -168,7 +168,7 @@ class BodyTap:
         """Record the request alone, as incomplete: a part of a JSON text cannot be read."""
         if not self._committed:
             self._committed = True
-            await _uninterrupted(self._recorder.commit(None, incomplete=True))
+            await _despite_cancellation(self._recorder.commit(None, incomplete=True))
 
     def _keep(self, data: bytes) -> None:
         self._size += len(data)
@@ -184,16 +184,16 @@ class BodyTap:
         fits = self._size <= MAX_PLAIN
         reply = self._read(b"".join(self._parts)) if fits else ChatReply(truncated=True)
         incomplete = reply is None or not _is_complete(reply)
-        await _uninterrupted(self._recorder.commit(reply, incomplete=incomplete))
+        await _despite_cancellation(self._recorder.commit(reply, incomplete=incomplete))
         if reply is not None and reply.choices[1:]:  # the first one is in the commit
-            await _uninterrupted(self._recorder.amend(reply))
+            await _despite_cancellation(self._recorder.amend(reply))
 
 
 async def tap_of(
     reply: PeekedReply, recorder: ReplyRecorder, format: Format
 ) -> StreamTap | BodyTap:
     """The tap for a reply, by whether it is an event stream."""
-    if await streams(reply):
+    if await is_stream(reply):
         return StreamTap(recorder, format.read_stream())
     return BodyTap(recorder, format.read_reply, content_length(reply.headers))
 
@@ -202,7 +202,7 @@ def _is_complete(reply: ChatReply) -> bool:
     return bool(reply.choices) and reply.choices[0].complete
 
 
-async def _uninterrupted(writing: Coroutine[Any, Any, None]) -> None:
+async def _despite_cancellation(writing: Coroutine[Any, Any, None]) -> None:
     """Finish writing even if the task is cancelled, and only then raise the cancellation.
 
     A request that waits for this turn to end finds it recorded.

@@ -94,7 +94,7 @@ class _KeptName(NamedTuple):
     written: float
     began: float
 
-    def leads_to(self, began: float | None) -> bool:
+    def is_of_session(self, began: float | None) -> bool:
         """Whether it is of the session that began then; see ``keep_name`` for 0 and None."""
         return began is None or (began > 0 and self.began in (0.0, began))
 
@@ -135,7 +135,7 @@ class StateLog:
         if conversation_name(reference) == key.session:
             return
         kept = self._kept.get(key)
-        if kept is not None and kept.is_fresh(ttl, now) and kept.leads_to(began):
+        if kept is not None and kept.is_fresh(ttl, now) and kept.is_of_session(began):
             self._kept[key] = kept._replace(began=began or kept.began)
             return
         place = named_session(reference)

@@ -143,7 +143,7 @@ class ToolRunner:
         """
         if call.name not in self._names:
             return _UNKNOWN
-        if asked.own and call.name == SEARCH:
+        if asked.has_client_calls and call.name == SEARCH:
             return _UNUSED
         return _TOO_MANY if place >= MAX_CALLS else None
 

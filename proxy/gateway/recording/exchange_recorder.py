@@ -112,17 +112,13 @@ class RecordHeader(msgspec.Struct, frozen=True, gc=False):
 class UnplannedRequest(msgspec.Struct, frozen=True, gc=False):
     """A request without a snapshot (memory had failed), reconciled when its record is replayed."""
 
-    said: Sequence[ChatMessage]
+    messages: Sequence[ChatMessage]
     intent: Intent
     window: Window
 
-    @property
-    def messages(self) -> Sequence[ChatMessage]:
-        return self.said
-
     def recorded(self) -> UnplannedRequest:
-        said = [utterance.message for utterance in utterances(self.said)]
-        return msgspec.structs.replace(self, said=said)
+        messages = [utterance.message for utterance in utterances(self.messages)]
+        return msgspec.structs.replace(self, messages=messages)
 
 
 class ExchangeRecorder:
@@ -195,7 +191,7 @@ class ExchangeRecorder:
         pending = self._pending
         if isinstance(pending, UnplannedRequest):
             self._deferred = meta.exchange
-            unplanned = (pending.said, answers, meta, pending.intent, pending.window)
+            unplanned = (pending.messages, answers, meta, pending.intent, pending.window)
             deferred = await self._threads.run(self._size, partial(Deferred.of, *unplanned))
             return await self._recorder.defer(self._key, deferred)
         size = self._size + sum(len(answer.body) for answer in answers)

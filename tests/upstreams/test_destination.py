@@ -64,7 +64,7 @@ def test_anthropics_api_is_told_a_version(sent: RawHeaders, arrives: list[bytes]
 def test_the_operators_headers_stand_instead_of_the_clients() -> None:
     added = ((b"x-title", b"ours"), (b"user-agent", b"app"))
     sent = [(b"X-Title", b"theirs"), (b"accept", b"*/*")]
-    assert destination("there", added=added).headers(sent, CHAT) == [(b"accept", b"*/*"), *added]
+    assert destination("there", extra_headers=added).headers(sent, CHAT) == [(b"accept", b"*/*"), *added]
 
 
 @pytest.mark.parametrize(
@@ -82,6 +82,6 @@ def test_a_clients_key_in_a_query_stays_here_too(sent: bytes, arrives: bytes) ->
 
 
 def test_no_representation_shows_a_key() -> None:
-    shown = repr(destination("there", key="sk-secret", added=((b"x-token", b"secret"),)))
+    shown = repr(destination("there", key="sk-secret", extra_headers=((b"x-token", b"secret"),)))
     assert "there" in shown
     assert "secret" not in shown

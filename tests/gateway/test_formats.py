@@ -55,7 +55,7 @@ class Items:
         rules = jsontext.encode(system + addition.head + addition.tail)
         return jsontext.join_fields({**request.fields, "items": items, "rules": rules})
 
-    def unsigned(self, body: bytes, status: int, error: bytes) -> bytes | None:
+    def without_signed(self, body: bytes, status: int, error: bytes) -> bytes | None:
         return None
 
     def read_reply(self, body: bytes) -> Reply | None:
@@ -72,10 +72,10 @@ class Words:
         self._words: list[str] = []
         self._over = False
 
-    def suspect(self, raw: bytes) -> bool:
+    def may_end(self, raw: bytes) -> bool:
         return b"over" in raw
 
-    def mark(self, payload: bytes) -> EndSignal | None:
+    def end_signal(self, payload: bytes) -> EndSignal | None:
         return "finish" if json.loads(payload).get("over") else None
 
     def feed(self, payload: bytes) -> None:

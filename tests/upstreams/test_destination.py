@@ -64,7 +64,8 @@ def test_anthropics_api_is_told_a_version(sent: RawHeaders, arrives: list[bytes]
 def test_the_operators_headers_stand_instead_of_the_clients() -> None:
     added = ((b"x-title", b"ours"), (b"user-agent", b"app"))
     sent = [(b"X-Title", b"theirs"), (b"accept", b"*/*")]
-    assert destination("there", extra_headers=added).headers(sent, CHAT) == [(b"accept", b"*/*"), *added]
+    there = destination("there", extra_headers=added)
+    assert there.headers(sent, CHAT) == [(b"accept", b"*/*"), *added]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from proxy.assembly.resources import spool_of, store_of
-from proxy.chat.message import own_of
+from proxy.chat.message import typed_text_of
 from proxy.memory.archive import OnProgress, unheard
 from proxy.memory.model import SessionKey
 from proxy.memory_api.overview.tenants import has_memory
@@ -36,7 +36,7 @@ async def reindex(
     """
     async with _store(settings) as store:
         owners = await _owners(store, tenant, user)
-        return await _rebuild(Indexer(store, store, own_of, time.time), owners, on_progress)
+        return await _rebuild(Indexer(store, store, typed_text_of, time.time), owners, on_progress)
 
 
 class Moved(NamedTuple):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from proxy.chat.message import own_of
+from proxy.chat.message import typed_text_of
 from proxy.cli import app
 from proxy.maintenance import reindex
 from proxy.memory.model import SessionKey
@@ -35,7 +35,7 @@ async def settings(tmp_path: Path) -> Settings:
 
 async def passages(settings: Settings, owner: Owner) -> int:
     async with store_at(settings.store.url) as store:
-        indexer = Indexer(store, store, own_of, time.time)
+        indexer = Indexer(store, store, typed_text_of, time.time)
         return (await indexer._state(owner)).passages
 
 

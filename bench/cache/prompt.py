@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from bench.cache.rules import Block, Prompt, Refused
-from proxy.chat.cachemarks import MARKS, unmarked
+from proxy.chat.cachemarks import MARKS, without_marks_in_value
 from proxy.chat.jsontext import canonical
 
 Json = dict[str, Any]
@@ -62,6 +62,6 @@ def _block(place: str, part: Json, count: Count) -> Block:
     if marked and part.get("type") in ("thinking", "redacted_thinking"):
         raise Refused("cache_control cannot be set for thinking blocks")
     text = part.get("text")
-    bare = canonical({"text": text} if isinstance(text, str) else unmarked(part))
+    bare = canonical({"text": text} if isinstance(text, str) else without_marks_in_value(part))
     tokens = count(text if isinstance(text, str) else bare.decode())
     return Block(place.encode() + bare, tokens, marked)

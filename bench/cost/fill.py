@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from bench.cost.plan import SESSION
 from bench.cost.text import Talk
-from proxy.chat.message import own_of, read_stored
+from proxy.chat.message import read_stored, typed_text_of
 from proxy.memory.model import Card, Commit, Draft, Exchange, SessionKey, State, message_id
 from proxy.recall.index import IndexBatch, owner_of
 from proxy.recall.indexing.indexer import Indexer
@@ -60,7 +60,7 @@ async def index(store: Backend, seeded: Seeded, step: Step) -> None:
 
 
 def indexer_of(store: Backend) -> Indexer:
-    return Indexer(store, store, own_of, time.time)
+    return Indexer(store, store, typed_text_of, time.time)
 
 
 async def many_users(
@@ -95,7 +95,7 @@ async def _first(store: Backend, user: str, said: Sequence[str]) -> IndexBatch:
     state, session = read_state(look.state), await store.session(key)
     page = await store.messages(key, _ACTIVE, 0, len(said))
     assert state is not None and session is not None
-    batch = Addition(look, state, session, page.items, own_of).batch()
+    batch = Addition(look, state, session, page.items, typed_text_of).batch()
     await _done(store.write(owner, batch))
     return batch
 

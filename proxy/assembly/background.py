@@ -15,7 +15,7 @@ from proxy.background.credentials import Credentials
 from proxy.background.further import Further
 from proxy.background.runner import Backoff, Runner
 from proxy.chat import jsontext
-from proxy.chat.message import own_text_of
+from proxy.chat.message import typed_string_of
 from proxy.errors import RawHeaders
 from proxy.gateway.context import window_of
 from proxy.learning.job import LearningJob
@@ -70,7 +70,7 @@ def learning_of(resources: Resources, store: Backend, kinds: Sequence[Kind]) -> 
     schema.
     """
     settings, count = resources.settings, resources.count_text
-    return Learned.under(settings, store, own_text_of, count, time.time, kinds)
+    return Learned.under(settings, store, typed_string_of, count, time.time, kinds)
 
 
 async def writing_of(
@@ -146,7 +146,7 @@ def _learning(resources: Resources, learned: Learned, completer: Completer) -> L
     store, telemetry = resources.store, resources.telemetry
     watch = LearningObserver(telemetry.skipped, telemetry.learned_nothing)
     return LearningJob(
-        Reader(store, own_text_of, resources.count_text),
+        Reader(store, typed_string_of, resources.count_text),
         store,
         store,
         resources.settings.profile,

@@ -20,9 +20,9 @@ from proxy.assembly.recall import Recalling, recalling_of
 from proxy.assembly.resources import Resources, spool_of
 from proxy.assembly.upstreams import upstreams_of
 from proxy.chat.message import read_message
-from proxy.gateway.asking.asker import Asker
+from proxy.gateway.asking.asker import UpstreamCaller
 from proxy.gateway.conversation import Conversations
-from proxy.gateway.dispatch.dispatch import Choosing, Dispatch
+from proxy.gateway.dispatch.dispatch import Dispatch, DispatchOptions
 from proxy.gateway.exchange import Services, catalogue_window
 from proxy.gateway.fetches import Fetches
 from proxy.gateway.gateway import Gateway
@@ -59,7 +59,7 @@ from proxy.tenancy import Client, Tenancy
 from proxy.upstreams.choice import Upstreams
 from proxy.upstreams.windows import ContextWindows
 from proxy.wire.hosts import Trusted
-from proxy.wire.places import Rooms
+from proxy.wire.places import ByteBudgets
 
 PLANNER_THREADS = 2
 """Threads in which long conversations are planned."""
@@ -81,7 +81,7 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
     recorder: Recorder
     tenancy: Tenancy
     services: Services
-    rooms: Rooms
+    rooms: ByteBudgets
     upstreams: Upstreams | None
     windows: ContextWindows | None
 
@@ -120,10 +120,10 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
             self.rooms,
         )
 
-    def _asker(self, passthrough: Passthrough) -> Asker:
+    def _asker(self, passthrough: Passthrough) -> UpstreamCaller:
         toolbox = Toolbox(self.learned.facts, self.recalling.recaller, time.time)
         again = self.resources.settings.upstream.retry_too_long
-        return Asker(passthrough, self.services, toolbox, retry_too_long=again)
+        return UpstreamCaller(passthrough, self.services, toolbox, retry_too_long=again)
 
     def _passthrough(self) -> Passthrough:
         """Relays to the only upstream, or chooses one of several."""
@@ -132,8 +132,8 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
         if self.upstreams is None or self.windows is None:
             return Passthrough(upstream, tenancy, telemetry)
         trusted = Trusted.of(settings.server.cors_origins, settings.tenancy.trusted_hosts)
-        aside = self.services.aside
-        choosing = Choosing(self.upstreams, self.windows, aside, settings.server, trusted)
+        aside = self.services.threads
+        choosing = DispatchOptions(self.upstreams, self.windows, aside, settings.server, trusted)
         return Dispatch(upstream, tenancy, telemetry, choosing)
 
     @cached_property
@@ -212,7 +212,7 @@ async def parts_of(
         recorder=recorder,
         tenancy=tenancy,
         services=services,
-        rooms=Rooms(resources.settings.server.max_held_bytes),
+        rooms=ByteBudgets(resources.settings.server.max_held_bytes),
         upstreams=upstreams,
         windows=windows,
     )

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 import msgspec
 
 from proxy.assembly.resources import Resources, upstream_of
-from proxy.chat.message import own_of
+from proxy.chat.message import typed_text_of
 from proxy.recall.indexing.backfill import EmbeddingBackfill
 from proxy.recall.indexing.index_updater import DELAY, IndexUpdater
 from proxy.recall.indexing.indexer import Indexer, ignore_owner
@@ -39,13 +39,13 @@ async def recalling_of(resources: Resources, delay: float | None) -> Recalling:
     backfill = _backfill(store, embedder, opened, known)
     on_up_to_date = backfill.enqueue if backfill else ignore_owner
     patient = resources.patient
-    indexer = Indexer(patient, patient, own_of, time.time, on_up_to_date, known.on_write)
+    indexer = Indexer(patient, patient, typed_text_of, time.time, on_up_to_date, known.on_write)
     delay = DELAY if delay is None else delay
     index_updater = IndexUpdater(indexer, time.monotonic, resources.telemetry.indexed, delay)
     index_updater.open()
     opened.push_async_callback(index_updater.close, SHUTDOWN_SECONDS)
     nearness = _nearness(resources.settings, store, embedder, opened)
-    recaller = Recaller(known, store, index_updater, own_of, time.time, nearness)
+    recaller = Recaller(known, store, index_updater, typed_text_of, time.time, nearness)
     return Recalling(indexer, index_updater, recaller)
 
 
@@ -76,7 +76,9 @@ def _backfill(
 ) -> EmbeddingBackfill | None:
     if embedder is None:
         return None
-    backfill = EmbeddingBackfill(store, store, embedder, own_of, time.time, on_write=known.on_write)
+    backfill = EmbeddingBackfill(
+        store, store, embedder, typed_text_of, time.time, on_write=known.on_write
+    )
     backfill.open()
     opened.push_async_callback(backfill.close)
     return backfill

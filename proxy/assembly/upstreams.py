@@ -31,8 +31,8 @@ def destination_of(chosen: ListedUpstream, upstream: Upstream) -> Destination:
         key=chosen.api_key.get_secret_value() if chosen.api_key else None,
         allowed=chosen.allowed_paths,
         client_keys=chosen.client_keys,
-        most=chosen.max_concurrent_requests,
-        added=tuple(
+        max_concurrent=chosen.max_concurrent_requests,
+        extra_headers=tuple(
             (name.encode(), value.get_secret_value().encode())
             for name, value in chosen.headers.items()
         ),

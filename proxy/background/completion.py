@@ -14,10 +14,10 @@ from typing import Protocol
 import msgspec
 
 from proxy.chat import jsontext
-from proxy.chat.models.limits import too_long
+from proxy.chat.models.limits import is_context_error
 from proxy.chat.reply.answer import CUT_OFF
-from proxy.chat.request import count_of
-from proxy.wire.api import refuses
+from proxy.chat.request import positive_int
+from proxy.wire.api import is_permanent_refusal
 
 ANSWER_BYTES = 512 * 1024
 """The largest answer: a hundred times what is asked for, with reasoning.  Parsing it blocks the
@@ -258,11 +258,11 @@ DENIED = frozenset({401, 402, 403, 404})
 
 def failure(status: int, said: bytes, wait: float | None, *, with_schema: bool) -> Refused | Failed:
     """The exception for a status other than 200; ``wait``: its ``Retry-After`` in seconds."""
-    if with_schema and status in (400, 422) and not too_long(status, said):
+    if with_schema and status in (400, 422) and not is_context_error(status, said):
         return SchemaRefused(f"refused with status {status}")
     if status in DENIED:
         return Denied(f"refused with status {status}")
-    if refuses(status):
+    if is_permanent_refusal(status):
         return Refused(f"refused with status {status}")
     return Failed(f"answered with status {status}", wait)
 
@@ -313,5 +313,5 @@ def _without_thoughts(text: str) -> str:
 def _tokens(used: object, name: str) -> int | None:
     """A count in the usage; None for 0, which servers send that do not count, and for absurd
     numbers, which would use up the tenant's budget."""
-    count = count_of(used.get(name)) if isinstance(used, dict) else None
+    count = positive_int(used.get(name)) if isinstance(used, dict) else None
     return count if count is not None and count <= MOST_TOKENS else None

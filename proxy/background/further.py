@@ -27,7 +27,7 @@ class Further:
         An assignment with a URL or key of its own never goes to one of these.
         """
         if assignment.upstream:
-            return self._upstreams.named(assignment.upstream)
+            return self._upstreams.by_name(assignment.upstream)
         if assignment.url or assignment.key:
             return None
         return self._upstreams.of_model(assignment.model or assignment.default_model or "")

@@ -55,15 +55,15 @@ def _without(raw: bytes, levels: int) -> bytes:
     return raw if left == fields else jsontext.join_fields(left)
 
 
-def unmarked(value: object, levels: int = MAX_LEVELS) -> object:
+def without_marks_in_value(value: object, levels: int = MAX_LEVELS) -> object:
     """The same for a value that is decoded."""
     if not levels:
         return value
     if isinstance(value, list):
-        return [unmarked(item, levels - 1) for item in value]
+        return [without_marks_in_value(item, levels - 1) for item in value]
     if isinstance(value, dict):
         return {
-            key: item if key in _MODEL_DATA else unmarked(item, levels - 1)
+            key: item if key in _MODEL_DATA else without_marks_in_value(item, levels - 1)
             for key, item in value.items()
             if key not in MARKS
         }

@@ -30,11 +30,11 @@ from typing import NamedTuple
 import msgspec
 
 from proxy.chat import jsontext
-from proxy.chat.cachemarks import unmarked
-from proxy.chat.extent import has_over
+from proxy.chat.cachemarks import without_marks_in_value
+from proxy.chat.extent import has_more_values
 
 MAX_VALUES = 100_000
-"""Arguments with more values (see ``has_over``) are compared as text."""
+"""Arguments with more values (see ``has_more_values``) are compared as text."""
 
 _TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
 """Types of content parts that are text, and the field it is in."""
@@ -88,7 +88,7 @@ class Content(msgspec.Struct, frozen=True):
         if self._simple and not calls:
             return b"shape"
         parts = () if self._simple else self.parts
-        return jsontext.canonical([parts, [call.said for call in calls], "shape"])
+        return jsontext.canonical([parts, [call.value_without_id for call in calls], "shape"])
 
 
 def read_content(content: object) -> Content:
@@ -109,7 +109,7 @@ def read_content(content: object) -> Content:
             core = "\n".join(run).strip()
             parts += [core] if core else []
         else:
-            parts += [[unmarked(part)] for part in group]
+            parts += [[without_marks_in_value(part)] for part in group]
     ends = accumulate(len(text) + 1 for text in texts) if len(texts) > 1 else ()
     return Content("\n".join(texts), tuple(parts), tuple(end - 1 for end in ends))
 
@@ -132,7 +132,7 @@ class Call(NamedTuple):
     value: object
 
     @property
-    def said(self) -> object:
+    def value_without_id(self) -> object:
         """The value without the id."""
         if self.id is None or not isinstance(self.value, list):
             return self.value
@@ -172,14 +172,14 @@ def _call(item: object, read: Callable[[object], object]) -> Call:
         name = jsontext.text_in(function.get("name"))
         return Call(id, [id, name, read(function.get("arguments"))])
     rest = {key: value for key, value in item.items() if key not in ("id", "index")}
-    return Call(id, [id, unmarked(rest)])
+    return Call(id, [id, without_marks_in_value(rest)])
 
 
 def _reader(functions: Sequence[object]) -> Callable[[object], object]:
     """The function that reads arguments: as values, or as text if they have too many values."""
     given = [function.get("arguments") for function in functions if isinstance(function, dict)]
     texts = [text.encode("utf-8", "replace") for text in given if isinstance(text, str)]
-    return _text_of if has_over(MAX_VALUES, *texts) else _arguments
+    return _text_of if has_more_values(MAX_VALUES, *texts) else _arguments
 
 
 def _text_of(given: object) -> object:
@@ -210,7 +210,7 @@ _SPACELESS = (
 _WORD = re.compile(rf"[{_SPACELESS}]|[^\W_{_SPACELESS}]+")
 
 
-def similar(a: str, b: str) -> bool:
+def are_similar(a: str, b: str) -> bool:
     """Whether two answers have the same letters and digits, or share at least 0.8 of their words.
 
     Words are compared without case and order; each character of a script without spaces is a word.

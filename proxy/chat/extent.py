@@ -14,8 +14,8 @@ MAX_MESSAGES = 12_000
 """Messages of a request: many more than fit into any model's context."""
 
 MAX_VALUES = 250_000
-"""Values of a body (see ``has_over``): about twenty per message.  Each takes about a hundred bytes
-once it is parsed."""
+"""Values of a body (see ``has_more_values``): about twenty per message.  Each takes about a hundred
+bytes once it is parsed."""
 
 MAX_CHOICES = 128
 """OpenAI's maximum of ``n``."""
@@ -32,7 +32,7 @@ _SEPARATORS = (b",", b"[", b"{")
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=-_"
 
 
-def has_over(most: int, *raws: bytes) -> bool:
+def has_more_values(most: int, *raws: bytes) -> bool:
     """Whether the texts have more than ``most`` values: commas and opening brackets are counted,
     except in strings."""
     if sum(map(len, raws)) <= most:

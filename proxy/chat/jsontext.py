@@ -19,7 +19,7 @@ import msgspec
 
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
-Pieces = Mapping[str, bytes]
+JsonFields = Mapping[str, bytes]
 
 NULL = msgspec.Raw(b"null")
 """The default of a field that is decoded later: it is null or missing."""
@@ -35,7 +35,7 @@ PIECE = 256 * 1024
 SURROGATE_PIECE = 16 * 1024
 """The same for texts with surrogates, which are slower."""
 
-HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 """The escape of a surrogate, lone or not."""
 
 MAX_MENDED_VALUES = 100_000
@@ -101,7 +101,7 @@ def fields(raw: bytes) -> dict[str, bytes]:
     return _either(raw, _split_object, lambda text: dict(_object_fields(text)))
 
 
-def reader(kind: type[S]) -> Callable[[bytes], S]:
+def struct_reader(kind: type[S]) -> Callable[[bytes], S]:
     """Reads an object into a struct whose fields are Any or Raw, and have defaults.
 
     What is made raises UNREADABLE.
@@ -130,7 +130,7 @@ def items(raw: bytes) -> list[bytes]:
     return _either(raw, _split_list, lambda text: list(_list_items(text)))
 
 
-def shallow(raw: bytes) -> object:
+def decode_shallow(raw: bytes) -> object:
     """Like ``decode``; raises ValueError if the value is nested too deeply for recursion."""
     what = decode(raw)
     if raw.count(b"[") + raw.count(b"{") > MAX_LEVELS and _levels(what) > MAX_LEVELS:
@@ -138,15 +138,16 @@ def shallow(raw: bytes) -> object:
     return what
 
 
-def forgiving(read: Callable[[bytes], T], raw: bytes) -> T:
-    """``read`` an object of an upstream; if that fails, its ``mended`` text.  Raises UNREADABLE."""
+def read_leniently(read: Callable[[bytes], T], raw: bytes) -> T:
+    """``read`` an object of an upstream; if that fails, its ``repaired`` text.  Raises
+    UNREADABLE."""
     try:
         return read(raw)
     except UNREADABLE:
-        return read(mended(raw))
+        return read(repaired(raw))
 
 
-def mended(raw: bytes) -> bytes:
+def repaired(raw: bytes) -> bytes:
     """Valid JSON from an object as some upstreams write it: without byte order mark, with invalid
     UTF-8 replaced, and null for NaN and numbers that overflow a float (1e999).
 
@@ -174,7 +175,7 @@ def canonical(what: object) -> bytes:
         return text.encode()
 
 
-def join_fields(pieces: Pieces) -> bytes:
+def join_fields(pieces: JsonFields) -> bytes:
     """The object with these fields (JSON by name); long values are copied only once."""
     parts = [part for key, raw in pieces.items() for part in (b",", encode(key), b":", raw)]
     return b"".join([b"{", *parts[1:], b"}"])
@@ -198,7 +199,7 @@ def is_utf8(raw: bytes, *, whole: bool = True) -> bool:
     return True
 
 
-def paired(text: str) -> str:
+def join_surrogates(text: str) -> str:
     """The text with adjacent surrogates joined to characters; lone surrogates stay."""
     try:
         text.encode()
@@ -259,7 +260,7 @@ def _either(raw: bytes, read: Callable[[bytes], T], lenient: Callable[[str], T])
     except msgspec.ValidationError:  # JSON, but not what was asked for
         raise
     except msgspec.DecodeError:
-        if not HALF.search(raw):
+        if not SURROGATE_ESCAPE.search(raw):
             raise
         return lenient(raw.decode())
 

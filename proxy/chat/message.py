@@ -16,8 +16,8 @@ from proxy.chat.blocks import may_have_blocks, without_blocks
 from proxy.chat.cachemarks import without_marks
 from proxy.chat.canonical import Content, digest, legacy_id, read_calls, read_content
 from proxy.chat.media.parts import without_large_media, without_media_in_text
-from proxy.chat.native import words_of
-from proxy.chat.typed import typed_in
+from proxy.chat.native import transcript_of
+from proxy.chat.typed import typed_parts
 
 SYSTEM_ROLES = ("system", "developer")
 ROLES = (*SYSTEM_ROLES, "user", "assistant", "tool", "function")
@@ -26,15 +26,15 @@ MAX_INLINE_MEDIA_BYTES = 65_536
 
 
 class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """One message.  Without memory blocks it is ``said``; all fields but ``raw`` are of that."""
+    """One message.  All fields but ``raw`` are those of ``chat_json``, if there is one."""
 
     raw: bytes
     """Its JSON as sent."""
-    said: bytes | None = None
-    """Its JSON without memory blocks, None if it had none."""
+    chat_json: bytes | None = None
+    """Its JSON without memory blocks, and as chat completions have it; None if that is ``raw``."""
     role: str
 
-    # What it equals
+    # Equality
     digest: str
     """The same for equal messages, see ``canonical``."""
     shape: str = ""
@@ -42,23 +42,23 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
 
     # Tool calls, by their ids.  A legacy function's is ``function:NAME``, a missing one is "".
     calls: tuple[str, ...] = ()
-    """Those that it makes."""
+    """The calls that it makes."""
     answers: str | None = None
-    """The one that it answers."""
+    """The call that it answers."""
 
     # Content
     text: str = ""
     """All text parts joined with line feeds, or a refusal."""
-    ends: tuple[int, ...] = ()
+    part_ends: tuple[int, ...] = ()
     """Where each part ends in ``text``, in characters, if there are several."""
     blank: bool = False
     """It has no content.  Never true of one that answers a call: an empty result is a result."""
 
-    # Several messages in one, as some clients join them
-    apart: Apart | None = None
-    """Splits it; None if it is surely one."""
-    pieces: int = 1
-    """At most so many are in it."""
+    # Some clients join several answers to one message
+    splitter: Splitter | None = None
+    """Splits it; None if it is certainly one message."""
+    max_parts: int = 1
+    """The most messages that may be in it."""
 
     # Media
     media_in_text: bool = False
@@ -67,29 +67,29 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
     """Larger media are not recorded."""
 
     @property
-    def own(self) -> str:
+    def typed_text(self) -> str:
         """The text without what the user's program has added: see ``typed``."""
-        return self.text if self.role == "assistant" else typed_in(self.text, self.ends)
+        return self.text if self.role == "assistant" else typed_parts(self.text, self.part_ends)
 
     @property
-    def legible(self) -> bytes:
+    def clean_json(self) -> bytes:
         """The JSON without memory blocks, and without media in a text."""
-        said = self.said or self.raw
+        said = self.chat_json or self.raw
         return without_media_in_text(said) if self.media_in_text else said
 
     @property
     def record(self) -> bytes:
         """The JSON that is recorded: without cache marks, with large media replaced by text."""
-        return without_large_media(without_marks(self.legible), self.max_inline_media_bytes)
+        return without_large_media(without_marks(self.clean_json), self.max_inline_media_bytes)
 
     def recorded(self) -> ChatMessage:
         """The message with its ``record`` as its JSON."""
         return msgspec.structs.replace(
-            self, raw=self.record, said=None, apart=None, media_in_text=False
+            self, raw=self.record, chat_json=None, splitter=None, media_in_text=False
         )
 
 
-Apart = Callable[[ChatMessage], Sequence[Sequence[ChatMessage]]]
+Splitter = Callable[[ChatMessage], Sequence[Sequence[ChatMessage]]]
 """Splits a message: for each of its parts, the messages that begin with it and have one, two and
 more parts."""
 
@@ -119,7 +119,7 @@ def read_message(
     if may_have_blocks(raw):
         said = without_blocks(raw)
         message = _read_message(said, max_inline_media_bytes)
-        return message and msgspec.structs.replace(message, raw=raw, said=said)
+        return message and msgspec.structs.replace(message, raw=raw, chat_json=said)
     return _read_message(raw, max_inline_media_bytes)
 
 
@@ -173,28 +173,28 @@ def text_of(raw: bytes) -> str:
         return read_stored(raw).text
 
 
-class Own(NamedTuple):
-    """The text that the author has written themselves, and its share of the message's text."""
+class TypedText(NamedTuple):
+    """The text that the author has typed, and its share of the message's text."""
 
     text: str
     share: float = 1.0
 
 
-def own_of(raw: bytes) -> Own:
-    """The author's own text in a message (JSON), which is indexed, recalled and learned from."""
+def typed_text_of(raw: bytes) -> TypedText:
+    """The typed text in a message (JSON), which is indexed, recalled and learned from."""
     try:
         plain = _plain.decode(raw)
         text, own = plain.content, plain.content
         if plain.role != "assistant":
-            own = typed_in(text)
+            own = typed_parts(text)
     except jsontext.UNREADABLE:
         message = read_stored(raw)
-        text, own = message.text, message.own
-    return Own(own) if len(own) >= len(text) else Own(own.strip(), len(own) / len(text))
+        text, own = message.text, message.typed_text
+    return TypedText(own) if len(own) >= len(text) else TypedText(own.strip(), len(own) / len(text))
 
 
-def own_text_of(raw: bytes) -> str:
-    return own_of(raw).text
+def typed_string_of(raw: bytes) -> str:
+    return typed_text_of(raw).text
 
 
 def _read_any(raw: bytes, limit: int) -> ChatMessage | None:
@@ -214,9 +214,9 @@ def _opaque(raw: bytes, limit: int) -> ChatMessage:
 
 def _read(raw: bytes, fields: dict[str, object], limit: int) -> ChatMessage:
     role = _role(fields.get("role"))
-    content = _said(fields)
+    content = _main_content(fields)
     calls = read_calls(fields)
-    answers = _answers(role, fields)
+    answers = _answered_call(role, fields)
     ids = bool(calls) or answers is not None
     return ChatMessage(
         raw=raw,
@@ -226,7 +226,7 @@ def _read(raw: bytes, fields: dict[str, object], limit: int) -> ChatMessage:
         calls=tuple(call.id for call in calls if call.id is not None),
         answers=answers,
         text=content.text,
-        ends=content.ends,
+        part_ends=content.ends,
         blank=content.empty and not calls and answers is None,
         max_inline_media_bytes=limit,
     )
@@ -238,7 +238,7 @@ def _role(role: object) -> str:
     return jsontext.well_formed(role if isinstance(role, str) else repr(role))
 
 
-def _said(fields: dict[str, object]) -> Content:
+def _main_content(fields: dict[str, object]) -> Content:
     """The content; if that is empty, the refusal or the audio in its place."""
     content = read_content(fields.get("content"))
     if not content.empty:
@@ -248,11 +248,11 @@ def _said(fields: dict[str, object]) -> Content:
         return read_content([{"type": "refusal", "refusal": refusal}])
     if isinstance(audio, dict):
         spoken = read_content([{"type": "audio", "id": audio.get("id")}])
-        return msgspec.structs.replace(spoken, text=words_of(fields))
+        return msgspec.structs.replace(spoken, text=transcript_of(fields))
     return content
 
 
-def _answers(role: str, fields: dict[str, object]) -> str | None:
+def _answered_call(role: str, fields: dict[str, object]) -> str | None:
     if role == "function":
         return legacy_id(fields.get("name"))
     id = jsontext.text_in(fields.get("tool_call_id"))

@@ -1,7 +1,7 @@
 """The field of a stored message with its form in another API: see ``proxy.formats.native``.
 
-Of a spoken answer, chat completions take back the id alone, and that for an hour: its words are in
-this field.
+Chat completions only accept the id of a spoken answer back, and only for an hour, so its transcript
+is kept in this field.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ TEXTS = ("text", "message")
 
 CALLS = ("function_call", "custom_tool_call", "tool_use")
 
-THOUGHTS = ("reasoning", "thinking", "redacted_thinking")
+REASONING = ("reasoning", "thinking", "redacted_thinking")
 """Types of reasoning parts, which models read only in the current turn: not sent back later."""
 
-_COVERED = (*TEXTS, *CALLS, *THOUGHTS)
+_COVERED = (*TEXTS, *CALLS, *REASONING)
 
 
 def without_native(message: bytes) -> bytes:
@@ -35,13 +35,13 @@ def without_native(message: bytes) -> bytes:
     return jsontext.join_fields({k: v for k, v in fields.items() if k != FIELD})
 
 
-def with_words(message: Mapping[str, object], words: str) -> dict[str, object]:
-    """A spoken answer with what it says."""
+def with_transcript(message: Mapping[str, object], words: str) -> dict[str, object]:
+    """A spoken answer with its transcript as native form."""
     return {**message, FIELD: {"api": "chat", "parts": [{"type": "text", "text": words}]}}
 
 
-def words_of(message: Mapping[str, object]) -> str:
-    """What a spoken answer says, as it is stored or as a client has it; "" for any other."""
+def transcript_of(message: Mapping[str, object]) -> str:
+    """The transcript of a spoken answer, stored or as a client sends it; "" for any other."""
     audio, native = message.get("audio"), message.get(FIELD)
     if not isinstance(audio, dict):
         return ""
@@ -51,18 +51,18 @@ def words_of(message: Mapping[str, object]) -> str:
     return jsontext.text_in(audio.get("transcript"))
 
 
-def told_in_chat(message: bytes) -> Mapping[str, object]:
-    """A stored message (JSON) as chat completions may say it, a spoken answer by its words."""
+def as_chat_message(message: bytes) -> Mapping[str, object]:
+    """A stored message (JSON) in chat form; the content of a spoken answer is its transcript."""
     said = jsontext.decode(without_native(message))
     if not isinstance(said, dict):
         return {}
     if said.get("content") or not isinstance(said.get("audio"), dict):
         return said
     whole = jsontext.decode(message)
-    return {**said, "content": words_of(whole) if isinstance(whole, dict) else None}
+    return {**said, "content": transcript_of(whole) if isinstance(whole, dict) else None}
 
 
-def beside(message: Mapping[str, object]) -> list[dict[str, object]]:
+def parts_beyond_chat(message: Mapping[str, object]) -> list[dict[str, object]]:
     """The native parts of a stored message; [] if its chat form has everything that a model reads
     of them."""
     native = message.get(FIELD)

@@ -30,7 +30,7 @@ def is_about_parameters(error: bytes, fields: Container[str]) -> bool:
 def _names(error: bytes) -> Iterator[str]:
     """The fields of the request that an error names."""
     try:
-        told = jsontext.shallow(error)
+        told = jsontext.decode_shallow(error)
     except jsontext.UNREADABLE:  # plain text, or an HTML page
         return
     holder = told.get("error", told) if isinstance(told, dict) else None

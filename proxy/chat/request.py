@@ -14,7 +14,7 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.cachemarks import without_marks
-from proxy.chat.extent import MAX_CHOICES, MAX_MESSAGES, MAX_VALUES, has_more_text, has_over
+from proxy.chat.extent import MAX_CHOICES, MAX_MESSAGES, MAX_VALUES, has_more_text, has_more_values
 from proxy.chat.message import SYSTEM_ROLES, ChatMessage, read_message
 from proxy.chat.tools.calltext import forces_calls
 
@@ -26,34 +26,34 @@ MAX_MODEL = 512
 
 NULL = bytes(jsontext.NULL)
 
-Unread = Literal["invalid_body", "too_many_parts", "too_much_text"]
+UnreadReason = Literal["invalid_body", "too_many_parts", "too_much_text"]
 """Why a body is relayed unchanged."""
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
     """A request's reference to stored state; chat completions have none.
 
-    ``elsewhere``: the upstream keeps the conversation, so that no messages may be injected;
-    ``instructs``: the request's own instructions may still be extended.
+    ``kept_upstream``: the upstream keeps the conversation, so that no messages may be injected;
+    ``extends_instructions``: the request's own instructions may still be extended.
     ``previous`` is the id of the answer that it continues, ``references`` are ids that it sends
     instead of items, ``conversation`` is the id of its conversation.  ``background``: the answer
-    will be fetched later.  ``complete``: its program always sends the whole conversation.
+    will be fetched later.  ``sends_all``: its program always sends the whole conversation.
     ``stores``: the answer may be retrieved by its id later.
     """
 
-    elsewhere: bool = False
-    instructs: bool = False
+    kept_upstream: bool = False
+    extends_instructions: bool = False
     previous: str | None = None
     references: tuple[str, ...] = ()
     conversation: str | None = None
     background: bool = False
-    complete: bool = False
+    sends_all: bool = False
     stores: bool = True
 
     @property
-    def upstreams(self) -> bool:
+    def forbids_injection(self) -> bool:
         """Whether the upstream stores what is sent, so that nothing may be injected."""
-        return self.elsewhere or self.background
+        return self.kept_upstream or self.background
 
 
 NO_STATE = State()
@@ -65,7 +65,7 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     ``fields`` are all fields as JSON; "messages" is empty and only keeps its position.
     ``leading`` is the first run of system or developer messages, ``messages`` all that follow.
     ``model`` and ``max_output`` (tokens) are None if the request does not set them; ``n`` is 1 to
-    128.  ``system_is_its_own``: in its API system text is for one request, so it is neither
+    128.  ``has_own_system``: in its API system text is for one request, so it is neither
     remembered nor filled in.  ``instructions`` are such text in a field of its own.
     """
 
@@ -76,7 +76,7 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     stream: bool
     n: int
     max_output: int | None
-    system_is_its_own: bool = False
+    has_own_system: bool = False
     instructions: str = ""
     state: State = NO_STATE
 
@@ -88,15 +88,17 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def system_record(self) -> tuple[bytes, ...]:
         """The leading system messages as they are recorded: without memory blocks and marks."""
-        if self.system_is_its_own:
+        if self.has_own_system:
             return ()
-        kept = (message for message in self.leading if message.said is None or not message.blank)
-        return tuple(without_marks(message.said or message.raw) for message in kept)
+        kept = (
+            message for message in self.leading if message.chat_json is None or not message.blank
+        )
+        return tuple(without_marks(message.chat_json or message.raw) for message in kept)
 
     @property
     def wants_system(self) -> bool:
         """Whether the recorded system messages may be filled in."""
-        return not self.leading and not self.system_is_its_own
+        return not self.leading and not self.has_own_system
 
     @property
     def system_text(self) -> str:
@@ -122,7 +124,7 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     def last_user_text(self) -> str:
         """The user's own text in the last user message; "" without one."""
         said = self.last_user
-        return said.own if said else ""
+        return said.typed_text if said else ""
 
     def with_messages(self, parts: Iterable[bytes]) -> bytes:
         """The body with these messages (JSON, the leading ones included); other fields keep their
@@ -131,7 +133,7 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
         return jsontext.join_fields({**self.fields, "messages": messages})
 
 
-def read(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
+def read(body: bytes, max_inline_media_bytes: int) -> ChatRequest | UnreadReason:
     """Parse a body; returns why it cannot be read otherwise.  Slow for large ones: use a thread."""
     found = read_fields(body)
     if not isinstance(found, tuple):
@@ -151,16 +153,16 @@ def read(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
 
 def read_fields(
     body: bytes,
-    listed: str = "messages",
+    items_field: str = "messages",
     split: Callable[[bytes], list[bytes]] = jsontext.items,
-    instead: tuple[str, ...] = (),
-) -> tuple[dict[str, bytes], list[bytes]] | Unread:
-    """The fields of a body and the items of the ``listed`` one, or why they cannot be read.
+    alternatives: tuple[str, ...] = (),
+) -> tuple[dict[str, bytes], list[bytes]] | UnreadReason:
+    """The fields of a body and the items of the ``items_field`` one, or why they cannot be read.
 
     The listed field stays in place, empty.  ``split`` raises UNREADABLE.
-    ``instead``: with one of these fields the listed one may be missing or null.
+    ``alternatives``: with one of these fields the listed one may be missing or null.
     """
-    if has_over(MAX_VALUES, body):
+    if has_more_values(MAX_VALUES, body):
         return "too_many_parts"
     if has_more_text(MAX_TEXT, body):
         return "too_much_text"
@@ -168,28 +170,28 @@ def read_fields(
         return "invalid_body"
     try:
         fields = jsontext.fields(body)
-        given = fields.get(listed, NULL)
-        untold = given == NULL and any(field_of(fields, name) for name in instead)
+        given = fields.get(items_field, NULL)
+        untold = given == NULL and any(field_of(fields, name) for name in alternatives)
         parts = [] if untold else split(given)
     except jsontext.UNREADABLE:
         return "invalid_body"
     if len(parts) > MAX_MESSAGES:
         return "too_many_parts"
-    fields[listed] = b""  # frees the copy; the key keeps the position
+    fields[items_field] = b""  # frees the copy; the key keeps the position
     return fields, parts
 
 
 def _request(fields: dict[str, bytes], messages: list[ChatMessage]) -> ChatRequest:
     leading = tuple(takewhile(lambda message: message.role in SYSTEM_ROLES, messages))
-    limit = count_of(field_of(fields, "max_completion_tokens"))
+    limit = positive_int(field_of(fields, "max_completion_tokens"))
     return ChatRequest(
         fields=fields,
         leading=leading,
         messages=tuple(messages[len(leading) :]),
         model=model_of(fields),
         stream=field_of(fields, "stream") is True,
-        n=min(count_of(field_of(fields, "n")) or 1, MAX_CHOICES),
-        max_output=limit or count_of(field_of(fields, "max_tokens")),
+        n=min(positive_int(field_of(fields, "n")) or 1, MAX_CHOICES),
+        max_output=limit or positive_int(field_of(fields, "max_tokens")),
     )
 
 
@@ -210,7 +212,7 @@ def field_of(fields: dict[str, bytes], name: str) -> object:
         return None
 
 
-def count_of(value: object) -> int | None:
+def positive_int(value: object) -> int | None:
     """A positive integer; None for any other value."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         return None

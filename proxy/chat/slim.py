@@ -33,17 +33,17 @@ class _Message(msgspec.Struct):
 
 
 class _SlimChoice(msgspec.Struct, kw_only=True):
-    said: _Message
+    message: _Message
     index: int | None = None
     finish_reason: str | None = None
 
 
-class _Streamed(_SlimChoice, kw_only=True):
-    said: _Message = msgspec.field(name="delta")
+class _DeltaChoice(_SlimChoice, kw_only=True):
+    message: _Message = msgspec.field(name="delta")
 
 
-class _Plain(_SlimChoice, kw_only=True):
-    said: _Message = msgspec.field(name="message")
+class _MessageChoice(_SlimChoice, kw_only=True):
+    message: _Message = msgspec.field(name="message")
 
 
 class _SlimAnswer(msgspec.Struct, kw_only=True):
@@ -52,33 +52,33 @@ class _SlimAnswer(msgspec.Struct, kw_only=True):
     usage: msgspec.Raw = NULL
 
 
-class _Event(_SlimAnswer):
-    choices: list[_Streamed]
+class _ChunkEvent(_SlimAnswer):
+    choices: list[_DeltaChoice]
 
 
-class _Whole(_SlimAnswer):
-    choices: list[_Plain]
+class _JsonAnswer(_SlimAnswer):
+    choices: list[_MessageChoice]
 
 
-Place = Literal["delta", "message"]
+MessageField = Literal["delta", "message"]
 
-_DECODERS: dict[Place, Callable[[bytes], _SlimAnswer]] = {
-    "delta": msgspec.json.Decoder(_Event).decode,
-    "message": msgspec.json.Decoder(_Whole).decode,
+_DECODERS: dict[MessageField, Callable[[bytes], _SlimAnswer]] = {
+    "delta": msgspec.json.Decoder(_ChunkEvent).decode,
+    "message": msgspec.json.Decoder(_JsonAnswer).decode,
 }
 
 
-def is_heavy(raw: bytes, most: int = MAX_VALUES) -> bool:
+def may_have_many_values(raw: bytes, most: int = MAX_VALUES) -> bool:
     """Whether a JSON text may have more than ``most`` values; never False if it has."""
-    return len(raw) > most and values(raw) > most
+    return len(raw) > most and max_value_count(raw) > most
 
 
-def values(raw: bytes) -> int:
+def max_value_count(raw: bytes) -> int:
     """An upper bound of the values of a JSON text: each is at the start or after one of these."""
     return 1 + raw.count(b",") + raw.count(b"[") + raw.count(b"{")
 
 
-def slimmed(raw: bytes, place: Place, most: int = MAX_VALUES) -> dict[str, object] | None:
+def read_slim(raw: bytes, place: MessageField, most: int = MAX_VALUES) -> dict[str, object] | None:
     """An event (``delta``) or a JSON answer (``message``) without fields that have too many values;
     None if it cannot be read so.
 
@@ -91,19 +91,19 @@ def slimmed(raw: bytes, place: Place, most: int = MAX_VALUES) -> dict[str, objec
         found = _DECODERS[place](raw)
     except jsontext.UNREADABLE:  # an unusual shape, or no JSON at all
         return None
-    room = _Room(most)
+    room = _ValueBudget(most)
     choices = [
         {
             "index": number if one.index is None else one.index,
             "finish_reason": one.finish_reason,
-            place: room.said(one.said),
+            place: room.said(one.message),
         }
         for number, one in enumerate(found.choices)
     ]
     return {"choices": choices, "model": found.model, "usage": room.value(found.usage)}
 
 
-class _Room:
+class _ValueBudget:
     """Decodes values until ``most`` have been decoded in all."""
 
     def __init__(self, most: int) -> None:
@@ -116,17 +116,17 @@ class _Room:
     def value(self, raw: msgspec.Raw) -> object:
         text = bytes(raw)
         if not text.startswith(b'"'):
-            size = values(text)
+            size = max_value_count(text)
             if size > self._left:
                 return None
             self._left -= size
         try:
-            return jsontext.shallow(text)
+            return jsontext.decode_shallow(text)
         except jsontext.UNREADABLE:  # nested too deeply
             return None
 
 
-def is_light(what: object, most: int = MAX_VALUES) -> bool:
+def has_few_values(what: object, most: int = MAX_VALUES) -> bool:
     """Whether a value contains at most ``most`` values; visits no more than that."""
     found, waiting = 0, [what]
     while waiting:

@@ -20,7 +20,7 @@ from proxy.chat import jsontext
 
 FIELD = "reasoning_content"
 
-NONE = b'""'
+NO_REASONING = b'""'
 """The JSON of unknown reasoning."""
 
 _WANTED = re.compile(
@@ -31,14 +31,14 @@ _WANTED = re.compile(
 )
 
 
-def wants_thoughts(error: bytes) -> bool:
+def demands_reasoning(error: bytes) -> bool:
     """Whether an upstream's error demands the reasoning of earlier answers."""
     return _WANTED.search(error) is not None
 
 
-def refuses_thoughts(error: bytes) -> bool:
+def refuses_reasoning(error: bytes) -> bool:
     """Whether the error to a request with reasoning refuses the field."""
-    return FIELD.encode() in error and not wants_thoughts(error)
+    return FIELD.encode() in error and not demands_reasoning(error)
 
 
 class _Thinking(msgspec.Struct):
@@ -52,16 +52,16 @@ class _Thinking(msgspec.Struct):
 _thinking = msgspec.json.Decoder(_Thinking)
 
 
-def thoughts_in(message: bytes) -> bytes:
-    """The reasoning (JSON) in an answer as received; ``NONE`` if it has none."""
+def reasoning_in(message: bytes) -> bytes:
+    """The reasoning (JSON) in an answer as received; ``NO_REASONING`` if it has none."""
     try:
         raw = bytes(_read(message).reasoning_content)
     except jsontext.UNREADABLE:
-        return NONE
-    return raw if raw.startswith(b'"') else NONE
+        return NO_REASONING
+    return raw if raw.startswith(b'"') else NO_REASONING
 
 
-def with_thoughts(body: bytes, known: Mapping[str, bytes]) -> bytes:
+def with_reasoning(body: bytes, known: Mapping[str, bytes]) -> bytes:
     """A request's body with reasoning in all assistant messages that lack it.
 
     ``known`` is reasoning (JSON) by the ids of the calls that followed it.  Slow for a large body.
@@ -80,7 +80,7 @@ def _with_thoughts(raw: bytes, known: Mapping[str, bytes]) -> bytes:
     if told.role != "assistant" or bytes(told.reasoning_content) != b"null":
         return raw
     thoughts = (known[id] for id in _ids(told.tool_calls) if id in known)
-    return jsontext.join_fields({**jsontext.fields(raw), FIELD: next(thoughts, NONE)})
+    return jsontext.join_fields({**jsontext.fields(raw), FIELD: next(thoughts, NO_REASONING)})
 
 
 def _ids(calls: object) -> list[str]:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-MOST_PARTS = 1_000
+MAX_PARTS = 1_000
 """A message with more text parts is treated as one text."""
 
 _BLOCKS = ("system-reminder", "environment_details", "ide_opened_file", "ide_selection")
 """Tags of blocks that may be anywhere in a text."""
 
-MOST_BLOCKS = 1_000
+MAX_BLOCKS = 1_000
 """Behind so many blocks with one tag a text counts as typed."""
 
 _QUEUED_MESSAGE = "The user sent a new message while you were working:\n"
@@ -68,20 +68,21 @@ _KNOWN = re.compile("|".join(map(re.escape, (*_OPENED, *_BEGINNINGS, _IDE_CONTEX
 _BLOCK = re.compile(f"<({'|'.join(_BLOCKS)})>")
 
 
-def typed(text: str) -> str:
+def typed_part(text: str) -> str:
     """The typed part of a text; "" if all of it is the program's.  In linear time."""
     said = _without_blocks(text) if "<" in text and _BLOCK.search(text) else text
     begins = said.lstrip()
     return _typed_after(begins.rstrip(), said) if _KNOWN.match(begins) else said
 
 
-def typed_in(text: str, ends: Sequence[int] = ()) -> str:
+def typed_parts(text: str, ends: Sequence[int] = ()) -> str:
     """The same for a message's text parts, joined with line feeds; ``ends`` are their ends."""
-    if not 0 < len(ends) <= MOST_PARTS:
-        return typed(text)
+    if not 0 < len(ends) <= MAX_PARTS:
+        return typed_part(text)
     texts = [text[start:end] for start, end in zip((0, *(e + 1 for e in ends)), ends, strict=False)]
     kept = [
-        _queued_message(_inner_text(each)) if _is_block(each) else typed(each) for each in texts
+        _queued_message(_inner_text(each)) if _is_block(each) else typed_part(each)
+        for each in texts
     ]
     return text if kept == texts else "\n".join(each for each in kept if each.strip())
 
@@ -95,7 +96,7 @@ def _without_blocks(text: str) -> str:
 
 def _outside_of(tag: str, text: str) -> Iterator[str]:
     opening, closing, at = f"<{tag}>", f"</{tag}>", 0
-    for _ in range(MOST_BLOCKS):
+    for _ in range(MAX_BLOCKS):
         start = text.find(opening, at)
         end = text.find(closing, start) if start >= 0 else -1
         if end < 0:

@@ -1,4 +1,4 @@
-"""What upstreams say they have counted, in the words of every API: read, and added up.  Pure."""
+"""Token usage as upstreams report it, in any API: reads and adds usage objects.  Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeGuard
 from proxy.chat.jsontext import UNREADABLE, decode, encode
 
 _LARGEST = 2**53
-"""No upstream has ever counted so many tokens of one request."""
+"""Larger numbers are no plausible counts of one request."""
 
 _PROMPT = ("prompt_tokens", "input_tokens")
 _COMPLETION = ("completion_tokens", "output_tokens")
@@ -18,13 +18,13 @@ _WRITTEN = ("cache_write_tokens", "cache_creation_tokens", "cache_creation_input
 
 _BESIDE = ("cache_read_input_tokens", "cache_creation_input_tokens")
 _INCLUDING = ("prompt_tokens", *_DETAILS)
-"""Anthropic counts what is cached beside ``input_tokens``; all others count it with the prompt."""
+"""Anthropic's ``input_tokens`` exclude cached tokens (``_BESIDE``); all others include them."""
 
 
-class Used(NamedTuple):
-    """Tokens that an upstream says it has counted, 0 where it says nothing.
+class TokenUsage(NamedTuple):
+    """Tokens as an upstream reports them, 0 for what it does not report.
 
-    Of the prompt's it had ``cached`` some, and has ``written`` some to its cache.
+    Of the prompt's tokens, ``cached`` were read from its cache and ``written`` to it.
     """
 
     prompt: int = 0
@@ -33,10 +33,10 @@ class Used(NamedTuple):
     written: int = 0
 
 
-def used_in(usage: bytes | None) -> Used:
-    """A usage object in the words of OpenAI's chat or responses API, Anthropic's or DeepSeek's.
+def read_usage(usage: bytes | None) -> TokenUsage:
+    """Read a usage object (JSON) of OpenAI's chat or responses API, Anthropic's or DeepSeek's.
 
-    Whatever else it is counts nothing.
+    Anything else counts as 0.
     """
     said = _decoded(usage)
     found = (each for name in _DETAILS if isinstance(each := said.get(name), Mapping))
@@ -45,7 +45,7 @@ def used_in(usage: bytes | None) -> Used:
     prompt = _number(said, _PROMPT)
     if any(name in said for name in _BESIDE) and not any(name in said for name in _INCLUDING):
         prompt += cached + written
-    return Used(prompt, _number(said, _COMPLETION), cached, written)
+    return TokenUsage(prompt, _number(said, _COMPLETION), cached, written)
 
 
 def _decoded(usage: bytes | None) -> Mapping[str, object]:
@@ -57,7 +57,7 @@ def _decoded(usage: bytes | None) -> Mapping[str, object]:
 
 
 def _number(said: Mapping[str, object], names: Iterable[str]) -> int:
-    """The first of these fields that is a count."""
+    """The first of these fields that is a valid count, else 0."""
     for name in names:
         value = said.get(name)
         if _is_number(value) and 0 <= value < _LARGEST:
@@ -65,7 +65,7 @@ def _number(said: Mapping[str, object], names: Iterable[str]) -> int:
     return 0
 
 
-def summed(first: bytes | None, second: bytes | None) -> bytes | None:
+def add_usages(first: bytes | None, second: bytes | None) -> bytes | None:
     """Two usage objects (JSON) added field by field, nested ones too; None counts as empty.
 
     Values that are not numbers are taken from the second.

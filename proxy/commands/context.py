@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from proxy.chat.tools.made import calls_made
+from proxy.chat.tools.made import displayed_calls
 from proxy.commands.command import CommandContext
 from proxy.commands.output import STYLES, Object, count_of, cut, line, plain, text_of
 from proxy.integrations.terms import segment
@@ -45,5 +45,5 @@ def _print(desk: CommandContext, found: Object) -> None:
 
 
 def _lines(message: Object) -> list[str]:
-    called = [plain(f"→ {call.name}") for call in calls_made(message)]
+    called = [plain(f"→ {call.name}") for call in displayed_calls(message)]
     return [*cut(plain(text_of(message))).split("\n"), *called]

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from proxy.chat.tools.made import calls_made
+from proxy.chat.tools.made import displayed_calls
 from proxy.commands.failure import CommandError
 
 Object = Mapping[str, Any]
@@ -254,7 +254,7 @@ def _blocks(said: Object) -> Iterator[str]:
     audio = said.get("audio")
     if isinstance(audio, dict):
         yield plain(f"[audio] {audio.get('transcript') or ''}").rstrip()
-    for call in calls_made(said):
+    for call in displayed_calls(said):
         yield plain(f"→ {call.name}({call.arguments})")
 
 

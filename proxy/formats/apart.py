@@ -1,4 +1,4 @@
-"""Parts of a message of a request that may be several messages of the conversation.  Pure."""
+"""Splits a request's message into the several answers that its client may have joined.  Pure."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from proxy.chat.message import ChatMessage
 T = TypeVar("T")
 
 MAX_PARTS = 4
-"""Parts that are taken for one answer at most."""
+"""The most parts that a candidate message may consist of."""
 
 
-def parted(
+def split_answers(
     items: Iterable[T], is_text: Callable[[T], bool], may_begin: Callable[[T, T], bool]
 ) -> list[list[T]]:
-    """What may be messages of their own: each but the last has a text.  ``may_begin`` is asked of
-    an item and the one before it, behind a text."""
+    """Split items into parts that may each be a message; every part but the last has a text.
+
+    ``may_begin(item, previous)``: whether a part may begin at ``item``, after a text.
+    """
     parts: list[list[T]] = []
     has_text = False
     for item in items:
@@ -30,14 +32,17 @@ def parted(
     return parts
 
 
-def runs_of(
+def candidate_messages(
     parts: Sequence[Sequence[T]], read: Callable[[list[T]], ChatMessage]
 ) -> list[list[ChatMessage]]:
-    """What an ``Apart`` returns; ``read`` makes one message of the items of several parts."""
-    return [_runs(parts[at : at + MAX_PARTS], read) for at in range(len(parts))]
+    """For each part, the messages that begin with it and have one, two, up to ``MAX_PARTS`` parts.
+
+    ``read`` makes one message of the items of these parts.  This is what a ``Splitter`` returns.
+    """
+    return [_candidates_from(parts[at : at + MAX_PARTS], read) for at in range(len(parts))]
 
 
-def _runs(
+def _candidates_from(
     parts: Sequence[Sequence[T]], read: Callable[[list[T]], ChatMessage]
 ) -> list[ChatMessage]:
     return [read([*chain(*parts[:n])]) for n in range(1, len(parts) + 1)]

@@ -1,13 +1,13 @@
-"""Cache marks of our own, behind the part of a prompt that the next request will have again.  Pure.
+"""Adds the proxy's own cache marks after the part of a prompt that the next request repeats.  Pure.
 
-``cache_control`` (Anthropic): the prompt is read and written up to a mark; from each one a lookup
-goes back twenty blocks to what an earlier request has written.  ``prompt_cache_breakpoint`` (OpenAI
-from GPT-5.6 on): what is read must end at a mark of this request too, so that the place of the turn
-before is marked again.  Both take no more than four.
+``cache_control`` (Anthropic): the upstream caches the prompt up to each mark, and searches up to
+twenty blocks before a mark for a cached prefix.  ``prompt_cache_breakpoint`` (OpenAI from GPT-5.6
+on): a cached prefix is only found if it ends at a mark of this request, so the previous turn's
+position is marked again.  Both allow at most four marks.
 
-What memory puts before the last user message's own text is another in each turn, and is not
-remembered with it.  So marks stand behind what comes before that message; and, where a model calls
-tools and the message stays for a while, behind the results.
+The memory block before the last user message's text differs in each turn and is not recorded.  So
+marks are placed before that message and, during a tool loop, which repeats that message, after the
+tool results.
 
 https://platform.claude.com/docs/en/build-with-claude/prompt-caching
 https://developers.openai.com/api/docs/guides/prompt-caching
@@ -23,35 +23,35 @@ from typing import Literal, NamedTuple
 from proxy.chat import jsontext
 from proxy.chat.cachemarks import MARKS
 
-MOST = 4
-"""Marks in a request, the client's included: a fifth is refused."""
+MAX_MARKS = 4
+"""Marks in a request, the client's included; upstreams refuse more."""
 
-BACK = 20
-"""Messages that are looked at for one that can carry a mark."""
+MAX_LOOKBACK = 20
+"""How many messages are searched backwards for one that can carry a mark."""
 
 _NAMES = (b"cache_control", b"prompt_cache")
 
-Kind = Literal["system", "asked", "result", "other"]
-"""What a message is: ``asked`` is a person's text, ``result`` nothing but what tools have said."""
+MessageKind = Literal["system", "asked", "result", "other"]
+"""``asked`` is a user's text, ``result`` has only tool results."""
 
 
-class Mark(NamedTuple):
-    """A mark (JSON); fewer places than ``least`` are of no use."""
+class CacheMark(NamedTuple):
+    """A field name and its JSON value; fewer than ``min_marks`` of them have no effect."""
 
     name: str
     value: bytes
-    least: int = 1
+    min_marks: int = 1
 
 
-Marked = Callable[[bytes, Mark], bytes | None]
-"""Gives a message (JSON) with its last part marked, None for one that cannot be, itself for one
-that has a mark already."""
+AddMark = Callable[[bytes, CacheMark], bytes | None]
+"""Returns a message (JSON) with its last part marked: unchanged if it has a mark already, None if
+it cannot carry one."""
 
 
 _EXPLICIT = b'{"mode":"explicit"}'
 
-CACHE_CONTROL = Mark("cache_control", b'{"type":"ephemeral"}')
-BREAKPOINT = Mark("prompt_cache_breakpoint", _EXPLICIT, least=2)
+CACHE_CONTROL = CacheMark("cache_control", b'{"type":"ephemeral"}')
+BREAKPOINT = CacheMark("prompt_cache_breakpoint", _EXPLICIT, min_marks=2)
 
 _CLAUDE = re.compile("claude", re.IGNORECASE)
 _OPENAI = re.compile(r"(?:^|[/.:])(?:(?:chat)?gpt-(?!oss)|o\d\b|codex)", re.IGNORECASE)
@@ -59,71 +59,74 @@ _BREAKPOINTS = re.compile(r"(?:^|[/.:])gpt-(?:5\.(?:[6-9]|\d\d)|[6-9]|[12]\d)(?!
 
 _KEY = "prompt_cache_key"
 _OPTIONS = "prompt_cache_options"
-_SETTLED = (_OPTIONS, "prompt_cache_retention")
-"""A client that says how its prompts are to be cached has thought of where, too."""
+_CLIENT_CACHE_OPTIONS = (_OPTIONS, "prompt_cache_retention")
+"""If a client sets one of these, it decides where to cache, and no marks are added."""
 
 
-def mark_for(model: str | None) -> Mark | None:
-    """What a model takes in chat completions and responses; None where that is not known."""
+def mark_for(model: str | None) -> CacheMark | None:
+    """The mark that a model accepts in OpenAI's formats; None if it is not known to accept any."""
     if _CLAUDE.search(model or ""):
         return CACHE_CONTROL
     return BREAKPOINT if _BREAKPOINTS.search(model or "") else None
 
 
 def names_marks(raw: bytes) -> bool:
-    """May a body have marks, or an upstream's error be about some?"""
+    """Whether a body may have cache marks, or an upstream's error may be about them."""
     return any(name in raw for name in _NAMES)
 
 
-def room_for(mark: Mark, body: bytes) -> int:
-    """How many marks a request's body may have beside the client's own."""
+def marks_left(mark: CacheMark, body: bytes) -> int:
+    """How many marks can be added to a request's body, given the client's own."""
     own = sum(body.count(b'"%b"' % name.encode()) for name in MARKS)
     if own and mark is CACHE_CONTROL and b'"ttl"' in body:
-        return 0  # what is kept for long must stand before what is kept for a short time
-    return max(0, MOST - own)
+        return 0  # the API requires longer cache lifetimes to precede shorter ones
+    return max(0, MAX_MARKS - own)
 
 
 def with_marks(
     messages: Sequence[bytes],
-    kind: Callable[[bytes], Kind],
-    marked: Marked,
-    mark: Mark,
+    kind: Callable[[bytes], MessageKind],
+    add_mark: AddMark,
+    mark: CacheMark,
     room: int,
 ) -> list[bytes]:
-    """The messages (JSON), some of them marked: not more than ``room``."""
+    """The messages (JSON), at most ``room`` of them with a mark."""
     found: dict[int, bytes] = {}
-    for end in _ends(messages, kind) if room >= mark.least else ():
-        place = _place(messages, end, marked, mark)
+    for end in _mark_positions(messages, kind) if room >= mark.min_marks else ():
+        place = _mark_before(messages, end, add_mark, mark)
         if place is not None and len(found) < room:
             found.setdefault(*place)
     return [found.get(at, message) for at, message in enumerate(messages)]
 
 
 def with_mark(
-    message: bytes, name: str, mark: Mark, text: str, kinds: Collection[str] = ()
+    message: bytes, name: str, mark: CacheMark, text: str, kinds: Collection[str] = ()
 ) -> bytes | None:
-    """A message (JSON) with a mark in its field of this name; see ``_marked_parts``."""
+    """A message (JSON) with a mark in its field of this name; see ``_mark_last_part``."""
     fields = jsontext.fields(message)
-    content = _marked_parts(fields.get(name, b"null"), mark, text, kinds)
+    content = _mark_last_part(fields.get(name, b"null"), mark, text, kinds)
     return content and jsontext.join_fields({**fields, name: content})
 
 
-def _marked_parts(content: bytes, mark: Mark, text: str, kinds: Collection[str]) -> bytes | None:
-    """A content (JSON, a text or a list) with the last part marked that can be; None for none.
+def _mark_last_part(
+    content: bytes, mark: CacheMark, text: str, kinds: Collection[str]
+) -> bytes | None:
+    """The content (JSON, a text or a list) with a mark on its last markable part; None if no part
+    is.
 
-    ``text`` is the type of a part that is text, ``kinds`` are others that take a mark.  Empty texts
-    are refused.
+    ``text`` is the type of a text part, ``kinds`` are other types that accept a mark.  Upstreams
+    refuse marks on empty texts.
     """
     if content.startswith(b'"'):
         part = {"type": jsontext.encode(text), "text": content, mark.name: mark.value}
-        return jsontext.join_items([jsontext.join_fields(part)]) if _says(content) else None
+        return jsontext.join_items([jsontext.join_fields(part)]) if _has_text(content) else None
     parts = jsontext.items(content) if content.startswith(b"[") else []
     for at in range(len(parts) - 1, -1, -1):
         fields = jsontext.fields(parts[at])
         if any(name in fields for name in MARKS):
             return content
         type = jsontext.decode(fields.get("type", b"null"))
-        if type in kinds or (type == text and _says(fields.get("text", b"null"))):
+        if type in kinds or (type == text and _has_text(fields.get("text", b"null"))):
             parts[at] = jsontext.join_fields({**fields, mark.name: mark.value})
             return jsontext.join_items(parts)
     return None
@@ -133,53 +136,60 @@ def with_openai_marks(
     body: bytes,
     model: str | None,
     key: str,
-    listed: str,
-    kind: Callable[[bytes], Kind],
-    marked: Marked,
+    messages_field: str,
+    kind: Callable[[bytes], MessageKind],
+    add_mark: AddMark,
 ) -> bytes:
-    """A request's body in one of OpenAI's formats: ``listed`` is its field of messages.
+    """A body in one of OpenAI's formats with marks and a cache key; unchanged if none apply.
 
-    ``key`` tells requests of one conversation, so that they come to the same cache.
+    ``messages_field`` is the field with the messages.  ``key`` identifies the conversation, so that
+    the upstream routes its requests to the same cache.
     """
     fields = jsontext.fields(body)
     sent = dict(fields)
     if _OPENAI.search(model or "") and fields.get(_KEY, b"null") == b"null":
         sent[_KEY] = jsontext.encode(key)
-    mark, raw = mark_for(model), fields.get(listed, b"null")
-    if mark is not None and raw.startswith(b"[") and not any(name in fields for name in _SETTLED):
-        room, messages = room_for(mark, body), jsontext.items(raw)
-        placed = with_marks(messages, kind, marked, mark, room)
+    mark, raw = mark_for(model), fields.get(messages_field, b"null")
+    if (
+        mark is not None
+        and raw.startswith(b"[")
+        and not any(name in fields for name in _CLIENT_CACHE_OPTIONS)
+    ):
+        room, messages = marks_left(mark, body), jsontext.items(raw)
+        placed = with_marks(messages, kind, add_mark, mark, room)
         if placed != messages:
-            sent[listed] = jsontext.join_items(placed)
-            if mark is BREAKPOINT and room == MOST:  # nothing is written that is never read
+            sent[messages_field] = jsontext.join_items(placed)
+            if mark is BREAKPOINT and room == MAX_MARKS:  # no implicit writes, which are never read
                 sent[_OPTIONS] = _EXPLICIT
     return body if sent == fields else jsontext.join_fields(sent)
 
 
-def _ends(messages: Sequence[bytes], kind: Callable[[bytes], Kind]) -> Iterator[int]:
-    """How many messages stand before a place for a mark, the most useful place first."""
+def _mark_positions(
+    messages: Sequence[bytes], kind: Callable[[bytes], MessageKind]
+) -> Iterator[int]:
+    """The numbers of messages before each position of a mark, the most useful position first."""
     kinds = [kind(message) for message in messages]
     head = sum(1 for _ in takewhile(lambda each: each == "system", kinds))
     asked = [at for at, each in enumerate(kinds) if each == "asked"][-2:]
     if not asked:
         return
-    yield _before(kinds, asked[-1], head)
+    yield _before_system_messages(kinds, asked[-1], head)
     yield from _after_results(kinds, asked[-1])
     if len(asked) > 1:
-        yield _before(kinds, asked[0], head)
+        yield _before_system_messages(kinds, asked[0], head)
     yield head
 
 
-def _before(kinds: Sequence[Kind], asked: int, head: int) -> int:
-    """System messages right before what is asked are of one request, a block of memory among
-    them."""
+def _before_system_messages(kinds: Sequence[MessageKind], asked: int, head: int) -> int:
+    """The index of ``asked``, or of the first of the system messages directly before it: those
+    belong to one request only, such as a memory block."""
     while asked > head and kinds[asked - 1] == "system":
         asked -= 1
     return asked
 
 
-def _after_results(kinds: Sequence[Kind], asked: int) -> list[int]:
-    """Behind the newest results of a running tool loop, and those of the request before."""
+def _after_results(kinds: Sequence[MessageKind], asked: int) -> list[int]:
+    """Positions after the last two groups of tool results: this and the previous request's."""
     following = [*kinds[asked + 1 :], "other"]
     runs = [
         asked + at + 2
@@ -189,19 +199,19 @@ def _after_results(kinds: Sequence[Kind], asked: int) -> list[int]:
     return runs[:-3:-1]
 
 
-def _place(
-    messages: Sequence[bytes], end: int, marked: Marked, mark: Mark
+def _mark_before(
+    messages: Sequence[bytes], end: int, add_mark: AddMark, mark: CacheMark
 ) -> tuple[int, bytes] | None:
-    for at in range(end - 1, max(-1, end - 1 - BACK), -1):
+    for at in range(end - 1, max(-1, end - 1 - MAX_LOOKBACK), -1):
         try:
-            message = marked(messages[at], mark)
-        except jsontext.UNREADABLE:  # a content that is the upstream's to refuse
+            message = add_mark(messages[at], mark)
+        except jsontext.UNREADABLE:  # invalid content, which the upstream will refuse
             continue
         if message is not None:
             return at, message
     return None
 
 
-def _says(text: bytes) -> bool:
+def _has_text(text: bytes) -> bool:
     said = jsontext.decode(text)
     return isinstance(said, str) and bool(said.strip())

@@ -13,13 +13,13 @@ from proxy.chat.cachemarks import without_marks
 from proxy.chat.message import SYSTEM_ROLES, ChatMessage, Piece, last_user
 from proxy.chat.native import without_native
 from proxy.chat.reply.answer import Reply
-from proxy.chat.reply.events import mark, suspect
+from proxy.chat.reply.events import end_signal, may_end
 from proxy.chat.reply.reply import ReplyBuilder, read_reply
-from proxy.chat.request import ChatRequest, Unread, read
+from proxy.chat.request import ChatRequest, UnreadReason, read
 from proxy.errors import RawHeaders
-from proxy.formats.breakpoints import Kind, Mark, with_mark, with_openai_marks
+from proxy.formats.breakpoints import CacheMark, MessageKind, with_mark, with_openai_marks
 from proxy.formats.format import Addition
-from proxy.formats.native import none_native
+from proxy.formats.native import has_no_native
 
 
 class ChatCompletions:
@@ -29,10 +29,10 @@ class ChatCompletions:
     signed = False
     tools = True
 
-    def is_aside(self, request: ChatRequest, headers: RawHeaders) -> bool:
+    def is_side_request(self, request: ChatRequest, headers: RawHeaders) -> bool:
         return False
 
-    def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
+    def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest | UnreadReason:
         return read(body, max_inline_media_bytes)
 
     def write(self, request: ChatRequest, addition: Addition) -> bytes:
@@ -42,10 +42,10 @@ class ChatCompletions:
         tail = _before_last_user(addition.messages, addition.tail, separate=addition.separate)
         return request.with_messages((*head, *tail))
 
-    def marked(self, body: bytes, model: str | None, key: str) -> bytes:
-        return with_openai_marks(body, model, key, "messages", _kind, _marked)
+    def with_cache_marks(self, body: bytes, model: str | None, key: str) -> bytes:
+        return with_openai_marks(body, model, key, "messages", _kind, _add_mark)
 
-    def unsigned(self, body: bytes, status: int, error: bytes) -> bytes | None:
+    def without_signed(self, body: bytes, status: int, error: bytes) -> bytes | None:
         return None
 
     def read_reply(self, body: bytes) -> Reply | None:
@@ -55,13 +55,13 @@ class ChatCompletions:
         return ChunkReader()
 
 
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[str, MessageKind] = {
     **dict.fromkeys(SYSTEM_ROLES, "system"),
     "user": "asked",
     **dict.fromkeys(("tool", "function"), "result"),
 }
 _MARKABLE = (*SYSTEM_ROLES, "user", "tool")
-"""Whose texts take a cache mark: not the model's own, with either provider's marks."""
+"""Roles whose texts accept a cache mark; assistant messages do not, for either provider."""
 
 
 class _Speaker(msgspec.Struct):
@@ -74,30 +74,30 @@ _speaker = msgspec.json.Decoder(_Speaker)
 def _role(raw: bytes) -> str:
     try:
         role = _speaker.decode(raw).role
-    except jsontext.UNREADABLE:  # half a surrogate pair somewhere: it carries no mark
+    except jsontext.UNREADABLE:  # a lone surrogate: such a message gets no mark
         return ""
     return role if isinstance(role, str) else ""
 
 
-def _kind(raw: bytes) -> Kind:
+def _kind(raw: bytes) -> MessageKind:
     return _KINDS.get(_role(raw), "other")
 
 
-def _marked(raw: bytes, mark: Mark) -> bytes | None:
-    """A message whose last text is marked."""
+def _add_mark(raw: bytes, mark: CacheMark) -> bytes | None:
+    """The message with a mark on its last text; see ``AddMark``."""
     return with_mark(raw, "content", mark, "text") if _role(raw) in _MARKABLE else None
 
 
 class ChunkReader(ReplyBuilder):
     """See StreamReader."""
 
-    suspect, mark = staticmethod(suspect), staticmethod(mark)
+    may_end, end_signal = staticmethod(may_end), staticmethod(end_signal)
 
 
 def _before_last_user(messages: Sequence[Piece], blocks: str, *, separate: bool) -> list[bytes]:
-    """The messages with blocks at the last user message; without one there is no place."""
+    """The JSON of the messages with memory blocks at the last user message, if there is one."""
     sent = [x if isinstance(x, bytes) else x.raw for x in messages]
-    if not none_native(sent):
+    if not has_no_native(sent):
         sent = [x.raw if isinstance(x, ChatMessage) else without_native(x) for x in messages]
     at = last_user(messages) if blocks else None
     if at is None:

@@ -1,12 +1,12 @@
-"""The seam where a wire format of conversations plugs in.
+"""The interface of a wire format of conversations.
 
-Memory knows one form of a message: ``ChatMessage``, the request of which it is part, and the
-``Reply`` with its choices.  A format reads requests and replies into these, writes what memory adds
-in its own way, and says of a stream which event must not pass before the commit.  So neither what
-reconciles and records nor stores, recall and the memory API know which format a client speaks.
+The rest of the proxy works with ``ChatRequest``, ``ChatMessage`` and ``Reply`` only.  A format
+parses requests and replies into these, writes memory's additions into a request's body, and
+recognises the events of a stream that must be held back until the commit.
 
-For a format of items or content blocks: ``ChatMessage.raw`` is the client's own JSON, which is sent
-again byte for byte; what is recorded, compared and shown is ``said``, the same as a chat message.
+For formats of items or content blocks, ``ChatMessage.raw`` is the client's own JSON, which is
+forwarded byte for byte; ``chat_json`` is the equivalent chat message, which is recorded and
+compared.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ import msgspec
 
 from proxy.chat.message import Piece
 from proxy.chat.reply.answer import Reply
-from proxy.chat.reply.events import Mark
-from proxy.chat.request import ChatRequest, Unread
+from proxy.chat.reply.events import EndSignal
+from proxy.chat.request import ChatRequest, UnreadReason
 from proxy.errors import RawHeaders
 
 
 class Addition(msgspec.Struct, frozen=True):
-    """A request's conversation with what memory adds to it.
+    """The messages to send and the memory blocks to add.
 
-    ``system`` is the JSON list of the remembered system messages, None where the request's own
-    stand.  ``messages`` are all that follow, stored ones as chat messages (JSON).  ``head`` and
-    ``tail`` are blocks as text, "" for none: behind the system messages, and before the text of the
-    last user message.  ``separate``: each in a message of its own.
+    ``system`` is the JSON list of the remembered system messages, None to send the request's own.
+    ``messages`` are all after the system messages; stored ones are chat messages as JSON.  ``head``
+    and ``tail`` are blocks as text, "" for none: ``head`` goes after the system messages, ``tail``
+    before the text of the last user message.  ``separate``: each goes in a message of its own.
     """
 
     system: bytes | None
@@ -40,75 +40,76 @@ class Addition(msgspec.Struct, frozen=True):
 
 
 class StreamReader(Protocol):
-    """Reads one streamed reply, event by event; no method raises.
+    """Reads one streamed reply, event by event; no method raises."""
 
-    ``suspect`` is asked of all bytes and must be cheap: False only if ``mark`` surely is None.
-    """
+    def may_end(self, raw: bytes) -> bool:
+        """A cheap test of a chunk of the stream: False only if ``end_signal`` is None for all in
+        it."""
+        ...
 
-    def suspect(self, raw: bytes) -> bool: ...
-
-    def mark(self, payload: bytes) -> Mark | None:
-        """Does the first answer end here, or the stream, or has it failed?  Held back until the
-        commit is durable."""
+    def end_signal(self, payload: bytes) -> EndSignal | None:
+        """Whether the event with this data finishes choice 0, ends the stream or is an error; such
+        an event is held back until the commit is durable."""
         ...
 
     def feed(self, payload: bytes) -> None:
-        """The next event's data."""
+        """Take the next event's data."""
         ...
 
     def build(self) -> Reply:
-        """The reply as far as it has come."""
+        """The reply as far as it has been received."""
         ...
 
 
 class Format(Protocol):
-    """A wire format; holds no state.
-
-    ``records``: are its requests turns of the conversation?  ``signed``: may they hold what the
-    upstream has signed (see ``unsigned``)?  ``tools``: may memory's own functions be offered?  They
-    are written into requests, and called in replies, as chat completions have it.
-    """
+    """A wire format, without state."""
 
     @property
-    def records(self) -> bool: ...
-
-    @property
-    def signed(self) -> bool: ...
-
-    @property
-    def tools(self) -> bool: ...
-
-    def is_aside(self, request: ChatRequest, headers: RawHeaders) -> bool:
-        """Is a request made beside the conversation, as its program shows?  It is passed on as it
-        is: memory has no part in it."""
+    def records(self) -> bool:
+        """Whether its exchanges are recorded; a count of tokens, for example, is not."""
         ...
 
-    def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
-        """A request from its body, or why there is none.  Takes long for a large one."""
+    @property
+    def signed(self) -> bool:
+        """Whether requests may have content that the upstream has signed: ``without_signed``."""
+        ...
+
+    @property
+    def tools(self) -> bool:
+        """Whether memory's tools can be offered, in the syntax of chat completions."""
+        ...
+
+    def is_side_request(self, request: ChatRequest, headers: RawHeaders) -> bool:
+        """Whether a program made this request for itself, outside the conversation, for a title
+        for example.  It is relayed without memory."""
+        ...
+
+    def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest | UnreadReason:
+        """Parse a body; returns why if it cannot be read.  Slow for large ones: use a thread."""
         ...
 
     def write(self, request: ChatRequest, addition: Addition) -> bytes:
-        """The request's body with what memory adds; all that is the client's keeps its bytes."""
+        """The request's body with memory's additions; the client's own parts keep their bytes."""
         ...
 
-    def marked(self, body: bytes, model: str | None, key: str) -> bytes:
-        """A request's body with cache marks behind what the next request will begin with too, as
-        many as its API and model take; itself where there is no place, or where they are unknown.
+    def with_cache_marks(self, body: bytes, model: str | None, key: str) -> bytes:
+        """The body with cache marks after the part that the next request will repeat.
 
-        ``key`` tells the conversation, and nothing else.
+        ``body`` itself if its API or model is not known to accept marks, or none fits.  ``key``
+        identifies the conversation.
         """
         ...
 
-    def unsigned(self, body: bytes, status: int, error: bytes) -> bytes | None:
-        """A request's body without what the upstream has signed, where its error says that it
-        refuses this for what stands before it; None for any other error, or where there is none.
+    def without_signed(self, body: bytes, status: int, error: bytes) -> bytes | None:
+        """The body without signed content (reasoning), after an error that refuses its signature;
+        None for other errors, or if the body has no such content.
 
-        Memory may change what stands before it from one request to the next.
+        A signature may cover the preceding messages, which memory changes between requests.
         """
         ...
 
     def read_reply(self, body: bytes) -> Reply | None:
-        """The reply that a plain answer is, None if it is none."""
+        """Parse the JSON body of an answer; None if it is not an answer."""
         ...
 
     def read_stream(self) -> StreamReader: ...
@@ -116,24 +117,23 @@ class Format(Protocol):
 
 @runtime_checkable
 class Referring(Format, Protocol):
-    """A format whose requests may name what was said before instead of sending it again.
+    """A format whose requests may refer to earlier content by id instead of sending it again.
 
-    Stored answers tell by which names: see ``native``.
+    The ids are kept in stored answers: see ``native``.
     """
 
     @property
     def api(self) -> str:
-        """Whose parts and names they are."""
+        """The name of the API that the ids and native parts belong to."""
         ...
 
     def named_part(self, part: bytes) -> str:
-        """The name of a part of a stored answer (its JSON), "" for none."""
+        """The id of a part (JSON) of a stored answer, "" if it has none."""
         ...
 
-    def expand(self, body: bytes, parts: Mapping[str, bytes], *, begins: bool) -> bytes:
-        """A request's body with these parts (JSON by name) instead of their names, without those
-        that are null.
+    def expand(self, body: bytes, parts: Mapping[str, bytes], *, detach: bool) -> bytes:
+        """The body with references replaced by ``parts`` (JSON by id); null removes a reference.
 
-        ``begins``: and without the answer that it goes on from, which upstream nobody has.
+        ``detach``: remove the id of the continued answer too, as the upstream does not have it.
         """
         ...

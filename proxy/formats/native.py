@@ -1,10 +1,11 @@
-"""What an API says of a message beyond chat completions, kept with the stored message.
+"""The native form of a stored message: its content in the API that it came from.
 
-A stored message is a chat message, whichever API it came by.  Its member ``native`` holds what the
-API itself said, ``{"api": NAME, "parts": [...]}``: content blocks or items, verbatim and in order,
-with signatures, encrypted reasoning and types that chat completions do not have.  It plays no part
-in equality, and goes upstream only where the same API is spoken.  ``named`` are the names of what
-came and is no part: a request that names it means this, or null, nothing.
+A stored message is a chat message, whatever API it came from.  Its member ``native`` has the form
+in that API, ``{"api": NAME, "parts": [...]}``: content blocks or items, verbatim and in order, with
+signatures, encrypted reasoning and types that chat completions lack.  It is ignored when messages
+are compared, and sent upstream only in requests of the same API.  ``named`` maps the ids of items
+that are not among the parts to substitutes, which are sent if a request refers to them; null is
+nothing.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from proxy.chat.native import FIELD, MARK
 
 T = TypeVar("T")
 
-NOTHING = b"null"
-"""As a part: what is named is left out."""
+OMITTED = b"null"
+"""The substitute (JSON) for an item that is left out."""
 
 _NAMED = "named"
 _NAMES = b'"named"'
 
 
 class _Native(msgspec.Struct):
-    """What of it is read most."""
+    """The members that are read most."""
 
     api: str
     parts: list[msgspec.Raw]
@@ -40,8 +41,8 @@ class _Stored(msgspec.Struct):
 _stored = msgspec.json.Decoder(_Stored)
 
 
-class NamedAnswer(NamedTuple):
-    """What an upstream calls an answer, and whether it keeps it."""
+class AnswerId(NamedTuple):
+    """The id that an upstream gave an answer, and whether it has stored the answer."""
 
     id: str
     stored: bool
@@ -51,65 +52,64 @@ def with_native(
     message: bytes,
     api: str,
     parts: Sequence[bytes],
-    answer: NamedAnswer | None = None,
+    answer: AnswerId | None = None,
     frame: bytes = b"",
-    named: Mapping[str, bytes] | None = None,
+    substitutes: Mapping[str, bytes] | None = None,
 ) -> bytes:
-    """A chat message (a JSON object) with the JSON of its parts in this API.
+    """The chat message (a JSON object) with its parts (JSON) in this API.
 
-    ``frame`` is the JSON of the answer around its parts, where the proxy keeps it; ``named`` has
-    JSON by name.
+    ``frame`` is the answer object without its parts (JSON), if the proxy emulates state.
+    ``substitutes`` is JSON by item id: see the module.
     """
     native = {"api": jsontext.encode(api), "parts": jsontext.join_items(parts)}
     if answer is not None:
         native["answer"] = jsontext.encode(answer)
     if frame:
         native["frame"] = frame
-    if named:
-        native[_NAMED] = jsontext.join_fields(dict(named))
+    if substitutes:
+        native[_NAMED] = jsontext.join_fields(dict(substitutes))
     return jsontext.join_fields({**jsontext.fields(message), FIELD: jsontext.join_fields(native)})
 
 
 def native_of(message: bytes, api: str) -> tuple[bytes, ...] | None:
-    """The JSON of a stored message's parts in this API; None where it has none."""
+    """The parts (JSON) of a stored message in this API; None if it has none."""
     if MARK not in message:
         return None
     try:
         native = _stored.decode(message).native
-        told = native.api == api
-        parts = tuple(map(bytes, native.parts)) if told else None
-    except jsontext.UNREADABLE:  # half a surrogate pair somewhere, or a client's own field
+        parts = tuple(map(bytes, native.parts)) if native.api == api else None
+    except jsontext.UNREADABLE:  # a lone surrogate, or a client's own field of this name
         parts = _member(message, api, "parts", lambda raw: tuple(jsontext.items(raw)))
     return parts if parts is not None and all(part.startswith(b"{") for part in parts) else None
 
 
-def named_in(message: bytes, api: str) -> Mapping[str, bytes]:
-    """What names of this API stand for that are not a stored message's parts, as JSON."""
+def substitutes_in(message: bytes, api: str) -> Mapping[str, bytes]:
+    """The substitutes (JSON by item id) for items that are not among the message's parts."""
     named = _member(message, api, _NAMED, jsontext.fields) if _NAMES in message else None
-    return {name: raw for name, raw in (named or {}).items() if raw[:1] == b"{" or raw == NOTHING}
+    return {name: raw for name, raw in (named or {}).items() if raw[:1] == b"{" or raw == OMITTED}
 
 
-def none_native(messages: Iterable[bytes]) -> bool:
-    """May chat completions have these as they are?  One look at all of them, from their end: what
-    is not there is found not to be there in a third of the time."""
+def has_no_native(messages: Iterable[bytes]) -> bool:
+    """Whether none of these messages has a native form, so that they can be sent as they are."""
+    # One search of all, backwards: without a match ``rfind`` takes a third of the time of ``find``.
     return b"".join(messages).rfind(MARK) < 0
 
 
-def answer_of(message: bytes, api: str) -> NamedAnswer | None:
-    """The answer of this API that a stored message was."""
+def answer_id_of(message: bytes, api: str) -> AnswerId | None:
+    """The id of the answer of this API that a stored message came from; None without one."""
     match _member(message, api, "answer", jsontext.value):
         case [str(id), bool(stored)]:
-            return NamedAnswer(id, stored)
+            return AnswerId(id, stored)
     return None
 
 
 def frame_of(message: bytes, api: str) -> dict[str, bytes] | None:
-    """What stood around the parts of an answer that the proxy keeps, by name."""
+    """The other fields (JSON by name) of an answer object that the proxy keeps."""
     return _member(message, api, "frame", jsontext.fields)
 
 
-def without_answer(message: bytes) -> bytes:
-    """A stored message that no name leads to any more; what it says stays."""
+def without_answer_id(message: bytes) -> bytes:
+    """The message without the answer's id and frame, so that it cannot be fetched by id."""
     fields = jsontext.fields(message)
     native = jsontext.fields(fields[FIELD])
     kept = {key: raw for key, raw in native.items() if key not in ("answer", "frame")}
@@ -117,11 +117,11 @@ def without_answer(message: bytes) -> bytes:
 
 
 def _member(message: bytes, api: str, name: str, read: Callable[[bytes], T]) -> T | None:
-    """A member of what this API said of a stored message, None where there is none to read."""
+    """A member of a stored message's native form in this API, read with ``read``; None without."""
     if MARK not in message:
         return None
     try:
         native = jsontext.fields(jsontext.fields(message)[FIELD])
         return read(native[name]) if jsontext.value(native["api"]) == api else None
-    except (KeyError, *jsontext.UNREADABLE):  # some client's own field of this name
+    except (KeyError, *jsontext.UNREADABLE):  # a client's own field of this name
         return None

@@ -9,14 +9,14 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-LARGE = 50_000
+MIN_THREAD_BYTES = 50_000
 """Bytes above which a thread is worth its overhead."""
 
-THREADS = 2
+MAX_THREADS = 2
 """Limit on concurrent work, which bounds memory: a request may take ten times its size."""
 
 
-class Aside:
+class RequestThreads:
     """Runs work on large requests in threads.
 
     The pool is separate from asyncio's default executor, so that many large requests do not delay
@@ -24,21 +24,22 @@ class Aside:
     """
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(THREADS, "large-requests")
+        self._threads = ThreadPoolExecutor(MAX_THREADS, "large-requests")
 
     async def run(self, size: int, work: Callable[[], T]) -> T:
-        """Call ``work``, in a thread if its input is larger than ``LARGE`` (``size``, bytes)."""
-        if size <= LARGE:
+        """Call ``work``, in a thread if its input is larger than ``MIN_THREAD_BYTES`` (``size``,
+        bytes)."""
+        if size <= MIN_THREAD_BYTES:
             return work()
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    async def total(self, count: Callable[[bytes], int], messages: Sequence[bytes]) -> int:
+    async def sum_tokens(self, count: Callable[[bytes], int], messages: Sequence[bytes]) -> int:
         """The sum of ``count``, a message's tokens, over ``messages``."""
         size = sum(map(len, messages))
         return await self.run(size, lambda: sum(map(count, messages)))
 
 
-def meanwhile(work: Callable[[], T]) -> Callable[[], T]:
+def run_soon(work: Callable[[], T]) -> Callable[[], T]:
     """Schedule small work for the next iteration of the event loop; the function returned gives the
     result.
 

@@ -166,9 +166,9 @@ def intent_of(request: ChatRequest, context: RequestContext, now: float) -> Inte
     """
     identity = context.identity
     history = context.profile.client_history
-    if request.state.elsewhere:
+    if request.state.kept_upstream:
         history = "delta"
-    elif request.state.complete and history == "auto":
+    elif request.state.sends_all and history == "auto":
         history = "full"
     return Intent(
         history=identity.history or history,
@@ -188,7 +188,7 @@ def rules_of(request: ChatRequest, context: RequestContext, count: Callable[[str
         window=context.profile_rules.window,
         system=profile.remember_system and request.wants_system,
         cap=context.identity.max_tokens,
-        inject=context.identity.mode != "write" and not request.state.upstreams,
+        inject=context.identity.mode != "write" and not request.state.forbids_injection,
         summarised=summarised,
     )
 

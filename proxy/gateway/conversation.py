@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from proxy.chat.request import ChatRequest
 from proxy.errors import RawHeaders, unknown_profile
 from proxy.formats.format import Format
-from proxy.gateway.asking.asker import Asker, Recording
+from proxy.gateway.asking.asker import Recording, UpstreamCaller
 from proxy.gateway.context import ProfileRules, RequestContext
 from proxy.gateway.exchange import ChatExchange, Services
 from proxy.gateway.outgoing import OutgoingRequest, prepare
 from proxy.gateway.passthrough import Passthrough, answer_headers
 from proxy.gateway.recording.exchange_recorder import ExchangeRecorder
-from proxy.gateway.recording.first_attempts import FirstAttempts, NotedAttempt
+from proxy.gateway.recording.first_attempts import FirstAttempts, PendingAttempt
 from proxy.gateway.recording.open_turns import OpenTurns
 from proxy.gateway.recording.tap import MAX_PLAIN, TOO_LARGE, tap_of
 from proxy.gateway.report import MemoryReport, Reason
@@ -28,7 +28,7 @@ from proxy.gateway.state.renaming import RenamedReply
 from proxy.settings import Settings
 from proxy.wire.coding.decoding import IDENTITY, coding_of
 from proxy.wire.headers import content_length
-from proxy.wire.relay import Presence, relay
+from proxy.wire.relay import DisconnectGuard, relay
 from proxy.wire.replies import PeekedReply
 from proxy.wire.upstream import Reply
 
@@ -53,7 +53,7 @@ class Conversations:
         settings: Settings,
         passthrough: Passthrough,
         services: Services,
-        asker: Asker,
+        asker: UpstreamCaller,
         on_answered: Callable[[str, RawHeaders, str], None] | None,
     ) -> None:
         self._settings, self._passthrough, self._services = settings, passthrough, services
@@ -80,14 +80,14 @@ class Conversations:
         if call.report is not None:  # a session that we named is reported with the answer only
             call.report = exchange.report
         self._passthrough.choose(call, call.model)
-        attempt: NotedAttempt | None = None
+        attempt: PendingAttempt | None = None
         if exchange.recorded:
-            await self._turns.settled(exchange.context.key)
-            exchange, attempt = self._attempts.placed(exchange)
+            await self._turns.wait_settled(exchange.context.key)
+            exchange, attempt = self._attempts.register(exchange)
         outgoing = await self._prepared(call, exchange)
-        with self._turns.turn(exchange.context.key, Presence(call.receive)) as presence:
+        with self._turns.turn(exchange.context.key, DisconnectGuard(call.receive)) as presence:
             call.delivery.presence = presence
-            outgoing, reply, recording = await self._asker.ask(call, outgoing)
+            outgoing, reply, recording = await self._asker.call_upstream(call, outgoing)
             if self._on_answered is not None and reply.status < 400:
                 self._on_answered(call.caller.tenant, call.headers, call.upstream)
             recorder = None
@@ -97,18 +97,18 @@ class Conversations:
                     reply = RenamedReply(reply, outgoing.exchange.names)
                 # Free what was injected before the answer streams: that may take minutes.
                 del exchange, outgoing, recording
-                call.held.lessen(await recorder.kept() if recorder else 0)
+                call.reservation.shrink_body(await recorder.reduce_messages() if recorder else 0)
                 await self._deliver(call, reply, recorder)
             finally:
                 if recorder is not None and recorder.recorded and attempt is not None:
-                    self._attempts.recorded(attempt)
+                    self._attempts.forget(attempt)
                 await reply.close()
 
     async def _prepared(self, call: ProxyRequest, exchange: ChatExchange) -> OutgoingRequest:
         """The request for the first attempt.  If its answer will name the session, the name is kept
         before the client can see it."""
         outgoing = await self._asker.first_attempt(call, await prepare(exchange, self._services))
-        call.held.grow(outgoing.held)
+        call.reservation.grow_body(outgoing.memory_bytes)
         key, ttl = exchange.context.key, exchange.context.profile.ttl
         if outgoing.exchange.names is not None and not self._services.recorder.spools(key):
             await self._services.state.keep_name(key, ttl, outgoing.session_began)
@@ -117,20 +117,20 @@ class Conversations:
     async def _read(self, call: ProxyRequest) -> ChatExchange | UnreadBody:
         rules, session = self._profile_rules(call), call.identity.session
         body = await call.body(self._settings.server)
-        plain = await call.plain(body, self._settings.server, self._services.aside)
+        plain = await call.plain(body, self._settings.server, self._services.threads)
         if plain is None:
             return UnreadBody(session, body, "encoded_body")
         if session is None and not await self._name(call, plain):
             return UnreadBody(None, body, "not_chat")
         format = _format_of(call)
         reading = partial(format.read, plain, rules.profile.max_inline_media_bytes)
-        request = await self._services.aside.run(len(plain), reading)
+        request = await self._services.threads.run(len(plain), reading)
         if not isinstance(request, ChatRequest):
             return UnreadBody(session, body, request)
-        if format.is_aside(request, call.headers):
+        if format.is_side_request(request, call.headers):
             return UnreadBody(session, body, "side_request")
         context = self._context(call, rules)
-        exchange = ChatExchange.begun(format, request, plain, context, self._services)
+        exchange = ChatExchange.start(format, request, plain, context, self._services)
         return exchange if plain is body else replace(exchange, wire_body=body)
 
     async def _name(self, call: ProxyRequest, body: bytes) -> bool:
@@ -163,7 +163,7 @@ class Conversations:
         call: ProxyRequest,
         outgoing: OutgoingRequest,
         reply: Reply,
-        presence: Presence,
+        presence: DisconnectGuard,
         recording: Recording | None,
     ) -> ExchangeRecorder | None:
         """The recorder of the reply; None if the reply is not recorded."""
@@ -174,7 +174,7 @@ class Conversations:
         self._services.telemetry.injected(call.report.tokens)
         if not 200 <= reply.status < 300:
             return None
-        presence.patient = outgoing.drains
+        presence.outlives_client = outgoing.drains
         return recording() if recording and outgoing.recorded else None
 
     async def _deliver(

@@ -21,7 +21,7 @@ from proxy.chat.request import ChatRequest
 from proxy.errors import session_owner_mismatch
 from proxy.formats.format import Format
 from proxy.formats.responses.names import EXCHANGE
-from proxy.gateway.aside import Aside
+from proxy.gateway.aside import RequestThreads
 from proxy.gateway.context import RequestContext, ask_of, intent_of, rules_of
 from proxy.gateway.prompt.knowledge_step import KnowledgeStep, LoadedKnowledge
 from proxy.gateway.prompt.recall_step import RecallStep
@@ -70,7 +70,7 @@ class ExchangeIds:
 class Services(msgspec.Struct, frozen=True):
     """The collaborators of every exchange.
 
-    ``counter`` returns the token counter of a model; ``aside`` runs work on large requests.
+    ``counter`` returns the token counter of a model; ``threads`` runs work on large requests.
     ``state`` keeps responses for upstreams that do not.  ``window`` takes the upstream's name, or
     "" to choose it by the model; ``models`` must be loaded before ``window`` is called.
     """
@@ -83,7 +83,7 @@ class Services(msgspec.Struct, frozen=True):
     state: StateLog
     rewrite: RewriteStep
     window: WindowLookup
-    aside: Aside = msgspec.field(default_factory=Aside)
+    threads: RequestThreads = msgspec.field(default_factory=RequestThreads)
     models: ModelList = msgspec.field(default_factory=ModelList)
     new_id: Callable[[], str] = msgspec.field(default_factory=ExchangeIds)
 
@@ -91,15 +91,15 @@ class Services(msgspec.Struct, frozen=True):
 class Continued(NamedTuple):
     """The stored answer that a request continues (``previous_response_id``), by its message's id.
 
-    ``follows`` is the message that the answer's exchange followed: see Exchange.
+    ``follows_id`` is the message that the answer's exchange followed: see Exchange.
     """
 
-    message: str
-    follows: str | None
+    message_id: str
+    follows_id: str | None
 
     @classmethod
     def of(cls, answer: KeptAnswer) -> Continued:
-        return cls(answer.line.card.id, answer.exchange.follows)
+        return cls(answer.stored_message.card.id, answer.exchange.follows)
 
 
 class ChatExchange(msgspec.Struct, frozen=True, gc=False):
@@ -128,7 +128,7 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
     names: Mapping[str, bytes] | None = None
 
     @classmethod
-    def begun(
+    def start(
         cls,
         format: Format,
         request: ChatRequest,
@@ -165,15 +165,19 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
         return recording and self.context.identity.records
 
     @property
-    def enriched(self) -> bool:
+    def may_enrich(self) -> bool:
         """Whether learned memory and recalled passages may be added."""
-        return (self.rules.inject or self._instructs) and not self.side
+        return (self.rules.inject or self._extends_instructions) and not self.side
 
     @property
-    def _instructs(self) -> bool:
+    def _extends_instructions(self) -> bool:
         """Whether they may be added as instructions, where the upstream keeps the messages."""
         wanted = self.context.profile.recall_in_instructions
-        return wanted and self.request.state.instructs and self.context.identity.mode != "write"
+        return (
+            wanted
+            and self.request.state.extends_instructions
+            and self.context.identity.mode != "write"
+        )
 
     @property
     def reason(self) -> Reason | None:
@@ -221,8 +225,8 @@ async def load(exchange: ChatExchange, services: Services) -> Loaded:
     """
     request, context = exchange.request, exchange.context
     question, count = request.last_user_text, exchange.counter.count_lines
-    lookup = services.knowledge.begin(context, question, count, wanted=exchange.enriched)
-    rewriting = services.rewrite.begin(context, request) if exchange.enriched else None
+    lookup = services.knowledge.begin(context, question, count, wanted=exchange.may_enrich)
+    rewriting = services.rewrite.begin(context, request) if exchange.may_enrich else None
     try:
         ask = ask_of(context, exchange.rules)
         prepared = await services.recorder.prepare(

@@ -21,7 +21,7 @@ from proxy.memory.recording.commit import fetch_key
 from proxy.memory.store import StoreError
 from proxy.wire.coding.decoding import IDENTITY, coding_of
 from proxy.wire.headers import content_length
-from proxy.wire.relay import Presence, relay
+from proxy.wire.relay import DisconnectGuard, relay
 from proxy.wire.replies import PeekedReply, decoded
 from proxy.wire.upstream import Reply
 
@@ -40,9 +40,9 @@ class Fetches:
         """Answer a call.  Raises UpstreamError and ClientGone before the answer."""
         if content_length(call.headers):
             return await self._passthrough.serve(call)
-        with Presence(call.receive) as presence:
+        with DisconnectGuard(call.receive) as presence:
             call.delivery.presence = presence
-            reply = await self._passthrough.ask(call, None)
+            reply = await self._passthrough.send_upstream(call, None)
             if reply.status == 200:
                 reply = decoded(reply)
             try:
@@ -82,7 +82,7 @@ class LateRecorder:
             return
         answer = reply.choices[0]
         late = partial(late_answer, snapshot, answer, reply.usage, count)
-        amendment = await self._services.aside.run(len(answer.body), late)
+        amendment = await self._services.threads.run(len(answer.body), late)
         if amendment is not None:
             await recorder.amend(self._key, amendment)
 

@@ -47,10 +47,10 @@ from proxy.telemetry import Route as Kind
 from proxy.telemetry import Telemetry
 from proxy.tenancy import Caller, Client, Tenancy
 from proxy.wire.body import ClientGone, Receive
-from proxy.wire.failures import UpstreamError, UpstreamUnreachable, answer_for
+from proxy.wire.failures import UpstreamError, UpstreamUnreachable, error_for
 from proxy.wire.headers import get
 from proxy.wire.hosts import Trusted
-from proxy.wire.places import Places, Rooms
+from proxy.wire.places import ByteBudgets, RequestLimit
 from proxy.wire.relay import Delivery, Send
 
 logger = logging.getLogger(__name__)
@@ -71,13 +71,13 @@ class Gateway:
         fetches: Fetches,
         state: StateEndpoints,
         telemetry: Telemetry,
-        rooms: Rooms,
+        rooms: ByteBudgets,
     ) -> None:
         self._fetches, self._state, self._rooms = fetches, state, rooms
         self._tenancy, self._passthrough, self._conversations = tenancy, passthrough, conversations
         self._telemetry = telemetry
         self._require_user = settings.tenancy.require_user
-        self._places = Places(settings.server.max_concurrent_requests)
+        self._places = RequestLimit(settings.server.max_concurrent_requests)
         self._open = 0
         self._idle = asyncio.Event()
         server = settings.server
@@ -102,10 +102,10 @@ class Gateway:
             code = error.code
             status = await _refuse(delivery, error, call, route)
         except UpstreamError as error:
-            logger.warning("the upstream failed: %s", _how(error))
+            logger.warning("the upstream failed: %s", _unreachable_reason(error))
             code = error.kind
             self._telemetry.upstream_failed(error.kind)
-            status = await _refuse(delivery, answer_for(error), call, route)
+            status = await _refuse(delivery, error_for(error), call, route)
         except Exception:  # the boundary to the server: a bug is logged here, once, and answered
             logger.exception("a request failed")
             status = await _refuse(delivery, server_error(), call, route)
@@ -115,11 +115,15 @@ class Gateway:
                 self._idle.set()
             self._telemetry.stream_closed()
             if call is not None:
-                call.held.let_go()
+                call.reservation.release()
             self._count(call, route, status)
             if ACCESS.isEnabledFor(logging.INFO):
                 ms = (time.perf_counter() - clock) * 1000
-                access(_line(call, route, scope, Answered(status, code, ms, delivery.bytes)))
+                access(
+                    _access_entry(
+                        call, route, scope, RequestOutcome(status, code, ms, delivery.bytes)
+                    )
+                )
 
     async def drain(self, seconds: float) -> None:
         """Wait for requests in flight, at most ``seconds``: uvicorn cancels without waiting."""
@@ -138,7 +142,8 @@ class Gateway:
         reason = _without_memory(route, method, cross_site)
         try:
             identity = self._identity(route, method, caller, headers)
-            named = self._passthrough.named(identity.upstream) if identity.upstream else None
+            name = identity.upstream
+            destination = self._passthrough.upstream_named(name) if name else None
         except ProxyError as error:
             raise self._with_session(error, route, headers, reason) from None
         report = MemoryReport(identity.session, reason=reason) if identity.session else None
@@ -155,10 +160,10 @@ class Gateway:
             delivery=delivery,
             caller=caller,
             identity=identity,
-            held=self._rooms.holding(caller.tenant),
+            reservation=self._rooms.reservation(caller.tenant),
             report=report,
-            destination=named,
-            fetches=recorded and method == "GET" and route.fetched,
+            destination=destination,
+            fetches=recorded and method == "GET" and route.is_stored_response,
             with_state=with_state,
         )
 
@@ -192,7 +197,7 @@ class Gateway:
         return identity
 
     async def _serve(self, call: ProxyRequest) -> None:
-        with self._places.one(call.caller.tenant):
+        with self._places.slot(call.caller.tenant):
             if self._conversations.serves(call):
                 await self._conversations.serve(call)
             elif self._state.serves(call):
@@ -207,7 +212,7 @@ class Gateway:
         self._telemetry.answered(_kind(route), status, memory)
 
 
-class Answered(NamedTuple):
+class RequestOutcome(NamedTuple):
     """How a request ended.  ``error`` is an error code, "" if nothing failed."""
 
     status: int
@@ -216,7 +221,9 @@ class Answered(NamedTuple):
     bytes: int
 
 
-def _line(call: ProxyRequest | None, route: Route, scope: Scope, answered: Answered) -> Access:
+def _access_entry(
+    call: ProxyRequest | None, route: Route, scope: Scope, answered: RequestOutcome
+) -> Access:
     report = call.report if call else None
     return Access(
         request=(report and report.exchange) or f"{random.getrandbits(64):016x}",
@@ -274,7 +281,7 @@ def _wants_socket(method: str, headers: RawHeaders) -> bool:
     return b"websocket" in (protocol.strip().lower() for protocol in protocols)
 
 
-def _how(error: UpstreamError) -> str:
+def _unreachable_reason(error: UpstreamError) -> str:
     """Where no connection came about, with what the system says of it."""
     if isinstance(error, UpstreamUnreachable) and error.__cause__ is not None:
         return f"{error}: {why(error.__cause__)}"

@@ -122,7 +122,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
         return self.mode in ("on", "write")
 
 
-NOBODY = Identity()
+NO_IDENTITY = Identity()
 """The identity of a request without any header about memory."""
 
 
@@ -141,9 +141,9 @@ class IdentityReader:
         """
         fields = _fields(headers)
         if path_session is None and self._relevant.isdisjoint(fields):
-            return NOBODY
+            return NO_IDENTITY
         session = _session(fields, path_session, self._aliases)
-        mode = cast("Mode", _word(fields, "X-Memory-Mode", MODES) or "on")
+        mode = cast("Mode", _allowed_value(fields, "X-Memory-Mode", MODES) or "on")
         return Identity(
             session=session,
             user=_id(fields, USER, invalid_user_id) or _alias(fields, self._aliases.user),
@@ -151,7 +151,7 @@ class IdentityReader:
             profile=_text(fields, b"x-memory-profile"),
             upstream=_text(fields, b"x-memory-upstream"),
             max_tokens=_number(fields, "X-Memory-Max-Tokens"),
-            history=cast("History | None", _word(fields, "X-Memory-History", HISTORIES)),
+            history=cast("History | None", _allowed_value(fields, "X-Memory-History", HISTORIES)),
             rewind=_number(fields, "X-Memory-Rewind") or 0,
             idempotency_key=_idempotency_key(fields) if session and mode != "off" else None,
             retry=fields.get(RETRIES, b"0") not in (b"0", b""),
@@ -165,7 +165,7 @@ class IdentityReader:
         return None
 
 
-def without_ours(headers: RawHeaders) -> RawHeaders:
+def without_memory_headers(headers: RawHeaders) -> RawHeaders:
     """The headers without ``MEMORY_HEADERS`` and others of their prefix; names in lower case."""
     return [x for x in headers if x[0] not in MEMORY_HEADERS and x[0][:9] != b"x-memory-"]
 
@@ -221,7 +221,7 @@ def _characters(fields: Fields, name: bytes) -> str | None:
     return None if value is None else value.decode("latin-1")
 
 
-def _word(fields: Fields, name: str, allowed: Sequence[str]) -> str | None:
+def _allowed_value(fields: Fields, name: str, allowed: Sequence[str]) -> str | None:
     value = fields.get(name.lower().encode())
     if value is None:
         return None

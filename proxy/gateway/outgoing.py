@@ -1,8 +1,8 @@
 """A chat request as it is sent upstream: its body with memory, its report and its record.
 
-``prepare`` makes it.  If the upstream refuses it, ``lessened``, ``without_tools``,
-``without_marks`` and ``worded`` make the request of the next attempt; ``worded_again`` is for what
-it has refused before.
+``prepare`` makes it.  If the upstream refuses it, ``with_less_memory``, ``without_tools``,
+``without_marks`` and ``after_media_error`` make the request of the next attempt;
+``without_refused_media`` is for what it has refused before.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.chat.cachemarks import may_have_marks
-from proxy.chat.thoughts import with_thoughts
+from proxy.chat.thoughts import with_reasoning
 from proxy.errors import ProxyError, memory_unavailable
-from proxy.gateway.asking.refusals import RefusalKind
+from proxy.gateway.asking.refusals import Refusal
 from proxy.gateway.exchange import ChatExchange, Continued, Services, load
-from proxy.gateway.prompt.enrich import enrich, narrowed
+from proxy.gateway.prompt.enrich import compose_within, enrich
 from proxy.gateway.prompt.prompt import AssembledPrompt
-from proxy.gateway.prompt.wording import in_text
-from proxy.gateway.references import resolved
-from proxy.gateway.report import NOTHING_NOTED, MemoryReport, Reason
+from proxy.gateway.prompt.wording import stored_as_text
+from proxy.gateway.references import resolve_references
+from proxy.gateway.report import NO_DETAILS, MemoryReport, Reason
 from proxy.gateway.state.emulation import log_ends_with
 from proxy.gateway.tools.use import ToolUse, tool_use
 from proxy.memory.model import Injection, Snapshot
@@ -46,13 +46,14 @@ class Degraded(msgspec.Struct, frozen=True, gc=False):
 
 
 class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
-    """One attempt at the upstream.  ``duration``: seconds that memory took.
+    """One attempt to call the upstream.
 
-    ``marks``: the proxy adds cache marks.  ``lessened``: memory was reduced before.  ``refused``:
-    what earlier attempts were refused for.  ``unsigned``: the body without the signed content that
-    the upstream rejected.  ``thoughts``: reasoning of earlier answers to send back, as JSON by the
-    ids of their calls; ``rethought``: adding or omitting it has been tried before.  ``worded``: of
-    all stored messages text alone is sent.
+    ``duration``: seconds that memory took.  ``marks``: the proxy adds cache marks.  ``is_reduced``:
+    memory was reduced before.  ``refusals``: what earlier attempts were refused for.
+    ``body_without_signed``: the body without the signed content that the upstream rejected.
+    ``reasoning``: reasoning of earlier answers to send back, as JSON by the ids of their calls;
+    ``reasoning_retried``: adding or omitting it has been tried before.  ``is_text_only``: all
+    stored messages are sent without media.
     """
 
     exchange: ChatExchange
@@ -62,15 +63,15 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
     duration: float
     tools: ToolUse | None = None
     marks: bool = False
-    lessened: bool = False
-    refused: tuple[RefusalKind, ...] = ()
-    unsigned: bytes | None = None
-    thoughts: Mapping[str, bytes] | None = None
-    rethought: bool = False
-    worded: bool = False
+    is_reduced: bool = False
+    refusals: tuple[Refusal, ...] = ()
+    body_without_signed: bytes | None = None
+    reasoning: Mapping[str, bytes] | None = None
+    reasoning_retried: bool = False
+    is_text_only: bool = False
 
     @property
-    def adds(self) -> bool:
+    def adds_memory(self) -> bool:
         """Whether memory adds anything to the messages."""
         return isinstance(self.prompt, AssembledPrompt) and not self.prompt.empty
 
@@ -82,21 +83,21 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
         return self.prompt.loaded.prepared.snapshot.began
 
     @property
-    def held(self) -> int:
+    def memory_bytes(self) -> int:
         """Bytes in memory: the body and what was loaded of the session."""
-        of_session = sum(map(len, self.thoughts.values())) if self.thoughts else 0
+        of_session = sum(map(len, self.reasoning.values())) if self.reasoning else 0
         if isinstance(self.prompt, AssembledPrompt):
             of_session += sum(map(len, self.prompt.loaded.bodies.values()))
         return len(self.exchange.body) + of_session
 
     @property
     def rewritten(self) -> bool:
-        changed = self.exchange.expanded or self.unsigned is not None
-        added = self.marks or self.tools is not None or self.thoughts is not None
-        return self.adds or added or changed
+        changed = self.exchange.expanded or self.body_without_signed is not None
+        added = self.marks or self.tools is not None or self.reasoning is not None
+        return self.adds_memory or added or changed
 
     @property
-    def marking(self) -> RefusalKind | None:
+    def marks_refusal(self) -> Refusal | None:
         """The kind under which a refusal of cache marks is remembered; None if none are added."""
         exchange = self.exchange
         wanted = exchange.context.profile.cache_marks and exchange.format.records
@@ -104,14 +105,14 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
             return None
         if isinstance(self.prompt, Degraded):
             return None
-        return RefusalKind(exchange.request.model, what="marks")
+        return Refusal(exchange.request.model, what="marks")
 
     @property
-    def thoughtless(self) -> RefusalKind | None:
+    def reasoning_refusal(self) -> Refusal | None:
         """The kind under which a demand for reasoning is remembered; None if none may be added."""
         exchange = self.exchange
         may_add = exchange.format.tools and exchange.rules.inject and not exchange.side
-        return RefusalKind(exchange.request.model, what="thoughtless") if may_add else None
+        return Refusal(exchange.request.model, what="thoughtless") if may_add else None
 
     @property
     def drains(self) -> bool:
@@ -120,18 +121,20 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
 
     def body(self) -> bytes:
         """The body with memory in it; the client's own bytes, still coded, if nothing changed."""
-        if self.unsigned is not None:
-            return self.unsigned
+        if self.body_without_signed is not None:
+            return self.body_without_signed
         prompt, body = self.prompt, self.exchange.body
         if isinstance(prompt, AssembledPrompt) and not prompt.empty:
             body = prompt.body()
         if self.marks:
             exchange = self.exchange
-            body = exchange.format.marked(body, exchange.request.model, exchange.context.cache_key)
+            body = exchange.format.with_cache_marks(
+                body, exchange.request.model, exchange.context.cache_key
+            )
         if self.tools is not None:
             body = self.tools.put_into(body)
-        if self.thoughts is not None:
-            return with_thoughts(body, self.thoughts)
+        if self.reasoning is not None:
+            return with_reasoning(body, self.reasoning)
         unchanged = self.exchange.wire_body
         return body if self.rewritten or unchanged is None else unchanged
 
@@ -145,11 +148,11 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
             reason=self.reason,
             duration=self.duration,
         )
-        return report if isinstance(self.prompt, Degraded) else self.prompt.told_in(report)
+        return report if isinstance(self.prompt, Degraded) else self.prompt.add_to_report(report)
 
     def injection(self, report: MemoryReport) -> Injection:
         """The ``report`` in the form in which the exchange is recorded."""
-        noted = NOTHING_NOTED if isinstance(self.prompt, Degraded) else self.prompt.noted()
+        noted = NO_DETAILS if isinstance(self.prompt, Degraded) else self.prompt.record_details()
         return report.injection(noted)
 
     def unrecorded(self, reason: Reason) -> OutgoingRequest:
@@ -164,16 +167,16 @@ async def prepare(exchange: ChatExchange, services: Services) -> OutgoingRequest
     for state that neither the proxy nor the upstream keeps.
     """
     clock = time.perf_counter()
-    exchange = await resolved(exchange, services)
+    exchange = await resolve_references(exchange, services)
     prompt = await _prompt(exchange, services)
     if exchange.continued is not None:
-        prompt = await _on_branch_or_as_is(exchange, exchange.continued, prompt, services)
+        prompt = await _on_branch_if_possible(exchange, exchange.continued, prompt, services)
     duration = time.perf_counter() - clock
     services.telemetry.loaded(duration)
     return OutgoingRequest(prompt.exchange, prompt, prompt.recorded, prompt.reason, duration)
 
 
-async def _on_branch_or_as_is(
+async def _on_branch_if_possible(
     exchange: ChatExchange,
     continued: Continued,
     prompt: AssembledPrompt | Degraded,
@@ -186,7 +189,7 @@ async def _on_branch_or_as_is(
     try:
         return await _on_branch(exchange, continued, prompt, services)
     except ProxyError:
-        if exchange.context.closed or not exchange.request.state.elsewhere:
+        if exchange.context.closed or not exchange.request.state.kept_upstream:
             raise
         return prompt
 
@@ -204,7 +207,7 @@ async def _on_branch(
     if log_ends_with(_snapshot_of(prompt).log, continued):
         return prompt
     try:
-        way = await services.state.way_to(exchange.context.key, continued.message)
+        way = await services.state.branch_to(exchange.context.key, continued.message_id)
     except StoreError as failure:
         raise memory_unavailable() from failure
     if not way:
@@ -253,88 +256,90 @@ def with_tools(outgoing: OutgoingRequest) -> OutgoingRequest:
     return replace(outgoing, tools=use)
 
 
-def without_tools(outgoing: OutgoingRequest, *refused: RefusalKind) -> OutgoingRequest:
+def without_tools(outgoing: OutgoingRequest, *refused: Refusal) -> OutgoingRequest:
     """The request without memory's tools, which the upstream refuses."""
-    kinds = (*outgoing.refused, *refused)
-    return replace(outgoing, tools=None, reason="tools_refused", refused=kinds)
+    kinds = (*outgoing.refusals, *refused)
+    return replace(outgoing, tools=None, reason="tools_refused", refusals=kinds)
 
 
-def without_marks(outgoing: OutgoingRequest, *refused: RefusalKind) -> OutgoingRequest:
+def without_marks(outgoing: OutgoingRequest, *refused: Refusal) -> OutgoingRequest:
     """The request without our cache marks, which the upstream refuses."""
     reason: Reason = outgoing.reason or "marks_refused"
-    kinds = (*outgoing.refused, *refused)
-    return replace(outgoing, marks=False, unsigned=None, reason=reason, refused=kinds)
+    kinds = (*outgoing.refusals, *refused)
+    return replace(outgoing, marks=False, body_without_signed=None, reason=reason, refusals=kinds)
 
 
-def refused_marks(outgoing: OutgoingRequest) -> OutgoingRequest:
+def after_marks_error(outgoing: OutgoingRequest) -> OutgoingRequest:
     """The request without our cache marks, after an error that may be about them.
 
     The refusal is remembered only if the client sent no marks itself, which may be what the error
     is about.  A body with escapes may hold marks that a search for their names does not find.
     """
-    kind, body = outgoing.marking, outgoing.exchange.body
+    kind, body = outgoing.marks_refusal, outgoing.exchange.body
     only_ours = not may_have_marks(body) and _ESCAPE not in body
     return without_marks(outgoing, *([kind] if kind and only_ours else []))
 
 
-def worded(outgoing: OutgoingRequest, first: OutgoingRequest) -> OutgoingRequest | None:
+def after_media_error(outgoing: OutgoingRequest, first: OutgoingRequest) -> OutgoingRequest | None:
     """The request after an error that may be about media: its stored messages with text alone.
 
     Tools and marks of the ``first`` attempt are back in it: it was refused without them too, so
     media may be all that the upstream refuses.  None if the messages have nothing but text.
     """
     prompt = outgoing.prompt
-    if outgoing.worded or isinstance(prompt, Degraded):
+    if outgoing.is_text_only or isinstance(prompt, Degraded):
         return None
-    text = in_text(prompt)
+    text = stored_as_text(prompt)
     if text is prompt:
         return None
     model = outgoing.exchange.request.model
-    new = [id for id in text.worded if id not in prompt.worded]
+    new = [id for id in text.text_only if id not in prompt.text_only]
     return replace(
-        _in_text(outgoing, text),
+        _with_prompt(outgoing, text),
         tools=first.tools,
         marks=first.marks,
-        refused=(
-            *[kind for kind in outgoing.refused if kind.what == "thoughtless"],
-            *[RefusalKind(model, what="media", message=id) for id in new],
+        refusals=(
+            *[kind for kind in outgoing.refusals if kind.what == "thoughtless"],
+            *[Refusal(model, what="media", message=id) for id in new],
         ),
-        worded=True,
-        unsigned=None,
+        is_text_only=True,
+        body_without_signed=None,
     )
 
 
-def worded_again(outgoing: OutgoingRequest, refused: Collection[str]) -> OutgoingRequest:
+def without_refused_media(outgoing: OutgoingRequest, refused: Collection[str]) -> OutgoingRequest:
     """The request with text alone of the stored messages, by their ids, whose media were refused
     before."""
     prompt = outgoing.prompt
     if isinstance(prompt, Degraded):
         return outgoing
-    text = in_text(prompt, refused)
-    return outgoing if text is prompt else _in_text(outgoing, text)
+    text = stored_as_text(prompt, refused)
+    return outgoing if text is prompt else _with_prompt(outgoing, text)
 
 
-def _in_text(outgoing: OutgoingRequest, prompt: AssembledPrompt) -> OutgoingRequest:
+def _with_prompt(outgoing: OutgoingRequest, prompt: AssembledPrompt) -> OutgoingRequest:
     reason: Reason = "media_refused"
     return replace(outgoing, prompt=prompt, reason=reason)
 
 
-def lessened(outgoing: OutgoingRequest, services: Services) -> OutgoingRequest | None:
+def with_less_memory(outgoing: OutgoingRequest, services: Services) -> OutgoingRequest | None:
     """The request after "context too long": without reasoning, then with half of memory's tokens,
     then with none.
 
     None if there is nothing left to omit.
     """
-    if outgoing.thoughts:
-        return replace(outgoing, thoughts={}, reason="context_trimmed")
+    if outgoing.reasoning:
+        return replace(outgoing, reasoning={}, reason="context_trimmed")
     prompt = outgoing.prompt
     if isinstance(prompt, Degraded) or prompt.empty:
         return None
-    half = () if outgoing.lessened else (prompt.tokens // 2,)
+    half = () if outgoing.is_reduced else (prompt.tokens // 2,)
     for cap in (*half, 0):
-        less = narrowed(prompt, cap, services, hard=True)
+        less = compose_within(prompt, cap, services, hard=True)
         if less != prompt:
             reason: Reason = "context_trimmed"
-            return replace(outgoing, prompt=less, reason=reason, lessened=True, unsigned=None)
+            return replace(
+                outgoing, prompt=less, reason=reason, is_reduced=True, body_without_signed=None
+            )
         prompt = less
     return None

@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator
 
 from proxy.errors import RawHeaders, unknown_upstream
-from proxy.gateway.identity import without_ours
+from proxy.gateway.identity import without_memory_headers
 from proxy.gateway.request import ProxyRequest
 from proxy.settings.upstreams import DEFAULT
 from proxy.telemetry import Failing, Telemetry
@@ -16,7 +16,7 @@ from proxy.wire import body as bodies
 from proxy.wire.body import Body, ClientGone
 from proxy.wire.failures import UpstreamBroken
 from proxy.wire.headers import DIGESTS, content_length, end_to_end, get, sendable
-from proxy.wire.relay import Presence, relay
+from proxy.wire.relay import DisconnectGuard, relay
 from proxy.wire.replies import is_event_stream
 from proxy.wire.upstream import Reply, Upstream
 
@@ -44,7 +44,7 @@ class Passthrough:
     def __init__(self, upstream: Upstream, tenancy: Tenancy, telemetry: Telemetry) -> None:
         self._upstream, self._tenancy, self._telemetry = upstream, tenancy, telemetry
 
-    def named(self, name: str) -> Destination | None:
+    def upstream_named(self, name: str) -> Destination | None:
         """The upstream with this name; None is [upstream].  Raises ProxyError 400 if unknown."""
         if name != DEFAULT:
             raise unknown_upstream()
@@ -60,22 +60,22 @@ class Passthrough:
             raise ClientGone
         if first.get("more_body", False):
             return await self._upload(call, bodies.stream(call.receive, first))
-        await self.forward(call, as_declared(call, first.get("body", b"")))
+        await self.forward(call, body_to_forward(call, first.get("body", b"")))
 
     async def _upload(self, call: ProxyRequest, body: AsyncIterator[bytes]) -> None:
-        with Presence(call.receive, uploading=True) as presence:
+        with DisconnectGuard(call.receive, uploading=True) as presence:
             call.delivery.presence = presence
             declared = content_length(call.headers)
-            reply = await self.ask(call, presence.uploaded(body), length=declared)
+            reply = await self.send_upstream(call, presence.uploaded(body), length=declared)
             await self._relay(call, reply)
 
     async def forward(self, call: ProxyRequest, body: bytes | None) -> None:
         """Relay a call with this body."""
-        with Presence(call.receive) as presence:
+        with DisconnectGuard(call.receive) as presence:
             call.delivery.presence = presence
-            await self._relay(call, await self.ask(call, body))
+            await self._relay(call, await self.send_upstream(call, body))
 
-    async def ask(
+    async def send_upstream(
         self,
         call: ProxyRequest,
         body: Body,
@@ -95,9 +95,9 @@ class Passthrough:
         waited = time.perf_counter() - clock
         call.upstream_seconds += waited
         self._telemetry.first_byte(waited)
-        if failure := failure_in(reply.status):
+        if failure := failure_of_status(reply.status):
             self._telemetry.upstream_failed(failure)
-        return await _checked(reply)
+        return await _check_status(reply)
 
     async def _send(
         self, call: ProxyRequest, headers: RawHeaders, body: Body, length: int | None
@@ -115,21 +115,21 @@ class Passthrough:
             await reply.close()
 
 
-def as_declared(call: ProxyRequest, body: bytes) -> bytes | None:
+def body_to_forward(call: ProxyRequest, body: bytes) -> bytes | None:
     """The body to forward: b"" only if the client declared an empty body, else None."""
     if body or content_length(call.headers) is not None:
         return body
     return body if get(call.headers, b"transfer-encoding") else None
 
 
-def failure_in(status: int) -> Failing | None:
+def failure_of_status(status: int) -> Failing | None:
     """The failure that an upstream's status means; None if none."""
     if status == 429:
         return "rate_limited"
     return "server_error" if status >= 500 else None
 
 
-async def _checked(reply: Reply) -> Reply:
+async def _check_status(reply: Reply) -> Reply:
     """The reply; closed and UpstreamBroken raised for an impossible status (RFC 9110 15)."""
     if 200 <= reply.status < 600:
         return reply
@@ -141,7 +141,7 @@ def _outgoing(call: ProxyRequest, *, rewritten: bool) -> RawHeaders:
     """The request headers for the upstream.  Answers that memory reads are requested without a
     content coding (RFC 9110 12.5.3)."""
     read = call.remembers or call.fetches
-    headers = without_ours(end_to_end(call.headers, _DROPPED[rewritten, read]))
+    headers = without_memory_headers(end_to_end(call.headers, _DROPPED[rewritten, read]))
     return [*headers, (b"accept-encoding", b"identity")] if read else headers
 
 

@@ -61,18 +61,18 @@ class Preview:
         ``memory_unavailable`` where a chat would go on without memory.
         """
         context = self._context(key, profile, user)
-        aside, media = self._services.aside, context.profile.max_inline_media_bytes
+        aside, media = self._services.threads, context.profile.max_inline_media_bytes
         request = await aside.run(len(body), partial(FORMAT.read, body, media))
         if not isinstance(request, ChatRequest):
             return None
-        exchange = ChatExchange.begun(FORMAT, request, body, context, self._services)
+        exchange = ChatExchange.start(FORMAT, request, body, context, self._services)
         outgoing = await prepare(exchange, self._services)
         prompt = outgoing.prompt
         assert isinstance(prompt, AssembledPrompt)  # a preview does not go on without memory
         messages = await aside.run(len(body), lambda: _messages_in(outgoing.body()))
         return Previewed(
             messages=messages,
-            tokens=await aside.total(exchange.counter.count, messages),
+            tokens=await aside.sum_tokens(exchange.counter.count, messages),
             did=outgoing.injection(outgoing.report),
             count=prompt.recalled,
             recalled=prompt.recall.recollection.all,

@@ -16,54 +16,55 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.formats.format import Referring
-from proxy.formats.native import NamedAnswer, answer_of, named_in, native_of
+from proxy.formats.native import AnswerId, answer_id_of, native_of, substitutes_in
 from proxy.gateway.exchange import ChatExchange, Continued, Services
-from proxy.gateway.state.emulation import emulated, without_names
+from proxy.gateway.state.emulation import emulate_state, without_names
 from proxy.memory.model import Snapshot
 from proxy.memory.store import StoreError
 
 logger = logging.getLogger(__name__)
 
 
-class Named(msgspec.Struct, frozen=True):
+class ResolvedReferences(msgspec.Struct, frozen=True):
     """What was found: ``parts`` (JSON) by their ids; ``previous``, the answer that is continued,
     and the id of its ``message``; ``superseded``, if that is in history and not in the log."""
 
     parts: Mapping[str, bytes]
-    previous: NamedAnswer | None = None
+    previous: AnswerId | None = None
     message: str = ""
     superseded: Continued | None = None
 
 
-async def resolved(exchange: ChatExchange, services: Services) -> ChatExchange:
+async def resolve_references(exchange: ChatExchange, services: Services) -> ChatExchange:
     """The exchange with its request's ids replaced by content; unknown ids stay.
 
-    Raises ProxyError for ids of state that the proxy keeps: see ``emulated``, ``without_names``.
+    Raises ProxyError for ids of state that the proxy keeps: see ``emulate_state``,
+    ``without_names``.
     """
-    exchange = await _looked_up(await emulated(exchange, services), services)
+    exchange = await _look_up_references(await emulate_state(exchange, services), services)
     return await without_names(exchange, services)
 
 
-async def _looked_up(exchange: ChatExchange, services: Services) -> ChatExchange:
+async def _look_up_references(exchange: ChatExchange, services: Services) -> ChatExchange:
     format, state = exchange.format, exchange.request.state
     if not (state.references or state.previous) or not isinstance(format, Referring):
         return exchange
     search = _Search(format, frozenset(state.references), state.previous)
     try:
         snapshot = await services.recorder.look_back(exchange.context.key, search.is_over)
-        found = await services.aside.run(len(exchange.body), partial(search.found, snapshot))
+        found = await services.threads.run(len(exchange.body), partial(search.found, snapshot))
         if state.previous and found.previous is None:
             found = await _superseded(exchange, services, search, found)
     except StoreError as failure:
         logger.warning("what a request names is not looked up: %s", failure)
         return exchange
     size = len(exchange.body) + sum(map(len, found.parts.values()))
-    return await services.aside.run(size, partial(_with, exchange, format, found))
+    return await services.threads.run(size, partial(_with_references, exchange, format, found))
 
 
 async def _superseded(
-    exchange: ChatExchange, services: Services, search: _Search, found: Named
-) -> Named:
+    exchange: ChatExchange, services: Services, search: _Search, found: ResolvedReferences
+) -> ResolvedReferences:
     """``found`` with the answer that is continued, looked for among superseded messages.
 
     Raises StoreError.
@@ -73,23 +74,25 @@ async def _superseded(
     if answer is None:
         return found
     previous, continued = search.previous_in(answer.raw), Continued.of(answer)
-    return replace(found, previous=previous, message=continued.message, superseded=continued)
+    return replace(found, previous=previous, message=continued.message_id, superseded=continued)
 
 
-def _with(exchange: ChatExchange, format: Referring, found: Named) -> ChatExchange:
+def _with_references(
+    exchange: ChatExchange, format: Referring, found: ResolvedReferences
+) -> ChatExchange:
     """The exchange with ``found`` put into its body; a rewind in its headers has precedence."""
     intent = exchange.intent
     if not intent.rewind:
         intent = replace(intent, on=found.message)
     exchange = replace(exchange, intent=intent, continued=found.superseded or exchange.continued)
-    begins = _begins(exchange, found.previous)
+    begins = _must_inline(exchange, found.previous)
     if not found.parts and not begins:
         return exchange
-    body = format.expand(exchange.body, found.parts, begins=begins)
+    body = format.expand(exchange.body, found.parts, detach=begins)
     return exchange.with_body(body) or exchange  # it may be too much, with all that it names
 
 
-def _begins(exchange: ChatExchange, previous: NamedAnswer | None) -> bool:
+def _must_inline(exchange: ChatExchange, previous: AnswerId | None) -> bool:
     """Whether ``previous`` must be sent as messages: the upstream has not stored it, or the proxy
     emulates state.  Background requests always continue on the upstream."""
     if previous is None or exchange.request.state.background:
@@ -104,7 +107,7 @@ class _Search:
         self._format, self._names, self._previous = format, names, previous
         self._looked_at: set[str] = set()
         self._parts: dict[str, bytes] = {}
-        self._answer: tuple[str, NamedAnswer] | None = None
+        self._answer: tuple[str, AnswerId] | None = None
 
     def is_over(self, snapshot: Snapshot) -> bool:
         for id, body in snapshot.bodies.items():
@@ -114,16 +117,16 @@ class _Search:
         known = self._previous is None or self._answer is not None
         return known and self._names <= self._parts.keys()
 
-    def found(self, snapshot: Snapshot) -> Named:
+    def found(self, snapshot: Snapshot) -> ResolvedReferences:
         self.is_over(snapshot)
         if self._answer is None:
-            return Named(self._parts)
+            return ResolvedReferences(self._parts)
         id, answer = self._answer
-        return Named(self._parts, answer, id)
+        return ResolvedReferences(self._parts, answer, id)
 
-    def previous_in(self, body: bytes) -> NamedAnswer | None:
+    def previous_in(self, body: bytes) -> AnswerId | None:
         """The answer in a stored message (JSON), if it is the one that is continued."""
-        answer = answer_of(body, self._format.api) if self._previous else None
+        answer = answer_id_of(body, self._format.api) if self._previous else None
         return answer if answer is not None and answer.id == self._previous else None
 
     def _look_at(self, id: str, body: bytes) -> None:
@@ -138,6 +141,6 @@ class _Search:
             name = self._format.named_part(part)
             if name in self._names:
                 self._parts[name] = part
-        for name, part in named_in(body, self._format.api).items():
+        for name, part in substitutes_in(body, self._format.api).items():
             if name in self._names:
                 self._parts.setdefault(name, part)

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from proxy.chat.request import Unread
+from proxy.chat.request import UnreadReason
 from proxy.errors import RawHeaders
 from proxy.memory.model import NOTHING_RECALLED, NOTHING_SHOWN, Injection, Status
 
@@ -14,7 +14,7 @@ Reason = Literal[
     "not_chat",
     "cross_site",
     "encoded_body",
-    Unread,
+    UnreadReason,
     "side_request",
     "stale_retry",
     "spooled",
@@ -32,14 +32,14 @@ Reason = Literal[
 """Why memory did less than it was asked for."""
 
 
-class Noted(NamedTuple):
+class RecordDetails(NamedTuple):
     """The parts of a recorded Injection that the headers do not have."""
 
     recalled: msgspec.Raw = NOTHING_RECALLED
-    shown: msgspec.Raw = NOTHING_SHOWN
+    trace: msgspec.Raw = NOTHING_SHOWN
 
 
-NOTHING_NOTED = Noted()
+NO_DETAILS = RecordDetails()
 
 
 class MemoryReport(msgspec.Struct, frozen=True, gc=False):
@@ -83,7 +83,7 @@ class MemoryReport(msgspec.Struct, frozen=True, gc=False):
             timing += b", recall;dur=%.2f" % (self.recall_duration * 1000)
         return timing
 
-    def injection(self, noted: Noted = NOTHING_NOTED) -> Injection:
+    def injection(self, noted: RecordDetails = NO_DETAILS) -> Injection:
         """The report in the form in which the exchange is recorded."""
         return Injection(
             status=self.status,
@@ -95,5 +95,5 @@ class MemoryReport(msgspec.Struct, frozen=True, gc=False):
             evicted_reason=self.evicted_reason,
             duration_ms=round(self.duration * 1000, 3),
             recalled=noted.recalled,
-            shown=noted.shown,
+            shown=noted.trace,
         )

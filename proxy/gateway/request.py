@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from proxy.errors import ProxyError, RawHeaders
-from proxy.gateway.aside import Aside
+from proxy.gateway.aside import RequestThreads
 from proxy.gateway.identity import Identity
 from proxy.gateway.report import MemoryReport
 from proxy.gateway.routes import Route
@@ -22,7 +22,7 @@ from proxy.wire.body import Receive
 from proxy.wire.coding.decoding import IDENTITY, coding_of, decoded
 from proxy.wire.headers import content_length
 from proxy.wire.origin import Origin
-from proxy.wire.places import SMALL, Holding
+from proxy.wire.places import SMALL, Reservation
 from proxy.wire.relay import Delivery
 from proxy.wire.sse import BOM
 
@@ -40,7 +40,7 @@ class ProxyRequest(msgspec.Struct):
     delivery: Delivery
     caller: Caller
     identity: Identity
-    held: Holding
+    reservation: Reservation
     report: MemoryReport | None
     """What memory has done so far; None without a session."""
     destination: Destination | None
@@ -59,9 +59,13 @@ class ProxyRequest(msgspec.Struct):
         """The whole body.  Raises ProxyError 408, 413 and 503, and ClientGone."""
         declared = content_length(self.headers)
         limit, timeout = limits.max_body_bytes, limits.body_timeout
-        return await bodies.read(self.receive, limit, timeout, declared, self.held.body)
+        return await bodies.read(
+            self.receive, limit, timeout, declared, self.reservation.reserve_body
+        )
 
-    async def plain(self, body: bytes, limits: ServerSettings, aside: Aside) -> bytes | None:
+    async def plain(
+        self, body: bytes, limits: ServerSettings, threads: RequestThreads
+    ) -> bytes | None:
         """The body without content coding and byte order mark, which files of Windows begin with
         and servers read past; None if the coding is unknown.
 
@@ -72,16 +76,18 @@ class ProxyRequest(msgspec.Struct):
         if coding == IDENTITY:
             return body.removeprefix(BOM)
         try:
-            return await self._decoded(body, coding, min(SMALL, limit), aside)
+            return await self._decoded(body, coding, min(SMALL, limit), threads)
         except ProxyError as error:
             if error.code != "request_too_large" or limit <= SMALL:
                 raise
-        return await self._decoded(body, coding, limit, aside)
+        return await self._decoded(body, coding, limit, threads)
 
-    async def _decoded(self, body: bytes, coding: bytes, limit: int, aside: Aside) -> bytes | None:
-        await self.held.body(max(len(body), limit))
-        plain = await aside.run(limit, partial(decoded, body, coding, limit))
-        await self.held.body(max(len(body), len(plain or b"")))
+    async def _decoded(
+        self, body: bytes, coding: bytes, limit: int, threads: RequestThreads
+    ) -> bytes | None:
+        await self.reservation.reserve_body(max(len(body), limit))
+        plain = await threads.run(limit, partial(decoded, body, coding, limit))
+        await self.reservation.reserve_body(max(len(body), len(plain or b"")))
         return plain and plain.removeprefix(BOM)
 
     async def answer(self, body: bytes) -> None:
@@ -113,14 +119,14 @@ class ProxyRequest(msgspec.Struct):
         return self.identity.remembers and self._chats
 
     @property
-    def by_id(self) -> bool:
+    def may_use_ids(self) -> bool:
         """Whether it may use kept responses and conversations by their id alone."""
         return self.with_state and not self.caller.signs
 
     @property
-    def may_be_named(self) -> bool:
+    def may_name_session(self) -> bool:
         """Whether an id in its body may name its session."""
-        return self.by_id and self.identity.session is None and self._chats
+        return self.may_use_ids and self.identity.session is None and self._chats
 
     @property
     def _chats(self) -> bool:

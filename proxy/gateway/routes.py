@@ -95,7 +95,7 @@ class Route(msgspec.Struct, frozen=True):
         return error.body if write is None else write(error)
 
     @property
-    def fetched(self) -> bool:
+    def is_stored_response(self) -> bool:
         """Whether it is the path of one response, which may be a background response."""
         return _STORED_RESPONSE.fullmatch(self.name) is not None
 
@@ -119,7 +119,7 @@ class Route(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=1024)
 def _is_allowed(target: bytes, name: str, method: str, names: tuple[str, ...]) -> bool:
-    if _climbs(target):
+    if _may_traverse(target):
         return False
     place = _resolved(name)
     shared = [
@@ -144,7 +144,7 @@ def _is_below(name: str, other: str) -> bool:
     return name == other or name.startswith(f"{other}/")
 
 
-def _climbs(target: bytes) -> bool:
+def _may_traverse(target: bytes) -> bool:
     """Whether an upstream that decodes a path, once or repeatedly, might resolve it elsewhere."""
     plain = _decoded(target)
     if plain is None or _FORBIDDEN.search(plain):

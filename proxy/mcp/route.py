@@ -18,7 +18,7 @@ from proxy.memory_api.body import body_of
 from proxy.memory_api.endpoint import Endpoint
 from proxy.telemetry import Telemetry
 from proxy.wire.hosts import Trusted
-from proxy.wire.places import Places
+from proxy.wire.places import RequestLimit
 
 PATH = "/mcp"
 MOST_BYTES = 256 * 1024
@@ -35,7 +35,7 @@ class PostHandler:
         self._api, self._access, self._answer = api, Access(api), answer
         self._trusted = Trusted.of(server.cors_origins, tenancy.trusted_hosts)
         self._reader = IdentityReader(Aliases.of(server.session_aliases, server.user_aliases))
-        self._places = Places(api.settings.mcp.max_concurrent_calls)
+        self._places = RequestLimit(api.settings.mcp.max_concurrent_calls)
         limit = min(MOST_BYTES, server.max_body_bytes)
         self._limits = server.model_copy(update={"max_body_bytes": limit})
 
@@ -51,8 +51,8 @@ class PostHandler:
             raise origin_not_allowed()
         tenant = self._access.tenant(request)
         visit = Visit(self._api, self._access, request, self._reader.identify(headers))
-        held = self._api.rooms.held_by(request.scope, tenant)
-        with self._places.one(tenant):
+        held = self._api.rooms.reserve_for(request.scope, tenant)
+        with self._places.slot(tenant):
             return await self._answer(visit, await body_of(request, self._limits, held))
 
 

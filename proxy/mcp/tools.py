@@ -12,7 +12,7 @@ from msgspec import Struct, UnsetType
 from msgspec.structs import replace
 
 from proxy.chat.jsontext import value, well_formed
-from proxy.chat.tools.made import MadeCall, calls_made
+from proxy.chat.tools.made import DisplayedCall, displayed_calls
 from proxy.errors import session_not_found
 from proxy.learning.facts.fact import USER, one_line
 from proxy.mcp import shapes
@@ -174,7 +174,7 @@ def _message(read_message: ReadMessage, seen: shapes.SeenMessage) -> shapes.Sess
     raw = bytes(seen.message)
     message = read_message(raw, len(raw))
     text = well_formed(message.text) if message else ""
-    made = list(calls_made(value(raw))) if message and message.calls else []
+    made = list(displayed_calls(value(raw))) if message and message.calls else []
     told = shapes.SessionMessage(
         seq=seen.seq,
         role=message.role if message else "",
@@ -186,7 +186,7 @@ def _message(read_message: ReadMessage, seen: shapes.SeenMessage) -> shapes.Sess
     return replace(told, cut=told.text != text or not whole)
 
 
-def _call(made: MadeCall) -> shapes.SessionCall:
+def _call(made: DisplayedCall) -> shapes.SessionCall:
     arguments = clipped(made.arguments, LONGEST_ARGUMENTS)
     return shapes.SessionCall(name=clipped(made.name, LONGEST_ARGUMENTS), arguments=arguments)
 

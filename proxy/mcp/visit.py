@@ -25,7 +25,7 @@ from proxy.memory_api.body import LARGE
 from proxy.memory_api.fields import invalid
 from proxy.memory_api.openapi.operation import Operation
 from proxy.memory_api.operation import handler_of
-from proxy.wire.places import let_go
+from proxy.wire.places import release
 
 T = TypeVar("T")
 
@@ -108,7 +108,7 @@ class Visit(msgspec.Struct, frozen=True):
                 return await asyncio.to_thread(_read, raw, answer)
             return _read(raw, answer)
         finally:
-            let_go(scope)
+            release(scope)
 
     def _scope(
         self, operation: Operation, path: Mapping[str, str], query: Mapping[str, object]

@@ -129,7 +129,7 @@ class Planner(msgspec.Struct, frozen=True):
     ) -> Sequence[ChatMessage]:
         """The messages, with answers apart that the log has apart.  Nearly always nothing is to be
         done: that costs no look at the log."""
-        if not log or not any(message.apart for message in m):
+        if not log or not any(message.splitter for message in m):
             return m
         known = known_in(log)
         size = size_in_doubt(m, known)

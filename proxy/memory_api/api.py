@@ -33,7 +33,7 @@ from proxy.recall.results import Found
 from proxy.settings import Settings
 from proxy.telemetry import Telemetry
 from proxy.tenancy import Tenancy
-from proxy.wire.places import Rooms
+from proxy.wire.places import ByteBudgets
 
 
 class Preview(Protocol):
@@ -119,7 +119,7 @@ class Api:
     meter: Meter
     learned: Learned
     patient: Patient
-    rooms: Rooms
+    rooms: ByteBudgets
     troubled: Callable[[], int] = lambda: 0
     losing: Callable[[], bool] = lambda: False
 

@@ -18,8 +18,8 @@ from msgspec.structs import FieldInfo
 from msgspec.structs import fields as fields_in
 from starlette.requests import ClientDisconnect, Request
 
-from proxy.chat.extent import MAX_VALUES, has_over
-from proxy.chat.jsontext import UNREADABLE, fields, shallow
+from proxy.chat.extent import MAX_VALUES, has_more_values
+from proxy.chat.jsontext import UNREADABLE, decode_shallow, fields
 from proxy.chat.jsontext import value as values
 from proxy.errors import ProxyError
 from proxy.memory_api.fields import KEPT, LARGEST, REFUSAL, invalid
@@ -27,7 +27,7 @@ from proxy.settings import ServerSettings
 from proxy.wire.body import ClientGone
 from proxy.wire.body import read as received
 from proxy.wire.headers import content_length
-from proxy.wire.places import Holding
+from proxy.wire.places import Reservation
 
 LARGE = 64 * 1024
 """Bytes of a body that is read on a thread."""
@@ -39,15 +39,17 @@ Refusal = Callable[[str], ProxyError]
 S = TypeVar("S", bound=msgspec.Struct)
 
 
-async def body_of(request: Request, server: ServerSettings, held: Holding) -> bytes:
+async def body_of(request: Request, server: ServerSettings, held: Reservation) -> bytes:
     """The body.  Raises ProxyError 413, 408, 503, and 400 for too many values; and
     ClientDisconnect."""
     declared, most = content_length(request.headers.raw), server.max_body_bytes
     try:
-        body = await received(request.receive, most, server.body_timeout, declared, held.body)
+        body = await received(
+            request.receive, most, server.body_timeout, declared, held.reserve_body
+        )
     except ClientGone:
         raise ClientDisconnect from None
-    if len(body) > MAX_VALUES and await asyncio.to_thread(has_over, MAX_VALUES, body):
+    if len(body) > MAX_VALUES and await asyncio.to_thread(has_more_values, MAX_VALUES, body):
         raise invalid(f"The body has over {MAX_VALUES} values.")
     return body
 
@@ -167,7 +169,7 @@ def _value(declared: Declared, raw: bytes | None, name: str) -> object:
 def _decoded(declared: Declared, raw: bytes, name: str) -> object:
     """Raises UNREADABLE; ProxyError for what is wrong in an object in it."""
     if declared.is_json:
-        if not isinstance(shallow(raw), dict):
+        if not isinstance(decode_shallow(raw), dict):
             raise ValueError("it is no object")
         return msgspec.Raw(raw)
     if declared.inner is not None:

@@ -14,7 +14,7 @@ from proxy.memory_api.body import body_of
 from proxy.memory_api.conditions import Conditions
 from proxy.memory_api.idempotency import IdempotentRequest
 from proxy.tenancy import Client
-from proxy.wire.places import Holding
+from proxy.wire.places import Reservation
 
 
 class Call:
@@ -22,7 +22,7 @@ class Call:
     that does not matter.  ``held``: the room taken for its body and its answer."""
 
     def __init__(
-        self, api: Api, access: Access, request: Request, tenant: str, held: Holding
+        self, api: Api, access: Access, request: Request, tenant: str, held: Reservation
     ) -> None:
         self.api, self.access, self.tenant, self.held = api, access, tenant, held
         self.request: Request = request

@@ -41,9 +41,9 @@ from proxy.memory_api.access import log_fields
 from proxy.memory_api.conditions import READING, conditional
 from proxy.telemetry import Route as Kind
 from proxy.telemetry import Telemetry
-from proxy.wire.body import ClientGone, cut
-from proxy.wire.places import let_go
-from proxy.wire.relay import Presence
+from proxy.wire.body import ClientGone, split_message
+from proxy.wire.places import release
+from proxy.wire.relay import DisconnectGuard
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class Endpoint(BaseRoute):
         async def counted(message: Message) -> None:
             nonlocal size
             size += len(message.get("body", b""))
-            async for part in cut(message):
+            async for part in split_message(message):
                 await _send_in_time(send, part)
 
         try:
@@ -107,7 +107,7 @@ class Endpoint(BaseRoute):
         except ClientDisconnect:
             pass
         finally:
-            let_go(scope)
+            release(scope)
             self._telemetry.answered(self._kind, status, "none")
             if self._kind != "health":  # asked every few seconds, by machines
                 ms = (time.perf_counter() - clock) * 1000
@@ -157,7 +157,7 @@ def presence(request: Request) -> Iterator[None]:
     For what only reads, and has no body.
     """
     try:
-        with Presence(request.receive):
+        with DisconnectGuard(request.receive):
             yield
     except ClientGone:
         raise ClientDisconnect from None

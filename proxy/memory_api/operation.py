@@ -93,15 +93,15 @@ def handler_of(operation: Operation, api: Api, access: Access) -> Handler:
 
     async def handle(request: Request) -> Response:
         tenant = await _tenant(operation, access, request)
-        held = api.rooms.held_by(request.scope, tenant)
+        held = api.rooms.reserve_for(request.scope, tenant)
         call = Call(api, access, request, tenant, held)
         arguments = [await _awaited(reader(call)) for reader in operation.readers]
         if operation.of_a_tenant:
-            await held.answer(READ if operation.method == "GET" else CHANGED)
+            await held.reserve_answer(READ if operation.method == "GET" else CHANGED)
         answer = await operation.run(api, *arguments)
         response = answer if isinstance(answer, Response) else reply(answer, operation.status)
         if not isinstance(response, StreamingResponse):
-            held.answered(len(response.body))
+            held.set_answer(len(response.body))
         return response
 
     return handle

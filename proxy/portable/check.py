@@ -14,7 +14,7 @@ from decimal import Decimal
 import msgspec
 
 from proxy.chat import jsontext
-from proxy.chat.extent import has_over
+from proxy.chat.extent import has_more_values
 from proxy.chat.message import SYSTEM_ROLES, read_message, read_stored
 from proxy.memory.archive import (
     LARGEST_METADATA,
@@ -44,7 +44,7 @@ _ESCAPE = re.compile(
 
 def whole(item: bytes) -> bytes:
     """The JSON text with escapes of lone surrogates replaced, which could not be stored."""
-    if not jsontext.HALF.search(item):
+    if not jsontext.SURROGATE_ESCAPE.search(item):
         return item
     return _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], item)
 
@@ -109,7 +109,7 @@ MOST_MESSAGES = 50_000
 """Messages of a conversation: it is put into the store in one piece."""
 
 MOST_VALUES = 1_000_000
-"""Values in what is read at once (see ``has_over``): a line, or a conversation."""
+"""Values in what is read at once (see ``has_more_values``): a line, or a conversation."""
 
 
 NOT_UTF8 = "text that is not in UTF-8 (save the file as UTF-8, or convert it with iconv)"
@@ -119,7 +119,7 @@ def check_text(raw: bytes) -> None:
     """Raises ValueError for a text that is not UTF-8, or has too many values."""
     if not is_utf8(raw):
         raise ValueError(NOT_UTF8)
-    if has_over(MOST_VALUES, raw):
+    if has_more_values(MOST_VALUES, raw):
         raise ValueError(f"over {MOST_VALUES} values in what is read at once")
 
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from proxy.chat.cachemarks import without_marks
 from proxy.chat.jsontext import join_items
 from proxy.chat.message import ChatMessage, read_message
-from proxy.chat.tools.calltext import tokens_of_words
+from proxy.chat.tools.calltext import tokens_without_calls
 from proxy.memory.archive import (
     LONGEST_TITLE,
     Details,
@@ -105,7 +105,7 @@ def card_of(message: ChatMessage, body: bytes, id: str, at: float, count: Count)
         blank=blank,
         created_at=at,
         shape=message.shape,
-        words=tokens_of_words(message.text, message.calls, count),
+        words=tokens_without_calls(message.text, message.calls, count),
     )
 
 

@@ -215,7 +215,7 @@ def _fits(raw: bytes) -> bool:
         return False
     if b"\n" in raw or b"\r" in raw or raw.count(b"{") + raw.count(b"[") > DEEPEST:
         return False
-    if not jsontext.HALF.search(raw):
+    if not jsontext.SURROGATE_ESCAPE.search(raw):
         return True
     try:
         _RAW.decode(raw)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 
-from proxy.chat.extent import has_over
+from proxy.chat.extent import has_more_values
 from proxy.chat.jsontext import UNREADABLE
 from proxy.memory.archive import PlacedExchange, Session, SessionArchive, StoredMessage
 from proxy.memory.items import Item
@@ -69,7 +69,7 @@ class Export:
 
     def _decoded(self, raw: bytes) -> format.ExportLine | None:
         """The line; None for one of a kind that is not known."""
-        if has_over(MOST_VALUES, raw):
+        if has_more_values(MOST_VALUES, raw):
             raise self._broken(f"has over {MOST_VALUES} values")
         try:
             fields = _FIELDS.decode(raw)

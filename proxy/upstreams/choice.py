@@ -30,7 +30,7 @@ class Upstreams:
         self._globs = [(_glob(text), each) for each in listed for text in each.models]
         self._remembered = lru_cache(REMEMBERED)(self._matching)
 
-    def named(self, name: str) -> Destination | None:
+    def by_name(self, name: str) -> Destination | None:
         """Raises ProxyError 400 for a name that is not known."""
         if name == DEFAULT:
             return None

@@ -21,7 +21,7 @@ Kind = Literal["openai", "anthropic", "azure"]
 COOKIE = b"cookie"
 """Not forwarded: the client would send one upstream's cookies to all of them."""
 
-PAYING = CREDENTIALS | {b"x-goog-api-key", b"openai-organization", b"openai-project"}
+BILLING_HEADERS = CREDENTIALS | {b"x-goog-api-key", b"openai-organization", b"openai-project"}
 """Headers with a client's key or account."""
 
 QUERY_KEYS = frozenset({b"key", b"api_key", b"api-key", b"access_token"})
@@ -35,11 +35,11 @@ DEFAULT_VERSION = b"2023-06-01"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Destination:
-    """An upstream.  ``models`` are globs; ``added`` are the operator's headers, names in lower
-    case.
+    """An upstream.  ``models`` are globs; ``extra_headers`` are the operator's headers, names in
+    lower case.
 
     ``key`` is for ``allowed`` paths; named clients have their own list.  ``kind``: in which header
-    the API has its key.  ``most``: concurrent requests of a tenant, 0 is no bound.
+    the API has its key.  ``max_concurrent``: concurrent requests of a tenant, 0 is no bound.
     """
 
     name: str
@@ -49,18 +49,18 @@ class Destination:
     key: str | None = field(default=None, repr=False)
     allowed: tuple[str, ...] = ()
     client_keys: bool = False
-    most: int = 0
-    added: tuple[tuple[bytes, bytes], ...] = field(default=(), repr=False)
+    max_concurrent: int = 0
+    extra_headers: tuple[tuple[bytes, bytes], ...] = field(default=(), repr=False)
 
     def headers(self, sent: RawHeaders, api: str) -> RawHeaders:
         """The request headers to send; ``api`` is the path's name, ``chat/completions``."""
-        refused = {COOKIE, *(name for name, _ in self.added)}
+        refused = {COOKIE, *(name for name, _ in self.extra_headers)}
         if not self.client_keys:
-            refused |= PAYING
+            refused |= BILLING_HEADERS
         kept = [each for each in sent if each[0].lower() not in refused]
         if self.kind == "anthropic" and api != CHAT and get(kept, VERSION) is None:
             kept.append((VERSION, DEFAULT_VERSION))
-        return [*kept, *self._credential(api), *self.added]
+        return [*kept, *self._credential(api), *self.extra_headers]
 
     def query(self, sent: bytes) -> bytes:
         """The query to send: without keys, unless the upstream accepts clients' keys."""
@@ -69,7 +69,7 @@ class Destination:
         return b"&".join(part for part in sent.split(b"&") if not _holds_key(part))
 
     @property
-    def whole_list(self) -> bytes:
+    def query_for_models(self) -> bytes:
         """The query to list all models: Anthropic's default is twenty."""
         return b"limit=1000" if self.kind == "anthropic" else b""
 

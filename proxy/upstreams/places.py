@@ -14,8 +14,8 @@ from proxy.wire.replies import WrappedReply
 from proxy.wire.upstream import Reply
 
 
-class Places:
-    """The places of all tenants at all upstreams."""
+class UpstreamSlots:
+    """The occupied slots of all tenants at all upstreams."""
 
     def __init__(self) -> None:
         self._busy: Counter[tuple[str, str]] = Counter()
@@ -29,7 +29,7 @@ class Places:
         Raises ProxyError 503 if all are taken.
         """
         place = upstream.name, tenant
-        if self._busy[place] >= upstream.most > 0:
+        if self._busy[place] >= upstream.max_concurrent > 0:
             raise overloaded()
         self._busy[place] += 1
 
@@ -41,7 +41,7 @@ class Places:
         return leave
 
 
-class PlacedReply(WrappedReply):
+class SlotReply(WrappedReply):
     """A reply that holds a place until it is closed."""
 
     def __init__(self, reply: Reply, leave: Callable[[], None]) -> None:

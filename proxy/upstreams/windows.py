@@ -81,7 +81,9 @@ class ContextWindows:
 
     async def _ask(self, upstream: Destination) -> None:
         headers = upstream.headers(json_headers([]), "models")
-        target = b"/models" + (b"?" + upstream.whole_list if upstream.whole_list else b"")
+        target = b"/models" + (
+            b"?" + upstream.query_for_models if upstream.query_for_models else b""
+        )
         try:
             async with asyncio.timeout(PATIENCE):
                 reply = await upstream.upstream.send("GET", target, headers, None)

@@ -32,7 +32,7 @@ def bearer(key: str | None) -> RawHeaders:
     return [(b"Authorization", f"Bearer {key}".encode())] if key else []
 
 
-def refuses(status: int) -> bool:
+def is_permanent_refusal(status: int) -> bool:
     """Whether the same request would be refused again."""
     return 400 <= status < 500 and status not in _TRANSIENT
 

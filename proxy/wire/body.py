@@ -15,7 +15,7 @@ from proxy.wire.places import SMALL
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
-Hold = Callable[[int], Awaitable[None]]
+ReserveBytes = Callable[[int], Awaitable[None]]
 """Reserves so many bytes for a body, instead of those reserved before.  Raises ProxyError."""
 
 Body = bytes | AsyncIterator[bytes] | None
@@ -30,7 +30,7 @@ class ClientGone(Exception):
 
 
 async def read(
-    receive: Receive, limit: int, timeout: float, declared: int | None, hold: Hold
+    receive: Receive, limit: int, timeout: float, declared: int | None, hold: ReserveBytes
 ) -> bytes:
     """The whole body.
 
@@ -54,7 +54,7 @@ async def read(
 
 
 async def _rest(
-    receive: Receive, first: bytes, limit: int, declared: int | None, hold: Hold
+    receive: Receive, first: bytes, limit: int, declared: int | None, hold: ReserveBytes
 ) -> bytes:
     whole, size = BytesIO(), len(first)
     whole.write(first)
@@ -88,7 +88,7 @@ async def in_pieces(body: bytes) -> AsyncIterator[bytes]:
         await asyncio.sleep(0)
 
 
-async def cut(message: Message) -> AsyncIterator[Message]:
+async def split_message(message: Message) -> AsyncIterator[Message]:
     """An ASGI message of an answer; one with a long body in pieces, so that ``send`` can exert
     back-pressure: uvicorn buffers whatever one message has."""
     left = len(message.get("body", b""))

@@ -52,7 +52,7 @@ class UpstreamSaturated(UpstreamError):
     kind = "saturated"
 
 
-ANSWERS: dict[type[UpstreamError], Callable[[], errors.ProxyError]] = {
+CLIENT_ERRORS: dict[type[UpstreamError], Callable[[], errors.ProxyError]] = {
     UpstreamUnreachable: errors.upstream_unreachable,
     UpstreamTimeout: errors.upstream_timeout,
     UpstreamBroken: errors.upstream_broken,
@@ -61,9 +61,9 @@ ANSWERS: dict[type[UpstreamError], Callable[[], errors.ProxyError]] = {
 }
 
 
-def answer_for(failure: UpstreamError) -> errors.ProxyError:
+def error_for(failure: UpstreamError) -> errors.ProxyError:
     """The error for a client whose answer has not begun; one that has can only be cut off."""
-    return next(ANSWERS[kind]() for kind in type(failure).__mro__ if kind in ANSWERS)
+    return next(CLIENT_ERRORS[kind]() for kind in type(failure).__mro__ if kind in CLIENT_ERRORS)
 
 
 _NO_SOCKETS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.EADDRNOTAVAIL})

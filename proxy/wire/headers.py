@@ -40,7 +40,7 @@ _RESPONSE = HOP_BY_HOP | {b"alt-svc"}
 _CONTROLS = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
-def about_no_bytes(headers: RawHeaders) -> RawHeaders:
+def without_body_headers(headers: RawHeaders) -> RawHeaders:
     """An answer's headers without those that depend on the bytes of its body."""
     return [field for field in headers if field[0].lower() not in _BODY_FIELDS]
 
@@ -63,7 +63,7 @@ def end_to_end(
     names).  Of a request also ``Host``, ``Content-Length`` and ``Expect``; of a ``response`` also
     ``Alt-Svc``, and ``Content-Length`` where ``Transfer-Encoding`` overrules it (RFC 9112 6.3).
     """
-    refused = _refused(drop, response)
+    refused = _names_to_drop(drop, response)
     kept = [field for field in headers if field[0].lower() not in refused]
     options = _dropped_fields(headers, response)
     if options:
@@ -72,7 +72,7 @@ def end_to_end(
 
 
 @lru_cache(maxsize=64)
-def _refused(drop: frozenset[bytes], response: bool) -> frozenset[bytes]:
+def _names_to_drop(drop: frozenset[bytes], response: bool) -> frozenset[bytes]:
     return drop | (_RESPONSE if response else _REQUEST)
 
 

@@ -19,28 +19,28 @@ UNCOUNTED = 64 * 1024
 """Bodies and answers of up to so many bytes are not counted."""
 
 SMALL = 1024 * 1024
-"""Bodies of up to so many bytes have a room of their own, which larger ones cannot fill."""
+"""Bodies of up to so many bytes have a budget of their own, which larger ones cannot use up."""
 
 READ, CHANGED = 16 * 1024 * 1024, 4 * 1024 * 1024
 """Bytes reserved for an answer before its size is known: of a read, and of a change."""
 
 PATIENCE = 10.0
-"""Seconds for which a request waits for room."""
+"""Seconds for which a request waits for bytes."""
 
-HELD = "proxy.held"
-"""The key of a request's ``Holding`` in its scope."""
+RESERVATION = "proxy.held"
+"""The key of a request's ``Reservation`` in its scope."""
 
 _UNBOUNDED = nullcontext()
 
 
-class Places:
+class RequestLimit:
     """Bounds a tenant's concurrent requests in this process: ``most``, 0 for no bound."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._taken: Counter[str] = Counter()
 
-    def one(self, tenant: str) -> AbstractContextManager[None]:
+    def slot(self, tenant: str) -> AbstractContextManager[None]:
         """Occupy one place while the block runs.  Raises ProxyError 503 if all are taken."""
         return self._one(tenant) if self._most else _UNBOUNDED
 
@@ -57,15 +57,15 @@ class Places:
                 del self._taken[tenant]
 
 
-class Waiting:
-    """A request that waits for ``size`` bytes of room."""
+class WaitingRequest:
+    """A request that waits for ``size`` bytes."""
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
 
-class Room:
+class ByteBudget:
     """``most`` bytes, of which one tenant may have half.
 
     A request of any size is granted if nothing else is taken, so that none waits in vain.  Waiting
@@ -75,7 +75,7 @@ class Room:
     def __init__(self, most: int) -> None:
         self._most, self._taken = most, 0
         self._of: Counter[str] = Counter()
-        self._waiting: dict[str, OrderedDict[Waiting, None]] = {}
+        self._waiting: dict[str, OrderedDict[WaitingRequest, None]] = {}
         self._ready: OrderedDict[str, None] = OrderedDict()
         """Waiting tenants whose next request is within their share, in the order of their turns."""
 
@@ -83,7 +83,7 @@ class Room:
         """Wait for ``size`` bytes.  Raises ProxyError 503 ``overloaded`` after ``PATIENCE``."""
         if not self._ready and tenant not in self._waiting and self._fits(tenant, size):
             return self.add(tenant, size)
-        one = Waiting(size)
+        one = WaitingRequest(size)
         self._waiting.setdefault(tenant, OrderedDict())[one] = None
         self._ready[tenant] = None
         self._grant()
@@ -97,7 +97,7 @@ class Room:
             self._leave(tenant, one)
             raise
 
-    def take_now(self, tenant: str, size: int) -> None:
+    def try_take(self, tenant: str, size: int) -> None:
         """Take ``size`` bytes without waiting.  Raises ProxyError 503 ``overloaded``."""
         if not self._fits(tenant, size):
             raise no_room()
@@ -133,7 +133,7 @@ class Room:
             else:
                 return
 
-    def _leave(self, tenant: str, one: Waiting) -> None:
+    def _leave(self, tenant: str, one: WaitingRequest) -> None:
         """Stop waiting; give back what was granted concurrently."""
         if one in self._waiting.get(tenant, ()):
             self._remove(tenant, one)
@@ -141,7 +141,7 @@ class Room:
         elif one.granted.done() and not one.granted.cancelled():
             self.give_back(tenant, one.size)
 
-    def _remove(self, tenant: str, one: Waiting) -> None:
+    def _remove(self, tenant: str, one: WaitingRequest) -> None:
         others = self._waiting[tenant]
         del others[one]
         if others:
@@ -162,70 +162,75 @@ class Room:
         return not self._taken or self._taken + size <= self._most
 
 
-class Rooms:
-    """The rooms of a process: of ``most`` bytes (0: unlimited) half for bodies over ``SMALL``, a
+class ByteBudgets:
+    """The budgets of a process: of ``most`` bytes (0: unlimited) half for bodies over ``SMALL``, a
     quarter for other bodies, a quarter for answers."""
 
     def __init__(self, most: int) -> None:
         most = most or sys.maxsize
-        self.large, self.small, self.answers = Room(most // 2), Room(most // 4), Room(most // 4)
+        self.large, self.small, self.answers = (
+            ByteBudget(most // 2),
+            ByteBudget(most // 4),
+            ByteBudget(most // 4),
+        )
 
-    def holding(self, tenant: str) -> Holding:
-        return Holding(self, tenant)
+    def reservation(self, tenant: str) -> Reservation:
+        return Reservation(self, tenant)
 
-    def held_by(self, scope: MutableMapping[str, Any], tenant: str) -> Holding:
-        """The Holding of the request with this scope, until ``let_go``."""
-        held = scope[HELD] = self.holding(tenant)
+    def reserve_for(self, scope: MutableMapping[str, Any], tenant: str) -> Reservation:
+        """The Reservation of the request with this scope, until ``release``."""
+        held = scope[RESERVATION] = self.reservation(tenant)
         return held
 
 
-class Holding:
-    """The bytes that one request has reserved, until ``let_go``."""
+class Reservation:
+    """The bytes that one request has reserved, until ``release``."""
 
-    def __init__(self, rooms: Rooms, tenant: str) -> None:
+    def __init__(self, rooms: ByteBudgets, tenant: str) -> None:
         self._rooms, self._tenant = rooms, tenant
         self._body = self._answer = 0
         self._room = rooms.small
 
-    async def body(self, size: int) -> None:
+    async def reserve_body(self, size: int) -> None:
         """Reserve ``size`` bytes for the body, instead of those reserved for it before.
 
         Waits if that is more.  Raises ProxyError 503 ``overloaded`` after ``PATIENCE``.
         """
         size = _counted(size)
         if size > self._body:
-            self.lessen(0)
+            self.shrink_body(0)
             room = self._rooms.small if size <= SMALL else self._rooms.large
             await room.take(self._tenant, size)
             self._room, self._body = room, size
         else:
-            self.lessen(size)
+            self.shrink_body(size)
 
-    def lessen(self, size: int) -> None:
+    def shrink_body(self, size: int) -> None:
         """Reduce the reservation for the body to at most ``size`` bytes."""
         size = _counted(size)
         if size < self._body:
             self._room.give_back(self._tenant, self._body - size)
             self._body = size
 
-    def grow(self, size: int) -> None:
+    def grow_body(self, size: int) -> None:
         """Reserve ``size`` bytes for the body with what memory adds, if that is over ``SMALL``.
 
         Does not wait, since the bytes are in memory already: raises ProxyError 503 ``overloaded``.
         """
         if size <= max(self._body, SMALL):
             return
-        self.lessen(0)
+        self.shrink_body(0)
         self._room = self._rooms.large
-        self._room.take_now(self._tenant, size)
+        self._room.try_take(self._tenant, size)
         self._body = size
 
-    async def answer(self, size: int) -> None:
-        """Reserve ``size`` bytes for an answer of unknown size.  Raises as ``body`` does."""
+    async def reserve_answer(self, size: int) -> None:
+        """Reserve ``size`` bytes for an answer of unknown size.  Raises as ``reserve_body``
+        does."""
         await self._rooms.answers.take(self._tenant, size)
         self._answer += size
 
-    def answered(self, size: int) -> None:
+    def set_answer(self, size: int) -> None:
         """Set the reservation for the answer to its actual ``size``."""
         size = _counted(size)
         if size > self._answer:
@@ -234,18 +239,18 @@ class Holding:
             self._rooms.answers.give_back(self._tenant, self._answer - size)
         self._answer = size
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Release everything."""
-        self.lessen(0)
-        self.answered(0)
+        self.shrink_body(0)
+        self.set_answer(0)
 
 
 def _counted(size: int) -> int:
     return size if size > UNCOUNTED else 0
 
 
-def let_go(scope: MutableMapping[str, Any]) -> None:
+def release(scope: MutableMapping[str, Any]) -> None:
     """Release what the request with this scope has reserved, if anything."""
-    held: Holding | None = scope.pop(HELD, None)
+    held: Reservation | None = scope.pop(RESERVATION, None)
     if held is not None:
-        held.let_go()
+        held.release()

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
 
 from proxy.errors import RawHeaders
-from proxy.wire.body import ClientGone, Message, Receive, cut
+from proxy.wire.body import ClientGone, Message, Receive, split_message
 from proxy.wire.upstream import Reply
 
 Send = Callable[[Message], Awaitable[None]]
@@ -20,12 +20,12 @@ WATCH_AFTER = 0.1
 """Seconds before ``receive`` is watched: most short answers are complete by then."""
 
 
-class Presence:
+class DisconnectGuard:
     """Cancels its block when the client disconnects, and raises ClientGone at the end of the block.
 
     The request's body must have been received before, or be taken through ``uploaded``.  Other
-    cancellations are not changed.  With ``patient`` the block continues without a client, until
-    ``settled`` is called.
+    cancellations are not changed.  With ``outlives_client`` the block continues without a client,
+    until ``wait_settled`` is called.
     """
 
     def __init__(self, receive: Receive, *, uploading: bool = False) -> None:
@@ -37,9 +37,9 @@ class Presence:
         self._ended = asyncio.Event()
         self.over = False
         """Set before the last send: a disconnect after it is no abort."""
-        self.patient = False
+        self.outlives_client = False
 
-    def __enter__(self) -> Presence:
+    def __enter__(self) -> DisconnectGuard:
         self._task = asyncio.current_task()
         if not self._uploading:
             self._begin_later()
@@ -51,15 +51,15 @@ class Presence:
             yield piece
         self._begin_later()
 
-    def begin(self) -> None:
+    def start_watching(self) -> None:
         """Start watching; a disconnect that has happened is seen in the loop's next iteration."""
         if self._watcher is None and not self._ended.is_set():
             self._watcher = asyncio.create_task(self._watch(), name="client presence")
 
     def _begin_later(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self.begin)
+        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self.start_watching)
 
-    async def settled(self) -> None:
+    async def wait_settled(self) -> None:
         """If the client has disconnected, cancel the block and wait for its end."""
         if self._left:
             self._cancel()
@@ -84,7 +84,7 @@ class Presence:
         while (await self._receive())["type"] != "http.disconnect":
             pass
         self._left = not self.over
-        if self._left and not self.patient:
+        if self._left and not self.outlives_client:
             self._cancel()
 
     def _cancel(self) -> None:
@@ -98,7 +98,7 @@ class Delivery:
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self.presence: Presence | None = None
+        self.presence: DisconnectGuard | None = None
         self.status = 0
         self.bytes = 0
         self.complete = False
@@ -119,7 +119,7 @@ class Delivery:
             self.presence.over = True
         self.bytes += len(data)
         self.complete = True
-        async for part in cut({"type": "http.response.body", "body": data}):
+        async for part in split_message({"type": "http.response.body", "body": data}):
             await self._send(part)
 
 

@@ -10,7 +10,7 @@ from proxy.errors import RawHeaders
 from proxy.wire.coding.decoding import CODING, coding_of
 from proxy.wire.coding.unpacker import GZIP, Unpacker
 from proxy.wire.failures import UpstreamBroken, UpstreamError
-from proxy.wire.headers import about_no_bytes, get
+from proxy.wire.headers import get, without_body_headers
 from proxy.wire.reply import WholeReply
 from proxy.wire.sse import BOM
 from proxy.wire.upstream import Reply
@@ -72,7 +72,7 @@ MAX_SNIFFED = 1024
 """Bytes that are read at most to detect an event stream."""
 
 
-async def streams(reply: PeekedReply) -> bool:
+async def is_stream(reply: PeekedReply) -> bool:
     """Whether a reply is an event stream, by its first bytes: upstreams send JSON with the type of
     event streams, and event streams with others.
 
@@ -100,7 +100,7 @@ class DecodedReply(WrappedReply):
 
     def __init__(self, reply: Reply) -> None:
         super().__init__(reply)
-        fields = about_no_bytes(reply.headers)
+        fields = without_body_headers(reply.headers)
         self.headers = [field for field in fields if field[0].lower() != CODING]
         self._unpacker = Unpacker()
 

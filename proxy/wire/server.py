@@ -76,7 +76,7 @@ class _Connection:
             self._transport.write_eof()
 
 
-class _Unchunked:
+class _Http10App:
     """The application for HTTP/1.0 clients, which do not support chunked coding (RFC 9112 6.1).
 
     An answer of unknown length ends with its connection; an incomplete one resets it, so that the
@@ -154,7 +154,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._start_timer()
 
     def shutdown(self) -> None:
-        if self._busy() and not self.transport.is_closing():
+        if self._is_busy() and not self.transport.is_closing():
             super().shutdown()
         else:
             self._connection.end()
@@ -182,7 +182,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._check_unfinished_head()
         elif not self._between:
             self._check_rest()
-        elif self._timer is None and not self._busy():
+        elif self._timer is None and not self._is_busy():
             self._start_timer()  # any data stops uvicorn's keep-alive timer, even an empty line
 
     def _feed(self, data: bytes) -> None:
@@ -242,7 +242,7 @@ class HttpProtocol(HttpToolsProtocol):
         old = cycle.scope["http_version"] == "1.0"
         if old:
             cycle.waiting_for_100_continue = False  # HTTP/1.0 has no interim responses
-        super()._start_asgi_task(cycle, _Unchunked(app, cycle) if old else app)
+        super()._start_asgi_task(cycle, _Http10App(app, cycle) if old else app)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_head:
@@ -337,7 +337,7 @@ class HttpProtocol(HttpToolsProtocol):
         """Answer and close; only close if another answer has begun on this connection."""
         self._stop_timer()
         self._between = False  # the end of the request cannot be found
-        if not self._busy():
+        if not self._is_busy():
             if not self._answered_early():  # one request, one answer
                 self.transport.write(self._rendered(refusal))
             self.transport.close()
@@ -356,7 +356,7 @@ class HttpProtocol(HttpToolsProtocol):
                 cycle.disconnected = True
                 cycle.message_event.set()
 
-    def _busy(self) -> bool:
+    def _is_busy(self) -> bool:
         """Whether a request is in progress; ``cycle`` is None before the first one."""
         return bool(self.cycle) and not self.cycle.response_complete
 

@@ -31,7 +31,7 @@ BOM = b"\xef\xbb\xbf"
 _IGNORED_LINE = b":"  # replaces a line that is too long to be kept
 
 
-class Mark(NamedTuple):
+class HoldPoint(NamedTuple):
     """Hold the stream back from ``offset`` in this chunk on.
 
     It is the start of the line that makes its event one of this ``kind``; 0 if the line began in an
@@ -45,20 +45,20 @@ class Mark(NamedTuple):
 class Gate:
     """Marks lines to hold back, and collects all payloads for the tap.
 
-    At the end of each data line, or of the event, ``suspect`` is given the event's data so far and
-    returns False if it certainly needs no mark; else ``mark`` returns its kind or None.  An event
-    is marked once for each kind.  An event over ``max_event_bytes`` or ``MAX_EVENT_LINES`` gets no
-    mark and no payload, and sets ``overflowed``.
+    At the end of each data line, or of the event, ``may_end`` is given the event's data so far and
+    returns False if it certainly needs no mark; else ``end_signal`` returns its kind or None.  An
+    event is marked once for each kind.  An event over ``max_event_bytes`` or ``MAX_EVENT_LINES``
+    gets no mark and no payload, and sets ``overflowed``.
     """
 
     def __init__(
         self,
-        suspect: Callable[[bytes], bool],
-        mark: Callable[[bytes], str | None],
+        may_end: Callable[[bytes], bool],
+        end_signal: Callable[[bytes], str | None],
         max_event_bytes: int = MAX_EVENT_BYTES,
     ) -> None:
-        self._suspect = suspect
-        self._mark = mark
+        self._may_end = may_end
+        self._end_signal = end_signal
         self._max_event_bytes = max_event_bytes
         self.overflowed = False
         # The stream so far
@@ -75,10 +75,10 @@ class Gate:
         # For the tap
         self._payloads: list[bytes] = []
 
-    def feed(self, chunk: bytes) -> list[Mark]:
+    def feed(self, chunk: bytes) -> list[HoldPoint]:
         """Take the next bytes of the stream; returns the marks in them, in order."""
         if self._is_one_event(chunk):
-            marks: list[Mark] = []
+            marks: list[HoldPoint] = []
             self._end_data(chunk[6:-2], 0, marks)
             self._end_event(0, marks)
             return marks
@@ -98,10 +98,10 @@ class Gate:
             and b"\r" not in chunk
         )
 
-    def _feed(self, chunk: bytes) -> list[Mark]:
+    def _feed(self, chunk: bytes) -> list[HoldPoint]:
         start = 1 if self._after_cr and chunk[0] == 10 else 0
         self._after_cr = chunk[-1] == 13
-        marks: list[Mark] = []
+        marks: list[HoldPoint] = []
         for end in LINE_END.finditer(chunk, start):
             line = chunk[start : end.start()]
             if self._line:
@@ -131,9 +131,9 @@ class Gate:
             self._more.clear()
         return self._data
 
-    def close(self) -> list[Mark]:
+    def close(self) -> list[HoldPoint]:
         """The stream has ended: an unfinished line and an unfinished event count as finished."""
-        marks: list[Mark] = []
+        marks: list[HoldPoint] = []
         if self._line:
             line = bytes(self._line)
             self._line.clear()
@@ -150,7 +150,7 @@ class Gate:
         if self._too_big(len(self._line) - len(_DATA)):
             self._line[:] = _IGNORED_LINE
 
-    def _end_line(self, line: bytes, offset: int, marks: list[Mark]) -> None:
+    def _end_line(self, line: bytes, offset: int, marks: list[HoldPoint]) -> None:
         if not self._begun:
             self._begun = True
             line = line.removeprefix(BOM)
@@ -163,7 +163,7 @@ class Gate:
         elif line.startswith(b"data:") or line == b"data":
             self._end_data(line[5:], offset, marks)
 
-    def _end_data(self, value: bytes, offset: int, marks: list[Mark]) -> None:
+    def _end_data(self, value: bytes, offset: int, marks: list[HoldPoint]) -> None:
         if self._skipping:
             return
         self._lines += 1
@@ -180,15 +180,15 @@ class Gate:
         if not self._unclassified:
             self._classify(offset, marks)
 
-    def _classify(self, offset: int, marks: list[Mark]) -> None:
+    def _classify(self, offset: int, marks: list[HoldPoint]) -> None:
         value = self.unfinished
-        if value is not None and self._suspect(value):
-            kind = self._mark(value)
+        if value is not None and self._may_end(value):
+            kind = self._end_signal(value)
             if kind is not None and kind not in self._kinds:
                 self._kinds += (kind,)
-                marks.append(Mark(offset, kind))
+                marks.append(HoldPoint(offset, kind))
 
-    def _end_event(self, offset: int, marks: list[Mark]) -> None:
+    def _end_event(self, offset: int, marks: list[HoldPoint]) -> None:
         if self._unclassified:
             self._classify(offset, marks)
         data = self.unfinished

@@ -257,7 +257,7 @@ def test_what_a_request_has_written_the_next_one_reads(api: str) -> None:
     cache: Cache = Anthropic() if api == "messages" else Breakpoints()
     steady = written = 0
     for body, begins in requests_of(api, turns=4):
-        marked = FORMATS[api].marked(json.dumps(body).encode(), body["model"], "k")
+        marked = FORMATS[api].with_cache_marks(json.dumps(body).encode(), body["model"], "k")
         found = cache.ask(prompt_of(json.loads(marked), lambda text: SIZE))
         assert found.read == (steady if begins else written)
         written = found.read + found.written

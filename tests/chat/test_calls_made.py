@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.chat.tools.made import calls_made
+from proxy.chat.tools.made import displayed_calls
 
 WEATHER = {"name": "weather", "arguments": '{"city": "Bergen"}'}
 
@@ -27,4 +27,4 @@ WEATHER = {"name": "weather", "arguments": '{"city": "Bergen"}'}
     ],
 )
 def test_calls_are_told_in_any_shape(message: object, told: list[tuple[str, str]]) -> None:
-    assert list(calls_made(message)) == told
+    assert list(displayed_calls(message)) == told

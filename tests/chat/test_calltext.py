@@ -6,7 +6,12 @@ import json
 
 import pytest
 
-from proxy.chat.tools.calltext import forces_calls, in_words, sent_again, tokens_of_words
+from proxy.chat.tools.calltext import (
+    calls_as_text,
+    forces_calls,
+    render_stored,
+    tokens_without_calls,
+)
 from tests.support.talk.parsing import parse
 
 CALL = {"id": "k", "type": "function", "function": {"name": "Person", "arguments": '{"a":1}'}}
@@ -56,18 +61,18 @@ def test_a_legacy_function_is_forced_by_its_name(said: object, forced: bool) -> 
 )  # fmt: skip
 def test_calls_in_words_are_their_arguments(message: dict[str, object], text: str) -> None:
     raw = json.dumps({"role": "assistant", "content": None, **message}).encode()
-    assert json.loads(in_words(raw)) == {"role": "assistant", "content": text}
+    assert json.loads(calls_as_text(raw)) == {"role": "assistant", "content": text}
 
 
 @pytest.mark.parametrize("raw", [b"[]", b"no JSON", b'{"a":' * 50_000])
 def test_what_is_no_message_stays_as_it_is(raw: bytes) -> None:
-    assert in_words(raw) == raw
+    assert calls_as_text(raw) == raw
 
 
 def test_words_beside_calls_are_what_is_sent_without_them() -> None:
     fields = {"role": "assistant", "content": [{"type": "text", "text": "Here:"}]}
     raw = json.dumps({**fields, "tool_calls": [CALL], "native": {"api": "x", "parts": []}}).encode()
-    alone = sent_again(raw, "words")
+    alone = render_stored(raw, "words")
     assert json.loads(alone) == {"role": "assistant", "content": "Here:"}
-    assert tokens_of_words("Here:", ("k",), len) == len(alone)
-    assert tokens_of_words(" ", ("k",), len) == tokens_of_words("Here:", (), len) == 0
+    assert tokens_without_calls("Here:", ("k",), len) == len(alone)
+    assert tokens_without_calls(" ", ("k",), len) == tokens_without_calls("Here:", (), len) == 0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.chat.reply.events import mark, suspect
+from proxy.chat.reply.events import end_signal, may_end
 
 
 def chunk(*choices: object, **more: object) -> bytes:
@@ -68,23 +68,23 @@ UNMARKED: dict[str, bytes] = {
 
 @pytest.mark.parametrize(("payload", "kind"), MARKED.values(), ids=MARKED)
 def test_a_payload_is_marked_and_suspected(payload: bytes, kind: str) -> None:
-    assert mark(payload) == kind
-    assert suspect(payload)
+    assert end_signal(payload) == kind
+    assert may_end(payload)
 
 
 @pytest.mark.parametrize("payload", UNMARKED.values(), ids=UNMARKED)
 def test_a_payload_means_nothing(payload: bytes) -> None:
-    assert mark(payload) is None
+    assert end_signal(payload) is None
 
 
 def test_plain_text_is_above_suspicion() -> None:
-    assert not suspect(UNMARKED["text"])
-    assert not suspect(UNMARKED["no reason at all"])
-    assert not suspect(b'{"choices":[{"finish_reason" :\n null}]}')
+    assert not may_end(UNMARKED["text"])
+    assert not may_end(UNMARKED["no reason at all"])
+    assert not may_end(b'{"choices":[{"finish_reason" :\n null}]}')
 
 
 def test_deep_nesting_means_nothing() -> None:
-    assert mark(b'{"error":' + b"[" * 100_000 + b"]" * 100_000 + b"}") is None
+    assert end_signal(b'{"error":' + b"[" * 100_000 + b"]" * 100_000 + b"}") is None
 
 
 words = st.sampled_from(
@@ -125,4 +125,4 @@ def test_what_is_marked_is_always_suspected(
 ) -> None:
     raw = json.dumps(event, separators=separators).encode()
     raw = escaped(raw, key) if key else raw
-    assert suspect(raw) or mark(raw) is None
+    assert may_end(raw) or end_signal(raw) is None

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.chat import extent
-from proxy.chat.extent import has_more_text, has_over
+from proxy.chat.extent import has_more_text, has_more_values
 
 JSON = st.recursive(
     st.none() | st.integers() | st.text(alphabet='a,"\\[]{} é\n'),
@@ -38,18 +38,18 @@ def test_values_are_counted_outside_strings_wherever_pieces_are_cut(
         most = signs(value)
         # A text that is shorter than the bound is not looked at.
         padded = raw + b" " * (most + 1)
-        assert not has_over(most, padded)
-        assert most == 0 or has_over(most - 1, padded)
+        assert not has_more_values(most, padded)
+        assert most == 0 or has_more_values(most - 1, padded)
 
 
 def test_a_long_text_of_commas_and_brackets_is_one_value() -> None:
     raw = json.dumps([{"content": '[{"a": 1}, {"b": 2}],\n' * 100_000}]).encode()
-    assert not has_over(2, raw)
+    assert not has_more_values(2, raw)
 
 
 def test_several_texts_count_together() -> None:
-    assert not has_over(20, b"[1,2,3,4]", b"[1,2,3,4]", b" " * 100)
-    assert has_over(7, b"[1,2,3,4]", b"[1,2,3,4]")
+    assert not has_more_values(20, b"[1,2,3,4]", b"[1,2,3,4]", b" " * 100)
+    assert has_more_values(7, b"[1,2,3,4]", b"[1,2,3,4]")
 
 
 def test_media_are_no_text_however_large() -> None:

@@ -114,8 +114,8 @@ def test_the_last_of_equal_keys_wins() -> None:
 
 
 def test_halves_that_meet_are_joined_and_lone_ones_are_kept_or_replaced() -> None:
-    assert jsontext.paired("a\ud83d" + "\ude00b") == "a😀b"
-    assert jsontext.paired("\ude00\ud83d") == "\ude00\ud83d"
+    assert jsontext.join_surrogates("a\ud83d" + "\ude00b") == "a😀b"
+    assert jsontext.join_surrogates("\ude00\ud83d") == "\ude00\ud83d"
     assert jsontext.well_formed("a\ud83d" + "\ude00b") == "a😀b"
     assert jsontext.well_formed("x\ud83dy") == "x\ufffdy"
 
@@ -144,9 +144,9 @@ def test_what_is_nested_too_deeply_is_unreadable_and_never_more_than_that(
 ) -> None:
     for depth in (150, 5_000):
         with pytest.raises(jsontext.UNREADABLE):
-            jsontext.shallow(open * depth + b"1" + close * depth)
-    assert jsontext.shallow(open * 20 + b"1" + close * 20) is not None
-    assert jsontext.shallow(b"[" + b"[]," * 500 + b"1]") is not None
+            jsontext.decode_shallow(open * depth + b"1" + close * depth)
+    assert jsontext.decode_shallow(open * 20 + b"1" + close * 20) is not None
+    assert jsontext.decode_shallow(b"[" + b"[]," * 500 + b"1]") is not None
 
 
 @pytest.mark.parametrize(
@@ -165,9 +165,9 @@ def test_what_is_nested_too_deeply_is_unreadable_and_never_more_than_that(
     ],
 )
 def test_what_upstreams_write_that_is_no_json_is_read_as_json(raw: bytes, read: object) -> None:
-    mended = jsontext.mended(raw)
+    mended = jsontext.repaired(raw)
     assert json.loads(mended) == jsontext.decode(mended) == read
-    assert jsontext.forgiving(jsontext.shallow, raw) == read
+    assert jsontext.read_leniently(jsontext.decode_shallow, raw) == read
 
 
 @pytest.mark.parametrize(
@@ -184,4 +184,4 @@ def test_what_upstreams_write_that_is_no_json_is_read_as_json(raw: bytes, read: 
 )
 def test_what_is_no_object_even_so_is_not_read(raw: bytes) -> None:
     with pytest.raises(ValueError):
-        jsontext.forgiving(jsontext.shallow, raw)
+        jsontext.read_leniently(jsontext.decode_shallow, raw)

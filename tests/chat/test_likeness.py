@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.chat.canonical import is_prefix, similar
+from proxy.chat.canonical import are_similar, is_prefix
 
 ANSWER = "The quick brown fox jumps over the lazy dog and runs away."
 
@@ -26,8 +26,8 @@ ANSWER = "The quick brown fox jumps over the lazy dog and runs away."
     ],
 )
 def test_texts_rendered_anew_are_similar(a: str, b: str) -> None:
-    assert similar(a, b)
-    assert similar(b, a)
+    assert are_similar(a, b)
+    assert are_similar(b, a)
 
 
 @pytest.mark.parametrize(
@@ -43,30 +43,30 @@ def test_texts_rendered_anew_are_similar(a: str, b: str) -> None:
     ],
 )
 def test_other_texts_are_not_similar(a: str, b: str) -> None:
-    assert not similar(a, b)
-    assert not similar(b, a)
+    assert not are_similar(a, b)
+    assert not are_similar(b, a)
 
 
 def test_four_of_five_words_are_enough_and_three_are_not() -> None:
-    assert similar("one two three four five", "one two three four six")
-    assert not similar("one two three four five", "one two three six seven")
+    assert are_similar("one two three four five", "one two three four six")
+    assert not are_similar("one two three four five", "one two three six seven")
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_similarity_is_symmetric_and_everything_resembles_itself(a: str, b: str) -> None:
-    assert similar(a, a)
-    assert similar(a, b) == similar(b, a)
+    assert are_similar(a, a)
+    assert are_similar(a, b) == are_similar(b, a)
 
 
 def test_hostile_texts_are_compared_in_linear_time() -> None:
     a, b = "ab " * 700_000, "ba " * 700_000
     began = time.process_time()
-    assert not similar(a, b)
+    assert not are_similar(a, b)
     assert time.process_time() - began < 1.0
 
 
 def test_texts_beyond_the_cap_that_differ_much_in_length_are_not_similar() -> None:
-    assert not similar("word " * 21_000, "word " * 60_000)
+    assert not are_similar("word " * 21_000, "word " * 60_000)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from genai_prices.data_snapshot import get_snapshot
 
 from proxy.chat.models import limits
-from proxy.chat.models.limits import ROOM_ANYWHERE, ModelList, context_window, too_long
+from proxy.chat.models.limits import MIN_CONTEXT_WINDOW, ModelList, context_window, is_context_error
 from tests.support.processes.program import ran
 
 
@@ -43,9 +43,9 @@ def test_a_name_that_is_too_long_for_a_model_is_not_remembered() -> None:
 
 def test_what_any_model_takes_is_not_looked_up() -> None:
     looked = ran(
-        "import sys; from proxy.chat.models.limits import ROOM_ANYWHERE, context_window as of;"
-        "print(of('gpt-4', ROOM_ANYWHERE), 'genai_prices' in sys.modules);"
-        "print(of('gpt-4', ROOM_ANYWHERE + 1), 'genai_prices' in sys.modules)"
+        "import sys; from proxy.chat.models.limits import MIN_CONTEXT_WINDOW, context_window as of;"
+        "print(of('gpt-4', MIN_CONTEXT_WINDOW), 'genai_prices' in sys.modules);"
+        "print(of('gpt-4', MIN_CONTEXT_WINDOW + 1), 'genai_prices' in sys.modules)"
     )
     assert looked.stdout.split() == ["None", "False", "8192", "True"]
 
@@ -57,7 +57,7 @@ def test_no_model_that_chats_takes_less() -> None:
         for model in provider.models
         if model.context_window and not re.search("embed|bge|guard|trio-spark", model.id)
     ]
-    assert len(windows) > 1000 and min(windows) >= ROOM_ANYWHERE
+    assert len(windows) > 1000 and min(windows) >= MIN_CONTEXT_WINDOW
 
 
 def openai(message: str, code: object = None, kind: str = "invalid_request_error") -> bytes:
@@ -140,22 +140,22 @@ OTHERWISE: dict[str, bytes] = {
 @pytest.mark.parametrize("body", TOO_LONG.values(), ids=TOO_LONG)
 @pytest.mark.parametrize("status", [400, 413, 500])
 def test_a_prompt_that_was_too_long_is_recognised(status: int, body: bytes) -> None:
-    assert too_long(status, body)
+    assert is_context_error(status, body)
 
 
 @pytest.mark.parametrize("body", OTHERWISE.values(), ids=OTHERWISE)
 def test_other_errors_are_not_taken_for_it(body: bytes) -> None:
-    assert not too_long(400, body)
+    assert not is_context_error(400, body)
 
 
 @pytest.mark.parametrize("status", [200, 401, 403, 404, 429])
 def test_only_an_error_that_can_mean_it_is_looked_at(status: int) -> None:
-    assert not too_long(status, TOO_LONG["OpenAI"])
+    assert not is_context_error(status, TOO_LONG["OpenAI"])
 
 
 def test_a_huge_or_deep_error_body_is_no_trouble() -> None:
-    assert not too_long(400, b"x" * 10_000_000)
-    assert not too_long(400, b"[" * 60_000)
+    assert not is_context_error(400, b"x" * 10_000_000)
+    assert not is_context_error(400, b"[" * 60_000)
 
 
 async def test_the_list_is_loaded_once_and_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,9 +167,9 @@ async def test_the_list_is_loaded_once_and_beside_the_loop(monkeypatch: pytest.M
 
     monkeypatch.setattr(limits, "_load_list", load)
     models = ModelList()
-    await models.loaded(ROOM_ANYWHERE)
+    await models.wait_loaded(MIN_CONTEXT_WINDOW)
     assert not threads
-    waiting = [asyncio.create_task(models.loaded(ROOM_ANYWHERE + 1)) for _ in range(3)]
+    waiting = [asyncio.create_task(models.wait_loaded(MIN_CONTEXT_WINDOW + 1)) for _ in range(3)]
     while not threads:
         await asyncio.sleep(0)  # the loop goes on meanwhile
     waiting[0].cancel()
@@ -180,5 +180,5 @@ async def test_the_list_is_loaded_once_and_beside_the_loop(monkeypatch: pytest.M
         type(None),
         type(None),
     ]
-    await models.loaded(ROOM_ANYWHERE + 1)
+    await models.wait_loaded(MIN_CONTEXT_WINDOW + 1)
     assert len(threads) == 1 and threads[0] is not threading.main_thread()

@@ -6,7 +6,7 @@ from hashlib import sha256
 
 import pytest
 
-from proxy.chat.media.parts import shrunk
+from proxy.chat.media.parts import with_small_media
 from proxy.chat.message import read_message, read_stored
 
 LARGE = bytes(range(256)) * 300
@@ -103,7 +103,7 @@ def test_equality_means_the_original_and_stored_messages_are_left_alone() -> Non
 
 def test_any_value_loses_its_large_data() -> None:
     value = {"a": [{"url": URL}], "data": "x" * 99, "b": URL[:50], "n": 1}
-    small = shrunk(value, 60)
+    small = with_small_media(value, 60)
     assert isinstance(small, dict)
     assert small["a"][0]["url"].startswith("[image/png, 76800 bytes")
     assert small["data"].startswith("[audio, ")

@@ -57,11 +57,11 @@ def test_usage_and_model_are_found_wherever_they_are_said() -> None:
     usage = {"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 5}}
     last: Fields = {"choices": [], "usage": usage}
     reply = built([{"model": "m", "usage": None, **_chunk({"content": "x"})}, last, b"[DONE]"])
-    assert (reply.model, reply.used.cached) == ("m", 5)
+    assert (reply.model, reply.token_usage.cached) == ("m", 5)
     assert reply.usage is not None
     assert json.loads(reply.usage) == usage
     inside: Fields = {"choices": [{"index": 0, "delta": {}, "usage": usage}]}
-    assert built([inside]).used.cached == 5
+    assert built([inside]).token_usage.cached == 5
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_usage_and_model_are_found_wherever_they_are_said() -> None:
 def test_cached_tokens_are_read_in_every_dialect(usage: Fields, cached: int) -> None:
     reply = read_reply(json.dumps({"choices": [], "usage": usage}).encode())
     assert reply is not None
-    assert reply.used.cached == cached
+    assert reply.token_usage.cached == cached
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_cached_tokens_are_read_in_every_dialect(usage: Fields, cached: int) -> 
 def test_what_is_written_to_a_cache_is_read_in_every_dialect(usage: Fields, written: int) -> None:
     reply = read_reply(json.dumps({"choices": [], "usage": usage}).encode())
     assert reply is not None
-    assert reply.used.written == written
-    assert built([{"choices": [], "usage": usage}]).used.written == written
+    assert reply.token_usage.written == written
+    assert built([{"choices": [], "usage": usage}]).token_usage.written == written
 
 
 def test_a_message_instead_of_a_delta_does_not_double_what_was_said() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from proxy.chat import jsontext, slim
 from proxy.chat.extent import MAX_CHOICES
-from proxy.chat.reply.events import mark
+from proxy.chat.reply.events import end_signal
 from proxy.chat.reply.reply import MAX_REPLY_VALUES, ReplyBuilder, read_reply
-from proxy.chat.slim import MAX_VALUES, is_heavy, is_light, slimmed
+from proxy.chat.slim import MAX_VALUES, has_few_values, may_have_many_values, read_slim
 from proxy.chat.tools.stream import Chunk
 
 MANY: list[object] = [[] for _ in range(MAX_VALUES)]
@@ -41,7 +41,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
 
     def noted(raw: bytes) -> object:
-        sizes.append(0 if raw.startswith(b'"') else slim.values(raw))
+        sizes.append(0 if raw.startswith(b'"') else slim.max_value_count(raw))
         return real(raw)
 
     real = jsontext.decode
@@ -87,8 +87,8 @@ def test_an_answer_of_nothing_but_choices_is_not_read() -> None:
     reply = read_reply(body)
     assert reply is not None
     assert (reply.choices, reply.truncated) == ((), True)
-    assert slimmed(body.replace(b"message", b"delta"), "delta") is None
-    assert slimmed(b'{"choices":[' + b"{}," * MAX_VALUES + b"{}]}", "delta") is None
+    assert read_slim(body.replace(b"message", b"delta"), "delta") is None
+    assert read_slim(b'{"choices":[' + b"{}," * MAX_VALUES + b"{}]}", "delta") is None
 
 
 def test_many_events_leave_no_more_than_one(decoded: list[int]) -> None:
@@ -109,7 +109,7 @@ def test_calls_go_on_when_much_has_been_read() -> None:
     first = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": ""}}
     builder.feed(event(tool_calls=[first]))
     payload = event(tool_calls=[piece])
-    count = 6 * MAX_REPLY_VALUES // slim.values(payload) // 5
+    count = 6 * MAX_REPLY_VALUES // slim.max_value_count(payload) // 5
     for _ in range(count):
         builder.feed(payload)
     message = json.loads(builder.build().choices[0].wire or b"")
@@ -120,7 +120,7 @@ def test_calls_go_on_when_much_has_been_read() -> None:
 def test_the_finish_is_seen_beside_too_many_values(
     decoded: list[int], finish: str | None, kind: str | None
 ) -> None:
-    assert mark(event(finish, x=MANY)) == kind
+    assert end_signal(event(finish, x=MANY)) == kind
     assert max(decoded, default=0) <= 1
 
 
@@ -133,13 +133,13 @@ def test_the_number_of_values_is_never_taken_for_less() -> None:
     samples: tuple[Any, ...] = ([], {}, [1, 2], {"a": {"b": []}}, MANY, "a,b", [[[[1]]]], None)
     for what in samples:
         raw = json.dumps(what).encode()
-        assert is_heavy(raw, 1) or is_light(what, 0)
-    assert not is_heavy(b"[" + b"1," * 100 + b"1]")
+        assert may_have_many_values(raw, 1) or has_few_values(what, 0)
+    assert not may_have_many_values(b"[" + b"1," * 100 + b"1]")
 
 
 def test_no_more_choices_are_slimmed_than_are_kept() -> None:
     choices = [{"index": n, "delta": {"content": "x"}} for n in range(MAX_CHOICES)]
     body = {"choices": choices, "pad": MANY}
-    found = slimmed(json.dumps(body).encode(), "delta")
+    found = read_slim(json.dumps(body).encode(), "delta")
     assert found is not None
     assert len(found["choices"]) == MAX_CHOICES  # type: ignore[arg-type]

@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from proxy.chat.thoughts import NONE, refuses_thoughts, thoughts_in, wants_thoughts, with_thoughts
+from proxy.chat.thoughts import (
+    NO_REASONING,
+    demands_reasoning,
+    reasoning_in,
+    refuses_reasoning,
+    with_reasoning,
+)
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 SEE = "For more information, please refer to https://api-docs.deepseek.com/guides/thinking_mode"
@@ -32,8 +38,8 @@ def error(message: str) -> bytes:
     ],
 )
 def test_an_upstream_says_in_many_words_that_it_wants_thoughts_back(message: str) -> None:
-    assert wants_thoughts(error(message))
-    assert not refuses_thoughts(error(message))
+    assert demands_reasoning(error(message))
+    assert not refuses_reasoning(error(message))
 
 
 @pytest.mark.parametrize(
@@ -54,14 +60,14 @@ def test_an_upstream_says_in_many_words_that_it_wants_thoughts_back(message: str
     ],
 )
 def test_other_errors_demand_none(message: str, refuses: bool) -> None:
-    assert not wants_thoughts(error(message))
-    assert refuses_thoughts(error(message)) == refuses
+    assert not demands_reasoning(error(message))
+    assert refuses_reasoning(error(message)) == refuses
 
 
 def test_an_error_is_looked_at_in_linear_time() -> None:
-    assert not wants_thoughts(b"reasoning_content" * 4000)
-    assert not wants_thoughts(b"reasoning_content " * 4000)
-    assert not wants_thoughts(b"missing" + b" " * 60_000)
+    assert not demands_reasoning(b"reasoning_content" * 4000)
+    assert not demands_reasoning(b"reasoning_content " * 4000)
+    assert not demands_reasoning(b"missing" + b" " * 60_000)
 
 
 @pytest.mark.parametrize(
@@ -69,15 +75,15 @@ def test_an_error_is_looked_at_in_linear_time() -> None:
     [
         (b'{"role":"assistant","reasoning_content":"Let me \\u00e9"}', b'"Let me \\u00e9"'),
         (b'{"role":"assistant","reasoning_content":"\\ud83d"}', b'"\\ud83d"'),
-        (b'{"role":"assistant","reasoning_content":null}', NONE),
-        (b'{"role":"assistant","reasoning_content":["x"]}', NONE),
-        (b'{"role":"assistant","reasoning":"x"}', NONE),
-        (b"[]", NONE),
-        (b"no JSON", NONE),
+        (b'{"role":"assistant","reasoning_content":null}', NO_REASONING),
+        (b'{"role":"assistant","reasoning_content":["x"]}', NO_REASONING),
+        (b'{"role":"assistant","reasoning":"x"}', NO_REASONING),
+        (b"[]", NO_REASONING),
+        (b"no JSON", NO_REASONING),
     ],
 )
 def test_the_thoughts_of_an_answer_keep_their_bytes(message: bytes, told: bytes) -> None:
-    assert thoughts_in(message) == told
+    assert reasoning_in(message) == told
 
 
 def messages(*said: dict[str, Any]) -> bytes:
@@ -85,7 +91,7 @@ def messages(*said: dict[str, Any]) -> bytes:
 
 
 def given(said: dict[str, Any], known: dict[str, bytes]) -> Any:
-    body = json.loads(with_thoughts(messages({"role": "user", "content": "u"}, said), known))
+    body = json.loads(with_reasoning(messages({"role": "user", "content": "u"}, said), known))
     assert (body["model"], body["stream"]) == ("m", True)
     assert body["messages"][0] == {"role": "user", "content": "u"}
     return body["messages"][1].get("reasoning_content")
@@ -113,4 +119,4 @@ def test_calls_of_any_shape_have_no_thoughts(calls: object) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"messages":1}', b'{"messages":[1]}'])
 def test_a_body_without_messages_stays(body: bytes) -> None:
-    assert with_thoughts(body, {}) == body
+    assert with_reasoning(body, {}) == body

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proxy.chat.tools.answer import Joined, called_in
+from proxy.chat.tools.answer import RoundJoiner, memory_calls_in
 from proxy.chat.tools.offer import SAVE
 from tests.support.upstream.answers import USAGE, chat_completion, tool_call
 
@@ -19,10 +19,10 @@ def answered(content: Any, **more: Any) -> bytes:
 
 
 def joined(*bodies: bytes) -> dict[str, Any]:
-    together = Joined()
+    together = RoundJoiner()
     for body in bodies[:-1]:
         together.add(body)
-    whole: dict[str, Any] = json.loads(together.ended(bodies[-1]))
+    whole: dict[str, Any] = json.loads(together.joined_answer(bodies[-1]))
     return whole
 
 
@@ -92,12 +92,12 @@ def test_calls_of_memory_are_left_out_of_the_last_answer() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"choices": []}', b'{"error": {}}'])
 def test_what_is_no_answer_is_passed_on_as_it_is(body: bytes) -> None:
-    together = Joined()
+    together = RoundJoiner()
     together.add(body)
-    assert together.ended(body) == body
-    assert called_in(body) is None
+    assert together.joined_answer(body) == body
+    assert memory_calls_in(body) is None
 
 
 def test_an_escaped_key_hides_no_call() -> None:
     body = answered("a", tool_calls=[OURS]).replace(b"tool_calls", b"tool\\u005fcalls")
-    assert called_in(body) is not None
+    assert memory_calls_in(body) is not None

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from proxy.chat.reply.reply import read_reply
-from proxy.chat.tools.called import MAX_ARGUMENTS, Called, MemoryCall, called
+from proxy.chat.tools.called import MAX_ARGUMENTS, MemoryCall, MemoryCalls, memory_calls
 from proxy.chat.tools.offer import SAVE, SEARCH
 from tests.support.upstream.answers import USAGE, chat_completion, tool_call
 
 
-def asked(*calls: dict[str, Any], **more: Any) -> Called | None:
+def asked(*calls: dict[str, Any], **more: Any) -> MemoryCalls | None:
     reply = read_reply(json.dumps(chat_completion("so", tool_calls=calls, **more)).encode())
     assert reply is not None
-    return called(reply)
+    return memory_calls(reply)
 
 
 def test_an_answer_without_our_calls_asks_nothing() -> None:
@@ -27,11 +27,11 @@ def test_an_answer_without_our_calls_asks_nothing() -> None:
 def test_calls_of_memory_are_told_from_the_clients() -> None:
     found = asked(tool_call(SAVE, "x", "m1"), tool_call("f", "{}", "c1"))
     assert found is not None
-    assert (found.calls, found.own) == ((MemoryCall("m1", SAVE, "x"),), True)
+    assert (found.calls, found.has_client_calls) == ((MemoryCall("m1", SAVE, "x"),), True)
     assert json.loads(found.usage or b"") == USAGE
     alone = asked(tool_call(SAVE, "x", "m1"), tool_call(SEARCH, "y", "m2"))
     assert alone is not None
-    assert not alone.own
+    assert not alone.has_client_calls
     assert [call.name for call in alone.calls] == [SAVE, SEARCH]
 
 

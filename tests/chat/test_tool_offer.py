@@ -14,8 +14,8 @@ from proxy.chat.tools.offer import (
     SAVE,
     SEARCH,
     Dialogue,
+    is_name_taken,
     may_offer,
-    name_taken,
     refuses_tools,
     with_tools,
 )
@@ -78,7 +78,7 @@ def test_tools_are_offered_where_all_else_still_holds(more: dict[str, Any], may:
     ],
 )
 def test_a_name_is_taken_by_a_tool_that_could_be_mistaken(tool: object, taken: bool) -> None:
-    assert name_taken(request(tools=[OWN, tool])) is taken
+    assert is_name_taken(request(tools=[OWN, tool])) is taken
 
 
 def test_the_clients_tools_keep_their_bytes_and_their_places() -> None:
@@ -114,7 +114,7 @@ def test_the_last_request_has_the_clients_tools_as_they_came(own: bytes | None) 
     assert said["tools"] == json.loads(sent)["tools"]
     last = jsontext.fields(dialogue.body(offers=False))
     assert (last.get("tools"), len(jsontext.items(last["messages"]))) == (own, 4)
-    assert jsontext.fields(dialogue.as_asked()) == asked
+    assert jsontext.fields(dialogue.request_without_tools()) == asked
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from proxy.chat.message import own_of, read_stored
-from proxy.chat.typed import MOST_BLOCKS, MOST_PARTS, typed, typed_in
+from proxy.chat.message import read_stored, typed_text_of
+from proxy.chat.typed import MAX_BLOCKS, MAX_PARTS, typed_part, typed_parts
 
 RULES = "# AGENTS.md instructions for /work\n\n<INSTRUCTIONS>\nSign it.\n</INSTRUCTIONS>"
 WHERE = "<environment_context>\n  <cwd>/work</cwd>\n</environment_context>"
@@ -62,7 +62,7 @@ ON_IT = "\n\nThis is how Claude Code surfaces messages.\n</system-reminder>"
     ],
 )
 def test_what_a_person_has_typed(text: str, found: str) -> None:
-    assert typed(text) == found
+    assert typed_part(text) == found
 
 
 @pytest.mark.parametrize(
@@ -81,30 +81,30 @@ def test_what_a_person_has_typed(text: str, found: str) -> None:
 def test_each_part_of_a_message_is_looked_at_alone(content: list[str], own: str) -> None:
     parts = [{"type": "text", "text": text} for text in content]
     raw = json.dumps({"role": "user", "content": parts}).encode()
-    assert read_stored(raw).own == own_of(raw).text == own
+    assert read_stored(raw).typed_text == typed_text_of(raw).text == own
     assert read_stored(raw).text == "\n".join(content)
 
 
 def test_many_parts_are_looked_at_as_one_text() -> None:
-    text = "\n".join([REMINDER, *["a"] * MOST_PARTS])
-    ends = [len(REMINDER) + 2 * n for n in range(MOST_PARTS + 1)]
-    assert typed_in(text, ends) == text.removeprefix(REMINDER)
-    assert typed_in(text[:-2], ends[:-1]) == text[:-2].removeprefix(REMINDER).strip()
+    text = "\n".join([REMINDER, *["a"] * MAX_PARTS])
+    ends = [len(REMINDER) + 2 * n for n in range(MAX_PARTS + 1)]
+    assert typed_parts(text, ends) == text.removeprefix(REMINDER)
+    assert typed_parts(text[:-2], ends[:-1]) == text[:-2].removeprefix(REMINDER).strip()
 
 
 def test_behind_many_blocks_a_text_counts_as_typed() -> None:
-    assert typed(f"{REMINDER * MOST_BLOCKS}Hello {REMINDER}") == f"Hello {REMINDER}"
+    assert typed_part(f"{REMINDER * MAX_BLOCKS}Hello {REMINDER}") == f"Hello {REMINDER}"
 
 
 def test_a_share_tells_how_much_of_a_message_is_left() -> None:
     asked = {"role": "user", "content": f"{REMINDER}Why?"}
-    assert own_of(json.dumps(asked).encode()) == ("Why?", 4 / len(asked["content"]))
-    assert own_of(b'{"role":"user","content":""}') == ("", 1.0)
+    assert typed_text_of(json.dumps(asked).encode()) == ("Why?", 4 / len(asked["content"]))
+    assert typed_text_of(b'{"role":"user","content":""}') == ("", 1.0)
 
 
 def test_what_a_model_says_is_its_own_whatever_it_names() -> None:
     answer = json.dumps({"role": "assistant", "content": f"It sends {REMINDER}."}).encode()
-    assert own_of(answer).text == read_stored(answer).own == f"It sends {REMINDER}."
+    assert typed_text_of(answer).text == read_stored(answer).typed_text == f"It sends {REMINDER}."
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_work_grows_with_the_length_alone(piece: str) -> None:
     text = f"<command-name>{piece * (1_000_000 // len(piece))}"
     ends = range(1000, len(text), 1001)
     began = time.process_time()
-    typed(text[14:])
-    typed(text)
-    typed_in(text, ends)
+    typed_part(text[14:])
+    typed_part(text)
+    typed_parts(text, ends)
     assert time.process_time() - began < 2

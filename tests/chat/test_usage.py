@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.chat.usage import summed, used_in
+from proxy.chat.usage import add_usages, read_usage
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ from proxy.chat.usage import summed, used_in
     ],
 )
 def test_usage_is_read_as_far_as_it_can_be(usage: object, used: tuple[int, int, int, int]) -> None:
-    assert used_in(json.dumps(usage).encode()) == used
+    assert read_usage(json.dumps(usage).encode()) == used
 
 
 JSON = st.recursive(
@@ -77,7 +77,7 @@ JSON = st.recursive(
 
 @given(st.one_of(st.none(), st.binary(max_size=20), JSON.map(lambda x: json.dumps(x).encode())))
 def test_no_usage_is_too_strange_to_count(usage: bytes | None) -> None:
-    assert all(type(count) is int and count >= 0 for count in used_in(usage))
+    assert all(type(count) is int and count >= 0 for count in read_usage(usage))
 
 
 @pytest.mark.parametrize(
@@ -94,10 +94,10 @@ def test_no_usage_is_too_strange_to_count(usage: bytes | None) -> None:
     ],
 )
 def test_numbers_add_up_field_by_field(first: Any, second: Any, total: Any) -> None:
-    found = summed(json.dumps(first).encode(), json.dumps(second).encode())
+    found = add_usages(json.dumps(first).encode(), json.dumps(second).encode())
     assert json.loads(found or b"") == total
 
 
 def test_nothing_adds_nothing() -> None:
-    assert summed(None, None) is None
-    assert summed(b'{"a": 1}', None) == b'{"a": 1}' == summed(None, b'{"a": 1}')
+    assert add_usages(None, None) is None
+    assert add_usages(b'{"a": 1}', None) == b'{"a": 1}' == add_usages(None, b'{"a": 1}')

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import overload
 
 from proxy.chat.message import ChatMessage, read_message
-from proxy.formats.apart import MAX_PARTS, runs_of
+from proxy.formats.apart import MAX_PARTS, candidate_messages
 
 
 class Parts(Sequence[list[int]]):
@@ -41,5 +41,5 @@ def of(numbers: list[int]) -> ChatMessage:
 
 def test_each_part_is_read_once_and_with_those_behind_it() -> None:
     parts = Parts(50)
-    assert len(runs_of(parts, of)) == 50
+    assert len(candidate_messages(parts, of)) == 50
     assert parts.copied == MAX_PARTS

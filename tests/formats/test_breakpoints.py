@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.chat.request import ChatRequest
-from proxy.formats.breakpoints import BREAKPOINT, CACHE_CONTROL, MOST, Mark, mark_for
+from proxy.formats.breakpoints import BREAKPOINT, CACHE_CONTROL, MAX_MARKS, CacheMark, mark_for
 from proxy.formats.chat_completions import ChatCompletions
 from proxy.formats.format import Format
 from proxy.formats.messages.messages import Messages
@@ -59,7 +59,7 @@ BLOCKS: dict[str, Json] = {
 
 
 def marked(format: Format, body: Json, model: str) -> Json:
-    found: Json = json.loads(format.marked(json.dumps(body).encode(), model, KEY))
+    found: Json = json.loads(format.with_cache_marks(json.dumps(body).encode(), model, KEY))
     return found
 
 
@@ -155,7 +155,7 @@ def test_the_messages_api_takes_marks_on_blocks(
     ],
 )
 def test_only_models_that_are_known_to_take_marks_get_any(
-    model: str | None, mark: Mark | None
+    model: str | None, mark: CacheMark | None
 ) -> None:
     assert mark_for(model) is mark
 
@@ -198,7 +198,7 @@ def test_with_the_clients_own_there_are_never_more_than_four(own: int, left: lis
     found = marked(ChatCompletions(), body, GPT)
     assert places(found["messages"]) == left  # one alone is of no use
     assert found["tools"] == tools
-    assert max(own, MOST) >= dumped(found).count('"cache_control"')
+    assert max(own, MAX_MARKS) >= dumped(found).count('"cache_control"')
 
 
 def test_a_mark_of_the_clients_stands_for_one_of_ours() -> None:
@@ -244,7 +244,7 @@ def test_a_marked_request_means_what_it_meant(api: str, data: st.DataObject) -> 
     messages = [said[name] for name in names]
     body = {"model": model, "max_tokens": 9, listed: messages}
     raw = json.dumps(body).encode()
-    sent = format.marked(raw, model, KEY)
+    sent = format.with_cache_marks(raw, model, KEY)
     before, after = format.read(raw, 1 << 20), format.read(sent, 1 << 20)
     assert isinstance(before, ChatRequest)
     assert isinstance(after, ChatRequest)
@@ -252,7 +252,7 @@ def test_a_marked_request_means_what_it_meant(api: str, data: st.DataObject) -> 
     assert [m.digest for m in after.leading] == [m.digest for m in before.leading]
     assert not any(b"cache" in m.record for m in after.messages)
     ours = dumped(json.loads(sent)).count('"cache_control"') - dumped(body).count('"cache_control"')
-    assert 0 <= ours <= MOST
+    assert 0 <= ours <= MAX_MARKS
     if ours:
         strict.few_marks(json.loads(sent))
     changed = zip(json.loads(sent)[listed], messages, strict=True)

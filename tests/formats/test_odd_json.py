@@ -69,5 +69,5 @@ def test_a_stream_with_such_a_number_is_read_and_its_finish_is_seen(
     payloads = [event.replace(b"ODD", number) for event in events]
     for payload in payloads:
         reader.feed(payload)
-    assert reader.suspect(payloads[-1]) and reader.mark(payloads[-1]) == "finish"
+    assert reader.may_end(payloads[-1]) and reader.end_signal(payloads[-1]) == "finish"
     check(reader.build())

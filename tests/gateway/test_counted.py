@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proxy.gateway import fetches
-from proxy.gateway.aside import LARGE
+from proxy.gateway.aside import MIN_THREAD_BYTES
 from proxy.memory.recording.amend import late_answer
 from tests.support.rig import Rig
 from tests.support.talk.messaging import MessagesTalk
@@ -97,7 +97,7 @@ async def test_a_large_answer_that_is_fetched_is_counted_in_a_thread(
 ) -> None:
     talk = ItemTalk.of(one)
     queued = items.response([], status="queued", background=True, usage=None)
-    whole = items.response([ran("x" * LARGE), items.said("Done.")], background=True)
+    whole = items.response([ran("x" * MIN_THREAD_BYTES), items.said("Done.")], background=True)
     one.up.reply(json_answer(queued))
     await talk.post({"model": "m", "input": "u1", "background": True})
     threads = set[int]()

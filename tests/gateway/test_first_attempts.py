@@ -45,14 +45,14 @@ def asked(
 
 def has_failed(attempts: FirstAttempts, words: str = "yes", at: float = 2.0) -> bool:
     """Is a retry that comes now taken for one of an attempt that failed?"""
-    placed, _ = attempts.placed(asked(words, at=at, retry=True))
+    placed, _ = attempts.register(asked(words, at=at, retry=True))
     return not placed.intent.retry
 
 
 def succeeds(attempts: FirstAttempts, exchange: ChatExchange) -> None:
-    _, attempt = attempts.placed(exchange)
+    _, attempt = attempts.register(exchange)
     assert attempt is not None
-    attempts.recorded(attempt)
+    attempts.forget(attempt)
 
 
 def test_what_is_recorded_has_not_failed() -> None:
@@ -63,7 +63,7 @@ def test_what_is_recorded_has_not_failed() -> None:
 
 def test_another_callers_success_is_none_of_one_that_failed() -> None:
     attempts = FirstAttempts()
-    attempts.placed(asked())
+    attempts.register(asked())
     succeeds(attempts, asked())
     assert has_failed(attempts)
     succeeds(attempts, asked(retry=True))
@@ -72,15 +72,15 @@ def test_another_callers_success_is_none_of_one_that_failed() -> None:
 
 def test_an_attempt_with_a_key_is_known_by_it() -> None:
     attempts = FirstAttempts()
-    assert attempts.placed(asked(key="k"))[1] is None
+    assert attempts.register(asked(key="k"))[1] is None
     assert not has_failed(attempts)
-    attempts.placed(asked())
-    assert attempts.placed(asked(retry=True, key="k"))[1] is None
+    attempts.register(asked())
+    assert attempts.register(asked(retry=True, key="k"))[1] is None
 
 
 def test_an_attempt_that_nobody_has_repeated_is_forgotten() -> None:
     attempts = FirstAttempts()
-    attempts.placed(asked(at=1.0))
+    attempts.register(asked(at=1.0))
     assert has_failed(attempts, at=RETRY_SECONDS)
     assert not has_failed(attempts, at=1.0 + RETRY_SECONDS)
 
@@ -88,14 +88,14 @@ def test_an_attempt_that_nobody_has_repeated_is_forgotten() -> None:
 def test_of_many_that_failed_the_oldest_are_forgotten() -> None:
     attempts = FirstAttempts(most=1)
     for words in ("older", "newer"):
-        attempts.placed(asked(words))
+        attempts.register(asked(words))
     assert (has_failed(attempts, "older"), has_failed(attempts, "newer")) == (False, True)
 
 
 def test_of_many_at_once_with_the_same_words_some_are_kept() -> None:
     attempts = FirstAttempts()
     for _ in range(2 * MAX_PENDING):
-        attempts.placed(asked())
+        attempts.register(asked())
     for _ in range(MAX_PENDING):
         assert has_failed(attempts)
         succeeds(attempts, asked(retry=True))

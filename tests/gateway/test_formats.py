@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from proxy.chat import jsontext
 from proxy.chat.message import ChatMessage, Piece, read_message
 from proxy.chat.reply.answer import Choice, Reply, make_choice
-from proxy.chat.reply.events import Mark
+from proxy.chat.reply.events import EndSignal
 from proxy.chat.request import ChatRequest
 from proxy.errors import RawHeaders
 from proxy.formats.format import Addition
@@ -30,9 +30,9 @@ class Items:
     records = True
     signed = False
     tools = False
-    system_is_its_own = False
+    has_own_system = False
 
-    def is_aside(self, request: ChatRequest, headers: RawHeaders) -> bool:
+    def is_side_request(self, request: ChatRequest, headers: RawHeaders) -> bool:
         return (b"x-title-of", b"a chat") in headers
 
     def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest:
@@ -46,7 +46,7 @@ class Items:
             stream=True,
             n=1,
             max_output=None,
-            system_is_its_own=self.system_is_its_own,
+            has_own_system=self.has_own_system,
         )
 
     def write(self, request: ChatRequest, addition: Addition) -> bytes:
@@ -55,7 +55,7 @@ class Items:
         rules = jsontext.encode(system + addition.head + addition.tail)
         return jsontext.join_fields({**request.fields, "items": items, "rules": rules})
 
-    def unsigned(self, body: bytes, status: int, error: bytes) -> bytes | None:
+    def without_signed(self, body: bytes, status: int, error: bytes) -> bytes | None:
         return None
 
     def read_reply(self, body: bytes) -> Reply | None:
@@ -72,10 +72,10 @@ class Words:
         self._words: list[str] = []
         self._over = False
 
-    def suspect(self, raw: bytes) -> bool:
+    def may_end(self, raw: bytes) -> bool:
         return b"over" in raw
 
-    def mark(self, payload: bytes) -> Mark | None:
+    def end_signal(self, payload: bytes) -> EndSignal | None:
         return "finish" if json.loads(payload).get("over") else None
 
     def feed(self, payload: bytes) -> None:
@@ -92,7 +92,7 @@ def _message(raw: bytes) -> ChatMessage:
     said = jsontext.encode({"role": item["by"], "content": item["says"]})
     message = read_message(said)
     assert message is not None
-    return replace(message, raw=raw, said=said)
+    return replace(message, raw=raw, chat_json=said)
 
 
 def _item(piece: Piece) -> bytes:
@@ -206,7 +206,7 @@ async def test_system_text_of_one_request_is_neither_remembered_nor_filled_in(
     await chat.say("s1 u1", "a1")
     await says(talk, "One?", plain("two"))
     assert "s1" in talk.rig.up.requests[-1].json["rules"]
-    monkeypatch.setattr(Items, "system_is_its_own", True)
+    monkeypatch.setattr(Items, "has_own_system", True)
     talk.rig.up.reply(plain("four"))
     answer = await talk.post({"items": [{"by": "user", "says": "Three?"}]})
     assert answer.headers["x-memory-messages"] == "4"

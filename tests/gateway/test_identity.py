@@ -6,11 +6,11 @@ import pytest
 
 from proxy.errors import ProxyError, RawHeaders
 from proxy.gateway.identity import (
-    NOBODY,
+    NO_IDENTITY,
     Aliases,
     Identity,
     IdentityReader,
-    without_ours,
+    without_memory_headers,
 )
 from proxy.memory.ids import is_id
 from proxy.settings import Settings
@@ -164,7 +164,7 @@ def test_a_header_that_comes_twice_with_one_value_is_that_value() -> None:
 
 def test_without_any_of_these_headers_there_is_no_memory() -> None:
     identity = read((b"authorization", b"Bearer k"), (b"x-other", b"1"))
-    assert identity is NOBODY
+    assert identity is NO_IDENTITY
     assert not identity.remembers
 
 
@@ -292,4 +292,4 @@ def test_our_headers_end_here_and_those_of_others_travel_on() -> None:
         (b"x-memory-something-new", b"1"),
     ]
     mixed = [field for pair in zip(ours, others, strict=False) for field in pair]
-    assert without_ours(mixed + others[5:]) == others
+    assert without_memory_headers(mixed + others[5:]) == others

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proxy.gateway.aside import meanwhile
+from proxy.gateway.aside import run_soon
 from proxy.gateway.recording.exchange_recorder import recorder_for
 from tests.support.rig import Rig
 from tests.support.talk.words import answer, messages
@@ -24,7 +24,7 @@ async def test_it_is_done_while_something_is_waited_for_and_once() -> None:
         done.append(1)
         return len(done)
 
-    result = meanwhile(work)
+    result = run_soon(work)
     assert not done
     await asyncio.sleep(0)
     assert done == [1]
@@ -33,7 +33,7 @@ async def test_it_is_done_while_something_is_waited_for_and_once() -> None:
 
 async def test_where_nothing_was_waited_for_it_is_done_when_it_is_needed() -> None:
     done: list[int] = []
-    result = meanwhile(lambda: done.append(1))
+    result = run_soon(lambda: done.append(1))
     result()
     await asyncio.sleep(0)
     assert done == [1]
@@ -44,7 +44,7 @@ async def test_what_fails_fails_where_its_result_is_needed() -> None:
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda loop, context: reported.append(context))
     try:
-        result = meanwhile(lambda: 1 // 0)
+        result = run_soon(lambda: 1 // 0)
         await asyncio.sleep(0)
     finally:
         loop.set_exception_handler(None)

@@ -10,7 +10,7 @@ from proxy.gateway.recording import open_turns
 from proxy.gateway.recording.open_turns import OpenTurns
 from proxy.memory.model import SessionKey
 from proxy.wire.body import ClientGone, Message
-from proxy.wire.relay import Presence
+from proxy.wire.relay import DisconnectGuard
 
 KEY = SessionKey("tenant", "session")
 
@@ -23,7 +23,7 @@ class Turn:
         self._turns = turns
 
     async def run(self) -> None:
-        with pytest.raises(ClientGone), self._turns.turn(KEY, Presence(self._receive)):
+        with pytest.raises(ClientGone), self._turns.turn(KEY, DisconnectGuard(self._receive)):
             try:
                 await asyncio.Event().wait()
             finally:
@@ -40,7 +40,7 @@ async def test_a_turn_that_was_broken_off_is_waited_for() -> None:
     running = asyncio.create_task(turn.run())
     await asyncio.sleep(0)
     turn.left.set()
-    asking = asyncio.create_task(turns.settled(KEY))
+    asking = asyncio.create_task(turns.wait_settled(KEY))
     await asyncio.sleep(0.02)
     assert not asking.done()
     turn.recorded.set()
@@ -53,12 +53,12 @@ async def test_a_turn_that_goes_on_is_not_waited_for() -> None:
     turn = Turn(turns)
     running = asyncio.create_task(turn.run())
     await asyncio.sleep(0)
-    await turns.settled(KEY)
+    await turns.wait_settled(KEY)
     assert not running.done()
     turn.left.set()
     turn.recorded.set()
     await running
-    await turns.settled(KEY)
+    await turns.wait_settled(KEY)
 
 
 async def test_a_record_that_takes_for_ever_is_waited_for_no_longer(
@@ -70,7 +70,7 @@ async def test_a_record_that_takes_for_ever_is_waited_for_no_longer(
     running = asyncio.create_task(turn.run())
     await asyncio.sleep(0)
     turn.left.set()
-    await turns.settled(KEY)
+    await turns.wait_settled(KEY)
     assert not running.done()
     turn.recorded.set()
     await running

@@ -91,6 +91,6 @@ def test_an_earlier_reason_stays_where_a_name_is_taken(spools: bool, reason: str
 def test_tools_that_are_refused_are_told_above_all() -> None:
     offered = with_tools(outgoing(begun(), spools=True))
     assert offered.tools is not None
-    without = without_tools(offered, offered.tools.kind)
+    without = without_tools(offered, offered.tools.refusal)
     assert (without.tools, without.report.reason) == (None, "tools_refused")
     assert without.body() == without.exchange.body

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from proxy.gateway.asking.refusals import (
-    MAX_KINDS,
     MAX_NAME_BYTES,
+    MAX_REFUSALS,
     MAX_SESSIONS,
     MEDIA_SECONDS,
     SECONDS,
     KnownRefusals,
-    RefusalKind,
+    Refusal,
     Refusals,
 )
 from proxy.memory.model import SessionKey
@@ -27,53 +27,53 @@ class Clock:
 def test_a_refusal_is_known_for_a_while() -> None:
     clock = Clock()
     refusals = Refusals(clock)
-    refusals.add(RefusalKind("m"))
-    assert RefusalKind("m") in refusals
-    assert RefusalKind("other") not in refusals
-    assert RefusalKind("m", b'"high"') not in refusals
-    assert RefusalKind("m", own=True) not in refusals
+    refusals.add(Refusal("m"))
+    assert Refusal("m") in refusals
+    assert Refusal("other") not in refusals
+    assert Refusal("m", b'"high"') not in refusals
+    assert Refusal("m", own=True) not in refusals
     clock.now += SECONDS
-    assert RefusalKind("m") not in refusals
+    assert Refusal("m") not in refusals
     assert len(refusals) == 0
 
 
 def test_a_refusal_that_does_not_hold_any_more_is_forgotten() -> None:
     refusals = Refusals(Clock())
-    refusals.add(RefusalKind("m"))
-    refusals.discard(RefusalKind("m"))
-    refusals.discard(RefusalKind("m"))
-    assert RefusalKind("m") not in refusals
+    refusals.add(Refusal("m"))
+    refusals.discard(Refusal("m"))
+    refusals.discard(Refusal("m"))
+    assert Refusal("m") not in refusals
 
 
 def test_the_oldest_is_forgotten_where_there_are_too_many() -> None:
     refusals = Refusals(Clock())
-    for number in range(10 * MAX_KINDS):
-        refusals.add(RefusalKind("always"))
-        refusals.add(RefusalKind(f"m{number}"))
-    assert len(refusals) == MAX_KINDS
-    assert RefusalKind("always") in refusals
-    assert RefusalKind("m0") not in refusals
+    for number in range(10 * MAX_REFUSALS):
+        refusals.add(Refusal("always"))
+        refusals.add(Refusal(f"m{number}"))
+    assert len(refusals) == MAX_REFUSALS
+    assert Refusal("always") in refusals
+    assert Refusal("m0") not in refusals
 
 
 def test_a_name_without_measure_is_not_kept() -> None:
     refusals = Refusals(Clock())
-    refusals.add(RefusalKind("m" * (MAX_NAME_BYTES + 1)))
-    refusals.add(RefusalKind("m", b"1" * MAX_NAME_BYTES))
+    refusals.add(Refusal("m" * (MAX_NAME_BYTES + 1)))
+    refusals.add(Refusal("m", b"1" * MAX_NAME_BYTES))
     assert len(refusals) == 0
 
 
-def media(message: str) -> RefusalKind:
-    return RefusalKind("m", what="media", message=message)
+def media(message: str) -> Refusal:
+    return Refusal("m", what="media", message=message)
 
 
 def test_media_are_refused_by_one_upstream_and_model_in_one_session_for_an_hour() -> None:
     clock = Clock()
     known = KnownRefusals(clock)
-    known.add("up", KEY, [media("x.0"), RefusalKind("m")])
+    known.add("up", KEY, [media("x.0"), Refusal("m")])
     clock.now += MEDIA_SECONDS / 2
     known.add("up", KEY, [media("y.0")])
     assert known.media("up", KEY, "m") == {"x.0", "y.0"}
-    assert RefusalKind("m") not in known.of("up")
+    assert Refusal("m") not in known.of("up")
     others = [("other", KEY, "m"), ("up", SessionKey("t", "r"), "m"), ("up", KEY, "n")]
     assert not any(known.media(*other) for other in others)
     clock.now += MEDIA_SECONDS / 2
@@ -82,11 +82,11 @@ def test_media_are_refused_by_one_upstream_and_model_in_one_session_for_an_hour(
 
 def test_many_media_push_out_no_others() -> None:
     known = KnownRefusals(Clock())
-    known.add("up", KEY, [media("x.0"), RefusalKind("m")])
-    known.add("up", SessionKey("t", "r"), [media(f"{n}.0") for n in range(2 * MAX_KINDS)])
-    assert len(known.media("up", SessionKey("t", "r"), "m")) == MAX_KINDS
+    known.add("up", KEY, [media("x.0"), Refusal("m")])
+    known.add("up", SessionKey("t", "r"), [media(f"{n}.0") for n in range(2 * MAX_REFUSALS)])
+    assert len(known.media("up", SessionKey("t", "r"), "m")) == MAX_REFUSALS
     assert known.media("up", KEY, "m") == {"x.0"}
-    assert RefusalKind("m") in known.of("up")
+    assert Refusal("m") in known.of("up")
     for n in range(MAX_SESSIONS):
         known.add("up", SessionKey("t", f"{n}"), [media("z.0")])
     assert not known.media("up", KEY, "m")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.gateway.tools.events import Bytes, Events, StreamEvent
+from proxy.gateway.tools.events import Bytes, EventSplitter, StreamEvent
 from tests.support.upstream.spoken import SPOKEN
 from tests.support.upstream.streams import reference
 
@@ -30,8 +30,8 @@ def streams(draw: st.DrawFn) -> tuple[bytes, list[bytes]]:
     return raw, [raw[a:b] for a, b in cuts]
 
 
-def fed(chunks: list[bytes], events: Events | None = None) -> list[Bytes | StreamEvent]:
-    events = events or Events()
+def fed(chunks: list[bytes], events: EventSplitter | None = None) -> list[Bytes | StreamEvent]:
+    events = events or EventSplitter()
     return [one for chunk in chunks for one in events.feed(chunk)] + events.close()
 
 
@@ -54,7 +54,7 @@ def test_an_empty_piece_between_cr_and_lf_changes_nothing() -> None:
 @pytest.mark.parametrize("spoken", SPOKEN.values(), ids=SPOKEN)
 def test_an_event_is_there_with_its_last_byte(spoken: object, newline: bytes) -> None:
     raw = spoken.with_newline(newline)  # type: ignore[attr-defined]
-    events, so_far = Events(), b""
+    events, so_far = EventSplitter(), b""
     for at in range(len(raw)):
         so_far += b"".join(one.raw for one in events.feed(raw[at : at + 1]))
         if raw[: at + 1].endswith(newline * 2):
@@ -62,7 +62,7 @@ def test_an_event_is_there_with_its_last_byte(spoken: object, newline: bytes) ->
 
 
 def test_a_comment_passes_at_once() -> None:
-    events = Events()
+    events = EventSplitter()
     assert events.feed(b": ping\n") == [Bytes(b": ping\n")]
     assert events.feed(b"data: {}\n") == []
     assert events.feed(b"\n") == [StreamEvent(b"data: {}\n\n", b"{}")]
@@ -70,7 +70,7 @@ def test_a_comment_passes_at_once() -> None:
 
 def test_an_event_that_is_too_large_passes_unread() -> None:
     raw = b"data: " + b"x" * 100 + b"\n\n" + b"data: {}\n\n"
-    found = fed([raw[:60], raw[60:80], raw[80:]], Events(max_event_bytes=50))
+    found = fed([raw[:60], raw[60:80], raw[80:]], EventSplitter(max_event_bytes=50))
     assert b"".join(one.raw for one in found) == raw
     assert [one.payload for one in found if isinstance(one, StreamEvent)] == [b"{}"]
 

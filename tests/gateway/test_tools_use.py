@@ -69,8 +69,8 @@ def test_a_use_knows_whose_it_is_and_the_clients_own_tools() -> None:
     assert request is not None
     use = tool_use(request, context(), report(), len, 1000.0)
     assert isinstance(use, ToolUse)
-    assert (use.names, use.rounds, json.loads(use.own or b"")) == (BOTH, 2, own)
-    whose = use.whose
+    assert (use.names, use.rounds, json.loads(use.client_tools or b"")) == (BOTH, 2, own)
+    whose = use.context
     assert (whose.key, whose.user, whose.exchange) == (("t", "s"), "kai", "ex")
     assert whose.began == 1000.0
     sent = json.loads(use.put_into(json.dumps(body).encode()))

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from proxy.chat.message import own_text_of
+from proxy.chat.message import typed_string_of
 from proxy.gateway.context import known_tokens
 from proxy.gateway.recording.exchange_recorder import due_after_import
 from proxy.learning.job import LearningJob
@@ -57,10 +57,10 @@ async def told(client: httpx.AsyncClient, settings: Settings, store: Backend) ->
     """Something was said, and learned from."""
     body = {"messages": talk("I went sailing again.", "How was it?"), "user": "kai"}
     assert (await client.post(f"{SESSIONS}/s/messages", json=body)).status_code == 200
-    learned = Learned.under(settings, store, own_text_of, count, time.time, FIVE)
+    learned = Learned.under(settings, store, typed_string_of, count, time.time, FIVE)
     model = ScriptedModel(answers=[json.dumps(["sailing"])])
     job = LearningJob(
-        Reader(store, own_text_of, count),
+        Reader(store, typed_string_of, count),
         store,
         store,
         settings.profile,

@@ -25,7 +25,7 @@ def apart(message: ChatMessage) -> Sequence[Sequence[ChatMessage]]:
 
 def several(pieces: int, of: str = "a1") -> ChatMessage:
     [message] = talk(of)
-    return replace(message, apart=apart, pieces=pieces)
+    return replace(message, splitter=apart, max_parts=pieces)
 
 
 def test_what_has_many_pieces_stays_as_it_is() -> None:
@@ -53,7 +53,7 @@ async def test_a_few_answers_are_told_apart_at_once_and_many_beside_the_loop(
         ran.append(threading.get_ident())
         return [[message]]
 
-    m = [*talk("u1"), replace(several(pieces, "a3"), apart=noted), *talk("u2")]
+    m = [*talk("u1"), replace(several(pieces, "a3"), splitter=noted), *talk("u2")]
     key, snapshot, rules = SessionKey("t", "s"), log("u1 a1").snapshot(), Rules(window=Window())
     planned = await Planner(store).plan(key, snapshot, m, Intent(), rules)
     assert planned.said == tuple(m)

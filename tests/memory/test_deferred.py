@@ -122,7 +122,7 @@ def test_only_answers_keep_their_text_twice() -> None:
 
 def side_by_side(*texts: str) -> ChatMessage:
     parts = [[said(text, "assistant")] for text in texts]
-    return msgspec.structs.replace(said("".join(texts), "assistant"), apart=lambda _: parts)
+    return msgspec.structs.replace(said("".join(texts), "assistant"), splitter=lambda _: parts)
 
 
 async def test_answers_side_by_side_are_those_that_are_stored() -> None:

@@ -7,7 +7,7 @@ import time
 import httpx
 import pytest
 
-from proxy.chat.message import own_of
+from proxy.chat.message import typed_text_of
 from proxy.memory.archive import Revision
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
@@ -83,7 +83,7 @@ CHANGES = [("PATCH", {"content": "other"}), ("DELETE", None)]
 
 async def embed(store: Backend, user: str | None) -> Owner:
     """Give each message of the session a vector in the index of its owner."""
-    owner, indexer = owner_of(KEY, user), Indexer(store, store, own_of, time.time)
+    owner, indexer = owner_of(KEY, user), Indexer(store, store, typed_text_of, time.time)
     await indexer.index_session(KEY)
     numbers = await passages_of(store, owner, KEY.session)
     await store.put_vectors(owner, MODEL, SIZE, dict.fromkeys(numbers, b"\1" * SIZE))

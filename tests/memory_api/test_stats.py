@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.chat.usage import Used
+from proxy.chat.usage import TokenUsage
 from proxy.memory.model import Injection, SessionKey
 from proxy.memory.prompt.trace import PromptTrace
 from proxy.memory_api.overview import stats
@@ -44,7 +44,7 @@ def sample(at: float, session: str = "s", **more: Any) -> Sample:
         "began": 0.0,
         "messages": 2,
         "chat": True,
-        "used": Used(10, 5, 2),
+        "used": TokenUsage(10, 5, 2),
         "injected": 7,
         "recalled": 3,
         "evicted": 1,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from proxy.chat.message import own_of
+from proxy.chat.message import typed_text_of
 from proxy.memory.archive import Details, Message, Session
 from proxy.recall.index import IndexBatch, IndexMark, Look
 from proxy.recall.indexing.state import Addition, State, read_state
@@ -35,7 +35,7 @@ def message(seq: int, role: str, text: str, **fields: object) -> Message:
 
 
 def batch(*found: Message, look: Look = Look(), state: State = State()) -> IndexBatch:  # noqa: B008
-    return Addition(look, state, SESSION, found, own_of).batch()
+    return Addition(look, state, SESSION, found, typed_text_of).batch()
 
 
 def test_a_message_becomes_a_row_that_leads_back_to_it() -> None:
@@ -102,7 +102,7 @@ def test_wishes_are_the_users_own() -> None:
 
 
 def flags(*found: Message, **given: Any) -> list[int]:
-    addition = Addition(Look(), State(), SESSION, found, own_of, **given)
+    addition = Addition(Look(), State(), SESSION, found, typed_text_of, **given)
     return list(read_rows(addition.batch().rows)["flags"].tolist())
 
 

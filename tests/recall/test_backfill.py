@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import numpy as np
 import pytest
 
-from proxy.chat.message import own_of
+from proxy.chat.message import typed_text_of
 from proxy.memory.model import SessionKey
 from proxy.recall.index import Owner
 from proxy.recall.indexing.backfill import EmbeddingBackfill, Pace
@@ -23,7 +23,9 @@ QUICK = Pace(share=1.0, retry=0.0, refused=0.0)
 
 
 def backfill(memory: Memory, embedder: Meanings, pace: Pace = QUICK) -> EmbeddingBackfill:
-    return EmbeddingBackfill(memory.store, memory.store, embedder, own_of, memory.clock, pace)
+    return EmbeddingBackfill(
+        memory.store, memory.store, embedder, typed_text_of, memory.clock, pace
+    )
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from proxy.chat.message import own_of
+from proxy.chat.message import typed_text_of
 from proxy.memory.model import SessionKey
 from proxy.memory_api.erasure.in_mind import forget_texts
 from proxy.recall import known_index
@@ -35,7 +35,7 @@ class Watched:
         self.memory, self.read, self.looked = memory, 0, list[int | str]()
         self.known = KnownIndex(self, rows, size)  # type: ignore[arg-type]
         self.here = Indexer(
-            memory.store, memory.store, own_of, memory.clock, on_write=self.known.on_write
+            memory.store, memory.store, typed_text_of, memory.clock, on_write=self.known.on_write
         )
 
     async def look(

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 import numpy as np
 import pytest
 
-from proxy.chat.message import own_of
+from proxy.chat.message import typed_text_of
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 from proxy.memory_api.erasure.in_mind import forget_texts
@@ -43,14 +43,16 @@ class Sense:
             KnownIndex(memory.store),
             memory.store,
             memory.index_updater,
-            own_of,
+            typed_text_of,
             memory.clock,
             self.near,
         )
 
     async def fill(self) -> None:
         store = self.memory.store
-        await EmbeddingBackfill(store, store, self.embedder, own_of, self.memory.clock).fill(KAI)
+        await EmbeddingBackfill(store, store, self.embedder, typed_text_of, self.memory.clock).fill(
+            KAI
+        )
         self.embedder.texts.clear()
 
     async def recall(self, text: str = ASKED, **fields: object) -> Recollection:
@@ -76,7 +78,7 @@ async def test_what_says_it_in_other_words_is_recalled(sense: Sense) -> None:
 async def test_without_a_model_it_is_not(sense: Sense) -> None:
     memory = sense.memory
     words = Recaller(
-        KnownIndex(memory.store), memory.store, memory.index_updater, own_of, memory.clock
+        KnownIndex(memory.store), memory.store, memory.index_updater, typed_text_of, memory.clock
     )
     memory.recaller = words
     assert not await sense.recall()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from proxy.chat.message import own_of
+from proxy.chat.message import typed_text_of
 from proxy.memory.archive import Message
 from proxy.memory.model import SessionKey
 from proxy.recall.index import ROW_SIZE, Rows
@@ -87,14 +87,14 @@ async def test_rows_that_lead_nowhere_are_not_followed(told: Memory) -> None:
 async def test_a_message_is_taken_only_if_it_is_the_one_that_was_indexed(told: Memory) -> None:
     shortlist = await looked_up(told, wanted())
     there = dict(await messages(told, shortlist))
-    whole = resolve(shortlist, there, own_of)
+    whole = resolve(shortlist, there, typed_text_of)
     assert {one.message for one in whole.passages} == {"x1.0", "x1.1", "x2.0"}
     message = there["a", 1]
     other = Message(1, replace_id(message, "x9.0"), "active", message.wire)
-    found = resolve(shortlist, {**there, ("a", 1): other}, own_of)
+    found = resolve(shortlist, {**there, ("a", 1): other}, typed_text_of)
     assert mark_check("x9.0") != mark_check("x1.0")
     assert {one.message for one in found.passages} == {"x1.1", "x2.0"}
-    assert not resolve(shortlist, {}, own_of)
+    assert not resolve(shortlist, {}, typed_text_of)
 
 
 def replace_id(message: Message, id: str) -> Any:
@@ -112,7 +112,7 @@ async def test_what_history_says_now_is_what_is_recalled(told: Memory) -> None:
     shortlist = await looked_up(told, wanted())
     there = dict(await messages(told, shortlist))
     edited = Message(1, there["a", 1].card, "active", b'{"role":"user","content":"A cat."}')
-    found = resolve(shortlist, {("a", 1): edited}, own_of)
+    found = resolve(shortlist, {("a", 1): edited}, typed_text_of)
     assert [one.text for one in found.passages] == ["A cat."]
 
 
@@ -121,7 +121,7 @@ async def test_what_is_pinned_is_not_recalled_a_second_time(remembering: Memory)
     await remembering.commit("b", said("x1", wish, user="kai"))
     asks = wanted(text="What about boats, always in French?")
     shortlist = await looked_up(remembering, asks)
-    found = resolve(shortlist, await messages(remembering, shortlist), own_of)
+    found = resolve(shortlist, await messages(remembering, shortlist), typed_text_of)
     assert [one.text for one in found.standing] == [wish]
     assert found.passages == ()
 
@@ -137,5 +137,5 @@ async def test_forget_that_is_about_what_was_said_right_before(
     await remembering.commit("b", said("x1", wish, "Oui.", *between, user="kai"))
     await remembering.commit(session, said("x2", "Forget that.", user="kai"))
     shortlist = await looked_up(remembering, wanted())
-    found = resolve(shortlist, await messages(remembering, shortlist), own_of)
+    found = resolve(shortlist, await messages(remembering, shortlist), typed_text_of)
     assert [one.text for one in found.standing] == [wish] * holds

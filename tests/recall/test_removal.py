@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proxy.chat.message import own_of
+from proxy.chat.message import typed_text_of
 from proxy.memory.archive import Revision
 from proxy.memory.model import SessionKey
 from proxy.recall.index import Owner
@@ -39,7 +39,7 @@ async def filled(memory: Memory) -> tuple[EmbeddingBackfill, Meanings]:
     """All that is there has a vector."""
     embedder = Meanings(at_once=3)
     filling = EmbeddingBackfill(
-        memory.store, memory.store, embedder, own_of, memory.clock, Pace(share=1.0)
+        memory.store, memory.store, embedder, typed_text_of, memory.clock, Pace(share=1.0)
     )
     await filling.fill(KAI)
     return filling, embedder
@@ -54,7 +54,12 @@ async def test_what_is_deleted_while_it_is_embedded_has_no_vector(
         await remembering.commit("b", said("x2", "My dog.", user="kai"))
     embedder = Meanings(at_once=10)
     filling = EmbeddingBackfill(
-        remembering.store, remembering.store, embedder, own_of, remembering.clock, Pace(share=1.0)
+        remembering.store,
+        remembering.store,
+        embedder,
+        typed_text_of,
+        remembering.clock,
+        Pace(share=1.0),
     )
     embedder.gate = asyncio.Event()
     embedder.gate.set()
@@ -74,7 +79,12 @@ async def test_a_person_who_is_erased_and_returns_while_it_is_embedded_has_only_
     await remembering.commit("a", said("x1", "My boat.", "Soup.", "My dog.", user="kai"))
     embedder = Meanings(at_once=10)
     filling = EmbeddingBackfill(
-        remembering.store, remembering.store, embedder, own_of, remembering.clock, Pace(share=1.0)
+        remembering.store,
+        remembering.store,
+        embedder,
+        typed_text_of,
+        remembering.clock,
+        Pace(share=1.0),
     )
     await filling._learn_name()
     embedder.gate, embedder.asked = asyncio.Event(), asyncio.Event()

@@ -8,7 +8,7 @@ import pytest
 from redis import Redis
 
 from proxy.background.completion import Failed
-from proxy.chat.message import own_of
+from proxy.chat.message import typed_text_of
 from proxy.memory.archive import Message
 from proxy.memory.model import Ask, Commit, SessionKey
 from proxy.recall.index import Owner
@@ -139,8 +139,8 @@ async def test_of_an_index_that_is_known_and_lost_nothing_is_taken_for_true(
     """The lost message and the other one are of the same length, and at the same place."""
     owner, known = Owner(key.tenant, user="kai"), KnownIndex(store)
     terms = [next(iter(analyse(word, 0.0).terms)) for word in ("boat", "soup")]
-    writer = Indexer(store, store, own_of, clock, on_write=known.on_write)
-    another = Indexer(other, other, own_of, clock)
+    writer = Indexer(store, store, typed_text_of, clock, on_write=known.on_write)
+    another = Indexer(other, other, typed_text_of, clock)
     await store.commit(key, said("x1", "A red boat.", user="kai"))
     await writer.index_session(key)
     await known.look(owner, terms)
@@ -162,8 +162,8 @@ class Writer:
     def __init__(self, store: Backend, key: SessionKey, clock: Clock) -> None:
         self.store, self.key, self.owner = store, key, Owner(key.tenant, user="kai")
         self.embedder = Meanings()
-        self.indexer = Indexer(store, store, own_of, clock)
-        self.backfill = EmbeddingBackfill(store, store, self.embedder, own_of, clock)
+        self.indexer = Indexer(store, store, typed_text_of, clock)
+        self.backfill = EmbeddingBackfill(store, store, self.embedder, typed_text_of, clock)
 
     async def says(self, id: str, text: str) -> None:
         await self.store.commit(self.key, said(id, text, user="kai"))

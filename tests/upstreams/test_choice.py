@@ -44,17 +44,17 @@ def test_a_model_leads_to_the_first_upstream_whose_glob_it_matches(
 
 
 def test_a_name_leads_to_the_upstream_of_that_name() -> None:
-    assert [SEVERAL.named(each.name) for each in SEVERAL.listed] == list(SEVERAL.listed)
+    assert [SEVERAL.by_name(each.name) for each in SEVERAL.listed] == list(SEVERAL.listed)
 
 
 def test_default_is_the_upstream_of_the_settings() -> None:
-    assert SEVERAL.named("default") is None
+    assert SEVERAL.by_name("default") is None
 
 
 @pytest.mark.parametrize("name", ["Local", "nobody", "http://evil.example/v1", "127.0.0.1:1"])
 def test_another_name_is_refused_and_no_name_is_told(name: str) -> None:
     with pytest.raises(ProxyError) as caught:
-        SEVERAL.named(name)
+        SEVERAL.by_name(name)
     assert (caught.value.status, caught.value.code) == (400, "unknown_upstream")
     assert not any(each.name in caught.value.message for each in SEVERAL.listed)
 

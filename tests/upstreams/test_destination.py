@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proxy.errors import RawHeaders
-from proxy.upstreams.destination import CHAT, PAYING
+from proxy.upstreams.destination import BILLING_HEADERS, CHAT
 from tests.support.upstream.several import destination
 
 KEYS: RawHeaders = [
@@ -23,7 +23,7 @@ COOKIE = (b"cookie", b"session=of-another")
 
 
 def test_a_clients_keys_stay_here() -> None:
-    assert {name for name, _ in KEYS} == PAYING
+    assert {name for name, _ in KEYS} == BILLING_HEADERS
     assert destination("there").headers([*KEYS, *OTHER, COOKIE], CHAT) == OTHER
 
 
@@ -49,7 +49,7 @@ def test_its_own_key_is_sent_as_its_api_has_it(
     kind: Any, api: str, sent: tuple[bytes, bytes]
 ) -> None:
     found = destination("there", kind=kind, key="sk-up").headers([*KEYS, *OTHER], api)
-    assert [each for each in found if each[0].lower() in PAYING] == [sent]
+    assert [each for each in found if each[0].lower() in BILLING_HEADERS] == [sent]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,8 @@ def test_anthropics_api_is_told_a_version(sent: RawHeaders, arrives: list[bytes]
 def test_the_operators_headers_stand_instead_of_the_clients() -> None:
     added = ((b"x-title", b"ours"), (b"user-agent", b"app"))
     sent = [(b"X-Title", b"theirs"), (b"accept", b"*/*")]
-    assert destination("there", added=added).headers(sent, CHAT) == [(b"accept", b"*/*"), *added]
+    there = destination("there", extra_headers=added)
+    assert there.headers(sent, CHAT) == [(b"accept", b"*/*"), *added]
 
 
 @pytest.mark.parametrize(
@@ -82,6 +83,6 @@ def test_a_clients_key_in_a_query_stays_here_too(sent: bytes, arrives: bytes) ->
 
 
 def test_no_representation_shows_a_key() -> None:
-    shown = repr(destination("there", key="sk-secret", added=((b"x-token", b"secret"),)))
+    shown = repr(destination("there", key="sk-secret", extra_headers=((b"x-token", b"secret"),)))
     assert "there" in shown
     assert "secret" not in shown

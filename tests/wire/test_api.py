@@ -6,7 +6,7 @@ from email.utils import formatdate
 
 import pytest
 
-from proxy.wire.api import MAX_WAIT, bearer, json_headers, refuses, retry_after
+from proxy.wire.api import MAX_WAIT, bearer, is_permanent_refusal, json_headers, retry_after
 
 NOW = 1_700_000_000.0
 
@@ -29,12 +29,12 @@ def test_without_a_key_none_is_sent(key: str | None) -> None:
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 413, 422, 499])
 def test_a_status_about_the_request_refuses_it(status: int) -> None:
-    assert refuses(status)
+    assert is_permanent_refusal(status)
 
 
 @pytest.mark.parametrize("status", [200, 302, 408, 409, 425, 429, 500, 503, 529])
 def test_a_status_about_the_moment_does_not(status: int) -> None:
-    assert not refuses(status)
+    assert not is_permanent_refusal(status)
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ import errno
 import pytest
 
 from proxy.wire.failures import (
-    ANSWERS,
+    CLIENT_ERRORS,
     UpstreamBroken,
     UpstreamError,
     UpstreamSaturated,
     UpstreamTimeout,
     UpstreamUnreachable,
-    answer_for,
+    error_for,
     saturated,
 )
 
@@ -30,9 +30,9 @@ from proxy.wire.failures import (
     ids=lambda value: type(value).__name__ if isinstance(value, UpstreamError) else None,
 )
 def test_every_failure_has_its_answer(failure: UpstreamError, status: int, code: str) -> None:
-    answer = answer_for(failure)
+    answer = error_for(failure)
     assert (answer.status, answer.code) == (status, code)
-    assert type(failure) in ANSWERS
+    assert type(failure) in CLIENT_ERRORS
     assert (b"retry-after" in dict(answer.raw_headers)) == (status == 503)
 
 

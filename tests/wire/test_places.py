@@ -9,12 +9,20 @@ import pytest
 
 from proxy.errors import ProxyError
 from proxy.wire import places
-from proxy.wire.places import CHANGED, SMALL, UNCOUNTED, Holding, Room, Rooms, let_go
+from proxy.wire.places import (
+    CHANGED,
+    SMALL,
+    UNCOUNTED,
+    ByteBudget,
+    ByteBudgets,
+    Reservation,
+    release,
+)
 
 MIB = 1024 * 1024
 
 
-async def took(room: Room, tenant: str, size: int) -> asyncio.Task[None]:
+async def took(room: ByteBudget, tenant: str, size: int) -> asyncio.Task[None]:
     """The attempt to take so many bytes, after everybody had a turn."""
     task = asyncio.create_task(room.take(tenant, size))
     await turns()
@@ -26,12 +34,12 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-def is_empty(room: Room) -> bool:
+def is_empty(room: ByteBudget) -> bool:
     return not (room._taken or room._of or room._waiting or room._ready)
 
 
 async def test_one_tenant_has_half_of_it_and_another_what_it_wants() -> None:
-    room = Room(100)
+    room = ByteBudget(100)
     await room.take("a", 50)
     more = await took(room, "a", 1)
     assert not more.done()
@@ -42,7 +50,7 @@ async def test_one_tenant_has_half_of_it_and_another_what_it_wants() -> None:
 
 
 async def test_all_of_them_have_no_more_than_there_is() -> None:
-    room = Room(100)
+    room = ByteBudget(100)
     for tenant in "abcde":
         await room.take(tenant, 20)
     other = await took(room, "f", 20)
@@ -53,7 +61,7 @@ async def test_all_of_them_have_no_more_than_there_is() -> None:
 
 
 async def test_what_is_larger_than_half_gets_in_alone() -> None:
-    room = Room(100)
+    room = ByteBudget(100)
     await room.take("a", 1)
     large = await took(room, "b", 500)
     assert not large.done()
@@ -64,7 +72,7 @@ async def test_what_is_larger_than_half_gets_in_alone() -> None:
 
 
 async def test_tenants_that_wait_have_their_turns_one_after_the_other() -> None:
-    room, order = Room(100), []
+    room, order = ByteBudget(100), []
 
     async def one(name: str, tenant: str) -> None:
         await room.take(tenant, 50)
@@ -83,7 +91,7 @@ async def test_tenants_that_wait_have_their_turns_one_after_the_other() -> None:
 
 
 async def test_one_that_waits_for_itself_holds_up_nobody() -> None:
-    room = Room(100)
+    room = ByteBudget(100)
     await room.take("a", 50)
     own = await took(room, "a", 10)
     assert (await took(room, "b", 40)).done()
@@ -94,7 +102,7 @@ async def test_who_waits_for_too_long_is_told_to_come_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(places, "PATIENCE", 0.01)
-    room = Room(100)
+    room = ByteBudget(100)
     await room.take("a", 100)
     with pytest.raises(ProxyError) as caught:
         await room.take("b", 1)
@@ -104,7 +112,7 @@ async def test_who_waits_for_too_long_is_told_to_come_again(
 
 
 async def test_who_leaves_while_it_waits_takes_nothing_along() -> None:
-    room = Room(100)
+    room = ByteBudget(100)
     await room.take("a", 100)
     leaving = [await took(room, tenant, 30) for tenant in ("b", "c", "b")]
     leaving[0].cancel()
@@ -119,7 +127,7 @@ async def test_who_leaves_while_it_waits_takes_nothing_along() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 async def test_whatever_comes_and_goes_all_of_it_is_given_back(seed: int) -> None:
-    drawn, room, most = random.Random(seed), Room(1000), 0
+    drawn, room, most = random.Random(seed), ByteBudget(1000), 0
 
     async def one(tenant: str, size: int, pause: int) -> None:
         nonlocal most
@@ -144,83 +152,83 @@ async def test_whatever_comes_and_goes_all_of_it_is_given_back(seed: int) -> Non
 
 
 async def test_large_bodies_take_no_room_from_small_ones() -> None:
-    rooms = Rooms(64 * MIB)
-    holding = [rooms.holding(tenant) for tenant in "abcd"]
+    rooms = ByteBudgets(64 * MIB)
+    holding = [rooms.reservation(tenant) for tenant in "abcd"]
     for each in holding[:2]:
-        await each.body(16 * MIB)
+        await each.reserve_body(16 * MIB)
     assert not (await took(rooms.large, "c", 2 * MIB)).done()
-    await holding[2].body(SMALL)
-    await holding[3].answer(CHANGED)
+    await holding[2].reserve_body(SMALL)
+    await holding[3].reserve_answer(CHANGED)
 
 
 async def test_a_body_takes_what_it_has_and_not_what_it_said() -> None:
-    rooms = Rooms(64 * MIB)
-    held = rooms.holding("a")
-    await held.body(16 * MIB)
-    await held.body(2 * MIB)
+    rooms = ByteBudgets(64 * MIB)
+    held = rooms.reservation("a")
+    await held.reserve_body(16 * MIB)
+    await held.reserve_body(2 * MIB)
     assert (rooms.large._taken, rooms.small._taken) == (2 * MIB, 0)
-    await held.body(UNCOUNTED)
+    await held.reserve_body(UNCOUNTED)
     assert is_empty(rooms.large)
 
 
 async def test_what_is_left_of_a_body_waits_for_nothing() -> None:
-    rooms = Rooms(64 * MIB)
-    held = rooms.holding("a")
-    held.lessen(2 * MIB)
+    rooms = ByteBudgets(64 * MIB)
+    held = rooms.reservation("a")
+    held.shrink_body(2 * MIB)
     assert is_empty(rooms.large)
-    await held.body(4 * MIB)
-    held.lessen(2 * MIB)
+    await held.reserve_body(4 * MIB)
+    held.shrink_body(2 * MIB)
     assert rooms.large._taken == 2 * MIB
-    held.lessen(0)
+    held.shrink_body(0)
     assert is_empty(rooms.large)
 
 
 async def test_one_that_grows_leaves_the_room_of_the_small_ones() -> None:
-    rooms = Rooms(64 * MIB)
-    held = rooms.holding("a")
-    await held.body(SMALL)
-    await held.body(8 * MIB)
+    rooms = ByteBudgets(64 * MIB)
+    held = rooms.reservation("a")
+    await held.reserve_body(SMALL)
+    await held.reserve_body(8 * MIB)
     assert (rooms.large._taken, rooms.small._taken) == (8 * MIB, 0)
 
 
 async def test_what_memory_adds_has_room_at_once_or_not_at_all() -> None:
-    rooms = Rooms(16 * MIB)
-    held, other = rooms.holding("a"), rooms.holding("a")
-    await held.body(SMALL)
-    held.grow(SMALL)
-    held.grow(3 * MIB)
+    rooms = ByteBudgets(16 * MIB)
+    held, other = rooms.reservation("a"), rooms.reservation("a")
+    await held.reserve_body(SMALL)
+    held.grow_body(SMALL)
+    held.grow_body(3 * MIB)
     assert (rooms.large._taken, rooms.small._taken) == (3 * MIB, 0)
     with pytest.raises(ProxyError) as caught:
-        other.grow(2 * MIB)
+        other.grow_body(2 * MIB)
     assert caught.value.code == "overloaded"
-    await held.body(0)
-    other.grow(2 * MIB)
+    await held.reserve_body(0)
+    other.grow_body(2 * MIB)
 
 
 async def test_an_answer_larger_than_was_thought_is_counted_as_it_is() -> None:
-    rooms = Rooms(64 * MIB)
-    held = rooms.holding("a")
-    await held.answer(CHANGED)
-    held.answered(2 * CHANGED)
+    rooms = ByteBudgets(64 * MIB)
+    held = rooms.reservation("a")
+    await held.reserve_answer(CHANGED)
+    held.set_answer(2 * CHANGED)
     assert rooms.answers._taken == 2 * CHANGED
-    held.answered(10)
+    held.set_answer(10)
     assert is_empty(rooms.answers)
 
 
 async def test_a_request_that_ends_lets_go_of_everything_once() -> None:
-    rooms = Rooms(64 * MIB)
+    rooms = ByteBudgets(64 * MIB)
     scope: dict[str, object] = {}
-    held = rooms.held_by(scope, "a")
-    await held.body(2 * MIB)
-    await held.answer(CHANGED)
-    let_go(scope)
-    let_go(scope)
-    held.let_go()
+    held = rooms.reserve_for(scope, "a")
+    await held.reserve_body(2 * MIB)
+    await held.reserve_answer(CHANGED)
+    release(scope)
+    release(scope)
+    held.release()
     assert is_empty(rooms.large) and is_empty(rooms.answers)
 
 
 async def test_no_bound_is_any_number_of_bytes() -> None:
-    rooms = Rooms(0)
-    holding: list[Holding] = [rooms.holding("a") for _ in range(100)]
+    rooms = ByteBudgets(0)
+    holding: list[Reservation] = [rooms.reservation("a") for _ in range(100)]
     for each in holding:
-        await each.body(1 << 40)
+        await each.reserve_body(1 << 40)

@@ -11,7 +11,7 @@ from proxy.errors import RawHeaders
 from proxy.wire import relay as relaying
 from proxy.wire.body import ClientGone, Message
 from proxy.wire.failures import UpstreamBroken
-from proxy.wire.relay import Delivery, Presence, relay
+from proxy.wire.relay import Delivery, DisconnectGuard, relay
 
 
 class Pieces:
@@ -136,7 +136,7 @@ async def test_a_client_that_leaves_cancels_the_block() -> None:
     client, cleaned = Client(), asyncio.Event()
 
     async def block() -> None:
-        with Presence(client.receive):
+        with DisconnectGuard(client.receive):
             try:
                 await asyncio.Event().wait()
             finally:
@@ -153,7 +153,7 @@ async def test_a_client_that_leaves_cancels_the_block() -> None:
 
 async def test_what_the_block_raises_is_raised() -> None:
     client = Client()
-    with pytest.raises(UpstreamBroken), Presence(client.receive):
+    with pytest.raises(UpstreamBroken), DisconnectGuard(client.receive):
         raise UpstreamBroken("cut")
 
 
@@ -161,7 +161,7 @@ async def test_a_cancellation_from_elsewhere_stays_one() -> None:
     client = Client()
 
     async def block() -> None:
-        with Presence(client.receive):
+        with DisconnectGuard(client.receive):
             await asyncio.Event().wait()
 
     task = asyncio.create_task(block())
@@ -176,7 +176,7 @@ async def test_both_at_once_are_a_cancellation() -> None:
     client = Client()
 
     async def block() -> None:
-        with Presence(client.receive):
+        with DisconnectGuard(client.receive):
             await asyncio.Event().wait()
 
     task = asyncio.create_task(block())
@@ -190,8 +190,8 @@ async def test_both_at_once_are_a_cancellation() -> None:
 
 async def test_a_patient_block_goes_on_speaking_to_nobody() -> None:
     client, finished = Client(), False
-    with Presence(client.receive) as presence:
-        presence.patient = True
+    with DisconnectGuard(client.receive) as presence:
+        presence.outlives_client = True
         await client.watched.wait()
         client.left.set()
         for _ in range(10):
@@ -209,14 +209,14 @@ async def test_a_client_that_uploads_is_watched_behind_the_last_piece() -> None:
             assert not client.watched.is_set()
             yield piece
 
-    with Presence(client.receive, uploading=True) as presence:
+    with DisconnectGuard(client.receive, uploading=True) as presence:
         assert [piece async for piece in presence.uploaded(body())] == [b"a", b"b"]
         await client.watched.wait()
 
 
 async def test_leaving_behind_the_last_piece_means_nothing() -> None:
     client = Client()
-    with Presence(client.receive) as presence:
+    with DisconnectGuard(client.receive) as presence:
         await client.watched.wait()
         delivery = Delivery(client.send)
         delivery.presence = presence
@@ -230,7 +230,7 @@ async def test_leaving_behind_the_last_piece_means_nothing() -> None:
 async def test_nobody_watches_behind_the_block() -> None:
     client = Client()
     before = asyncio.all_tasks()
-    with Presence(client.receive):
+    with DisconnectGuard(client.receive):
         await client.watched.wait()
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -242,7 +242,7 @@ async def test_a_block_that_is_over_at_once_watches_nobody(
 ) -> None:
     monkeypatch.setattr(relaying, "WATCH_AFTER", 60.0)
     client = Client()
-    with Presence(client.receive):
+    with DisconnectGuard(client.receive):
         pass
     assert not client.watched.is_set()
 
@@ -254,6 +254,6 @@ async def test_more_of_a_request_is_no_leaving() -> None:
     async def receive() -> Message:
         return more.pop() if more else await client.receive()
 
-    with Presence(receive):
+    with DisconnectGuard(receive):
         await client.watched.wait()
     assert more == []

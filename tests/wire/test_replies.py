@@ -18,7 +18,7 @@ from proxy.wire.replies import (
     DecodedReply,
     PeekedReply,
     is_event_stream,
-    streams,
+    is_stream,
 )
 from tests.support.turns import Neighbour
 
@@ -194,7 +194,7 @@ async def test_a_stream_that_says_nothing_of_it_is_told_by_its_first_bytes(
 ) -> None:
     inner = Pieces(pieces, [header] if header else [])
     reply = PeekedReply(inner)
-    assert await streams(reply) is stream
+    assert await is_stream(reply) is stream
     assert inner.given == needed
     assert await body(reply) == b"".join(pieces)
 
@@ -213,7 +213,7 @@ async def test_json_that_says_it_were_a_stream_is_told_by_its_first_piece(
     pieces: list[bytes], stream: bool
 ) -> None:
     inner = Pieces(pieces, [EVENTS])
-    assert await streams(PeekedReply(inner)) is stream
+    assert await is_stream(PeekedReply(inner)) is stream
     assert inner.given <= 1
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.wire.sse import MAX_CLASSIFIED, MAX_EVENT_LINES, Gate, Mark
+from proxy.wire.sse import MAX_CLASSIFIED, MAX_EVENT_LINES, Gate, HoldPoint
 from tests.support.upstream.answers import chat_stream, pieces_of, tool_call
 from tests.support.upstream.streams import Played, check, classify, suspect
 
@@ -184,20 +184,20 @@ def test_a_real_answer_is_held_at_its_finish_and_at_done(newline: bytes, split: 
 
 def test_a_mark_says_where_in_the_chunk_the_line_begins() -> None:
     gate = Gate(suspect, classify)
-    assert gate.feed(b"data: 1\n\ndata: [DONE]\n\n") == [Mark(9, "done")]
+    assert gate.feed(b"data: 1\n\ndata: [DONE]\n\n") == [HoldPoint(9, "done")]
 
 
 def test_a_line_that_began_before_is_held_from_the_start_of_its_last_chunk() -> None:
     gate = Gate(suspect, classify)
     assert gate.feed(b"data: 1\n\ndata: [DO") == []
     assert gate.feed(b"NE]") == []
-    assert gate.feed(b"\n") == [Mark(0, "done")]
+    assert gate.feed(b"\n") == [HoldPoint(0, "done")]
 
 
 def test_a_line_feed_left_over_from_crlf_is_no_line_of_its_own() -> None:
     gate = Gate(suspect, classify)
     assert gate.feed(b"data: 1\r") == []
-    assert gate.feed(b"\n\r\ndata: [DONE]\r") == [Mark(3, "done")]
+    assert gate.feed(b"\n\r\ndata: [DONE]\r") == [HoldPoint(3, "done")]
     assert gate.feed(b"\n\r") == []
     assert gate.take() == [b"1", b"[DONE]"]
 

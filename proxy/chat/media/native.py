@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from proxy.chat.media.parts import Inline, from_url, inline
+from proxy.chat.media.parts import Inline, inline, inline_from_url
 from proxy.chat.media.tokens import media_tokens
 
 _IMAGES = ("image", "input_image", "computer_screenshot", "image_generation_call")
@@ -32,33 +32,33 @@ CHARACTERS_OF_3_TOKENS = 16
 """Base64 characters of encrypted text that count as three tokens: 12 bytes, 4 bytes a token."""
 
 
-def without_media(value: object, found: list[int]) -> object:
-    """The value without media and encrypted data; the tokens of each are appended to ``found``."""
+def without_media(value: object, tokens: list[int]) -> object:
+    """The value without media and encrypted data; the tokens of each are appended to ``tokens``."""
     if isinstance(value, str):
-        return _without_url(value, found)
+        return _without_url(value, tokens)
     if isinstance(value, list):
-        return [without_media(item, found) for item in value]
+        return [without_media(item, tokens) for item in value]
     if not isinstance(value, dict):
         return value
-    tokens = _tokens(value)
-    if tokens is None:
-        return {key: _field(key, item, found) for key, item in value.items()}
-    found.append(tokens)
-    return {k: without_media(v, found) for k, v in value.items() if k not in _MEDIA_FIELDS}
+    count = _tokens(value)
+    if count is None:
+        return {key: _field(key, item, tokens) for key, item in value.items()}
+    tokens.append(count)
+    return {k: without_media(v, tokens) for k, v in value.items() if k not in _MEDIA_FIELDS}
 
 
-def _field(key: str, value: object, found: list[int]) -> object:
+def _field(key: str, value: object, tokens: list[int]) -> object:
     if key.startswith(_ENCRYPTED_PREFIX) and isinstance(value, str):
-        found.append(-(-3 * len(value) // CHARACTERS_OF_3_TOKENS))
+        tokens.append(-(-3 * len(value) // CHARACTERS_OF_3_TOKENS))
         return ""
-    return without_media(value, found)
+    return without_media(value, tokens)
 
 
-def _without_url(text: str, found: list[int]) -> str:
-    media = from_url(text, "")
+def _without_url(text: str, tokens: list[int]) -> str:
+    media = inline_from_url(text, "")
     if media is None:
         return text
-    found.append(_by_type(media))
+    tokens.append(_by_type(media))
     return ""
 
 
@@ -88,5 +88,7 @@ def _media(part: Mapping[str, object]) -> Inline | None:
     holder = source if isinstance(source, dict) else part
     name = holder.get("media_type")
     label = name if isinstance(name, str) else ""
-    found = (from_url(holder.get(key), label, bare=key in _BASE64_FIELDS) for key in _MEDIA_FIELDS)
+    found = (
+        inline_from_url(holder.get(key), label, bare=key in _BASE64_FIELDS) for key in _MEDIA_FIELDS
+    )
     return next(filter(None, found), None)

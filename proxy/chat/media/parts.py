@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from proxy.chat import jsontext
-from proxy.chat.cachemarks import unmarked
+from proxy.chat.cachemarks import without_marks_in_value
 
 _LONGEST_NAME = 64
 
@@ -43,18 +43,18 @@ def placeholder(kind: str, content: bytes) -> str:
     return f"[{kind}, {len(content)} bytes, sha256 {sha256(content).hexdigest()[:16]}]"
 
 
-def line_for(part: object) -> str:
+def describe_part(part: object) -> str:
     """A line of text for a content part that is no text."""
     if not isinstance(part, dict):
-        return named("part", {"part": part})
+        return describe_json("part", {"part": part})
     media = inline(part)
-    return media.placeholder() if media else named(part.get("type"), part)
+    return media.placeholder() if media else describe_json(part.get("type"), part)
 
 
-def named(kind: object, said: Mapping[str, object]) -> str:
+def describe_json(kind: object, said: Mapping[str, object]) -> str:
     """The same by the JSON of what it is."""
     name = jsontext.well_formed(kind)[:_LONGEST_NAME] if isinstance(kind, str) else "block"
-    return placeholder(name, jsontext.canonical(unmarked(said)))
+    return placeholder(name, jsontext.canonical(without_marks_in_value(said)))
 
 
 def inline(part: object) -> Inline | None:
@@ -64,7 +64,7 @@ def inline(part: object) -> Inline | None:
     kind = part.get("type")
     inner = part.get(kind) if isinstance(kind, str) else None
     if kind == "image_url":
-        return from_url(inner.get("url") if isinstance(inner, dict) else inner, "image")
+        return inline_from_url(inner.get("url") if isinstance(inner, dict) else inner, "image")
     if not isinstance(inner, dict):
         return None
     if kind == "input_audio":
@@ -72,8 +72,8 @@ def inline(part: object) -> Inline | None:
     if kind == "file":
         name = inner.get("filename")
         label = name if isinstance(name, str) and name else "file"
-        return from_url(inner.get("file_data"), label, bare=True)
-    return from_url(inner.get("url"), str(kind))
+        return inline_from_url(inner.get("file_data"), label, bare=True)
+    return inline_from_url(inner.get("url"), str(kind))
 
 
 def _audio(inner: dict[str, object]) -> Inline | None:
@@ -82,7 +82,7 @@ def _audio(inner: dict[str, object]) -> Inline | None:
     return Inline(label, data) if isinstance(data, str) else None
 
 
-def from_url(url: object, label: str, *, bare: bool = False) -> Inline | None:
+def inline_from_url(url: object, label: str, *, bare: bool = False) -> Inline | None:
     """The media of a ``data:`` URL, or with ``bare`` also of plain base64; else None.
 
     ``label`` is the kind of media whose URL names none.
@@ -130,20 +130,20 @@ def without_media_in_text(raw: bytes) -> bytes:
     """The message, whose content is JSON in a text, with media in that JSON replaced by lines."""
     try:
         fields = jsontext.fields(raw)
-        told = jsontext.shallow(str(jsontext.decode(fields["content"])).encode())
+        told = jsontext.decode_shallow(str(jsontext.decode(fields["content"])).encode())
     except (KeyError, *jsontext.UNREADABLE):  # a text that only looks like it
         return raw
-    text = jsontext.encode(shrunk(told, MEDIA_AS_TEXT)).decode()
+    text = jsontext.encode(with_small_media(told, MEDIA_AS_TEXT)).decode()
     return jsontext.join_fields({**fields, "content": jsontext.encode(text)})
 
 
-def shrunk(value: object, limit: int) -> object:
+def with_small_media(value: object, limit: int) -> object:
     """The value with ``data:`` URLs and audio data over ``limit`` characters replaced by text."""
     if isinstance(value, str):
-        media = from_url(value, "data") if len(value) > limit else None
+        media = inline_from_url(value, "data") if len(value) > limit else None
         return media.placeholder() if media else value
     if isinstance(value, list):
-        return [shrunk(item, limit) for item in value]
+        return [with_small_media(item, limit) for item in value]
     if isinstance(value, dict):
         return {key: _shrunk_field(key, item, limit) for key, item in value.items()}
     return value
@@ -152,4 +152,4 @@ def shrunk(value: object, limit: int) -> object:
 def _shrunk_field(key: str, value: object, limit: int) -> object:
     if key == "data" and isinstance(value, str) and len(value) > limit:
         return Inline("audio", value).placeholder()
-    return shrunk(value, limit)
+    return with_small_media(value, limit)

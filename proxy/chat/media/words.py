@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping
 
 from proxy.chat import jsontext
-from proxy.chat.media.parts import line_for
-from proxy.chat.native import FIELD, beside, words_of
+from proxy.chat.media.parts import describe_part
+from proxy.chat.native import FIELD, parts_beyond_chat, transcript_of
 
-_REFUSING = (400, 404, 415, 422)
-_FAILING = (500, 501)
+_REQUEST_ERRORS = (400, 404, 415, 422)
+_SERVER_ERRORS = (500, 501)
 _UNSUPPORTED = re.compile(
     rb"not support|unsupported|(image|audio|video|file) input|multimodal", re.IGNORECASE
 )
@@ -32,7 +32,7 @@ _TEXTS = ("text", "refusal")
 
 def may_refuse_media(status: int) -> bool:
     """Whether the body of an error with this status is worth reading for ``refuses_media``."""
-    return status in _REFUSING or status in _FAILING
+    return status in _REQUEST_ERRORS or status in _SERVER_ERRORS
 
 
 def refuses_media(status: int, error: bytes) -> bool:
@@ -41,33 +41,33 @@ def refuses_media(status: int, error: bytes) -> bool:
     There is no common wording: any request error may be, an internal error only if it says so.
     What is not found (404) is named: a file or an item, or else the model or the path.
     """
-    if status in _FAILING:
+    if status in _SERVER_ERRORS:
         return _UNSUPPORTED.search(error) is not None
-    return status in _REFUSING and (status != 404 or names_media(error))
+    return status in _REQUEST_ERRORS and (status != 404 or names_media(error))
 
 
 def names_media(error: bytes) -> bool:
     return _ABOUT_MEDIA.search(error) is not None
 
 
-def in_words(message: bytes) -> bytes:
+def with_text_only(message: bytes) -> bytes:
     """A stored message (JSON) with each part that is not text replaced by a line of text; the same
     object if it has text alone."""
     try:
         said = jsontext.value(message)
     except jsontext.UNREADABLE:  # sent unchanged
         return message
-    told = _told(said) if isinstance(said, dict) else said
+    told = _text_fields(said) if isinstance(said, dict) else said
     return message if told == said else jsontext.encode(told)
 
 
-def _told(said: Mapping[str, object]) -> Mapping[str, object]:
-    kept = {key: each for key, each in said.items() if key != FIELD or not beside(said)}
+def _text_fields(said: Mapping[str, object]) -> Mapping[str, object]:
+    kept = {key: each for key, each in said.items() if key != FIELD or not parts_beyond_chat(said)}
     content, audio = kept.get("content"), kept.pop("audio", None)
     if isinstance(content, list):
         kept["content"] = [part if _is_text(part) else _line(part) for part in content]
     elif audio is not None and not content:
-        kept["content"] = words_of(said) or line_for({"type": "audio", "audio": audio})
+        kept["content"] = transcript_of(said) or describe_part({"type": "audio", "audio": audio})
     return kept
 
 
@@ -76,4 +76,4 @@ def _is_text(part: object) -> bool:
 
 
 def _line(part: object) -> Mapping[str, object]:
-    return {"type": "text", "text": line_for(part)}
+    return {"type": "text", "text": describe_part(part)}

@@ -37,7 +37,7 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 
-ROOM_ANYWHERE = 4_000
+MIN_CONTEXT_WINDOW = 4_000
 """Prompt and answer of so many tokens fit into any chat model, so the list of models need not be
 loaded for them: the first chat is not delayed."""
 
@@ -51,12 +51,12 @@ class ModelList:
     def __init__(self) -> None:
         self._loading: asyncio.Future[None] | None = None
 
-    async def loaded(self, wanted: int) -> None:
+    async def wait_loaded(self, wanted: int) -> None:
         """Wait until the list is loaded, if ``context_window`` needs it for ``wanted`` tokens.
 
         Concurrent callers share one thread, which the cancellation of a caller does not stop.
         """
-        if wanted <= ROOM_ANYWHERE:
+        if wanted <= MIN_CONTEXT_WINDOW:
             return
         if self._loading is None:
             self._loading = asyncio.ensure_future(asyncio.to_thread(_load_list))
@@ -72,7 +72,7 @@ def _load_list() -> None:
 def context_window(model: str | None, wanted: int) -> int | None:
     """The maximum of a model's prompt and answer together, in tokens; None if it is not known, or
     if ``wanted`` tokens fit into any model."""
-    known = wanted > ROOM_ANYWHERE and len(model or "") <= MAX_NAME
+    known = wanted > MIN_CONTEXT_WINDOW and len(model or "") <= MAX_NAME
     return _listed(model) if known else None
 
 
@@ -81,7 +81,7 @@ def _listed(model: str | None) -> int | None:
     return catalogue.window_of(model)
 
 
-def too_long(status: int, body: bytes) -> bool:
+def is_context_error(status: int, body: bytes) -> bool:
     """Whether an upstream's error says that the prompt did not fit into the model's context.
 
     Never for rate limits (429).  Knows the messages of OpenAI, Azure, Anthropic, Bedrock, Cohere,
@@ -95,7 +95,7 @@ def too_long(status: int, body: bytes) -> bool:
 def _messages(body: bytes) -> Iterator[str]:
     """The messages in an error; all of it if it is not JSON.  An echoed request is not included."""
     try:
-        answer = jsontext.shallow(body)
+        answer = jsontext.decode_shallow(body)
     except jsontext.UNREADABLE:  # plain text, or an HTML page
         yield body.decode(errors="replace")
         return

@@ -25,10 +25,10 @@ from tiktoken_ext import openai_public
 
 from proxy.chat import jsontext
 from proxy.chat.media.native import without_media
-from proxy.chat.media.parts import inline, shrunk
+from proxy.chat.media.parts import inline, with_small_media
 from proxy.chat.media.tokens import media_tokens
 from proxy.chat.message import ChatMessage
-from proxy.chat.native import CALLS, TEXTS, THOUGHTS, beside, words_of
+from proxy.chat.native import CALLS, REASONING, TEXTS, parts_beyond_chat, transcript_of
 
 Encode = Callable[[str], list[int]]
 """Encodes a text to tokens; special tokens in it are encoded as text."""
@@ -168,15 +168,15 @@ class TokenCounter:
             message = message.raw
         if isinstance(message, bytes):
             try:
-                value = jsontext.shallow(message)
+                value = jsontext.decode_shallow(message)
             except jsontext.UNREADABLE:  # count it as text
                 return MESSAGE_TOKENS + self.count_text(message.decode(errors="replace"))
             message = value if isinstance(value, dict) else {"content": value}
-        native = sum(map(self._native, beside(message)))
+        native = sum(map(self._native, parts_beyond_chat(message)))
         return MESSAGE_TOKENS + ROLE_TOKENS + max(self._said(message), native)
 
     def _said(self, message: Mapping[str, object]) -> int:
-        total = self._content(message.get("content") or words_of(message))
+        total = self._content(message.get("content") or transcript_of(message))
         for key in ("refusal", "name"):
             text = message.get(key)
             if isinstance(text, str) and text:
@@ -213,7 +213,7 @@ class TokenCounter:
     def _native(self, part: Mapping[str, object]) -> int:
         """Tokens of a native part; unknown types count with the names of their fields."""
         kind = part.get("type")
-        if kind in THOUGHTS:
+        if kind in REASONING:
             return 0
         if kind in CALLS:
             return CALL_TOKENS + sum(map(self._json, map(part.get, _CALL_FIELDS)))
@@ -227,7 +227,7 @@ class TokenCounter:
         if isinstance(value, str):
             return self.count_text(value)
         return (
-            self.count_text(jsontext.encode(shrunk(value, _MAX_INLINE_TEXT)).decode())
+            self.count_text(jsontext.encode(with_small_media(value, _MAX_INLINE_TEXT)).decode())
             if value
             else 0
         )

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 import msgspec
 
 from proxy.chat import jsontext
-from proxy.chat.media.parts import shrunk
+from proxy.chat.media.parts import with_small_media
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES, read_stored
-from proxy.chat.native import THOUGHTS, with_words, words_of
-from proxy.chat.usage import Used, used_in
+from proxy.chat.native import REASONING, transcript_of, with_transcript
+from proxy.chat.usage import TokenUsage, read_usage
 
 _ORDER = ("role", "content", "refusal", "audio", "function_call", "tool_calls", "name")
 """The fields that a request may send back, in canonical order."""
@@ -27,8 +27,9 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``body`` is the JSON that later requests send back, ``wire`` the JSON of everything that was
     received (reasoning, annotations, log probabilities, partial calls), None if that is the same.
-    ``complete``: its finish was seen.  ``told`` is what later requests send if nobody answers its
-    calls, None if that is its ``text``.  The other fields are those of ChatMessage.
+    ``complete``: its finish was seen.  ``unanswered_form`` is the message (JSON) that later
+    requests send if its calls stay unanswered, None if that is its ``text``.  The other fields are
+    those of ChatMessage.
     """
 
     index: int
@@ -41,14 +42,14 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str = ""
     finish_reason: str | None = None
     shape: str = ""
-    told: bytes | None = None
+    unanswered_form: bytes | None = msgspec.field(name="told", default=None)
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """An upstream's answer: choices by index, the usage object as JSON, the model.
 
     ``error``: it is, or ended with, an error object.  ``truncated``: it was larger than what is
-    kept.  ``pending``: the id by which an unfinished background response will be fetched.
+    kept.  ``pending_id``: the id by which an unfinished background response will be fetched.
     """
 
     choices: tuple[Choice, ...] = ()
@@ -56,12 +57,12 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     error: bool = False
     truncated: bool = False
-    pending: str | None = None
+    pending_id: str | None = None
 
     @property
-    def used(self) -> Used:
-        """What the upstream has counted."""
-        return used_in(self.usage)
+    def token_usage(self) -> TokenUsage:
+        """The tokens that the upstream has counted."""
+        return read_usage(self.usage)
 
 
 def make_choice(
@@ -73,9 +74,11 @@ def make_choice(
     logprobs: object = None,
 ) -> Choice:
     """A choice from its message, merged or plain."""
-    whole = _tidy(message, logprobs)
-    back = _carried_back(whole, complete=complete)
-    wire = None if whole == back else jsontext.encode(shrunk(whole, MAX_INLINE_MEDIA_BYTES))
+    whole = _canonical_fields(message, logprobs)
+    back = _sendable_message(whole, complete=complete)
+    wire = (
+        None if whole == back else jsontext.encode(with_small_media(whole, MAX_INLINE_MEDIA_BYTES))
+    )
     reason = finish_reason if isinstance(finish_reason, str) else None
     return _choice(index, back, wire, reason, complete=complete)
 
@@ -110,17 +113,17 @@ def _choice(
     )
 
 
-def _tidy(message: Mapping[str, object], logprobs: object) -> dict[str, object]:
+def _canonical_fields(message: Mapping[str, object], logprobs: object) -> dict[str, object]:
     """The fields of a message in canonical order, without null and empty ones."""
     said = {key: message[key] for key in (*_ORDER, *sorted(message)) if message.get(key)}
     if logprobs:
         said["logprobs"] = logprobs
     calls = said.get("tool_calls")
     if isinstance(calls, list):
-        said["tool_calls"] = [_tidy_call(call) for call in calls if isinstance(call, dict)]
+        said["tool_calls"] = [_canonical_call(call) for call in calls if isinstance(call, dict)]
     function = said.get("function_call")
     if isinstance(function, dict):
-        said["function_call"] = _tidy_function(function)
+        said["function_call"] = _canonical_function(function)
     return {"role": "assistant", "content": _no_content(said), **said}
 
 
@@ -130,18 +133,18 @@ def _no_content(said: Mapping[str, object]) -> str | None:
     return None if any(key in said for key in others) else ""
 
 
-def _tidy_call(call: Mapping[str, object]) -> dict[str, object]:
+def _canonical_call(call: Mapping[str, object]) -> dict[str, object]:
     """A tool call without its ``index``; unknown fields are kept, since some upstreams demand
     theirs back (signatures of reasoning, for example)."""
     order = ("id", "type", "function", *sorted(call))
     said = {key: call[key] for key in order if key != "index" and call.get(key) is not None}
     function = said.get("function")
     if isinstance(function, dict):
-        said = {"id": "", "type": "function", **said, "function": _tidy_function(function)}
+        said = {"id": "", "type": "function", **said, "function": _canonical_function(function)}
     return said
 
 
-def _tidy_function(function: Mapping[str, object]) -> dict[str, object]:
+def _canonical_function(function: Mapping[str, object]) -> dict[str, object]:
     """A function with arguments as text; some upstreams send an object."""
     given = function.get("arguments")
     if given is not None and not isinstance(given, str):
@@ -151,12 +154,12 @@ def _tidy_function(function: Mapping[str, object]) -> dict[str, object]:
     return {**known, **rest, **known}
 
 
-def _carried_back(whole: Mapping[str, object], *, complete: bool) -> dict[str, object]:
+def _sendable_message(whole: Mapping[str, object], *, complete: bool) -> dict[str, object]:
     """The message that later requests may send back; only the text of one that was cut off."""
     kept = _ORDER if complete else ("role", "content", "refusal", "name")
     back = {key: whole[key] for key in kept if key in whole}
     back["content"] = _without_reasoning(whole["content"])
-    words = words_of(whole)
+    words = transcript_of(whole)
     audio = back.pop("audio", None)
     if isinstance(audio, dict) and audio.get("id"):
         back["audio"] = {"id": audio["id"]}
@@ -164,14 +167,14 @@ def _carried_back(whole: Mapping[str, object], *, complete: bool) -> dict[str, o
         back["content"] = words
     ordered = {key: back[key] for key in _ORDER if key in back}
     ordered["content"] = back["content"] or _no_content(ordered)
-    return with_words(ordered, words) if words and "audio" in ordered else ordered
+    return with_transcript(ordered, words) if words and "audio" in ordered else ordered
 
 
 def _without_reasoning(content: object) -> object:
     """Content parts without reasoning; a single text part is a string."""
     if not isinstance(content, list):
         return content if isinstance(content, str) else None
-    parts = [p for p in content if not (isinstance(p, dict) and p.get("type") in THOUGHTS)]
+    parts = [p for p in content if not (isinstance(p, dict) and p.get("type") in REASONING)]
     if len(parts) == 1 and isinstance(parts[0], dict) and set(parts[0]) == {"type", "text"}:
         return parts[0]["text"]
     return parts

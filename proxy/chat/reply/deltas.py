@@ -42,10 +42,10 @@ class Rope:
             self.add(text)
 
     def __str__(self) -> str:
-        return jsontext.paired("".join(self.pieces))
+        return jsontext.join_surrogates("".join(self.pieces))
 
 
-def grow(node: Node, delta: Mapping[str, object]) -> None:
+def merge_delta(node: Node, delta: Mapping[str, object]) -> None:
     """Merge a delta into an object; null only adds the key."""
     for key, new in delta.items():
         if new is None:
@@ -56,14 +56,14 @@ def grow(node: Node, delta: Mapping[str, object]) -> None:
             node[key] = _label(key, old, new) if label else _merged(old, new)
 
 
-def whole(value: object) -> object:
+def join_ropes(value: object) -> object:
     """The value with its Ropes as strings."""
     if isinstance(value, Rope):
         return str(value)
     if isinstance(value, dict):
-        return {key: whole(item) for key, item in value.items()}
+        return {key: join_ropes(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [whole(item) for item in value]
+        return [join_ropes(item) for item in value]
     return value
 
 
@@ -81,7 +81,7 @@ def _merged(old: object, new: object) -> object:
         return _with_items(old, new)
     if isinstance(new, dict):
         node: Node = old if isinstance(old, dict) else {}
-        grow(node, new)
+        merge_delta(node, new)
         return node
     return new
 
@@ -105,7 +105,7 @@ def _with_items(old: object, new: list[object]) -> list[object]:
         if isinstance(item, dict):
             if same is None:
                 items.append(same := {})
-            grow(same, item)
+            merge_delta(same, item)
         else:
             items.append(item)
     return items

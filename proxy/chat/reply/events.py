@@ -1,7 +1,7 @@
 """Recognises the events of a stream that finish choice 0, end the stream, or are an error.
 
-``suspect`` is called for all events and must be cheap; ``mark`` parses the few for which it is
-True.  If ``mark`` is not None, ``suspect`` is True.
+``may_end`` is called for all events and must be cheap; ``end_signal`` parses the few for which it
+is True.  If ``end_signal`` is not None, ``may_end`` is True.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any, Literal
 import msgspec
 
 from proxy.chat import jsontext
-from proxy.chat.slim import is_heavy, slimmed
+from proxy.chat.slim import may_have_many_values, read_slim
 
-Mark = Literal["finish", "done", "error"]
+EndSignal = Literal["finish", "done", "error"]
 
 DONE = b"[DONE]"
 _NO_FINISH = re.compile(rb'"finish_reason"\s*:\s*null')
 
 
-def suspect(raw: bytes) -> bool:
+def may_end(raw: bytes) -> bool:
     """Whether the bytes may have a finish, an error or the end of the stream.
 
     False only if every ``finish_reason`` is null and no key is escaped (``\\u00``).
@@ -52,7 +52,7 @@ class _Event(msgspec.Struct):
 _event = msgspec.json.Decoder(_Event)
 
 
-def mark(payload: bytes) -> Mark | None:
+def end_signal(payload: bytes) -> EndSignal | None:
     """The meaning of a payload: choice 0 is finished, the stream is done, or it failed.
 
     The index of a choice without one is its position.  An error is an object with ``error`` and
@@ -60,12 +60,12 @@ def mark(payload: bytes) -> Mark | None:
     """
     if payload.strip() == DONE:
         return "done"
-    if is_heavy(payload):
-        return _mark_in(slimmed(payload, "delta", 0))
+    if may_have_many_values(payload):
+        return _end_signal_in(read_slim(payload, "delta", 0))
     try:
         event = _event.decode(payload)
     except jsontext.UNREADABLE:  # an unusual shape, half a surrogate pair, or no JSON at all
-        return _mark_any(payload)
+        return _end_signal_slow(payload)
     if event.choices:
         return "finish" if _finished([(c.index, c.finish_reason) for c in event.choices]) else None
     return "error" if is_error(event.error, event.kind) else None
@@ -76,14 +76,14 @@ def is_error(error: object, kind: object) -> bool:
     return (error is not None and error is not False) or kind == "error"
 
 
-def _mark_any(payload: bytes) -> Mark | None:
+def _end_signal_slow(payload: bytes) -> EndSignal | None:
     try:
-        return _mark_in(jsontext.forgiving(jsontext.decode, payload))
+        return _end_signal_in(jsontext.read_leniently(jsontext.decode, payload))
     except jsontext.UNREADABLE:  # not ours to judge: it is relayed and means nothing
         return None
 
 
-def _mark_in(event: object) -> Mark | None:
+def _end_signal_in(event: object) -> EndSignal | None:
     if not isinstance(event, dict):
         return None
     choices = event.get("choices")

@@ -13,9 +13,15 @@ import msgspec
 from proxy.chat import jsontext
 from proxy.chat.extent import MAX_CHOICES
 from proxy.chat.reply.answer import Choice, Reply, make_choice, text_choice
-from proxy.chat.reply.deltas import Node, Rope, grow, whole
+from proxy.chat.reply.deltas import Node, Rope, join_ropes, merge_delta
 from proxy.chat.reply.events import DONE, is_error
-from proxy.chat.slim import MAX_VALUES, is_heavy, is_light, slimmed, values
+from proxy.chat.slim import (
+    MAX_VALUES,
+    has_few_values,
+    max_value_count,
+    may_have_many_values,
+    read_slim,
+)
 from proxy.chat.tools.calls import Calls
 
 
@@ -36,7 +42,7 @@ class Draft:
         if isinstance(rope, Rope):
             rope.add(text)
         else:
-            grow(self._node, {key: text})
+            merge_delta(self._node, {key: text})
 
     def add_choice(self, choice: dict[str, object]) -> None:
         """Add a choice of a chunk, which may have any shape."""
@@ -45,19 +51,22 @@ class Draft:
             self._add(delta)
         if isinstance(message, dict):
             self._add_whole(message)
-        grow(self._extra, {"logprobs": choice.get("logprobs")})
+        merge_delta(self._extra, {"logprobs": choice.get("logprobs")})
         reason = choice.get("finish_reason")
         if reason:
             self.finish_reason = reason if isinstance(reason, str) else "unknown"
 
     def message(self) -> dict[str, object]:
         """The merged message."""
-        calls = [whole(node) for node in self._calls.nodes]
-        return {**{key: whole(value) for key, value in self._node.items()}, "tool_calls": calls}
+        calls = [join_ropes(node) for node in self._calls.nodes]
+        return {
+            **{key: join_ropes(value) for key, value in self._node.items()},
+            "tool_calls": calls,
+        }
 
     def lighten(self) -> bool:
         """Drop fields with too many values, except texts; returns whether any was dropped."""
-        extra, node, calls = map(is_light, (self._extra, self._node, self._calls.nodes))
+        extra, node, calls = map(has_few_values, (self._extra, self._node, self._calls.nodes))
         if not extra:
             self._extra = {}
         if not node:
@@ -67,11 +76,11 @@ class Draft:
         return not (extra and node and calls)
 
     def logprobs(self) -> object:
-        return whole(self._extra.get("logprobs"))
+        return join_ropes(self._extra.get("logprobs"))
 
     def _add(self, delta: dict[str, object]) -> None:
         self._calls.add(delta.pop("tool_calls", None))
-        grow(self._node, delta)
+        merge_delta(self._node, delta)
 
     def _add_whole(self, message: dict[str, object]) -> None:
         """Add a complete message in place of a delta: it replaces what was merged before."""
@@ -85,7 +94,7 @@ class Draft:
                 rope.add_whole(value)
             elif value:
                 self._node.pop(key, None)
-                grow(self._node, {key: value})
+                merge_delta(self._node, {key: value})
 
 
 MAX_REPLY_BYTES = 32 * 1024 * 1024
@@ -149,7 +158,7 @@ class ReplyBuilder:
 
     def feed(self, payload: bytes) -> None:
         """Take one payload; never raises."""
-        if is_heavy(payload):
+        if may_have_many_values(payload):
             return self._feed_any(payload)
         try:
             chunk = _chunk.decode(payload)
@@ -219,12 +228,12 @@ class ReplyBuilder:
 
     def _read(self, payload: bytes) -> object:
         """The event, reduced if it has too many values.  Raises UNREADABLE."""
-        size = values(payload)
+        size = max_value_count(payload)
         self._values -= min(size, MAX_VALUES)
         if self._values >= 0 and size <= MAX_VALUES:
-            return jsontext.forgiving(jsontext.shallow, payload)
+            return jsontext.read_leniently(jsontext.decode_shallow, payload)
         self.truncated = True
-        return slimmed(payload, "delta", MAX_VALUES if self._values >= 0 else SMALL_DELTA_VALUES)
+        return read_slim(payload, "delta", MAX_VALUES if self._values >= 0 else SMALL_DELTA_VALUES)
 
     def _take(self, event: dict[str, object], size: int) -> None:
         self.error = self.error or is_error(event.get("error"), event.get("object"))
@@ -291,14 +300,14 @@ def _read_text(body: bytes) -> Reply | None:
 
 def read_reply(body: bytes) -> Reply | None:
     """Read a JSON answer; None if it is not an object with choices or an error."""
-    heavy = is_heavy(body)
+    heavy = may_have_many_values(body)
     if not heavy and (text := _read_text(body)) is not None:
         return text
     try:
         if heavy:
-            answer: object = slimmed(body, "message")
+            answer: object = read_slim(body, "message")
         else:
-            answer = jsontext.forgiving(jsontext.shallow, body)
+            answer = jsontext.read_leniently(jsontext.decode_shallow, body)
     except jsontext.UNREADABLE:  # relayed as it is; nothing in it to remember
         return None
     if answer is None and heavy:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from proxy.chat import jsontext
 from proxy.chat.reply.reply import TEXTS, read_reply
-from proxy.chat.tools.called import Called, called, is_ours
-from proxy.chat.tools.stream import Chunk, gap, says
-from proxy.chat.usage import summed
+from proxy.chat.tools.called import MemoryCalls, is_ours, memory_calls
+from proxy.chat.tools.stream import Chunk, has_value, separator
+from proxy.chat.usage import add_usages
 
 
-def called_in(body: bytes) -> Called | None:
+def memory_calls_in(body: bytes) -> MemoryCalls | None:
     """The calls of memory's tools in a JSON answer; None if there are none."""
     if b"tool_calls" not in body and b"\\u00" not in body:  # as in nearly all answers
         return None
     reply = read_reply(body)
-    return called(reply) if reply is not None else None
+    return memory_calls(reply) if reply is not None else None
 
 
-class Joined:
+class RoundJoiner:
     """Collects texts and usage of the answers before the last one."""
 
     def __init__(self) -> None:
@@ -31,13 +31,13 @@ class Joined:
         if answer is None:
             return
         self._identity = self._identity or answer.identity
-        self._usage = summed(self._usage, _usage(answer))
+        self._usage = add_usages(self._usage, _usage(answer))
         for key in TEXTS:
             joined = _joined(self._texts.get(key), answer.delta.get(key))
             if joined is not None:
                 self._texts[key] = joined
 
-    def ended(self, body: bytes) -> bytes:
+    def joined_answer(self, body: bytes) -> bytes:
         """The last answer, with the texts and usage of those before, without memory's calls."""
         answer = Chunk.read(body)
         if answer is None or not answer.choice:
@@ -45,7 +45,7 @@ class Joined:
         answer.take_identity(self._identity)
         for key, before in self._texts.items():
             answer.delta[key] = _joined(before, answer.delta.get(key)) or before
-        usage = summed(self._usage, _usage(answer))
+        usage = add_usages(self._usage, _usage(answer))
         if usage is not None:
             answer.fields["usage"] = usage
         own = [call for call in answer.pieces() if not is_ours(call)]
@@ -62,13 +62,13 @@ def _usage(answer: Chunk) -> bytes | None:
 
 def _joined(before: bytes | None, then: bytes | None) -> bytes | None:
     """Two contents (JSON) joined: as text, or as a list of parts if one of them is a list."""
-    if not says(then) or then is None:
+    if not has_value(then) or then is None:
         return before
     if before is None:
         return then
     first, second = jsontext.decode(before), jsontext.decode(then)
     if isinstance(first, str) and isinstance(second, str):
-        return jsontext.encode(first + gap(first, second) + second)
+        return jsontext.encode(first + separator(first, second) + second)
     return jsontext.encode([*_parts(first), *_parts(second)])
 
 

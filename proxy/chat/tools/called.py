@@ -41,26 +41,26 @@ class MemoryCall(msgspec.Struct, frozen=True):
         return jsontext.well_formed(value).strip()
 
 
-class Called(msgspec.Struct, frozen=True):
+class MemoryCalls(msgspec.Struct, frozen=True):
     """A finished answer with calls of memory's tools.
 
-    ``own``: it calls tools of the client as well.  ``message`` is the answer (JSON) as the next
-    request sends it back; ``usage`` is its usage (JSON).
+    ``has_client_calls``: it calls the client's tools as well.  ``message`` is the answer (JSON) as
+    the next request sends it back; ``usage`` is its usage (JSON).
     """
 
     calls: tuple[MemoryCall, ...]
-    own: bool
+    has_client_calls: bool
     message: bytes
     usage: bytes | None = None
 
-    def said(self) -> dict[str, str]:
+    def texts(self) -> dict[str, str]:
         """The texts of the answer, by their fields."""
         body = jsontext.decode(self.message)
         texts = {key: body.get(key) for key in TEXTS} if isinstance(body, dict) else {}
         return {key: text for key, text in texts.items() if isinstance(text, str) and text}
 
 
-def called(reply: Reply) -> Called | None:
+def memory_calls(reply: Reply) -> MemoryCalls | None:
     """The calls of memory's tools; None if there are none, or they may be incomplete."""
     first = reply.choices[0] if reply.choices else None
     if first is None or reply.error or first.finish_reason in CUT_OFF:
@@ -73,8 +73,8 @@ def called(reply: Reply) -> Called | None:
     ours = tuple(_memory_call(call) for call in listed if _name(call) in NAMES)
     if not ours:
         return None
-    message = {**body, **_thoughts(first), "tool_calls": listed}
-    return Called(ours, len(ours) < len(listed), jsontext.encode(message), reply.usage)
+    message = {**body, **_reasoning_fields(first), "tool_calls": listed}
+    return MemoryCalls(ours, len(ours) < len(listed), jsontext.encode(message), reply.usage)
 
 
 def is_ours(call: bytes) -> bool:
@@ -83,7 +83,7 @@ def is_ours(call: bytes) -> bool:
     return isinstance(found, dict) and _name(found) in NAMES
 
 
-def _thoughts(choice: Choice) -> Mapping[str, object]:
+def _reasoning_fields(choice: Choice) -> Mapping[str, object]:
     whole = jsontext.decode(choice.wire) if choice.wire else {}
     if not isinstance(whole, dict):
         return {}

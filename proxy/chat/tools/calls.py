@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from proxy.chat import jsontext
-from proxy.chat.reply.deltas import Node, Rope, grow
+from proxy.chat.reply.deltas import Node, Rope, merge_delta
 
 
 class Calls:
@@ -35,7 +35,7 @@ class Calls:
             self._by_index[index] = node
         if isinstance(id, str) and id:
             self._by_id[id] = node
-        grow(node, piece)
+        merge_delta(node, piece)
         return node
 
     def _find(self, piece: Mapping[str, object], place: int) -> Node | None:

@@ -13,7 +13,7 @@ from proxy.chat import jsontext
 from proxy.chat.cachemarks import may_have_marks, without_marks
 from proxy.chat.message import text_of
 
-Told = Literal["whole", "words", "arguments"]
+CallRendering = Literal["whole", "words", "arguments"]
 """How a message is sent: unchanged, its text without calls, or its text and its calls'
 arguments."""
 
@@ -30,17 +30,17 @@ def forces_calls(choice: object, function_call: object = None) -> bool:
     return choice.get("type") in ("function", "custom", "any", "tool")
 
 
-def words_alone(text: str) -> bytes:
+def text_message(text: str) -> bytes:
     """An assistant message (JSON) with this text only."""
     return jsontext.encode({"role": "assistant", "content": text})
 
 
-def tokens_of_words(text: str, calls: Collection[str], count: Callable[[bytes], int]) -> int:
+def tokens_without_calls(text: str, calls: Collection[str], count: Callable[[bytes], int]) -> int:
     """Tokens of a message with calls if these are omitted; 0 for a message without calls."""
-    return count(words_alone(text)) if calls and text.strip() else 0
+    return count(text_message(text)) if calls and text.strip() else 0
 
 
-def in_words(raw: bytes) -> bytes:
+def calls_as_text(raw: bytes) -> bytes:
     """The message as text: its own, then the arguments of each call on a line."""
     try:
         fields = jsontext.decode(raw)
@@ -49,19 +49,19 @@ def in_words(raw: bytes) -> bytes:
     if not isinstance(fields, dict):
         return raw
     lines = [text_of(raw), *_arguments(fields)]
-    return words_alone("\n".join(line for line in lines if line.strip()))
+    return text_message("\n".join(line for line in lines if line.strip()))
 
 
-def sent_again(raw: bytes, told: Told) -> bytes:
+def render_stored(raw: bytes, rendering: CallRendering) -> bytes:
     """A stored message as a later request sends it, without cache marks that older releases have
     stored."""
-    if told == "words":
-        return words_alone(text_of(raw))
+    if rendering == "words":
+        return text_message(text_of(raw))
     kept = without_marks(raw)
-    return in_words(kept) if told == "arguments" else kept
+    return calls_as_text(kept) if rendering == "arguments" else kept
 
 
-def none_marked(raws: Iterable[bytes]) -> bool:
+def have_no_marks(raws: Iterable[bytes]) -> bool:
     """Whether none of these stored messages has cache marks, tested at once."""
     return not may_have_marks(b"".join(raws))
 
@@ -70,11 +70,11 @@ def _arguments(fields: Mapping[str, object]) -> Iterator[str]:
     listed = fields.get("tool_calls")
     for call in listed if isinstance(listed, list) else []:
         if isinstance(call, dict):
-            yield _said(call.get("function")) or _said(call.get("custom"))
-    yield _said(fields.get("function_call"))
+            yield _call_input(call.get("function")) or _call_input(call.get("custom"))
+    yield _call_input(fields.get("function_call"))
 
 
-def _said(function: object) -> str:
+def _call_input(function: object) -> str:
     if not isinstance(function, dict):
         return ""
     said = function.get("arguments", function.get("input"))

@@ -8,14 +8,14 @@ from typing import NamedTuple
 from proxy.chat import jsontext
 
 
-class MadeCall(NamedTuple):
+class DisplayedCall(NamedTuple):
     """``arguments`` as the model wrote them."""
 
     name: str
     arguments: str
 
 
-def calls_made(message: object) -> Iterator[MadeCall]:
+def displayed_calls(message: object) -> Iterator[DisplayedCall]:
     """The calls of a decoded message of any shape, its legacy function call last."""
     fields = message if isinstance(message, dict) else {}
     listed, legacy = fields.get("tool_calls"), fields.get("function_call")
@@ -32,8 +32,8 @@ def _function(call: object) -> Mapping[str, object]:
     return next(each for each in inner if isinstance(each, dict))
 
 
-def _made(function: Mapping[str, object]) -> MadeCall:
+def _made(function: Mapping[str, object]) -> DisplayedCall:
     name, given = function.get("name"), function.get("arguments", function.get("input"))
     said = given if isinstance(given, str) else jsontext.encode(given or {}).decode()
     called = name if isinstance(name, str) and name else "?"
-    return MadeCall(jsontext.well_formed(called), jsontext.well_formed(said))
+    return DisplayedCall(jsontext.well_formed(called), jsontext.well_formed(said))

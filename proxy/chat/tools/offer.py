@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from proxy.chat import jsontext
-from proxy.chat.jsontext import Pieces
+from proxy.chat.jsontext import JsonFields
 from proxy.chat.request import ChatRequest
 
 SAVE = "memory_save"
@@ -89,7 +89,7 @@ def refuses_tools(status: int, body: bytes) -> bool:
     return status in _REFUSALS and _ABOUT_TOOLS.search(body) is not None
 
 
-def own_tools(fields: Pieces) -> list[bytes] | None:
+def own_tools(fields: JsonFields) -> list[bytes] | None:
     """The client's tools in a request's fields; None if they are not a list."""
     raw = fields.get("tools", b"null")
     try:
@@ -98,7 +98,7 @@ def own_tools(fields: Pieces) -> list[bytes] | None:
         return None
 
 
-def name_taken(request: ChatRequest) -> bool:
+def is_name_taken(request: ChatRequest) -> bool:
     """Whether the client has a tool whose name is, or begins with, one of ours.
 
     Names may be streamed in pieces, and ours must be recognised as soon as it is complete.
@@ -106,7 +106,7 @@ def name_taken(request: ChatRequest) -> bool:
     return any(_name(tool).startswith(NAMES) for tool in own_tools(request.fields) or ())
 
 
-def with_tools(fields: Pieces, names: Iterable[str]) -> dict[str, bytes]:
+def with_tools(fields: JsonFields, names: Iterable[str]) -> dict[str, bytes]:
     """A request's fields with our tools behind the client's own."""
     ours = [_FUNCTIONS[name] for name in names]
     return {**fields, "tools": jsontext.join_items([*(own_tools(fields) or ()), *ours])}
@@ -137,7 +137,7 @@ class Dialogue:
         fields["messages"] = jsontext.join_items(messages)
         return jsontext.join_fields(fields if offers else self._without(fields))
 
-    def as_asked(self) -> bytes:
+    def request_without_tools(self) -> bytes:
         """The first request without our tools."""
         return jsontext.join_fields(self._without(jsontext.fields(self._sent)))
 

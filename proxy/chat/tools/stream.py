@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from proxy.chat import jsontext
-from proxy.chat.reply.deltas import Node, whole
-from proxy.chat.reply.events import mark, suspect
+from proxy.chat.reply.deltas import Node, join_ropes
+from proxy.chat.reply.events import end_signal, may_end
 from proxy.chat.reply.reply import ReplyBuilder
-from proxy.chat.slim import is_heavy
-from proxy.chat.tools.called import Called, called
+from proxy.chat.slim import may_have_many_values
+from proxy.chat.tools.called import MemoryCalls, memory_calls
 from proxy.chat.tools.calls import Calls
 from proxy.chat.tools.offer import NAMES
-from proxy.chat.usage import summed
+from proxy.chat.usage import add_usages
 
 _IDENTITY = ("id", "created", "model")
 _NOTHING = (b"null", b'""', b"[]", b"{}")
@@ -36,26 +36,26 @@ class Chunk:
         self.fields = fields
         self.choice = jsontext.fields(choices[0]) if choices else {}
         self._rest = choices[1:]
-        whole = "message" in self.choice and not says(self.choice.get("delta"))
+        whole = "message" in self.choice and not has_value(self.choice.get("delta"))
         self._place = "message" if whole else "delta"
         delta = self.choice.get(self._place, b"null")
-        self.delta = jsontext.fields(delta) if says(delta) else {}
+        self.delta = jsontext.fields(delta) if has_value(delta) else {}
 
     @classmethod
     def read(cls, payload: bytes) -> Chunk | None:
         """Parse a chunk; None if it is none, or has too many values."""
-        if is_heavy(payload):
+        if may_have_many_values(payload):
             return None
         try:
             fields = jsontext.fields(payload)
             choices = fields.get("choices", b"null")
-            return cls(fields, jsontext.items(choices) if says(choices) else [])
+            return cls(fields, jsontext.items(choices) if has_value(choices) else [])
         except jsontext.UNREADABLE:  # [DONE], and what means nothing to us
             return None
 
     @property
     def finished(self) -> bool:
-        return says(self.choice.get("finish_reason"))
+        return has_value(self.choice.get("finish_reason"))
 
     def stop(self) -> None:
         """Change the finish reason of an answer whose calls were removed."""
@@ -67,9 +67,11 @@ class Chunk:
         """Whether a client needs nothing of it."""
         return not (
             self._rest
-            or any(map(says, self.delta.values()))
-            or any(says(self.choice.get(name)) for name in ("finish_reason", "logprobs", "usage"))
-            or says(self.fields.get("usage"))
+            or any(map(has_value, self.delta.values()))
+            or any(
+                has_value(self.choice.get(name)) for name in ("finish_reason", "logprobs", "usage")
+            )
+            or has_value(self.fields.get("usage"))
             or not self.choice
         )
 
@@ -77,7 +79,7 @@ class Chunk:
         """The tool calls in it, or pieces of calls, each as JSON."""
         raw = self.delta.get("tool_calls", b"null")
         try:
-            return jsontext.items(raw) if says(raw) else []
+            return jsontext.items(raw) if has_value(raw) else []
         except jsontext.UNREADABLE:  # no list
             return []
 
@@ -108,7 +110,7 @@ class Chunk:
         return jsontext.join_fields({**self.fields, "choices": choices})
 
 
-def says(raw: bytes | None) -> bool:
+def has_value(raw: bytes | None) -> bool:
     """Whether a value (JSON, None if absent) is neither null nor empty."""
     return raw is not None and raw not in _NOTHING
 
@@ -127,7 +129,7 @@ class Event(Protocol):
 EventT = TypeVar("EventT", bound=Event)
 
 
-class _Waiting(NamedTuple, Generic[EventT]):
+class _HeldEvent(NamedTuple, Generic[EventT]):
     """A held event, with the calls that the pieces in it belong to."""
 
     event: EventT
@@ -135,17 +137,17 @@ class _Waiting(NamedTuple, Generic[EventT]):
     nodes: list[Node]
 
 
-class Sorter(Generic[EventT]):
+class ToolCallFilter(Generic[EventT]):
     """Separates one stream's events for the client from the calls of memory's tools.
 
     While a call's name may still become one of ours, the call and everything after it are held:
     names come whole, or in pieces before any arguments.  Once a stream with a call of memory's
-    tools has finished, the finish and everything after it are held for ``rest``.
+    tools has finished, the finish and everything after it are held for ``held_events``.
     """
 
     def __init__(self) -> None:
         self._calls, self._builder = Calls(), ReplyBuilder()
-        self._waiting: list[_Waiting[EventT]] = []
+        self._waiting: list[_HeldEvent[EventT]] = []
         self._rest: list[EventT] | None = None
         self._ours: set[int] = set()
         self._own: dict[int, int | None] = {}
@@ -159,16 +161,16 @@ class Sorter(Generic[EventT]):
         if not self._concerns(event.payload):
             return [event]
         chunk = Chunk.read(event.payload)
-        self._waiting.append(_Waiting(event, chunk, self._nodes(chunk)))
-        if mark(event.payload) is None and self._undecided:
+        self._waiting.append(_HeldEvent(event, chunk, self._nodes(chunk)))
+        if end_signal(event.payload) is None and self._undecided:
             return []
         return self._all_sorted()
 
-    def called(self) -> Called | None:
+    def memory_calls(self) -> MemoryCalls | None:
         """The calls of memory's tools, after the end of the stream."""
-        return called(self._builder.build()) if self._rest is not None else None
+        return memory_calls(self._builder.build()) if self._rest is not None else None
 
-    def rest(self) -> list[EventT]:
+    def held_events(self) -> list[EventT]:
         """The held events, for an answer that ends here."""
         waited = self._all_sorted()
         kept, self._rest = self._rest or [], []
@@ -179,7 +181,7 @@ class Sorter(Generic[EventT]):
             return True
         if b"tool_calls" in payload or b"\\u00" in payload:
             return True
-        return bool(self._ours) and suspect(payload)
+        return bool(self._ours) and may_end(payload)
 
     def _nodes(self, chunk: Chunk | None) -> list[Node]:
         pieces = [jsontext.decode(raw) for raw in chunk.pieces()] if chunk else []
@@ -195,7 +197,7 @@ class Sorter(Generic[EventT]):
         waiting, self._waiting = self._waiting, []
         return [event for one in waiting for event in self._sorted(one)]
 
-    def _sorted(self, one: _Waiting[EventT]) -> Iterator[EventT]:
+    def _sorted(self, one: _HeldEvent[EventT]) -> Iterator[EventT]:
         event, chunk, nodes = one
         if chunk is not None and nodes:
             pieces = chunk.pieces()
@@ -254,18 +256,18 @@ class Continuation(Generic[EventT]):
         self._part(chunk.delta)
         for holder in (chunk.fields, chunk.choice):
             if holder.get("usage", b"").startswith(b"{"):
-                holder["usage"] = summed(self._spent, holder["usage"]) or b"null"
+                holder["usage"] = add_usages(self._spent, holder["usage"]) or b"null"
         return None if chunk.empty else event.replaced(chunk.write())
 
     def _part(self, delta: dict[str, bytes]) -> None:
         """Separate the first text of this round from the text of the rounds before."""
-        for key in [key for key in self._said if says(delta.get(key))]:
+        for key in [key for key in self._said if has_value(delta.get(key))]:
             before, then = self._said.pop(key), jsontext.decode(delta[key])
-            if isinstance(then, str) and (between := gap(before, then)):
+            if isinstance(then, str) and (between := separator(before, then)):
                 delta[key] = jsontext.encode(between + then)
 
 
-def gap(before: str, then: str) -> str:
+def separator(before: str, then: str) -> str:
     """The separator of the texts of two rounds: a blank line, unless there is white space."""
     meet = before and then and not (before[-1].isspace() or then[0].isspace())
     return "\n\n" if meet else ""
@@ -276,7 +278,7 @@ def _may_become_ours(node: Node) -> bool:
     if name in NAMES or not any(known.startswith(name) for known in NAMES):
         return False
     function = node.get("function")
-    arguments = whole(function.get("arguments")) if isinstance(function, dict) else None
+    arguments = join_ropes(function.get("arguments")) if isinstance(function, dict) else None
     return "custom" not in node and not (name and arguments)
 
 

@@ -1,7 +1,7 @@
-"""What programs ask beside the conversation, under its session.  Pure.
+"""Recognises side requests, which programs send under a conversation's session.  Pure.
 
-Claude Code says of a request what it is (``x-claude-code-request-class``), where it was told to;
-its sub-agents name themselves.  The rest is known by its shape and its words.
+Claude Code can be configured to send each request's class (``x-claude-code-request-class``), and
+its sub-agents send an id.  Other side requests are recognised by their text.
 
 https://code.claude.com/docs/en/llm-gateway-protocol
 """
@@ -25,29 +25,29 @@ _SYSTEM = re.compile(
     r"|^You are an assistant for performing a web search tool use",
     re.MULTILINE,
 )
-"""Titles, topics, summaries of a line, checks of commands, searches."""
+"""System texts of requests for titles, topics, short summaries, command checks and searches."""
 
 _SUMMARY = "Your task is to create a detailed summary of the conversation so far"
 
 _ASKED = re.compile(rf"\s*(\[SUGGESTION MODE:|{_SUMMARY})")
-"""What the person might say next; what a conversation that has grown too long is to begin with."""
+"""User texts of requests for suggested replies, and for a summary of a too long conversation."""
 
 _ENDED = re.compile(
     rf"^CRITICAL: Respond with TEXT ONLY\. Do NOT call any tools\.$[\s\S]{{,2000}}?^{_SUMMARY}",
     re.MULTILINE,
 )
-"""The latter as newer ones ask it: behind what was said last, in the same message."""
+"""The request for a summary in newer versions: at the end of the last user message."""
 
-TOLD_BY = 16_384
-"""Characters that tell."""
+SCANNED_CHARACTERS = 16_384
+"""Characters of a text that are searched."""
 
 
-def is_aside(request: ChatRequest, headers: RawHeaders) -> bool:
+def is_side_request(request: ChatRequest, headers: RawHeaders) -> bool:
     said = {name: value.strip().lower() for name, value in headers if name in (_CLASS, _AGENT)}
     if _CLASS in said:
         return said[_CLASS] != b"main"
-    if said.get(_AGENT) or request.max_output == 1:  # a probe: an answer of one token is none
+    if said.get(_AGENT) or request.max_output == 1:  # one token: a connection test
         return True
     text = request.last_user_text
-    asked = _ASKED.match(text[:TOLD_BY]) or _ENDED.search(text[-TOLD_BY:])
-    return bool(asked or _SYSTEM.search(request.system_text[:TOLD_BY]))
+    asked = _ASKED.match(text[:SCANNED_CHARACTERS]) or _ENDED.search(text[-SCANNED_CHARACTERS:])
+    return bool(asked or _SYSTEM.search(request.system_text[:SCANNED_CHARACTERS]))

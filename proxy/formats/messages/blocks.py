@@ -1,14 +1,14 @@
-"""Content blocks of the Messages API, and the chat parts that say the same.  Pure.
+"""Converts content blocks of the Messages API to chat content parts and back.  Pure.
 
     text                       text
     image (base64, URL)        image_url
     document (base64)          file
     document (text, content)   text
     search_result              text
-    anything else              a line of text that says what it was
+    anything else              a line of text that describes it
 
-A chat part that has no block is a line of text as well.  Where a block says more than its part
-does, the block itself is kept with the stored message: see ``proxy.formats.native``.
+A chat part without an equivalent block also becomes a line of text.  If a conversion loses
+something, the block itself is kept with the stored message: see ``proxy.formats.native``.
 
 https://platform.claude.com/docs/en/api/messages
 """
@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from proxy.chat.media.parts import Inline, line_for, named
+from proxy.chat.media.parts import Inline, describe_json, describe_part
 
 Json = dict[str, object]
 
 THINKING = ("thinking", "redacted_thinking")
 
 IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
-"""What the API takes as an image."""
+"""Media types that the API accepts for images."""
 
 _PDF = "application/pdf"
 _BASE64 = ";base64,"
@@ -35,19 +35,19 @@ def text_block(text: str) -> Json:
 
 
 def is_blank(block: Mapping[str, object]) -> bool:
-    """Is it a text without any?  The API refuses those."""
+    """Whether it is a text block without text, which the API refuses."""
     text = block.get("text")
     return block.get("type") == "text" and isinstance(text, str) and not text.strip()
 
 
-def part_of(block: Json) -> Json:
-    """The content part that says of a block what chat completions can say."""
+def part_from_block(block: Json) -> Json:
+    """The content part for a block, as far as chat completions can express it."""
     kind = block.get("type")
     if kind == "text" and isinstance(block.get("text"), str):
         return text_block(str(block["text"]))
     source = block.get("source")
     if isinstance(source, dict) and kind == "image":
-        url = _url(source)
+        url = _image_url(source)
         if url is not None:
             return {"type": "image_url", "image_url": {"url": url}}
     if isinstance(source, dict) and kind == "document":
@@ -55,62 +55,62 @@ def part_of(block: Json) -> Json:
         if said is not None:
             return said
     if kind == "search_result" and isinstance(block.get("content"), list):
-        return text_block("\n".join(_said(block)))
-    return text_block(named(kind, block))
+        return text_block("\n".join(_search_result_texts(block)))
+    return text_block(describe_json(kind, block))
 
 
-def line_of(block: Json) -> Json:
-    """The same for a message that may hold nothing but text."""
-    part = part_of(block)
-    return part if part["type"] == "text" else text_block(named(block.get("type"), block))
+def text_from_block(block: Json) -> Json:
+    """The text part for a block, for messages that may only have text."""
+    part = part_from_block(block)
+    return part if part["type"] == "text" else text_block(describe_json(block.get("type"), block))
 
 
-def block_of(part: object) -> Json:
-    """The block that says of a content part what the Messages API can say."""
+def block_from_part(part: object) -> Json:
+    """The block for a content part, as far as the Messages API can express it."""
     if isinstance(part, str):
         return text_block(part)
     if not isinstance(part, dict):
-        return text_block(line_for(part))
+        return text_block(describe_part(part))
     kind = part.get("type")
     text = part.get("refusal" if kind == "refusal" else "text")
     if isinstance(text, str):
         return text_block(text)
     if kind == "image_url":
         image = part.get("image_url")
-        source = _source(image.get("url") if isinstance(image, dict) else image)
+        source = _image_source(image.get("url") if isinstance(image, dict) else image)
         if source is not None:
             return {"type": "image", "source": source}
     if kind == "file" and isinstance(part.get("file"), dict):
         document = _read_file(part["file"])
         if document is not None:
             return document
-    return text_block(line_for(part))
+    return text_block(describe_part(part))
 
 
-def lightened(value: object, limit: int) -> object:
-    """A block in which base64 over ``limit`` characters is a line of text."""
+def with_small_media(value: object, limit: int) -> object:
+    """The block with base64 data over ``limit`` characters replaced by a line of text."""
     if isinstance(value, list):
-        return [lightened(item, limit) for item in value]
+        return [with_small_media(item, limit) for item in value]
     if not isinstance(value, dict):
         return value
-    line = _line_for(value, limit)
+    line = _media_placeholder(value, limit)
     if line is not None:
         return text_block(line)
     inner = {key: value[key] for key in ("source", "content") if key in value}
-    return {**value, **{key: _lightened_in(each, limit) for key, each in inner.items()}}
+    return {**value, **{key: _inner_with_small_media(each, limit) for key, each in inner.items()}}
 
 
-def _lightened_in(inner: object, limit: int) -> object:
-    """The same of what a block holds.  What stands there alone has to stay of its kind, as a page
-    that was fetched is a document."""
-    line = _line_for(inner, limit) if isinstance(inner, dict) else None
+def _inner_with_small_media(inner: object, limit: int) -> object:
+    """``with_small_media`` for a block's content.  A single inner block keeps its type, since a
+    fetched page, for example, must be a document."""
+    line = _media_placeholder(inner, limit) if isinstance(inner, dict) else None
     if not isinstance(inner, dict) or line is None:
-        return lightened(inner, limit)
+        return with_small_media(inner, limit)
     return {**inner, "source": {"type": "text", "media_type": "text/plain", "data": line}}
 
 
-def _line_for(block: Json, limit: int) -> str | None:
-    """What stands for the base64 that a block is, if that is too much."""
+def _media_placeholder(block: Json, limit: int) -> str | None:
+    """The line of text for a block with base64 data over ``limit`` characters; None for others."""
     source = block.get("source")
     if not isinstance(source, dict) or source.get("type") == "text":
         return None
@@ -120,7 +120,7 @@ def _line_for(block: Json, limit: int) -> str | None:
     return Inline(name if isinstance(name, str) else "media", data).placeholder()
 
 
-def _said(result: Json) -> Iterator[str]:
+def _search_result_texts(result: Json) -> Iterator[str]:
     """The title and the texts of a search result."""
     title, content = result.get("title"), result["content"]
     if isinstance(title, str):
@@ -135,8 +135,8 @@ def _texts(parts: list[object]) -> Iterator[str]:
             yield text
 
 
-def _url(source: Json) -> str | None:
-    """The URL, or data URL, of an image's source; a file's id is none."""
+def _image_url(source: Json) -> str | None:
+    """The URL, or data URL, of an image's source; None for a file's id."""
     url, data, media = source.get("url"), source.get("data"), source.get("media_type")
     if source.get("type") == "url" and isinstance(url, str):
         return url
@@ -145,8 +145,8 @@ def _url(source: Json) -> str | None:
     return None
 
 
-def _source(url: object) -> Json | None:
-    """The source of an image at a URL, or in a data URL, as far as the API takes it."""
+def _image_source(url: object) -> Json | None:
+    """The source for an image's URL or data URL; None if the API does not accept it."""
     if not isinstance(url, str):
         return None
     if url[:5].lower() != "data:":
@@ -158,18 +158,18 @@ def _source(url: object) -> Json | None:
 
 
 def _document(block: Json, source: Json) -> Json | None:
-    words, title = _words(source), block.get("title")
+    words, title = _document_text(source), block.get("title")
     if words is not None:
         return text_block(words)
-    url = _url(source) if source.get("type") == "base64" else None
+    url = _image_url(source) if source.get("type") == "base64" else None
     if url is None:
         return None
     name = {"filename": title} if isinstance(title, str) else {}
     return {"type": "file", "file": {**name, "file_data": url}}
 
 
-def _words(source: Json) -> str | None:
-    """What a document of text says, whole or in chunks that can be cited; None if it is more."""
+def _document_text(source: Json) -> str | None:
+    """The text of a document's source, whole or in chunks; None if it is not only text."""
     said = source.get({"text": "data", "content": "content"}.get(str(source.get("type")), ""))
     if isinstance(said, str):
         return said
@@ -179,7 +179,7 @@ def _words(source: Json) -> str | None:
 
 
 def _read_file(file: Json) -> Json | None:
-    """The document that a file is; None for an id, or where it is no PDF."""
+    """The document block for a file part; None for an id, or a file that is not a PDF."""
     url, name = file.get("file_data"), file.get("filename")
     if not isinstance(url, str):
         return None

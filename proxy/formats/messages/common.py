@@ -1,6 +1,6 @@
-"""The blocks that nearly all messages are made of, read at once: chat messages can say all of them.
+"""A fast path for common messages, which convert to chat messages without loss.
 
-Texts; calls behind them; results that are text.  What has anything else is no common message.
+They have only texts, then calls, or results that are text.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class CommonMessage(msgspec.Struct, forbid_unknown_fields=True):
     content: str | list[Common]
 
     @property
-    def is_text(self) -> bool:
-        """Is it a chat message as it stands?"""
+    def is_chat_message(self) -> bool:
+        """Whether it is a valid chat message as it is."""
         return isinstance(self.content, str) or all(
             isinstance(block, CommonText) for block in self.content
         )
@@ -50,7 +50,7 @@ _decode = msgspec.json.Decoder(CommonMessage).decode
 
 
 def read_common(raw: bytes) -> CommonMessage | None:
-    """A message (its JSON); None if it is another shape."""
+    """Parse a message (JSON); None if it is not a common one."""
     try:
         return _decode(raw)
     except jsontext.UNREADABLE:
@@ -68,25 +68,25 @@ class _Call(msgspec.Struct, forbid_unknown_fields=True):
     type: Literal["function"] = "function"
 
 
-class _Calling(msgspec.Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True):
+class _StoredCalls(msgspec.Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True):
     tool_calls: list[_Call]
     content: str | None = None
 
 
-class _Told(msgspec.Struct, tag_field="role", tag="tool", forbid_unknown_fields=True):
+class _StoredResult(msgspec.Struct, tag_field="role", tag="tool", forbid_unknown_fields=True):
     tool_call_id: str
     content: str
 
 
-_decode_stored = msgspec.json.Decoder(_Calling | _Told).decode
+_decode_stored = msgspec.json.Decoder(_StoredCalls | _StoredResult).decode
 _decode_input = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def read_stored_blocks(raw: bytes) -> tuple[str, list[Json]] | None:
-    """Role and blocks of a stored call or result (JSON); None if it is another shape."""
+    """Role and blocks of a stored message with calls, or of a result; None for any other."""
     try:
         said = _decode_stored(raw)
-        if isinstance(said, _Told):
+        if isinstance(said, _StoredResult):
             result: Json = {"type": "tool_result", "tool_use_id": said.tool_call_id}
             return "tool", [result | {"content": said.content} if said.content else result]
         text = said.content or ""
@@ -105,8 +105,8 @@ def read_stored_blocks(raw: bytes) -> tuple[str, list[Json]] | None:
 
 
 def common_chat(role: str, blocks: list[Common]) -> Json | None:
-    """The chat message for blocks of one role, a result of a tool alone; None if they are more than
-    it can say."""
+    """The chat message for the blocks of a message, which must be one result, or texts and then
+    calls; None for other blocks."""
     if len(blocks) == 1 and isinstance(blocks[0], CommonResult):
         result = blocks[0]
         return {"role": "tool", "tool_call_id": result.tool_use_id, "content": result.content}

@@ -1,4 +1,4 @@
-"""The proxy's own errors as clients of the Messages API read them.
+"""The proxy's own errors in the shape of the Messages API.
 
 https://platform.claude.com/docs/en/api/errors
 """

@@ -1,6 +1,6 @@
-"""What an event of a stream means to whoever waits for the answer to be complete.
+"""Recognises the events of a stream that finish the answer, end the stream, or are an error.
 
-``suspect`` is asked of all bytes and must be cheap; where ``mark`` is not None, it is True.
+Implements ``may_end`` and ``end_signal`` of StreamReader.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from typing import Any
 import msgspec
 
 from proxy.chat import jsontext
-from proxy.chat.reply.events import DONE, Mark
+from proxy.chat.reply.events import DONE, EndSignal
 
-_KINDS = (b"message_delta", b"message_stop", b'"error"', b"\\u00", DONE)
-"""``\\u00`` may spell any of them."""
+_END_SIGNS = (b"message_delta", b"message_stop", b'"error"', b"\\u00", DONE)
+"""Every such event has one of these; ``\\u00`` may escape any of them."""
 
 
-def suspect(raw: bytes) -> bool:
-    """May these bytes hold the end of an answer, or an error?  False only if surely not."""
-    return any(kind in raw for kind in _KINDS)
+def may_end(raw: bytes) -> bool:
+    """Whether the bytes may have such an event; never False if they have."""
+    return any(kind in raw for kind in _END_SIGNS)
 
 
 class _Ending(msgspec.Struct):
@@ -35,20 +35,20 @@ _event = msgspec.json.Decoder(_Signal)
 
 
 def _read(payload: bytes) -> _Signal | None:
-    """None for what is not ours to judge: it is relayed and means nothing."""
+    """The event; None if it cannot be read, which is relayed without a meaning."""
     try:
         return _event.decode(payload)
-    except jsontext.UNREADABLE:  # half a character, another shape, or no JSON at all
+    except jsontext.UNREADABLE:  # a cut-off character, another shape, or not JSON
         pass
     try:
-        return msgspec.convert(jsontext.forgiving(jsontext.shallow, payload), _Signal)
+        return msgspec.convert(jsontext.read_leniently(jsontext.decode_shallow, payload), _Signal)
     except jsontext.UNREADABLE:
         return None
 
 
-def mark(payload: bytes) -> Mark | None:
-    """What a payload says: the answer is complete, the stream is done, or it failed."""
-    if payload.strip() == DONE:  # some servers end all their streams so
+def end_signal(payload: bytes) -> EndSignal | None:
+    """The meaning of a payload: the answer is complete, the stream is done, or it failed."""
+    if payload.strip() == DONE:  # some servers end every stream with it
         return "done"
     event = _read(payload)
     if event is None:

@@ -1,7 +1,7 @@
-"""Ids of stored calls as the Messages API takes them: letters of its alphabet, and each once.
+"""Makes ids of stored calls valid for the Messages API: allowed characters, and no duplicates.
 
-Some upstreams of chat completions count their calls anew in each answer, or give them no id at all.
-The last call of an id keeps it, for the client may be about to answer it.  Pure.
+Some upstreams of chat completions number their calls from the start in each answer, or give them no
+id.  The last call with an id keeps it, since the client may be about to answer it.  Pure.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ LONGEST_NAME = 128
 _FOREIGN = re.compile(r"[^a-zA-Z0-9_-]")
 
 
-def with_fitting_ids(parts: Sequence[Part]) -> list[Part]:
-    """The parts, stored calls and their results with ids that the API takes."""
+def with_valid_ids(parts: Sequence[Part]) -> list[Part]:
+    """The parts, with valid ids in stored calls and their results."""
     calls = [id for part in parts for id in _calls(part)]
     if not calls:
         return list(parts)
-    naming = _Naming(calls)
-    return [naming.named(part) for part in parts]
+    naming = _IdAssigner(calls)
+    return [naming.assign_ids(part) for part in parts]
 
 
 def _calls(part: Part) -> Iterator[str]:
@@ -35,25 +35,28 @@ def _calls(part: Part) -> Iterator[str]:
 
 
 def _id(block: Json, key: str = "id") -> str:
-    """What a call is called, or the call of a result; "" where nobody has given it a name."""
+    """The id in a field of a block; "" if it has none."""
     id = block.get(key)
     return id if isinstance(id, str) else ""
 
 
-class _Naming:
-    """Goes through a conversation whose calls have these ids, in order."""
+class _IdAssigner:
+    """Assigns ids to the stored calls of a conversation; ``calls`` are all its calls' ids.
+
+    ``assign_ids`` must be called with each part, in order.
+    """
 
     def __init__(self, calls: Sequence[str]) -> None:
         self._used = set(calls)
-        self._left = Counter(calls)
+        self._remaining = Counter(calls)
         self._seen = Counter[str]()
-        self._waiting = defaultdict[str, list[str]](list)
+        self._unanswered = defaultdict[str, list[str]](list)
 
-    def named(self, part: Part) -> Part:
-        if not part.result:
-            self._waiting.clear()
+    def assign_ids(self, part: Part) -> Part:
+        if not part.is_result:
+            self._unanswered.clear()
         for id in part.calls:
-            self._left[id] -= 1
+            self._remaining[id] -= 1
         if not part.blocks:
             return part
         blocks = tuple(map(self._block, part.blocks))
@@ -63,19 +66,19 @@ class _Naming:
     def _block(self, block: Json) -> Json:
         if block.get("type") == "tool_use":
             id = _id(block)
-            named = self._name(id)
-            self._waiting[id].append(named)
-            return _with(block, id=named, name=_fitting(str(block.get("name", ""))))
-        waiting = self._waiting.get(_id(block, "tool_use_id"))
+            named = self._unique_id(id)
+            self._unanswered[id].append(named)
+            return _with(block, id=named, name=_valid_name(str(block.get("name", ""))))
+        waiting = self._unanswered.get(_id(block, "tool_use_id"))
         if block.get("type") == "tool_result" and waiting:
             return _with(block, tool_use_id=waiting.pop(0))
         return block
 
-    def _name(self, id: str) -> str:
-        """The id of the next call that has this one."""
-        self._left[id] -= 1
+    def _unique_id(self, id: str) -> str:
+        """A valid id for the next call with this one: the same if possible."""
+        self._remaining[id] -= 1
         self._seen[id] += 1
-        if not self._left[id] and id and not _FOREIGN.search(id):
+        if not self._remaining[id] and id and not _FOREIGN.search(id):
             return id
         number = self._seen[id]
         while (name := f"{_FOREIGN.sub('_', id) or 'call'}_{number}") in self._used:
@@ -85,9 +88,9 @@ class _Naming:
 
 
 def _with(block: Json, **said: str) -> Json:
-    """The block itself where it says so already."""
+    """The block with these fields; the same object if it has them already."""
     return block if said.items() <= block.items() else {**block, **said}
 
 
-def _fitting(name: str) -> str:
+def _valid_name(name: str) -> str:
     return _FOREIGN.sub("_", name)[:LONGEST_NAME] or "_"

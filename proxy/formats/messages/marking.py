@@ -1,4 +1,4 @@
-"""Cache marks in a request of the Messages API.  Pure."""
+"""Adds cache marks to a request of the Messages API.  Pure."""
 
 from __future__ import annotations
 
@@ -7,19 +7,26 @@ from typing import Any
 import msgspec
 
 from proxy.chat import jsontext
-from proxy.formats.breakpoints import CACHE_CONTROL, Kind, Mark, room_for, with_mark, with_marks
+from proxy.formats.breakpoints import (
+    CACHE_CONTROL,
+    CacheMark,
+    MessageKind,
+    marks_left,
+    with_mark,
+    with_marks,
+)
 from proxy.formats.messages.part import USER
 
 _KINDS = ("image", "document", "search_result", "tool_use", "tool_result")
-"""Blocks that take a mark, as texts do.  Thinking takes none."""
+"""Types of blocks, beside texts, that accept a mark.  Thinking does not."""
 
 
 def marked_body(body: bytes) -> bytes:
-    """A request's body with marks; the system text counts as the first of its messages."""
+    """The body with marks; the system text is treated as the first message."""
     fields = jsontext.fields(body)
     system = fields.get("system", b"null")
     messages = [_system(system), *jsontext.items(fields["messages"])]
-    placed = with_marks(messages, _kind, _marked, CACHE_CONTROL, room_for(CACHE_CONTROL, body))
+    placed = with_marks(messages, _kind, _add_mark, CACHE_CONTROL, marks_left(CACHE_CONTROL, body))
     if placed == messages:
         return body
     if placed[0] != messages[0]:
@@ -43,10 +50,10 @@ class _Message(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Message).decode
 
 
-def _kind(raw: bytes) -> Kind:
+def _kind(raw: bytes) -> MessageKind:
     try:
         message = _decode(raw)
-    except jsontext.UNREADABLE:  # half a surrogate pair, or another shape
+    except jsontext.UNREADABLE:  # a lone surrogate, or another shape
         return "other"
     if message.role == "system":
         return "system"
@@ -57,5 +64,5 @@ def _kind(raw: bytes) -> Kind:
     return "result" if only else "asked"
 
 
-def _marked(raw: bytes, mark: Mark) -> bytes | None:
+def _add_mark(raw: bytes, mark: CacheMark) -> bytes | None:
     return with_mark(raw, "content", mark, "text", _KINDS)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from proxy.chat import jsontext
 from proxy.chat.reply.answer import Reply
-from proxy.chat.request import ChatRequest, Unread
+from proxy.chat.request import ChatRequest, UnreadReason
 from proxy.errors import RawHeaders
 from proxy.formats.format import Addition
-from proxy.formats.messages.aside import is_aside
+from proxy.formats.messages.aside import is_side_request
 from proxy.formats.messages.marking import marked_body
 from proxy.formats.messages.reading import read_request
 from proxy.formats.messages.reply import EventReader, read_answer
@@ -18,33 +18,33 @@ from proxy.formats.messages.writing import messages_of, system_of
 class Messages:
     """See Format.
 
-    Memory's functions are not offered: this API calls functions in another way.
+    Memory's tools are not offered, since this API has another syntax for tools.
     """
 
     records = signed = True
     tools = False
 
-    def is_aside(self, request: ChatRequest, headers: RawHeaders) -> bool:
-        return is_aside(request, headers)
+    def is_side_request(self, request: ChatRequest, headers: RawHeaders) -> bool:
+        return is_side_request(request, headers)
 
-    def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unread:
+    def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest | UnreadReason:
         return read_request(body, max_inline_media_bytes)
 
     def write(self, request: ChatRequest, addition: Addition) -> bytes:
         separate = addition.separate
         fields = dict(request.fields)
-        if addition.head and not request.state.elsewhere:
+        if addition.head and not request.state.kept_upstream:
             own = next(iter(request.leading), None)
             fields["system"] = system_of(own, addition.head, separate=separate)
-        tail = "" if request.state.elsewhere else addition.tail
+        tail = "" if request.state.kept_upstream else addition.tail
         messages = messages_of(addition.messages, tail, separate=separate)
         fields["messages"] = jsontext.join_items(messages)
         return jsontext.join_fields(fields)
 
-    def marked(self, body: bytes, model: str | None, key: str) -> bytes:
+    def with_cache_marks(self, body: bytes, model: str | None, key: str) -> bytes:
         return marked_body(body)
 
-    def unsigned(self, body: bytes, status: int, error: bytes) -> bytes | None:
+    def without_signed(self, body: bytes, status: int, error: bytes) -> bytes | None:
         return without_thinking(body) if refuses_thinking(status, error) else None
 
     def read_reply(self, body: bytes) -> Reply | None:
@@ -55,9 +55,9 @@ class Messages:
 
 
 class TokenCount(Messages):
-    """How many tokens a request would be: with memory in it, and no turn."""
+    """Requests that count a prompt's tokens: with memory in it, but not recorded."""
 
     records = False
 
-    def is_aside(self, request: ChatRequest, headers: RawHeaders) -> bool:
+    def is_side_request(self, request: ChatRequest, headers: RawHeaders) -> bool:
         return False

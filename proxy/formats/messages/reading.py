@@ -1,7 +1,7 @@
-"""A request of the Messages API, read once.
+"""Parses a request of the Messages API.
 
-One message of it may be several of a conversation: results of tools stand alone, and what a person
-says beside them is a message of its own.  They are put together again when they are written.
+One message of it may become several chat messages: each tool result is one, and so is the user's
+text beside them.  They are joined again when a request is written.
 """
 
 from __future__ import annotations
@@ -20,30 +20,32 @@ from proxy.chat.request import (
     MAX_TEXT,
     ChatRequest,
     State,
-    Unread,
-    count_of,
+    UnreadReason,
     field_of,
     model_of,
+    positive_int,
     read_fields,
 )
-from proxy.formats.apart import parted, runs_of
+from proxy.formats.apart import candidate_messages, split_answers
 from proxy.formats.messages.blocks import THINKING, Json
-from proxy.formats.messages.chat import chat_of, is_result, stored
+from proxy.formats.messages.chat import chat_from_blocks, is_result, with_native_blocks
 from proxy.formats.messages.common import CommonMessage, CommonResult, common_chat, read_common
 
 B = TypeVar("B")
 
 
-def read_request(body: bytes, limit: int) -> ChatRequest | Unread:
-    """A request from its body, or why there is none.  ``limit``: see ``stored``."""
+def read_request(body: bytes, limit: int) -> ChatRequest | UnreadReason:
+    """Parse a body; returns why if it cannot be read.  ``limit``: see ``with_native_blocks``."""
     found = read_fields(body)
     if not isinstance(found, tuple):
         return found
     fields, items = found
     try:
-        messages = tuple(_may_be(piece) for item in items for piece in read_pieces(item, limit))
+        messages = tuple(
+            _with_splitter(piece) for item in items for piece in read_messages(item, limit)
+        )
         leading = _system(fields)
-    except jsontext.UNREADABLE:  # nothing that could be taken apart
+    except jsontext.UNREADABLE:  # not a list of messages
         return "invalid_body"
     if len(messages) > MAX_MESSAGES:
         return "too_many_parts"
@@ -56,46 +58,49 @@ def read_request(body: bytes, limit: int) -> ChatRequest | Unread:
         model=model_of(fields),
         stream=field_of(fields, "stream") is True,
         n=1,
-        max_output=count_of(field_of(fields, "max_tokens")),
-        system_is_its_own=True,
-        state=State(elsewhere=_goes_on(field_of(fields, "thread"))),
+        max_output=positive_int(field_of(fields, "max_tokens")),
+        has_own_system=True,
+        state=State(kept_upstream=_continues_thread(field_of(fields, "thread"))),
     )
 
 
-def _may_be(piece: ChatMessage) -> ChatMessage:
-    """A message that may be several is told apart, where need be."""
+def _with_splitter(piece: ChatMessage) -> ChatMessage:
+    """The message with a function that splits it, if a client may have joined several answers."""
     blocks = piece.raw.count(b'"type"') if piece.role == "assistant" else 0
     if blocks < 2:
         return piece
-    return msgspec.structs.replace(piece, apart=parts_of, pieces=blocks)
+    return msgspec.structs.replace(piece, splitter=split_message, max_parts=blocks)
 
 
-def parts_of(message: ChatMessage) -> list[list[ChatMessage]]:
-    """See Apart.  A client that leaves out calls and results puts what was said together."""
+def split_message(message: ChatMessage) -> list[list[ChatMessage]]:
+    """See Splitter.  Clients that omit calls and results join the answers around them."""
     fields = jsontext.fields(message.raw)
 
     def read(blocks: list[bytes]) -> ChatMessage:
         raw = jsontext.join_fields({**fields, "content": jsontext.join_items(blocks)})
-        return next(read_pieces(raw, message.max_inline_media_bytes))
+        return next(read_messages(raw, message.max_inline_media_bytes))
 
     content = fields.get("content", b"")
     blocks = jsontext.items(content) if content.startswith(b"[") else []
-    return runs_of(_parted(blocks), read) if len(blocks) <= message.pieces else []
+    return (
+        candidate_messages(_split_answers(blocks), read) if len(blocks) <= message.max_parts else []
+    )
 
 
-def _parted(blocks: Sequence[bytes]) -> list[list[bytes]]:
-    """What may be messages of their own: each has one text, and no thought behind it."""
+def _split_answers(blocks: Sequence[bytes]) -> list[list[bytes]]:
+    """Split blocks into parts that may be answers: each has one text, and no thinking after it."""
     kinds = [field_of(jsontext.fields(block), "type") for block in blocks]
-    parts = parted(
+    parts = split_answers(
         zip(kinds, blocks, strict=True),
-        lambda told: told[0] == "text",
-        lambda told, _: told[0] in ("text", *THINKING),
+        lambda pair: pair[0] == "text",
+        lambda pair, _: pair[0] in ("text", *THINKING),
     )
     return [[block for _, block in part] for part in parts]
 
 
-def _goes_on(thread: object) -> bool:
-    """Is it more of a thread that the upstream keeps?  What memory put in would stay there.
+def _continues_thread(thread: object) -> bool:
+    """Whether a request continues a thread that the upstream stores: injected memory would stay
+    in it.
 
     https://platform.claude.com/docs/en/build-with-claude/message-threads
     """
@@ -103,9 +108,9 @@ def _goes_on(thread: object) -> bool:
 
 
 def _system(fields: dict[str, bytes]) -> tuple[ChatMessage, ...]:
-    """The system text as the message that it would be."""
+    """The system text as a chat message, () without one."""
     given = fields.get("system", b"null")
-    value = jsontext.shallow(given)
+    value = jsontext.decode_shallow(given)
     if value is None:
         return ()
     if not isinstance(value, str):
@@ -114,25 +119,25 @@ def _system(fields: dict[str, bytes]) -> tuple[ChatMessage, ...]:
     return (_read(said, len(said)),)
 
 
-def read_pieces(raw: bytes, limit: int) -> Iterator[ChatMessage]:
-    """The messages of a conversation that one of a request is.  Raises UNREADABLE."""
+def read_messages(raw: bytes, limit: int) -> Iterator[ChatMessage]:
+    """The chat messages for a message (JSON) of a request.  Raises UNREADABLE."""
     common = read_common(raw)
-    if common is not None and common.is_text:
+    if common is not None and common.is_chat_message:
         yield _read(raw, limit)
     elif common is not None and not may_have_blocks(raw):
-        yield from _common(raw, common, limit)
+        yield from _read_common_blocks(raw, common, limit)
     else:
-        yield from _any(raw, limit)
+        yield from _read_any(raw, limit)
 
 
 def _read(chat: bytes, limit: int) -> ChatMessage:
     message = read_message(chat, limit)
-    if message is None:  # a number of thousands of digits, say
+    if message is None:  # for example a number with thousands of digits
         raise ValueError("no message")
     return message
 
 
-def _common(raw: bytes, message: CommonMessage, limit: int) -> Iterator[ChatMessage]:
+def _read_common_blocks(raw: bytes, message: CommonMessage, limit: int) -> Iterator[ChatMessage]:
     assert not isinstance(message.content, str)
     fields = jsontext.fields(raw)
     pairs = list(zip(jsontext.items(fields["content"]), message.content, strict=True))
@@ -141,13 +146,15 @@ def _common(raw: bytes, message: CommonMessage, limit: int) -> Iterator[ChatMess
         chat = common_chat(message.role, [block for _, block in run])
         part = _part(raw, fields, run, whole=len(runs) == 1)
         if chat is None:
-            yield _piece(part, message.role, _blocks([jsontext.shallow(x) for x, _ in run]), limit)
+            yield _from_blocks(
+                part, message.role, _blocks([jsontext.decode_shallow(x) for x, _ in run]), limit
+            )
         else:
             said = jsontext.encode(chat)
-            yield msgspec.structs.replace(_read(said, limit), raw=part, said=said)
+            yield msgspec.structs.replace(_read(said, limit), raw=part, chat_json=said)
 
 
-def _any(raw: bytes, limit: int) -> Iterator[ChatMessage]:
+def _read_any(raw: bytes, limit: int) -> Iterator[ChatMessage]:
     fields = jsontext.fields(raw)
     role, content = field_of(fields, "role"), fields.get("content", b"null")
     if not isinstance(role, str):
@@ -156,19 +163,21 @@ def _any(raw: bytes, limit: int) -> Iterator[ChatMessage]:
         text = jsontext.decode(content)
         if not isinstance(text, str):
             raise ValueError("no content")
-        yield _piece(raw, role, [{"type": "text", "text": text}], limit)
+        yield _from_blocks(raw, role, [{"type": "text", "text": text}], limit)
         return
-    blocks = list(zip(jsontext.items(content), _blocks(jsontext.shallow(content)), strict=True))
+    blocks = list(
+        zip(jsontext.items(content), _blocks(jsontext.decode_shallow(content)), strict=True)
+    )
     runs = list(_runs(blocks, is_result))
     for run in runs:
         part = _part(raw, fields, run, whole=len(runs) == 1)
-        yield _piece(part, role, [block for _, block in run], limit)
+        yield _from_blocks(part, role, [block for _, block in run], limit)
 
 
 def _part(
     raw: bytes, fields: dict[str, bytes], run: Sequence[tuple[bytes, object]], *, whole: bool
 ) -> bytes:
-    """The JSON of a message with a run of its blocks; itself where these are the whole of it."""
+    """The message with only a run of its blocks; ``raw`` itself if that is the ``whole``."""
     if whole:
         return raw
     return jsontext.join_fields({**fields, "content": jsontext.join_items([x for x, _ in run])})
@@ -177,7 +186,10 @@ def _part(
 def _runs(
     blocks: list[tuple[bytes, B]], is_result: Callable[[B], bool]
 ) -> Iterator[list[tuple[bytes, B]]]:
-    """Each result by itself, and what stands between them; an empty content is one run."""
+    """Split blocks into runs: each result alone, and those between results together.
+
+    An empty content is one empty run.
+    """
     if not blocks:
         yield []
     for results, run in groupby(blocks, key=lambda block: is_result(block[1])):
@@ -191,16 +203,16 @@ def _blocks(value: object) -> list[Json]:
     return value
 
 
-def _piece(raw: bytes, role: str, blocks: list[Json], limit: int) -> ChatMessage:
+def _from_blocks(raw: bytes, role: str, blocks: list[Json], limit: int) -> ChatMessage:
     if may_have_blocks(raw):
         blocks = _without_memory(raw, blocks)
-    message = _read(jsontext.encode(chat_of(role, blocks)), limit)
-    said = stored(message.said or message.raw, blocks, limit)
-    return msgspec.structs.replace(message, raw=raw, said=said)
+    message = _read(jsontext.encode(chat_from_blocks(role, blocks)), limit)
+    said = with_native_blocks(message.chat_json or message.raw, blocks, limit)
+    return msgspec.structs.replace(message, raw=raw, chat_json=said)
 
 
 def _without_memory(raw: bytes, blocks: list[Json]) -> list[Json]:
-    """The blocks as they would be without what memory had put in."""
+    """The blocks without memory blocks."""
     said = without_blocks(raw)
     if said is raw:
         return blocks

@@ -1,7 +1,6 @@
-"""An answer of the Messages API, from a stream as it comes or from a plain body.
+"""Reads an answer of the Messages API, from the events of a stream or from a JSON body.
 
-Garbage is passed over: the client has its bytes already, and what cannot be read cannot be
-remembered.
+Unreadable events are skipped: they are relayed all the same.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from proxy.chat import jsontext
 from proxy.chat.jsontext import NULL
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
 from proxy.chat.reply.answer import Choice, Reply, make_choice
-from proxy.chat.reply.deltas import Node, Rope, grow, whole
+from proxy.chat.reply.deltas import Node, Rope, join_ropes, merge_delta
 from proxy.chat.reply.reply import MAX_REPLY_BYTES, MAX_REPLY_VALUES
-from proxy.chat.slim import MAX_VALUES, is_heavy, is_light, values
+from proxy.chat.slim import MAX_VALUES, has_few_values, max_value_count, may_have_many_values
 from proxy.formats.messages.blocks import THINKING, Json, is_blank
-from proxy.formats.messages.chat import chat_of, input_of, stored
-from proxy.formats.messages.events import mark, suspect
+from proxy.formats.messages.chat import chat_from_blocks, parse_input, with_native_blocks
+from proxy.formats.messages.events import end_signal, may_end
 
 
 class _TextDelta(msgspec.Struct, forbid_unknown_fields=True):
@@ -33,7 +32,7 @@ class _TextDelta(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _TextEvent(msgspec.Struct):
-    """The common event: more of a text."""
+    """The common event: a delta of text, thinking or a call's input."""
 
     type: Literal["content_block_delta"]
     index: int
@@ -47,7 +46,7 @@ class _AnswerHead(msgspec.Struct):
 
 
 class _AnyEvent(msgspec.Struct):
-    """Any event; what may be large is read when it is known to be wanted."""
+    """Any event; fields that may be large are decoded only if they are needed."""
 
     type: str = ""
     index: int = 0
@@ -79,15 +78,15 @@ _OTHER = ""
 
 
 class EventReader:
-    """See StreamReader.  Of an answer over ``max_bytes`` the rest is not kept: it is incomplete."""
+    """See StreamReader.  An answer over ``max_bytes`` is cut off there, and incomplete."""
 
-    suspect, mark = staticmethod(suspect), staticmethod(mark)
+    may_end, end_signal = staticmethod(may_end), staticmethod(end_signal)
 
     def __init__(self, max_bytes: int = MAX_REPLY_BYTES) -> None:
         self._room, self._values = max_bytes, MAX_REPLY_VALUES
         self._blocks: list[Node] = []
         self._at: dict[int, dict[str, Node]] = {}
-        """What an index means now, by kind."""
+        """The open blocks at each index, by kind."""
         self._usage: Json = {}
         self._model: str | None = None
         self._stop_reason: str | None = None
@@ -105,15 +104,17 @@ class EventReader:
 
     def build(self) -> Reply:
         nodes = self._blocks
-        # What is too much is known before it is put together, and what a text of JSON is, after.
-        blocks = [_whole(node) for node in nodes] if is_light(nodes) else None
-        if blocks is None or not is_light(blocks):
+        # Checked before joining the pieces, and after, since joined text is parsed as JSON.
+        blocks = [_finished_block(node) for node in nodes] if has_few_values(nodes) else None
+        if blocks is None or not has_few_values(blocks):
             self._truncated = True
-            blocks = [_whole(node) for node in nodes if node.get("type") == "text"]
+            blocks = [_finished_block(node) for node in nodes if node.get("type") == "text"]
         complete = self._stop_reason is not None and not self._truncated
         begun = self._begun or bool(blocks)
         return Reply(
-            choices=(choice_of(blocks, self._stop_reason, complete=complete),) if begun else (),
+            choices=(choice_from_blocks(blocks, self._stop_reason, complete=complete),)
+            if begun
+            else (),
             usage=jsontext.encode(self._usage) if self._usage else None,
             model=self._model or None,
             error=self._error,
@@ -121,13 +122,13 @@ class EventReader:
         )
 
     def _feed_any(self, payload: bytes) -> None:
-        with suppress(*jsontext.UNREADABLE):  # relayed already; nothing in it to remember
-            jsontext.forgiving(self._take, payload)
+        with suppress(*jsontext.UNREADABLE):  # relayed already; nothing to record
+            jsontext.read_leniently(self._take, payload)
 
     def _take(self, payload: bytes) -> None:
         """Raises UNREADABLE."""
         event = _read_event(payload)
-        if event.type == "error" or (_is_there(event.error) and not event.type):
+        if event.type == "error" or (_is_present(event.error) and not event.type):
             self._error = True
         elif event.type == "message_start" and event.message is not None:
             self._begun, self._model = True, event.message.model
@@ -140,44 +141,44 @@ class EventReader:
             self._end(event)
 
     def _end(self, event: _AnyEvent) -> None:
-        ending = _message.decode(event.delta) if _is_there(event.delta) else _AnswerHead()
+        ending = _message.decode(event.delta) if _is_present(event.delta) else _AnswerHead()
         self._stop_reason = ending.stop_reason or self._stop_reason
         self._count(event.usage)
 
     def _count(self, usage: msgspec.Raw) -> None:
-        """Later figures are of the whole answer, as the earlier ones are."""
+        """Update the usage; counts are of the whole answer so far, so later ones replace."""
         said = self._read(usage)
         self._usage |= {key: value for key, value in said.items() if value is not None}
 
     def _read(self, raw: msgspec.Raw) -> Json:
-        """An object, empty where there is none or no room for it.  Raises UNREADABLE."""
-        size = values(bytes(raw))
+        """Decode an object; {} for anything else, or over the limits.  Raises UNREADABLE."""
+        size = max_value_count(bytes(raw))
         self._values -= min(size, MAX_VALUES)
         if self._values < 0 or size > MAX_VALUES:
             self._truncated = True
             return {}
-        value = jsontext.shallow(bytes(raw))
+        value = jsontext.decode_shallow(bytes(raw))
         return value if isinstance(value, dict) else {}
 
     def _open(self, index: int, block: Json, size: int) -> None:
-        """A block that begins: it is what the index means from now on."""
+        """Begin a block, which replaces the open ones at its index."""
         if block and not self._is_again(index, block) and self._has_room(size):
             self._at[index] = {}
             self._begin(index, block)
 
     def _is_again(self, index: int, block: Json) -> bool:
-        """Has this call begun there already?  The API refuses an id that comes twice."""
+        """Whether this call is open there already; the API refuses duplicate ids."""
         begun = self._at.get(index, {}).get(_kind(block), {})
         return block.get("id") is not None and begun.get("id") == block["id"]
 
     def _begin(self, index: int, block: Json) -> Node:
-        node = {key: _growing(key, value) for key, value in block.items()}
+        node = {key: _as_rope(key, value) for key, value in block.items()}
         self._blocks.append(node)
         self._at.setdefault(index, {})[_kind(block)] = node
         return node
 
     def _extend(self, index: int, delta: Json, size: int) -> None:
-        """More of a block, of whatever kind: fields are added to, a citation to the others."""
+        """Append a delta to a block of any kind; a citation is appended to the list of them."""
         more = {key: value for key, value in delta.items() if key != "type"}
         citation = more.pop("citation", None)
         if citation is not None:
@@ -186,9 +187,12 @@ class EventReader:
             self._grow(index, field, value, size)
 
     def _grow(self, index: int, field: str, value: object, size: int) -> None:
-        """More of the block there that it fits: some servers add a text to a call.  A text or a
-        thought that fits none begins one; what else fits none may be of a kind that is not known,
-        as a compaction has a signature."""
+        """Append a field's value to the open block of a matching kind.
+
+        Some servers send a text delta at a call's index: a text or thinking without a matching
+        block begins a new one.  Any other field is appended to a block of unknown kind, if one is
+        open: a compaction, for example, has a signature.
+        """
         if not size:
             return
         kind = _KINDS.get(field, _OTHER)
@@ -196,7 +200,9 @@ class EventReader:
         node = nodes.get(kind) if field == kind else nodes.get(kind, nodes.get(_OTHER))
         begins = node is None and field == kind and isinstance(value, str)
         if (begins or node is not None) and self._has_room(size):
-            grow(self._begin(index, {"type": kind}) if node is None else node, {field: value})
+            merge_delta(
+                self._begin(index, {"type": kind}) if node is None else node, {field: value}
+            )
 
     def _has_room(self, size: int) -> bool:
         self._room -= size
@@ -208,7 +214,7 @@ def _read_event(payload: bytes) -> _AnyEvent:
     """Raises UNREADABLE."""
     try:
         return _any.decode(payload)
-    except msgspec.DecodeError:  # half a character, which only the slow way reads
+    except msgspec.DecodeError:  # a cut-off character, which only ``fields`` accepts
         fields = jsontext.fields(payload)
         kind, index = (jsontext.decode(fields.get(name, b"0")) for name in ("type", "index"))
         if not isinstance(kind, str) or not isinstance(index, int):
@@ -219,7 +225,7 @@ def _read_event(payload: bytes) -> _AnyEvent:
         )
 
 
-def _is_there(raw: msgspec.Raw) -> bool:
+def _is_present(raw: msgspec.Raw) -> bool:
     return raw != NULL
 
 
@@ -229,16 +235,16 @@ def _kind(block: Json) -> str:
     return kind if isinstance(kind, str) and kind in _KINDS.values() else _OTHER
 
 
-def _growing(key: str, value: object) -> object:
-    """A field of a block: what may be added to is a rope."""
+def _as_rope(key: str, value: object) -> object:
+    """A field's value; a text that deltas may extend becomes a Rope."""
     return Rope(value) if isinstance(value, str) and key not in _NAMES else value
 
 
-def _whole(node: Node) -> Json:
-    """A block whose pieces are put together."""
-    block = {key: whole(value) for key, value in node.items()}
+def _finished_block(node: Node) -> Json:
+    """The block with its Ropes joined and its input parsed."""
+    block = {key: join_ropes(value) for key, value in node.items()}
     given = block.pop(_PARTIAL, None)
-    return {**block, "input": input_of(given)} if isinstance(given, str) else block
+    return {**block, "input": parse_input(given)} if isinstance(given, str) else block
 
 
 class _TextBlock(msgspec.Struct):
@@ -247,7 +253,7 @@ class _TextBlock(msgspec.Struct):
 
 
 class _PlainAnswer(_AnswerHead):
-    """A plain answer; of a heavy one what is light."""
+    """A JSON answer; large fields are decoded only if needed."""
 
     type: str = ""
     content: msgspec.Raw = NULL
@@ -259,29 +265,31 @@ _texts = msgspec.json.Decoder(list[_TextBlock])
 
 
 def read_answer(body: bytes) -> Reply | None:
-    """The reply that a plain answer is; None if it is none."""
-    heavy = is_heavy(body)
+    """Parse the JSON body of an answer; None if it is not an answer."""
+    heavy = may_have_many_values(body)
     try:
         if heavy:
             return _answer_in(body, heavy=True)
-        return jsontext.forgiving(partial(_answer_in, heavy=False), body)
-    except jsontext.UNREADABLE:  # relayed as it is; nothing in it to remember
+        return jsontext.read_leniently(partial(_answer_in, heavy=False), body)
+    except jsontext.UNREADABLE:  # relayed as it is; nothing to record
         return Reply(truncated=True) if heavy else None
 
 
 def _answer_in(body: bytes, *, heavy: bool) -> Reply | None:
     """Raises UNREADABLE."""
     answer = _read_plain(body)
-    if not _is_there(answer.content):
-        failed = answer.type == "error" or _is_there(answer.error)
+    if not _is_present(answer.content):
+        failed = answer.type == "error" or _is_present(answer.error)
         return Reply(error=True) if failed else None
-    blocks = _light(answer.content) if heavy else jsontext.shallow(bytes(answer.content))
-    usage = jsontext.shallow(bytes(answer.usage))
+    blocks = (
+        _texts_only(answer.content) if heavy else jsontext.decode_shallow(bytes(answer.content))
+    )
+    usage = jsontext.decode_shallow(bytes(answer.usage))
     if not isinstance(blocks, list):
         return None
     said = [block for block in blocks if isinstance(block, dict)]
     return Reply(
-        choices=(choice_of(said, answer.stop_reason, complete=not heavy),),
+        choices=(choice_from_blocks(said, answer.stop_reason, complete=not heavy),),
         usage=jsontext.encode(usage) if isinstance(usage, dict) else None,
         model=answer.model or None,
         truncated=heavy,
@@ -301,21 +309,23 @@ def _read_plain(body: bytes) -> _PlainAnswer:
         )
 
 
-def _light(content: msgspec.Raw) -> list[Json]:
-    """The texts of an answer that holds too much else."""
+def _texts_only(content: msgspec.Raw) -> list[Json]:
+    """The text blocks of a content with too many values."""
     texts = (block for block in _texts.decode(content) if block.type == "text")
     return [{"type": "text", "text": block.text} for block in texts]
 
 
-def choice_of(blocks: Sequence[Json], stop_reason: str | None, *, complete: bool) -> Choice:
-    """The answer that blocks are.  One that is not complete carries back its texts alone."""
+def choice_from_blocks(
+    blocks: Sequence[Json], stop_reason: str | None, *, complete: bool
+) -> Choice:
+    """The choice for an answer's blocks.  Of an incomplete one only the texts are sent back."""
     kept = [block for block in blocks if not is_blank(block) and not _is_unsigned(block)]
     thoughts = [block.get("thinking") for block in blocks if block.get("type") == "thinking"]
     thought = "\n".join(text for text in thoughts if isinstance(text, str) and text)
     made = partial(_choice, thought=thought, stop_reason=stop_reason, complete=complete)
     choice = made(kept)
     if choice.complete and not choice.blank:
-        body = stored(choice.body, kept, MAX_INLINE_MEDIA_BYTES)
+        body = with_native_blocks(choice.body, kept, MAX_INLINE_MEDIA_BYTES)
         return msgspec.structs.replace(choice, body=body)
     texts = [block for block in kept if block.get("type") == "text"]
     if choice.complete or len(texts) == len(kept):
@@ -328,14 +338,14 @@ def _choice(
 ) -> Choice:
     return make_choice(
         0,
-        {**chat_of("assistant", blocks), "reasoning_content": thought},
+        {**chat_from_blocks("assistant", blocks), "reasoning_content": thought},
         finish_reason=stop_reason,
         complete=complete,
     )
 
 
 def _is_unsigned(block: Json) -> bool:
-    """Thinking that was cut off: without its signature it is taken by nobody."""
+    """Whether it is thinking without a signature (it was cut off), which the API refuses."""
     if block.get("type") not in THINKING:
         return False
     return not (block.get("signature") or block.get("data"))

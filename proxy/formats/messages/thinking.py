@@ -1,8 +1,7 @@
-"""Thinking that the upstream does not take back.  Pure.
+"""Removes thinking from a request after the upstream has refused it.  Pure.
 
-Newer models sign their thinking together with all that stood before it.  Memory puts in other
-things from one request to the next, so that what a client resends may be refused: it is sent again
-without any.
+Newer models sign their thinking together with the prompt before it.  As memory changes that between
+requests, an upstream may refuse the thinking that a client resends.
 
 https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
 """
@@ -29,13 +28,15 @@ def refuses_thinking(status: int, error: bytes) -> bool:
 
 
 def without_thinking(body: bytes) -> bytes | None:
-    """A request's body without the thinking of older turns, or where they have none without any;
-    None if there is none.  Some models want that of the tool loop that is running."""
+    """The body without the thinking of older turns, or if those have none, without any.
+
+    None if there is no thinking.  Some models require that of the current tool loop.
+    """
     if not any(kind in body for kind in _BYTES):
         return None
     fields = jsontext.fields(body)
     said = jsontext.items(fields["messages"])
-    begins = max((at for at, message in enumerate(said) if _asks(message)), default=0)
+    begins = max((at for at, message in enumerate(said) if _is_user_text(message)), default=0)
     kept = [*_without_any(said[:begins]), *said[begins:]]
     if kept == said:
         kept = _without_any(said)
@@ -48,8 +49,8 @@ def _without_any(said: Iterable[bytes]) -> list[bytes]:
     return [message for each in said if (message := _without(each)) is not None]
 
 
-def _asks(message: bytes) -> bool:
-    """Is it the user's, and no answer to a call?"""
+def _is_user_text(message: bytes) -> bool:
+    """Whether a message is from the user and has no tool's result."""
     fields = jsontext.fields(message)
     if jsontext.decode(fields.get("role", b"null")) != USER:
         return False
@@ -59,7 +60,7 @@ def _asks(message: bytes) -> bool:
 
 
 def _without(message: bytes) -> bytes | None:
-    """A message without thinking; None if it was nothing else."""
+    """The message without thinking; None if it has nothing else."""
     content = jsontext.fields(message).get("content", b"null")
     if not content.startswith(b"[") or not any(kind in content for kind in _BYTES):
         return message

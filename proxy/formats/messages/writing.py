@@ -1,12 +1,12 @@
-"""A conversation as the Messages API takes it.  Pure.
+"""Writes the messages of a prompt for the Messages API.  Pure.
 
-The API wants the roles to alternate, a person to speak first, and the results of calls to be the
-beginning of what follows them; it refuses texts without text.  The client's own blocks keep their
-bytes and their order, stored messages are made to fit.
+The API requires that roles alternate, that the first message is the user's, and that the results of
+calls directly follow them; it refuses blank texts.  The client's own blocks keep their bytes and
+order; stored messages are converted.
 
-Thinking goes back, with its signatures, only in the tool loop that is running: there the API wants
-it, in older turns it is left out.  So is there what the upstream's own tools were asked and never
-did: the API refuses it once somebody has said something else.
+Stored thinking is sent back, with its signatures, only in the current tool loop, where the API
+requires it.  Unanswered calls of the upstream's own tools are also left out of older turns, since
+the API refuses them there.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from proxy.chat import jsontext
 from proxy.chat.blocks import with_block
 from proxy.chat.message import ChatMessage, Piece
 from proxy.formats.messages.blocks import THINKING, Json, text_block
-from proxy.formats.messages.ids import with_fitting_ids
+from proxy.formats.messages.ids import with_valid_ids
 from proxy.formats.messages.part import ASSISTANT, USER, Part, part_of_piece
 
-_ENDING = re.compile(rb'"tool_use_id"\s*:\s*"([\w-]+)"')
-"""What a client's own message says of the result of a tool."""
+_RESULT_ID = re.compile(rb'"tool_use_id"\s*:\s*"([\w-]+)"')
+"""The id of a call in a client's own message with its result."""
 
 
 def messages_of(pieces: Sequence[Piece], tail: str, *, separate: bool) -> list[bytes]:
-    """The JSON of the messages, with ``tail`` before the text of the last one of the user.
+    """The JSON of the messages, with ``tail`` before the text of the last user message.
 
-    ``separate``: in a block of its own.
+    ``separate``: as a block of its own.
     """
-    parts = _from_user([*map(part_of_piece, pieces)])
+    parts = _from_first_user([*map(part_of_piece, pieces)])
     if any([part.raw is None for part in parts]):
-        parts = _without_what_is_over(with_fitting_ids(parts))
+        parts = _without_stale_blocks(with_valid_ids(parts))
         parts = [part for part in parts if part.raw is not None or part.blocks]
     sent = [(part.role, _raw(part)) for part in parts]
-    at = max((at for at, part in enumerate(parts) if part.is_talk), default=None)
+    at = max((at for at, part in enumerate(parts) if part.is_user_text), default=None)
     if tail and at is not None:
         role, raw = sent[at]
         sent[at] = role, with_block(_in_blocks(raw) if separate else raw, tail)
@@ -47,60 +47,63 @@ def messages_of(pieces: Sequence[Piece], tail: str, *, separate: bool) -> list[b
 
 
 def system_of(system: ChatMessage | None, head: str, *, separate: bool) -> bytes:
-    """The JSON of the system text with ``head`` behind it."""
+    """The JSON of the system text with ``head`` after it."""
     if system is None:
         return jsontext.encode(head)
     raw = _in_blocks(system.raw) if separate else system.raw
     return jsontext.fields(with_block(raw, head, behind=True))["content"]
 
 
-def _from_user(parts: list[Part]) -> list[Part]:
-    """Without stored answers that no question precedes, unless the client goes on from them."""
-    begins = next((at for at, part in enumerate(parts) if part.own or part.is_talk), 0)
-    return parts if parts and parts[begins].result else parts[begins:]
+def _from_first_user(parts: list[Part]) -> list[Part]:
+    """The parts without stored answers before the first user message, unless a client's tool
+    results follow them."""
+    begins = next((at for at, part in enumerate(parts) if part.from_client or part.is_user_text), 0)
+    return parts if parts and parts[begins].is_result else parts[begins:]
 
 
-def _without_what_is_over(parts: list[Part]) -> list[Part]:
-    """Without stored thinking, and uses without results, of what was before the running loop."""
-    begins = _loop_begins(parts)
-    unended = _unended(parts)
-    return [_past(part, unended) if at < begins else part for at, part in enumerate(parts)]
+def _without_stale_blocks(parts: list[Part]) -> list[Part]:
+    """Remove stored thinking and unanswered server calls from before the current tool loop."""
+    begins = _loop_start(parts)
+    unanswered = _unanswered_server_uses(parts)
+    return [
+        _without_stale(part, unanswered) if at < begins else part for at, part in enumerate(parts)
+    ]
 
 
-def _loop_begins(parts: Sequence[Part]) -> int:
-    """Where the last message of the user begins in which there is no result."""
+def _loop_start(parts: Sequence[Part]) -> int:
+    """The index of the first part of the last user message without tool results."""
     found = at = 0
     for role, run in groupby(parts, lambda part: part.role):
         group = list(run)
-        if role == USER and not any(part.result for part in group):
+        if role == USER and not any(part.is_result for part in group):
             found = at
         at += len(group)
     return found
 
 
-def _unended(parts: Sequence[Part]) -> set[str]:
-    """Ids of stored uses of the upstream's own tools that have no result anywhere."""
+def _unanswered_server_uses(parts: Sequence[Part]) -> set[str]:
+    """Ids of stored calls of the upstream's own tools that have no result."""
     blocks = [block for part in parts for block in part.blocks]
-    uses = {str(block.get("id")) for block in blocks if _is_upstreams(block)}
+    uses = {str(block.get("id")) for block in blocks if _is_server_use(block)}
     if not uses:
         return uses
-    own = (found for part in parts if part.raw for found in _ENDING.findall(part.raw))
+    own = (found for part in parts if part.raw for found in _RESULT_ID.findall(part.raw))
     return uses - {str(block.get("tool_use_id")) for block in blocks} - set(map(bytes.decode, own))
 
 
-def _is_upstreams(block: Json) -> bool:
+def _is_server_use(block: Json) -> bool:
     return str(block.get("type")).endswith("_tool_use")
 
 
-def _past(part: Part, unended: set[str]) -> Part:
-    kept = tuple(block for block in part.blocks if not _is_over(block, unended))
+def _without_stale(part: Part, unanswered: set[str]) -> Part:
+    kept = tuple(block for block in part.blocks if not _is_stale(block, unanswered))
     return part if len(kept) == len(part.blocks) else replace(part, blocks=kept)
 
 
-def _is_over(block: Json, unended: set[str]) -> bool:
+def _is_stale(block: Json, unanswered: set[str]) -> bool:
     if block.get("type") in THINKING:
         return True
-    return bool(unended) and _is_upstreams(block) and str(block.get("id")) in unended
+    return bool(unanswered) and _is_server_use(block) and str(block.get("id")) in unanswered
 
 
 def _raw(part: Part) -> bytes:
@@ -110,14 +113,14 @@ def _raw(part: Part) -> bytes:
 
 
 def _content(blocks: Sequence[Json]) -> object:
-    """A text alone is a string."""
+    """The content of a message; a single text is a string."""
     if len(blocks) == 1 and blocks[0].keys() == {"type", "text"}:
         return blocks[0]["text"]
     return blocks
 
 
 def _joined(role: str, raws: list[bytes]) -> list[bytes]:
-    """What stands together, as one message where roles have to alternate."""
+    """Adjacent messages of one role, joined to one message if the role must alternate."""
     if len(raws) == 1 or role not in (USER, ASSISTANT):
         return raws
     fields = jsontext.fields(raws[0])
@@ -126,7 +129,7 @@ def _joined(role: str, raws: list[bytes]) -> list[bytes]:
 
 
 def _in_blocks(raw: bytes) -> bytes:
-    """A message whose content is a list."""
+    """The message with its content as a list of blocks."""
     fields = jsontext.fields(raw)
     blocks = jsontext.join_items(_blocks(fields["content"]))
     return jsontext.join_fields({**fields, "content": blocks})

@@ -1,9 +1,9 @@
-"""Items as a chat message, and a chat message as items.  Pure.
+"""Converts items to a chat message, and a chat message to items.  Pure.
 
-There and back is the same wherever chat completions can say it.  Where they cannot, a message keeps
-its items beside it, and what there is of it for chat completions is a substitute: other calls are
-calls of a function of their name, and an answer that is nothing but what the upstream did, a search
-say, is its name in brackets.
+If chat completions can express the items, the conversion back gives the same items.  If not, the
+message keeps them as its native form, and its chat form is a substitute: other calls become calls
+of a function with the name of their type, and an answer that has only actions of the upstream's own
+tools, such as a search, becomes their names in brackets.
 """
 
 from __future__ import annotations
@@ -12,74 +12,74 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from proxy.chat import jsontext
 from proxy.chat.canonical import legacy_id
-from proxy.chat.media.parts import placeholder, shrunk
+from proxy.chat.media.parts import placeholder, with_small_media
 from proxy.formats.responses.items import (
+    CHAT_CALLS,
     CUSTOM,
     FUNCTION,
     MESSAGE,
     REASONING,
     REFERENCE,
-    TOLD,
     ResponseItem,
-    output_of,
+    output_kind,
 )
 from proxy.formats.responses.parts import chat_content, is_text, item_content, refusals_of, texts_of
 
 Value = dict[str, object]
 
-_COMPACTED = ("compaction", "compaction_summary")
-"""What stands for all that was said before it."""
+_COMPACTIONS = ("compaction", "compaction_summary")
+"""Items that replace the conversation before them."""
 
-_UNSAID = (
-    *(REASONING, REFERENCE, *_COMPACTED, "compaction_trigger"),
+_SILENT_KINDS = (
+    *(REASONING, REFERENCE, *_COMPACTIONS, "compaction_trigger"),
     *("additional_tools", "configuration_update", "mcp_list_tools", "program", "program_output"),
 )
-"""What nobody said, so that nothing stands for it in a chat; but see ``_compacted``."""
+"""Items that have no form in a chat message; but see ``_compaction_text``."""
 
-_FRAME = ("type", "id", "call_id", "status", "created_by", "approval_request_id")
-"""What of a call or an output is not what it says."""
+_ENVELOPE = ("type", "id", "call_id", "status", "created_by", "approval_request_id")
+"""Fields of a call or an output that are not its content."""
 
 ENCRYPTED = "encrypted_content"
-"""Where a thought is that the upstream does not keep."""
+"""The field with the content of reasoning that the upstream does not store."""
 
-NAMED = (MESSAGE, *TOLD, "shell_call", "apply_patch_call")
-"""Items that need no id, and that with one are refused without the thought before them."""
+ID_OPTIONAL = (MESSAGE, *CHAT_CALLS, "shell_call", "apply_patch_call")
+"""Items that need no id.  With one, upstreams refuse them without the reasoning before them."""
 
-_CHAT_CALLS = {FUNCTION: ("function", "arguments"), CUSTOM: ("custom", "input")}
-"""What chat completions call these calls, and the field with what a call is given."""
+_CHAT_CALL_FIELDS = {FUNCTION: ("function", "arguments"), CUSTOM: ("custom", "input")}
+"""The type of these calls in chat completions, and the field with their input."""
 
 _RESULT = "result"
-"""Where the upstream's own tools put what they made: base64 of an image, say."""
+"""The field with the result of an upstream's own tool, such as an image in base64."""
 
 
-def said_of(group: Sequence[ResponseItem]) -> Value:
-    """The chat message that a group of items is (see ``grouped``)."""
+def chat_from_items(group: Sequence[ResponseItem]) -> Value:
+    """The chat message for the items of one message (see ``group_by_message``)."""
     first = group[0]
     if first.answers is not None and len(group) == 1:
         value = value_of(first)
-        return {"role": "tool", "tool_call_id": first.answers, "content": _output(value)}
-    if first.said_by_client:
+        return {"role": "tool", "tool_call_id": first.answers, "content": _output_content(value)}
+    if first.is_client_message:
         return {"role": first.role, "content": chat_content(value_of(first).get("content"))}
-    return _said_by_model(group)
+    return _assistant_message(group)
 
 
-def items_of(message: Mapping[str, object], kinds: Mapping[str, str]) -> list[bytes]:
-    """The items of a chat message; ``kinds`` are those of calls by their ids."""
-    return [jsontext.encode(value) for value in _values(message, kinds)]
+def items_from_chat(message: Mapping[str, object], kinds: Mapping[str, str]) -> list[bytes]:
+    """The items (JSON) for a chat message; ``kinds`` are the types of calls by their ids."""
+    return [jsontext.encode(value) for value in _item_values(message, kinds)]
 
 
-def is_told_whole(group: Sequence[ResponseItem], said: Mapping[str, object]) -> bool:
-    """Does the chat message say all that the items do?  Ids of what clients said do not count."""
+def is_lossless(group: Sequence[ResponseItem], said: Mapping[str, object]) -> bool:
+    """Whether the items can be restored from their chat message, apart from clients' own ids."""
     first = group[0]
-    model = first.answers is None and not first.said_by_client
-    if model and any(item.id for item in group):  # as in every answer of an upstream
+    model = first.answers is None and not first.is_client_message
+    if model and any(item.id for item in group):  # as in every upstream's answer
         return False
     kinds = {item.call: item.kind for item in group if item.call is not None}
-    if first.answers is not None:  # its call tells what it is
+    if first.answers is not None:  # the output's type follows from its call's
         kinds = {first.answers: first.kind.removesuffix("_output")}
-    back = list(_values(said, kinds))
-    return list(map(_plain, back)) == [
-        _plain(value if model else {k: v for k, v in value.items() if k != "id"})
+    back = list(_item_values(said, kinds))
+    return list(map(_comparable, back)) == [
+        _comparable(value if model else {k: v for k, v in value.items() if k != "id"})
         for value in map(value_of, group)
     ]
 
@@ -87,32 +87,36 @@ def is_told_whole(group: Sequence[ResponseItem], said: Mapping[str, object]) -> 
 def sendable(
     group: Sequence[ResponseItem], limit: int, *, stored: bool = True
 ) -> list[ResponseItem]:
-    """What of a group can be kept and sent again: all but media of more than ``limit`` characters.
+    """The items that can be recorded and sent again: without media over ``limit`` characters.
 
-    A thought goes with what follows from it: without that it is refused.  So is one that is
-    neither encrypted nor told in full where its answer is not ``stored``: then nobody has it.
+    Reasoning is left out if the item that follows it is, since upstreams refuse it alone.  If the
+    answer is not ``stored`` upstream, reasoning without its content is left out too.
     """
     kept: list[ResponseItem] = []
     follows = False
     for item in reversed(group):
         if item.kind == REASONING:
-            follows = follows and (stored or _holds(value_of(item)))
+            follows = follows and (stored or _has_content(value_of(item)))
         else:
-            follows = _light(item, limit)
+            follows = _has_small_media(item, limit)
         if follows:
             kept.append(item)
     return kept[::-1]
 
 
-def parts_sent(group: Sequence[ResponseItem], sent: Sequence[ResponseItem]) -> list[bytes]:
-    """The items of a group that are ``sent`` (JSON).  With an id an item is refused without the
-    thought before it: where that is not sent, the item has none."""
+def sent_parts(group: Sequence[ResponseItem], sent: Sequence[ResponseItem]) -> list[bytes]:
+    """The JSON of those items of a group that are ``sent``.
+
+    Items whose preceding reasoning is left out lose their id, since upstreams refuse them with it.
+    """
     if len(sent) == len(group):
         return [item.raw for item in sent]
-    return [*_alone(group, sent)]
+    return [*_without_orphaned_ids(group, sent)]
 
 
-def _alone(group: Sequence[ResponseItem], sent: Sequence[ResponseItem]) -> Iterator[bytes]:
+def _without_orphaned_ids(
+    group: Sequence[ResponseItem], sent: Sequence[ResponseItem]
+) -> Iterator[bytes]:
     left, lost = iter(sent), False
     awaited = next(left, None)
     for item in group:
@@ -121,26 +125,26 @@ def _alone(group: Sequence[ResponseItem], sent: Sequence[ResponseItem]) -> Itera
             continue
         awaited = next(left, None)
         lost = lost and item.kind != REASONING
-        yield without_thought(item) if lost else item.raw
+        yield without_id(item) if lost else item.raw
 
 
-def without_thought(item: ResponseItem) -> bytes:
-    """An item (JSON) as it may stand without the thought before it."""
-    if item.kind not in NAMED:
+def without_id(item: ResponseItem) -> bytes:
+    """The item (JSON) without its id, if it needs none, so that it can be sent alone."""
+    if item.kind not in ID_OPTIONAL:
         return item.raw
     try:
         known = jsontext.fields(item.raw)
-    except jsontext.UNREADABLE:  # an upstream's, that is not UTF-8: it goes as it came
+    except jsontext.UNREADABLE:  # an upstream's, with invalid UTF-8: sent as received
         return item.raw
     return jsontext.join_fields({key: raw for key, raw in known.items() if key != "id"})
 
 
-def _holds(thought: Mapping[str, object]) -> bool:
-    """Is a thought in its item?  Of others that is a name, with a summary at most."""
+def _has_content(thought: Mapping[str, object]) -> bool:
+    """Whether a reasoning item has its content, encrypted or plain, and not only an id."""
     return bool(thought.get(ENCRYPTED) or thought.get("content"))
 
 
-def _light(item: ResponseItem, limit: int) -> bool:
+def _has_small_media(item: ResponseItem, limit: int) -> bool:
     if len(item.raw) <= limit:
         return True
     value = value_of(item)
@@ -148,21 +152,21 @@ def _light(item: ResponseItem, limit: int) -> bool:
     if isinstance(result, str) and len(result) > limit:
         return False
     try:
-        return shrunk(value, limit) == value
+        return with_small_media(value, limit) == value
     except RecursionError:
         return True
 
 
 def value_of(item: ResponseItem) -> Value:
-    """The item's fields; none where they cannot be read."""
+    """The item's fields; only its type if they are nested too deeply to be read."""
     try:
-        value = jsontext.shallow(item.raw)
-    except jsontext.UNREADABLE:  # nested too deeply: it goes as it came
+        value = jsontext.decode_shallow(item.raw)
+    except jsontext.UNREADABLE:  # nested too deeply: sent as received
         return {"type": item.kind}
     return value if isinstance(value, dict) else {}
 
 
-def _said_by_model(group: Sequence[ResponseItem]) -> Value:
+def _assistant_message(group: Sequence[ResponseItem]) -> Value:
     values = [(item, value_of(item)) for item in group]
     contents = [value.get("content") for item, value in values if item.kind == MESSAGE]
     text = "\n".join(text for content in contents for text in texts_of(content))
@@ -175,49 +179,49 @@ def _said_by_model(group: Sequence[ResponseItem]) -> Value:
     if calls:
         said["tool_calls"] = calls
     if not (text or refusal or calls):
-        said["content"] = _done(group) or _compacted(values)
+        said["content"] = _actions_text(group) or _compaction_text(values)
     return said
 
 
-def _done(group: Sequence[ResponseItem]) -> str:
-    """What stands for an answer that says nothing: "" for thoughts alone."""
-    return " ".join(f"[{item.kind or 'item'}]" for item in done_in(group))
+def _actions_text(group: Sequence[ResponseItem]) -> str:
+    """The text in place of an answer that has only actions; "" if it has none either."""
+    return " ".join(f"[{item.kind or 'item'}]" for item in actions_in(group))
 
 
-def done_in(group: Sequence[ResponseItem]) -> list[ResponseItem]:
-    """What a model has done in an answer that says nothing."""
-    return [item for item in group if item.kind not in (MESSAGE, *_UNSAID)]
+def actions_in(group: Sequence[ResponseItem]) -> list[ResponseItem]:
+    """The items that are actions, such as calls and searches."""
+    return [item for item in group if item.kind not in (MESSAGE, *_SILENT_KINDS)]
 
 
-def _compacted(values: Iterable[tuple[ResponseItem, Value]]) -> str:
-    """What stands for a compaction alone; it says which, as no other equals it."""
-    found = ((i.kind, _string(v, ENCRYPTED)) for i, v in values if i.kind in _COMPACTED)
+def _compaction_text(values: Iterable[tuple[ResponseItem, Value]]) -> str:
+    """The text in place of a compaction, with its hash, so that it equals no other."""
+    found = ((i.kind, _string(v, ENCRYPTED)) for i, v in values if i.kind in _COMPACTIONS)
     return " ".join(placeholder(k, jsontext.well_formed(said).encode()) for k, said in found)
 
 
 def _call(item: ResponseItem, value: Mapping[str, object]) -> Value:
-    if item.kind in _CHAT_CALLS:
-        kind, given = _CHAT_CALLS[item.kind]
+    if item.kind in _CHAT_CALL_FIELDS:
+        kind, given = _CHAT_CALL_FIELDS[item.kind]
         said: Value = {key: _string(value, key) for key in ("name", given)}
         return {"id": item.call, "type": kind, kind: said}
-    said = {key: each for key, each in value.items() if key not in _FRAME}
+    said = {key: each for key, each in value.items() if key not in _ENVELOPE}
     function = {"name": item.kind, "arguments": jsontext.encode(said).decode()}
     return {"id": item.call, "type": "function", "function": function}
 
 
-def _output(value: Mapping[str, object]) -> object:
-    """What an output says: text, parts of text, or JSON where it is more."""
+def _output_content(value: Mapping[str, object]) -> object:
+    """The chat content of a call's output: text, text parts, or JSON for anything else."""
     output = value.get("output")
     if isinstance(output, str):
         return output
     if isinstance(output, list) and output and all(map(is_text, output)):
         return chat_content(output)
-    said = {key: each for key, each in value.items() if key not in _FRAME}
+    said = {key: each for key, each in value.items() if key not in _ENVELOPE}
     rest = output if set(said) == {"output"} else said
     return jsontext.encode(rest).decode()
 
 
-def _values(message: Mapping[str, object], kinds: Mapping[str, str]) -> Iterator[Value]:
+def _item_values(message: Mapping[str, object], kinds: Mapping[str, str]) -> Iterator[Value]:
     role = message.get("role")
     if role in ("tool", "function"):
         yield _output_item(message, kinds)
@@ -233,7 +237,7 @@ def _output_item(message: Mapping[str, object], kinds: Mapping[str, str]) -> Val
         id = legacy_id(message.get("name"))
     kind = CUSTOM if kinds.get(id) == CUSTOM else FUNCTION
     output = item_content(message.get("content"))
-    return {"type": output_of(kind), "call_id": id, "output": output}
+    return {"type": output_kind(kind), "call_id": id, "output": output}
 
 
 def _model_items(message: Mapping[str, object]) -> Iterator[Value]:
@@ -256,15 +260,16 @@ def _model_items(message: Mapping[str, object]) -> Iterator[Value]:
 
 def _call_item(call: Mapping[str, object]) -> Value:
     item = CUSTOM if isinstance(call.get("custom"), dict) else FUNCTION
-    kind, given = _CHAT_CALLS[item]
+    kind, given = _CHAT_CALL_FIELDS[item]
     called = call.get(kind)
     known = called if isinstance(called, dict) else {}
     said = {key: _string(known, key) for key in ("name", given)}
     return {"type": item, "call_id": call.get("id") or "", **said}
 
 
-def _plain(value: Mapping[str, object]) -> Value:
-    """An item without what says nothing: how it is spelled, and that it is done."""
+def _comparable(value: Mapping[str, object]) -> Value:
+    """The item in a form that is equal for equivalent items: without null fields, the status
+    "completed" and the type "message", and with content as parts."""
     said = {
         key: each
         for key, each in value.items()
@@ -277,14 +282,14 @@ def _plain(value: Mapping[str, object]) -> Value:
         if isinstance(parts, str) and (key == "output" or said.get("role") != "assistant"):
             parts = [{"type": "input_text", "text": parts}]
         if isinstance(parts, list):
-            said[key] = [_plain_part(part, said.get("role")) for part in parts]
+            said[key] = [_comparable_part(part, said.get("role")) for part in parts]
     parts = said.get("content")
     if said.get("role") == "assistant" and isinstance(parts, list) and len(parts) == 1:
         said["content"] = parts[0]
     return said
 
 
-def _plain_part(part: object, role: object) -> object:
+def _comparable_part(part: object, role: object) -> object:
     if not isinstance(part, dict):
         return part
     said = {key: each for key, each in part.items() if each not in (None, [])}

@@ -1,6 +1,6 @@
-"""One item of a conversation: what kind it is, and which call it makes or answers.  Pure.
+"""An item of a conversation: its type, and the call that it makes or answers.  Pure.
 
-Kinds that nobody has heard of are somebody's all the same: they are kept, in their place.
+Items of unknown types are kept in their place.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from proxy.chat.jsontext import text_in
 from proxy.formats import apart
 
 API = "responses"
-"""Whose native parts these are."""
+"""The name of this API in native forms."""
 
 MESSAGE = "message"
 REFERENCE = "item_reference"
 REASONING = "reasoning"
-PICTURE = "image_generation_call"
+IMAGE_CALL = "image_generation_call"
 APPROVAL = "mcp_approval_request"
-APPROVED = "mcp_approval_response"
+APPROVAL_RESPONSE = "mcp_approval_response"
 
 FUNCTION = "function_call"
 CUSTOM = "custom_tool_call"
-TOLD = (FUNCTION, CUSTOM)
-"""The calls that chat completions have as well."""
+CHAT_CALLS = (FUNCTION, CUSTOM)
+"""The types of calls that chat completions have as well."""
 
 PREFIXES = {MESSAGE: "msg", FUNCTION: "fc", CUSTOM: "ctc", REASONING: "rs"}
-"""What ids of items begin with: upstreams look at it."""
+"""The prefixes of items' ids, which upstreams check."""
 
 _LOCAL_SHELL_OUTPUT = "local_shell_call_output"
-"""Its ``id`` is its call's in OpenAI's own form, which has no ``call_id``."""
+"""In OpenAI's own form its ``id`` is that of its call, and it has no ``call_id``."""
 
-_OUTPUTS = {APPROVAL: APPROVED, "tool_search_call": "tool_search_output"}
-"""What answers a call, where it does not have the call's name."""
+_OUTPUTS = {APPROVAL: APPROVAL_RESPONSE, "tool_search_call": "tool_search_output"}
+"""The types of outputs that are not named after their call."""
 
-_UPSTREAMS_OWN = ("shell_call_output",)
-"""Outputs that the upstream may have made itself, in a container: they have ids then."""
+_SERVER_OUTPUTS = ("shell_call_output",)
+"""Outputs that may be the upstream's own, from its container; those have an id."""
 
 
-_CALLING = (b"_call", b"approval", b"tool_search", b"\\u")
-"""Of these every item that makes or answers a call has one in its JSON, an escape at the least."""
+_CALL_SIGNS = (b"_call", b"approval", b"tool_search", b"\\u")
+"""The JSON of every item that makes or answers a call has one of these, at least an escape."""
 
 
 class _Head(msgspec.Struct):
@@ -55,15 +55,15 @@ class _Head(msgspec.Struct):
     execution: Any = None
 
 
-_head = jsontext.reader(_Head)
+_head = jsontext.struct_reader(_Head)
 
 
 class ResponseItem(NamedTuple):
     """An item.
 
-    ``raw`` is its JSON.  ``kind`` is its type, "message" and "item_reference" also where these are
-    not said, "" where it has none.  ``call`` is the id of the call that it makes, ``answers`` that
-    of the one that it answers: "" where that is missing.
+    ``raw`` is its JSON.  ``kind`` is its type, which may be omitted for a message or a reference;
+    "" if it has none.  ``call`` is the id of the call that it makes, ``answers`` of the call that
+    it answers: None if it does not, "" if the id is missing.
     """
 
     raw: bytes
@@ -74,8 +74,8 @@ class ResponseItem(NamedTuple):
     answers: str | None = None
 
     @property
-    def said_by_client(self) -> bool:
-        """Is it a message of somebody's who is not the model?"""
+    def is_client_message(self) -> bool:
+        """Whether it is a message that is not the model's."""
         return self.kind == MESSAGE and self.role != "assistant"
 
 
@@ -87,8 +87,8 @@ class _PlainText(msgspec.Struct, forbid_unknown_fields=True):
 _decode_plain = msgspec.json.Decoder(_PlainText).decode
 
 
-def is_plain(message: bytes) -> bool:
-    """Is a chat message (JSON) an item as it stands?"""
+def is_plain_text(message: bytes) -> bool:
+    """Whether a chat message (JSON) is a text that is also a valid item."""
     try:
         return bool(_decode_plain(message).content)
     except jsontext.UNREADABLE:
@@ -96,23 +96,23 @@ def is_plain(message: bytes) -> bool:
 
 
 def may_call(raw: bytes) -> bool:
-    """May an item in this JSON make or answer a call?  A quick look: False only if surely none."""
-    return any([mark in raw for mark in _CALLING])
+    """Whether an item in this JSON may make or answer a call.  Cheap; never False if one does."""
+    return any([mark in raw for mark in _CALL_SIGNS])
 
 
 def read_item(raw: bytes) -> ResponseItem | None:
-    """An item from its JSON; None if that is no object."""
+    """Parse an item; None if it is not a JSON object."""
     try:
         head = _head(raw)
     except jsontext.UNREADABLE:
         return None
     kind = _kind(head)
-    call, answers = _calls(kind, head)
+    call, answers = _call_ids(kind, head)
     return ResponseItem(raw, kind, text_in(head.role), text_in(head.id), call, answers)
 
 
 def read_items(raws: Iterable[bytes]) -> list[ResponseItem] | None:
-    """All of them, or None if one is no object."""
+    """Parse several items; None if one is not a JSON object."""
     items = []
     for raw in raws:
         item = read_item(raw)
@@ -122,13 +122,15 @@ def read_items(raws: Iterable[bytes]) -> list[ResponseItem] | None:
     return items
 
 
-def grouped(items: Sequence[ResponseItem]) -> list[list[ResponseItem]]:
-    """The items of each message: what a model said at once, or one that somebody else said."""
+def group_by_message(items: Sequence[ResponseItem]) -> list[list[ResponseItem]]:
+    """Group items into messages: adjacent items of the model are one, each other item is one."""
     groups: list[list[ResponseItem]] = []
-    open_calls: set[str] | None = None  # of the model's message that goes on, None if none does
+    open_calls: set[str] | None = (
+        None  # calls of the model's current message, None if there is none
+    )
     for item in items:
-        own = item.answers is not None and not (open_calls and _is_upstreams(item, open_calls))
-        if item.said_by_client or own:
+        own = item.answers is not None and not (open_calls and _is_server_output(item, open_calls))
+        if item.is_client_message or own:
             groups.append([item])
             open_calls = None
             continue
@@ -141,13 +143,13 @@ def grouped(items: Sequence[ResponseItem]) -> list[list[ResponseItem]]:
     return groups
 
 
-def parted(group: Sequence[ResponseItem]) -> list[list[ResponseItem]]:
-    """What of a model's message may be messages of their own.
+def split_answers(group: Sequence[ResponseItem]) -> list[list[ResponseItem]]:
+    """Split the items of a model's message into parts that may each be an answer.
 
-    An answer may have several texts, but a client that leaves out calls and results leaves answers
-    side by side as well; and behind what it says for the model itself stands what the model said.
+    One answer may have several texts, but clients that omit calls and results, or insert texts in
+    the model's name, also send several answers in a row.
     """
-    return apart.parted(group, lambda item: item.kind == MESSAGE, _may_begin)
+    return apart.split_answers(group, lambda item: item.kind == MESSAGE, _may_begin)
 
 
 def _may_begin(item: ResponseItem, before: ResponseItem) -> bool:
@@ -156,13 +158,13 @@ def _may_begin(item: ResponseItem, before: ResponseItem) -> bool:
     return item.kind in (MESSAGE, REASONING) or before.kind == MESSAGE
 
 
-def output_of(call: str) -> str:
-    """The kind of what answers a call of this kind."""
+def output_kind(call: str) -> str:
+    """The type of the output for a call of this type."""
     return _OUTPUTS.get(call, f"{call}_output")
 
 
-def _is_upstreams(item: ResponseItem, open_calls: set[str]) -> bool:
-    return item.kind in _UPSTREAMS_OWN and bool(item.id) and item.answers in open_calls
+def _is_server_output(item: ResponseItem, open_calls: set[str]) -> bool:
+    return item.kind in _SERVER_OUTPUTS and bool(item.id) and item.answers in open_calls
 
 
 def _kind(head: _Head) -> str:
@@ -173,20 +175,22 @@ def _kind(head: _Head) -> str:
     return REFERENCE if isinstance(head.id, str) else ""
 
 
-def _calls(kind: str, head: _Head) -> tuple[str | None, str | None]:
-    """What it makes and what it answers.  Tools of the upstream's own have no ``call_id``, or say
-    that it runs them."""
+def _call_ids(kind: str, head: _Head) -> tuple[str | None, str | None]:
+    """The ids of the call that an item makes and of the call that it answers, None if it does not.
+
+    Calls of the upstream's own tools have no ``call_id``, or are marked as run by the server.
+    """
     if kind in (MESSAGE, REASONING) or head.execution == "server":
         return None, None
     if kind == APPROVAL:
         return text_in(head.id), None
-    if kind == APPROVED:
+    if kind == APPROVAL_RESPONSE:
         return None, text_in(head.approval_request_id)
-    if kind in TOLD or (kind.endswith("_call") and isinstance(head.call_id, str)):
+    if kind in CHAT_CALLS or (kind.endswith("_call") and isinstance(head.call_id, str)):
         return text_in(head.call_id), None
     by_id = kind == _LOCAL_SHELL_OUTPUT and head.call_id is None
     answered = head.id if by_id else head.call_id
     answering = kind.endswith("_call_output") or kind in _OUTPUTS.values()
-    if kind in map(output_of, TOLD) or (answering and isinstance(answered, str)):
+    if kind in map(output_kind, CHAT_CALLS) or (answering and isinstance(answered, str)):
         return None, text_in(answered)
     return None, None

@@ -1,6 +1,6 @@
-"""What the proxy keeps for an upstream that keeps nothing, as this API's objects.  Pure.
+"""The objects of this API that the proxy serves itself, for upstreams without state.  Pure.
 
-A response is kept as its frame, the fields around what it says, beside the message that it was; its
+A response is stored as its frame, which is all fields but its content, in the recorded message; its
 output is the message's items, and its input the messages that were recorded with it.
 """
 
@@ -10,36 +10,35 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from proxy.chat import jsontext
-from proxy.chat.native import told_in_chat
+from proxy.chat.native import as_chat_message
 from proxy.formats.native import native_of
-from proxy.formats.responses.chat import items_of
+from proxy.formats.responses.chat import items_from_chat
 from proxy.formats.responses.items import API, MESSAGE, PREFIXES, read_item
 
 MAX_FRAME = 4096
-"""Bytes of a frame; of a larger one the longest fields, tools and instructions mostly, are left
-out."""
+"""Bytes; of a larger frame the longest fields, mostly tools and instructions, are left out."""
 
-_LEFT_OUT = ("output", "usage", "input", "input_messages", "output_messages")
-"""Fields that are kept as such, and what some upstreams repeat: memory is in it."""
+_NOT_IN_FRAME = ("output", "usage", "input", "input_messages", "output_messages")
+"""Fields that are stored elsewhere, and the input that some upstreams echo, with memory in it."""
 
-_UNDER_WAY = (b'"in_progress"', b'"queued"')
+_UNFINISHED = (b'"in_progress"', b'"queued"')
 
 
 class KeptItem(NamedTuple):
-    """An item of a stored message: its id, the message's, and its JSON."""
+    """An item of a stored message: its id, the message's id, and its JSON."""
 
     id: str
     message: str
     raw: bytes
 
 
-def frame_around(raw: bytes) -> bytes:
-    """What is kept of a response (JSON) beside its output: its fields, as far as there is room."""
+def frame_of_response(raw: bytes) -> bytes:
+    """The frame (JSON) of a response (JSON), at most ``MAX_FRAME`` bytes; b"" if unreadable."""
     try:
         fields = jsontext.fields(raw)
     except jsontext.UNREADABLE:
         return b""
-    frame = {key: value for key, value in fields.items() if key not in _LEFT_OUT}
+    frame = {key: value for key, value in fields.items() if key not in _NOT_IN_FRAME}
     size = sum(len(key) + len(value) + 4 for key, value in frame.items())
     for key in sorted(frame, key=lambda key: len(frame[key]), reverse=True):
         if size <= MAX_FRAME:
@@ -51,18 +50,18 @@ def frame_around(raw: bytes) -> bytes:
 def response_object(
     frame: Mapping[str, bytes], message: bytes, usage: bytes | None, answer: str
 ) -> bytes:
-    """A response again: its frame, with the output that the message (JSON) was."""
-    known = {"tools": b"[]", **frame}  # clients count on them, and there was not always room
+    """The response object from its frame, its stored message (JSON), its usage and its id."""
+    known = {"tools": b"[]", **frame}  # required by clients, and may be missing in a frame
     said = {"output": jsontext.join_items(native_of(message, API) or ())}
     always = {"id": jsontext.encode(answer), "object": b'"response"'}
-    if frame.get("status") in _UNDER_WAY:  # it was cut off
+    if frame.get("status") in _UNFINISHED:  # it was cut off
         always["status"] = b'"incomplete"'
     return jsontext.join_fields({**known, **always, **said, "usage": usage or b"null"})
 
 
 def items_in(message: str, body: bytes) -> Iterator[KeptItem]:
-    """The items of a stored message, by its id and JSON.  Those without an id get one."""
-    for number, raw in enumerate(_items(body)):
+    """The items of a stored message, given its id and JSON.  Items without an id get one."""
+    for number, raw in enumerate(_items_of_stored(body)):
         item = read_item(raw)
         if item is None:
             continue
@@ -75,7 +74,7 @@ def items_in(message: str, body: bytes) -> Iterator[KeptItem]:
 
 
 def list_object(found: Sequence[KeptItem], *, more: bool) -> bytes:
-    """A page of items."""
+    """The list object of a page of items."""
     first, last = (found[0].id, found[-1].id) if found else (None, None)
     return jsontext.join_fields(
         {
@@ -88,24 +87,24 @@ def list_object(found: Sequence[KeptItem], *, more: bool) -> bytes:
     )
 
 
-def _items(body: bytes) -> Iterable[bytes]:
-    """Those that it came as; of a chat message those that say the same."""
+def _items_of_stored(body: bytes) -> Iterable[bytes]:
+    """The items that a stored message came from, else those converted from its chat form."""
     parts = native_of(body, API)
     if parts:
         return parts
-    return items_of(told_in_chat(body), {})
+    return items_from_chat(as_chat_message(body), {})
 
 
 def _with_id(raw: bytes, kind: str, id: str) -> bytes:
-    """As clients read an item: what was said shortly is said with type and parts."""
+    """The item with an id, and as clients expect it: a message with type, status and parts."""
     fields = jsontext.fields(raw)
     if kind == MESSAGE:
         fields = {**fields, "type": b'"message"', "status": b'"completed"'}
-        fields["content"] = _parts(fields)
+        fields["content"] = _content_parts(fields)
     return jsontext.join_fields({**fields, "id": jsontext.encode(id)})
 
 
-def _parts(fields: Mapping[str, bytes]) -> bytes:
+def _content_parts(fields: Mapping[str, bytes]) -> bytes:
     """The content of a message as a list of parts."""
     content = fields.get("content", b'""')
     if not content.startswith(b'"'):

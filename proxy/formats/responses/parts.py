@@ -1,6 +1,6 @@
-"""Content of a message, as this API and as chat completions have it.  Pure.
+"""Converts message content between this API and chat completions.  Pure.
 
-What has no other form is a line of text there, which names it.
+Parts without an equivalent become a line of text that names them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _TEXTS = ("input_text", "output_text", "text")
 
 
 def chat_content(content: object) -> object:
-    """The content of a user's or a system message, or of an output, in chat completions.
+    """The chat content for that of a user's or system message, or of an output.
 
     A single text is a string.
     """
@@ -26,14 +26,14 @@ def chat_content(content: object) -> object:
 
 
 def item_content(content: object) -> object:
-    """The other way round."""
+    """The content of an item for a chat message's."""
     if not isinstance(content, list):
         return "" if content is None else content
     return [_item_part(part) for part in content]
 
 
 def texts_of(content: object) -> Iterable[str]:
-    """What a model has said in a message; refusals are not among it."""
+    """The texts in a model's message, without refusals."""
     if isinstance(content, str):
         yield content
     for part in content if isinstance(content, list) else []:
@@ -67,7 +67,9 @@ def _chat_part(part: object) -> Part:
     if kind in ("input_image", "input_file"):
         where = part.get("file_url") or part.get("file_id") or ""
         return _text(f"[{kind.removeprefix('input_')} {where}]")
-    if isinstance(kind, str) and kind in part:  # of the other API, which servers take as well
+    if (
+        isinstance(kind, str) and kind in part
+    ):  # a chat content part, which some servers accept as well
         return part
     return _text(f"[{kind}]")
 

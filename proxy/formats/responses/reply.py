@@ -1,4 +1,4 @@
-"""A response object, read into a ``Reply``: all of its output is one choice.  Pure."""
+"""Reads a response object into a ``Reply``: all of its output is one choice.  Pure."""
 
 from __future__ import annotations
 
@@ -10,36 +10,43 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.chat import jsontext
-from proxy.chat.extent import has_over
+from proxy.chat.extent import has_more_values
 from proxy.chat.jsontext import NULL
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
 from proxy.chat.reply.answer import Choice, Reply, make_choice
 from proxy.chat.reply.reply import MAX_REPLY_VALUES
-from proxy.formats.native import NOTHING, NamedAnswer, with_native
+from proxy.formats.native import OMITTED, AnswerId, with_native
 from proxy.formats.responses.chat import (
-    done_in,
-    parts_sent,
-    said_of,
+    actions_in,
+    chat_from_items,
     sendable,
+    sent_parts,
     value_of,
-    without_thought,
+    without_id,
 )
-from proxy.formats.responses.items import API, MESSAGE, PICTURE, TOLD, ResponseItem, read_item
-from proxy.formats.responses.kept import frame_around
-from proxy.formats.responses.names import read_answer_name
+from proxy.formats.responses.items import (
+    API,
+    CHAT_CALLS,
+    IMAGE_CALL,
+    MESSAGE,
+    ResponseItem,
+    read_item,
+)
+from proxy.formats.responses.kept import frame_of_response
+from proxy.formats.responses.names import parse_response_id
 
-_WAITING = ("queued", "in_progress")
-"""States of a response that is still being made."""
+_PENDING = ("queued", "in_progress")
+"""The statuses of a background response that is not finished."""
 
 MAX_NAME = 256
-"""Characters of a name by which an answer is fetched."""
+"""Characters of a background response's id."""
 
-_CUT = {"max_output_tokens": "length"}
-"""Why an answer is incomplete, as chat completions say it."""
+_FINISH_REASONS = {"max_output_tokens": "length"}
+"""Finish reasons of chat completions, by the reason why a response is incomplete."""
 
 
 class Response(msgspec.Struct):
-    """What of a response concerns memory, whatever types it has."""
+    """The fields of a response that memory needs; each may have any type."""
 
     id: Any = None
     object: Any = None
@@ -53,14 +60,14 @@ class Response(msgspec.Struct):
     background: Any = None
 
     @property
-    def pending(self) -> str | None:
-        """By what it will be fetched, if it is made in the background."""
-        made = self.background is not True or self.status not in _WAITING
+    def pending_id(self) -> str | None:
+        """The id by which a background response will be fetched; None if it is no pending one."""
+        made = self.background is not True or self.status not in _PENDING
         return None if made or not isinstance(self.id, str) else self.id[:MAX_NAME]
 
     @property
     def items(self) -> list[ResponseItem]:
-        """Its output, as far as it can be read."""
+        """Its output; unreadable items are left out."""
         try:
             found = map(read_item, jsontext.items(bytes(self.output)))
         except jsontext.UNREADABLE:
@@ -72,46 +79,46 @@ class Response(msgspec.Struct):
         return self.status in ("failed", "cancelled") or self.error is not None
 
     @property
-    def kept(self) -> bool:
-        """Does it have a name of ours, so that the proxy keeps it and the upstream does not?"""
-        return read_answer_name(self.id) is not None
+    def is_emulated(self) -> bool:
+        """Whether the proxy stores it, and not the upstream: its id is the proxy's."""
+        return parse_response_id(self.id) is not None
 
     @property
-    def answer(self) -> NamedAnswer | None:
-        return NamedAnswer(self.id, self.store is not False) if isinstance(self.id, str) else None
+    def answer_id(self) -> AnswerId | None:
+        return AnswerId(self.id, self.store is not False) if isinstance(self.id, str) else None
 
     @property
-    def stored(self) -> bool:
-        """Does the upstream keep it?"""
-        return (not isinstance(self.id, str) or self.store is not False) and not self.kept
+    def is_stored_upstream(self) -> bool:
+        """Whether the upstream stores it."""
+        return (not isinstance(self.id, str) or self.store is not False) and not self.is_emulated
 
-    def finish(self, *, calls: bool) -> str | None:
-        """How it ended, as chat completions say it; None if it has not."""
+    def finish_reason(self, *, calls: bool) -> str | None:
+        """The finish reason in chat completions; None if it has not finished."""
         if self.status == "completed":
             return "tool_calls" if calls else "stop"
         details = self.incomplete_details if self.status == "incomplete" else None
         reason = details.get("reason") if isinstance(details, dict) else None
-        return _CUT.get(reason, reason) if isinstance(reason, str) else None
+        return _FINISH_REASONS.get(reason, reason) if isinstance(reason, str) else None
 
 
-_response = jsontext.reader(Response)
+_response = jsontext.struct_reader(Response)
 
 
 def read_response(raw: bytes) -> Response | None:
-    """A response from its JSON; None if it is none, or too much to be looked into."""
-    if has_over(MAX_REPLY_VALUES, raw):
+    """Parse a response; None if it is not one, or has too many values."""
+    if has_more_values(MAX_REPLY_VALUES, raw):
         return None
     try:
-        return jsontext.forgiving(_response, raw)
+        return jsontext.read_leniently(_response, raw)
     except jsontext.UNREADABLE:
         return None
 
 
 def read_reply(body: bytes) -> Reply | None:
-    """The reply that a plain answer is, None if it is none."""
+    """Parse the JSON body of an answer; None if it is not an answer."""
     response = read_response(body)
     if response is None:
-        return Reply(truncated=True) if has_over(MAX_REPLY_VALUES, body) else None
+        return Reply(truncated=True) if has_more_values(MAX_REPLY_VALUES, body) else None
     if response.object != "response" and response.output == NULL and response.error is None:
         return None
     return reply_of(response, response.items, raw=body)
@@ -123,19 +130,20 @@ def reply_of(
     *,
     raw: bytes,
     truncated: bool = False,
-    begun: Mapping[str, bytes] | None = None,
+    unfinished: Mapping[str, bytes] | None = None,
 ) -> Reply:
-    """A reply with this output; ``raw`` is the response's JSON, ``truncated``: there was more.
+    """The reply with these items as its output; ``raw`` is the response's JSON.
 
-    ``begun``: what there is of items that were not done, by name (JSON).
+    ``truncated``: the output had more items.  ``unfinished``: substitutes (JSON by id) for items
+    that were begun and not finished.
     """
-    if response.pending is not None:
-        return Reply(model=_text(response.model), pending=response.pending)
+    if response.pending_id is not None:
+        return Reply(model=_text(response.model), pending_id=response.pending_id)
     usage = bytes(response.usage)
-    frame = frame_around(raw) if response.kept else b""
+    frame = frame_of_response(raw) if response.is_emulated else b""
     choices: tuple[Choice, ...] = ()
-    if items or begun:
-        choices = (_choice(response, items, frame, begun or {}, truncated=truncated),)
+    if items or unfinished:
+        choices = (_choice(response, items, frame, unfinished or {}, truncated=truncated),)
     return Reply(
         choices=choices,
         usage=usage if usage.startswith(b"{") else None,
@@ -153,50 +161,52 @@ def _choice(
     response: Response,
     items: Sequence[ResponseItem],
     frame: bytes,
-    begun: Mapping[str, bytes],
+    unfinished: Mapping[str, bytes],
     *,
     truncated: bool,
 ) -> Choice:
-    """The answer that these items are.
+    """The choice for an answer's items.
 
-    Of one that ended, be it at a limit, a later request carries back the items that were finished;
-    of one that was cut off it carries the text alone.
+    Of an answer that ended, even at a limit, later requests send back the finished items; of one
+    that was cut off, only the text.
     """
-    came, answer = _made(response, items, truncated=truncated), response.answer
+    came, answer = _chat_choice(response, items, truncated=truncated), response.answer_id
     kept = [item.raw for item in sendable(items, MAX_INLINE_MEDIA_BYTES)]
     whole = partial(with_native, came.wire or came.body, API, kept, answer, frame)
     if not came.complete:
-        # No items go back, but clients may still name them.
-        named = {**begun, **_named(items)}
-        body = with_native(came.body, API, (), named=named) if named else came.body
+        # No items are sent back, but clients may still refer to them.
+        named = {**unfinished, **_cut_off_items(items)}
+        body = with_native(came.body, API, (), substitutes=named) if named else came.body
         return replace(came, body=body, wire=whole())
     finished = items if response.status == "completed" else _finished(items)
     is_whole = len(finished) == len(items)
-    choice = came if is_whole else _made(response, finished, truncated=truncated)
-    parts, named = _carried(items, finished, choice.text, stored=response.stored)
+    choice = came if is_whole else _chat_choice(response, finished, truncated=truncated)
+    parts, named = _parts_to_resend(
+        items, finished, choice.text, stored=response.is_stored_upstream
+    )
     body = with_native(choice.body, API, parts, answer, frame, named)
     told = is_whole and came.wire is None and kept == parts
     return replace(choice, body=body, wire=None if told else whole())
 
 
-def _carried(
+def _parts_to_resend(
     items: Sequence[ResponseItem], finished: Sequence[ResponseItem], text: str, *, stored: bool
 ) -> tuple[list[bytes], dict[str, bytes]]:
-    """The items (JSON) that later requests carry back, and what names of others stand for."""
+    """The items (JSON) that later requests send back, and the substitutes for the others."""
     sent = sendable(finished, MAX_INLINE_MEDIA_BYTES, stored=stored)
     if stored:
-        parts = parts_sent(items, sent)
-        named = _renamed(sent, parts)
+        parts = sent_parts(items, sent)
+        named = _items_sent_without_id(sent, parts)
     else:
         parts = [item.raw for item in sent]
-        named = _unsent(items, sent)
-    return parts, named if parts else named | _stand_ins(items, text, stored=stored)
+        named = _omitted_items(items, sent)
+    return parts, named if parts else named | _answer_substitutes(items, text, stored=stored)
 
 
-def _made(response: Response, items: Sequence[ResponseItem], *, truncated: bool) -> Choice:
+def _chat_choice(response: Response, items: Sequence[ResponseItem], *, truncated: bool) -> Choice:
     by_model = bool(items) and items[0].answers is None
-    said = said_of(items if by_model else [_NOTHING, *items])
-    finish = response.finish(calls=bool(said.get("tool_calls")))
+    said = chat_from_items(items if by_model else [_NOTHING, *items])
+    finish = response.finish_reason(calls=bool(said.get("tool_calls")))
     return make_choice(
         0,
         said,
@@ -205,60 +215,67 @@ def _made(response: Response, items: Sequence[ResponseItem], *, truncated: bool)
     )
 
 
-def _unsent(items: Sequence[ResponseItem], sent: Sequence[ResponseItem]) -> dict[str, bytes]:
-    """Null for each item that is not sent back, by its id: no upstream has it either."""
+def _omitted_items(items: Sequence[ResponseItem], sent: Sequence[ResponseItem]) -> dict[str, bytes]:
+    """Null, by id, for each item that is not sent back: no upstream has it either."""
     known = {item.id for item in sent}
-    return {item.id: NOTHING for item in items if item.id and item.id not in known}
+    return {item.id: OMITTED for item in items if item.id and item.id not in known}
 
 
-def _stand_ins(items: Sequence[ResponseItem], text: str, *, stored: bool) -> dict[str, bytes]:
-    """What stands for items of an answer of which nothing is sent back, by their ids: so a request
-    that names one still finds the answer.
+def _answer_substitutes(
+    items: Sequence[ResponseItem], text: str, *, stored: bool
+) -> dict[str, bytes]:
+    """Substitutes, by id, for the items of an answer of which none is sent back, so that a request
+    that refers to one still gets the answer.
 
-    The upstream knows a picture that it has ``stored`` by its id.
+    An image that the upstream has ``stored`` can be referred to by its id.
     https://platform.openai.com/docs/guides/image-generation#multi-turn-image-generation
     """
-    done = [item for item in done_in(items) if item.id]
+    done = [item for item in actions_in(items) if item.id]
     if stored:
-        known = [item for item in done if item.kind == PICTURE]
-        return {item.id: jsontext.encode({"type": PICTURE, "id": item.id}) for item in known}
+        known = [item for item in done if item.kind == IMAGE_CALL]
+        return {item.id: jsontext.encode({"type": IMAGE_CALL, "id": item.id}) for item in known}
     said = jsontext.encode({"role": "assistant", "content": text})
     return {item.id: said for item in done[:1]}
 
 
-def _renamed(sent: Sequence[ResponseItem], parts: Sequence[bytes]) -> dict[str, bytes]:
-    """Items that are sent back without their ids, as they came, by these: a request that names one
-    means the thought before it, too, which the upstream has."""
+def _items_sent_without_id(
+    sent: Sequence[ResponseItem], parts: Sequence[bytes]
+) -> dict[str, bytes]:
+    """The original JSON, by id, of items that are sent back without their id: a request that refers
+    to one also means the reasoning before it, which the upstream has."""
     pairs = zip(sent, parts, strict=True)
     return {item.id: item.raw for item, part in pairs if item.id and part is not item.raw}
 
 
-def _named(cut: Sequence[ResponseItem]) -> dict[str, bytes]:
-    """Of an answer that was cut off, what clients may name: words and calls without thoughts."""
+def _cut_off_items(cut: Sequence[ResponseItem]) -> dict[str, bytes]:
+    """Substitutes, by id, for the items of a cut-off answer: its messages and calls without
+    reasoning, and null for the rest."""
     return {
-        item.id: without_thought(item) if item.kind == MESSAGE or item.call is not None else NOTHING
+        item.id: without_id(item) if item.kind == MESSAGE or item.call is not None else OMITTED
         for item in cut
         if item.id
     }
 
 
 def _finished(items: Sequence[ResponseItem]) -> Sequence[ResponseItem]:
-    """Of an answer that came to a limit: without what it stopped in.  A call that it stopped in
-    stays where it is the only one: clients tell it again, and may answer it."""
-    done = [item for item in items if not _is_half(item)]
+    """The items of an answer that ended at a limit, without unfinished ones.
+
+    An unfinished call stays if there is no finished one, since clients resend and may answer it.
+    """
+    done = [item for item in items if not _is_unfinished(item)]
     if any(item.call is not None for item in done):
         return done
-    return [item for item in items if item.call is not None or not _is_half(item)]
+    return [item for item in items if item.call is not None or not _is_unfinished(item)]
 
 
-def _is_half(item: ResponseItem) -> bool:
-    """Was it not finished?  Words say something all the same; a call says that it is done."""
+def _is_unfinished(item: ResponseItem) -> bool:
+    """Whether an item is unfinished.  A message counts as finished; a call must say that it is."""
     status = value_of(item).get("status")
     if item.kind == MESSAGE or status == "completed":
         return False
-    return status is not None or item.kind in TOLD
+    return status is not None or item.kind in CHAT_CALLS
 
 
 _NOTHING = ResponseItem(b"{}", "reasoning")
-"""Put before an output that begins with a result that the upstream's own tool has given: so all of
-it reads as the model's message."""
+"""A placeholder before an output that begins with a result of the upstream's own tool, so that
+the output is read as the model's message."""

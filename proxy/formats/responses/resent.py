@@ -1,7 +1,7 @@
-"""No item twice in a request: as it is stored, and as the client sends it.  Pure.
+"""Removes stored items that the client's own messages repeat.  Pure.
 
-Upstreams refuse an id that comes twice, and what a client makes of a conversation is not always
-recognised.  An id that a server has given to several items names none of them.
+Upstreams refuse duplicate ids, and a client may resend items in messages that reconciliation does
+not recognise.  An id that a server gave to several items identifies none of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import chain, compress
 
 from proxy.chat import jsontext
 from proxy.chat.message import ChatMessage, Piece
-from proxy.formats.responses.chat import said_of, sendable, value_of
+from proxy.formats.responses.chat import chat_from_items, sendable, value_of
 from proxy.formats.responses.items import MESSAGE, ResponseItem, read_items
 
 _ID = re.compile(rb'"id"\s*:\s*"([^"]+)"')
@@ -24,24 +24,25 @@ Items = Sequence[ResponseItem]
 
 
 def without_resent(messages: Sequence[Piece], sent: Sequence[list[bytes]]) -> list[list[bytes]]:
-    """The items of each message, without the stored ones that are the client's too."""
+    """The items (JSON) of each message, without stored ones that the client sends as well."""
     if not _may_repeat(sent):
         return [*sent]
     items = [read_items(raws) or [] for raws in sent]
-    stored = _stored(messages, items)
-    resent = _resent(items, stored) - _answered(items, stored)
-    return [*_without(resent, sent, items, stored)] if resent else [*sent]
+    stored = _stored_flags(messages, items)
+    resent = _resent_ids(items, stored) - _answered_ids(items, stored)
+    return [*_without_items(resent, sent, items, stored)] if resent else [*sent]
 
 
 def _may_repeat(sent: Sequence[list[bytes]]) -> bool:
-    """A quick look: False only if surely none does."""
+    """Whether an id may occur twice.  Cheap; never False if one does."""
     ids = [id for raws in sent for raw in raws for id in _ID.findall(raw)]
     return len(set(ids)) < len(ids)
 
 
-def _stored(messages: Sequence[Piece], items: Sequence[Items]) -> list[bool]:
-    """Which are stored, but for those that a client had sent: they stand right behind an answer."""
-    model = [bool(each) and _is_models(each[0]) for each in items]
+def _stored_flags(messages: Sequence[Piece], items: Sequence[Items]) -> list[bool]:
+    """Whether each message is a stored one, except those that a client had sent in the model's
+    name: they directly follow an answer."""
+    model = [bool(each) and _is_model_item(each[0]) for each in items]
     behind = [False, *model]
     return [
         not isinstance(piece, ChatMessage) and not (own and before)
@@ -49,38 +50,38 @@ def _stored(messages: Sequence[Piece], items: Sequence[Items]) -> list[bool]:
     ]
 
 
-def _is_models(item: ResponseItem) -> bool:
-    return item.answers is None and not item.said_by_client
+def _is_model_item(item: ResponseItem) -> bool:
+    return item.answers is None and not item.is_client_message
 
 
-def _resent(items: Sequence[Items], stored: Sequence[bool]) -> set[str]:
-    """The ids that are stored once, and that of the client's items only the same have."""
+def _resent_ids(items: Sequence[Items], stored: Sequence[bool]) -> set[str]:
+    """The ids that exactly one stored item has, and among the client's only equal items."""
     kept = [item for item in chain(*compress(items, stored)) if item.id]
     times = Counter(item.id for item in kept)
     own = defaultdict[str, set[bytes]](set)
     for item in chain(*compress(items, [not x for x in stored])):
         if item.id in times:
-            own[item.id].add(_said(item))
+            own[item.id].add(_fingerprint(item))
     return {
         item.id
         for item in kept
-        if times[item.id] == 1 and not item.said_by_client
-        if item.id in own and own[item.id] == {_said(item)}
+        if times[item.id] == 1 and not item.is_client_message
+        if item.id in own and own[item.id] == {_fingerprint(item)}
     }
 
 
-def _said(item: ResponseItem) -> bytes:
-    """What tells it from others of its id: its words or its call, else all that it is."""
+def _fingerprint(item: ResponseItem) -> bytes:
+    """Bytes that are equal for equal items: of the message or call, else of all fields."""
     if item.kind == MESSAGE or item.call is not None:
-        return jsontext.encode([item.kind, said_of([item])])
-    told = {k: v for k, v in value_of(item).items() if k != "status" and v is not None}
-    return jsontext.canonical(told)
+        return jsontext.encode([item.kind, chat_from_items([item])])
+    fields = {k: v for k, v in value_of(item).items() if k != "status" and v is not None}
+    return jsontext.canonical(fields)
 
 
-def _answered(items: Sequence[Items], stored: Sequence[bool]) -> set[str]:
+def _answered_ids(items: Sequence[Items], stored: Sequence[bool]) -> set[str]:
     """The ids of the stored calls that the client's outputs answer."""
     found = set[str]()
-    asking: dict[str, str] = {}  # by their calls, "" for the client's own
+    asking: dict[str, str] = {}  # item ids by call ids, "" for the client's own calls
     for each, kept in zip(items, stored, strict=True):
         for item in each:
             if item.call is not None:
@@ -90,14 +91,14 @@ def _answered(items: Sequence[Items], stored: Sequence[bool]) -> set[str]:
     return found
 
 
-def _without(
+def _without_items(
     resent: AbstractSet[str],
     sent: Sequence[list[bytes]],
     items: Sequence[Items],
     stored: Sequence[bool],
 ) -> Iterator[list[bytes]]:
-    """A call goes with its output, and a thought with what follows from it."""
-    gone = set[str]()  # calls whose last one is left out
+    """Remove items with their outputs, and the reasoning that led to them."""
+    gone = set[str]()  # ids of removed calls
     for raws, each, kept in zip(sent, items, stored, strict=True):
         left = []
         for item in each:

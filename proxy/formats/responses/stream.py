@@ -1,7 +1,7 @@
-"""A streamed response, event by event: when it is complete, and what was said.
+"""Reads a streamed response, event by event.
 
-The last event holds all of it.  Where it does not come, or leaves the output out, the items that
-were done and the text of the one that was not are what there is.
+The last event has the whole response.  If it is missing, or has no output, the reply is built from
+the finished items and the text of unfinished ones.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from proxy.chat import jsontext
 from proxy.chat.jsontext import NULL
 from proxy.chat.reply.answer import Reply
 from proxy.chat.reply.deltas import Rope
-from proxy.chat.reply.events import DONE, Mark
+from proxy.chat.reply.events import DONE, EndSignal
 from proxy.chat.reply.reply import MAX_REPLY_BYTES, MAX_REPLY_VALUES
-from proxy.chat.slim import values
-from proxy.formats.native import NOTHING
+from proxy.chat.slim import max_value_count
+from proxy.formats.native import OMITTED
 from proxy.formats.responses.items import ResponseItem, read_item
 from proxy.formats.responses.reply import Response, read_response, reply_of
 
 MAX_ITEMS = 4_096
 """Items of one response that are kept."""
 
-_ENDS: dict[object, Mark] = {
+_END_SIGNALS: dict[object, EndSignal] = {
     "response.completed": "finish",
     "response.incomplete": "finish",
     "response.failed": "error",
     "response.cancelled": "error",
     "error": "error",
 }
-_TELLING = (
+_END_SIGNS = (
     *(b"response.completed", b"response.incomplete", b"response.failed", b"response.cancelled"),
     *(b'"error"', DONE, b"\\u00"),
 )
 
-_TEXTS: dict[object, Literal["text", "refusal"]] = {
+_TEXT_FIELDS: dict[object, Literal["text", "refusal"]] = {
     "response.output_text.delta": "text",
     "response.refusal.delta": "refusal",
 }
@@ -55,7 +55,7 @@ class _StreamEvent(msgspec.Struct):
     error: Any = None
 
 
-_event = jsontext.reader(_StreamEvent)
+_event = jsontext.struct_reader(_StreamEvent)
 _named = msgspec.json.Decoder(_Named)
 
 
@@ -66,46 +66,48 @@ class EventReader:
         self._room, self._values = max_bytes, MAX_REPLY_VALUES
         self._items: dict[int, ResponseItem] = {}
         self._texts: dict[int, dict[str, Rope]] = {}
-        self._begun: dict[int, str] = {}
-        """Names, by which clients know what is cut off."""
+        self._open_ids: dict[int, str] = {}
+        """The ids of items that were begun, by index."""
         self._response: Response | None = None
         self._raw = b"{}"
         self._failed = self._truncated = False
 
-    def suspect(self, raw: bytes) -> bool:
-        return any(telling in raw for telling in _TELLING)
+    def may_end(self, raw: bytes) -> bool:
+        return any(telling in raw for telling in _END_SIGNS)
 
-    def mark(self, payload: bytes) -> Mark | None:
+    def end_signal(self, payload: bytes) -> EndSignal | None:
         if payload.strip() == DONE:
             return "done"
         event = _read(payload)
-        return None if event is None else _end(event)
+        return None if event is None else _end_signal_of(event)
 
     def feed(self, payload: bytes) -> None:
         event = _read(payload)
         if event is None:
             return
-        if event.type in _TEXTS:
+        if event.type in _TEXT_FIELDS:
             self._add_text(event)
         elif event.type == "response.output_item.added":
-            self._begin(event)
+            self._begin_item(event)
         elif event.type == "response.output_item.done":
             self._add_item(event)
         elif event.response != NULL:
-            self._take(bytes(event.response))
-        self._failed = self._failed or _end(event) == "error"
+            self._set_response(bytes(event.response))
+        self._failed = self._failed or _end_signal_of(event) == "error"
 
     def build(self) -> Reply:
         response = self._response or Response()
         items, begun = response.items, dict[str, bytes]()
         if not items:
-            items = [self._item(at) for at in sorted({*self._items, *self._texts})]
+            items = [self._item_at(at) for at in sorted({*self._items, *self._texts})]
             begun = self._unfinished()
-        reply = reply_of(response, items, raw=self._raw, truncated=self._truncated, begun=begun)
+        reply = reply_of(
+            response, items, raw=self._raw, truncated=self._truncated, unfinished=begun
+        )
         return msgspec.structs.replace(reply, error=reply.error or self._failed)
 
-    def _take(self, raw: bytes) -> None:
-        """Each of some events has the response as it is then."""
+    def _set_response(self, raw: bytes) -> None:
+        """Take the response object of an event, which replaces that of earlier events."""
         response = read_response(raw)
         if response is None:
             self._truncated = True
@@ -114,40 +116,40 @@ class EventReader:
 
     def _add_text(self, event: _StreamEvent) -> None:
         at, delta = event.output_index, event.delta
-        if not isinstance(delta, str) or not self._takes(at, len(delta)):
+        if not isinstance(delta, str) or not self._has_room(at, len(delta)):
             return
-        kind = _TEXTS[event.type]
+        kind = _TEXT_FIELDS[event.type]
         self._texts.setdefault(at, {}).setdefault(kind, Rope()).add(delta)
 
-    def _begin(self, event: _StreamEvent) -> None:
+    def _begin_item(self, event: _StreamEvent) -> None:
         try:
             name = _named.decode(event.item).id
         except jsontext.UNREADABLE:
             return
-        if name and self._takes(event.output_index, len(name)):
-            self._begun[event.output_index] = name
+        if name and self._has_room(event.output_index, len(name)):
+            self._open_ids[event.output_index] = name
 
     def _add_item(self, event: _StreamEvent) -> None:
         at, raw = event.output_index, bytes(event.item)
-        self._values -= values(raw)
+        self._values -= max_value_count(raw)
         self._truncated = self._truncated or self._values < 0
-        item = read_item(raw) if self._values >= 0 and self._takes(at, len(raw)) else None
+        item = read_item(raw) if self._values >= 0 and self._has_room(at, len(raw)) else None
         if item is not None:
             self._items[at] = item
 
-    def _takes(self, at: object, size: int) -> bool:
-        """Is there room for it?"""
+    def _has_room(self, at: object, size: int) -> bool:
+        """Whether ``size`` more bytes of the item at this index are within the limits."""
         self._room -= size
         self._truncated = self._truncated or self._room < 0
         return self._room >= 0 and isinstance(at, int) and 0 <= at < MAX_ITEMS
 
     def _unfinished(self) -> dict[str, bytes]:
-        """What was begun and not done, by name: its text as an item (JSON), else null."""
-        names = ((at, name) for at, name in self._begun.items() if at not in self._items)
-        return {name: self._item(at).raw if at in self._texts else NOTHING for at, name in names}
+        """Substitutes, by id, for unfinished items: their text as an item (JSON), else null."""
+        names = ((at, name) for at, name in self._open_ids.items() if at not in self._items)
+        return {name: self._item_at(at).raw if at in self._texts else OMITTED for at, name in names}
 
-    def _item(self, at: int) -> ResponseItem:
-        """One that is done, or what has come of it."""
+    def _item_at(self, at: int) -> ResponseItem:
+        """The finished item at an index, else one with the text received so far."""
         done = self._items.get(at)
         if done is not None:
             return done
@@ -163,13 +165,14 @@ class EventReader:
 
 def _read(payload: bytes) -> _StreamEvent | None:
     try:
-        return jsontext.forgiving(_event, payload)
+        return jsontext.read_leniently(_event, payload)
     except jsontext.UNREADABLE:
         return None
 
 
-def _end(event: _StreamEvent) -> Mark | None:
-    """An error may come as other APIs have it, as an object with an ``error`` and no type."""
+def _end_signal_of(event: _StreamEvent) -> EndSignal | None:
+    """The meaning of an event; an object with an ``error`` and no type is an error, as in other
+    APIs."""
     if isinstance(event.type, str):
-        return _ENDS.get(event.type)
+        return _END_SIGNALS.get(event.type)
     return "error" if event.type is None and event.error is not None else None

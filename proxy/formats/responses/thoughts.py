@@ -1,7 +1,7 @@
-"""Reasoning that an upstream does not take back.  Pure.
+"""Removes reasoning from a request after the upstream has refused it.  Pure.
 
-It is kept upstream for a while, or encrypted for one organisation and a family of models; a session
-outlives the one and may go on in front of another.  The request is sent again without any.
+Reasoning expires upstream, or is encrypted for one organisation and one family of models; a session
+may outlive the one and change the other.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 from proxy.chat import jsontext
-from proxy.formats.responses.chat import NAMED, without_thought
+from proxy.formats.responses.chat import ID_OPTIONAL, without_id
 from proxy.formats.responses.items import (
     PREFIXES,
     REASONING,
     REFERENCE,
     ResponseItem,
-    grouped,
+    group_by_message,
     read_items,
 )
 from proxy.formats.responses.reading import INPUT
@@ -30,43 +30,47 @@ _REFUSED = re.compile(
 _THOUGHTS = f"{PREFIXES[REASONING]}_"
 
 
-def refuses_thoughts(status: int, error: bytes) -> bool:
+def refuses_reasoning(status: int, error: bytes) -> bool:
     return status in (400, 404) and _REFUSED.search(error) is not None
 
 
-def without_thoughts(body: bytes) -> bytes | None:
-    """A request's body without reasoning, sent or named; where it has none, without what may want
-    the thought before it, and what answers that.  None if it has neither, or nothing else."""
+def without_reasoning(body: bytes) -> bytes | None:
+    """The body without reasoning and references to it.
+
+    If it has none: without items that may require the reasoning before them, and the outputs of
+    those.  None if neither changes anything, or nothing would be left.
+    """
     fields = jsontext.fields(body)
     listed = fields.get(INPUT, b"")
     items = read_items(jsontext.items(listed)) if listed.startswith(b"[") else None
     if not items:
         return None
-    if any(map(_is_thought, items)):
-        kept = [raw for group in grouped(items) for raw in _thoughtless(group)]
+    if any(map(_is_reasoning, items)):
+        kept = [raw for group in group_by_message(items) for raw in _without_reasoning(group)]
     else:
-        bound = {item.call for item in items if _is_bound(item)} - {None}
-        kept = [i.raw for i in items if not (_is_bound(i) or i.answers in bound)]
+        bound = {item.call for item in items if _needs_reasoning(item)} - {None}
+        kept = [i.raw for i in items if not (_needs_reasoning(i) or i.answers in bound)]
     if len(kept) in (0, len(items)):
         return None
     return jsontext.join_fields({**fields, INPUT: jsontext.join_items(kept)})
 
 
-def _thoughtless(group: Sequence[ResponseItem]) -> Iterator[bytes]:
-    if not any(map(_is_thought, group)):
+def _without_reasoning(group: Sequence[ResponseItem]) -> Iterator[bytes]:
+    if not any(map(_is_reasoning, group)):
         yield from (item.raw for item in group)
         return
     for item in group:
-        if not _is_thought(item):
-            yield without_thought(item)
+        if not _is_reasoning(item):
+            yield without_id(item)
 
 
-def _is_bound(item: ResponseItem) -> bool:
-    """A search, say, or a request for approval: such an item has no place without its id."""
+def _needs_reasoning(item: ResponseItem) -> bool:
+    """Whether an item needs its id, and so may require the reasoning before it: a search or a
+    request for approval, for example."""
     if item.call is None:
         return item.kind.endswith("_call")
-    return bool(item.id) and item.kind not in NAMED
+    return bool(item.id) and item.kind not in ID_OPTIONAL
 
 
-def _is_thought(item: ResponseItem) -> bool:
+def _is_reasoning(item: ResponseItem) -> bool:
     return item.kind == REASONING or (item.kind == REFERENCE and item.id.startswith(_THOUGHTS))

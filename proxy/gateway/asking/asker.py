@@ -8,29 +8,29 @@ from functools import partial
 from msgspec.structs import replace
 
 from proxy.chat.media.words import may_refuse_media, names_media, refuses_media
-from proxy.chat.models.limits import too_long
+from proxy.chat.models.limits import is_context_error
 from proxy.chat.parameters import is_about_parameters
-from proxy.chat.thoughts import refuses_thoughts, wants_thoughts, with_thoughts
+from proxy.chat.thoughts import demands_reasoning, refuses_reasoning, with_reasoning
 from proxy.chat.tools.offer import refuses_tools
 from proxy.formats.breakpoints import names_marks
-from proxy.gateway.aside import meanwhile
+from proxy.gateway.aside import run_soon
 from proxy.gateway.asking.refusals import KnownRefusals
-from proxy.gateway.asking.thoughts import sends_calls, with_stored_thoughts
+from proxy.gateway.asking.thoughts import sends_calls, with_stored_reasoning
 from proxy.gateway.exchange import Services
 from proxy.gateway.outgoing import (
     OutgoingRequest,
-    lessened,
-    refused_marks,
+    after_marks_error,
+    after_media_error,
+    with_less_memory,
     with_tools,
     without_marks,
+    without_refused_media,
     without_tools,
-    worded,
-    worded_again,
 )
 from proxy.gateway.passthrough import Passthrough
 from proxy.gateway.recording.exchange_recorder import ExchangeRecorder, recorder_for
 from proxy.gateway.request import ProxyRequest
-from proxy.gateway.tools.rounds import Rounds, followed
+from proxy.gateway.tools.rounds import Rounds, with_tool_rounds
 from proxy.gateway.tools.toolbox import MemoryTools
 from proxy.wire.headers import content_length
 from proxy.wire.replies import PeekedReply, decoded
@@ -45,7 +45,7 @@ Recording = Callable[[], ExchangeRecorder]
 """Returns the recorder of a reply, which is made while waiting for the upstream."""
 
 
-class Asker:
+class UpstreamCaller:
     """Calls the upstream; remembers for a while what each one refuses of memory.
 
     ``retry_too_long``: call again with less if the upstream finds the context too long.
@@ -65,48 +65,54 @@ class Asker:
 
     async def first_attempt(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
         """The request with all enabled additions that its upstream is not known to refuse."""
-        outgoing = await self._offered(call, await self._worded(call, outgoing))
-        return self._marked(call, await self._thoughtful(call, outgoing))
+        outgoing = await self._with_tools(call, await self._without_refused_media(call, outgoing))
+        return self._with_marks(call, await self._with_reasoning(call, outgoing))
 
-    async def _worded(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
+    async def _without_refused_media(
+        self, call: ProxyRequest, outgoing: OutgoingRequest
+    ) -> OutgoingRequest:
         """The request with text alone of those stored messages whose media were refused before."""
         exchange = outgoing.exchange
         known = self._refusals.media(call.upstream, exchange.context.key, exchange.request.model)
-        if not (known and outgoing.adds):
+        if not (known and outgoing.adds_memory):
             return outgoing
-        return await self._services.aside.run(outgoing.held, partial(worded_again, outgoing, known))
+        return await self._services.threads.run(
+            outgoing.memory_bytes, partial(without_refused_media, outgoing, known)
+        )
 
-    async def _offered(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
+    async def _with_tools(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
         """The request with memory's tools, if enabled and not refused before."""
         if not outgoing.exchange.context.profile.tools.enabled:
             return outgoing
         size = len(outgoing.exchange.body)
-        offering = await self._services.aside.run(size, partial(with_tools, outgoing))
+        offering = await self._services.threads.run(size, partial(with_tools, outgoing))
         use = offering.tools
-        refused = use is not None and use.kind in self._refusals.of(call.upstream)
+        refused = use is not None and use.refusal in self._refusals.of(call.upstream)
         return without_tools(offering) if refused else offering
 
-    def _marked(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
+    def _with_marks(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
         """The request with cache marks, if enabled and not refused before."""
-        kind = outgoing.marking
+        kind = outgoing.marks_refusal
         if kind is None:
             return outgoing
         if kind in self._refusals.of(call.upstream):
             return without_marks(outgoing)
         return replace(outgoing, marks=True)
 
-    async def _thoughtful(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
+    async def _with_reasoning(
+        self, call: ProxyRequest, outgoing: OutgoingRequest
+    ) -> OutgoingRequest:
         """The request with earlier answers' reasoning, if its upstream is known to demand it."""
-        known = self._wants_thoughts(call, outgoing)
+        known = self._demands_reasoning(call, outgoing)
         if not (known and sends_calls(outgoing)):
             return outgoing
-        return await with_stored_thoughts(outgoing, self._services)
+        return await with_stored_reasoning(outgoing, self._services)
 
-    def _wants_thoughts(self, call: ProxyRequest, outgoing: OutgoingRequest) -> bool:
-        kind = outgoing.thoughtless
+    def _demands_reasoning(self, call: ProxyRequest, outgoing: OutgoingRequest) -> bool:
+        kind = outgoing.reasoning_refusal
         return kind is not None and kind in self._refusals.of(call.upstream)
 
-    async def ask(
+    async def call_upstream(
         self, call: ProxyRequest, outgoing: OutgoingRequest
     ) -> tuple[OutgoingRequest, Reply, Recording | None]:
         """Call the upstream, and again with less of memory as long as it refuses that.
@@ -116,27 +122,27 @@ class Asker:
         first = outgoing
         while True:
             call.report = outgoing.report
-            body = await self._services.aside.run(len(outgoing.exchange.body), outgoing.body)
+            body = await self._services.threads.run(len(outgoing.exchange.body), outgoing.body)
             record = partial(recorder_for, outgoing, call.report, self._services)
-            recording = meanwhile(record) if outgoing.recorded else None
+            recording = run_soon(record) if outgoing.recorded else None
             reply = await self._send(call, body, rewritten=outgoing.rewritten)
             if reply.status < 400:
                 key = outgoing.exchange.context.key
-                self._refusals.add(call.upstream, key, outgoing.refused)
-            if not self._may_be_for_memory(outgoing, reply):
-                reply = await self._followed(call, outgoing, body, reply)
+                self._refusals.add(call.upstream, key, outgoing.refusals)
+            if not self._may_refuse_memory(outgoing, reply):
+                reply = await self._with_tool_rounds(call, outgoing, body, reply)
                 return outgoing, reply, recording
             reply = PeekedReply(reply)
-            less = await self._less(call, outgoing, first, reply, body)
+            less = await self._changed_for_error(call, outgoing, first, reply, body)
             if less is None:
                 return outgoing, reply, recording
             await reply.close()
             outgoing = less
 
     async def _send(self, call: ProxyRequest, body: bytes, *, rewritten: bool) -> Reply:
-        return decoded(await self._passthrough.ask(call, body, rewritten=rewritten))
+        return decoded(await self._passthrough.send_upstream(call, body, rewritten=rewritten))
 
-    async def _followed(
+    async def _with_tool_rounds(
         self, call: ProxyRequest, outgoing: OutgoingRequest, body: bytes, reply: Reply
     ) -> Reply:
         """The reply after the model's calls of memory's tools have been run."""
@@ -145,10 +151,10 @@ class Asker:
         # An idempotency key is for one request: the further rounds are others.
         kept = [field for field in call.headers if field[0].lower() != b"idempotency-key"]
         further = replace(call, headers=kept)
-        ask = partial(self._ask_further, further, outgoing)
-        return await followed(reply, Rounds(body, outgoing.tools, self._tools, ask))
+        ask = partial(self._call_for_round, further, outgoing)
+        return await with_tool_rounds(reply, Rounds(body, outgoing.tools, self._tools, ask))
 
-    async def _ask_further(
+    async def _call_for_round(
         self, call: ProxyRequest, outgoing: OutgoingRequest, body: bytes
     ) -> Reply:
         """The reply to a further round.
@@ -156,48 +162,48 @@ class Asker:
         If the upstream demands reasoning, it is called again with empty reasoning where calls have
         none.
         """
-        kind, unthought = outgoing.thoughtless, partial(with_thoughts, body, {})
-        known = self._wants_thoughts(call, outgoing)
-        sent = await self._services.aside.run(len(body), unthought) if known else body
+        kind, unthought = outgoing.reasoning_refusal, partial(with_reasoning, body, {})
+        known = self._demands_reasoning(call, outgoing)
+        sent = await self._services.threads.run(len(body), unthought) if known else body
         reply = await self._send(call, sent, rewritten=True)
         if known or kind is None or reply.status not in _INVALID or not _is_small(reply):
             return reply
         reply = PeekedReply(reply)
-        if not wants_thoughts(await _error_in(reply)):
+        if not demands_reasoning(await _read_error(reply)):
             return reply
         await reply.close()
-        sent = await self._services.aside.run(len(body), unthought)
+        sent = await self._services.threads.run(len(body), unthought)
         reply = await self._send(call, sent, rewritten=True)
         if reply.status < 400:
             self._refusals.of(call.upstream).add(kind)
         return reply
 
-    def _may_be_for_memory(self, outgoing: OutgoingRequest, reply: Reply) -> bool:
+    def _may_refuse_memory(self, outgoing: OutgoingRequest, reply: Reply) -> bool:
         if reply.status < 400 or not _is_small(reply):
             return False
         if outgoing.tools is not None or outgoing.marks or outgoing.exchange.format.signed:
             return True
-        if outgoing.thoughtless is not None and reply.status in _INVALID:
+        if outgoing.reasoning_refusal is not None and reply.status in _INVALID:
             return True
         long = self._retry_too_long and reply.status < 500
-        return outgoing.adds and (long or may_refuse_media(reply.status))
+        return outgoing.adds_memory and (long or may_refuse_media(reply.status))
 
-    async def _rethought(
+    async def _with_reasoning_changed(
         self, call: ProxyRequest, outgoing: OutgoingRequest, status: int, error: bytes
     ) -> OutgoingRequest | None:
         """The request with earlier answers' reasoning, or without, if the error is about that."""
-        kind = outgoing.thoughtless
-        if kind is None or outgoing.rethought or status not in _INVALID:
+        kind = outgoing.reasoning_refusal
+        if kind is None or outgoing.reasoning_retried or status not in _INVALID:
             return None
-        if outgoing.thoughts is None and wants_thoughts(error):
-            thoughtful = await with_stored_thoughts(outgoing, self._services)
-            return replace(thoughtful, rethought=True, refused=(*outgoing.refused, kind))
-        if outgoing.thoughts is not None and refuses_thoughts(error):
+        if outgoing.reasoning is None and demands_reasoning(error):
+            thoughtful = await with_stored_reasoning(outgoing, self._services)
+            return replace(thoughtful, reasoning_retried=True, refusals=(*outgoing.refusals, kind))
+        if outgoing.reasoning is not None and refuses_reasoning(error):
             self._refusals.of(call.upstream).discard(kind)
-            return replace(outgoing, thoughts=None, rethought=True)
+            return replace(outgoing, reasoning=None, reasoning_retried=True)
         return None
 
-    async def _less(
+    async def _changed_for_error(
         self,
         call: ProxyRequest,
         outgoing: OutgoingRequest,
@@ -208,49 +214,51 @@ class Asker:
         """The request changed in the way that the error asks for: with less of memory, or with the
         reasoning that is missing; at last with stored media as lines of text.  None if the
         error is not about what memory adds."""
-        status, error = reply.status, await _error_in(reply)
+        status, error = reply.status, await _read_error(reply)
         marked = outgoing.marks and status in _INVALID and names_marks(body)
         asked_for = (
-            (refused_marks(outgoing) if marked and names_marks(error) else None)
-            or await self._unsigned(outgoing, body, status, error)
-            or await self._rethought(call, outgoing, status, error)
-            or self._shortened(outgoing, status, error)
+            (after_marks_error(outgoing) if marked and names_marks(error) else None)
+            or await self._without_signed(outgoing, body, status, error)
+            or await self._with_reasoning_changed(call, outgoing, status, error)
+            or self._with_less_memory(outgoing, status, error)
         )
-        if asked_for or _is_the_clients(outgoing, error):
+        if asked_for or _is_about_client_fields(outgoing, error):
             return asked_for
         # An error about marks need not name them: they turn a text content into a list.
         if marked:
-            return refused_marks(outgoing)
+            return after_marks_error(outgoing)
         return await self._without_media(outgoing, first, status, error)
 
-    async def _unsigned(
+    async def _without_signed(
         self, outgoing: OutgoingRequest, body: bytes, status: int, error: bytes
     ) -> OutgoingRequest | None:
-        unsign = partial(outgoing.exchange.format.unsigned, body, status, error)
-        unsigned = await self._services.aside.run(len(body), unsign)
-        return None if unsigned is None else replace(outgoing, unsigned=unsigned)
+        unsign = partial(outgoing.exchange.format.without_signed, body, status, error)
+        unsigned = await self._services.threads.run(len(body), unsign)
+        return None if unsigned is None else replace(outgoing, body_without_signed=unsigned)
 
-    def _shortened(
+    def _with_less_memory(
         self, outgoing: OutgoingRequest, status: int, error: bytes
     ) -> OutgoingRequest | None:
         """With less of memory if it is too long; without tools if that is not enough, or if they
         are refused."""
-        long = self._retry_too_long and too_long(status, error)
-        less = lessened(outgoing, self._services) if long else None
+        long = self._retry_too_long and is_context_error(status, error)
+        less = with_less_memory(outgoing, self._services) if long else None
         if less is not None or outgoing.tools is None:
             return less
-        refused = [outgoing.tools.kind] if refuses_tools(status, error) else []
+        refused = [outgoing.tools.refusal] if refuses_tools(status, error) else []
         return without_tools(outgoing, *refused) if long or refused else None
 
     async def _without_media(
         self, outgoing: OutgoingRequest, first: OutgoingRequest, status: int, error: bytes
     ) -> OutgoingRequest | None:
-        if not (outgoing.adds and refuses_media(status, error)):
+        if not (outgoing.adds_memory and refuses_media(status, error)):
             return None
-        return await self._services.aside.run(outgoing.held, partial(worded, outgoing, first))
+        return await self._services.threads.run(
+            outgoing.memory_bytes, partial(after_media_error, outgoing, first)
+        )
 
 
-def _is_the_clients(outgoing: OutgoingRequest, error: bytes) -> bool:
+def _is_about_client_fields(outgoing: OutgoingRequest, error: bytes) -> bool:
     """Whether an error is about the client's own parameters."""
     fields = outgoing.exchange.request.fields
     return is_about_parameters(error, fields) and not names_media(error)
@@ -261,7 +269,7 @@ def _is_small(reply: Reply) -> bool:
     return (content_length(reply.headers) or 0) <= MAX_ERROR
 
 
-async def _error_in(reply: PeekedReply) -> bytes:
+async def _read_error(reply: PeekedReply) -> bytes:
     """The body of an error, up to ``MAX_ERROR`` bytes; closes the reply if that is cancelled."""
     try:
         return await reply.peek(MAX_ERROR)

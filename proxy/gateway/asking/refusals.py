@@ -12,7 +12,7 @@ from cachetools import LRUCache
 
 from proxy.memory.model import SessionKey
 
-MAX_KINDS = 256
+MAX_REFUSALS = 256
 """Kinds remembered per upstream, and of media per session; the least recently used is dropped."""
 
 SECONDS = 600.0
@@ -28,7 +28,7 @@ MAX_NAME_BYTES = 256
 """Bounds the model's name and effort of a kind, which come from the client."""
 
 
-class RefusalKind(NamedTuple):
+class Refusal(NamedTuple):
     """What was refused, and for which requests: by model, and for tools also by the reasoning
     effort (JSON) and by whether the client has tools of its ``own``.
 
@@ -43,7 +43,7 @@ class RefusalKind(NamedTuple):
     message: str = ""
 
     @property
-    def short(self) -> bool:
+    def has_short_name(self) -> bool:
         return len(self.model or "") + len(self.effort) <= MAX_NAME_BYTES
 
 
@@ -54,22 +54,22 @@ class Refusals:
         self, clock: Callable[[], float] = time.monotonic, seconds: float = SECONDS
     ) -> None:
         self._clock, self._seconds = clock, seconds
-        self._until: LRUCache[RefusalKind, float] = LRUCache(MAX_KINDS)
+        self._until: LRUCache[Refusal, float] = LRUCache(MAX_REFUSALS)
 
     def __len__(self) -> int:
         return len(self._until)
 
-    def add(self, kind: RefusalKind) -> None:
+    def add(self, kind: Refusal) -> None:
         """Remember a kind: a request was refused with it and answered without it."""
-        if not kind.short:
+        if not kind.has_short_name:
             return
         self._until[kind] = self._clock() + self._seconds
 
-    def discard(self, kind: RefusalKind) -> None:
+    def discard(self, kind: Refusal) -> None:
         """Forget a kind: the remedy for it was refused."""
         self._until.pop(kind, None)
 
-    def __contains__(self, kind: RefusalKind) -> bool:
+    def __contains__(self, kind: Refusal) -> bool:
         until = self._until.get(kind)
         if until is not None and until <= self._clock():
             del self._until[kind]
@@ -98,7 +98,7 @@ class KnownRefusals:
         known = self._media.get((upstream, key))
         return known.messages(model) if known is not None else frozenset()
 
-    def add(self, upstream: str, key: SessionKey, kinds: Iterable[RefusalKind]) -> None:
+    def add(self, upstream: str, key: SessionKey, kinds: Iterable[Refusal]) -> None:
         """Remember what a request of a session was refused with and answered without."""
         for kind in kinds:
             media = kind.what == "media"

@@ -13,7 +13,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from proxy.chat.thoughts import NONE, thoughts_in
+from proxy.chat.thoughts import NO_REASONING, reasoning_in
 from proxy.gateway.exchange import Services
 from proxy.gateway.outgoing import Degraded, OutgoingRequest
 from proxy.memory.model import Card, Entry, SessionKey
@@ -35,10 +35,10 @@ MAX_BYTES = 1024 * 1024
 def sends_calls(outgoing: OutgoingRequest) -> bool:
     """Whether tool calls are among the messages to be sent."""
     said = any(message.calls for message in outgoing.exchange.request.messages)
-    return said or any(card.calls for card in _stored(outgoing))
+    return said or any(card.calls for card in _stored_cards(outgoing))
 
 
-async def with_stored_thoughts(outgoing: OutgoingRequest, services: Services) -> OutgoingRequest:
+async def with_stored_reasoning(outgoing: OutgoingRequest, services: Services) -> OutgoingRequest:
     """The request with the recorded reasoning of its tool calls, by their ids.
 
     Ids that several calls share are left out: the call could be any of them.
@@ -47,15 +47,15 @@ async def with_stored_thoughts(outgoing: OutgoingRequest, services: Services) ->
     times = Counter(call for card in cards for call in card.calls)
     known: dict[str, bytes] = {}
     left = MAX_BYTES
-    async for card, thoughts in _thoughts(cards, outgoing.exchange.context.key, services):
+    async for card, thoughts in _stored_reasoning(cards, outgoing.exchange.context.key, services):
         left -= len(thoughts)
         if left < 0:
             break
         known |= {call: thoughts for call in card.calls if times[call] == 1}
-    return replace(outgoing, thoughts=known)
+    return replace(outgoing, reasoning=known)
 
 
-async def _thoughts(
+async def _stored_reasoning(
     cards: Sequence[Card], key: SessionKey, services: Services
 ) -> AsyncIterator[tuple[Card, bytes]]:
     """The cards that have reasoning, each with its JSON; ends early if the store fails."""
@@ -67,20 +67,20 @@ async def _thoughts(
             logger.warning("what was thought is not looked up: %s", failure)
             return
         read = partial(_read, batch, bodies)
-        for found in await services.aside.run(sum(map(len, bodies.values())), read):
+        for found in await services.threads.run(sum(map(len, bodies.values())), read):
             yield found
 
 
 def _read(cards: Sequence[Card], bodies: Mapping[str, bytes]) -> list[tuple[Card, bytes]]:
-    read = [(card, thoughts_in(bodies[card.id])) for card in cards if card.id in bodies]
-    return [(card, thoughts) for card, thoughts in read if thoughts != NONE]
+    read = [(card, reasoning_in(bodies[card.id])) for card in cards if card.id in bodies]
+    return [(card, thoughts) for card, thoughts in read if thoughts != NO_REASONING]
 
 
 def _calling_cards(outgoing: OutgoingRequest) -> list[Card]:
     """The cards of recorded answers whose calls are sent, newest first."""
     if isinstance(outgoing.prompt, Degraded):
         return []
-    stored = {card.id for card in _stored(outgoing)}
+    stored = {card.id for card in _stored_cards(outgoing)}
     said = {call for message in outgoing.exchange.request.messages for call in message.calls}
     log = _with_chosen(outgoing.prompt.loaded.prepared.planned)
     cards = (entry.card for entry in reversed(log) if entry.card.calls)
@@ -97,5 +97,5 @@ def _with_chosen(planned: Planned) -> Sequence[Entry]:
     ]
 
 
-def _stored(outgoing: OutgoingRequest) -> Sequence[Card]:
+def _stored_cards(outgoing: OutgoingRequest) -> Sequence[Card]:
     return () if isinstance(outgoing.prompt, Degraded) else outgoing.prompt.prompt.cards

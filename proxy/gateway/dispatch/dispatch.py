@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from proxy.chat import jsontext
 from proxy.errors import RawHeaders, cross_site, path_not_allowed
-from proxy.gateway.aside import Aside
+from proxy.gateway.aside import RequestThreads
 from proxy.gateway.dispatch.catalogue import ModelCatalogue, lists_models
-from proxy.gateway.passthrough import Passthrough, as_declared, failure_in
+from proxy.gateway.passthrough import Passthrough, body_to_forward, failure_of_status
 from proxy.gateway.request import ProxyRequest
 from proxy.gateway.routes import Route
 from proxy.settings import ServerSettings
@@ -25,21 +25,21 @@ from proxy.settings.upstreams import DEFAULT
 from proxy.telemetry import Telemetry
 from proxy.tenancy import Tenancy
 from proxy.upstreams.choice import Upstreams
-from proxy.upstreams.destination import COOKIE, PAYING, VERSION, Destination
-from proxy.upstreams.places import PlacedReply, Places
+from proxy.upstreams.destination import BILLING_HEADERS, COOKIE, VERSION, Destination
+from proxy.upstreams.places import SlotReply, UpstreamSlots
 from proxy.upstreams.windows import ContextWindows
 from proxy.wire.body import Body
 from proxy.wire.failures import UpstreamError
 from proxy.wire.headers import get
 from proxy.wire.hosts import Trusted
-from proxy.wire.relay import Presence
+from proxy.wire.relay import DisconnectGuard
 from proxy.wire.upstream import Reply, Upstream
 
 _IN_PATH = re.compile(rb"/deployments/([^/]+)/|/models/(.+)")
 """Azure's deployments, and ``GET /v1/models/NAME``."""
 
 
-LISTING_HEADERS = PAYING | {
+LISTING_HEADERS = BILLING_HEADERS | {
     b"accept",
     b"user-agent",
     VERSION,
@@ -54,11 +54,11 @@ DEFAULT_TYPES = (b"", b"text/plain", b"application/x-www-form-urlencoded")
 """Media types that curl and web pages send by default, also with JSON bodies."""
 
 
-class _Named(msgspec.Struct):
+class _ModelField(msgspec.Struct):
     model: str | None = None
 
 
-_decoder = msgspec.json.Decoder(_Named)
+_decoder = msgspec.json.Decoder(_ModelField)
 
 
 def model_in(body: bytes) -> str | None:
@@ -84,13 +84,13 @@ def model_of(route: Route) -> str | None:
     return unquote((found[1] or found[2]).decode("latin-1")) if found else None
 
 
-class Choosing(msgspec.Struct, frozen=True):
+class DispatchOptions(msgspec.Struct, frozen=True):
     """What ``Dispatch`` needs to choose an upstream: the upstreams, their models' windows, threads
     and limits for reading bodies, and the web pages that may use the operator's keys."""
 
     upstreams: Upstreams
     windows: ContextWindows
-    aside: Aside
+    threads: RequestThreads
     limits: ServerSettings
     trusted: Trusted
 
@@ -103,15 +103,15 @@ class Dispatch(Passthrough):
     """
 
     def __init__(
-        self, upstream: Upstream, tenancy: Tenancy, telemetry: Telemetry, choosing: Choosing
+        self, upstream: Upstream, tenancy: Tenancy, telemetry: Telemetry, choosing: DispatchOptions
     ) -> None:
         super().__init__(upstream, tenancy, telemetry)
-        self._choosing, self._places = choosing, Places()
+        self._choosing, self._places = choosing, UpstreamSlots()
         self._catalogue = ModelCatalogue(choosing.upstreams, choosing.windows, telemetry)
         telemetry.tell_apart([DEFAULT, *(each.name for each in choosing.upstreams.listed)])
 
-    def named(self, name: str) -> Destination | None:
-        return self._choosing.upstreams.named(name)
+    def upstream_named(self, name: str) -> Destination | None:
+        return self._choosing.upstreams.by_name(name)
 
     def choose(self, call: ProxyRequest, model: str | None) -> None:
         model = model_of(call.route) or model
@@ -127,31 +127,31 @@ class Dispatch(Passthrough):
         if call.destination is not None or not _may_be_json(call.headers):
             return await super().serve(call)
         body = await call.body(self._choosing.limits)
-        await self.forward(call, as_declared(call, body))
+        await self.forward(call, body_to_forward(call, body))
 
     async def forward(self, call: ProxyRequest, body: bytes | None) -> None:
         known = call.destination is not None or call.identity.upstream
         if body and not known and _may_be_json(call.headers):
-            model = await self._choosing.aside.run(len(body), partial(model_in, body))
+            model = await self._choosing.threads.run(len(body), partial(model_in, body))
             self.choose(call, model)
         await super().forward(call, body)
 
     async def _list(self, call: ProxyRequest) -> None:
         """Answer with the models of all upstreams; relay to [upstream] if none has a list."""
         body = await call.body(self._choosing.limits)
-        with Presence(call.receive) as presence:
+        with DisconnectGuard(call.receive) as presence:
             call.delivery.presence = presence
             models = await self._catalogue.models(partial(self._ask_for_list, call))
             if models is not None:
                 return await call.answer(models)
-        await super().forward(call, as_declared(call, body))
+        await super().forward(call, body_to_forward(call, body))
 
     async def _ask_for_list(self, call: ProxyRequest, destination: Destination | None) -> Reply:
         kept = [each for each in call.headers if each[0] in LISTING_HEADERS]
-        query = call.query if destination is None else destination.whole_list
+        query = call.query if destination is None else destination.query_for_models
         headers = [*kept, (b"accept-encoding", b"identity")]
         one = replace(call, destination=destination, query=query, headers=headers)
-        return await self.ask(one, None)
+        return await self.send_upstream(one, None)
 
     async def _send(
         self, call: ProxyRequest, headers: RawHeaders, body: Body, length: int | None
@@ -162,7 +162,7 @@ class Dispatch(Passthrough):
         except UpstreamError as error:
             self._telemetry.upstream_asked(name, error.kind)
             raise
-        self._telemetry.upstream_asked(name, failure_in(reply.status) or "answered")
+        self._telemetry.upstream_asked(name, failure_of_status(reply.status) or "answered")
         return reply
 
     async def _sent(
@@ -185,7 +185,7 @@ class Dispatch(Passthrough):
         except BaseException:
             leave()
             raise
-        return PlacedReply(reply, leave)
+        return SlotReply(reply, leave)
 
     def _check(self, call: ProxyRequest, destination: Destination) -> None:
         """Raise ProxyError 403 for a call that must not use the operator's key."""

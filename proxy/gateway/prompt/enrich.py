@@ -1,6 +1,6 @@
 """Fits the prompt into its token budgets and adds learned memory and recalled passages.
 
-``enrich`` builds the prompt; ``narrowed`` reduces everything that memory adds.
+``enrich`` builds the prompt; ``compose_within`` reduces everything that memory adds.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from proxy.chat.message import last_user
 from proxy.gateway.exchange import Loaded, Services
 from proxy.gateway.prompt.knowledge_step import KnowledgeStep
-from proxy.gateway.prompt.prompt import AssembledPrompt, rendered
+from proxy.gateway.prompt.prompt import AssembledPrompt, render_messages
 from proxy.gateway.prompt.recall_query import query_for, text_at
 from proxy.learning.prompt_cards import KnownBlocks
 from proxy.memory.prompt.compose import compose
@@ -45,7 +45,7 @@ class TokenBudget:
         """
         answer = self._request.max_output or DEFAULT_ANSWER_TOKENS
         at_most = wanted + self._size + answer
-        await self._services.models.loaded(at_most)
+        await self._services.models.wait_loaded(at_most)
         window = self._window(at_most)
         if window is None or at_most <= window:
             return None
@@ -59,8 +59,8 @@ class TokenBudget:
 
     async def _request_tokens(self) -> int:
         messages = (*self._request.leading, *self._request.messages)
-        return await self._services.aside.run(
-            self._size, lambda: sum(self._counter.count(message.legible) for message in messages)
+        return await self._services.threads.run(
+            self._size, lambda: sum(self._counter.count(message.clean_json) for message in messages)
         )
 
 
@@ -68,14 +68,14 @@ async def enrich(loaded: Loaded, services: Services) -> AssembledPrompt:
     """The prompt: the window fitted into the model's context, learned memory, recalled passages."""
     budget = TokenBudget(loaded, services)
     prompt = AssembledPrompt.of(loaded, loaded.prepared.planned.prompt)
-    prompt = await _fitted(prompt, budget, services)
-    if not loaded.exchange.enriched:
+    prompt = await _fit_context(prompt, budget, services)
+    if not loaded.exchange.may_enrich:
         return prompt
     prompt = replace(prompt, known=await _known(prompt, budget, services))
-    return await _recalled(prompt, budget, services)
+    return await _with_recall(prompt, budget, services)
 
 
-def narrowed(
+def compose_within(
     before: AssembledPrompt, cap: int, services: Services, *, hard: bool
 ) -> AssembledPrompt:
     """The prompt composed again within ``cap`` tokens, at least half of them for learned memory and
@@ -84,24 +84,24 @@ def narrowed(
     loaded = before.loaded
     room = max(cap // 2, cap - before.prompt.injected.tokens)
     fits = before.known.tokens <= room
-    known = before.known if fits else _chosen(before, room, services.knowledge)
+    known = before.known if fits else _choose_known(before, room, services.knowledge)
     recall = before.recall.within(room - known.tokens)
     left = cap - known.tokens - recall.tokens
     rules = replace(loaded.exchange.rules, cap=left, capped_by="context_length", hard=hard)
     planned, said = loaded.prepared.planned, loaded.exchange.request.messages
     prompt = compose(loaded.prepared.snapshot, planned.plan, said, rules)
-    messages = rendered(loaded, prompt, before.worded)
+    messages = render_messages(loaded, prompt, before.text_only)
     return replace(before, prompt=prompt, messages=messages, known=known, recall=recall)
 
 
-async def _fitted(
+async def _fit_context(
     prompt: AssembledPrompt, budget: TokenBudget, services: Services
 ) -> AssembledPrompt:
     """The prompt, narrowed if it does not fit into the model's context window."""
     room = await budget.in_context(prompt.tokens) if prompt.tokens else None
     if room is None or prompt.tokens <= room:
         return prompt
-    return replace(narrowed(prompt, room, services, hard=False), trimmed=True)
+    return replace(compose_within(prompt, room, services, hard=False), trimmed=True)
 
 
 async def _known(prompt: AssembledPrompt, budget: TokenBudget, services: Services) -> KnownBlocks:
@@ -109,15 +109,15 @@ async def _known(prompt: AssembledPrompt, budget: TokenBudget, services: Service
     if prompt.loaded.knowledge is None:
         return prompt.known
     most = _share(prompt, prompt.loaded.exchange.context.profile_rules.known_tokens)
-    return _chosen(prompt, await budget.left(most, prompt.tokens), services.knowledge)
+    return _choose_known(prompt, await budget.left(most, prompt.tokens), services.knowledge)
 
 
 def _share(prompt: AssembledPrompt, most: int) -> int:
     """``most``, or less if all that is beside the window would be more than ``max_tokens``."""
-    return min(most, prompt.loaded.exchange.context.profile.max_tokens - prompt.beside)
+    return min(most, prompt.loaded.exchange.context.profile.max_tokens - prompt.extra_tokens)
 
 
-def _chosen(prompt: AssembledPrompt, budget: int, step: KnowledgeStep) -> KnownBlocks:
+def _choose_known(prompt: AssembledPrompt, budget: int, step: KnowledgeStep) -> KnownBlocks:
     knowledge, exchange = prompt.loaded.knowledge, prompt.loaded.exchange
     if knowledge is None or budget <= 0:
         return KnownBlocks()
@@ -128,7 +128,7 @@ def _chosen(prompt: AssembledPrompt, budget: int, step: KnowledgeStep) -> KnownB
     return known if at is not None else KnownBlocks(known.head)
 
 
-async def _recalled(
+async def _with_recall(
     prompt: AssembledPrompt, budget: TokenBudget, services: Services
 ) -> AssembledPrompt:
     """The prompt with recalled passages that are not in the window."""
@@ -143,5 +143,5 @@ async def _recalled(
     query, rewritten = await services.rewrite.finish(
         loaded.rewriting, exchange.context, exchange.request, prompt.messages, query
     )
-    recall = await services.recall.remind(query, profile.recall.timeout)
+    recall = await services.recall.recall(query, profile.recall.timeout)
     return replace(prompt, recall=recall, rewritten=rewritten)

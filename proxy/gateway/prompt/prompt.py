@@ -18,7 +18,7 @@ from proxy.chat.message import Piece
 from proxy.formats.format import Addition
 from proxy.gateway.exchange import ChatExchange, Loaded
 from proxy.gateway.prompt.recall_step import NO_RECALL, RecallBlock
-from proxy.gateway.report import MemoryReport, Noted, Reason
+from proxy.gateway.report import MemoryReport, Reason, RecordDetails
 from proxy.learning.prompt_cards import Block, KnownBlocks
 from proxy.memory.model import NOTHING_RECALLED, Card, Entry, Recalled
 from proxy.memory.prompt.compose import Prompt, render
@@ -26,7 +26,7 @@ from proxy.memory.prompt.trace import PromptTrace, stretches_of
 from proxy.rewrite.rewriter import Rewritten
 
 
-class Worded(NamedTuple):
+class TextOnly(NamedTuple):
     """A stored message (JSON) as text alone, and its tokens."""
 
     body: bytes
@@ -38,7 +38,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
 
     ``messages``: those after the system messages, without blocks.  ``trimmed``: it was narrowed to
     fit into the model's context.  ``rewritten``: the rewrite of the question, if there was one.
-    ``worded``: the stored messages, by their ids, that are sent as text alone.
+    ``text_only``: the stored messages, by their ids, that are sent as text alone.
     """
 
     loaded: Loaded
@@ -48,12 +48,12 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
     recall: RecallBlock = NO_RECALL
     trimmed: bool = False
     rewritten: Rewritten | None = None
-    worded: Mapping[str, Worded] = {}
+    text_only: Mapping[str, TextOnly] = {}
 
     @classmethod
     def of(cls, loaded: Loaded, prompt: Prompt) -> AssembledPrompt:
         """The prompt with stored messages only."""
-        return cls(loaded, prompt, rendered(loaded, prompt))
+        return cls(loaded, prompt, render_messages(loaded, prompt))
 
     @property
     def empty(self) -> bool:
@@ -62,30 +62,30 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def tokens(self) -> int:
-        window = self.prompt.injected.tokens - self._spared
+        window = self.prompt.injected.tokens - self._saved_tokens
         return window + self.known.tokens + self.recall.tokens
 
     @property
     def _cards(self) -> list[Card]:
         """The stored messages, with their tokens as they are sent."""
         cards = self.prompt.cards
-        if not self.worded:
+        if not self.text_only:
             return cards
-        worded = self.worded.keys() - self.prompt.told
+        worded = self.text_only.keys() - self.prompt.told
         return [
-            replace(card, tokens=self.worded[card.id].tokens) if card.id in worded else card
+            replace(card, tokens=self.text_only[card.id].tokens) if card.id in worded else card
             for card in cards
         ]
 
     @property
-    def _spared(self) -> int:
+    def _saved_tokens(self) -> int:
         """Tokens that the window has less because of what is sent as text alone."""
-        if not self.worded:
+        if not self.text_only:
             return 0
         return sum(card.tokens for card in self.prompt.cards) - sum(c.tokens for c in self._cards)
 
     @property
-    def beside(self) -> int:
+    def extra_tokens(self) -> int:
         """Tokens injected beside the stored messages."""
         system, summary = self.prompt.system_tokens, self.prompt.summary_tokens
         return system + summary + self.known.tokens + self.recall.tokens
@@ -114,7 +114,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
     def _learned(self) -> tuple[Recalled, ...]:
         return tuple(source for part in self.known.blocks for source in part.sources)
 
-    def told_in(self, report: MemoryReport) -> MemoryReport:
+    def add_to_report(self, report: MemoryReport) -> MemoryReport:
         """The report with what was injected."""
         messages, tokens = self.prompt.evicted
         return replace(
@@ -129,7 +129,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
             evicted_reason=self.prompt.reason,
         )
 
-    def noted(self) -> Noted:
+    def record_details(self) -> RecordDetails:
         """For the record: the sources of what was injected, and a trace of the prompt's layout, as
         long as the profile's ``why`` allows."""
         sources = [*self._learned, *self.recall.sources()]
@@ -139,12 +139,12 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
             stored = [card for card in stored if card.id in self.loaded.bodies]
         # Messages in the spool get their positions when they are replayed.
         resent = () if self.loaded.prepared.spools else self.prompt.resent
-        shown = self._shown(len(stored) - self._behind_question(), resent)
+        shown = self._trace(len(stored) - self._stored_after_question(), resent)
         context = self.exchange.context
         shown = shown.limited(context.key, stored, context.profile.why)
-        return Noted(recalled, msgspec.Raw(msgspec.json.encode(shown)))
+        return RecordDetails(recalled, msgspec.Raw(msgspec.json.encode(shown)))
 
-    def _shown(self, before: int, resent: Sequence[Entry]) -> PromptTrace:
+    def _trace(self, before: int, resent: Sequence[Entry]) -> PromptTrace:
         """The trace without stored messages, ``before`` of which precede the blocks."""
         prompt, known, learned = self.prompt, self.known, len(self._learned)
         return PromptTrace(
@@ -160,7 +160,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
             rewriting=self.rewritten.outcome if self.rewritten else "",
         )
 
-    def _behind_question(self) -> int:
+    def _stored_after_question(self) -> int:
         """The number of stored messages after the beginning of the last user message."""
         behind, request = 0, self.exchange.request
         for piece in reversed(self.prompt.pieces):
@@ -188,24 +188,24 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
         return exchange.format.write(exchange.request, addition)
 
     def _head(self) -> Iterable[str]:
-        yield from map(_written, self.known.head)
+        yield from map(_block_text, self.known.head)
         if self.prompt.summary is not None:
             yield summary_block(self.prompt.summary.text)
 
     def _tail(self) -> Iterable[str]:
-        yield from map(_written, self.known.tail)
+        yield from map(_block_text, self.known.tail)
         yield from self.recall.blocks
 
 
-def rendered(
-    loaded: Loaded, prompt: Prompt, worded: Mapping[str, Worded] | None = None
+def render_messages(
+    loaded: Loaded, prompt: Prompt, text_only: Mapping[str, TextOnly] | None = None
 ) -> list[Piece]:
-    """A prompt's messages, stored ones as JSON; ``worded``: see AssembledPrompt."""
+    """A prompt's messages, stored ones as JSON; ``text_only``: see AssembledPrompt."""
     bodies = loaded.bodies
-    if worded:
-        bodies = {**bodies, **{id: message.body for id, message in worded.items()}}
+    if text_only:
+        bodies = {**bodies, **{id: message.body for id, message in text_only.items()}}
     return render(prompt, loaded.exchange.request.messages, bodies)
 
 
-def _written(part: Block) -> str:
+def _block_text(part: Block) -> str:
     return block(part.kind, part.note, part.lines)

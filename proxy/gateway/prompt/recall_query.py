@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from proxy.chat.message import ChatMessage, Piece, last_user, own_text_of
+from proxy.chat.message import ChatMessage, Piece, last_user, typed_string_of
 from proxy.gateway.prompt.prompt import AssembledPrompt
 from proxy.memory.model import Recalled, Snapshot
 from proxy.memory.recording.recorder import Prepared
@@ -28,13 +28,15 @@ def query_for(prompt: AssembledPrompt, budget: int) -> RecallQuery | None:
     context, question = exchange.context, exchange.request.last_user
     said = frozenset([message.digest for message in exchange.request.messages])
     gone = prepared.planned.plan.superseded
-    if exchange.request.state.elsewhere:  # the upstream has the conversation, and shows all of it
+    if (
+        exchange.request.state.kept_upstream
+    ):  # the upstream has the conversation, and shows all of it
         newest = max((entry.position.seq for entry in prepared.snapshot.log), default=0)
         shown, hidden = frozenset(range(1, newest + 1)), 0
     else:
         stored = [entry.position.seq for entry in prompt.prompt.stored]
-        shown = frozenset(stored + _resent(prepared.snapshot, said))
-        hidden = _hidden(prepared.snapshot, shown, gone)
+        shown = frozenset(stored + _seqs_in_request(prepared.snapshot, said))
+        hidden = _newest_hidden_seq(prepared.snapshot, shown, gone)
     query = RecallQuery(
         key=context.key,
         user=context.identity.user,
@@ -46,7 +48,7 @@ def query_for(prompt: AssembledPrompt, budget: int) -> RecallQuery | None:
         newest_hidden_seq=hidden,
         budget=budget,
         count=exchange.counter.count_lines,
-        replayed=_recalled_before(prepared),
+        replayed=_recalled_in_loop(prepared),
         options=context.profile_rules.recall,
     )
     if query.has_nowhere_to_look:  # most requests: texts are read only for a search
@@ -61,11 +63,11 @@ def text_at(pieces: Sequence[Piece], at: int, question: ChatMessage | None) -> s
     piece = pieces[at]
     if isinstance(piece, ChatMessage):
         readable = piece is question or len(piece.raw) <= MAX_READ_BYTES
-        return piece.own if readable else ""
-    return own_text_of(piece) if len(piece) <= MAX_READ_BYTES else ""
+        return piece.typed_text if readable else ""
+    return typed_string_of(piece) if len(piece) <= MAX_READ_BYTES else ""
 
 
-def _resent(snapshot: Snapshot, said: frozenset[str]) -> list[int]:
+def _seqs_in_request(snapshot: Snapshot, said: frozenset[str]) -> list[int]:
     """Seqs of all messages in turns of which the client has sent a message again.
 
     So answers count as sent that the client renders differently.
@@ -76,7 +78,7 @@ def _resent(snapshot: Snapshot, said: frozenset[str]) -> list[int]:
     return [e.position.seq for e in snapshot.log if e.position.turn in turns]
 
 
-def _hidden(snapshot: Snapshot, shown: frozenset[int], gone: frozenset[str]) -> int:
+def _newest_hidden_seq(snapshot: Snapshot, shown: frozenset[int], gone: frozenset[str]) -> int:
     """The seq of the newest message that is neither in the prompt nor superseded; 0 if none.
 
     Messages older than the loaded part of the log are never in the prompt.
@@ -90,7 +92,7 @@ def _hidden(snapshot: Snapshot, shown: frozenset[int], gone: frozenset[str]) -> 
     return max(1, min(seqs, default=1) - 1)
 
 
-def _recalled_before(prepared: Prepared) -> tuple[Recalled, ...] | None:
+def _recalled_in_loop(prepared: Prepared) -> tuple[Recalled, ...] | None:
     """What the earlier rounds of this tool loop recalled, which is reused; None outside a loop."""
     last, running = prepared.snapshot.last, prepared.planned.plan.running
     if last is None or running is None:

@@ -140,7 +140,7 @@ class RecallStep:
     def __init__(self, recaller: Recaller, telemetry: Telemetry) -> None:
         self._recaller, self._telemetry = recaller, telemetry
 
-    async def remind(self, query: RecallQuery, timeout: float) -> RecallBlock:
+    async def recall(self, query: RecallQuery, timeout: float) -> RecallBlock:
         """What is recalled within ``timeout`` seconds; its ``reason`` is set if recall failed."""
         if query.has_nowhere_to_look:
             self._recaller.schedule_indexing(query)

@@ -36,7 +36,7 @@ class RewriteStep:
         asks = bool(messages) and messages[-1].role == "user"
         if not (asks and self._wanted(context)):
             return None
-        before = said_before(messages, len(messages) - 1)
+        before = preceding_utterances(messages, len(messages) - 1)
         return self._begin(context, request, before) if before else None
 
     async def finish(
@@ -54,7 +54,7 @@ class RewriteStep:
         if not self._wanted(context) or query.replayed is not None or query.has_nowhere_to_look:
             return query, None
         at = last_user(messages)
-        if begun is None and at is not None and (before := said_before(messages, at)):
+        if begun is None and at is not None and (before := preceding_utterances(messages, at)):
             begun = self._begin(context, request, before)
         if begun is None:
             return query, None
@@ -78,16 +78,16 @@ class RewriteStep:
         return self._rewriter.begin(tenant, settings, request.model, question, before)
 
 
-def said_before(messages: Sequence[Piece], at: int) -> tuple[Utterance, ...]:
+def preceding_utterances(messages: Sequence[Piece], at: int) -> tuple[Utterance, ...]:
     """The last messages of user and assistant before index ``at``, oldest first."""
-    return tuple(reversed([*islice(_back(messages, at), MAX_PRECEDING)]))
+    return tuple(reversed([*islice(_utterances_backwards(messages, at), MAX_PRECEDING)]))
 
 
-def _back(messages: Sequence[Piece], at: int) -> Iterator[Utterance]:
+def _utterances_backwards(messages: Sequence[Piece], at: int) -> Iterator[Utterance]:
     for piece in reversed(messages[max(0, at - MAX_SCANNED) : at]):
         if len(piece.raw if isinstance(piece, ChatMessage) else piece) > MAX_READ_BYTES:
             continue
         message = piece if isinstance(piece, ChatMessage) else read_stored(piece)
-        text = message.own.strip()
+        text = message.typed_text.strip()
         if message.role in ("user", "assistant") and text:
             yield Utterance(message.role, text)

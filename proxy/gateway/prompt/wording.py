@@ -1,5 +1,4 @@
-"""A prompt whose stored messages are sent as text alone, since an upstream refuses their media.
-Pure."""
+"""Replaces media in a prompt's stored messages by text, if an upstream refuses them.  Pure."""
 
 from __future__ import annotations
 
@@ -7,29 +6,31 @@ from collections.abc import Collection, Iterator
 
 from msgspec.structs import replace
 
-from proxy.chat.media.words import in_words
-from proxy.gateway.prompt.prompt import AssembledPrompt, Worded, rendered
+from proxy.chat.media.words import with_text_only
+from proxy.gateway.prompt.prompt import AssembledPrompt, TextOnly, render_messages
 
 
-def in_text(prompt: AssembledPrompt, ids: Collection[str] | None = None) -> AssembledPrompt:
-    """The prompt with its stored messages, or those with these ids, as text alone; the same object
-    if they have nothing else.  Takes long for large ones."""
-    worded = dict(_worded(prompt, ids))
-    if not worded:
+def stored_as_text(prompt: AssembledPrompt, ids: Collection[str] | None = None) -> AssembledPrompt:
+    """The prompt with its stored messages, or only those with these ids, without media; the same
+    object if they have none.  Slow for large ones: use a thread."""
+    texts = dict(_text_only_messages(prompt, ids))
+    if not texts:
         return prompt
-    worded = {**prompt.worded, **worded}
-    messages = rendered(prompt.loaded, prompt.prompt, worded)
-    return replace(prompt, worded=worded, messages=messages)
+    texts = {**prompt.text_only, **texts}
+    messages = render_messages(prompt.loaded, prompt.prompt, texts)
+    return replace(prompt, text_only=texts, messages=messages)
 
 
-def _worded(prompt: AssembledPrompt, ids: Collection[str] | None) -> Iterator[tuple[str, Worded]]:
-    """Not of calls that are sent as text anyway."""
+def _text_only_messages(
+    prompt: AssembledPrompt, ids: Collection[str] | None
+) -> Iterator[tuple[str, TextOnly]]:
+    """Text-only forms by id, without messages whose calls are sent as text already."""
     count, bodies = prompt.exchange.counter.count, prompt.loaded.bodies
-    done = prompt.prompt.told.union(prompt.worded)
+    done = prompt.prompt.told.union(prompt.text_only)
     for entry in prompt.prompt.stored:
         id = entry.card.id
         if id in done or (ids is not None and id not in ids) or id not in bodies:
             continue
-        text = in_words(bodies[id])
+        text = with_text_only(bodies[id])
         if text is not bodies[id]:
-            yield id, Worded(text, count(text))
+            yield id, TextOnly(text, count(text))

@@ -16,8 +16,8 @@ import msgspec
 from proxy.chat import jsontext
 from proxy.chat.message import ChatMessage
 from proxy.chat.reply.answer import Choice, Reply
-from proxy.chat.tools.calltext import in_words
-from proxy.gateway.aside import LARGE, Aside
+from proxy.chat.tools.calltext import calls_as_text
+from proxy.gateway.aside import MIN_THREAD_BYTES, RequestThreads
 from proxy.gateway.context import RequestContext
 from proxy.gateway.exchange import Services
 from proxy.gateway.outgoing import Degraded, OutgoingRequest
@@ -88,7 +88,7 @@ def _learning(context: RequestContext, now: float) -> Iterator[Due]:
         )
 
 
-class Heading(msgspec.Struct, frozen=True, gc=False):
+class RecordHeader(msgspec.Struct, frozen=True, gc=False):
     """What is recorded of an exchange beside its messages.
 
     ``system`` is empty if it has not changed.  ``forced``: the request forced a tool call, so that
@@ -109,20 +109,16 @@ class Heading(msgspec.Struct, frozen=True, gc=False):
     forced: bool
 
 
-class Unplanned(msgspec.Struct, frozen=True, gc=False):
+class UnplannedRequest(msgspec.Struct, frozen=True, gc=False):
     """A request without a snapshot (memory had failed), reconciled when its record is replayed."""
 
-    said: Sequence[ChatMessage]
+    messages: Sequence[ChatMessage]
     intent: Intent
     window: Window
 
-    @property
-    def messages(self) -> Sequence[ChatMessage]:
-        return self.said
-
-    def recorded(self) -> Unplanned:
-        said = [utterance.message for utterance in utterances(self.said)]
-        return msgspec.structs.replace(self, said=said)
+    def recorded(self) -> UnplannedRequest:
+        messages = [utterance.message for utterance in utterances(self.messages)]
+        return msgspec.structs.replace(self, messages=messages)
 
 
 class ExchangeRecorder:
@@ -134,18 +130,18 @@ class ExchangeRecorder:
     def __init__(
         self,
         key: SessionKey,
-        heading: Heading,
-        pending: PendingRecord | Unplanned,
+        heading: RecordHeader,
+        pending: PendingRecord | UnplannedRequest,
         recorder: Recorder,
         count: Count,
         telemetry: Telemetry,
-        aside: Aside,
+        threads: RequestThreads,
         size: int,
         tools: ToolLog | None,
     ) -> None:
         self._key, self._heading, self._pending = key, heading, pending
         self._recorder, self._count, self._telemetry = recorder, count, telemetry
-        self._aside, self._size = aside, size
+        self._threads, self._size = threads, size
         self._tools = tools
         self._commit: Commit | None = None
         self._deferred: Exchange | None = None
@@ -155,13 +151,13 @@ class ExchangeRecorder:
         self.recorded = False
         """The exchange is in history or in the spool."""
 
-    async def kept(self) -> int:
+    async def reduce_messages(self) -> int:
         """Reduce large messages to what will be recorded of them; returns the bytes that remain.
 
         Inline media are dropped here, since the stream may last for minutes.
         """
-        if self._size > LARGE:
-            self._pending = await self._aside.run(self._size, self._pending.recorded)
+        if self._size > MIN_THREAD_BYTES:
+            self._pending = await self._threads.run(self._size, self._pending.recorded)
             self._size = sum(len(message.raw) for message in self._pending.messages)
         return self._size
 
@@ -185,7 +181,7 @@ class ExchangeRecorder:
         if reply.usage is None or self._cache_counted:
             return
         self._cache_counted = True
-        used = reply.used
+        used = reply.token_usage
         self._telemetry.cached(used.cached)
         self._telemetry.cache_written(used.written)
 
@@ -193,14 +189,14 @@ class ExchangeRecorder:
         self._usage_recorded = meta.exchange.usage is not None
         answers = self._answers = self._choices(reply) if reply else ()
         pending = self._pending
-        if isinstance(pending, Unplanned):
+        if isinstance(pending, UnplannedRequest):
             self._deferred = meta.exchange
-            unplanned = (pending.said, answers, meta, pending.intent, pending.window)
-            deferred = await self._aside.run(self._size, partial(Deferred.of, *unplanned))
+            unplanned = (pending.messages, answers, meta, pending.intent, pending.window)
+            deferred = await self._threads.run(self._size, partial(Deferred.of, *unplanned))
             return await self._recorder.defer(self._key, deferred)
         size = self._size + sum(len(answer.body) for answer in answers)
         planned = (pending, answers, meta, self._count)
-        self._commit = await self._aside.run(size, partial(build_commit, *planned))
+        self._commit = await self._threads.run(size, partial(build_commit, *planned))
         return await self._recorder.record(self._key, self._commit)
 
     async def amend(self, reply: Reply) -> None:
@@ -212,7 +208,7 @@ class ExchangeRecorder:
         if self._commit is not None:
             came = (self._commit, answers, reply.usage, self._count, more)
             size = len(more.body) if more else 0
-            amendment = await self._aside.run(size, partial(amend, *came))
+            amendment = await self._threads.run(size, partial(amend, *came))
         elif reply.usage is not None and not self._usage_recorded:
             amendment = Amendment(exchange=self._heading.id, usage=reply.usage)
         if amendment is not None:
@@ -225,17 +221,19 @@ class ExchangeRecorder:
         if not self._heading.forced:
             return reply.choices
         return tuple(
-            msgspec.structs.replace(choice, told=in_words(choice.body)) if choice.calls else choice
+            msgspec.structs.replace(choice, unanswered_form=calls_as_text(choice.body))
+            if choice.calls
+            else choice
             for choice in reply.choices
         )
 
     async def _meta(self, reply: Reply | None, incomplete: bool) -> ExchangeMeta:
-        heading, pending = self._heading, reply.pending if reply else None
+        heading, pending = self._heading, reply.pending_id if reply else None
         return ExchangeMeta(
             exchange=self._exchange(reply, incomplete),
             user=heading.user,
             system=jsontext.join_items(heading.system) if heading.system else None,
-            system_tokens=await self._aside.total(self._count, heading.system),
+            system_tokens=await self._threads.sum_tokens(self._count, heading.system),
             idempotency_key=fetch_key(pending) if pending else heading.idempotency_key,
             ttl=heading.ttl,
             choices=AND_AN_ANSWER if pending else heading.choices,
@@ -274,38 +272,38 @@ def recorder_for(
     exchange = outgoing.exchange
     pending = _pending(outgoing)
     size = sum(len(message.raw) for message in pending.messages)
-    if isinstance(pending, PendingRecord) and size <= LARGE:
+    if isinstance(pending, PendingRecord) and size <= MIN_THREAD_BYTES:
         pending = pending.counted(exchange.counter.count)
     return ExchangeRecorder(
         exchange.context.key,
-        _heading(outgoing, report),
+        _record_header(outgoing, report),
         pending,
         recorder=services.recorder,
         count=exchange.counter.count,
         telemetry=services.telemetry,
-        aside=services.aside,
+        threads=services.threads,
         size=size,
         tools=outgoing.tools.log if outgoing.tools else None,
     )
 
 
-def _pending(outgoing: OutgoingRequest) -> PendingRecord | Unplanned:
+def _pending(outgoing: OutgoingRequest) -> PendingRecord | UnplannedRequest:
     exchange, prompt = outgoing.exchange, outgoing.prompt
     said = exchange.request.messages
     if isinstance(prompt, Degraded):
-        return Unplanned(said, exchange.intent, exchange.rules.window)
+        return UnplannedRequest(said, exchange.intent, exchange.rules.window)
     prepared = prompt.loaded.prepared
     plan, alone = prepared.planned.plan, bool(exchange.intent.on)
     return pending_record(plan, prompt.prompt, said, prepared.snapshot, alone=alone)
 
 
-def _heading(outgoing: OutgoingRequest, report: MemoryReport) -> Heading:
+def _record_header(outgoing: OutgoingRequest, report: MemoryReport) -> RecordHeader:
     exchange, prompt = outgoing.exchange, outgoing.prompt
     request, context = exchange.request, exchange.context
     leading = request.system_record
     system = jsontext.join_items(leading) if leading else None
     found = Snapshot() if isinstance(prompt, Degraded) else prompt.loaded.prepared.snapshot
-    return Heading(
+    return RecordHeader(
         id=exchange.id,
         profile=context.identity.profile,
         began=exchange.began,

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from proxy.gateway.exchange import ChatExchange
 from proxy.memory.reconciliation.retry import RETRY_SECONDS
 
-MAX_NOTED = 16_384
+MAX_ATTEMPTS = 16_384
 """Entries of 300 bytes; the oldest are dropped.  A retry without an entry is judged by what is
 stored alone, as is one that reaches another worker."""
 
@@ -22,8 +22,8 @@ MAX_PENDING = 8
 """Failed attempts of the same session and message that are remembered."""
 
 
-class NotedAttempt(NamedTuple):
-    """An attempt by ``attempt_at``; ``began`` (Unix seconds) is 0 for a retry."""
+class PendingAttempt(NamedTuple):
+    """An attempt by ``request_hash``; ``began`` (Unix seconds) is 0 for a retry."""
 
     at: int
     began: float = 0.0
@@ -32,27 +32,27 @@ class NotedAttempt(NamedTuple):
 class FirstAttempts:
     """The attempts of one worker process."""
 
-    def __init__(self, most: int = MAX_NOTED) -> None:
+    def __init__(self, most: int = MAX_ATTEMPTS) -> None:
         self._unrecorded: LRUCache[int, tuple[float, ...]] = LRUCache(most)
 
-    def placed(self, exchange: ChatExchange) -> tuple[ChatExchange, NotedAttempt | None]:
+    def register(self, exchange: ChatExchange) -> tuple[ChatExchange, PendingAttempt | None]:
         """Remember a first attempt, or make the retry of a failed one a first attempt.
 
         Nothing is done for a request with an idempotency key, which identifies retries itself.
         """
-        identity, at = exchange.context.identity, attempt_at(exchange)
+        identity, at = exchange.context.identity, request_hash(exchange)
         if identity.idempotency_key is not None:
             return exchange, None
         began = exchange.began
         failed = [x for x in self._unrecorded.get(at, ()) if began - x < RETRY_SECONDS]
         if not identity.retry:
             self._unrecorded[at] = tuple([*failed, began][-MAX_PENDING:])
-            return exchange, NotedAttempt(at, began)
+            return exchange, PendingAttempt(at, began)
         if failed:
             exchange = replace(exchange, intent=replace(exchange.intent, retry=False))
-        return exchange, NotedAttempt(at)
+        return exchange, PendingAttempt(at)
 
-    def recorded(self, attempt: NotedAttempt) -> None:
+    def forget(self, attempt: PendingAttempt) -> None:
         """Forget an attempt that was recorded; for a retry, the oldest failed attempt."""
         began = list(self._unrecorded.pop(attempt.at, ()))
         if began:
@@ -61,7 +61,7 @@ class FirstAttempts:
             self._unrecorded[attempt.at] = tuple(began)
 
 
-def attempt_at(exchange: ChatExchange) -> int:
+def request_hash(exchange: ChatExchange) -> int:
     """The hash that attempts at the same request share: of session and last message."""
     last = [message.digest for message in exchange.request.messages[-1:]]
     return hash((exchange.context.key, *last))

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from itertools import islice
 
 from proxy.memory.model import SessionKey
-from proxy.wire.relay import Presence
+from proxy.wire.relay import DisconnectGuard
 
 TIMEOUT = 0.25
 """Seconds that a request waits at most for aborted turns to be recorded."""
@@ -24,10 +24,10 @@ class OpenTurns:
     """The turns of one worker process."""
 
     def __init__(self) -> None:
-        self._open: dict[SessionKey, dict[Presence, None]] = {}
+        self._open: dict[SessionKey, dict[DisconnectGuard, None]] = {}
 
     @contextmanager
-    def turn(self, key: SessionKey, presence: Presence) -> Iterator[Presence]:
+    def turn(self, key: SessionKey, presence: DisconnectGuard) -> Iterator[DisconnectGuard]:
         """Register a turn while the block runs.  Raises what ``presence`` raises."""
         turns = self._open.setdefault(key, {})
         turns[presence] = None
@@ -39,15 +39,15 @@ class OpenTurns:
             if not turns:
                 del self._open[key]
 
-    async def settled(self, key: SessionKey) -> None:
+    async def wait_settled(self, key: SessionKey) -> None:
         """Wait until the turns that were aborted by now are recorded, at most ``TIMEOUT``."""
         newest = list(islice(reversed(self._open.get(key, {})), MAX_TURNS))
         if not newest:
             return
         for presence in newest:
-            presence.begin()
+            presence.start_watching()
         await asyncio.sleep(0)  # lets the watchers see a disconnect that has arrived already
         with suppress(TimeoutError):
             async with asyncio.timeout(TIMEOUT):
                 for presence in newest:
-                    await presence.settled()
+                    await presence.wait_settled()

@@ -18,8 +18,8 @@ from proxy.formats.format import Format, StreamReader
 from proxy.wire.failures import UpstreamError
 from proxy.wire.headers import content_length
 from proxy.wire.relay import Delivery
-from proxy.wire.replies import PeekedReply, streams
-from proxy.wire.sse import Gate, Mark
+from proxy.wire.replies import PeekedReply, is_stream
+from proxy.wire.sse import Gate, HoldPoint
 from proxy.wire.upstream import Reply
 
 MAX_PLAIN = 32 * 1024 * 1024
@@ -54,7 +54,7 @@ class StreamTap:
 
     def __init__(self, recorder: ReplyRecorder, reader: StreamReader) -> None:
         self._recorder, self._reader = recorder, reader
-        self._gate = Gate(reader.suspect, reader.mark)
+        self._gate = Gate(reader.may_end, reader.end_signal)
         self._committed = self._final = False
         self._read_early: bytes | None = None
         """The payload of an unfinished event that the reader has been fed already."""
@@ -78,7 +78,7 @@ class StreamTap:
     async def _broken(self) -> None:
         """Record a background response: it continues without this stream and can be fetched."""
         self._read()
-        if self._built().pending is not None:
+        if self._built().pending_id is not None:
             await self.abandon()
 
     async def _piece(self, data: bytes, pass_on: Pass) -> None:
@@ -92,7 +92,7 @@ class StreamTap:
         await self._settle(marks)
         await pass_on(data[at:])
 
-    def _read(self, marks: Sequence[Mark] = ()) -> None:
+    def _read(self, marks: Sequence[HoldPoint] = ()) -> None:
         """Feed the reader what has arrived, but nothing behind the event that ends the stream:
         clients stop there."""
         ends = any(mark.kind in _LAST for mark in marks)
@@ -106,7 +106,7 @@ class StreamTap:
             self._read_unfinished()
 
     def _ends(self, payload: bytes) -> bool:
-        return self._reader.suspect(payload) and self._reader.mark(payload) in _LAST
+        return self._reader.may_end(payload) and self._reader.end_signal(payload) in _LAST
 
     def _read_unfinished(self) -> None:
         """Feed the reader a marked line before its event ends with an empty line."""
@@ -118,9 +118,9 @@ class StreamTap:
     async def _end(self) -> None:
         self._gate.close()
         self._read()
-        await self._settle((Mark(0, "done"),))
+        await self._settle((HoldPoint(0, "done"),))
 
-    async def _settle(self, marks: Sequence[Mark]) -> None:
+    async def _settle(self, marks: Sequence[HoldPoint]) -> None:
         last = any(mark.kind in _LAST for mark in marks)
         if self._final or (self._committed and not last):
             return
@@ -132,10 +132,10 @@ class StreamTap:
         """Commit it, and amend it with the ``last`` that arrives; each once."""
         if not self._committed:
             self._committed = True
-            await _uninterrupted(self._recorder.commit(reply, incomplete=incomplete))
+            await _despite_cancellation(self._recorder.commit(reply, incomplete=incomplete))
         if last and not self._final:
             self._final = True
-            await _uninterrupted(self._recorder.amend(reply))
+            await _despite_cancellation(self._recorder.amend(reply))
 
     def _built(self) -> ChatReply:
         reply = self._reader.build()
@@ -168,7 +168,7 @@ class BodyTap:
         """Record the request alone, as incomplete: a part of a JSON text cannot be read."""
         if not self._committed:
             self._committed = True
-            await _uninterrupted(self._recorder.commit(None, incomplete=True))
+            await _despite_cancellation(self._recorder.commit(None, incomplete=True))
 
     def _keep(self, data: bytes) -> None:
         self._size += len(data)
@@ -184,16 +184,16 @@ class BodyTap:
         fits = self._size <= MAX_PLAIN
         reply = self._read(b"".join(self._parts)) if fits else ChatReply(truncated=True)
         incomplete = reply is None or not _is_complete(reply)
-        await _uninterrupted(self._recorder.commit(reply, incomplete=incomplete))
+        await _despite_cancellation(self._recorder.commit(reply, incomplete=incomplete))
         if reply is not None and reply.choices[1:]:  # the first one is in the commit
-            await _uninterrupted(self._recorder.amend(reply))
+            await _despite_cancellation(self._recorder.amend(reply))
 
 
 async def tap_of(
     reply: PeekedReply, recorder: ReplyRecorder, format: Format
 ) -> StreamTap | BodyTap:
     """The tap for a reply, by whether it is an event stream."""
-    if await streams(reply):
+    if await is_stream(reply):
         return StreamTap(recorder, format.read_stream())
     return BodyTap(recorder, format.read_reply, content_length(reply.headers))
 
@@ -202,7 +202,7 @@ def _is_complete(reply: ChatReply) -> bool:
     return bool(reply.choices) and reply.choices[0].complete
 
 
-async def _uninterrupted(writing: Coroutine[Any, Any, None]) -> None:
+async def _despite_cancellation(writing: Coroutine[Any, Any, None]) -> None:
     """Finish writing even if the task is cancelled, and only then raise the cancellation.
 
     A request that waits for this turn to end finds it recorded.

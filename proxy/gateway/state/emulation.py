@@ -21,9 +21,9 @@ from proxy.errors import (
     response_not_found,
 )
 from proxy.formats.responses.api import Responses
-from proxy.formats.responses.names import AnswerName, read_answer_name
+from proxy.formats.responses.names import ResponseId, parse_response_id
 from proxy.formats.responses.reading import CONVERSATION, PREVIOUS
-from proxy.formats.responses.writing import STORE, stateless
+from proxy.formats.responses.writing import STORE, without_state
 from proxy.gateway.exchange import ChatExchange, Continued, Services
 from proxy.gateway.state.log import StateLog
 from proxy.memory.model import Entry, SessionKey, exchange_of
@@ -44,7 +44,7 @@ def check_state(state: State) -> None:
         raise not_in_background(message, "background")
 
 
-async def emulated(exchange: ChatExchange, services: Services) -> ChatExchange:
+async def emulate_state(exchange: ChatExchange, services: Services) -> ChatExchange:
     """The exchange with a stateless request, the answer that it continues, and its answer's ids.
 
     An unknown ``previous_response_id`` is left in: it may be one of the upstream's.  Raises
@@ -74,7 +74,7 @@ async def without_names(exchange: ChatExchange, services: Services) -> ChatExcha
     previous = exchange.request.state.previous
     if previous is not None and exchange.continued is None:
         raise response_not_found(previous, PREVIOUS)
-    return await services.aside.run(len(exchange.body), partial(_stateless, exchange))
+    return await services.threads.run(len(exchange.body), partial(_stateless, exchange))
 
 
 def emulates(exchange: ChatExchange) -> bool:
@@ -85,11 +85,11 @@ def emulates(exchange: ChatExchange) -> bool:
 def log_ends_with(log: Sequence[Entry], continued: Continued) -> bool:
     """Whether the log ends with this answer, and its exchange directly follows the message that it
     followed when it was recorded."""
-    if not log or max(log, key=_seq).card.id != continued.message:
+    if not log or max(log, key=_seq).card.id != continued.message_id:
         return False
-    exchange = exchange_of(continued.message)
+    exchange = exchange_of(continued.message_id)
     before = [entry.card.id for entry in log if entry.card.exchange != exchange]
-    return continued.follows is None or not before or before[-1] == continued.follows
+    return continued.follows_id is None or not before or before[-1] == continued.follows_id
 
 
 def _seq(entry: Entry) -> int:
@@ -105,7 +105,7 @@ async def _continued(exchange: ChatExchange, services: Services) -> Continued | 
     if state.conversation is not None:
         await _check_conversation(state.conversation, key, log)
         return None
-    name = read_answer_name(state.previous)
+    name = parse_response_id(state.previous)
     if name is None:
         return None
     answer = await log.answer(key, name)
@@ -132,7 +132,7 @@ def _names(exchange: ChatExchange) -> Mapping[str, bytes]:
     """The fields (JSON) that replace those of the upstream in the answer."""
     state, session = exchange.request.state, exchange.context.key.session
     names: dict[str, object] = {
-        "id": str(AnswerName(reference_of(session), exchange.id)),
+        "id": str(ResponseId(reference_of(session), exchange.id)),
         STORE: True,
     }
     if state.previous is not None:
@@ -145,7 +145,7 @@ def _names(exchange: ChatExchange) -> Mapping[str, bytes]:
 
 
 def _stateless(exchange: ChatExchange) -> ChatExchange:
-    body = stateless(exchange.body)
+    body = without_state(exchange.body)
     if body is exchange.body:
         return exchange
     changed = exchange.with_body(body)

@@ -25,7 +25,7 @@ from proxy.errors import (
 from proxy.formats.native import frame_of
 from proxy.formats.responses.items import API
 from proxy.formats.responses.kept import response_object
-from proxy.formats.responses.names import read_answer_name
+from proxy.formats.responses.names import parse_response_id
 from proxy.gateway.context import ProfileRules, RequestContext
 from proxy.gateway.exchange import Services, check_owner
 from proxy.gateway.request import ProxyRequest
@@ -100,14 +100,14 @@ class StateEndpoints:
     async def serve(self, call: ProxyRequest) -> None:
         """Answer a call.  Raises ProxyError and ClientGone before the answer."""
         if call.method == "GET":
-            await call.held.answer(READ)
+            await call.reservation.reserve_answer(READ)
         try:
             body = await self._answer(call)
         except (StoreError, SpoolError) as failure:
             raise memory_unavailable() from failure
         except Busy as busy:
             raise memory_busy() from busy
-        call.held.answered(len(body))
+        call.reservation.set_answer(len(body))
         await call.answer(body)
 
     async def _answer(self, call: ProxyRequest) -> bytes:
@@ -145,13 +145,13 @@ class StateEndpoints:
         """Remove the response's id; its messages stay in the session's log."""
         for _ in range(ATTEMPTS):
             key, answer = await self._kept(asked)
-            if await self._store.revise(key, Revision(edited=(answer.nameless,))):
+            if await self._store.revise(key, Revision(edited=(answer.without_id,))):
                 return deleted_object(asked.id, "response")
         raise memory_unavailable()
 
     async def _kept(self, asked: StateCall) -> tuple[SessionKey, KeptAnswer]:
         """The response of the path, with its session.  Raises ProxyError 404, StoreError."""
-        name, missing = read_answer_name(asked.id), response_not_found(asked.id)
+        name, missing = parse_response_id(asked.id), response_not_found(asked.id)
         key = await self._key(asked.call, name.reference if name else None, missing)
         answer = await self._log.answer(key, name) if name else None
         if answer is None:
@@ -164,7 +164,7 @@ class StateEndpoints:
     async def _create(self, asked: StateCall) -> bytes:
         call = asked.call
         session = call.identity.session
-        if session is None and not call.by_id:
+        if session is None and not call.may_use_ids:
             raise invalid_value("Ids are signed here: send X-Session-Id.", "X-Session-Id")
         key = SessionKey(call.caller.tenant, session or new_session())
         await self._check_owner(call, key)
@@ -210,7 +210,7 @@ class StateEndpoints:
     ) -> SessionKey:
         """The session of a reference.  Raises ``missing`` if it is not the caller's, StoreError."""
         session, tenant = call.identity.session, call.caller.tenant
-        if reference is None or not (session or call.by_id):
+        if reference is None or not (session or call.may_use_ids):
             raise missing
         if session is None:
             return await self._log.session_of(tenant, reference)
@@ -226,7 +226,7 @@ class StateEndpoints:
         """The whole body, decompressed.  Raises ProxyError, ClientGone."""
         server = self._settings.server
         body = await call.body(server)
-        plain = await call.plain(body, server, self._services.aside)
+        plain = await call.plain(body, server, self._services.threads)
         if plain is None:
             raise invalid_value("The body is packed in a way that is not known.", "body")
         return plain

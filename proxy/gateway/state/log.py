@@ -16,9 +16,9 @@ from typing import NamedTuple, Protocol, TypeVar
 import msgspec
 from cachetools import LRUCache
 
-from proxy.formats.native import frame_of, without_answer
+from proxy.formats.native import frame_of, without_answer_id
 from proxy.formats.responses.items import API
-from proxy.formats.responses.names import AnswerName
+from proxy.formats.responses.names import ResponseId
 from proxy.memory.archive import Message, Session, StoredMessage
 from proxy.memory.history.branches import way_to
 from proxy.memory.history.reading import oldest_first, without_texts
@@ -56,24 +56,32 @@ class KeptAnswer(msgspec.Struct, frozen=True):
     """A response: its exchange, its message, and the ids of its input messages."""
 
     exchange: Exchange
-    line: StoredMessage
+    stored_message: StoredMessage
     inputs: tuple[str, ...]
 
     @property
     def raw(self) -> bytes:
         """The JSON of the message as the upstream sent it."""
-        return self.line.body if self.line.wire is None else self.line.wire
+        return (
+            self.stored_message.body
+            if self.stored_message.wire is None
+            else self.stored_message.wire
+        )
 
     @property
-    def nameless(self) -> Edited:
+    def without_id(self) -> Edited:
         """The edit that removes the response's id from the message."""
-        card, body, wire = self.line.card, self.line.body, self.line.wire
+        card, body, wire = (
+            self.stored_message.card,
+            self.stored_message.body,
+            self.stored_message.wire,
+        )
         body, wire = _nameless(body), None if wire is None else _nameless(wire)
         return Edited(card=card, body=body, wire=wire, was=self.raw)
 
 
 def _nameless(message: bytes) -> bytes:
-    return message if frame_of(message, API) is None else without_answer(message)
+    return message if frame_of(message, API) is None else without_answer_id(message)
 
 
 class _NamedSession(msgspec.Struct, frozen=True):
@@ -86,7 +94,7 @@ class _KeptName(NamedTuple):
     written: float
     began: float
 
-    def leads_to(self, began: float | None) -> bool:
+    def is_of_session(self, began: float | None) -> bool:
         """Whether it is of the session that began then; see ``keep_name`` for 0 and None."""
         return began is None or (began > 0 and self.began in (0.0, began))
 
@@ -127,7 +135,7 @@ class StateLog:
         if conversation_name(reference) == key.session:
             return
         kept = self._kept.get(key)
-        if kept is not None and kept.is_fresh(ttl, now) and kept.leads_to(began):
+        if kept is not None and kept.is_fresh(ttl, now) and kept.is_of_session(began):
             self._kept[key] = kept._replace(began=began or kept.began)
             return
         place = named_session(reference)
@@ -152,7 +160,7 @@ class StateLog:
         """Raises StoreError."""
         return await in_time(looking, self._timeout)
 
-    async def answer(self, key: SessionKey, name: AnswerName) -> KeptAnswer | None:
+    async def answer(self, key: SessionKey, name: ResponseId) -> KeptAnswer | None:
         """A response of this session; None if there is none, or none any more.
 
         Raises StoreError.
@@ -192,7 +200,7 @@ class StateLog:
             return None
         return KeptAnswer(recorded, line, tuple(inputs))
 
-    async def way_to(self, key: SessionKey, message: str) -> tuple[Entry, ...]:
+    async def branch_to(self, key: SessionKey, message: str) -> tuple[Entry, ...]:
         """The branch that ends with a message; empty if history does not have the message.
 
         Reads the whole session, so calls for one session run one at a time.  Raises StoreError.

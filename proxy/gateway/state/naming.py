@@ -9,7 +9,7 @@ from proxy.chat import jsontext
 from proxy.chat.request import State
 from proxy.errors import conversation_not_found, memory_unavailable, response_not_found
 from proxy.formats.responses.api import Responses
-from proxy.formats.responses.names import read_answer_name
+from proxy.formats.responses.names import parse_response_id
 from proxy.formats.responses.reading import CONVERSATION, PREVIOUS, state_of
 from proxy.gateway.exchange import Services
 from proxy.gateway.request import ProxyRequest
@@ -34,14 +34,14 @@ class Naming:
 
     def applies(self, call: ProxyRequest) -> bool:
         """Whether the body of a call without a session may name one."""
-        return call.may_be_named and (bool(self._listed) or self._emulates(call))
+        return call.may_name_session and (bool(self._listed) or self._emulates(call))
 
     async def session_of(self, call: ProxyRequest, body: bytes) -> str | None:
         """The session; None for a request without memory.
 
         Raises ProxyError 404 for an unknown response or conversation, 400 for unsupported state.
         """
-        fields = await self._services.aside.run(len(body), partial(_fields, body))
+        fields = await self._services.threads.run(len(body), partial(_fields, body))
         if fields is None:
             return None
         if not self._emulates(call):
@@ -82,7 +82,7 @@ def _fields(body: bytes) -> dict[str, bytes] | None:
 
 
 def _reference(state: State) -> str | None:
-    answer = read_answer_name(state.previous)
+    answer = parse_response_id(state.previous)
     return answer.reference if answer else reference_in(state.conversation)
 
 

@@ -80,7 +80,7 @@ async def items_of(
         ids = order[start : start + BATCH]
         bodies = await services.state.store.bodies(key, ids)
         size = sum(map(len, bodies.values()))
-        for item in await services.aside.run(size, partial(_in_order, ids, bodies, descends)):
+        for item in await services.threads.run(size, partial(_in_order, ids, bodies, descends)):
             yield item
 
 

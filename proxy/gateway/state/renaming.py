@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping
 
 from proxy.chat import jsontext
-from proxy.formats.responses.writing import renamed, renamed_event
+from proxy.formats.responses.writing import event_with_fields, with_fields
 from proxy.gateway.recording.tap import MAX_PLAIN
-from proxy.gateway.tools.events import Bytes, Events, StreamEvent
-from proxy.wire.headers import about_no_bytes
-from proxy.wire.replies import PeekedReply, WrappedReply, streams
+from proxy.gateway.tools.events import Bytes, EventSplitter, StreamEvent
+from proxy.wire.headers import without_body_headers
+from proxy.wire.replies import PeekedReply, WrappedReply, is_stream
 from proxy.wire.upstream import Reply
 
 
@@ -22,16 +22,16 @@ class RenamedReply(WrappedReply):
     def __init__(self, reply: Reply, names: Mapping[str, bytes]) -> None:
         super().__init__(reply)
         self._names = names
-        self.headers = about_no_bytes(reply.headers)
+        self.headers = without_body_headers(reply.headers)
 
     async def chunks(self) -> AsyncIterator[bytes]:
         reply = PeekedReply(self._reply)
-        pieces = self._events(reply) if await streams(reply) else self._body(reply)
+        pieces = self._events(reply) if await is_stream(reply) else self._body(reply)
         async for piece in pieces:
             yield piece
 
     async def _events(self, reply: Reply) -> AsyncIterator[bytes]:
-        events = Events()
+        events = EventSplitter()
         async for data in reply.chunks():
             if passed := self._passed(events.feed(data)):
                 yield passed
@@ -43,7 +43,7 @@ class RenamedReply(WrappedReply):
 
     def _event(self, event: StreamEvent) -> bytes:
         try:
-            payload = renamed_event(event.payload, self._names)
+            payload = event_with_fields(event.payload, self._names)
         except jsontext.UNREADABLE:
             return event.raw
         return event.raw if payload is event.payload else event.replaced(payload).raw
@@ -65,6 +65,6 @@ class RenamedReply(WrappedReply):
 
     def _whole(self, body: bytes) -> bytes:
         try:
-            return renamed(body, self._names)
+            return with_fields(body, self._names)
         except jsontext.UNREADABLE:
             return body

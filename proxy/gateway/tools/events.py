@@ -31,7 +31,7 @@ class StreamEvent(msgspec.Struct, frozen=True):
         return StreamEvent(b"\n".join(lines) + b"\n\n", payload)
 
 
-class Events:
+class EventSplitter:
     """The splitter.  An event of more than ``max_event_bytes`` is returned as ``Bytes``."""
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:

@@ -5,18 +5,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
-from proxy.chat.tools.answer import Joined, called_in
-from proxy.chat.tools.called import Called
+from proxy.chat.tools.answer import RoundJoiner, memory_calls_in
+from proxy.chat.tools.called import MemoryCalls
 from proxy.chat.tools.offer import Dialogue
-from proxy.chat.tools.stream import Continuation, Sorter
-from proxy.chat.usage import summed
-from proxy.gateway.tools.events import Bytes, Events, StreamEvent
+from proxy.chat.tools.stream import Continuation, ToolCallFilter
+from proxy.chat.usage import add_usages
+from proxy.gateway.tools.events import Bytes, EventSplitter, StreamEvent
 from proxy.gateway.tools.toolbox import MemoryTools, ToolRunner
 from proxy.gateway.tools.use import ToolUse
 from proxy.wire.coding.decoding import IDENTITY, coding_of
 from proxy.wire.failures import UpstreamBroken
-from proxy.wire.headers import about_no_bytes
-from proxy.wire.replies import PeekedReply, WrappedReply, is_event_stream, streams
+from proxy.wire.headers import without_body_headers
+from proxy.wire.replies import PeekedReply, WrappedReply, is_event_stream, is_stream
 from proxy.wire.reply import READ_LIMIT
 from proxy.wire.upstream import Reply
 
@@ -32,11 +32,11 @@ class Rounds:
 
     def __init__(self, sent: bytes, use: ToolUse, tools: MemoryTools, ask: Ask) -> None:
         self._use, self._ask = use, ask
-        self._runner = ToolRunner(tools, use.whose, use.names, use.log)
-        self._dialogue = Dialogue(sent, use.own)
+        self._runner = ToolRunner(tools, use.context, use.names, use.log)
+        self._dialogue = Dialogue(sent, use.client_tools)
         self._number = 1
 
-    async def run(self, asked: Called) -> Reply | None:
+    async def run(self, calls: MemoryCalls) -> Reply | None:
         """Run the calls of an answer and return the reply to the next request.
 
         None if the answer ends here: the client must answer calls of its own tools, or the round
@@ -44,19 +44,19 @@ class Rounds:
         client's own request is sent instead.  Raises UpstreamError.
         """
         if self._number > self._use.rounds:
-            self._runner.refuse(self._number, asked)
+            self._runner.refuse(self._number, calls)
             return None
-        results = await self._runner.run(self._number, asked)
-        if asked.own:
+        results = await self._runner.run(self._number, calls)
+        if calls.has_client_calls:
             return None
         self._number += 1
-        self._dialogue.add(asked.message, results)
+        self._dialogue.add(calls.message, results)
         reply = await self._ask(self._dialogue.body(offers=self._number <= self._use.rounds))
         if reply.status not in CONTENT_REFUSALS:
             return reply
         await reply.close()
         self._number = self._use.rounds + 1
-        return await self._ask(self._dialogue.as_asked())
+        return await self._ask(self._dialogue.request_without_tools())
 
 
 class ToolStream(WrappedReply):
@@ -65,41 +65,43 @@ class ToolStream(WrappedReply):
     def __init__(self, reply: Reply, rounds: Rounds) -> None:
         super().__init__(reply)
         self._rounds = rounds
-        self.headers = about_no_bytes(reply.headers)
+        self.headers = without_body_headers(reply.headers)
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The bytes for the client, each piece as soon as it arrives.
 
         Raises UpstreamError, also if a further round is not answered with a stream.
         """
-        sorter = Sorter[StreamEvent]()
-        on: Continuation[StreamEvent] | None = None
+        sorter = ToolCallFilter[StreamEvent]()
+        continuation: Continuation[StreamEvent] | None = None
         spent: bytes | None = None
         said: dict[str, str] = {}
         while True:
-            events = Events()
+            events = EventSplitter()
             async for data in self._reply.chunks():
-                if seen := _seen(events.feed(data), sorter, on):
+                if seen := _visible_bytes(events.feed(data), sorter, continuation):
                     yield seen
-            if seen := _seen(events.close(), sorter, on):
+            if seen := _visible_bytes(events.close(), sorter, continuation):
                 yield seen
-            asked = sorter.called()
-            if asked is None or not await self._goes_on(asked):
+            calls = sorter.memory_calls()
+            if calls is None or not await self._next_round(calls):
                 break
-            spent = summed(spent, asked.usage)
-            said |= asked.said()
-            on = Continuation(on.identity if on else sorter.identity, spent, said)
-            sorter = Sorter()
-        if rest := _raw(sorter.rest(), on):
+            spent = add_usages(spent, calls.usage)
+            said |= calls.texts()
+            continuation = Continuation(
+                continuation.identity if continuation else sorter.identity, spent, said
+            )
+            sorter = ToolCallFilter()
+        if rest := _continued_bytes(sorter.held_events(), continuation):
             yield rest
 
-    async def _goes_on(self, asked: Called) -> bool:
+    async def _next_round(self, calls: MemoryCalls) -> bool:
         await self._reply.close()
-        reply = await self._rounds.run(asked)
+        reply = await self._rounds.run(calls)
         if reply is None:
             return False
         self._reply = peeked = PeekedReply(reply)
-        if not _is_good(reply) or not await streams(peeked):
+        if not _is_good(reply) or not await is_stream(peeked):
             raise UpstreamBroken(f"the answer does not go on: status {reply.status}")
         return True
 
@@ -111,13 +113,13 @@ class JoinedReply(WrappedReply):
         super().__init__(reply)
         self._body = body
         length = (b"content-length", b"%d" % len(body))
-        self.headers = [*about_no_bytes(reply.headers), length]
+        self.headers = [*without_body_headers(reply.headers), length]
 
     async def chunks(self) -> AsyncIterator[bytes]:
         yield self._body
 
 
-async def followed(reply: Reply, rounds: Rounds) -> Reply:
+async def with_tool_rounds(reply: Reply, rounds: Rounds) -> Reply:
     """The reply for the client.  A JSON reply is returned after all its rounds, a stream at once.
 
     Raises UpstreamError.
@@ -128,44 +130,45 @@ async def followed(reply: Reply, rounds: Rounds) -> Reply:
         return ToolStream(reply, rounds)
     peeked = PeekedReply(reply)
     try:
-        streaming = await streams(peeked)
+        streaming = await is_stream(peeked)
     except BaseException:  # cancelled: the caller does not have the reply to close
         await reply.close()
         raise
-    return ToolStream(peeked, rounds) if streaming else await _plain(peeked, rounds)
+    return ToolStream(peeked, rounds) if streaming else await _join_json_rounds(peeked, rounds)
 
 
-async def _plain(first: Reply, rounds: Rounds) -> Reply:
-    """``followed`` for a JSON reply; ``first`` itself, byte for byte, if it calls no tool of ours.
+async def _join_json_rounds(first: Reply, rounds: Rounds) -> Reply:
+    """``with_tool_rounds`` for a JSON reply; ``first`` itself, byte for byte, if it calls no tool
+    of ours.
 
     An error of a further round is returned unchanged.  Raises UpstreamError; closes all replies
     that it does not return.
     """
     peeked = PeekedReply(first)
     reply: Reply = peeked
-    joined = Joined()
+    joined = RoundJoiner()
     try:
         body = await peeked.peek(READ_LIMIT)
-        while (asked := called_in(body)) is not None:
+        while (calls := memory_calls_in(body)) is not None:
             await reply.close()
-            then = await rounds.run(asked)
+            then = await rounds.run(calls)
             if then is None:
-                return JoinedReply(reply, joined.ended(body))
+                return JoinedReply(reply, joined.joined_answer(body))
             joined.add(body)
             reply = then
             if not _is_good(reply):
                 return reply
             body = await reply.read(READ_LIMIT)
-        return peeked if reply is peeked else JoinedReply(reply, joined.ended(body))
+        return peeked if reply is peeked else JoinedReply(reply, joined.joined_answer(body))
     except BaseException:  # cancelled or failed: the caller does not have the reply to close
         await reply.close()
         raise
 
 
-def _seen(
+def _visible_bytes(
     found: Iterable[Bytes | StreamEvent],
-    sorter: Sorter[StreamEvent],
-    on: Continuation[StreamEvent] | None,
+    sorter: ToolCallFilter[StreamEvent],
+    continuation: Continuation[StreamEvent] | None,
 ) -> bytes:
     """The bytes of finished events that the client may see."""
     pieces: list[bytes] = []
@@ -173,12 +176,14 @@ def _seen(
         if isinstance(event, Bytes):
             pieces.append(event.raw)
         else:
-            pieces.append(_raw(sorter.take(event), on))
+            pieces.append(_continued_bytes(sorter.take(event), continuation))
     return b"".join(pieces)
 
 
-def _raw(events: Iterable[StreamEvent], on: Continuation[StreamEvent] | None) -> bytes:
-    shown = events if on is None else filter(None, map(on.take, events))
+def _continued_bytes(
+    events: Iterable[StreamEvent], continuation: Continuation[StreamEvent] | None
+) -> bytes:
+    shown = events if continuation is None else filter(None, map(continuation.take, events))
     return b"".join(event.raw for event in shown)
 
 

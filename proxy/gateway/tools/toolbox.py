@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from proxy.chat.blocks import block
-from proxy.chat.tools.called import Called, MemoryCall
+from proxy.chat.tools.called import MemoryCall, MemoryCalls
 from proxy.chat.tools.offer import SAVE, SEARCH
 from proxy.gateway.context import options_of
 from proxy.learning.collection import Busy
@@ -37,7 +37,7 @@ MAX_CALLS = 8
 MAX_RESULT_TOKENS = 2000
 """Tokens of all results of a round."""
 
-_ABSENT = "Memory is not available now. Go on without it."
+_UNAVAILABLE = "Memory is not available now. Go on without it."
 _TOO_MANY = "Not done: too many calls at once."
 _UNKNOWN = "Not done: there is no such function."
 _UNUSED = "Not done: the other calls are answered first."
@@ -113,7 +113,7 @@ class ToolRunner:
         self._tools, self._whose, self._names, self._log = tools, whose, names, log
         self._left = TIMEOUT
 
-    async def run(self, number: int, asked: Called) -> list[tuple[str, str]]:
+    async def run(self, number: int, asked: MemoryCalls) -> list[tuple[str, str]]:
         """Run the calls of round ``number``, in order; returns id and result of each.
 
         Never raises.
@@ -130,12 +130,12 @@ class ToolRunner:
             results.append((call.id, _within(result.text, room, self._whose.count)))
         return results
 
-    def refuse(self, number: int, asked: Called) -> None:
+    def refuse(self, number: int, asked: MemoryCalls) -> None:
         """Log calls that are not run, since their round offered no tools."""
         for call in asked.calls:
             self._note(number, call, (), 0.0, ok=False)
 
-    def _refused(self, place: int, call: MemoryCall, asked: Called) -> str | None:
+    def _refused(self, place: int, call: MemoryCall, asked: MemoryCalls) -> str | None:
         """The result of a call that is not run; None if it is.
 
         A search beside calls of the client's own tools is not run: the client answers those first,
@@ -143,7 +143,7 @@ class ToolRunner:
         """
         if call.name not in self._names:
             return _UNKNOWN
-        if asked.own and call.name == SEARCH:
+        if asked.has_client_calls and call.name == SEARCH:
             return _UNUSED
         return _TOO_MANY if place >= MAX_CALLS else None
 
@@ -159,7 +159,7 @@ class ToolRunner:
             logger.warning("a call of the model failed: %s", failure)
         except Exception:  # the boundary to memory: the chat continues
             logger.exception("a call of the model failed")
-        return ToolResult(_ABSENT), False
+        return ToolResult(_UNAVAILABLE), False
 
     async def _call(self, call: MemoryCall, room: int) -> ToolResult:
         text = call.argument()

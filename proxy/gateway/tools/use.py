@@ -9,8 +9,8 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.request import ChatRequest
-from proxy.chat.tools.offer import SAVE, SEARCH, may_offer, name_taken, with_tools
-from proxy.gateway.asking.refusals import RefusalKind
+from proxy.chat.tools.offer import SAVE, SEARCH, is_name_taken, may_offer, with_tools
+from proxy.gateway.asking.refusals import Refusal
 from proxy.gateway.context import RequestContext
 from proxy.gateway.report import MemoryReport
 from proxy.gateway.tools.toolbox import ToolContext, ToolLog
@@ -22,16 +22,16 @@ NameTaken = Literal["tool_name_taken"]
 class ToolUse(msgspec.Struct, frozen=True):
     """Offers the functions ``names`` for at most ``rounds`` rounds.
 
-    ``own`` is the JSON of the client's own tools.  ``kind``: how a refusal is remembered.  ``log``
-    collects the calls.
+    ``client_tools`` is the JSON of the client's own tools.  ``refusal``: how a refusal is
+    remembered.  ``log`` collects the calls.
     """
 
     names: tuple[str, ...]
     rounds: int
-    own: bytes | None
-    whose: ToolContext
+    client_tools: bytes | None
+    context: ToolContext
     log: ToolLog = msgspec.field(default_factory=ToolLog)
-    kind: RefusalKind = RefusalKind()
+    refusal: Refusal = Refusal()
 
     def put_into(self, body: bytes) -> bytes:
         """The request's body with the functions added to its tools."""
@@ -49,12 +49,12 @@ def tool_use(
     names, user = names_for(context, report), context.identity.user
     if not names or user is None or not may_offer(request):
         return None
-    if name_taken(request):
+    if is_name_taken(request):
         return "tool_name_taken"
     whose = ToolContext(context.key, user, report.exchange, context.profile, count, began)
     own = request.fields.get("tools")
-    kind = RefusalKind(request.model, request.fields.get("reasoning_effort", b""), own is not None)
-    return ToolUse(names, context.profile.tools.max_rounds, own, whose, kind=kind)
+    kind = Refusal(request.model, request.fields.get("reasoning_effort", b""), own is not None)
+    return ToolUse(names, context.profile.tools.max_rounds, own, whose, refusal=kind)
 
 
 def names_for(context: RequestContext, report: MemoryReport) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from proxy.chat.message import ChatMessage
 from proxy.chat.native import without_native
-from proxy.chat.tools.calltext import tokens_of_words
+from proxy.chat.tools.calltext import tokens_without_calls
 from proxy.memory.archive import StoredMessage
 from proxy.memory.model import Card, Edited, Entry
 from proxy.memory.recording.commit import Count
@@ -31,7 +31,7 @@ def edited(line: StoredMessage, said: ChatMessage, count: Count) -> Edited:
         shape=said.shape,
         incomplete=False,
         blank=blank,
-        words=tokens_of_words(said.text, said.calls, count),
+        words=tokens_without_calls(said.text, said.calls, count),
     )
     return Edited(card=card, body=body, was=line.body if line.wire is None else line.wire)
 

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage, Piece
-from proxy.chat.tools.calltext import Told, none_marked, sent_again
+from proxy.chat.tools.calltext import CallRendering, have_no_marks, render_stored
 from proxy.memory.model import BEGINNING, Card, Entry, Position, Snapshot, Summary
 from proxy.memory.prompt.validity import valid
 from proxy.memory.prompt.window import ANYTHING, Size, Window, advance, begun, size, view
@@ -283,21 +283,21 @@ def render(prompt: Prompt, m: Sequence[ChatMessage], bodies: Mapping[str, bytes]
     if not prompt.told and (behind := _behind(prompt.pieces, prompt.stored)) is not None:
         with suppress(KeyError):  # else all that is stored is here: nothing has to be left out
             stored = [bodies[entry.card.id] for entry in prompt.stored]
-            if none_marked(stored):
+            if have_no_marks(stored):
                 return [*stored, *[m[i] for i in behind]]
     pieces = [
         m[piece] if isinstance(piece, int) else bodies.get(piece.card.id) for piece in prompt.pieces
     ]
     stored = [piece for piece in pieces if isinstance(piece, bytes)]
-    if prompt.told or not none_marked(stored):
+    if prompt.told or not have_no_marks(stored):
         pieces = [
-            sent_again(piece, _told(entry, prompt)) if isinstance(piece, bytes) else piece
+            render_stored(piece, _told(entry, prompt)) if isinstance(piece, bytes) else piece
             for piece, entry in zip(pieces, prompt.pieces, strict=True)
         ]
     return [piece for piece in pieces if piece is not None]
 
 
-def _told(piece: Entry | int, prompt: Prompt) -> Told:
+def _told(piece: Entry | int, prompt: Prompt) -> CallRendering:
     if isinstance(piece, int) or piece.card.id not in prompt.told:
         return "whole"
     return "arguments" if piece.card.told else "words"

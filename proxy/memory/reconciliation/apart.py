@@ -31,7 +31,7 @@ def known_in(log: Iterable[Entry]) -> frozenset[str]:
 def size_in_doubt(m: Iterable[ChatMessage], known: AbstractSet[str]) -> int:
     """As many messages take about as long as telling these apart; 0 where they stay as they are."""
     doubtful = [message for message in m if known and _in_doubt(message, known)]
-    pieces = sum(message.pieces for message in doubtful)
+    pieces = sum(message.max_parts for message in doubtful)
     if pieces > MAX_PIECES:
         return 0
     return READ * pieces + sum(len(message.raw) for message in doubtful) // SHORT
@@ -39,7 +39,7 @@ def size_in_doubt(m: Iterable[ChatMessage], known: AbstractSet[str]) -> int:
 
 def _in_doubt(message: ChatMessage, known: AbstractSet[str]) -> bool:
     """May it be several, and is not known as one?"""
-    return message.apart is not None and known.isdisjoint((message.digest, message.shape))
+    return message.splitter is not None and known.isdisjoint((message.digest, message.shape))
 
 
 def told_apart(m: Sequence[ChatMessage], known: AbstractSet[str]) -> tuple[ChatMessage, ...]:
@@ -48,9 +48,9 @@ def told_apart(m: Sequence[ChatMessage], known: AbstractSet[str]) -> tuple[ChatM
 
 
 def _apart(message: ChatMessage, known: AbstractSet[str]) -> Sequence[ChatMessage]:
-    if message.apart is None or not _in_doubt(message, known):
+    if message.splitter is None or not _in_doubt(message, known):
         return (message,)
-    parts = _longest_known(message.apart(message), known)
+    parts = _longest_known(message.splitter(message), known)
     return (message,) if known.isdisjoint(part.digest for part in parts) else parts
 
 

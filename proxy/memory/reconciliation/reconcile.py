@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 
 from msgspec.structs import replace
 
-from proxy.chat.canonical import is_prefix, similar
+from proxy.chat.canonical import are_similar, is_prefix
 from proxy.chat.message import ChatMessage, text_of
 from proxy.memory.model import Card, Entry, Snapshot
 from proxy.memory.reconciliation.align import Match, MatchKind
@@ -43,7 +43,7 @@ def rerender(bodies: Mapping[str, bytes]) -> Rerendered:
         if body is None:
             return ""
         mine, stored = message.text.strip(), text_of(body).strip()
-        if not (card.incomplete and is_prefix(mine, stored)) and not similar(mine, stored):
+        if not (card.incomplete and is_prefix(mine, stored)) and not are_similar(mine, stored):
             return ""
         return "continued" if mine != stored and mine.startswith(stored) else "same"
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
 from proxy.chat.reply.answer import Choice
-from proxy.chat.tools.calltext import tokens_of_words
+from proxy.chat.tools.calltext import tokens_without_calls
 from proxy.memory.model import (
     Ask,
     Card,
@@ -61,7 +61,7 @@ class Utterance(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, said: ChatMessage) -> Utterance:
-        parts = said.apart(said) if said.apart is not None else ()
+        parts = said.splitter(said) if said.splitter is not None else ()
         return cls(
             role=said.role,
             digest=said.digest,
@@ -86,7 +86,7 @@ class Utterance(msgspec.Struct, frozen=True, kw_only=True):
             answers=self.answers,
             text=self.text,
             blank=self.blank,
-            apart=self._parts if self.apart else None,
+            splitter=self._parts if self.apart else None,
             max_inline_media_bytes=len(self.record),
         )
 
@@ -98,8 +98,8 @@ def utterances(said: Iterable[ChatMessage]) -> Iterator[Utterance]:
     """All of them, in parts as far as there is room; without them a message stays one."""
     room = MAX_APART
     for message in said:
-        if message.apart is not None and len(message.record) > room:
-            message = replace(message, apart=None)
+        if message.splitter is not None and len(message.record) > room:
+            message = replace(message, splitter=None)
         utterance = Utterance.of(message)
         room -= len(utterance.record) if utterance.apart else 0
         yield utterance
@@ -336,7 +336,7 @@ def _draft(said: PendingMessage, id: str, turn: str, exchange: Exchange, count: 
         evidence=fresh.replaces.evidence if fresh.replaces else False,
         created_at=exchange.created_at,
         shape=message.shape,
-        words=tokens_of_words(message.text, message.calls, count),
+        words=tokens_without_calls(message.text, message.calls, count),
     )
     return Draft(card=card, turn=turn, body=body)
 
@@ -355,8 +355,10 @@ def answered(answer: Choice, turn: str, index: int, exchange: Exchange, count: C
         choice=answer.index,
         created_at=exchange.created_at,
         shape=answer.shape,
-        told=0 if answer.told is None else count(answer.told),
-        words=tokens_of_words(answer.text, answer.calls, count) if answer.told is None else 0,
+        told=0 if answer.unanswered_form is None else count(answer.unanswered_form),
+        words=tokens_without_calls(answer.text, answer.calls, count)
+        if answer.unanswered_form is None
+        else 0,
     )
     state: State = "active" if answer.index == 0 else "superseded"
     return Draft(card=card, turn=turn, body=answer.body, wire=answer.wire, state=state)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection
 from functools import partial
 
-from proxy.chat.jsontext import UNREADABLE, fields, join_fields, shallow
+from proxy.chat.jsontext import UNREADABLE, decode_shallow, fields, join_fields
 from proxy.chat.message import ChatMessage
 from proxy.errors import memory_unavailable, message_not_found
 from proxy.learning.feedback import drop_feedback
@@ -218,7 +218,7 @@ def _edited(api: Api, line: StoredMessage, new: New) -> Edited:
 def _with_content(line: StoredMessage, content: bytes) -> bytes:
     """The message as later requests carry it, with this content, and not what it said instead."""
     try:
-        value = shallow(content)
+        value = decode_shallow(content)
     except UNREADABLE:
         value = None
     check_content(value, "content")

@@ -162,7 +162,7 @@ async def _beginning(api: Api, key: SessionKey) -> str | None:
     page = await api.store.messages(key, ACTIVE, 0, BEGINNING)
     wires = [each.wire for each in page.items if each.card.role == "user"]
     said = (api.read_message(wire, len(wire)) for wire in wires)
-    typed = (message.own.lstrip() for message in said if message is not None)
+    typed = (message.typed_text.lstrip() for message in said if message is not None)
     return next((text[:PREVIEW] for text in typed if text), None)
 
 

@@ -11,7 +11,7 @@ from typing import cast
 import msgspec
 from starlette.requests import Request
 
-from proxy.chat.jsontext import shallow
+from proxy.chat.jsontext import decode_shallow
 from proxy.errors import invalid_user_id
 from proxy.memory.ids import is_id
 from proxy.memory.items import PEOPLE, Namespace, Place, check_filter
@@ -87,7 +87,7 @@ def _check_person(namespace: Namespace, name: str) -> None:
 
 def filter_of(raw: msgspec.Raw | None) -> dict[str, object]:
     """A filter, empty where there is none."""
-    wanted = cast(dict[str, object], shallow(bytes(raw))) if raw is not None else {}
+    wanted = cast(dict[str, object], decode_shallow(bytes(raw))) if raw is not None else {}
     try:
         check_filter(list(wanted.values()))
     except ValueError as error:

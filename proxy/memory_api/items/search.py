@@ -11,7 +11,7 @@ from functools import partial
 
 import msgspec
 
-from proxy.chat.jsontext import shallow
+from proxy.chat.jsontext import decode_shallow
 from proxy.memory.items import REQUESTS, Item, ItemOwner, Items, Namespace, Place, fits
 from proxy.memory_api.threads import Threads
 from proxy.recall.query import question
@@ -99,12 +99,12 @@ class ItemSearch:
 
 def _fitting(items: Sequence[Item], wanted: Mapping[str, object]) -> list[Item]:
     """The items that a filter lets through."""
-    return [item for item in items if not wanted or fits(shallow(bytes(item.value)), wanted)]
+    return [item for item in items if not wanted or fits(decode_shallow(bytes(item.value)), wanted)]
 
 
 def _read(items: Sequence[Item], asked: Question) -> list[Analysis]:
     """What the items have of the words that are looked for."""
-    return [sought_in(asked, shallow(bytes(item.value))) for item in items]
+    return [sought_in(asked, decode_shallow(bytes(item.value))) for item in items]
 
 
 def is_shown(namespace: Namespace, prefix: Namespace) -> bool:

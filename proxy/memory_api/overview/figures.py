@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from proxy.chat.usage import Used, used_in
+from proxy.chat.usage import TokenUsage, read_usage
 from proxy.memory.archive import PlacedExchange, Session
 from proxy.memory.prompt.trace import shown_in
 
@@ -28,7 +28,7 @@ class Sample(NamedTuple):
     began: float
     messages: int
     chat: bool
-    used: Used
+    used: TokenUsage
     injected: int
     recalled: int
     evicted: int
@@ -45,7 +45,7 @@ def sample_of(session: Session, placed: PlacedExchange) -> Sample:
         began=session.created_at,
         messages=len(placed.messages),
         chat=did.reason != "import",
-        used=used_in(exchange.usage),
+        used=read_usage(exchange.usage),
         injected=did.tokens,
         recalled=shown.known + shown.recall if shown else 0,
         evicted=did.evicted_tokens,

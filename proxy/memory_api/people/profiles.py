@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from proxy.chat.jsontext import UNREADABLE, shallow
+from proxy.chat.jsontext import UNREADABLE, decode_shallow
 from proxy.learning.profile.document import MOST_BYTES, PatchError, Schema, Version, patch_of_merge
 from proxy.learning.profile.store import Check, NoVersion, Patching, StoredProfile
 from proxy.memory_api.api import Api
@@ -164,7 +164,7 @@ def _check(given: Conditions, user: str) -> Check:
 
 def _decoded(body: bytes) -> Any:
     try:
-        return shallow(body)
+        return decode_shallow(body)
     except UNREADABLE:
         raise invalid("The body must be JSON that is not nested too deeply.") from None
 

@@ -38,7 +38,7 @@ from proxy.portable.conversing import Terms
 from proxy.portable.names import FORMATS, Format
 from proxy.portable.opening import BYTE_ORDER_MARK, ENOUGH, Limits, opened
 from proxy.portable.source import Broken, Piece, Warnings
-from proxy.wire.places import SMALL, UNCOUNTED, Holding
+from proxy.wire.places import SMALL, UNCOUNTED, Reservation
 
 CONFLICTS = ("skip", "error")
 
@@ -123,7 +123,7 @@ Strict = Annotated[
 class Incoming:
     """A file as it comes.  ``held`` is its room: of what has come, whatever was declared."""
 
-    def __init__(self, request: Request, held: Holding, patience: float) -> None:
+    def __init__(self, request: Request, held: Reservation, patience: float) -> None:
         self.chunks, self.patience = _chunks(request, patience), patience
         self._held, self._waiting = held, 0
 
@@ -135,9 +135,9 @@ class Incoming:
         self._waiting = size if complete else self._waiting + size
         takes = _room_for(self._waiting)
         if takes <= HOLDS:
-            return await self._held.body(takes)
-        self._held.lessen(takes)
-        self._held.grow(takes)
+            return await self._held.reserve_body(takes)
+        self._held.shrink_body(takes)
+        self._held.grow_body(takes)
 
 
 def _room_for(waiting: int) -> int:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proxy.chat.typed import typed
+from proxy.chat.typed import typed_part
 from proxy.portable.check import Fields, fields_in, list_in, moment_in, text_in
 from proxy.portable.programs.blocks import ADDED, THOUGHTS, Prose, call_and_result, result_text
 from proxy.portable.programs.content import content_of
@@ -107,7 +107,7 @@ class ClaudeCode:
             yield block
             return
         text = text_in(block, "text")
-        found = typed(text).strip()
+        found = typed_part(text).strip()
         if found != text.strip():
             self._warnings.add(ADDED)
         if found:

@@ -11,7 +11,7 @@ codex-rs/protocol/src/protocol.rs (RolloutLine, RolloutItem), codex-rs/protocol/
 from __future__ import annotations
 
 from proxy.chat.message import SYSTEM_ROLES
-from proxy.chat.typed import typed
+from proxy.chat.typed import typed_part
 from proxy.portable.check import Fields, fields_in, list_in, moment_in, text_in
 from proxy.portable.programs.blocks import ADDED, ToolResult, blocks_of
 from proxy.portable.programs.claude_code import ASIDE
@@ -109,7 +109,7 @@ class Codex:
 def _own(part: Fields) -> Fields | None:
     """A part without what the program put in, None where that is all of it."""
     text = text_in(part, "text")
-    own = typed(text)
+    own = typed_part(text)
     if own == text:
         return part
     return {**part, "text": own} if own.strip() else None

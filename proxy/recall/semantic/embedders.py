@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 
 from proxy.recall.ranking.packing import Array
-from proxy.wire.api import bearer, json_headers, refuses
+from proxy.wire.api import bearer, is_permanent_refusal, json_headers
 from proxy.wire.failures import UpstreamError
 from proxy.wire.upstream import Upstream
 
@@ -180,7 +180,7 @@ class RemoteEmbedder:
         raw = msgspec.json.encode(body)
         reply = await self._upstream.send("POST", b"/embeddings", self._headers, raw)
         try:
-            if refuses(reply.status):
+            if is_permanent_refusal(reply.status):
                 raise EmbedderRefused(f"embeddings: refused with status {reply.status}")
             if reply.status != 200:
                 kind = EmbedderFailed if reply.status == 500 else EmbedderError

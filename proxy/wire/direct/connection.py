@@ -47,7 +47,7 @@ class Connection(asyncio.Protocol):
         self._interim = self._reusable = False
         self.idle_since = 0.0
 
-    def ask(
+    def send_request(
         self,
         head: bytes,
         body: Body,

@@ -109,18 +109,18 @@ class DirectUpstream:
         pooled = self._idle_connection()
         if pooled is not None:
             try:
-                return await self._ask(pooled, method, head, body, length)
+                return await self._send_on(pooled, method, head, body, length)
             except UpstreamUnreachable:
                 if method not in IDEMPOTENT or not (body is None or isinstance(body, bytes)):
                     raise
-        return await self._ask(await self._connect(), method, head, body, length)
+        return await self._send_on(await self._connect(), method, head, body, length)
 
-    async def _ask(
+    async def _send_on(
         self, connection: Connection, method: str, head: bytes, body: Body, length: int | None
     ) -> DirectReply:
         self._busy.add(connection)
         try:
-            incoming = connection.ask(head, body, length, bodiless=method == "HEAD")
+            incoming = connection.send_request(head, body, length, bodiless=method == "HEAD")
             await incoming.head()
         except BaseException:
             self._busy.discard(connection)

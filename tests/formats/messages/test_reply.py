@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES, read_message
 from proxy.chat.reply.answer import Choice, Reply
-from proxy.formats.messages.events import mark, suspect
+from proxy.formats.messages.events import end_signal, may_end
 from proxy.formats.messages.reply import EventReader, read_answer
 from proxy.formats.native import native_of
 from tests.support.upstream.anthropic import (
@@ -74,8 +74,8 @@ def test_streamed_or_plain_the_same_is_recorded(blocks: list[Json]) -> None:
     said = message(*blocks)
     assert only(streamed(said)) == only(plain(said))
     assert json.loads(plain(said).usage or b"") == json.loads(streamed(said).usage or b"")
-    assert streamed(said).used.cached == plain(said).used.cached == 11
-    assert streamed(said).used.written == plain(said).used.written == 3
+    assert streamed(said).token_usage.cached == plain(said).token_usage.cached == 11
+    assert streamed(said).token_usage.written == plain(said).token_usage.written == 3
 
 
 @SAMPLES
@@ -265,8 +265,8 @@ def test_a_text_that_says_nothing_is_not_kept() -> None:
     ],
 )
 def test_what_an_event_means(event: bytes, means: str | None) -> None:
-    assert mark(event) == means
-    assert suspect(event) or means is None
+    assert end_signal(event) == means
+    assert may_end(event) or means is None
 
 
 KEYS = st.sampled_from(
@@ -293,7 +293,7 @@ def test_an_upstream_that_says_anything_breaks_nothing(events: list[Any]) -> Non
     reader = EventReader()
     for each in events:
         payload = json.dumps(each).encode()
-        mark(payload)
+        end_signal(payload)
         reader.feed(payload)
     for choice in reader.build().choices:
         assert read_message(choice.body) is not None

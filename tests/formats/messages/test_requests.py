@@ -202,7 +202,7 @@ def test_what_has_more_blocks_than_were_counted_stays_one() -> None:
     found = FORMAT.read(b'{"messages":[' + answer + b"]}", 1000)
     assert isinstance(found, ChatRequest)
     [message] = found.messages
-    assert message.apart is not None and message.pieces == 2
+    assert message.splitter is not None and message.max_parts == 2
     assert told_apart([message], {"other"}) == (message,)
 
 
@@ -210,7 +210,7 @@ def test_what_has_more_blocks_than_were_counted_stays_one() -> None:
 def test_what_cannot_be_told_apart_stays_one(content: Any) -> None:
     more = {"source": {"type": "page", "of": {"type": "book"}}}
     [message] = request([{"role": "assistant", "content": content, **more}]).messages
-    assert message.apart is not None
+    assert message.splitter is not None
     assert told_apart([message], {"other"}) == (message,)
 
 
@@ -405,8 +405,8 @@ ENDED = f"CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n\n- Do NOT â
 def test_what_programs_ask_beside_the_conversation(
     asked: ChatRequest, headers: list[tuple[bytes, bytes]], aside: bool
 ) -> None:
-    assert FORMAT.is_aside(asked, headers) == aside
-    assert not TokenCount().is_aside(asked, headers)
+    assert FORMAT.is_side_request(asked, headers) == aside
+    assert not TokenCount().is_side_request(asked, headers)
 
 
 # Thinking that is refused
@@ -422,7 +422,7 @@ TALK = [user("One?"), OLD, user("Two?"), RUNNING, user([tool_result("toolu_1", "
 
 def unsigned(messages: list[Json], status: int = 400, error: bytes = BOUND) -> list[Json] | None:
     body = json.dumps({"messages": messages}).encode()
-    found = FORMAT.unsigned(body, status, error)
+    found = FORMAT.without_signed(body, status, error)
     return None if found is None else json.loads(found)["messages"]
 
 

@@ -15,8 +15,14 @@ from proxy.chat.native import without_native
 from proxy.chat.request import ChatRequest
 from proxy.formats.format import Addition
 from proxy.formats.responses.api import Responses
-from proxy.formats.responses.chat import items_of, said_of
-from proxy.formats.responses.items import ResponseItem, grouped, may_call, parted, read_items
+from proxy.formats.responses.chat import chat_from_items, items_from_chat
+from proxy.formats.responses.items import (
+    ResponseItem,
+    group_by_message,
+    may_call,
+    read_items,
+    split_answers,
+)
 from proxy.formats.responses.reading import message_of
 from proxy.memory.reconciliation.apart import told_apart
 from tests.support.steps import steps
@@ -103,7 +109,7 @@ def items(values: list[dict[str, Any]]) -> list[ResponseItem]:
 @given(conversations)
 def test_grouping_moves_nothing(values: list[dict[str, Any]]) -> None:
     listed = items(values)
-    assert [item for group in grouped(listed) for item in group] == listed
+    assert [item for group in group_by_message(listed) for item in group] == listed
 
 
 @settings(deadline=None)
@@ -111,7 +117,9 @@ def test_grouping_moves_nothing(values: list[dict[str, Any]]) -> None:
 def test_what_is_stored_says_the_same_items_again(values: list[dict[str, Any]]) -> None:
     """Of a conversation that no upstream would refuse: calls and outputs match in kind."""
     request = read({"input": _matching(values)})
-    stored = [(message.said or message.raw) for message in (*request.leading, *request.messages)]
+    stored = [
+        (message.chat_json or message.raw) for message in (*request.leading, *request.messages)
+    ]
     empty = read({"input": []})
     again = json.loads(FORMAT.write(empty, Addition(None, stored, "", "", False)))["input"]
     assert [plain(value) for value in again] == [
@@ -144,7 +152,7 @@ def _fitting(kind: str, id: str) -> dict[str, Any]:
 def _sendable(request: ChatRequest, values: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Thoughts at the end of what a model says go nowhere: they would be refused."""
     kept: list[dict[str, Any]] = []
-    for group in grouped(items(values)):
+    for group in group_by_message(items(values)):
         listed = list(group)
         while len(listed) > 0 and listed[-1].kind == "reasoning":
             listed.pop()
@@ -221,15 +229,15 @@ chat_messages = st.one_of(
 @settings(deadline=None)
 @given(chat_messages)
 def test_what_both_can_say_is_the_same_there_and_back(message: dict[str, Any]) -> None:
-    listed = read_items(items_of(message, {}))
+    listed = read_items(items_from_chat(message, {}))
     assert listed is not None
     before = read_message(jsontext.encode(message))
     assert before is not None
     if not listed:
         assert before.blank
         return
-    [group] = grouped(listed)
-    after = read_message(jsontext.encode(said_of(group)))
+    [group] = group_by_message(listed)
+    after = read_message(jsontext.encode(chat_from_items(group)))
     assert after is not None
     assert (after.digest, after.calls, after.answers) == (
         before.digest,
@@ -255,7 +263,7 @@ def test_what_is_told_apart_is_the_same_items(
     output: list[dict[str, Any]], places: set[int]
 ) -> None:
     [message] = read({"input": output}).messages
-    parts = [message_of(part, LIMIT) for part in parted(items(output))]
+    parts = [message_of(part, LIMIT) for part in split_answers(items(output))]
     known = {part.digest for place, part in enumerate(parts) if place in places}
     found = told_apart([message], known)
     assert b",".join(each.raw for each in found) == message.raw
@@ -264,7 +272,7 @@ def test_what_is_told_apart_is_the_same_items(
 def test_parting_takes_steps_that_grow_with_the_items_alone() -> None:
     def work(n: int) -> int:
         thoughts = items([{"type": "reasoning", "summary": []}] * n)
-        return steps(lambda: parted(thoughts))
+        return steps(lambda: split_answers(thoughts))
 
     assert work(400) < 5 * work(100)
 
@@ -359,7 +367,7 @@ def test_an_output_of_texts_is_text(output: list[Any], told: object) -> None:
 
 def _told(output: list[Any]) -> Any:
     said = {"type": "shell_call_output", "call_id": "c", "output": output}
-    return said_of(items([said]))["content"]
+    return chat_from_items(items([said]))["content"]
 
 
 COMPACTION = {"type": "compaction", "id": "cmp_1", "encrypted_content": "all of it"}
@@ -383,4 +391,4 @@ def test_beside_words_it_says_nothing_and_neither_do_thoughts_and_tools() -> Non
 
 
 def _said(*group: dict[str, Any]) -> Any:
-    return said_of(items(list(group)))["content"]
+    return chat_from_items(items(list(group)))["content"]

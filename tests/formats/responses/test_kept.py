@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from proxy.formats.native import frame_of, with_native, without_answer
+from proxy.formats.native import frame_of, with_native, without_answer_id
 from proxy.formats.responses.items import API
 from proxy.formats.responses.kept import (
     MAX_FRAME,
-    frame_around,
+    frame_of_response,
     items_in,
     list_object,
     response_object,
 )
-from proxy.formats.responses.names import AnswerName, read_answer_name
-from proxy.formats.responses.writing import renamed_event, stateless
+from proxy.formats.responses.names import ResponseId, parse_response_id
+from proxy.formats.responses.writing import event_with_fields, without_state
 from proxy.memory.naming import conversation_name, reference_in, reference_of
 from tests.support.upstream import items
 
@@ -26,8 +26,8 @@ REFERENCE = "0123456789abcdef" * 2
 
 
 def test_a_name_is_read_as_it_was_written() -> None:
-    name = AnswerName(REFERENCE, EXCHANGE)
-    assert read_answer_name(str(name)) == name
+    name = ResponseId(REFERENCE, EXCHANGE)
+    assert parse_response_id(str(name)) == name
     assert str(name) == f"resp_{REFERENCE}{EXCHANGE.removeprefix('ex_')}"
 
 
@@ -40,7 +40,7 @@ def test_a_name_is_read_as_it_was_written() -> None:
     ],
 )
 def test_nothing_else_is_a_name(name: object) -> None:
-    assert read_answer_name(name) is None
+    assert parse_response_id(name) is None
 
 
 def test_a_session_of_the_proxys_own_is_called_like_its_conversation() -> None:
@@ -57,27 +57,27 @@ def test_one_of_a_clients_is_not_told_by_its_reference() -> None:
 
 def test_a_frame_is_all_but_what_is_kept_elsewhere() -> None:
     whole = items.response([items.said("Yes.")], input_messages=[{"content": "memory"}])
-    frame = json.loads(frame_around(json.dumps(whole).encode()))
+    frame = json.loads(frame_of_response(json.dumps(whole).encode()))
     left_out = {"output", "usage", "input_messages"}
     assert frame == {key: value for key, value in whole.items() if key not in left_out}
 
 
 def test_of_a_large_one_the_longest_fields_are_left_out() -> None:
     whole = items.response([], instructions="x" * 3000, tools=["y" * 3000], metadata={"a": "b"})
-    frame = frame_around(json.dumps(whole).encode())
+    frame = frame_of_response(json.dumps(whole).encode())
     assert len(frame) <= MAX_FRAME
     assert json.loads(frame)["metadata"] == {"a": "b"}
     many = {str(number): "z" * 50 for number in range(10_000)}
-    assert len(frame_around(json.dumps(many).encode())) <= MAX_FRAME
+    assert len(frame_of_response(json.dumps(many).encode())) <= MAX_FRAME
 
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b"null", b"{", b"[" * 10_000])
 def test_what_is_no_object_has_none(raw: bytes) -> None:
-    assert frame_around(raw) == b""
+    assert frame_of_response(raw) == b""
 
 
 def kept(whole: dict[str, Any]) -> bytes:
-    frame = frame_around(json.dumps(whole).encode())
+    frame = frame_of_response(json.dumps(whole).encode())
     parts = [json.dumps(item).encode() for item in whole["output"]]
     return with_native(b'{"role":"assistant","content":"Yes."}', API, parts, None, frame)
 
@@ -99,7 +99,7 @@ def test_one_that_was_cut_off_says_so() -> None:
 
 def test_without_its_name_a_message_says_what_it_said() -> None:
     message = kept(items.response([items.said("Yes.")]))
-    nameless = without_answer(message)
+    nameless = without_answer_id(message)
     assert frame_of(nameless, API) is None
     assert [x.raw for x in items_in("ex_1.0", nameless)] == [
         x.raw for x in items_in("ex_1.0", message)
@@ -128,9 +128,9 @@ def test_a_page_names_its_ends() -> None:
 
 def test_an_upstream_without_state_is_asked_for_none() -> None:
     body = b'{"model":"m", "store": true,"previous_response_id":"r","conversation":{"id":"c"}}'
-    assert json.loads(stateless(body)) == {"model": "m", "store": False, "input": []}
+    assert json.loads(without_state(body)) == {"model": "m", "store": False, "input": []}
     plain = b'{ "model":"m" }'
-    assert stateless(plain) is plain
+    assert without_state(plain) is plain
 
 
 @pytest.mark.parametrize(
@@ -142,10 +142,10 @@ def test_an_upstream_without_state_is_asked_for_none() -> None:
     ],
 )
 def test_an_event_without_a_response_keeps_its_bytes(event: bytes) -> None:
-    assert renamed_event(event, {"id": b'"n"'}) is event
+    assert event_with_fields(event, {"id": b'"n"'}) is event
 
 
 def test_one_with_a_response_says_the_name() -> None:
     event = b'{"type":"response.created","response":{"id":"a", "x": 1.0},"sequence_number":0}'
-    named = renamed_event(event, {"id": b'"n"'})
+    named = event_with_fields(event, {"id": b'"n"'})
     assert named == b'{"type":"response.created","response":{"id":"n","x":1.0},"sequence_number":0}'

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
-from proxy.formats.native import named_in, with_native
+from proxy.formats.native import substitutes_in, with_native
 from proxy.formats.responses.items import API
 from proxy.formats.responses.reply import read_reply
 from proxy.formats.responses.stream import EventReader
@@ -26,7 +26,7 @@ def named(output: list[dict[str, Any]], **more: Any) -> dict[str, bytes]:
     """Of an answer with this output."""
     reply = read_reply(json.dumps(items.response(output, **more)).encode())
     assert reply is not None
-    return dict(named_in(reply.choices[0].body, API))
+    return dict(substitutes_in(reply.choices[0].body, API))
 
 
 def test_what_an_upstream_stores_it_knows_by_its_name() -> None:
@@ -81,6 +81,6 @@ def test_an_item_that_is_not_utf8_is_named_as_it_came() -> None:
 
 def test_a_clients_own_field_of_that_name_means_nothing() -> None:
     message = b'{"role":"assistant","content":"a"}'
-    odd = with_native(message, API, [], named={"a": b"5", "b": b"[{}]", "c": b'"x"'})
-    assert named_in(odd, API) == {}
-    assert named_in(odd.replace(b'"named":{', b'"named":[{', 1), API) == {}
+    odd = with_native(message, API, [], substitutes={"a": b"5", "b": b"[{}]", "c": b'"x"'})
+    assert substitutes_in(odd, API) == {}
+    assert substitutes_in(odd.replace(b'"named":{', b'"named":[{', 1), API) == {}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proxy.chat.message import own_text_of
+from proxy.chat.message import typed_string_of
 from proxy.learning.batch import Exchanges
 from proxy.learning.collection import Forgotten
 from proxy.learning.feedback import Score
@@ -58,7 +58,7 @@ class Env:
         self.learned = Learned(
             harness.store,
             Fixed(schema),
-            own_text_of,
+            typed_string_of,
             count,
             lambda name: harness.settings,
             harness.clock,
@@ -66,7 +66,7 @@ class Env:
         watch = LearningObserver(harness.skipped.append, lambda: harness.empty.append("facts"))
         harness.extractors = self.learned.extractors(harness.model, watch)
         self.improvers = self.learned.improvers(harness.model, watch)
-        self.exchanges = Exchanges(harness.store, own_text_of)
+        self.exchanges = Exchanges(harness.store, typed_string_of)
 
     def answers(self, *answers: Answer) -> None:
         """What the model will answer next."""

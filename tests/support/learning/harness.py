@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from proxy.background.completion import Assignment, Completed, Failed
 from proxy.background.runner import Backoff
-from proxy.chat.message import own_text_of
+from proxy.chat.message import typed_string_of
 from proxy.learning.batch import Extractor
 from proxy.learning.collection import ShelfLocks, Stored
 from proxy.learning.facts.extract import FactExtractor
@@ -178,7 +178,7 @@ class Harness:
             model, self.store, self.fact_store, lambda: self.empty.append("facts")
         )
         return LearningJob(
-            reader=Reader(self.store, own_text_of, count),
+            reader=Reader(self.store, typed_string_of, count),
             items=self.store,
             queue=self.store,
             profile_of=lambda name: self.settings if name == "" else None,

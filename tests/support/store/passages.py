@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from proxy.chat.message import own_of
+from proxy.chat.message import typed_text_of
 from proxy.memory.model import Commit, SessionKey
 from proxy.recall.index import Owner
 from proxy.recall.indexing.index_updater import IndexUpdater
@@ -93,7 +93,7 @@ def ids(found: Recollection) -> list[str]:
 
 def memory(store: Backend, clock: Clock) -> Memory:
     """The parts of recall over a store; the index_updater is not open."""
-    indexer = Indexer(store, store, own_of, clock)
+    indexer = Indexer(store, store, typed_text_of, clock)
     index_updater = IndexUpdater(indexer, clock, lambda count: None, delay=0)
-    recaller = Recaller(KnownIndex(store), store, index_updater, own_of, clock)
+    recaller = Recaller(KnownIndex(store), store, index_updater, typed_text_of, clock)
     return Memory(store, clock, indexer, index_updater, recaller)

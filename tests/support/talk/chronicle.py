@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from proxy.chat.message import ChatMessage
 from proxy.chat.reply.answer import Choice
 from proxy.gateway.context import ProfileRules, RequestContext, ask_of, rules_of, window_of
-from proxy.gateway.identity import NOBODY
+from proxy.gateway.identity import NO_IDENTITY
 from proxy.gateway.recording.exchange_recorder import due_of
 from proxy.memory.model import Ask, Entry, Exchange, SessionKey, Snapshot
 from proxy.memory.planner import Planned
@@ -176,7 +176,7 @@ class Chronicle:
 
     @property
     def context(self) -> RequestContext:
-        return RequestContext(self.key, NOBODY, ProfileRules.of(self.profile), closed=False)
+        return RequestContext(self.key, NO_IDENTITY, ProfileRules.of(self.profile), closed=False)
 
     @property
     def window(self) -> Window:

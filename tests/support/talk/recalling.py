@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from proxy.chat.message import own_of
+from proxy.chat.message import typed_text_of
 from proxy.memory.model import SessionKey
 from proxy.recall.indexing.indexer import Indexer
 from proxy.stores.open import Backend
@@ -80,7 +80,7 @@ def blocks_in(messages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 async def index(store: Backend, key: SessionKey) -> None:
     """Index a session now, beside the proxy that would do so a moment later."""
-    await Indexer(store, store, own_of, time.time).index_session(key)
+    await Indexer(store, store, typed_text_of, time.time).index_session(key)
 
 
 @dataclass

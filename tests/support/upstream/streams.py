@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from proxy.wire.sse import Gate, Mark
+from proxy.wire.sse import Gate, HoldPoint
 
 NULL = re.compile(rb'"finish_reason"\s*:\s*null')
 
@@ -92,7 +92,7 @@ class Played:
         self._note(gate.close(), at, b"")
         self.payloads += gate.take()
 
-    def _note(self, marks: list[Mark], at: int, chunk: bytes) -> None:
+    def _note(self, marks: list[HoldPoint], at: int, chunk: bytes) -> None:
         if not self.marks:
             self.passed += chunk[: marks[0].offset] if marks else chunk
         self.marks += [(at + mark.offset, mark.kind) for mark in marks]

@@ -38,7 +38,7 @@ from proxy.gateway.state.log import StateLog
 from proxy.gateway.tools.toolbox import Toolbox
 from proxy.learning.kinds import KINDS, Kind
 from proxy.learning.learned import Learned
-from proxy.memory.archive import unheard
+from proxy.memory.archive import do_nothing
 from proxy.memory.locks import Locks
 from proxy.memory.model import SessionKey
 from proxy.memory.planner import Planner
@@ -249,7 +249,7 @@ def _recorder(
     listeners = Listeners(
         on_recorded=recalling.index_updater.recorded,
         on_edited=recalling.index_updater.edited,
-        on_due=writing.due if writing else unheard,
+        on_due=writing.due if writing else do_nothing,
         on_quarantine=resources.telemetry.quarantined,
         on_trouble=resources.telemetry.troubled,
     )

@@ -18,7 +18,7 @@ OnProgress = Callable[[int, int], None]
 """Called with how many are done, and of how many."""
 
 
-def unheard(*told: object) -> None:
+def do_nothing(*told: object) -> None:
     """For what nobody wants to know."""
 
 
@@ -252,7 +252,7 @@ class Archive(Protocol):
         """
         ...
 
-    async def move(self, old: str, new: str, on_progress: OnProgress = unheard) -> int:
+    async def move(self, old: str, new: str, on_progress: OnProgress = do_nothing) -> int:
         """Hand all sessions of tenant ``old`` to ``new``; the number moved.
 
         ``on_progress`` is called with those moved so far, and how many ``old`` has or had.

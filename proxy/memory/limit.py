@@ -11,11 +11,11 @@ from proxy.memory.store import StoreTimeout
 
 T = TypeVar("T")
 
-ON_TIME = 0.02
+TIMER_TOLERANCE = 0.02
 """Seconds by which a timer may be late in a process that is not held up itself."""
 
 
-class Limit:
+class TimeLimit:
     """``async with Limit(seconds)``: as ``asyncio.timeout``, raising TimeoutError.
 
     Where this process was itself held up, an answer may have come meanwhile that nobody has looked
@@ -49,24 +49,26 @@ class Limit:
     def _due(self) -> None:
         now = self._loop.time()
         # Even without anything lost once more through the loop: an answer may be in it already.
-        self._timer = self._loop.call_at(now + _lost(now - self._until, self._seconds), self._end)
+        self._timer = self._loop.call_at(
+            now + _time_lost(now - self._until, self._seconds), self._end
+        )
 
     def _end(self) -> None:
         self._over = True
         self._task.cancel()
 
 
-async def in_time(looking: Awaitable[T], seconds: float) -> T:
-    """What a look at the store finds, under a ``Limit``.  Raises StoreError."""
+async def read_within(looking: Awaitable[T], seconds: float) -> T:
+    """What a look at the store finds, under a ``TimeLimit``.  Raises StoreError."""
     try:
-        async with Limit(seconds):
+        async with TimeLimit(seconds):
             return await looking
     except TimeoutError as error:
         raise StoreTimeout("the store did not answer in time") from error
 
 
-async def within(future: asyncio.Future[T], seconds: float) -> T:
-    """What a future brings, as under a ``Limit``, by one timer and nothing else.
+async def wait_within(future: asyncio.Future[T], seconds: float) -> T:
+    """What a future brings, as under a ``TimeLimit``, by one timer and nothing else.
 
     A future that is out of time has TimeoutError as its exception: whoever would settle it finds it
     done.
@@ -95,13 +97,13 @@ class _Timer:
     def _due(self) -> None:
         loop = self._future.get_loop()
         now = loop.time()
-        self._handle = loop.call_at(now + _lost(now - self._until, self._seconds), self._end)
+        self._handle = loop.call_at(now + _time_lost(now - self._until, self._seconds), self._end)
 
     def _end(self) -> None:
         if not self._future.done():
             self._future.set_exception(TimeoutError())
 
 
-def _lost(late: float, seconds: float) -> float:
+def _time_lost(late: float, seconds: float) -> float:
     """What is added to a limit of so many ``seconds`` whose timer came ``late``."""
-    return min(late, seconds) if late > ON_TIME else 0.0
+    return min(late, seconds) if late > TIMER_TOLERANCE else 0.0

@@ -12,7 +12,7 @@ import re
 
 from proxy.memory.items import REQUESTS, Place
 
-NAMED = "sessions"
+SESSION_LABEL = "sessions"
 """The label of what says which session is meant."""
 
 _OWN = re.compile(r"conv_([0-9a-f]{32})")
@@ -34,6 +34,6 @@ def reference_in(name: object) -> str | None:
     return found[1] if found else None
 
 
-def named_session(reference: str) -> Place:
+def reference_place(reference: str) -> Place:
     """Where it stands which session is meant."""
-    return Place((REQUESTS, NAMED), reference)
+    return Place((REQUESTS, SESSION_LABEL), reference)

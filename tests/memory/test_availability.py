@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 from msgspec.structs import replace
 
-from proxy.memory.limit import Limit, within
+from proxy.memory.limit import TimeLimit, wait_within
 from proxy.memory.model import Ask, Commit, SessionKey, Snapshot
-from proxy.memory.planner import LONG, Planner
+from proxy.memory.planner import LONG_LOG, Planner
 from proxy.memory.recording import availability, backlog, replay
 from proxy.memory.recording.availability import KNOWN, PAUSE, PAUSES, Troubles, hashed
 from proxy.memory.recording.recorder import LARGE
@@ -266,8 +266,8 @@ async def test_a_session_of_which_a_part_is_gone_goes_on_and_is_told_of_once(
 async def test_long_conversations_are_planned_beside_the_loop(bench: Workbench) -> None:
     planner = Planner(bench.store)
     here = threading.get_ident()
-    assert await planner.run(LONG, threading.get_ident) == here
-    assert await planner.run(LONG + 1, threading.get_ident) != here
+    assert await planner.run(LONG_LOG, threading.get_ident) == here
+    assert await planner.run(LONG_LOG + 1, threading.get_ident) != here
 
 
 def test_the_sessions_in_trouble_that_are_remembered_are_bounded() -> None:
@@ -291,7 +291,7 @@ def test_a_pause_is_doubled_up_to_a_bound() -> None:
 
 async def test_a_limit_is_kept() -> None:
     with pytest.raises(TimeoutError):
-        async with Limit(0.02):
+        async with TimeLimit(0.02):
             await asyncio.Event().wait()
 
 
@@ -304,7 +304,7 @@ async def test_an_answer_that_came_while_the_process_was_held_up_counts() -> Non
         loop.call_later(0.01, answer.set_result, "here")
 
     loop.call_soon(hold_up)
-    async with Limit(0.1):
+    async with TimeLimit(0.1):
         assert await answer == "here"
 
 
@@ -312,13 +312,13 @@ async def test_a_limit_is_extended_once_at_most() -> None:
     loop = asyncio.get_running_loop()
     loop.call_soon(time.sleep, 0.1)
     with pytest.raises(TimeoutError):
-        async with Limit(0.05):
+        async with TimeLimit(0.05):
             await asyncio.Event().wait()
 
 
 async def test_who_is_cancelled_under_a_limit_is_not_late() -> None:
     async def waiting() -> None:
-        async with Limit(PATIENCE):
+        async with TimeLimit(PATIENCE):
             await asyncio.Event().wait()
 
     task = asyncio.create_task(waiting())
@@ -331,7 +331,7 @@ async def test_who_is_cancelled_under_a_limit_is_not_late() -> None:
 async def test_a_future_is_waited_for_within_a_limit() -> None:
     late: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     with pytest.raises(TimeoutError):
-        await within(late, 0.02)
+        await wait_within(late, 0.02)
     assert late.done()  # whoever would settle it sees that nobody waits
 
 
@@ -344,4 +344,4 @@ async def test_a_future_that_was_settled_while_the_process_was_held_up_counts() 
         loop.call_later(0.01, answer.set_result, "here")
 
     loop.call_soon(hold_up)
-    assert await within(answer, 0.1) == "here"
+    assert await wait_within(answer, 0.1) == "here"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from redis.crc import key_slot
 
-from proxy.memory.erasure import MARKED_SECONDS, Subject
+from proxy.memory.erasure import MARK_SECONDS, Subject
 from proxy.memory.items import ItemOwner
 from proxy.memory.model import Ask, Commit, Due, Outcome, SessionKey
 from proxy.memory.store import StoreError
@@ -111,7 +111,7 @@ async def test_a_mark_is_a_time_that_ends_by_itself_and_outlives_the_session(
     mark = mark_key(Subject(key.tenant, session=key.session))
     await store.mark([Subject(key.tenant, session=key.session)], MARK + 100.5)
     assert float(server.ask("GET", mark)) == MARK + 100.5
-    life = (MARKED_SECONDS + 100.5) * 1000
+    life = (MARK_SECONDS + 100.5) * 1000
     assert life - 5000 < server.ask("PTTL", mark) <= life
     await store.commit(key, chat("x1", MARK + 200, ttl=60))
     assert server.ask("PTTL", session_keys(key)[0]) <= 60_000

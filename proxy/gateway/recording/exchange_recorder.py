@@ -24,7 +24,7 @@ from proxy.gateway.outgoing import Degraded, OutgoingRequest
 from proxy.gateway.recording.tap import TOO_LARGE
 from proxy.gateway.report import MemoryReport
 from proxy.gateway.tools.toolbox import ToolLog
-from proxy.memory.erasure import steady
+from proxy.memory.erasure import steady_now
 from proxy.memory.model import (
     Amendment,
     Commit,
@@ -249,7 +249,7 @@ class ExchangeRecorder:
             id=heading.id,
             profile=heading.profile,
             started_at=heading.began,
-            created_at=steady(),
+            created_at=steady_now(),
             model=_encodable((reply.model if reply else None) or heading.model),
             asked=_encodable(heading.model),
             incomplete=incomplete,

@@ -61,14 +61,16 @@ async def read_session(
         session = await reading.begin()
         if session is None:
             return None
-        lines = await _held(reading.lines(session), most)
+        lines = await _collect_lines(reading.lines(session), most)
         found = await reading.end(session, lines)
         if found is not None:
             return found
     raise StoreError("a session was changed again and again while it was read")
 
 
-async def _held(lines: AsyncIterator[StoredMessage], most: int | None) -> tuple[StoredMessage, ...]:
+async def _collect_lines(
+    lines: AsyncIterator[StoredMessage], most: int | None
+) -> tuple[StoredMessage, ...]:
     held: list[StoredMessage] = []
     size = 0
     async for line in lines:
@@ -120,7 +122,9 @@ async def oldest_first(store: SessionReader, key: SessionKey, end: int) -> list[
     return [placed async for placed in all_exchanges(store, key, end)][::-1]
 
 
-async def without_texts(store: SessionReader, key: SessionKey, end: int) -> list[StoredMessage]:
+async def lines_without_texts(
+    store: SessionReader, key: SessionKey, end: int
+) -> list[StoredMessage]:
     """All messages up to seq ``end`` without what they say, page by page.  Raises StoreError."""
     lines = all_lines(store, key, end)
     return [line._replace(body=b"", wire=None) async for line in lines]
@@ -131,7 +135,7 @@ async def all_lines(
 ) -> AsyncIterator[StoredMessage]:
     """The messages behind seq ``after`` up to ``end``, ascending.  Raises StoreError."""
     while True:
-        page = await _in_time(partial(store.lines, key, after))
+        page = await _read_page(partial(store.lines, key, after))
         for line in page.items:
             if line.position.seq > end:
                 return
@@ -147,7 +151,7 @@ async def all_exchanges(
     """The exchanges that begin up to seq ``end``, descending.  Raises StoreError."""
     before: int | None = end + 1
     while True:
-        page = await _in_time(partial(store.exchanges, key, before))
+        page = await _read_page(partial(store.exchanges, key, before))
         for placed in page.items:
             yield placed
         if page.after is None:
@@ -155,7 +159,7 @@ async def all_exchanges(
         before = int(page.after)
 
 
-async def _in_time(read: Callable[[int], Awaitable[Page[T]]]) -> Page[T]:
+async def _read_page(read: Callable[[int], Awaitable[Page[T]]]) -> Page[T]:
     """A page of as many as a store can give in time.  Raises StoreError."""
     for limit in PAGES[:-1]:
         with suppress(StoreTimeout):

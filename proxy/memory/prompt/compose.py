@@ -17,16 +17,16 @@ from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage, Piece
 from proxy.chat.tools.calltext import Told, none_marked, sent_again
-from proxy.memory.model import BEGINNING, Card, Entry, Position, Snapshot, Summary
-from proxy.memory.prompt.validity import valid
-from proxy.memory.prompt.window import ANYTHING, Size, Window, advance, begun, size, view
+from proxy.memory.model import LOG_START, Card, Entry, Position, Snapshot, Summary
+from proxy.memory.prompt.validity import valid_messages
+from proxy.memory.prompt.window import UNBOUNDED, Size, Window, advance, size_of, turn_start, view
 from proxy.memory.reconciliation.match import open_calls
 from proxy.memory.reconciliation.plan import Plan
 
-NONE = Size(0, 0)
+NO_SIZE = Size(0, 0)
 
 
-class Summarised(msgspec.Struct, frozen=True, gc=False):
+class SummaryRules(msgspec.Struct, frozen=True, gc=False):
     """With summaries: evicted turns stay until one covers them, within ``most`` injected tokens.
 
     ``frame`` is what a block of memory costs beside the summary's own text.
@@ -57,7 +57,7 @@ class Rules(msgspec.Struct, frozen=True, gc=False):
     hard: bool = False
     capped_by: Capped = "max_tokens_header"
     inject: bool = True
-    summarised: Summarised | None = None
+    summarised: SummaryRules | None = None
 
 
 class Prompt(msgspec.Struct, frozen=True, gc=False):
@@ -84,7 +84,7 @@ class Prompt(msgspec.Struct, frozen=True, gc=False):
     reason: Reason | None
     system_tokens: int
     summary_tokens: int
-    left: Size = ANYTHING
+    left: Size = UNBOUNDED
     resent: tuple[Entry, ...] = ()
     told: frozenset[str] = frozenset()
     """Ids of the stored calls that are sent as the text that stands for them."""
@@ -92,7 +92,7 @@ class Prompt(msgspec.Struct, frozen=True, gc=False):
     @property
     def cards(self) -> list[Card]:
         """The stored messages, with their tokens as they are sent."""
-        return _cards(self.stored, self.told)
+        return _cards_as_sent(self.stored, self.told)
 
     @property
     def empty(self) -> bool:
@@ -113,26 +113,26 @@ class _Sent(msgspec.Struct, frozen=True, gc=False):
     """It is sent as the text that stands for its calls."""
 
     @property
-    def in_words(self) -> _Sent | None:
-        if isinstance(self.piece, int) or not _in_words(self.piece.card):
+    def as_text(self) -> _Sent | None:
+        if isinstance(self.piece, int) or not _text_tokens(self.piece.card):
             return None
         return replace(self, calls=(), words=True)
 
 
-def _in_words(card: Card) -> int:
+def _text_tokens(card: Card) -> int:
     """Tokens of the text that stands for its calls; 0 for none."""
     return card.told or card.words
 
 
-def _cards(entries: Sequence[Entry], told: AbstractSet[str] = frozenset()) -> list[Card]:
+def _cards_as_sent(entries: Sequence[Entry], told: AbstractSet[str] = frozenset()) -> list[Card]:
     """With their tokens as they are sent: those of ``told`` in words."""
     cards = [entry.card for entry in entries]
     if not told:
         return cards
-    return [replace(card, tokens=_in_words(card)) if card.id in told else card for card in cards]
+    return [replace(card, tokens=_text_tokens(card)) if card.id in told else card for card in cards]
 
 
-class _Sight(msgspec.Struct, frozen=True, gc=False):
+class _View(msgspec.Struct, frozen=True, gc=False):
     """Which stored entries are shown: those from ``start`` on that ``summary`` does not cover, and
     all of the turn that is ``running``.  ``all``: none is hidden."""
 
@@ -154,16 +154,16 @@ class _Sight(msgspec.Struct, frozen=True, gc=False):
 def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Rules) -> Prompt:
     """The prompt for a plan; an entry whose body the snapshot lacks may be in it."""
     system, system_tokens = _system(snapshot, rules)
-    window = rules.window.beside(system_tokens)
-    plain = _plain(plan.log)
-    counted = plan if plain is not None else _counted(plan, m)
+    window = rules.window.reduced_by(system_tokens)
+    plain = _size_if_plain(plan.log)
+    counted = plan if plain is not None else _plan_as_counted(plan, m)
     start, anew = _start(snapshot, counted, window, plain)
     summary, summary_tokens = _summary(snapshot, plan, rules, system_tokens)
     beside = system_tokens + summary_tokens
-    sight, capped = _sight(snapshot, counted, rules, start, beside)
+    sight, capped = _view_of(snapshot, counted, rules, start, beside)
     pieces, stored, told = _pieces(plan, m, sight, plain=plain is not None, inject=rules.inject)
     all_of_it = plain if stored is plan.log else None
-    injected = all_of_it or _count(_cards(stored, told))
+    injected = all_of_it or _size_of_cards(_cards_as_sent(stored, told))
     evicted = _evicted(snapshot, plan, sight, all_of_it)
     return Prompt(
         pieces=pieces,
@@ -171,14 +171,14 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Rul
         system=system,
         summary=summary,
         start=start,
-        moved=start != (snapshot.start or BEGINNING),
+        moved=start != (snapshot.start or LOG_START),
         anew=anew,
         injected=Size(injected.messages, injected.tokens + beside),
         evicted=evicted,
         reason=_reason(sight, rules, capped=capped) if evicted.messages else None,
         system_tokens=system_tokens,
         summary_tokens=summary_tokens,
-        left=_left(counted, start, sight.summary, window) if rules.summarised else ANYTHING,
+        left=_remaining(counted, start, sight.summary, window) if rules.summarised else UNBOUNDED,
         resent=plan.resent,
         told=told,
     )
@@ -192,7 +192,7 @@ def _system(snapshot: Snapshot, rules: Rules) -> tuple[bytes | None, int]:
     return (system, tokens) if sent else (None, 0)
 
 
-def _counted(plan: Plan, m: Sequence[ChatMessage]) -> Plan:
+def _plan_as_counted(plan: Plan, m: Sequence[ChatMessage]) -> Plan:
     """The plan with a log as it counts for a window: of a message whose calls nobody answers, what
     stands for them."""
     waiting, answered = open_calls(plan.log), {x.answers for x in m}
@@ -203,20 +203,22 @@ def _counted(plan: Plan, m: Sequence[ChatMessage]) -> Plan:
     }
     if not cut:
         return plan
-    return replace(plan, log=tuple([_cut(e) if e.card.id in cut else e for e in plan.log]))
+    return replace(
+        plan, log=tuple([_without_calls(e) if e.card.id in cut else e for e in plan.log])
+    )
 
 
-def _cut(entry: Entry) -> Entry:
-    tokens = _in_words(entry.card)
+def _without_calls(entry: Entry) -> Entry:
+    tokens = _text_tokens(entry.card)
     return replace(entry, card=replace(entry.card, tokens=tokens, blank=not tokens))
 
 
-def _left(plan: Plan, start: Position, cover: Summary | None, window: Window) -> Size:
+def _remaining(plan: Plan, start: Position, cover: Summary | None, window: Window) -> Size:
     """What may still be said before the window overflows; nothing where turns that it has evicted
     wait for a summary already."""
     if any(e.position < start and not (cover and cover.covers(e.position)) for e in plan.log):
-        return NONE
-    return window.left(size(view(plan.log, start)))
+        return NO_SIZE
+    return window.left(size_of(view(plan.log, start)))
 
 
 def _summary(
@@ -236,7 +238,7 @@ def _summary(
     return summary, tokens
 
 
-def _shown(
+def _view_starts(
     snapshot: Snapshot, plan: Plan, rules: Rules, start: Position, beside: int
 ) -> tuple[Position, Position]:
     """Where the view of this request starts, without its own bound and with it; ``beside`` tokens
@@ -247,7 +249,7 @@ def _shown(
         log = tuple(e for e in log if not (cover and cover.covers(e.position)))
         room = max(0, rules.summarised.most - beside)
         if not snapshot.stalled or rules.window.shows_nothing:
-            shown = min(start, advance(log, BEGINNING, Window(max_tokens=room), plan.running))
+            shown = min(start, advance(log, LOG_START, Window(max_tokens=room), plan.running))
         if rules.window.max_tokens is not None:  # a summary of people's own may be of any size
             all_left = Window(max_tokens=room, by_turn=rules.window.by_turn)
             shown = advance(log, shown, all_left, plan.running)
@@ -257,20 +259,22 @@ def _shown(
     return shown, advance(log, shown, bound, plan.running)
 
 
-def _sight(
+def _view_of(
     snapshot: Snapshot, plan: Plan, rules: Rules, start: Position, beside: int
-) -> tuple[_Sight, bool]:
+) -> tuple[_View, bool]:
     """What of the log this request sees, and whether its own bound takes something from that."""
     cover = snapshot.summary if rules.summarised else None
-    uncapped, shown = _shown(snapshot, plan, rules, start, beside)
+    uncapped, shown = _view_starts(snapshot, plan, rules, start, beside)
     if rules.window.by_turn:
-        until = cover.until if cover else BEGINNING
-        uncapped, shown = (begun(plan.log, at, plan.running, until) for at in (uncapped, shown))
+        until = cover.until if cover else LOG_START
+        uncapped, shown = (
+            turn_start(plan.log, at, plan.running, until) for at in (uncapped, shown)
+        )
     everything = cover is None and (not plan.log or plan.log[0].position >= shown)
-    return _Sight(shown, plan.running, cover, everything), shown != uncapped
+    return _View(shown, plan.running, cover, everything), shown != uncapped
 
 
-def _reason(sight: _Sight, rules: Rules, *, capped: bool) -> Reason:
+def _reason(sight: _View, rules: Rules, *, capped: bool) -> Reason:
     """What kept out the newest of what is not shown."""
     if capped:
         return rules.capped_by
@@ -280,7 +284,7 @@ def _reason(sight: _Sight, rules: Rules, *, capped: bool) -> Reason:
 
 def render(prompt: Prompt, m: Sequence[ChatMessage], bodies: Mapping[str, bytes]) -> list[Piece]:
     """The messages of a prompt, without system ones; a stored one that has no body is left out."""
-    if not prompt.told and (behind := _behind(prompt.pieces, prompt.stored)) is not None:
+    if not prompt.told and (behind := _trailing_request(prompt.pieces, prompt.stored)) is not None:
         with suppress(KeyError):  # else all that is stored is here: nothing has to be left out
             stored = [bodies[entry.card.id] for entry in prompt.stored]
             if none_marked(stored):
@@ -291,13 +295,13 @@ def render(prompt: Prompt, m: Sequence[ChatMessage], bodies: Mapping[str, bytes]
     stored = [piece for piece in pieces if isinstance(piece, bytes)]
     if prompt.told or not none_marked(stored):
         pieces = [
-            sent_again(piece, _told(entry, prompt)) if isinstance(piece, bytes) else piece
+            sent_again(piece, _call_form(entry, prompt)) if isinstance(piece, bytes) else piece
             for piece, entry in zip(pieces, prompt.pieces, strict=True)
         ]
     return [piece for piece in pieces if piece is not None]
 
 
-def _told(piece: Entry | int, prompt: Prompt) -> Told:
+def _call_form(piece: Entry | int, prompt: Prompt) -> Told:
     if isinstance(piece, int) or piece.card.id not in prompt.told:
         return "whole"
     return "arguments" if piece.card.told else "words"
@@ -306,40 +310,40 @@ def _told(piece: Entry | int, prompt: Prompt) -> Told:
 def _start(
     snapshot: Snapshot, plan: Plan, window: Window, plain: Size | None
 ) -> tuple[Position, bool]:
-    old = snapshot.start or BEGINNING
+    old = snapshot.start or LOG_START
     anew = False
     if snapshot.start is not None and (plan.superseded or plan.activated):
         switched = plan.superseded.union(plan.activated)
         entries = (*snapshot.log, *plan.log) if plan.activated else snapshot.log
         anew = any(e.position < old for e in entries if e.card.id in switched)
-    start = BEGINNING if anew else old
+    start = LOG_START if anew else old
     shows_all = not plan.log or plan.log[0].position >= start
-    if plain is not None and shows_all and window.holds(plain):
+    if plain is not None and shows_all and window.fits(plain):
         return start, anew  # as ``advance`` would find, without another look at each of them
     return advance(plan.log, start, window, plan.running), anew
 
 
 def _pieces(
-    plan: Plan, m: Sequence[ChatMessage], sight: _Sight, *, plain: bool, inject: bool
+    plan: Plan, m: Sequence[ChatMessage], sight: _View, *, plain: bool, inject: bool
 ) -> tuple[tuple[Entry | int, ...], tuple[Entry, ...], frozenset[str]]:
     """What is sent, in order; the stored entries of it; what of these is sent in words.
 
     Done for every request: nearly always that is the log, and the request behind it.  ``plain``:
-    see ``_plain``.
+    see ``_size_if_plain``.
     """
-    if plain and inject and sight.all and _behind(plan.order, plan.log) is not None:
+    if plain and inject and sight.all and _trailing_request(plan.order, plan.log) is not None:
         return plan.order, plan.log, frozenset()
     pieces = [x for x in plan.order if isinstance(x, int) or (inject and sight.sends(x))]
     if plain and not any(said.calls for said in m):
         return tuple(pieces), _stored(pieces), frozenset()
-    sent = valid([_sent(piece, m) for piece in pieces])
+    sent = valid_messages([_sent(piece, m) for piece in pieces])
     told = (x.piece for x in sent if x.words)
     ids = frozenset(x.card.id for x in told if not isinstance(x, int))
     pieces = [x.piece for x in sent]
     return tuple(pieces), _stored(pieces), ids
 
 
-def _plain(log: Sequence[Entry]) -> Size | None:
+def _size_if_plain(log: Sequence[Entry]) -> Size | None:
     """The size of a log that has nothing blank, and nothing of tools: then every order is valid
     that parts no call of the client's from its result.  None for any other."""
     tokens = [
@@ -352,7 +356,7 @@ def _stored(pieces: Sequence[Entry | int]) -> tuple[Entry, ...]:
     return tuple([piece for piece in pieces if not isinstance(piece, int)])
 
 
-def _behind(pieces: Sequence[Entry | int], entries: Sequence[Entry]) -> list[int] | None:
+def _trailing_request(pieces: Sequence[Entry | int], entries: Sequence[Entry]) -> list[int] | None:
     """The messages of the request, if they all stand behind these entries, which are all there are.
 
     The entries are the same ones, so that to compare them costs next to nothing.
@@ -370,24 +374,24 @@ def _sent(piece: Entry | int, m: Sequence[ChatMessage]) -> _Sent:
     return _Sent(piece, card.role, card.calls, card.answers, stored=True)
 
 
-def _count(cards: Sequence[Card]) -> Size:
+def _size_of_cards(cards: Sequence[Card]) -> Size:
     tokens = [card.tokens for card in cards]
     return Size(len(tokens), sum(tokens))
 
 
-def _evicted(snapshot: Snapshot, plan: Plan, sight: _Sight, shown: Size | None) -> Size:
+def _evicted(snapshot: Snapshot, plan: Plan, sight: _View, shown: Size | None) -> Size:
     """What is neither ``shown`` (None: still to be counted) nor brought by the request itself."""
-    gone = back = NONE
+    gone = back = NO_SIZE
     if plan.superseded:
-        gone = _count([e.card for e in snapshot.log if e.card.id in plan.superseded])
+        gone = _size_of_cards([e.card for e in snapshot.log if e.card.id in plan.superseded])
     if plan.activated:
-        back = _count([e.card for e in plan.log if e.card.id in plan.activated])
+        back = _size_of_cards([e.card for e in plan.log if e.card.id in plan.activated])
     if shown is None:
         log: Sequence[Entry] = plan.log
         if not sight.all:
             resent = {entry.card.id for entry in plan.resent}
             log = [e for e in log if sight.shows(e) or e.card.id in resent]
-        shown = _count(_cards(log))
+        shown = _size_of_cards(_cards_as_sent(log))
     messages = snapshot.messages - gone.messages + back.messages - shown.messages
     tokens = snapshot.tokens - gone.tokens + back.tokens - shown.tokens
     return Size(max(0, messages), max(0, tokens))

@@ -15,7 +15,7 @@ from typing import Protocol, Self, TypeVar
 class Sent(Protocol):
     """A message on its way upstream; ``stored`` ones may be left out.
 
-    ``in_words`` is the text that stands for calls which nobody has answered; None for none.
+    ``as_text`` is the text that stands for calls which nobody has answered; None for none.
     """
 
     @property
@@ -27,28 +27,28 @@ class Sent(Protocol):
     @property
     def stored(self) -> bool: ...
     @property
-    def in_words(self) -> Self | None: ...
+    def as_text(self) -> Self | None: ...
 
 
 S = TypeVar("S", bound=Sent)
 
 
-def valid(messages: Sequence[S]) -> list[S]:
+def valid_messages(messages: Sequence[S]) -> list[S]:
     """The messages without stored calls that lack a result and stored results that lack a call.
 
     Of a stored call that has no result at all the words stay, if there are some.  One that the
     client itself answers, though only in part, is kept: the client knows.
     """
-    messages, kept = _together(messages), list[S]()
+    messages, kept = _group_results(messages), list[S]()
     at = 0
     while at < len(messages):
         end = _end_of_block(messages, at)
-        kept += _block(messages[at:end])
+        kept += _valid_block(messages[at:end])
         at = end
     return kept
 
 
-def _together(messages: Sequence[S]) -> Sequence[S]:
+def _group_results(messages: Sequence[S]) -> Sequence[S]:
     """Results of one call that came one request after the other stand behind it together, and so
     do those that the client sends directly behind it.
 
@@ -56,7 +56,7 @@ def _together(messages: Sequence[S]) -> Sequence[S]:
     word, and is left out.
     """
     pairs = zip(messages, messages[1:], strict=False)
-    late = [n for n, (a, b) in enumerate(pairs, 1) if b.answers is not None and _parts(a, b)]
+    late = [n for n, (a, b) in enumerate(pairs, 1) if b.answers is not None and _may_separate(a, b)]
     if not late:
         return messages
     found, moved = list(messages), 0
@@ -64,19 +64,19 @@ def _together(messages: Sequence[S]) -> Sequence[S]:
         if at < moved:  # with those before it
             continue
         end = _end_of_block(found, at)
-        begin = _begin_between(found, at)
+        begin = _start_of_interjection(found, at)
         if begin < at:
             put_between, moved = found[begin:at] if end < len(found) else [], end
             found[begin:end] = [*found[at:end], *put_between]
     return found
 
 
-def _parts(message: Sent, result: Sent) -> bool:
+def _may_separate(message: Sent, result: Sent) -> bool:
     """May this, directly before a result, have been put between that and its call?"""
     return message.stored and (not result.stored or _is_interim(message))
 
 
-def _begin_between(found: Sequence[Sent], at: int) -> int:
+def _start_of_interjection(found: Sequence[Sent], at: int) -> int:
     """Where that begins which stands between a result and its call: answers to others of its
     round, or, where the client sends both, all that is stored.  ``at`` for nothing.
 
@@ -91,7 +91,7 @@ def _begin_between(found: Sequence[Sent], at: int) -> int:
             begin -= 1
         while begin < at and found[begin].answers is not None:
             begin += 1
-        if _waits_before(found, begin, found[at].answers or "", again=again):
+        if _has_open_call_before(found, begin, found[at].answers or "", again=again):
             return begin
     return at
 
@@ -105,7 +105,7 @@ def _is_interim(message: Sent) -> bool:
     return message.stored and message.role == "assistant" and not message.calls
 
 
-def _waits_before(messages: Sequence[Sent], at: int, call: str, *, again: bool) -> bool:
+def _has_open_call_before(messages: Sequence[Sent], at: int, call: str, *, again: bool) -> bool:
     """Has the block that ends here a call which nothing in it answers, or, ``again``, nothing of
     the client's?"""
     begin = at
@@ -126,7 +126,7 @@ def _end_of_block(messages: Sequence[S], at: int) -> int:
     return end
 
 
-def _block(block: Sequence[S]) -> list[S]:
+def _valid_block(block: Sequence[S]) -> list[S]:
     head, results = block[0], block[1:]
     if head.answers is not None:  # results without anything before them
         return [x for x in block if not x.stored]
@@ -136,12 +136,12 @@ def _block(block: Sequence[S]) -> list[S]:
     answered = Counter(x.answers for x in results if x.answers in wanted)
     by_client = any(not x.stored and x.answers in answered for x in results)
     if head.stored and not by_client and not answered >= wanted:
-        words = None if answered else head.in_words
+        words = None if answered else head.as_text
         return [*([words] if words else []), *(x for x in results if not x.stored)]
-    return [head, *_once(results, head.calls)]
+    return [head, *_one_result_per_call(results, head.calls)]
 
 
-def _once(results: Sequence[S], calls: Sequence[str]) -> list[S]:
+def _one_result_per_call(results: Sequence[S], calls: Sequence[str]) -> list[S]:
     """Each call answered once; where the client sends a result that is stored, the client's.
 
     Calls may share an id: some upstreams give them none.

@@ -18,9 +18,9 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from proxy.memory.model import BEGINNING, Entry, Position
+from proxy.memory.model import LOG_START, Entry, Position
 
-NOWHERE = Position(2**53, 2**53)
+LOG_END = Position(2**53, 2**53)
 """Behind every message: the start of an empty window."""
 
 
@@ -31,11 +31,11 @@ class Size(NamedTuple):
     tokens: int
 
 
-ANYTHING = Size(sys.maxsize, sys.maxsize)
+UNBOUNDED = Size(sys.maxsize, sys.maxsize)
 """More than is ever said."""
 
 
-def size(entries: Iterable[Entry]) -> Size:
+def size_of(entries: Iterable[Entry]) -> Size:
     """Blank messages are never sent and count nothing."""
     tokens = [entry.card.tokens for entry in entries if not entry.card.blank]
     return Size(len(tokens), sum(tokens))
@@ -61,7 +61,7 @@ class Window(msgspec.Struct, frozen=True, gc=False):
         """Whether all but the running turn is evicted."""
         return 0 in (self.max_messages, self.max_tokens)
 
-    def beside(self, tokens: int) -> Window:
+    def reduced_by(self, tokens: int) -> Window:
         """What is left of a token window beside something that is always injected."""
         if self.max_tokens is None or not tokens:
             return self
@@ -71,11 +71,11 @@ class Window(msgspec.Struct, frozen=True, gc=False):
         """What may still be said before it overflows."""
         messages, tokens = self.max_messages, self.max_tokens
         return Size(
-            ANYTHING.messages if messages is None else messages - used.messages,
-            ANYTHING.tokens if tokens is None else tokens - used.tokens,
+            UNBOUNDED.messages if messages is None else messages - used.messages,
+            UNBOUNDED.tokens if tokens is None else tokens - used.tokens,
         )
 
-    def holds(self, what: Size, share: float = 1.0) -> bool:
+    def fits(self, what: Size, share: float = 1.0) -> bool:
         """Is this at most ``share`` of the limit?"""
         messages_fit = self.max_messages is None or what.messages <= share * self.max_messages
         return messages_fit and (self.max_tokens is None or what.tokens <= share * self.max_tokens)
@@ -90,16 +90,16 @@ def advance(
     in the window, even when it alone exceeds the limit.  An empty window starts NOWHERE.
     """
     shown = view(log, start, running)
-    if window.holds(size(shown)):
+    if window.fits(size_of(shown)):
         return start
-    always = size(entry for entry in shown if entry.position.turn == running)
+    always = size_of(entry for entry in shown if entry.position.turn == running)
     units = _units([e for e in shown if e.position.turn != running], by_turn=window.by_turn)
     kept = _newest(units, always, window, window.evict_to)
     kept = kept or _newest(units, always, window, 1.0)[:1]
     if kept:
         return kept[-1][0].position
     newest = shown[-1].position.turn if shown else None
-    return NOWHERE if running is None or running != newest else Position(running, 0)
+    return LOG_END if running is None or running != newest else Position(running, 0)
 
 
 def _units(entries: Sequence[Entry], *, by_turn: bool) -> list[list[Entry]]:
@@ -115,16 +115,16 @@ def _newest(
     kept: list[list[Entry]] = []
     messages, tokens = always
     for unit in reversed(units):
-        more = size(unit)
+        more = size_of(unit)
         messages, tokens = messages + more.messages, tokens + more.tokens
-        if not window.holds(Size(messages, tokens), share):
+        if not window.fits(Size(messages, tokens), share):
             break
         kept.append(unit)
     return kept
 
 
-def begun(
-    log: Sequence[Entry], start: Position, running: int | None = None, told: Position = BEGINNING
+def turn_start(
+    log: Sequence[Entry], start: Position, running: int | None = None, told: Position = LOG_START
 ) -> Position:
     """The first place from ``start`` on where a turn begins with its own first message, or is
     ``running``.
@@ -136,12 +136,12 @@ def begun(
     at = bisect_left(log, start, key=attrgetter("position"))
     for n in range(at, len(log)):
         turn = log[n].position.turn
-        if _opens(log[n]) or turn == running or Position(turn, turn) < told:
+        if _starts_turn(log[n]) or turn == running or Position(turn, turn) < told:
             return start if n == at else log[n].position
-    return start if at == len(log) else NOWHERE
+    return start if at == len(log) else LOG_END
 
 
-def _opens(entry: Entry) -> bool:
+def _starts_turn(entry: Entry) -> bool:
     """Does a turn begin here?  All choices of a reply that has nothing before it do that."""
     return entry.position.seq - entry.card.choice == entry.position.turn
 

@@ -15,40 +15,44 @@ from proxy.memory.model import Entry
 MAX_PIECES = 4000
 """Of all messages of a request that may be several; where they have more, each stays one."""
 
-READ = 10
+READS_PER_PIECE = 10
 """How often a piece of them is read, at most: alone, and in what it may be a part of."""
 
-SHORT = 100
+BYTES_PER_UNIT = 100
 """Bytes of them that count as a message."""
 
 
-def known_in(log: Iterable[Entry]) -> frozenset[str]:
+def known_digests(log: Iterable[Entry]) -> frozenset[str]:
     """What messages are known by: their digests, and those without the ids of calls."""
     cards = (entry.card for entry in log if not entry.card.blank)
     return frozenset(mark for card in cards for mark in (card.digest, card.shape) if mark)
 
 
-def size_in_doubt(m: Iterable[ChatMessage], known: AbstractSet[str]) -> int:
+def split_cost(m: Iterable[ChatMessage], known: AbstractSet[str]) -> int:
     """As many messages take about as long as telling these apart; 0 where they stay as they are."""
-    doubtful = [message for message in m if known and _in_doubt(message, known)]
+    doubtful = [message for message in m if known and _may_be_several(message, known)]
     pieces = sum(message.pieces for message in doubtful)
     if pieces > MAX_PIECES:
         return 0
-    return READ * pieces + sum(len(message.raw) for message in doubtful) // SHORT
+    return (
+        READS_PER_PIECE * pieces + sum(len(message.raw) for message in doubtful) // BYTES_PER_UNIT
+    )
 
 
-def _in_doubt(message: ChatMessage, known: AbstractSet[str]) -> bool:
+def _may_be_several(message: ChatMessage, known: AbstractSet[str]) -> bool:
     """May it be several, and is not known as one?"""
     return message.apart is not None and known.isdisjoint((message.digest, message.shape))
 
 
-def told_apart(m: Sequence[ChatMessage], known: AbstractSet[str]) -> tuple[ChatMessage, ...]:
+def split_known_answers(
+    m: Sequence[ChatMessage], known: AbstractSet[str]
+) -> tuple[ChatMessage, ...]:
     """The messages, those apart that are stored apart."""
-    return tuple(each for message in m for each in _apart(message, known))
+    return tuple(each for message in m for each in _split_if_known(message, known))
 
 
-def _apart(message: ChatMessage, known: AbstractSet[str]) -> Sequence[ChatMessage]:
-    if message.apart is None or not _in_doubt(message, known):
+def _split_if_known(message: ChatMessage, known: AbstractSet[str]) -> Sequence[ChatMessage]:
+    if message.apart is None or not _may_be_several(message, known):
         return (message,)
     parts = _longest_known(message.apart(message), known)
     return (message,) if known.isdisjoint(part.digest for part in parts) else parts

@@ -18,12 +18,12 @@ from proxy.memory.model import Card, Entry, Position, Snapshot
 from proxy.memory.reconciliation.align import Match, MatchKind
 from proxy.memory.reconciliation.match import (
     Alignment,
-    alternate,
     answered_from_before,
+    find_alternate,
+    is_visible,
     open_calls,
-    visible,
 )
-from proxy.memory.reconciliation.plan import Fresh, Plan
+from proxy.memory.reconciliation.plan import NewMessage, Plan
 
 Gaps = Mapping[int, Sequence[Entry]]
 """What M leaves out, by the place in M before which it is sent: its start, or behind a match."""
@@ -56,7 +56,7 @@ class Cut(msgspec.Struct, frozen=True, gc=False):
         return self.log[match.j].position.turn
 
 
-def lay_out(
+def build_plan(
     m: Sequence[ChatMessage],
     found: Alignment,
     snapshot: Snapshot,
@@ -67,13 +67,17 @@ def lay_out(
     retry: bool,
 ) -> Plan:
     """The plan, given what is taken back: ``dropped``, and what of it M says ``again``."""
-    cut, edited_away = _parted(m, found, full=full, retry=retry)
-    chosen, behind_altered = _chosen(m, found, snapshot), _behind_altered(found)
+    cut, edited_away = _cut_and_edited_away(m, found, full=full, retry=retry)
+    chosen, behind_altered = _chosen_alternates(m, found, snapshot), _dropped_after_altered(found)
     waiting = open_calls(cut.log) if any(m[i].answers for i in cut.new) else {}
-    gone = [*edited_away, *_exchanged(found, chosen, behind_altered), *_results_again(cut, waiting)]
+    gone = [
+        *edited_away,
+        *_replaced_answers(found, chosen, behind_altered),
+        *_resent_results(cut, waiting),
+    ]
     superseded = {entry.card.id for entry in gone}
-    recorded = [i for i in cut.new if visible(m[i])]  # no later system messages, nothing blank
-    running = _running(cut, recorded, waiting)
+    recorded = [i for i in cut.new if is_visible(m[i])]  # no later system messages, nothing blank
+    running = _continued_entry(cut, recorded, waiting)
     log = without(found.log, superseded | dropped)
     log = tuple(log if found.placed else sorted(log, key=_place))
     activated = list(chosen.values())
@@ -81,7 +85,7 @@ def lay_out(
     return Plan(
         order=tuple(_order(cut, running, gaps, behind_altered)),
         log=log,
-        fresh=(*_edited(cut, superseded), *_fresh(m, recorded, running, again)),
+        fresh=(*_altered_answers(cut, superseded), *_new_messages(m, recorded, running, again)),
         superseded=frozenset(superseded | dropped),
         activated=tuple(entry.card.id for entry in activated),
         running=running.position.turn if running else None,
@@ -99,7 +103,7 @@ def _place(entry: Entry) -> Position:
     return entry.position
 
 
-def _parted(
+def _cut_and_edited_away(
     m: Sequence[ChatMessage], found: Alignment, *, full: bool, retry: bool
 ) -> tuple[Cut, Sequence[Entry]]:
     """The cut, and what of the log was edited away behind it."""
@@ -108,7 +112,7 @@ def _parted(
     if edited_away:
         cut = replace(cut, rest=())
     anew = retry or any(entry.card.role == "assistant" for entry in edited_away)
-    return cut if anew else _bringing_something(cut), edited_away
+    return cut if anew else _with_something_new(cut), edited_away
 
 
 def _cut(m: Sequence[ChatMessage], found: Alignment, *, full: bool) -> Cut:
@@ -128,7 +132,7 @@ def _is_edited_away(cut: Cut, *, evidence: bool) -> bool:
     return evidence and answers.isdisjoint(open_calls(cut.rest))
 
 
-def _bringing_something(cut: Cut) -> Cut:
+def _with_something_new(cut: Cut) -> Cut:
     """Rule 6: a request always brings something; a prefill does if it is not the end of H."""
     last = cut.last
     if last is None or any(cut.m[i].role not in SYSTEM_ROLES for i in cut.new):
@@ -136,7 +140,7 @@ def _bringing_something(cut: Cut) -> Cut:
     prefill = cut.m[last.i].role == "assistant"
     if _renamed(cut, last) or (prefill and not cut.rest):
         return cut
-    at = _last_asked(cut) if prefill else len(cut.matches) - 1
+    at = _match_of_question(cut) if prefill else len(cut.matches) - 1
     first = cut.matches[at]
     new = range(first.i, len(cut.m))
     return replace(cut, matches=cut.matches[:at], new=new, rest=cut.log[first.j :])
@@ -147,22 +151,24 @@ def _renamed(cut: Cut, match: Match) -> bool:
     return cut.m[match.i].answers != cut.log[match.j].card.answers
 
 
-def _last_asked(cut: Cut) -> int:
+def _match_of_question(cut: Cut) -> int:
     """Which match is what a prefill begins the answer of; the prefill where nothing is."""
     asked = [n for n, match in enumerate(cut.matches) if cut.m[match.i].role == "user"]
     return asked[-1] if asked else len(cut.matches) - 1
 
 
-def _chosen(m: Sequence[ChatMessage], found: Alignment, snapshot: Snapshot) -> dict[int, Entry]:
+def _chosen_alternates(
+    m: Sequence[ChatMessage], found: Alignment, snapshot: Snapshot
+) -> dict[int, Entry]:
     """The other choices of stored replies that M has in their place, by their places in M."""
     if not snapshot.alternates:
         return {}
     similar = [match for match in found.matches if match.kind is MatchKind.SIMILAR]
-    pairs = [(x.i, alternate(snapshot, found.log[x.j].card, m[x.i].digest)) for x in similar]
+    pairs = [(x.i, find_alternate(snapshot, found.log[x.j].card, m[x.i].digest)) for x in similar]
     return {i: choice for i, choice in pairs if choice is not None}
 
 
-def _behind_altered(found: Alignment) -> dict[int, list[Entry]]:
+def _dropped_after_altered(found: Alignment) -> dict[int, list[Entry]]:
     """For each altered answer, but the last match, what was stored behind its other form and is
     left out: the rest of its turn up to the next match."""
     return {
@@ -174,7 +180,7 @@ def _behind_altered(found: Alignment) -> dict[int, list[Entry]]:
     }
 
 
-def _exchanged(
+def _replaced_answers(
     found: Alignment, chosen: Mapping[int, Entry], behind_altered: Mapping[int, Sequence[Entry]]
 ) -> Iterator[Entry]:
     """Stored answers that the client edited, or chose another one for, and what is left out behind
@@ -185,7 +191,7 @@ def _exchanged(
             yield from behind_altered.get(match.i, ())
 
 
-def _results_again(cut: Cut, waiting: Mapping[str, Entry]) -> Iterator[Entry]:
+def _resent_results(cut: Cut, waiting: Mapping[str, Entry]) -> Iterator[Entry]:
     """The stored results that M brings once more, together with one that is still missing: the new
     ones take their place (rule 8).  Where M has the calls too, rule 4 does it."""
     answers = {cut.m[i].answers for i in cut.new} - {None}
@@ -194,16 +200,18 @@ def _results_again(cut: Cut, waiting: Mapping[str, Entry]) -> Iterator[Entry]:
     heads = {e.card.id: e for call, e in waiting.items() if call in answers}
     for head in heads.values():
         if again := answers.intersection(head.card.calls) - waiting.keys():
-            yield from (e for e in _behind(cut.log, head) if e.card.answers in again)
+            yield from (e for e in _rest_of_turn(cut.log, head) if e.card.answers in again)
 
 
-def _behind(log: Sequence[Entry], head: Entry) -> Iterator[Entry]:
+def _rest_of_turn(log: Sequence[Entry], head: Entry) -> Iterator[Entry]:
     """What stands behind a message in its turn."""
     at = head.position
     return (e for e in log if e.position.turn == at.turn and e.position > at)
 
 
-def _running(cut: Cut, recorded: Sequence[int], waiting: Mapping[str, Entry]) -> Entry | None:
+def _continued_entry(
+    cut: Cut, recorded: Sequence[int], waiting: Mapping[str, Entry]
+) -> Entry | None:
     """A stored message of the turn that the request goes on with; None where it begins one."""
     first, last = cut.m[recorded[0]] if recorded else None, cut.last
     if first is not None and first.role == "user":
@@ -287,33 +295,33 @@ def _by_turn(cut: Cut, gaps: Gaps) -> Gaps:
 # What is recorded
 
 
-def _edited(cut: Cut, superseded: AbstractSet[str]) -> Iterator[Fresh]:
+def _altered_answers(cut: Cut, superseded: AbstractSet[str]) -> Iterator[NewMessage]:
     """The altered answers, in the client's form; with a call all that is sent of it."""
     ends = [*(x.i for x in cut.matches[1:]), 0]
     for match, end in zip(cut.matches, ends, strict=False):
         if match.kind is not MatchKind.REPLACED:
             continue
         card, message = cut.log[match.j].card, cut.m[match.i]
-        yield Fresh(match.i, joins=card.id, replaces=_stands_for(cut, match.j, superseded))
+        yield NewMessage(match.i, joins=card.id, replaces=_replaced_card(cut, match.j, superseded))
         if message.calls or card.calls:
             told = range(match.i + 1, end)
-            yield from (Fresh(i, joins=card.id) for i in told if visible(cut.m[i]))
+            yield from (NewMessage(i, joins=card.id) for i in told if is_visible(cut.m[i]))
 
 
-def _stands_for(cut: Cut, j: int, superseded: AbstractSet[str]) -> Card:
+def _replaced_card(cut: Cut, j: int, superseded: AbstractSet[str]) -> Card:
     """The stored answer at j, or what was answered to it if it is a prefill."""
     answers = (entry.card for entry in cut.log[j : j + 2])
     gone = (card for card in answers if card.evidence and card.id in superseded)
     return next(gone, cut.log[j].card)
 
 
-def _fresh(
+def _new_messages(
     m: Sequence[ChatMessage],
     recorded: Iterable[int],
     running: Entry | None,
     again: Mapping[int, Card],
-) -> Iterator[Fresh]:
+) -> Iterator[NewMessage]:
     for n, i in enumerate(recorded):
         opens = m[i].role == "user" or not (n or running)
         joins = running.card.id if running and not (n or opens) else None
-        yield Fresh(i, opens=opens, joins=joins, replaces=again.get(i))
+        yield NewMessage(i, opens=opens, joins=joins, replaces=again.get(i))

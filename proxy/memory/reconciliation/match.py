@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from proxy.chat.message import SYSTEM_ROLES, ChatMessage
 from proxy.memory.model import Card, Entry, Snapshot
 from proxy.memory.reconciliation.align import Log, Match, MatchKind, Side, align, last_run
-from proxy.memory.reconciliation.rounds import in_order_of, passes_over
+from proxy.memory.reconciliation.rounds import reorder_results, skips_stored_results
 
 History = Literal["auto", "full", "delta"]
 
@@ -42,7 +42,7 @@ class Intent(msgspec.Struct, frozen=True, gc=False):
     now: float = 0.0
 
 
-def visible(message: ChatMessage) -> bool:
+def is_visible(message: ChatMessage) -> bool:
     return message.role not in SYSTEM_ROLES and not message.blank
 
 
@@ -72,7 +72,7 @@ def last_turns(log: Sequence[Entry], n: int) -> list[Entry]:
     return [entry for entry in log if entry.position.turn in dropped]
 
 
-def said_behind(log: Sequence[Entry], message: str) -> list[Entry] | None:
+def entries_after(log: Sequence[Entry], message: str) -> list[Entry] | None:
     """The entries that came after a message, in whatever turn; None if that is not in the log."""
     if not message:
         return None
@@ -80,7 +80,7 @@ def said_behind(log: Sequence[Entry], message: str) -> list[Entry] | None:
     return None if seq is None else [e for e in log if e.position.seq > seq]
 
 
-MAX_WANTED = 500
+MAX_COMPARED_BODIES = 500
 """How many stored answers are fetched to be compared with re-rendered ones."""
 
 
@@ -97,15 +97,15 @@ class Alignment(msgspec.Struct, frozen=True, gc=False):
     arrived: bool = False
     placed: bool = True
 
-    def better(self, other: Alignment) -> bool:
+    def is_better_than(self, other: Alignment) -> bool:
         """Does it match all the same and more, or the same and leave less of the log behind it?"""
         mine, theirs = self._pairs(), other._pairs()
-        return mine > theirs or (mine == theirs and self._behind() < other._behind())
+        return mine > theirs or (mine == theirs and self._unmatched_end() < other._unmatched_end())
 
     def _pairs(self) -> set[tuple[int, str]]:
         return {(match.i, self.log[match.j].card.id) for match in self.matches}
 
-    def _behind(self) -> int:
+    def _unmatched_end(self) -> int:
         return len(self.log) - self.matches[-1].j if self.matches else len(self.log)
 
 
@@ -123,19 +123,19 @@ def match_messages(
     """
     if not any(x.role == "assistant" for x in m):
         return Alignment(log)  # nothing could be aligned, and most requests are so
-    aligned = partial(_aligned, snapshot, m, rerendered, returned)
+    aligned = partial(_align_visible, snapshot, m, rerendered, returned)
     found = aligned(log)
     if len(found.matches) == len(log):
         return found
-    if passes_over({match.i for match in found.matches}, log, m):
-        told = aligned(in_order_of(log, m))
+    if skips_stored_results({match.i for match in found.matches}, log, m):
+        told = aligned(reorder_results(log, m))
         if len(told.matches) > len(found.matches):
             found = replace(told, placed=False)
     came = sorted(log, key=_seq)
     if came == list(log):
         return found
-    other = aligned(in_order_of(came, m))
-    return replace(other, arrived=True, placed=False) if other.better(found) else found
+    other = aligned(reorder_results(came, m))
+    return replace(other, arrived=True, placed=False) if other.is_better_than(found) else found
 
 
 def align_without_answers(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alignment:
@@ -145,7 +145,7 @@ def align_without_answers(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Ali
     M has the turn's question, alone or behind earlier ones, then its results so far, and behind
     them one that a call waits for.  No matches where M begins with anything else.
     """
-    said = [i for i, x in enumerate(m) if visible(x)]
+    said = [i for i, x in enumerate(m) if is_visible(x)]
     waiting = open_calls(log)
     first = next((n for n, i in enumerate(said) if m[i].answers in waiting), None)
     if first is None or m[said[0]].role != "user":
@@ -155,9 +155,9 @@ def align_without_answers(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Ali
     question = max(n for n in range(first) if m[said[n]].role == "user")
     end = question + sum(log[j].position.turn == turn for j in stored)
     known, told = said[:end], stored[len(stored) - end :]
-    equal = [_mark(m[i]) for i in known] == [_mark(log[j].card) for j in told]
+    equal = [_digest_and_call(m[i]) for i in known] == [_digest_and_call(log[j].card) for j in told]
     goes_on = any(m[i].answers in waiting for i in said[end : end + 1])  # ids may come again
-    return _paired(log, known, told) if equal and goes_on else Alignment(log)
+    return _alignment_of(log, known, told) if equal and goes_on else Alignment(log)
 
 
 def align_user_alone(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alignment:
@@ -169,17 +169,17 @@ def align_user_alone(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alignmen
     """
     mine = _said_by_user_alone(m)
     theirs = _said_by_user(log)
-    again = {j for j, k in pairwise(theirs) if _said_twice(log[j].card, log[k].card)}
+    again = {j for j, k in pairwise(theirs) if _is_repeated(log[j].card, log[k].card)}
     once = [j for j in theirs if j not in again]
     for told in (theirs, once, _since_resent(log, theirs, m, mine)):
         known = mine[: len(told)]
         equal = [m[i].digest for i in known] == [log[j].card.digest for j in told]
         if told and equal and len(known) < len(mine):
-            return _paired(log, known, told)
+            return _alignment_of(log, known, told)
     return Alignment(log)
 
 
-def _paired(log: Sequence[Entry], mine: Sequence[int], theirs: Sequence[int]) -> Alignment:
+def _alignment_of(log: Sequence[Entry], mine: Sequence[int], theirs: Sequence[int]) -> Alignment:
     pairs = zip(mine, theirs, strict=True)
     return Alignment(log, tuple([Match(i, j, MatchKind.EQUAL) for i, j in pairs]))
 
@@ -217,15 +217,15 @@ def _said_by_user(log: Sequence[Entry]) -> list[int]:
 
 def _said_by_user_alone(m: Sequence[ChatMessage]) -> list[int]:
     """The visible messages of M; none where any is not the user's."""
-    mine = [i for i, x in enumerate(m) if visible(x)]
+    mine = [i for i, x in enumerate(m) if is_visible(x)]
     return mine if all(m[i].role == "user" for i in mine) else []
 
 
-def _said_twice(card: Card, following: Card) -> bool:
+def _is_repeated(card: Card, following: Card) -> bool:
     return (card.exchange, card.digest) == (following.exchange, following.digest)
 
 
-def _mark(message: Side) -> tuple[str, str | None]:
+def _digest_and_call(message: Side) -> tuple[str, str | None]:
     return message.digest, message.answers
 
 
@@ -238,7 +238,7 @@ def _seq(entry: Entry) -> int:
     return entry.position.seq
 
 
-def _aligned(
+def _align_visible(
     snapshot: Snapshot,
     m: Sequence[ChatMessage],
     rerendered: Rerendered,
@@ -246,13 +246,13 @@ def _aligned(
     log: Sequence[Entry],
 ) -> Alignment:
     """Align what is visible: neither blank messages nor later system ones part neighbours."""
-    mine = [i for i, x in enumerate(m) if visible(x)]
+    mine = [i for i, x in enumerate(m) if is_visible(x)]
     theirs = [j for j, e in enumerate(log) if not e.card.blank]
     cards = [log[j].card for j in theirs]
 
     def similar(i: int, j: int) -> bool:
         message, card = m[mine[i]], cards[j]
-        return bool(alternate(snapshot, card, message.digest) or rerendered(message, card))
+        return bool(find_alternate(snapshot, card, message.digest) or rerendered(message, card))
 
     seen = [m[i] for i in mine]
     made_up = {j for j, card in enumerate(cards) if card.role == "assistant" and not card.evidence}
@@ -265,8 +265,8 @@ def _aligned(
     matches.sort()
     if len(seen) < len(m) or len(cards) < len(log):
         matches = [Match(mine[x.i], theirs[x.j], x.kind) for x in matches]
-    matches = [_continued(match, log, m, rerendered) for match in matches]
-    matches = _in_client_form(_kept(matches, log), log, m)
+    matches = [_as_whole_answer(match, log, m, rerendered) for match in matches]
+    matches = _in_client_form(_keep_altered(matches, log), log, m)
     return Alignment(log, tuple(_with_choice(matches, log, snapshot, m)), evidence)
 
 
@@ -281,7 +281,7 @@ def _repeats_an_answer(run: Sequence[Card], cards: Sequence[Card]) -> bool:
     return bool(Counter(card.digest for card in run) - made_up)
 
 
-def wanted_bodies(snapshot: Snapshot, m: Sequence[ChatMessage]) -> list[str]:
+def bodies_to_compare(snapshot: Snapshot, m: Sequence[ChatMessage]) -> list[str]:
     """Ids of stored answers that may be re-rendered in M and whose text the snapshot lacks."""
     if not any(x.role == "assistant" for x in m):
         return []
@@ -296,10 +296,10 @@ def wanted_bodies(snapshot: Snapshot, m: Sequence[ChatMessage]) -> list[str]:
         k = stored.answer_behind(j) if card.digest in asked else None
         if k is not None and cards[k].id not in snapshot.bodies:
             wanted[cards[k].id] = None
-    return list(wanted)[-MAX_WANTED:]
+    return list(wanted)[-MAX_COMPARED_BODIES:]
 
 
-def alternate(snapshot: Snapshot, card: Card, digest: str) -> Entry | None:
+def find_alternate(snapshot: Snapshot, card: Card, digest: str) -> Entry | None:
     """The inactive choice of the same reply that has this digest."""
     for entry in snapshot.alternates.get(card.exchange, ()):
         if entry.card.digest == digest:
@@ -347,7 +347,7 @@ def _edited_between(
             yield Match(after.i - 1, after.j - 1, MatchKind.KEPT)
 
 
-def _continued(
+def _as_whole_answer(
     match: Match, log: Sequence[Entry], m: Sequence[ChatMessage], rerendered: Rerendered
 ) -> Match:
     """The whole of an answer takes the place of a half that broke off, or that another one behind
@@ -362,7 +362,7 @@ def _continued(
     return match._replace(kind=MatchKind.REPLACED) if whole else match
 
 
-def _kept(matches: Sequence[Match], log: Sequence[Entry]) -> list[Match]:
+def _keep_altered(matches: Sequence[Match], log: Sequence[Entry]) -> list[Match]:
     """An altered answer stays as it is stored where later messages of its turn match.
 
     What takes its place would have to stand before them, and history is only appended to.
@@ -384,7 +384,7 @@ def _with_choice(
     last = matches[-1]
     if last.kind is not MatchKind.REPLACED or last.j < len(log) - 1:
         return matches
-    if alternate(snapshot, log[last.j].card, m[last.i].digest) is None:
+    if find_alternate(snapshot, log[last.j].card, m[last.i].digest) is None:
         return matches
     return [*matches[:-1], last._replace(kind=MatchKind.SIMILAR)]
 

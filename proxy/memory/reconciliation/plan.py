@@ -7,7 +7,7 @@ import msgspec
 from proxy.memory.model import Card, Entry
 
 
-class Fresh(msgspec.Struct, frozen=True, gc=False):
+class NewMessage(msgspec.Struct, frozen=True, gc=False):
     """Message ``i`` of the request is new.
 
     It ``opens`` a turn, or is in the turn of the stored message ``joins``, or else in the turn of
@@ -33,7 +33,7 @@ class Plan(msgspec.Struct, frozen=True, gc=False):
 
     order: tuple[Entry | int, ...]
     log: tuple[Entry, ...]
-    fresh: tuple[Fresh, ...] = ()
+    fresh: tuple[NewMessage, ...] = ()
     superseded: frozenset[str] = frozenset()
     activated: tuple[str, ...] = ()
     running: int | None = None

@@ -14,11 +14,11 @@ import msgspec
 from proxy.chat.message import ChatMessage
 from proxy.memory.archive import Message
 from proxy.memory.model import Entry
-from proxy.memory.reconciliation.align import of_a_call
+from proxy.memory.reconciliation.align import is_call_or_result
 from proxy.memory.reconciliation.plan import Plan
 
 
-class PassedOver(msgspec.Struct, frozen=True, gc=False):
+class DoubtfulAnswer(msgspec.Struct, frozen=True, gc=False):
     """A plan takes an ``answer`` of the request, its digest, for another form of one that stands
     behind calls which the request leaves out; ``calls`` is the seq of the first of them, and
     ``behind`` the digest of what they stand behind, ``place`` its seq."""
@@ -29,7 +29,9 @@ class PassedOver(msgspec.Struct, frozen=True, gc=False):
     place: int
 
 
-def passed_over(log: Sequence[Entry], plan: Plan, m: Sequence[ChatMessage]) -> list[PassedOver]:
+def doubtful_answers(
+    log: Sequence[Entry], plan: Plan, m: Sequence[ChatMessage]
+) -> list[DoubtfulAnswer]:
     """The answers that may be either, nearly always none.  One that M ends with is a prefill, and
     in no doubt."""
     edited = {
@@ -37,30 +39,34 @@ def passed_over(log: Sequence[Entry], plan: Plan, m: Sequence[ChatMessage]) -> l
         for fresh in plan.fresh
         if fresh.replaces and fresh.joins and not m[fresh.i].calls and fresh.i < len(m) - 1
     }
-    return list(_passed_over(log, plan, edited)) if edited else []
+    return list(_doubtful_answers(log, plan, edited)) if edited else []
 
 
-def _passed_over(log: Sequence[Entry], plan: Plan, edited: dict[str, str]) -> Iterator[PassedOver]:
+def _doubtful_answers(
+    log: Sequence[Entry], plan: Plan, edited: dict[str, str]
+) -> Iterator[DoubtfulAnswer]:
     told = {entry.card.id for entry in plan.resent}
     for j, entry in enumerate(log):
         if entry.card.id not in edited:
             continue
         k = j
-        while k and of_a_call(log[k - 1].card) and log[k - 1].card.id not in told:
+        while k and is_call_or_result(log[k - 1].card) and log[k - 1].card.id not in told:
             k -= 1
         if 0 < k < j:
             before = log[k - 1]
             answer, calls = edited[entry.card.id], log[k].position.seq
-            yield PassedOver(answer, calls, before.card.digest, before.position.seq)
+            yield DoubtfulAnswer(answer, calls, before.card.digest, before.position.seq)
 
 
-def said_before(passed: Sequence[PassedOver], superseded: Iterable[Message]) -> frozenset[str]:
+def answers_before_calls(
+    passed: Sequence[DoubtfulAnswer], superseded: Iterable[Message]
+) -> frozenset[str]:
     """Digests of the answers that were said before the calls were made."""
     said = sorted(superseded, key=lambda x: x.seq)
-    return frozenset(doubt.answer for doubt in passed if _stood_there(doubt, said))
+    return frozenset(doubt.answer for doubt in passed if _was_before_calls(doubt, said))
 
 
-def _stood_there(doubt: PassedOver, said: Sequence[Message]) -> bool:
+def _was_before_calls(doubt: DoubtfulAnswer, said: Sequence[Message]) -> bool:
     """Has it answered what the calls stand behind, or the same in another branch?"""
     asked: Message | None = None
     for x in said:

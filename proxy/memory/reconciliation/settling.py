@@ -26,7 +26,7 @@ COMPARED = 64
 """At most so many places of the log, oldest first, are compared with the start of a commit."""
 
 
-def settled(
+def settle_commit(
     commit: Commit,
     found: Snapshot,
     lines: Sequence[StoredMessage],
@@ -34,32 +34,32 @@ def settled(
 ) -> Commit:
     """``found`` is the newest turn of the session now; ``lines`` and ``exchanges`` are all that it
     has, ascending."""
-    commit = _turned(commit, lines, exchanges)
+    commit = _with_branch_restored(commit, lines, exchanges)
     gone = set(commit.superseded)
     behind = _left_behind(commit, lines, _unseen(commit, exchanges))
     commit = replace(commit, superseded=(*commit.superseded, *(x for x in behind if x not in gone)))
-    return told_once(in_place_of(commit, found), lines)
+    return without_repeated_log(replacing_broken_off(commit, found), lines)
 
 
-def outlived(commit: Commit, found: Snapshot) -> bool:
+def is_outlived(commit: Commit, found: Snapshot) -> bool:
     """Was the commit's exchange broken off, and does the newest one, which began later, ask the
     same?  Never so with an Idempotency-Key, by which it may still be asked for."""
     last, exchange = found.last, commit.exchange
     if last is None or not exchange.incomplete or commit.idempotency_key is not None:
         return False
-    return last.started_at > exchange.started_at and bool(_asking_the_same(commit, found))
+    return last.started_at > exchange.started_at and bool(_same_question_ids(commit, found))
 
 
-def in_place_of(commit: Commit, found: Snapshot) -> Commit:
+def replacing_broken_off(commit: Commit, found: Snapshot) -> Commit:
     """The commit, superseding the newest exchange too where that was broken off and asks the
     same."""
     if found.last is None or not found.last.incomplete:
         return commit
-    gone = _asking_the_same(commit, found)
-    return replace(commit, superseded=_more(commit.superseded, gone, commit.activated))
+    gone = _same_question_ids(commit, found)
+    return replace(commit, superseded=_extend_ids(commit.superseded, gone, commit.activated))
 
 
-def _asking_the_same(commit: Commit, found: Snapshot) -> Sequence[str]:
+def _same_question_ids(commit: Commit, found: Snapshot) -> Sequence[str]:
     """What the newest exchange has in the log, if it says the same behind the same message."""
     last = found.last
     if last is None or last.follows != commit.exchange.follows:
@@ -71,7 +71,7 @@ def _asking_the_same(commit: Commit, found: Snapshot) -> Sequence[str]:
     return [card.id for card in own] if same else ()
 
 
-def _turned(
+def _with_branch_restored(
     commit: Commit, lines: Sequence[StoredMessage], exchanges: Sequence[PlacedExchange]
 ) -> Commit:
     """The commit, bringing back what it goes on from where something else has taken its place.
@@ -85,12 +85,14 @@ def _turned(
         return commit
     return replace(
         commit,
-        superseded=_more(commit.superseded, switch.superseded, commit.activated),
-        activated=_more(commit.activated, switch.activated, commit.superseded),
+        superseded=_extend_ids(commit.superseded, switch.superseded, commit.activated),
+        activated=_extend_ids(commit.activated, switch.activated, commit.superseded),
     )
 
 
-def _more(ids: Sequence[str], others: Iterable[str], without: Sequence[str]) -> tuple[str, ...]:
+def _extend_ids(
+    ids: Sequence[str], others: Iterable[str], without: Sequence[str]
+) -> tuple[str, ...]:
     known = {*ids, *without}
     return (*ids, *(id for id in others if id not in known))
 
@@ -112,7 +114,7 @@ def _left_behind(
     """Ids of messages that would be left in the log on another branch: their exchanges go on from
     something that has left it, or from what the commit goes on from, where one of the two takes
     back or it is ``alone``."""
-    if not commit.parts:
+    if not commit.branches_off:
         return
     there = {line.card.id for line in lines}
     active = {line.card.id for line in lines if line.state == "active"}
@@ -127,10 +129,10 @@ def _left_behind(
             yield from sorted(own)
 
 
-def told_once(commit: Commit, lines: Sequence[StoredMessage]) -> Commit:
+def without_repeated_log(commit: Commit, lines: Sequence[StoredMessage]) -> Commit:
     """The commit without the earlier conversation, up to an answer, that another request has put
     into the log meanwhile: it follows that copy, and its own is in history only."""
-    there = _in_common(commit.drafts, _behind(commit, lines))
+    there = _common_run(commit.drafts, _log_after_parent(commit, lines))
     brought, rest = commit.drafts[: len(there)], commit.drafts[len(there) :]
     ids = {draft.card.id for draft in brought}
     if not there or any(draft.turn in ids for draft in rest):
@@ -139,12 +141,12 @@ def told_once(commit: Commit, lines: Sequence[StoredMessage]) -> Commit:
     return replace(
         commit,
         exchange=replace(commit.exchange, follows=there[-1].card.id),
-        drafts=(*map(_not_sent, brought), *rest),
+        drafts=(*map(_history_only, brought), *rest),
         window=commit.window if moves else None,
     )
 
 
-def _behind(commit: Commit, lines: Sequence[StoredMessage]) -> Sequence[StoredMessage]:
+def _log_after_parent(commit: Commit, lines: Sequence[StoredMessage]) -> Sequence[StoredMessage]:
     """The log behind the message that the commit follows, without what the commit supersedes."""
     gone = set(commit.superseded)
     log = [line for line in lines if line.state == "active" and line.card.id not in gone]
@@ -156,38 +158,38 @@ def _behind(commit: Commit, lines: Sequence[StoredMessage]) -> Sequence[StoredMe
     return log[ids.index(follows) + 1 :] if follows else log
 
 
-def _in_common(drafts: Sequence[Draft], there: Sequence[StoredMessage]) -> Sequence[StoredMessage]:
+def _common_run(drafts: Sequence[Draft], there: Sequence[StoredMessage]) -> Sequence[StoredMessage]:
     """The longest stretch of ``there`` that equals the first drafts."""
-    begun = (n for n, line in enumerate(there) if drafts and _alike(drafts[0].card, line.card))
-    found = (there[n : n + _count(drafts, there, n)] for n in islice(begun, COMPARED))
+    begun = (n for n, line in enumerate(there) if drafts and _is_alike(drafts[0].card, line.card))
+    found = (there[n : n + _common_length(drafts, there, n)] for n in islice(begun, COMPARED))
     return max(found, key=len, default=())
 
 
-def _count(drafts: Sequence[Draft], there: Sequence[StoredMessage], begin: int) -> int:
+def _common_length(drafts: Sequence[Draft], there: Sequence[StoredMessage], begin: int) -> int:
     """The length of the equal stretch from ``begin`` on, up to an answer behind which the drafts
     have a question."""
     pairs = zip(drafts, islice(there, begin, None), strict=False)
-    same = takewhile(lambda pair: _alike(pair[0].card, pair[1].card), pairs)
-    ends = (n for n, _ in enumerate(same, 1) if _asks_behind(drafts[n - 1 : n + 1]))
+    same = takewhile(lambda pair: _is_alike(pair[0].card, pair[1].card), pairs)
+    ends = (n for n, _ in enumerate(same, 1) if _is_answer_then_question(drafts[n - 1 : n + 1]))
     return max(ends, default=0)
 
 
-def _asks_behind(two: Sequence[Draft]) -> bool:
+def _is_answer_then_question(two: Sequence[Draft]) -> bool:
     return [draft.card.role for draft in two] == ["assistant", "user"]
 
 
-def _alike(one: Card, other: Card) -> bool:
+def _is_alike(one: Card, other: Card) -> bool:
     """Equal, or different only in the ids of calls, which some clients make up anew each time."""
     return one.digest == other.digest or bool(one.shape and one.shape == other.shape)
 
 
-def _not_sent(draft: Draft) -> Draft:
+def _history_only(draft: Draft) -> Draft:
     """The draft in history only.  It stays out of the log even if its exchange is activated later,
     because the copy that it follows is activated then too."""
     return replace(draft, card=replace(draft.card, blank=True, tokens=0), state="superseded")
 
 
-def shown(
+def with_window_moved_back(
     commit: Commit,
     before: Sequence[str],
     lines: Sequence[StoredMessage],

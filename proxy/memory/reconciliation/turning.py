@@ -25,12 +25,12 @@ from proxy.memory.reconciliation.plan import Plan
 from proxy.memory.reconciliation.reconcile import reconcile
 
 
-def turned(snapshot: Snapshot, intent: Intent) -> Snapshot:
+def on_branch(snapshot: Snapshot, intent: Intent) -> Snapshot:
     """The session as the request goes on from it."""
     return replace(snapshot, log=intent.way) if intent.way else snapshot
 
 
-def turning(plan: Plan, log: Sequence[Entry], way: Sequence[Entry]) -> Plan:
+def with_switch(plan: Plan, log: Sequence[Entry], way: Sequence[Entry]) -> Plan:
     """A plan for the ``way``, with what the ``log`` has beside it gone and what it lacks back."""
     active, kept = ({entry.card.id for entry in entries} for entries in (log, way))
     stays = active | plan.superseded
@@ -43,7 +43,7 @@ def plan_of(
     snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent, rerendered: Rerendered
 ) -> Plan:
     """The plan for a request, with the choice active whose calls it answers."""
-    chosen = _chosen(snapshot, m)
+    chosen = _answered_choice(snapshot, m)
     if chosen is not None:
         *before, left = snapshot.log
         taken = replace(snapshot, log=(*before, chosen))
@@ -54,7 +54,7 @@ def plan_of(
     return reconcile(snapshot, m, intent, rerendered)
 
 
-def _chosen(snapshot: Snapshot, m: Sequence[ChatMessage]) -> Entry | None:
+def _answered_choice(snapshot: Snapshot, m: Sequence[ChatMessage]) -> Entry | None:
     """Another choice of the newest answer, if the request answers its calls and no others."""
     if not snapshot.log or not snapshot.alternates:
         return None

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.chat.reply.answer import Choice
-from proxy.memory.erasure import steady
+from proxy.memory.erasure import steady_now
 from proxy.memory.model import Amendment, Ask, Card, Commit, Draft, Edited, Exchange, Snapshot
 from proxy.memory.recording.commit import Count, answered, kept
 
@@ -107,6 +107,6 @@ def late_answer(
         return None
     began = own[-1].position.turn
     turn = next((e.card.id for e in snapshot.log if e.position.seq == began), own[0].card.id)
-    now = replace(exchange, created_at=steady())
+    now = replace(exchange, created_at=steady_now())
     draft = answered(answer, turn, exchange.size - 1, now, count)
     return Amendment(exchange=exchange.id, usage=usage, drafts=(draft,))

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from cachetools import LRUCache
 
-from proxy.memory.limit import Limit
+from proxy.memory.limit import TimeLimit
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 
@@ -70,7 +70,7 @@ class Probe:
 
     async def _ask(self, key: SessionKey) -> bool:
         try:
-            async with Limit(self._patience):
+            async with TimeLimit(self._patience):
                 await self._peek(key)
         except (TimeoutError, StoreError):
             return False

@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from proxy.memory.limit import Limit
+from proxy.memory.limit import TimeLimit
 from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
 from proxy.memory.recording.aside import Aside
 from proxy.memory.recording.availability import Pauses, Troubles
@@ -139,7 +139,7 @@ class Backlog:
         if self.pauses.committing(entry.key):
             raise failure
         try:
-            async with Limit(self._last_resort):
+            async with TimeLimit(self._last_resort):
                 await self._ping(entry.key)
                 if not await self._caught_up(entry.key):
                     raise failure

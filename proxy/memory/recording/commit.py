@@ -23,18 +23,18 @@ from proxy.memory.model import (
     Entry,
     Exchange,
     SessionKey,
-    SessionSeen,
+    SessionVersion,
     Snapshot,
     State,
     WindowMove,
     message_id,
 )
 from proxy.memory.planner import Planner
-from proxy.memory.prompt.compose import Prompt, Rules, Summarised
-from proxy.memory.prompt.window import NOWHERE, Size, Window
+from proxy.memory.prompt.compose import Prompt, Rules, SummaryRules
+from proxy.memory.prompt.window import LOG_END, Size, Window
 from proxy.memory.reconciliation.match import Intent
-from proxy.memory.reconciliation.plan import Fresh, Plan
-from proxy.memory.reconciliation.settling import in_place_of
+from proxy.memory.reconciliation.plan import NewMessage, Plan
+from proxy.memory.reconciliation.settling import replacing_broken_off
 
 MAX_APART = 262_144
 """Bytes of the messages of a request that are kept in parts as well: more would fill the spool."""
@@ -153,7 +153,7 @@ async def settle(
     """
     summarised = any(due.kind == "summary" for due in deferred.meta.due)
     rules = Rules(
-        window=deferred.window, inject=False, summarised=Summarised(0) if summarised else None
+        window=deferred.window, inject=False, summarised=SummaryRules(0) if summarised else None
     )
     log, began = snapshot.log, deferred.meta.exchange.started_at
     intent = _behind_unseen_turns(deferred.intent, log, began)
@@ -166,7 +166,7 @@ async def settle(
         pending = pending_record(plan, planned.prompt, planned.said, snapshot)
         meta = replace(deferred.meta, user=deferred.meta.user or snapshot.owner)
         commit = build_commit(pending, deferred.answers, meta, count)
-        return replace(in_place_of(commit, snapshot), seen=None)
+        return replace(replacing_broken_off(commit, snapshot), seen=None)
 
     bodies = [*(message.raw for message in said), *(each.body for each in deferred.answers)]
     size = len(log) + len(said) + sum(map(len, bodies)) // PLANNED_BYTES
@@ -203,7 +203,7 @@ class ExchangeMeta(msgspec.Struct, frozen=True, gc=False):
 class PendingMessage(NamedTuple):
     """A message of the request that is new; ``tokens`` where they are counted already."""
 
-    fresh: Fresh
+    fresh: NewMessage
     message: ChatMessage
     tokens: int | None = None
 
@@ -225,7 +225,7 @@ class PendingRecord(msgspec.Struct, frozen=True, gc=False):
     left: Size
     follows: str
     alone: bool = False
-    seen: SessionSeen | None = None
+    seen: SessionVersion | None = None
 
     @property
     def messages(self) -> Sequence[ChatMessage]:
@@ -262,13 +262,13 @@ def pending_record(
         left=prompt.left,
         follows=plan.follows,
         alone=alone,
-        seen=SessionSeen.of(snapshot),
+        seen=SessionVersion.of(snapshot),
     )
 
 
 def _window_start(plan: Plan, prompt: Prompt) -> str:
     shown = (e.card.id for e in plan.log if e.position >= prompt.start)
-    return next(shown, "") if prompt.start != NOWHERE else ""
+    return next(shown, "") if prompt.start != LOG_END else ""
 
 
 def build_commit(

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from proxy.memory.model import (
-    BEGINNING,
+    LOG_START,
     Amendment,
     Ask,
     Commit,
@@ -92,7 +92,7 @@ def _known(snapshot: Snapshot, commit: Commit) -> dict[str, Entry]:
     seqs = [entry.position.seq for entry in known.values()]
     # Behind all that the summary has seen: of what is new it covers nothing.
     seen = snapshot.summary.seen if snapshot.summary else 0
-    last = max([*seqs, (snapshot.start or BEGINNING).seq, seen])
+    last = max([*seqs, (snapshot.start or LOG_START).seq, seen])
     for seq, draft in enumerate(commit.drafts, last + 1):
         known[draft.card.id] = Entry(Position(_turn(draft, known, seq), seq), draft.card)
     return known
@@ -150,7 +150,7 @@ def _start(
     if move is None or move.profile != ask.profile or move.start not in known:
         return snapshot.start
     start = known[move.start].position
-    return start if move.anew else max(start, snapshot.start or BEGINNING)
+    return start if move.anew else max(start, snapshot.start or LOG_START)
 
 
 def _tokens(log: tuple[Entry, ...]) -> int:

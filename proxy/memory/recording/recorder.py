@@ -25,9 +25,9 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from proxy.chat.message import ChatMessage
-from proxy.memory.limit import Limit, in_time
+from proxy.memory.limit import TimeLimit, read_within
 from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
-from proxy.memory.planner import LONG, Planned, asks_for_whole, sees_enough, whole
+from proxy.memory.planner import LONG_LOG, Planned, is_sufficient, needs_whole_log, with_whole_log
 from proxy.memory.prompt.compose import Rules
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.recording.amend import More
@@ -170,7 +170,7 @@ class Recorder:
         if self._pauses.loading(key) or self._troubles.pausing(key):
             raise StoreError("the store is left alone for a moment")
         try:
-            async with Limit(self._load_timeout):
+            async with TimeLimit(self._load_timeout):
                 if not self._backlog.waiting(key):
                     near = await self._store.load(key, Ask("", max_messages=NEAR))
                     if enough(near):
@@ -184,12 +184,12 @@ class Recorder:
         waits in the spool.  Within the load timeout.  Raises StoreError."""
         if failure := self._pauses.loading(key):
             raise failure
-        return await in_time(self._store.wires(key, ids), self._load_timeout)
+        return await read_within(self._store.wires(key, ids), self._load_timeout)
 
     async def attempted(self, key: SessionKey, idempotency_key: str) -> Snapshot:
         """The whole log, with the exchange recorded under this key.  Raises StoreError."""
         ask = Ask("", whole=True, max_messages=0, idempotency_key=idempotency_key)
-        return await in_time(self._store.load(key, ask), self._load_timeout)
+        return await read_within(self._store.load(key, ask), self._load_timeout)
 
     async def _looked_back(self, key: SessionKey, enough: Callable[[Snapshot], bool]) -> Snapshot:
         ask = Ask("", whole=True, max_messages=0)
@@ -242,15 +242,15 @@ class Recorder:
     ) -> Planned:
         entries: list[SpoolEntry] = []
         try:
-            async with Limit(self._load_timeout):
+            async with TimeLimit(self._load_timeout):
                 if waiting:
-                    ask = whole(ask)
+                    ask = with_whole_log(ask)
                     snapshot, entries = await self._backlog.load(key, ask)
                 else:
                     snapshot = await self._look(key, ask, m, intent)
         except TimeoutError as error:
             raise StoreTimeout("the store did not answer in time") from error
-        if not entries and len(snapshot.log) + len(m) <= LONG:  # at once, and no thread to wait for
+        if not entries and len(snapshot.log) + len(m) <= LONG_LOG:  # needs no thread
             return await self._planner.plan(key, snapshot, m, intent, rules)
         try:
             async with asyncio.timeout(PLANNING):
@@ -262,11 +262,11 @@ class Recorder:
     async def _look(
         self, key: SessionKey, ask: Ask, m: Sequence[ChatMessage], intent: Intent
     ) -> Snapshot:
-        if asks_for_whole(m, intent):
-            ask = whole(ask)
+        if needs_whole_log(m, intent):
+            ask = with_whole_log(ask)
         snapshot = await self._store.load(key, ask)
-        if not sees_enough(snapshot, m, intent):
-            snapshot = await self._store.load(key, whole(ask))
+        if not is_sufficient(snapshot, m, intent):
+            snapshot = await self._store.load(key, with_whole_log(ask))
         return snapshot
 
     async def _judged(

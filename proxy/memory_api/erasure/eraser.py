@@ -25,7 +25,7 @@ from proxy.memory.erasure import Erasures, Subject
 from proxy.memory.items import ItemOwner
 from proxy.memory.locks import Locks
 from proxy.memory.model import SessionKey
-from proxy.memory.naming import named_session, reference_of
+from proxy.memory.naming import reference_of, reference_place
 from proxy.memory.recording.spool import Spool
 from proxy.memory.recording.spool_owners import EntryOwner
 from proxy.memory.store import StoreError
@@ -319,7 +319,7 @@ class Eraser:
 
     async def _forget_names(self, tenant: str, keys: Sequence[SessionKey]) -> None:
         """Remove what leads to these sessions from names that were given out."""
-        places = [named_session(reference_of(key.session)) for key in keys]
+        places = [reference_place(reference_of(key.session)) for key in keys]
         await self._store.change_items(ItemOwner(tenant), [*map(dropping, places)])
 
     async def _delete(self, key: SessionKey) -> bool:

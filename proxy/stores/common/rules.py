@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from proxy.memory.archive import Page
-from proxy.memory.erasure import MARKED_SECONDS, Subject
+from proxy.memory.erasure import MARK_SECONDS, Subject
 from proxy.memory.items import Item, Namespace, Place
 from proxy.memory.model import Due, SessionKey, Work
 
@@ -124,7 +124,7 @@ def digest_of(subject: Subject) -> bytes:
 
 def expiry(until: float) -> float:
     """When a mark is forgotten."""
-    return until + MARKED_SECONDS
+    return until + MARK_SECONDS
 
 
 def forbids(mark: float, since: float | None) -> bool:

@@ -22,7 +22,7 @@ from redis.exceptions import (
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from proxy.memory.erasure import Subject
-from proxy.memory.limit import Limit
+from proxy.memory.limit import TimeLimit
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreFull, StoreTimeout
 from proxy.stores.common.damage import SIGNS, damage_in
@@ -153,7 +153,7 @@ def in_turn(
 async def bounded(work: Awaitable[T], seconds: float) -> T:
     """The result of ``work``.  The one place where Redis' errors become StoreError."""
     try:
-        async with Limit(seconds):
+        async with TimeLimit(seconds):
             return await work
     except (TimeoutError, RedisTimeoutError) as error:
         raise StoreTimeout(f"Redis took longer than {seconds:g} s") from error

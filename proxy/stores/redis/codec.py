@@ -256,7 +256,7 @@ def commit_arguments(key: SessionKey, commit: Commit, known: CommitContext) -> l
         known.person,
         int(isinstance(commit, CommitStep)),
         *(("", "") if commit.seen is None else (commit.seen.changes, commit.seen.last)),
-        int(commit.parts),
+        int(commit.branches_off),
         codec.BROKEN_OFF,
     ]
     for draft in commit.drafts:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from typing import Self
 
-from proxy.memory.archive import OnProgress, unheard
+from proxy.memory.archive import OnProgress, do_nothing
 from proxy.memory.model import SessionKey, State
 from proxy.memory.store import StoreError
 from proxy.recall.index import Behind, Owner, behind_in, sessions_of
@@ -157,7 +157,7 @@ class RedisStore(
         return await self._remove(key)
 
     @within(MOVE_SECONDS)
-    async def move(self, old: str, new: str, on_progress: OnProgress = unheard) -> int:
+    async def move(self, old: str, new: str, on_progress: OnProgress = do_nothing) -> int:
         if old == new:
             return 0
         moved = await self._move_sessions(old, new, self._drop_moved, on_progress)

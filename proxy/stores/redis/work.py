@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 from msgspec.structs import replace
 
 from proxy.memory.model import Due, Kind, SessionKey, Work
-from proxy.memory.usage import KEPT_DAYS, Spent, UsageKey
+from proxy.memory.usage import KEPT_DAYS, UsageKey, UsageTotals
 from proxy.stores.redis.base import RedisBase, tag_of, within
 from proxy.stores.redis.connection import every
 from proxy.stores.redis.scripts import Script
@@ -185,7 +185,7 @@ def read_piece(name: bytes, score: bytes, packed: bytes) -> Work:
 KEPT = KEPT_DAYS * 86_400
 """Seconds that a day is kept after something was spent on it."""
 
-FIGURES = Spent.__struct_fields__
+FIGURES = UsageTotals.__struct_fields__
 """The fields of Spent; a hash has them for each feature as "calls facts"."""
 
 _LEAVING = b"leaving-"
@@ -195,7 +195,7 @@ class RedisMeter(RedisBase):
     """See :class:`proxy.memory.usage.Meter`."""
 
     @within("write")
-    async def spend(self, tenant: str, account: UsageKey, spent: Spent) -> None:
+    async def spend(self, tenant: str, account: UsageKey, spent: UsageTotals) -> None:
         key = _key(tenant, account.day)
         counts = [
             ("HINCRBY", key, f"{figure} {account.feature}", getattr(spent, figure))
@@ -204,10 +204,10 @@ class RedisMeter(RedisBase):
         await self._link.many([(key, command) for command in (*counts, ("EXPIRE", key, KEPT))])
 
     @within("read")
-    async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[UsageKey, Spent]:
+    async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[UsageKey, UsageTotals]:
         keys = [_key(tenant, day) for day in days]
         replies = await self._link.many([(key, ("HGETALL", key)) for key in keys])
-        found: dict[UsageKey, Spent] = {}
+        found: dict[UsageKey, UsageTotals] = {}
         for day, flat in zip(days, replies, strict=True):
             found |= _read(day, flat)
         return found
@@ -239,11 +239,11 @@ def _key(tenant: str, day: str) -> bytes:
     return tag_of(tenant) + f"usage:{day}".encode()
 
 
-def _read(day: str, flat: Sequence[bytes]) -> dict[UsageKey, Spent]:
+def _read(day: str, flat: Sequence[bytes]) -> dict[UsageKey, UsageTotals]:
     """What was spent on a day, from the reply to HGETALL."""
     figures: dict[str, dict[str, int]] = {}
     for field, number in zip(flat[::2], flat[1::2], strict=True):
         figure, _, feature = field.decode().partition(" ")
         if figure in FIGURES:
             figures.setdefault(feature, {})[figure] = int(number)
-    return {UsageKey(day, feature): Spent(**known) for feature, known in figures.items()}
+    return {UsageKey(day, feature): UsageTotals(**known) for feature, known in figures.items()}

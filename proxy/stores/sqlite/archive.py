@@ -20,7 +20,7 @@ from proxy.memory.archive import (
     StoredMessage,
 )
 from proxy.memory.model import (
-    BEGINNING,
+    LOG_START,
     Exchange,
     Position,
     SessionKey,
@@ -251,7 +251,7 @@ def _session(row: Sequence[Any]) -> Session:
         user=user,
         messages=messages,
         tokens=tokens,
-        window_start=starts.get(profile, BEGINNING).seq,
+        window_start=starts.get(profile, LOG_START).seq,
         created_at=created_at,
         last_active_at=last_active_at,
         details=Details(*details),

@@ -20,7 +20,7 @@ from sqlite3 import Connection
 
 from msgspec.structs import replace
 
-from proxy.memory.archive import Message, OnProgress, Revision, SessionArchive, unheard
+from proxy.memory.archive import Message, OnProgress, Revision, SessionArchive, do_nothing
 from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
 from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
 from proxy.memory.store import StoreError, StoreTimeout
@@ -206,7 +206,7 @@ class SQLiteStore(SQLiteFile):
     exchanges = lists(sqlite_archive.exchanges)
     delete = erases_texts(sqlite_archive.delete)
 
-    async def move(self, old: str, new: str, on_progress: OnProgress = unheard) -> int:
+    async def move(self, old: str, new: str, on_progress: OnProgress = do_nothing) -> int:
         """The sessions move at once; what takes long is to remove their indexes."""
         moving = partial(sqlite_archive.move, now=self._clock(), old=old, new=new)
         return await self._erase_texts(moving, lambda moved: on_progress(moved, moved))

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec.structs import astuple, replace
 
 from proxy.memory.model import Due, Kind, SessionKey, Work
-from proxy.memory.usage import KEPT_DAYS, Spent, UsageKey
+from proxy.memory.usage import KEPT_DAYS, UsageKey, UsageTotals
 from proxy.stores.common import rules as pieces
 
 _FIELDS = ", ".join(Work.__struct_fields__)
@@ -134,7 +134,9 @@ INSERT INTO usage (tenant, {_COLUMNS}) SELECT ?2, {_COLUMNS} FROM usage WHERE te
 """
 
 
-def spend(connection: sqlite3.Connection, tenant: str, account: UsageKey, spent: Spent) -> None:
+def spend(
+    connection: sqlite3.Connection, tenant: str, account: UsageKey, spent: UsageTotals
+) -> None:
     connection.execute(_SPEND, (tenant, *account, *astuple(spent)))
     oldest = date.fromisoformat(account.day) - timedelta(days=KEPT_DAYS)
     connection.execute(_FORGET, (tenant, oldest.isoformat()))
@@ -142,10 +144,12 @@ def spend(connection: sqlite3.Connection, tenant: str, account: UsageKey, spent:
 
 def spent(
     connection: sqlite3.Connection, tenant: str, days: Sequence[str]
-) -> dict[UsageKey, Spent]:
+) -> dict[UsageKey, UsageTotals]:
     rows = connection.execute(_SPENT, (tenant, json.dumps(list(days))))
     return {
-        UsageKey(day, feature): Spent(**dict(zip(Spent.__struct_fields__, figures, strict=True)))
+        UsageKey(day, feature): UsageTotals(
+            **dict(zip(UsageTotals.__struct_fields__, figures, strict=True))
+        )
         for day, feature, *figures in rows
     }
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
 
-from proxy.memory.limit import within
+from proxy.memory.limit import wait_within
 from proxy.memory.store import StoreError, StoreFull, StoreTimeout
 from proxy.stores.common.damage import damage_in
 from proxy.stores.sqlite.known.changes import Changes
@@ -209,7 +209,7 @@ class Worker:
         future: asyncio.Future[object] = loop.create_future()
         self._jobs.put(Job(work, loop, future, turn, kept, truncate))
         try:
-            return cast(T, await within(future, timeout))
+            return cast(T, await wait_within(future, timeout))
         except TimeoutError as error:
             self._jobs.break_off(future)
             raise StoreTimeout(f"SQLite took longer than {timeout:g} s") from error

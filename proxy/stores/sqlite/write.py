@@ -213,7 +213,7 @@ def _is_outdated(connection: sqlite3.Connection, head: Head, commit: Commit) -> 
         return True
     if seen.last == (head.last or ""):
         return False
-    return commit.parts or commit.exchange.incomplete or _newest_broken_off(connection, head)
+    return commit.branches_off or commit.exchange.incomplete or _newest_broken_off(connection, head)
 
 
 def _newest_broken_off(connection: sqlite3.Connection, head: Head) -> bool:

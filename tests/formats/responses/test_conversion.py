@@ -18,7 +18,7 @@ from proxy.formats.responses.api import Responses
 from proxy.formats.responses.chat import items_of, said_of
 from proxy.formats.responses.items import ResponseItem, grouped, may_call, parted, read_items
 from proxy.formats.responses.reading import message_of
-from proxy.memory.reconciliation.apart import told_apart
+from proxy.memory.reconciliation.apart import split_known_answers
 from tests.support.steps import steps
 
 FORMAT = Responses()
@@ -257,7 +257,7 @@ def test_what_is_told_apart_is_the_same_items(
     [message] = read({"input": output}).messages
     parts = [message_of(part, LIMIT) for part in parted(items(output))]
     known = {part.digest for place, part in enumerate(parts) if place in places}
-    found = told_apart([message], known)
+    found = split_known_answers([message], known)
     assert b",".join(each.raw for each in found) == message.raw
 
 

@@ -204,7 +204,7 @@ class SessionState:
             return False
         broken_off = commit.exchange.incomplete or self.records[self.last].exchange.incomplete
         unseen = seen.last != self.last
-        return seen.changes != self.changes or (unseen and (commit.parts or broken_off))
+        return seen.changes != self.changes or (unseen and (commit.branches_off or broken_off))
 
     def _detail(self, commit: Commit) -> None:
         if commit.system:

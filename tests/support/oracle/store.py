@@ -16,7 +16,7 @@ from proxy.memory.archive import (
     Session,
     SessionArchive,
     StoredMessage,
-    unheard,
+    do_nothing,
 )
 from proxy.memory.model import (
     Amendment,
@@ -262,7 +262,7 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
     async def clear(self, tenant: str, user: str) -> None:
         """What has expired is gone when it is looked for."""
 
-    async def move(self, old: str, new: str, on_progress: OnProgress = unheard) -> int:
+    async def move(self, old: str, new: str, on_progress: OnProgress = do_nothing) -> int:
         mine = [key for key in list(self._sessions) if key.tenant == old and self._find(key)]
         free = [key for key in mine if self._find(rehomed(key, new)) is None]
         for key in free:

@@ -362,7 +362,7 @@ def test_what_waits_for_another_store_is_a_warning_and_left_as_it_is(tmp_path: P
     assert (found.grade, found.part) == ("warning", "spool")
     assert found.text.endswith("waits for another store: 1 for redis+sentinel://c:1/main/0")
     spool.open()
-    assert spool.elsewhere() == {hosts: 1}
+    assert spool.waiting_for_others() == {hosts: 1}
     spool.close()
 
 

@@ -46,8 +46,8 @@ from proxy.memory.recording.backlog import Backlog
 from proxy.memory.recording.commit import Count
 from proxy.memory.recording.listeners import Listeners
 from proxy.memory.recording.recorder import Recorder
-from proxy.memory.recording.replay import Means
-from proxy.memory.recording.settling import Settling
+from proxy.memory.recording.replay import ReplayContext
+from proxy.memory.recording.settling import CommitSettler
 from proxy.memory.recording.spool import Spool
 from proxy.memory_api.api import Api, Patient
 from proxy.memory_api.conversations.message_edit import remove
@@ -243,7 +243,7 @@ def _recorder(
         return resources.tokenizers.counter_for(model).count
 
     live, patient = (
-        Means(store, Planner(store, threads), Settling(store, locks), counter)
+        ReplayContext(store, Planner(store, threads), CommitSettler(store, locks), counter)
         for store in (resources.store, resources.patient)
     )
     listeners = Listeners(

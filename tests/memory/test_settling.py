@@ -30,7 +30,7 @@ from proxy.memory.reconciliation.settling import (
     settle_commit,
     with_window_moved_back,
 )
-from proxy.memory.recording.settling import PATIENCE, Settling
+from proxy.memory.recording.settling import PATIENCE, CommitSettler
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.stores.common.steps import SWITCHED_AT_ONCE, commit_steps
 from tests.support.faulty import FaultyStore
@@ -288,7 +288,7 @@ async def test_what_only_goes_on_does_not_read_the_session() -> None:
     seen = await of_a_person(store)
     store.fail(NEVER_READ, "lines", "exchanges")
     late = replace(said("x4", "x2.1"), seen=seen)
-    assert await Settling(store, Locks()).commit(KEY, late) == "recorded"
+    assert await CommitSettler(store, Locks()).commit(KEY, late) == "recorded"
     log = (await store.load(KEY, ASK)).log
     assert [entry.card.id for entry in log][-2:] == ["x4.0", "x4.1"]
 
@@ -303,7 +303,7 @@ async def test_of_several_broken_off_the_last_one_stays_in_whatever_order_they_c
     store.fail(NEVER_READ, "lines", "exchanges")
     begun = {"x3": 1.0, "x4": 2.0, "x5": 3.0}
     for id in order:
-        await Settling(store, Locks()).commit(KEY, asking(id, begun[id], off=id != "x5"))
+        await CommitSettler(store, Locks()).commit(KEY, asking(id, begun[id], off=id != "x5"))
     log = (await store.load(KEY, ASK)).log
     assert [entry.card.id for entry in log][-3:] == ["x2.1", "x5.0", "x5.1"]
 
@@ -318,7 +318,7 @@ async def test_what_cannot_be_read_in_time_is_recorded_as_it_is(hangs: bool) -> 
         store.fail(StoreTimeout("too slow"), "lines")
     late = replace(said("x4", "x1.1", *EDIT), seen=seen)
     patience = 0.01 if hangs else PATIENCE
-    assert await Settling(store, Locks()).commit(KEY, late, patience) == "recorded"
+    assert await CommitSettler(store, Locks()).commit(KEY, late, patience) == "recorded"
     store.slow.clear()
     log = (await store.load(KEY, ASK)).log
     assert [entry.card.id for entry in log] == ["x1.1", "x3.0", "x3.1", "x4.0", "x4.1"]
@@ -327,7 +327,7 @@ async def test_what_cannot_be_read_in_time_is_recorded_as_it_is(hangs: bool) -> 
 async def test_none_waits_for_one_whose_commit_does_not_come_back() -> None:
     store = FaultyStore()
     seen = await of_a_person(store)
-    settling, ahead = Settling(store, Locks()), asyncio.Event()
+    settling, ahead = CommitSettler(store, Locks()), asyncio.Event()
     real = store.commit
 
     async def commit(key: SessionKey, commit: Commit) -> Outcome:
@@ -369,9 +369,9 @@ async def test_a_session_is_settled_by_one_at_a_time_over_whichever_connection()
         patch.setattr(store, "commit", commit)
         patch.setattr(store, "load", load)
         late = [replace(said(id, "x1.1", *EDIT), seen=seen) for id in ("x4", "x5")]
-        first = asyncio.create_task(Settling(store, locks).commit(KEY, late[0]))
+        first = asyncio.create_task(CommitSettler(store, locks).commit(KEY, late[0]))
         await settling.wait()
-        second = asyncio.create_task(Settling(store, locks).commit(KEY, late[1]))
+        second = asyncio.create_task(CommitSettler(store, locks).commit(KEY, late[1]))
         await both.wait()
         await asyncio.sleep(0)
         assert len(looks) == 1

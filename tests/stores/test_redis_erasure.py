@@ -18,7 +18,7 @@ from proxy.recall.index import Owner
 from proxy.recall.indexing.indexer import Indexer
 from proxy.stores.address import read_address
 from proxy.stores.redis.base import list_keys, mark_key, session_keys
-from proxy.stores.redis.connection import connect, every
+from proxy.stores.redis.connection import collect_keys, connect
 from proxy.stores.redis.items import shelf_keys
 from proxy.stores.redis.store import RedisStore
 from tests.support.processes.redis import Server, standalone, wait_until
@@ -78,7 +78,7 @@ async def everything(store: RedisStore, tenant: str) -> dict[bytes, bytes]:
     }
     link = store._link
     found = {}
-    for key in await every(link.scan(f"mp:{{{tenant}*".encode())):
+    for key in await collect_keys(link.scan(f"mp:{{{tenant}*".encode())):
         (kind,) = await link.run(key, ("TYPE", key))
         name, *rest = commands[kind]
         found[key] = repr(await link.run(key, (name, key, *rest))).encode()

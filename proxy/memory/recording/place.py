@@ -43,7 +43,7 @@ CREATE INDEX IF NOT EXISTS by_session ON entries (store, tenant, session, id);
 PATIENCE = 5.0
 """Seconds for which other processes are waited for."""
 
-AGAIN = 0.01
+RETRY_SECONDS = 0.01
 """Seconds between attempts."""
 
 
@@ -69,7 +69,7 @@ class SpoolPlace:
                 # does not cover the change to write-ahead logging.
                 if not is_busy(error) or time.monotonic() > until:
                     raise
-                time.sleep(AGAIN)
+                time.sleep(RETRY_SECONDS)
 
     def renew(self) -> OpenFile:
         """Set a damaged file aside, and take what can be read of it along into a new one."""
@@ -103,7 +103,7 @@ class SpoolPlace:
         db = connect(self._path, PATIENCE)
         try:
             db.executescript(_SCHEMA)
-            store_names.adopt(db, self._store, self._is_same)
+            store_names.adopt_entries(db, self._store, self._is_same)
             return db, connect(self._path, PATIENCE)
         except BaseException:
             db.close()
@@ -130,7 +130,7 @@ def _take(file: int, until: float) -> None:
         except BlockingIOError:
             if time.monotonic() > until:
                 raise TimeoutError("another process has it in use") from None
-        time.sleep(AGAIN)
+        time.sleep(RETRY_SECONDS)
 
 
 def _lock(file: int) -> None:

@@ -26,7 +26,7 @@ PATIENCE = 5.0
 """Seconds for looking, and for waiting until others have: the end of an answer waits for it."""
 
 
-class Settling:
+class CommitSettler:
     """Commits, of which one of a session is settled at a time: to do so may read all of it.
     ``locks`` are shared by all that settle, also over other connections to the store."""
 
@@ -47,7 +47,7 @@ class Settling:
             except TimeoutError:  # whoever has the turn waits for the store
                 return await self._store.commit(key, replace(commit, seen=None))
             for _ in range(TRIES):
-                meant = await self._meant_in_time(key, commit, until)
+                meant = await self._settled_in_time(key, commit, until)
                 if meant is None:
                     return "outrun"
                 outcome = await self._store.commit(key, meant)
@@ -55,17 +55,19 @@ class Settling:
                     return outcome
             return await self._store.commit(key, replace(commit, seen=None))
 
-    async def _meant_in_time(self, key: SessionKey, commit: Commit, until: float) -> Commit | None:
-        """See ``_as_meant``.  The commit as it is where there is no time: that one session is long
-        does not mean that the store is away."""
+    async def _settled_in_time(
+        self, key: SessionKey, commit: Commit, until: float
+    ) -> Commit | None:
+        """As ``_settled_commit``; the commit unchanged if time runs out: one long session does not
+        mean that the store is away."""
         left = until - asyncio.get_running_loop().time()
         try:
             async with TimeLimit(max(0.0, left)):
-                return await self._as_meant(key, commit)
+                return await self._settled_commit(key, commit)
         except (TimeoutError, StoreTimeout):
             return replace(commit, seen=None)
 
-    async def _as_meant(self, key: SessionKey, commit: Commit) -> Commit | None:
+    async def _settled_commit(self, key: SessionKey, commit: Commit) -> Commit | None:
         """The commit as it is to be made in the session as it is now; None where a later attempt is
         recorded in its place."""
         found = await self._store.load(key, NEWEST_TURN)
@@ -73,13 +75,13 @@ class Settling:
             return None
         if found.last and found.last.created_at > commit.exchange.created_at + PATIENCE:
             return replace(commit, seen=None)  # it has waited in the spool, and others have gone on
-        if await self._only_goes_on(key, commit):
+        if await self._only_appends(key, commit):
             meant = replacing_broken_off(commit, found)
         else:
             meant = await self._read(key, commit, found)
         return replace(meant, seen=SessionVersion.of(found))
 
-    async def _only_goes_on(self, key: SessionKey, commit: Commit) -> bool:
+    async def _only_appends(self, key: SessionKey, commit: Commit) -> bool:
         """Does it take nothing back, and go on from a message that is still in the log?  Then it
         means the same whatever others have changed."""
         if commit.branches_off:

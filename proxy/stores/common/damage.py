@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proxy.memory.store import StoreError
 
-SIGNS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
+DAMAGE_ERRORS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 """What reading raises then; nothing that we wrote ourselves makes it do so."""
 
 
@@ -12,9 +12,9 @@ class BadCursor(ValueError):
     """A caller's mistake, and no damage."""
 
 
-def damage_in(error: Exception) -> StoreError | None:
+def as_damage(error: Exception) -> StoreError | None:
     """The failure that an error tells of; None where it tells of something else."""
-    if not isinstance(error, SIGNS) or isinstance(error, BadCursor):
+    if not isinstance(error, DAMAGE_ERRORS) or isinstance(error, BadCursor):
         return None
     failure = StoreError("what is stored cannot be read")
     failure.__cause__ = error

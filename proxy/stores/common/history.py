@@ -54,7 +54,7 @@ def locate_all(messages: Iterable[str]) -> list[MessagePlace]:
     return [place for place in map(locate, messages) if place is not None]
 
 
-def sized(commit: Commit) -> Exchange:
+def with_size(commit: Commit) -> Exchange:
     """The exchange of a commit, with the number of places that it takes in history."""
     size = len(commit.drafts) + commit.reserved
     if commit.exchange.size == size:
@@ -67,7 +67,7 @@ def is_choice(card: Card) -> bool:
     return card.choice > 0 and card.origin == "response"
 
 
-def begins_at(
+def first_turn(
     backwards: Callable[[], Iterable[tuple[int, int]]],
     start: Position | None,
     newest: int,
@@ -80,17 +80,17 @@ def begins_at(
     further than needed.  ``newest`` is the last turn of the log, ``summary`` the one in force.
     """
     if start is None:
-        first = _reaching(backwards(), ask.max_messages, ask.max_tokens)
+        first = _turn_over_bounds(backwards(), ask.max_messages, ask.max_tokens)
     else:
         first = min(start.turn, newest)
     covered = summary.until.turn if summary else 0
     if ask.uncovered is None or covered >= first:
         return first
     rest = takewhile(lambda entry: entry[0] > covered, backwards())
-    return min(first, max(covered, _reaching(rest, None, ask.uncovered)))
+    return min(first, max(covered, _turn_over_bounds(rest, None, ask.uncovered)))
 
 
-def _reaching(
+def _turn_over_bounds(
     backwards: Iterable[tuple[int, int]], max_messages: int | None, max_tokens: int | None
 ) -> int:
     """The turn at which there are more than so many messages or tokens, 0 if there never are."""
@@ -104,7 +104,7 @@ def _reaching(
     return 0
 
 
-def fits(messages: int, tokens: int, ask: Ask) -> bool:
+def is_within_bounds(messages: int, tokens: int, ask: Ask) -> bool:
     """Whether the bounds of ``ask`` let the entire log in."""
     return not (_exceeds(messages, ask.max_messages) or _exceeds(tokens, ask.max_tokens))
 
@@ -129,14 +129,14 @@ def read_cursor(cursor: str) -> tuple[float, str]:
     raise BadCursor("not a cursor of this list")
 
 
-def rehomed(key: SessionKey, tenant: str) -> SessionKey:
+def with_tenant(key: SessionKey, tenant: str) -> SessionKey:
     return SessionKey(tenant, key.session)
 
 
 # A session that is put back
 
 
-class Restored(msgspec.Struct, frozen=True):
+class RestoredCounts(msgspec.Struct, frozen=True):
     """``messages`` and ``tokens`` count the active log; ``next`` is the first seq that is free.
 
     ``last`` is the id of the newest exchange, ``choices`` are the ids of those whose replies have
@@ -150,25 +150,25 @@ class Restored(msgspec.Struct, frozen=True):
     choices: frozenset[str]
 
 
-def restored(archived: SessionArchive) -> Restored:
+def counts_of(archived: SessionArchive) -> RestoredCounts:
     active = [line.card for line in archived.lines if line.state == "active"]
-    return Restored(
+    return RestoredCounts(
         messages=len(active),
         tokens=sum(card.tokens for card in active),
-        next=_taken(archived) + 1,
-        last=_last(archived),
+        next=_last_taken_seq(archived) + 1,
+        last=_newest_exchange(archived),
         choices=frozenset(line.card.exchange for line in archived.lines if is_choice(line.card)),
     )
 
 
-def _taken(archived: SessionArchive) -> int:
+def _last_taken_seq(archived: SessionArchive) -> int:
     """The last seq that is taken, by a reserved place or by what is gone, too."""
     seqs = (line.position.seq for line in archived.lines)
     ends = (placed.first + placed.exchange.size - 1 for placed in archived.exchanges)
     return max(FIRST_SEQ - 1, archived.session.end, *seqs, *ends)
 
 
-def _last(archived: SessionArchive) -> str | None:
+def _newest_exchange(archived: SessionArchive) -> str | None:
     """As the session says, if that exchange is there, else the newest by place."""
     known = {placed.exchange.id: placed.first for placed in archived.exchanges}
     if archived.session.last in known:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from proxy.memory.model import Ask, Entry, SessionKey, Snapshot
 
-MOST_BYTES = 32 * 1024 * 1024
+MAX_BYTES = 32 * 1024 * 1024
 """Of all that is kept: bodies, and ENTRY_BYTES for each entry."""
 
 ENTRY_BYTES = 700
@@ -40,12 +40,12 @@ class LastLoad(NamedTuple):
     era: object = None
 
 
-class KnownLog(msgspec.Struct, frozen=True, gc=False):
+class CachedLog(msgspec.Struct, frozen=True, gc=False):
     """The log of a session from the turn ``begin`` to its end, and no turns before it.
 
     ``stamp`` tells the session, and all that has changed but what was appended.  ``end`` is the
-    first seq that is free, ``messages`` counts the whole active log.  ``lasts``: the session does
-    not expire by itself; ``nobodys``: it belongs to no user.
+    first seq that is free, ``messages`` counts the whole active log.  ``never_expires``: the
+    session does not expire by itself; ``is_ownerless``: it belongs to no user.
     """
 
     stamp: bytes
@@ -54,8 +54,8 @@ class KnownLog(msgspec.Struct, frozen=True, gc=False):
     begin: int
     log: tuple[Entry, ...]
     bodies: Mapping[str, bytes]
-    lasts: bool = False
-    nobodys: bool = False
+    never_expires: bool = False
+    is_ownerless: bool = False
     seen: LastLoad | None = None
     newest: Newest = Newest()
 
@@ -80,11 +80,11 @@ class LogPart(NamedTuple):
     bodies: Mapping[str, bytes]
 
 
-class KnownLogs:
+class LogCache:
     """Those of the sessions that asked last, within ``most`` bytes."""
 
-    def __init__(self, most: int = MOST_BYTES) -> None:
-        self._logs: LRUCache[SessionKey, tuple[KnownLog, int]] = LRUCache(
+    def __init__(self, most: int = MAX_BYTES) -> None:
+        self._logs: LRUCache[SessionKey, tuple[CachedLog, int]] = LRUCache(
             most, getsizeof=itemgetter(1)
         )
         self.era = 0
@@ -95,11 +95,11 @@ class KnownLogs:
     def __repr__(self) -> str:
         return f"<KnownLogs [{len(self._logs)}, bytes: {self._logs.currsize}]>"
 
-    def of(self, key: SessionKey) -> KnownLog | None:
+    def of(self, key: SessionKey) -> CachedLog | None:
         known = self._logs.get(key)
         return known[0] if known else None
 
-    def put(self, key: SessionKey, log: KnownLog | None, era: int) -> None:
+    def put(self, key: SessionKey, log: CachedLog | None, era: int) -> None:
         """Keep what was read in this era, None: there is nothing to keep."""
         before = self._logs.get(key)
         if era != self.era or (before and before[0] is log):
@@ -109,7 +109,7 @@ class KnownLogs:
         elif not before or before[0].stamp != log.stamp or before[0].end <= log.end:
             self._logs[key] = log, size  # else another look was faster
 
-    def written(self, key: SessionKey, log: KnownLog | None, era: int) -> None:
+    def written(self, key: SessionKey, log: CachedLog | None, era: int) -> None:
         """Something was written to the session, which has this log now; None: that is not known."""
         self.writes += 1
         if log is not None:

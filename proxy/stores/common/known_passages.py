@@ -19,14 +19,14 @@ from proxy.memory.archive import Message
 from proxy.memory.model import SessionKey
 from proxy.stores.common.known_logs import Newest
 
-MOST_BYTES = 8 * 1024 * 1024
+MAX_BYTES = 8 * 1024 * 1024
 """Of all that is kept: texts, and MESSAGE_BYTES for each message."""
 
 MESSAGE_BYTES = 700
 """What a message takes in memory besides its text, about."""
 
 
-class KnownPassages(msgspec.Struct, frozen=True, gc=False):
+class CachedPassages(msgspec.Struct, frozen=True, gc=False):
     """Active messages of a session by seq, as they were at one ``stamp``."""
 
     stamp: Any = b""
@@ -46,19 +46,19 @@ class KnownPassages(msgspec.Struct, frozen=True, gc=False):
         there = self.messages
         return {(session, seq): there[seq] for seq in seqs if seq in there}
 
-    def and_(self, read: Mapping[int, Message]) -> KnownPassages:
+    def merged_with(self, read: Mapping[int, Message]) -> CachedPassages:
         """With what was read at the same stamp."""
-        return KnownPassages(self.stamp, {**self.messages, **read}) if read else self
+        return CachedPassages(self.stamp, {**self.messages, **read}) if read else self
 
 
-NOTHING_KNOWN = KnownPassages()
+NO_PASSAGES = CachedPassages()
 
 
-class KnownMessages:
+class PassageCache:
     """Those of the sessions that were asked last, within ``most`` bytes."""
 
-    def __init__(self, most: int = MOST_BYTES) -> None:
-        self._sessions: LRUCache[SessionKey, tuple[KnownPassages, int]] = LRUCache(
+    def __init__(self, most: int = MAX_BYTES) -> None:
+        self._sessions: LRUCache[SessionKey, tuple[CachedPassages, int]] = LRUCache(
             most, getsizeof=itemgetter(1)
         )
         self.era = 0
@@ -67,11 +67,11 @@ class KnownMessages:
     def __repr__(self) -> str:
         return f"<KnownMessages [{len(self._sessions)}, bytes: {self._sessions.currsize}]>"
 
-    def of(self, key: SessionKey) -> KnownPassages:
+    def of(self, key: SessionKey) -> CachedPassages:
         known = self._sessions.get(key)
-        return known[0] if known else NOTHING_KNOWN
+        return known[0] if known else NO_PASSAGES
 
-    def put(self, key: SessionKey, passages: KnownPassages, era: int) -> None:
+    def put(self, key: SessionKey, passages: CachedPassages, era: int) -> None:
         """Keep what was read in this era."""
         if era != self.era or (passages.messages and passages is self.of(key)):
             return

@@ -22,19 +22,19 @@ _KEY = "\x01"
 namespace comes before those below it."""
 
 
-def begins(prefix: Namespace) -> bytes:
+def lower_bound(prefix: Namespace) -> bytes:
     """How the packed places below a prefix begin, and no others."""
     return "".join(label + _LABEL_END for label in prefix).encode()
 
 
-def ends(beginning: bytes) -> bytes:
+def upper_bound(beginning: bytes) -> bytes:
     """What lies behind everything that begins so: UTF-8 has no byte 0xFF."""
     return beginning + b"\xff"
 
 
 def pack(place: Place) -> bytes:
     """A place as bytes that sort as places do."""
-    return begins(place.namespace) + (_KEY + place.key).encode()
+    return lower_bound(place.namespace) + (_KEY + place.key).encode()
 
 
 def unpack(packed: bytes) -> Place:
@@ -42,14 +42,14 @@ def unpack(packed: bytes) -> Place:
     return Place(tuple(path.split(_LABEL_END)[:-1]), key)
 
 
-def behind(namespace: Namespace) -> bytes:
+def bound_after(namespace: Namespace) -> bytes:
     """What lies behind all keys of a namespace, and before those below it."""
-    return begins(namespace) + _LABEL_END.encode()
+    return lower_bound(namespace) + _LABEL_END.encode()
 
 
-def begins_behind(prefix: Namespace, after: Namespace | None) -> bytes:
+def lower_bound_after(prefix: Namespace, after: Namespace | None) -> bytes:
     """Where the places below a prefix begin that lie behind all keys of a namespace."""
-    return begins(prefix) if after is None else max(begins(prefix), behind(after))
+    return lower_bound(prefix) if after is None else max(lower_bound(prefix), bound_after(after))
 
 
 def page_of(items: Sequence[Item], limit: int, *, more: bool = False) -> Page[Item]:
@@ -58,7 +58,7 @@ def page_of(items: Sequence[Item], limit: int, *, more: bool = False) -> Page[It
     return Page(page, page[-1].key if more or len(items) > limit else None)
 
 
-def asked_for(piece: Work | None, key: SessionKey, due: Due) -> Work:
+def enqueued(piece: Work | None, key: SessionKey, due: Due) -> Work:
     """The piece once it has been asked for, again or for the first time."""
     asked = piece.asked + 1 if piece else 1
     at = due.at if asked >= due.after else due.later
@@ -90,25 +90,25 @@ def finished(piece: Work, work: Work, again: float) -> Work | None:
     return replace(piece, asked=meanwhile, attempts=0, due=again, lease="")
 
 
-def put_off(piece: Work, due: float, *, failed: bool) -> Work:
+def postponed(piece: Work, due: float, *, failed: bool) -> Work:
     """The piece as it waits until ``due``, held by nobody; ``failed``: with one more attempt."""
     return replace(piece, attempts=piece.attempts + 1 if failed else 0, due=due, lease="")
 
 
-UNMARKED = -math.inf
+NO_MARK = -math.inf
 """Where there is no mark: nothing began before it."""
 
 
-def of_session(key: SessionKey) -> Subject:
+def session_subject(key: SessionKey) -> Subject:
     return Subject(key.tenant, session=key.session)
 
 
-def of_users(tenant: str, *users: str | None) -> list[Subject]:
+def user_subjects(tenant: str, *users: str | None) -> list[Subject]:
     """These people; None and "" are nobody."""
     return [Subject(tenant, user) for user in users if user]
 
 
-def plain(subject: Subject) -> Subject:
+def mark_subject(subject: Subject) -> Subject:
     """The subject that marks are kept for: a conversation is the same one for any user."""
     return subject._replace(user="") if subject.session else subject
 
@@ -118,7 +118,7 @@ def digest_of(subject: Subject) -> bytes:
 
     Lengths stand before the parts, so that no two subjects run together to the same text.
     """
-    parts = (part.encode() for part in plain(subject))
+    parts = (part.encode() for part in mark_subject(subject))
     return hashlib.sha256(b"".join(b"%d:%b" % (len(part), part) for part in parts)).digest()
 
 
@@ -127,6 +127,6 @@ def expiry(until: float) -> float:
     return until + MARK_SECONDS
 
 
-def forbids(mark: float, since: float | None) -> bool:
+def is_refused(mark: float, since: float | None) -> bool:
     """Whether what began at ``since`` (None: not known, whenever) is not to be written."""
     return since is not None and since <= mark

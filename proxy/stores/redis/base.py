@@ -25,9 +25,9 @@ from proxy.memory.erasure import Subject
 from proxy.memory.limit import TimeLimit
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreFull, StoreTimeout
-from proxy.stores.common.damage import SIGNS, damage_in
-from proxy.stores.common.known_logs import KnownLogs
-from proxy.stores.common.known_passages import KnownMessages
+from proxy.stores.common.damage import DAMAGE_ERRORS, as_damage
+from proxy.stores.common.known_logs import LogCache
+from proxy.stores.common.known_passages import PassageCache
 from proxy.stores.redis.connection import Link
 from proxy.stores.redis.scripts import Script, Scripts
 
@@ -68,19 +68,19 @@ def mark_key(subject: Subject) -> bytes:
     return tag_of(subject.tenant, subject.user or None) + b"person-erased"
 
 
-def exactly(at: float | None) -> str:
+def format_time(at: float | None) -> str:
     """A time as scripts are told of it, "" for none."""
     return "" if at is None else repr(at)
 
 
-def every_tag(tenant: str) -> bytes:
+def tag_pattern(tenant: str) -> bytes:
     """A pattern: what keys of any of a tenant's sessions or users begin with."""
     return f"mp:{{{quote(tenant, safe='')}:*}}:".encode()
 
 
-def every_head(tenant: str) -> bytes:
+def head_pattern(tenant: str) -> bytes:
     """A pattern: the heads of all sessions of a tenant, and those of its indexes."""
-    return every_tag(tenant) + b"*meta"
+    return tag_pattern(tenant) + b"*meta"
 
 
 def read_head(key: bytes) -> str | None:
@@ -114,7 +114,7 @@ P = ParamSpec("P")
 Part = TypeVar("Part", bound="RedisBase")
 
 
-def within(
+def with_timeout(
     limit: Literal["read", "write"] | float,
 ) -> Callable[
     [Callable[Concatenate[Part, P], Awaitable[T]]],
@@ -137,10 +137,11 @@ def within(
     return decorated
 
 
-def in_turn(
+def takes_turns(
     work: Callable[Concatenate[Part, P], Awaitable[T]],
 ) -> Callable[Concatenate[Part, P], Coroutine[Any, Any, T]]:
-    """A method that may read much: it has its time, see ``within``, from when it is its turn."""
+    """A method that may read much: it has its time, see ``with_timeout``, from when it is its
+    turn."""
 
     @wraps(work)
     async def method(self: Part, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -159,12 +160,12 @@ async def bounded(work: Awaitable[T], seconds: float) -> T:
         raise StoreTimeout(f"Redis took longer than {seconds:g} s") from error
     except (RedisError, RedisClusterException, OSError, msgspec.MsgspecError) as error:
         kind = StoreFull if FULL in str(error) else StoreError
-        raise kind(f"Redis: {_said(error)}") from error
-    except SIGNS as error:
-        raise damage_in(error) or error from error.__cause__
+        raise kind(f"Redis: {_explain(error)}") from error
+    except DAMAGE_ERRORS as error:
+        raise as_damage(error) or error from error.__cause__
 
 
-def _said(error: Exception) -> str:
+def _explain(error: Exception) -> str:
     """What to do about what a wrong URL comes to; else the error's own words."""
     if isinstance(error, AuthenticationError):
         return "its user or password is missing or wrong: write redis://USER:PASSWORD@host"
@@ -202,8 +203,8 @@ class RedisBase:
         self._clock = clock
         self._turns = asyncio.Semaphore(PAGES_AT_ONCE)
         self._one_slot = one_slot
-        self._logs = KnownLogs()
-        self._passages = KnownMessages()
+        self._logs = LogCache()
+        self._passages = PassageCache()
 
     def _forget(self) -> None:
         """Something was erased: nothing of what was read is kept in mind."""
@@ -215,16 +216,16 @@ class RedisBase:
             return self._timeout
         return self._commit_timeout if limit == "write" else limit
 
-    @within("read")
+    @with_timeout("read")
     async def _look(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> Any:
         return await self._scripts.read(script, keys, arguments)
 
-    @within("write")
+    @with_timeout("write")
     async def _change(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> Any:
         """Waits for replicas, if that is asked for."""
         return await self._scripts.write(script, keys, arguments)
 
-    @within("write")
+    @with_timeout("write")
     async def _step(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> int:
         """Waits for no replica: what is lost is made anew."""
         return int(await self._scripts.read(script, keys, arguments))
@@ -235,7 +236,7 @@ class RedisBase:
         while (keys := await bounded(anext(scan, None), self._commit_timeout)) is not None:
             yield keys
 
-    @within("write")
+    @with_timeout("write")
     async def _ask(self, key: bytes, *command: Any) -> Any:
         (reply,) = await self._link.many([(key, command)])
         return reply

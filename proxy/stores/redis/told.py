@@ -18,48 +18,48 @@ import msgspec
 
 from proxy.memory.model import SessionKey
 from proxy.recall.index import Owner
-from proxy.stores.common.known_passages import KnownMessages
+from proxy.stores.common.known_passages import PassageCache
 
-FRESH = 0.05
+FRESH_SECONDS = 0.05
 """Seconds from the beginning of the load."""
 
 
-class Told(msgspec.Struct):
+class LoadedSession(msgspec.Struct):
     """Stamp and owner of a session of the store that keeps ``known``, and a look at its own index,
     up to a time."""
 
-    known: KnownMessages
+    known: PassageCache
     key: SessionKey
     stamp: bytes
     owner: str | None
     look: Sequence[Any]
     until: float
 
-    def bears_out(self, key: SessionKey, user: str | None, stamp: bytes) -> bool:
+    def confirms(self, key: SessionKey, user: str | None, stamp: bytes) -> bool:
         """Whether what is known at a stamp is so, and that user's (None: anybody's)."""
         same = self.key == key and self.stamp == stamp
         return same and (user is None or user == self.owner)
 
 
-_told: ContextVar[Told | None] = ContextVar("told", default=None)
+_loaded: ContextVar[LoadedSession | None] = ContextVar("told", default=None)
 
 
 def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def tell(
-    known: KnownMessages,
+def remember(
+    known: PassageCache,
     key: SessionKey,
     stamp: bytes,
     owner: str | None,
     look: Sequence[Any],
     at: float,
 ) -> None:
-    _told.set(Told(known, key, stamp, owner, look, at + FRESH))
+    _loaded.set(LoadedSession(known, key, stamp, owner, look, at + FRESH_SECONDS))
 
 
-def take(known: KnownMessages) -> Told | None:
+def take(known: PassageCache) -> LoadedSession | None:
     """What the load has told, if it was of the store that keeps ``known``; only once."""
     told = _of(known)
     if told is not None:
@@ -67,7 +67,7 @@ def take(known: KnownMessages) -> Told | None:
     return told
 
 
-def take_look(known: KnownMessages, owner: Owner, session: str) -> Sequence[Any]:
+def take_index_look(known: PassageCache, owner: Owner, session: str) -> Sequence[Any]:
     """What the load has told of this index, only once; empty where that is nothing."""
     told = _of(known)
     if told is None or owner.session != session or told.key != SessionKey(owner.tenant, session):
@@ -76,12 +76,12 @@ def take_look(known: KnownMessages, owner: Owner, session: str) -> Sequence[Any]
     return look
 
 
-def _of(known: KnownMessages) -> Told | None:
-    told = _told.get()
+def _of(known: PassageCache) -> LoadedSession | None:
+    told = _loaded.get()
     return told if told and told.known is known and told.until >= now() else None
 
 
-def outdate() -> None:
+def expire() -> None:
     """This request has written."""
-    if told := _told.get():
+    if told := _loaded.get():
         told.until = 0.0

@@ -22,11 +22,11 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
 
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreFull, StoreInUse
-from proxy.stores.common.known_logs import KnownLogs
-from proxy.stores.common.known_passages import KnownMessages
+from proxy.stores.common.known_logs import LogCache
+from proxy.stores.common.known_passages import PassageCache
 from proxy.stores.sqlite.known.changes import Changes
-from proxy.stores.sqlite.known.heads import KnownHeads
-from proxy.stores.sqlite.known.items import KnownItems
+from proxy.stores.sqlite.known.heads import IndexHeadCache
+from proxy.stores.sqlite.known.items import ItemCache
 from proxy.stores.sqlite.known.wal_index import WalIndex, hold
 from proxy.stores.sqlite.schema import connect, connect_as_is
 from proxy.stores.sqlite.waste import is_there, sweep, tidy
@@ -147,8 +147,8 @@ class SQLiteFile:
         self._opener: Opener = SQLiteOpener(self._path, commit_timeout, as_is=as_is)
         self._beside: SQLiteFile | None = None
         self._changes = Changes()
-        self._logs, self._passages = KnownLogs(), KnownMessages()
-        self._heads, self._items = KnownHeads(), KnownItems()
+        self._logs, self._passages = LogCache(), PassageCache()
+        self._heads, self._items = IndexHeadCache(), ItemCache()
         self._turn = asyncio.Lock()
         self._newest: dict[SessionKey, object] = {}
         """The write under way to a session that was asked for last."""

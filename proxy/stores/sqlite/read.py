@@ -19,8 +19,8 @@ from proxy.memory.model import (
     message_id,
 )
 from proxy.stores.common import codec
-from proxy.stores.common.history import SeqSpan, begins_at, fits, locate_all
-from proxy.stores.common.known_logs import KnownLog, LogPart
+from proxy.stores.common.history import SeqSpan, first_turn, is_within_bounds, locate_all
+from proxy.stores.common.known_logs import CachedLog, LogPart
 from proxy.stores.sqlite.rows import LIVE, SUMMARY, text_in
 from proxy.stores.sqlite.worker import one_look
 
@@ -170,11 +170,13 @@ class SoughtLog(NamedTuple):
 
     @property
     def unbounded(self) -> bool:
-        return self.row.start is None and fits(self.row.messages, self.row.tokens, self.ask)
+        return self.row.start is None and is_within_bounds(
+            self.row.messages, self.row.tokens, self.ask
+        )
 
-    def known(self, begin: int, log: LogPart) -> KnownLog:
+    def known(self, begin: int, log: LogPart) -> CachedLog:
         row = self.row
-        return KnownLog(self.stamp, row.end, row.messages, begin, *log, row.expires_at is None)
+        return CachedLog(self.stamp, row.end, row.messages, begin, *log, row.expires_at is None)
 
     def is_last(self, entry: Entry) -> bool:
         """Whether it is of the newest exchange."""
@@ -193,7 +195,7 @@ class SoughtLog(NamedTuple):
 
     def begins_at(self, backwards: Callable[[], Iterable[tuple[int, int]]], newest: int) -> int:
         summary = codec.decode_summary(self.row.summary) if self.row.summary else None
-        return begins_at(backwards, self.row.start, newest, self.ask, summary)
+        return first_turn(backwards, self.row.start, newest, self.ask, summary)
 
 
 def load(
@@ -201,16 +203,16 @@ def load(
     now: float,
     key: SessionKey,
     ask: Ask,
-    known: KnownLog | None = None,
-) -> tuple[Snapshot, KnownLog | None]:
+    known: CachedLog | None = None,
+) -> tuple[Snapshot, CachedLog | None]:
     """What a session is, and its log to be ``known`` the next time."""
     found = since(connection, now, key, ask, known) if known is not None else None
     return found or one_look(connection, lambda c: _load(c, now, key, ask))
 
 
 def since(
-    connection: sqlite3.Connection, now: float, key: SessionKey, ask: Ask, known: KnownLog
-) -> tuple[Snapshot, KnownLog | None] | None:
+    connection: sqlite3.Connection, now: float, key: SessionKey, ask: Ask, known: CachedLog
+) -> tuple[Snapshot, CachedLog | None] | None:
     """The same from what is known and what was appended; None where more must be read."""
     row = _head(connection, key, ask, now, known)
     if row is None:
@@ -223,7 +225,7 @@ def since(
 
 def _load(
     connection: sqlite3.Connection, now: float, key: SessionKey, ask: Ask
-) -> tuple[Snapshot, KnownLog | None]:
+) -> tuple[Snapshot, CachedLog | None]:
     row = _head(connection, key, ask, now)
     if row is None:
         return Snapshot(), None
@@ -278,7 +280,7 @@ def _sought(row: SessionRow, ask: Ask) -> SoughtLog:
     )
 
 
-def _caught_up(sought: SoughtLog, known: KnownLog) -> KnownLog | None:
+def _caught_up(sought: SoughtLog, known: CachedLog) -> CachedLog | None:
     """What is known together with what was appended since; None where all must be read."""
     log = _with_added(known, sought.row) if known.stamp == sought.stamp else None
     if log is None or (begin := sought.begin_in(log.entries)) < known.begin:
@@ -291,7 +293,7 @@ def _caught_up(sought: SoughtLog, known: KnownLog) -> KnownLog | None:
     return None if any(map(sought.is_last, log.entries[:left])) else sought.known(begin, rest)
 
 
-def _with_added(known: KnownLog, row: SessionRow) -> LogPart | None:
+def _with_added(known: CachedLog, row: SessionRow) -> LogPart | None:
     """What is known and what was appended; None where that is not the whole log in its order: a
     late answer stands in its turn, before the end."""
     count = row.messages - known.messages
@@ -303,7 +305,7 @@ def _with_added(known: KnownLog, row: SessionRow) -> LogPart | None:
     in_order = all(a.position < b.position for a, b in pairwise((*known.log[-1:], *added)))
     if len(added) != count or not in_order:
         return None
-    bodies = _bodies(added, codec.cut(row.texts or b"", row.lengths or ""))
+    bodies = _bodies(added, codec.split_joined(row.texts or b"", row.lengths or ""))
     return LogPart(known.log + added, {**known.bodies, **bodies})
 
 
@@ -371,7 +373,11 @@ def _rows(
         query_joined = _JOINED.format(third, query)
         odd, entries, bodies, lengths, more = connection.execute(query_joined, arguments).fetchone()
         if not odd:
-            return codec.decode_log(entries or b""), codec.cut(bodies or b"", lengths or ""), more
+            return (
+                codec.decode_log(entries or b""),
+                codec.split_joined(bodies or b"", lengths or ""),
+                more,
+            )
     rows = connection.execute(query, arguments).fetchall()
     return (
         codec.decode_pieces(_entries(rows)),
@@ -385,7 +391,7 @@ def _head(
     key: SessionKey,
     ask: Ask,
     now: float,
-    known: KnownLog | None = None,
+    known: CachedLog | None = None,
 ) -> SessionRow | None:
     arguments = {
         "tenant": key.tenant,

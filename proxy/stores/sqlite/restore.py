@@ -18,8 +18,8 @@ from proxy.memory.erasure import Subject
 from proxy.memory.model import MOST_VERSIONS, SessionKey
 from proxy.memory.store import StoreError
 from proxy.stores.common import codec
-from proxy.stores.common.history import Restored, restored
-from proxy.stores.common.rules import digest_of, of_session, of_users
+from proxy.stores.common.history import RestoredCounts, counts_of
+from proxy.stores.common.rules import digest_of, session_subject, user_subjects
 from proxy.stores.sqlite.marks import erased
 from proxy.stores.sqlite.rows import (
     STAGED,
@@ -49,7 +49,7 @@ class Brought(NamedTuple):
 
     name: str
     archived: SessionArchive
-    known: Restored
+    known: RestoredCounts
     parts: Sequence[slice]
     since: float | None = None
 
@@ -142,7 +142,7 @@ def forsake_all(connection: sqlite3.Connection, tenant: str, user: str) -> None:
 def _place(key: SessionKey) -> str:
     """What hidden names begin with, so that who erases finds what a process that was killed has
     left."""
-    return digest_of(of_session(key)).hex()
+    return digest_of(session_subject(key)).hex()
 
 
 def _person(tenant: str, user: str | None) -> str | None:
@@ -167,7 +167,7 @@ def _may_be(
     since: float | None,
 ) -> bool:
     """May a session be put back under this key: is there none, and was none erased since?"""
-    whose = [of_session(key), *of_users(key.tenant, archived.session.user)]
+    whose = [session_subject(key), *user_subjects(key.tenant, archived.session.user)]
     return not erased(connection, now, whose, since) and find_head(connection, key, now) is None
 
 
@@ -183,7 +183,7 @@ def restore(
         return False
     session = archived.session
     head = new_head(connection, key, session.created_at, session.details.ttl)
-    known = restored(archived)
+    known = counts_of(archived)
     _insert(connection, head.id, archived.lines, archived.exchanges, known.choices)
     _complete(connection, head, archived, known, now)
     return True
@@ -205,7 +205,7 @@ def _complete(
     connection: sqlite3.Connection,
     head: Head,
     archived: SessionArchive,
-    known: Restored,
+    known: RestoredCounts,
     now: float,
 ) -> None:
     _fill(head, archived, known, now)
@@ -214,7 +214,7 @@ def _complete(
     _keep(connection, head, archived)
 
 
-def _fill(head: Head, archived: SessionArchive, known: Restored, now: float) -> None:
+def _fill(head: Head, archived: SessionArchive, known: RestoredCounts, now: float) -> None:
     session = archived.session
     head.owner = session.user or None
     head.next, head.last = known.next, known.last

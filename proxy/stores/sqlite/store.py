@@ -25,9 +25,9 @@ from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
 from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.recall.index import IndexBatch, Look, Owner
-from proxy.stores.common.history import restored
-from proxy.stores.common.known_logs import KnownLog, LastLoad
-from proxy.stores.common.known_passages import KnownPassages
+from proxy.stores.common.history import counts_of
+from proxy.stores.common.known_logs import CachedLog, LastLoad
+from proxy.stores.common.known_passages import CachedPassages
 from proxy.stores.common.steps import CommitStep, commit_steps, revision_steps
 from proxy.stores.sqlite import archive as sqlite_archive
 from proxy.stores.sqlite import items as sqlite_items
@@ -118,7 +118,7 @@ class SQLiteStore(SQLiteFile):
         now, era, known, learned = self._clock(), self._logs.era, self._logs.of(key), None
         this = self._newest[key] = object()
 
-        def work(connection: Connection) -> tuple[T, KnownLog | None]:
+        def work(connection: Connection) -> tuple[T, CachedLog | None]:
             result = write(connection, now, key)
             # Of several at once the last one finds what all have written.
             last = self._newest.get(key) is this
@@ -133,8 +133,8 @@ class SQLiteStore(SQLiteFile):
                 del self._newest[key]
 
     def _look_again(
-        self, connection: Connection, now: float, key: SessionKey, known: KnownLog | None
-    ) -> KnownLog | None:
+        self, connection: Connection, now: float, key: SessionKey, known: CachedLog | None
+    ) -> CachedLog | None:
         if known is None or known.seen is None:
             return None
         ask = known.seen.ask
@@ -158,15 +158,15 @@ class SQLiteStore(SQLiteFile):
         read, lasting = await self._read_passages(tenant, user, missing) if missing else ({}, ())
         for name in lasting if era else ():
             theirs = {seq: message for (session, seq), message in read.items() if session == name}
-            self._passages.put(SessionKey(tenant, name), known[name].and_(theirs), kept)
+            self._passages.put(SessionKey(tenant, name), known[name].merged_with(theirs), kept)
         for name, seqs in places.items():
             read |= known[name].of(name, seqs)
         return read
 
-    def _known_at(self, key: SessionKey, stamp: object) -> KnownPassages:
+    def _known_at(self, key: SessionKey, stamp: object) -> CachedPassages:
         """What is known of a session at this stamp, an era in which ``user`` may read it."""
         known = self._passages.of(key)
-        return known if known.stamp == stamp else KnownPassages(stamp)
+        return known if known.stamp == stamp else CachedPassages(stamp)
 
     bodies, wires = reads(sqlite_read.bodies), reads(sqlite_read.wires)
     _read_passages = reads(sqlite_read.passages, single=True)
@@ -246,7 +246,7 @@ class SQLiteStore(SQLiteFile):
         name = await self._write(lambda c: sqlite_restore.stage(c, now, key, archived))
         if name is None:
             return False
-        known = await asyncio.to_thread(restored, archived)
+        known = await asyncio.to_thread(counts_of, archived)
         brought = sqlite_restore.Brought(name, archived, known, parts, since)
         try:
             for step in range(len(parts)):
@@ -347,10 +347,10 @@ class SQLiteStore(SQLiteFile):
     spent = lists(timeless(sqlite_work.spent))
 
 
-def _seen(log: KnownLog, ask: Ask, snapshot: Snapshot, era: Era | None) -> KnownLog:
+def _seen(log: CachedLog, ask: Ask, snapshot: Snapshot, era: Era | None) -> CachedLog:
     """The log with what the load asked for; and with what it found, where the same load will find
     that again as long as this era lasts."""
-    if era is None or not log.lasts or ask.idempotency_key is not None:
+    if era is None or not log.never_expires or ask.idempotency_key is not None:
         return replace(log, seen=LastLoad(ask))
     return replace(log, seen=LastLoad(ask, snapshot, era))
 

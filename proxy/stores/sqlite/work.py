@@ -36,7 +36,7 @@ WHERE tenant = ? AND session IN (SELECT value FROM json_each(?)) AND kind = ?
 
 
 def enqueue(connection: sqlite3.Connection, key: SessionKey, due: Due) -> None:
-    _save(connection, pieces.asked_for(_find(connection, key, due.kind), key, due))
+    _save(connection, pieces.enqueued(_find(connection, key, due.kind), key, due))
 
 
 def waiting(
@@ -68,7 +68,7 @@ def finish(connection: sqlite3.Connection, work: Work, again: float) -> None:
 
 
 def put_off(connection: sqlite3.Connection, work: Work, due: float, *, failed: bool) -> None:
-    _if_held(connection, work, lambda piece: pieces.put_off(piece, due, failed=failed))
+    _if_held(connection, work, lambda piece: pieces.postponed(piece, due, failed=failed))
 
 
 def _if_held(

@@ -19,7 +19,7 @@ import msgspec
 
 from proxy.memory.limit import wait_within
 from proxy.memory.store import StoreError, StoreFull, StoreTimeout
-from proxy.stores.common.damage import damage_in
+from proxy.stores.common.damage import as_damage
 from proxy.stores.sqlite.known.changes import Changes
 from proxy.stores.sqlite.known.wal_index import WalIndex, let_go
 from proxy.stores.sqlite.schema import sqlite_name
@@ -373,7 +373,7 @@ def as_store_error(error: Exception) -> Exception:
         return StoreFull(f"SQLite: {error}")
     if isinstance(error, sqlite3.Error | OSError | msgspec.MsgspecError):
         return StoreError(f"SQLite: {error}")
-    return damage_in(error) or error
+    return as_damage(error) or error
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

@@ -27,9 +27,9 @@ from proxy.stores.common.history import (
     is_choice,
     locate,
     locate_all,
-    sized,
+    with_size,
 )
-from proxy.stores.common.rules import UNMARKED, digest_of, forbids, of_session
+from proxy.stores.common.rules import NO_MARK, digest_of, is_refused, session_subject
 from proxy.stores.common.steps import CommitStep
 from proxy.stores.sqlite import summaries as sqlite_summaries
 from proxy.stores.sqlite import work as sqlite_work
@@ -95,7 +95,7 @@ class CommitLook(msgspec.Struct, frozen=True):
 
 
 def commit(connection: sqlite3.Connection, now: float, key: SessionKey, commit: Commit) -> Outcome:
-    exchange = sized(commit)
+    exchange = with_size(commit)
     found = _find(connection, now, key, commit)
     head, attempt = found.head, None
     if head is not None:
@@ -103,7 +103,7 @@ def commit(connection: sqlite3.Connection, now: float, key: SessionKey, commit: 
         refused = _refusal(connection, found, head, commit, attempt)
         if refused:
             return refused
-    if forbids(_mark(connection, key.tenant, found, commit, now), exchange.started_at):
+    if is_refused(_mark(connection, key.tenant, found, commit, now), exchange.started_at):
         return "erased"
     new = head is None
     head = head or unborn(exchange.created_at, commit.ttl)
@@ -150,7 +150,7 @@ def amend(
 def _find(
     connection: sqlite3.Connection, now: float, key: SessionKey, commit: Commit
 ) -> CommitLook:
-    mark = digest_of(of_session(key))
+    mark = digest_of(session_subject(key))
     named = {
         "now": now,
         "tenant": key.tenant,
@@ -164,7 +164,7 @@ def _find(
         purge(connection, now)
         _, until, known, *row = connection.execute(_FOUND, named).fetchone()
     head = living(connection, row if row[0] is not None else None, now)
-    return CommitLook(head, head is not None and bool(known), UNMARKED if until is None else until)
+    return CommitLook(head, head is not None and bool(known), NO_MARK if until is None else until)
 
 
 def _mark(

@@ -27,7 +27,7 @@ class _Head:
         self.marks: dict[str, IndexMark | None] = {}
 
 
-class KnownHeads:
+class IndexHeadCache:
     """Looks at the indexes of those who asked last, without postings."""
 
     def __init__(self, most: int = MOST_OWNERS) -> None:

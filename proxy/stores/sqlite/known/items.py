@@ -32,7 +32,7 @@ class _Kept(NamedTuple):
     size: int
 
 
-class KnownItems:
+class ItemCache:
     """Answers to those who asked last, within ``most`` bytes."""
 
     def __init__(self, most: int = MOST_BYTES) -> None:

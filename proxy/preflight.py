@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proxy.assembly.origin import upstream_options
-from proxy.lazy import late
+from proxy.lazy import lazy_import
 from proxy.memory.store import StoreError
 from proxy.settings import Settings
 from proxy.stores.address import read_address
@@ -22,7 +22,7 @@ from proxy.stores.sqlite.schema import A_FOLDER, BESIDE, Unusable, connect, sche
 if TYPE_CHECKING:
     from proxy.learning.profile import document as profile_schema
 else:
-    profile_schema = late("proxy.learning.profile.document")
+    profile_schema = lazy_import("proxy.learning.profile.document")
 
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ PATIENCE = 10.0
 """Seconds for which other processes are waited for that use the store's file."""
 
 
-def unreadable(settings: Settings) -> Iterator[str]:
+def configuration_problems(settings: Settings) -> Iterator[str]:
     """What is wrong with addresses and files in ways that only those who use them can tell."""
     try:
         upstream_options(settings)
@@ -39,10 +39,10 @@ def unreadable(settings: Settings) -> Iterator[str]:
         yield f"upstream: {error}"
     for index, listed in enumerate(settings.upstreams):
         try:
-            upstream_options(settings.at(listed))
+            upstream_options(settings.with_upstream(listed))
         except ValueError as error:
             yield f"upstreams[{index}]: {error}"
-    yield from _authorities(settings)
+    yield from _certificate_problems(settings)
     for path in sorted(settings.schemas - {""}):
         try:
             profile_schema.read_schema(path)
@@ -50,7 +50,7 @@ def unreadable(settings: Settings) -> Iterator[str]:
             yield f"memory.profile.schema: {error}"
 
 
-def _authorities(settings: Settings) -> Iterator[str]:
+def _certificate_problems(settings: Settings) -> Iterator[str]:
     """What is wrong with the certificates that upstreams and the store are to be trusted by."""
     listed = {f"upstreams[{n}].ca_file": each.ca_file for n, each in enumerate(settings.upstreams)}
     store = read_address(settings.store.url).options.get("ssl_ca_certs")
@@ -66,7 +66,7 @@ def _authorities(settings: Settings) -> Iterator[str]:
             yield f"{name}: cannot read {path}: {getattr(error, 'strerror', error)}"
 
 
-def startable(settings: Settings) -> str | None:
+def start_problem(settings: Settings) -> str | None:
     """Why ``serve`` must not start, None if it may.
 
     A server that is away is no reason: the proxy starts without it and the spool takes over; nor
@@ -74,11 +74,11 @@ def startable(settings: Settings) -> str | None:
     tell.  A store on this host's own disk that cannot be written will not come back by itself.
     """
     address = read_address(settings.store.url)
-    problem = unwritable(address.path) if address.kind == "sqlite" else None
-    return problem or unannounced(settings)
+    problem = write_problem(address.path) if address.kind == "sqlite" else None
+    return problem or address_file_problem(settings)
 
 
-def unannounced(settings: Settings) -> str | None:
+def address_file_problem(settings: Settings) -> str | None:
     """Why ``server.address_file`` cannot be written, None if it can.  Changes nothing."""
     file = Path(settings.server.address_file or os.devnull)
     try:
@@ -93,7 +93,7 @@ def unannounced(settings: Settings) -> str | None:
     return None
 
 
-def hopeless(settings: Settings) -> str | None:
+def schema_problem(settings: Settings) -> str | None:
     """Why the store's file can never be used as it is, None if it may.
 
     With a file of a newer release, or none of ours, a proxy would fill its spool for ever.
@@ -110,7 +110,7 @@ def hopeless(settings: Settings) -> str | None:
     return None
 
 
-def bring_up_to_date(settings: Settings) -> None:
+def migrate_store(settings: Settings) -> None:
     """Make the store's file, or bring it to this release's schema: before anybody waits for it."""
     address = read_address(settings.store.url)
     if address.kind != "sqlite":
@@ -121,7 +121,7 @@ def bring_up_to_date(settings: Settings) -> None:
         logger.warning("the database cannot be used yet: %s", error)
 
 
-def unwritable(file: Path) -> str | None:
+def write_problem(file: Path) -> str | None:
     """Why a database file cannot be written, None if it can.  Makes its folder."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -140,11 +140,11 @@ def unwritable(file: Path) -> str | None:
 LOCK_PATIENCE = 5.0
 """Seconds for which other processes are waited for that use a file."""
 
-BYTES = 64 * 1024
+TRIAL_BYTES = 64 * 1024
 """Written to try a disk: about what a new database needs."""
 
 
-def trouble(path: Path) -> str | None:
+def database_problem(path: Path) -> str | None:
     """Why a database file cannot be read and written, None if it can.
 
     Nothing that was not there stays: neither folders nor files.
@@ -157,13 +157,13 @@ def trouble(path: Path) -> str | None:
         else:
             _try_beside(path)
     except sqlite3.Error as error:
-        return f"{path} cannot be used: {_said(error)}"
+        return f"{path} cannot be used: {_explain(error)}"
     except OSError as error:
         return f"cannot write in the folder {path.parent}: {error.strerror or error}"
     return None
 
 
-def _said(error: sqlite3.Error) -> str:
+def _explain(error: sqlite3.Error) -> str:
     if sqlite_name(error) == "SQLITE_NOTADB":
         return f"{error}; move it away, or name another"
     return str(error)
@@ -190,7 +190,7 @@ def _try_beside(path: Path) -> None:
     ):
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("CREATE TABLE trial (data BLOB)")
-        connection.execute("INSERT INTO trial VALUES (zeroblob(?))", (BYTES,))
+        connection.execute("INSERT INTO trial VALUES (zeroblob(?))", (TRIAL_BYTES,))
 
 
 @contextmanager

@@ -20,9 +20,9 @@ _LONGEST = 200
 _URL = re.compile(r"(?<=://)[^\s'\"]+")
 
 
-def why(error: BaseException) -> str:
+def explain_failure(error: BaseException) -> str:
     """One clause, without a line's end, nor URLs: one may hold a password or a key."""
-    found = next(filter(None, map(_told, _chain(error))), None)
+    found = next(filter(None, map(_explain, _chain(error))), None)
     return found or _URL.sub("…", " ".join(str(error).split()))[:_LONGEST] or type(error).__name__
 
 
@@ -41,7 +41,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     return reversed(seen)
 
 
-def _told(error: BaseException) -> str | None:
+def _explain(error: BaseException) -> str | None:
     if isinstance(error, ssl.SSLCertVerificationError):
         return _certificate(error)
     if isinstance(error, ssl.SSLError):

@@ -17,7 +17,7 @@ import httpx
 import psutil
 import pytest
 
-from proxy.server import Heads, ServerError, address_of, listen
+from proxy.server import HttpProtocolFactory, ServerError, address_of, listen
 from proxy.settings import ServerSettings
 from tests.support.processes.program import line, ran, running
 from tests.support.waiting import PATIENCE
@@ -357,8 +357,8 @@ def test_the_address_of_an_ipv6_socket_has_brackets() -> None:
 
 
 def test_all_connections_share_one_protocol_class() -> None:
-    assert Heads(2000) == Heads(2000)
-    assert Heads(2000) != Heads(3000)
+    assert HttpProtocolFactory(2000) == HttpProtocolFactory(2000)
+    assert HttpProtocolFactory(2000) != HttpProtocolFactory(3000)
 
 
 def test_the_collector_leaves_alone_what_the_application_is_made_of() -> None:

@@ -44,7 +44,7 @@ class Writing(msgspec.Struct, frozen=True):
     runner: Runner
     completer: Completer
 
-    def heard(self, tenant: str, headers: RawHeaders, upstream: str) -> None:
+    def remember_key(self, tenant: str, headers: RawHeaders, upstream: str) -> None:
         """Remember a tenant's key after a successful request: for the upstream ("" for [upstream])
         that it was sent to."""
         known = self.credentials.get(upstream)

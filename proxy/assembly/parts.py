@@ -107,7 +107,7 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
         settings, services, api = self.resources.settings, self.services, self._api
         passthrough = self._passthrough()
         asker = self._asker(passthrough)
-        on_answered = self.writing.heard if self.writing else None
+        on_answered = self.writing.remember_key if self.writing else None
         removals = Removals(api.eraser.session, partial(remove, api))  # as the memory API removes
         return Gateway(
             settings,

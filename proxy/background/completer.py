@@ -35,7 +35,7 @@ from proxy.background.credentials import Credentials
 from proxy.background.further import Further
 from proxy.background.pauses import ModelPauses
 from proxy.errors import RawHeaders
-from proxy.lazy import late
+from proxy.lazy import lazy_import
 from proxy.memory.usage import UsageTotals
 from proxy.telemetry import Telemetry
 from proxy.upstreams.destination import CHAT, Destination
@@ -51,7 +51,7 @@ from proxy.wire.upstream import Reply, Upstream
 if TYPE_CHECKING:
     from proxy.chat.models import catalogue
 else:
-    catalogue = late("proxy.chat.models.catalogue")
+    catalogue = lazy_import("proxy.chat.models.catalogue")
 
 MAX_ERROR_BYTES = 64 * 1024
 

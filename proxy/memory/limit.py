@@ -1,4 +1,4 @@
-"""A limit of time that forgives what is not the other side's fault."""
+"""Timeouts that do not count time in which this process itself was held up."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from proxy.memory.store import StoreTimeout
 T = TypeVar("T")
 
 TIMER_TOLERANCE = 0.02
-"""Seconds by which a timer may be late in a process that is not held up itself."""
+"""Seconds by which a timer may be late before the process counts as held up."""
 
 
 class TimeLimit:
     """``async with Limit(seconds)``: as ``asyncio.timeout``, raising TimeoutError.
 
-    Where this process was itself held up, an answer may have come meanwhile that nobody has looked
-    at yet: what was lost in that way is added, at most once the limit again.
+    If this process was held up, an answer may have arrived that was not read yet: the time lost is
+    added to the limit, at most once the limit itself.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -58,20 +58,19 @@ class TimeLimit:
         self._task.cancel()
 
 
-async def read_within(looking: Awaitable[T], seconds: float) -> T:
-    """What a look at the store finds, under a ``TimeLimit``.  Raises StoreError."""
+async def read_within(read: Awaitable[T], seconds: float) -> T:
+    """The result of a read of the store, within a ``TimeLimit``.  Raises StoreError."""
     try:
         async with TimeLimit(seconds):
-            return await looking
+            return await read
     except TimeoutError as error:
         raise StoreTimeout("the store did not answer in time") from error
 
 
 async def wait_within(future: asyncio.Future[T], seconds: float) -> T:
-    """What a future brings, as under a ``TimeLimit``, by one timer and nothing else.
+    """The result of a future, as within a ``TimeLimit`` but cheaper: with one timer and no task.
 
-    A future that is out of time has TimeoutError as its exception: whoever would settle it finds it
-    done.
+    On timeout TimeoutError is set as the future's exception.
     """
     timer = _Timer(future, seconds)
     try:
@@ -81,7 +80,7 @@ async def wait_within(future: asyncio.Future[T], seconds: float) -> T:
 
 
 class _Timer:
-    """Ends the waiting for one future."""
+    """Sets TimeoutError on a future that is not done in time."""
 
     __slots__ = ("_future", "_handle", "_seconds", "_until")
 
@@ -105,5 +104,5 @@ class _Timer:
 
 
 def _time_lost(late: float, seconds: float) -> float:
-    """What is added to a limit of so many ``seconds`` whose timer came ``late``."""
+    """The seconds to add to a limit of ``seconds`` if its timer was ``late`` by so many."""
     return min(late, seconds) if late > TIMER_TOLERANCE else 0.0

@@ -13,7 +13,7 @@ import re
 from proxy.memory.items import REQUESTS, Place
 
 SESSION_LABEL = "sessions"
-"""The label of what says which session is meant."""
+"""The label under which references are mapped to sessions."""
 
 _OWN = re.compile(r"conv_([0-9a-f]{32})")
 
@@ -35,5 +35,5 @@ def reference_in(name: object) -> str | None:
 
 
 def reference_place(reference: str) -> Place:
-    """Where it stands which session is meant."""
+    """The place of the item that maps a reference to its session."""
     return Place((REQUESTS, SESSION_LABEL), reference)

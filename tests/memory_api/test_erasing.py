@@ -268,7 +268,7 @@ async def test_a_store_that_is_away_is_found_before_it_is_asked_with_patience(
         asked.append(user)
         return ()
 
-    monkeypatch.setattr(site.store, "relist", patiently)
+    monkeypatch.setattr(site.store, "repair_session_list", patiently)
     with monkeypatch.context() as patch:
         patch.setattr(site.store, "peek", away)
         for query in ("", "?dry_run=true"):

@@ -342,7 +342,7 @@ async def test_sessions_that_no_list_names_are_listed_again(
     for user in (None, "kai"):
         await lose_list(store, tenant, user)
     with nullcontext() if clustered else server.full():
-        await store.relist(tenant, "kai")
+        await store.repair_session_list(tenant, "kai")
     for user in (None, "kai"):
         page = await store.sessions(tenant, user, None, 9)
         assert [session.id for session in page.items] == ["b:}*", "a"]

@@ -51,7 +51,7 @@ def steps_of(store: Backend, monkeypatch: pytest.MonkeyPatch, most: int = 1000) 
             raise OSError("away")
         return await behind(*args)
 
-    monkeypatch.setattr(store, "_behind", counted)
+    monkeypatch.setattr(store, "_places_after", counted)
     return taken
 
 

@@ -27,9 +27,9 @@ NO_SIZE = Size(0, 0)
 
 
 class SummaryRules(msgspec.Struct, frozen=True, gc=False):
-    """With summaries: evicted turns stay until one covers them, within ``most`` injected tokens.
+    """With summaries evicted turns stay until one covers them, within ``most`` injected tokens.
 
-    ``frame`` is what a block of memory costs beside the summary's own text.
+    ``frame`` is the tokens of a block of memory without the summary's own text.
     """
 
     most: int
@@ -110,7 +110,7 @@ class _Sent(msgspec.Struct, frozen=True, gc=False):
     answers: str | None
     stored: bool
     words: bool = False
-    """It is sent as the text that stands for its calls."""
+    """It is sent as text instead of tool calls."""
 
     @property
     def as_text(self) -> _Sent | None:
@@ -120,12 +120,12 @@ class _Sent(msgspec.Struct, frozen=True, gc=False):
 
 
 def _text_tokens(card: Card) -> int:
-    """Tokens of the text that stands for its calls; 0 for none."""
+    """Tokens of the text that is sent instead of its tool calls; 0 if there is none."""
     return card.told or card.words
 
 
 def _cards_as_sent(entries: Sequence[Entry], told: AbstractSet[str] = frozenset()) -> list[Card]:
-    """With their tokens as they are sent: those of ``told`` in words."""
+    """The cards with their tokens as sent: those whose ids are in ``told`` are sent as text."""
     cards = [entry.card for entry in entries]
     if not told:
         return cards
@@ -193,8 +193,8 @@ def _system(snapshot: Snapshot, rules: Rules) -> tuple[bytes | None, int]:
 
 
 def _plan_as_counted(plan: Plan, m: Sequence[ChatMessage]) -> Plan:
-    """The plan with a log as it counts for a window: of a message whose calls nobody answers, what
-    stands for them."""
+    """The plan with the log as windows count it: unanswered tool calls count as the text that is
+    sent instead of them."""
     waiting, answered = open_calls(plan.log), {x.answers for x in m}
     cut = {
         entry.card.id
@@ -214,8 +214,7 @@ def _without_calls(entry: Entry) -> Entry:
 
 
 def _remaining(plan: Plan, start: Position, cover: Summary | None, window: Window) -> Size:
-    """What may still be said before the window overflows; nothing where turns that it has evicted
-    wait for a summary already."""
+    """The room until the window overflows; none if evicted turns already wait for a summary."""
     if any(e.position < start and not (cover and cover.covers(e.position)) for e in plan.log):
         return NO_SIZE
     return window.left(size_of(view(plan.log, start)))
@@ -224,7 +223,7 @@ def _remaining(plan: Plan, start: Position, cover: Summary | None, window: Windo
 def _summary(
     snapshot: Snapshot, plan: Plan, rules: Rules, system_tokens: int
 ) -> tuple[Summary | None, int]:
-    """The summary to be sent and its tokens; none where it says what the client says itself, or has
+    """The summary to be sent and its tokens; none if the client sends all that it covers, or it has
     no room."""
     summary = snapshot.summary
     if summary is None or not summary.text or rules.summarised is None or not rules.inject:
@@ -241,8 +240,8 @@ def _summary(
 def _view_starts(
     snapshot: Snapshot, plan: Plan, rules: Rules, start: Position, beside: int
 ) -> tuple[Position, Position]:
-    """Where the view of this request starts, without its own bound and with it; ``beside`` tokens
-    are injected besides."""
+    """Where the view of this request starts without its own cap, and with it; ``beside`` is the
+    tokens of all else that is injected."""
     shown, log = start, plan.log
     if rules.summarised is not None:
         cover = snapshot.summary
@@ -262,7 +261,7 @@ def _view_starts(
 def _view_of(
     snapshot: Snapshot, plan: Plan, rules: Rules, start: Position, beside: int
 ) -> tuple[_View, bool]:
-    """What of the log this request sees, and whether its own bound takes something from that."""
+    """The part of the log that this request sees, and whether its own cap makes it smaller."""
     cover = snapshot.summary if rules.summarised else None
     uncapped, shown = _view_starts(snapshot, plan, rules, start, beside)
     if rules.window.by_turn:
@@ -275,7 +274,7 @@ def _view_of(
 
 
 def _reason(sight: _View, rules: Rules, *, capped: bool) -> Reason:
-    """What kept out the newest of what is not shown."""
+    """Why the newest message that is not shown was left out."""
     if capped:
         return rules.capped_by
     covered = sight.summary is not None and sight.summary.until >= sight.start
@@ -326,10 +325,10 @@ def _start(
 def _pieces(
     plan: Plan, m: Sequence[ChatMessage], sight: _View, *, plain: bool, inject: bool
 ) -> tuple[tuple[Entry | int, ...], tuple[Entry, ...], frozenset[str]]:
-    """What is sent, in order; the stored entries of it; what of these is sent in words.
+    """What is sent, in order; the stored entries among it; the ids of those sent as text.
 
-    Done for every request: nearly always that is the log, and the request behind it.  ``plain``:
-    see ``_size_if_plain``.
+    Nearly always that is the log followed by the request, which is fast.  ``plain``: see
+    ``_size_if_plain``.
     """
     if plain and inject and sight.all and _trailing_request(plan.order, plan.log) is not None:
         return plan.order, plan.log, frozenset()
@@ -344,8 +343,10 @@ def _pieces(
 
 
 def _size_if_plain(log: Sequence[Entry]) -> Size | None:
-    """The size of a log that has nothing blank, and nothing of tools: then every order is valid
-    that parts no call of the client's from its result.  None for any other."""
+    """The size of a log without blank messages, tool calls and results, None for any other.
+
+    Any order of a plain log is valid that separates no call of the client's from its result.
+    """
     tokens = [
         c.tokens for e in log if not ((c := e.card).blank or c.calls or c.answers is not None)
     ]
@@ -357,9 +358,10 @@ def _stored(pieces: Sequence[Entry | int]) -> tuple[Entry, ...]:
 
 
 def _trailing_request(pieces: Sequence[Entry | int], entries: Sequence[Entry]) -> list[int] | None:
-    """The messages of the request, if they all stand behind these entries, which are all there are.
+    """The indexes of the request's messages if the pieces are exactly ``entries`` and then those;
+    else None.
 
-    The entries are the same ones, so that to compare them costs next to nothing.
+    Entries are compared by identity first, which is cheap.
     """
     n = len(entries)
     behind = [piece for piece in pieces[n:] if isinstance(piece, int)]
@@ -380,7 +382,7 @@ def _size_of_cards(cards: Sequence[Card]) -> Size:
 
 
 def _evicted(snapshot: Snapshot, plan: Plan, sight: _View, shown: Size | None) -> Size:
-    """What is neither ``shown`` (None: still to be counted) nor brought by the request itself."""
+    """The size of what is neither ``shown`` (None: count it here) nor sent by the client itself."""
     gone = back = NO_SIZE
     if plan.superseded:
         gone = _size_of_cards([e.card for e in snapshot.log if e.card.id in plan.superseded])

@@ -1,4 +1,4 @@
-"""Calls and results that belong together in a prompt.  Pure.
+"""Keeps tool calls and their results together in a prompt.  Pure.
 
 OpenAI's chat API refuses a tool message that answers no call of the assistant message before it,
 and an assistant message whose calls are not all answered before anything else is said.  What the
@@ -15,7 +15,7 @@ from typing import Protocol, Self, TypeVar
 class Sent(Protocol):
     """A message on its way upstream; ``stored`` ones may be left out.
 
-    ``as_text`` is the text that stands for calls which nobody has answered; None for none.
+    ``as_text`` is the message with unanswered calls replaced by their text; None without one.
     """
 
     @property
@@ -49,11 +49,10 @@ def valid_messages(messages: Sequence[S]) -> list[S]:
 
 
 def _group_results(messages: Sequence[S]) -> Sequence[S]:
-    """Results of one call that came one request after the other stand behind it together, and so
-    do those that the client sends directly behind it.
+    """The messages with all results of a call moved directly behind it.
 
-    What was put between them stands behind all; at the end of a prompt it would have the last
-    word, and is left out.
+    Messages that stood between results follow them; at the end of a prompt, where they would come
+    last, they are left out.
     """
     pairs = zip(messages, messages[1:], strict=False)
     late = [n for n, (a, b) in enumerate(pairs, 1) if b.answers is not None and _may_separate(a, b)]
@@ -72,16 +71,17 @@ def _group_results(messages: Sequence[S]) -> Sequence[S]:
 
 
 def _may_separate(message: Sent, result: Sent) -> bool:
-    """May this, directly before a result, have been put between that and its call?"""
+    """May this message, directly before a result, separate it from its call?"""
     return message.stored and (not result.stored or _is_interim(message))
 
 
 def _start_of_interjection(found: Sequence[Sent], at: int) -> int:
-    """Where that begins which stands between a result and its call: answers to others of its
-    round, or, where the client sends both, all that is stored.  ``at`` for nothing.
+    """The index of the first message between a call and its result at ``at``; ``at`` if there is
+    none.
 
-    Ids may come again: a call of the client's that nothing answers yet goes first, one that has a
-    stored result last.
+    Between them may stand answers to other results of the round or, if the client sends both, any
+    stored message.  Ids may repeat: an unanswered call of the client's is preferred, then one that
+    has a stored result.
     """
     for passes, again in ((_is_stored, False), (_is_interim, True), (_is_stored, True)):
         if found[at].stored and passes is _is_stored:
@@ -101,13 +101,13 @@ def _is_stored(message: Sent) -> bool:
 
 
 def _is_interim(message: Sent) -> bool:
-    """Is it an answer that may have been given to some of several results?"""
+    """Is it a stored answer without calls, perhaps to some of several results?"""
     return message.stored and message.role == "assistant" and not message.calls
 
 
 def _has_open_call_before(messages: Sequence[Sent], at: int, call: str, *, again: bool) -> bool:
-    """Has the block that ends here a call which nothing in it answers, or, ``again``, nothing of
-    the client's?"""
+    """Does the block before ``at`` have this call without a result?  ``again``: without a result
+    of the client's."""
     begin = at
     while begin and messages[begin - 1].answers is not None:
         begin -= 1

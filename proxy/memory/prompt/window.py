@@ -21,22 +21,22 @@ from msgspec.structs import replace
 from proxy.memory.model import LOG_START, Entry, Position
 
 LOG_END = Position(2**53, 2**53)
-"""Behind every message: the start of an empty window."""
+"""Behind every message: where an empty window starts."""
 
 
 class Size(NamedTuple):
-    """How much of a log: messages that can be sent, and their tokens."""
+    """A number of messages that can be sent, and their tokens."""
 
     messages: int
     tokens: int
 
 
 UNBOUNDED = Size(sys.maxsize, sys.maxsize)
-"""More than is ever said."""
+"""The room in a window that has no bounds."""
 
 
 def size_of(entries: Iterable[Entry]) -> Size:
-    """Blank messages are never sent and count nothing."""
+    """The size of these entries; blank messages, which are never sent, do not count."""
     tokens = [entry.card.tokens for entry in entries if not entry.card.blank]
     return Size(len(tokens), sum(tokens))
 
@@ -62,13 +62,13 @@ class Window(msgspec.Struct, frozen=True, gc=False):
         return 0 in (self.max_messages, self.max_tokens)
 
     def reduced_by(self, tokens: int) -> Window:
-        """What is left of a token window beside something that is always injected."""
+        """The window with ``tokens`` less, for something else that is always injected."""
         if self.max_tokens is None or not tokens:
             return self
         return replace(self, max_tokens=max(0, self.max_tokens - tokens))
 
     def left(self, used: Size) -> Size:
-        """What may still be said before it overflows."""
+        """The room until it overflows, given what is ``used``."""
         messages, tokens = self.max_messages, self.max_tokens
         return Size(
             UNBOUNDED.messages if messages is None else messages - used.messages,
@@ -76,7 +76,7 @@ class Window(msgspec.Struct, frozen=True, gc=False):
         )
 
     def fits(self, what: Size, share: float = 1.0) -> bool:
-        """Is this at most ``share`` of the limit?"""
+        """Is this size at most ``share`` of the limits?"""
         messages_fit = self.max_messages is None or what.messages <= share * self.max_messages
         return messages_fit and (self.max_tokens is None or what.tokens <= share * self.max_tokens)
 
@@ -87,7 +87,7 @@ def advance(
     """Where the window starts now.
 
     ``log`` is sorted by position and begins at or before ``start``.  The turn ``running`` is always
-    in the window, even when it alone exceeds the limit.  An empty window starts NOWHERE.
+    in the window, even when it alone exceeds the limit.  An empty window starts at LOG_END.
     """
     shown = view(log, start, running)
     if window.fits(size_of(shown)):
@@ -111,7 +111,7 @@ def _units(entries: Sequence[Entry], *, by_turn: bool) -> list[list[Entry]]:
 def _newest(
     units: Sequence[list[Entry]], always: Size, window: Window, share: float
 ) -> list[list[Entry]]:
-    """The newest units, newest first, that fit beside what is always there."""
+    """The newest units, newest first, that fit together with ``always``."""
     kept: list[list[Entry]] = []
     messages, tokens = always
     for unit in reversed(units):
@@ -124,25 +124,25 @@ def _newest(
 
 
 def turn_start(
-    log: Sequence[Entry], start: Position, running: int | None = None, told: Position = LOG_START
+    log: Sequence[Entry], start: Position, running: int | None = None, covered: Position = LOG_START
 ) -> Position:
     """The first place from ``start`` on where a turn begins with its own first message, or is
     ``running``.
 
     Turns before it have lost theirs to a deletion, and a prompt must not begin with their answers.
     Where a summary covers the beginning of a turn, that counts as well: it covers what is before
-    ``told``.
+    ``covered``.
     """
     at = bisect_left(log, start, key=attrgetter("position"))
     for n in range(at, len(log)):
         turn = log[n].position.turn
-        if _starts_turn(log[n]) or turn == running or Position(turn, turn) < told:
+        if _starts_turn(log[n]) or turn == running or Position(turn, turn) < covered:
             return start if n == at else log[n].position
     return start if at == len(log) else LOG_END
 
 
 def _starts_turn(entry: Entry) -> bool:
-    """Does a turn begin here?  All choices of a reply that has nothing before it do that."""
+    """Does a turn begin here?  Each choice of a reply without a question begins one."""
     return entry.position.seq - entry.card.choice == entry.position.turn
 
 

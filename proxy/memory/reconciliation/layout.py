@@ -30,7 +30,7 @@ Gaps = Mapping[int, Sequence[Entry]]
 
 
 class Cut(msgspec.Struct, frozen=True, gc=False):
-    """Where a request and the log part.
+    """How a request and the log relate, up to where they part.
 
     ``matches`` are those that count, ``new`` is what M has behind the last of them, and ``rest``
     what the log has.  ``full``: M is the whole history.
@@ -49,7 +49,7 @@ class Cut(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def gap_places(self) -> Sequence[int]:
-        """Where in M something may be left out: before its first match, and behind each match."""
+        """Indexes in M where it may leave out entries: at the start, and behind each match."""
         return [0, *(match.i + 1 for match in self.matches)]
 
     def turn(self, match: Match) -> int:
@@ -66,7 +66,8 @@ def build_plan(
     full: bool,
     retry: bool,
 ) -> Plan:
-    """The plan, given what is taken back: ``dropped``, and what of it M says ``again``."""
+    """The plan; ``dropped`` are ids of rewound messages, ``again`` those cards that M repeats, by
+    index."""
     cut, edited_away = _cut_and_edited_away(m, found, full=full, retry=retry)
     chosen, behind_altered = _chosen_alternates(m, found, snapshot), _dropped_after_altered(found)
     waiting = open_calls(cut.log) if any(m[i].answers for i in cut.new) else {}
@@ -106,7 +107,7 @@ def _place(entry: Entry) -> Position:
 def _cut_and_edited_away(
     m: Sequence[ChatMessage], found: Alignment, *, full: bool, retry: bool
 ) -> tuple[Cut, Sequence[Entry]]:
-    """The cut, and what of the log was edited away behind it."""
+    """The cut, and the entries behind it that the client edited away."""
     cut = _cut(m, found, full=full)
     edited_away = cut.rest if _is_edited_away(cut, evidence=found.evidence) else ()
     if edited_away:
@@ -147,12 +148,12 @@ def _with_something_new(cut: Cut) -> Cut:
 
 
 def _renamed(cut: Cut, match: Match) -> bool:
-    """Is it a result under an id that only the client knows?"""
+    """Is it a tool result with another call id than the stored one?"""
     return cut.m[match.i].answers != cut.log[match.j].card.answers
 
 
 def _match_of_question(cut: Cut) -> int:
-    """Which match is what a prefill begins the answer of; the prefill where nothing is."""
+    """The index of the match of the question that a prefill answers; of the prefill without one."""
     asked = [n for n, match in enumerate(cut.matches) if cut.m[match.i].role == "user"]
     return asked[-1] if asked else len(cut.matches) - 1
 
@@ -160,7 +161,7 @@ def _match_of_question(cut: Cut) -> int:
 def _chosen_alternates(
     m: Sequence[ChatMessage], found: Alignment, snapshot: Snapshot
 ) -> dict[int, Entry]:
-    """The other choices of stored replies that M has in their place, by their places in M."""
+    """Inactive choices of stored replies that M has instead of the active one, by index in M."""
     if not snapshot.alternates:
         return {}
     similar = [match for match in found.matches if match.kind is MatchKind.SIMILAR]
@@ -169,8 +170,8 @@ def _chosen_alternates(
 
 
 def _dropped_after_altered(found: Alignment) -> dict[int, list[Entry]]:
-    """For each altered answer, but the last match, what was stored behind its other form and is
-    left out: the rest of its turn up to the next match."""
+    """By index in M, for each altered answer but the last match: the stored entries after it that
+    are left out, which are the rest of its turn up to the next match."""
     return {
         a.i: [
             e for e in found.log[a.j + 1 : b.j] if e.position.turn == found.log[a.j].position.turn
@@ -183,8 +184,8 @@ def _dropped_after_altered(found: Alignment) -> dict[int, list[Entry]]:
 def _replaced_answers(
     found: Alignment, chosen: Mapping[int, Entry], behind_altered: Mapping[int, Sequence[Entry]]
 ) -> Iterator[Entry]:
-    """Stored answers that the client edited, or chose another one for, and what is left out behind
-    them."""
+    """Stored answers that the client edited or replaced by another choice, and the entries left
+    out behind them."""
     for match in found.matches:
         if match.kind is MatchKind.REPLACED or match.i in chosen:
             yield found.log[match.j]
@@ -192,8 +193,8 @@ def _replaced_answers(
 
 
 def _resent_results(cut: Cut, waiting: Mapping[str, Entry]) -> Iterator[Entry]:
-    """The stored results that M brings once more, together with one that is still missing: the new
-    ones take their place (rule 8).  Where M has the calls too, rule 4 does it."""
+    """The stored results that M sends again together with a missing one: the new ones replace them
+    (rule 8).  If M has the calls too, rule 4 does that."""
     answers = {cut.m[i].answers for i in cut.new} - {None}
     if cut.matches or not answers:
         return
@@ -204,7 +205,7 @@ def _resent_results(cut: Cut, waiting: Mapping[str, Entry]) -> Iterator[Entry]:
 
 
 def _rest_of_turn(log: Sequence[Entry], head: Entry) -> Iterator[Entry]:
-    """What stands behind a message in its turn."""
+    """The entries after ``head`` in its turn."""
     at = head.position
     return (e for e in log if e.position.turn == at.turn and e.position > at)
 
@@ -212,7 +213,7 @@ def _rest_of_turn(log: Sequence[Entry], head: Entry) -> Iterator[Entry]:
 def _continued_entry(
     cut: Cut, recorded: Sequence[int], waiting: Mapping[str, Entry]
 ) -> Entry | None:
-    """A stored message of the turn that the request goes on with; None where it begins one."""
+    """A stored message of the turn that the request continues; None if it begins a turn."""
     first, last = cut.m[recorded[0]] if recorded else None, cut.last
     if first is not None and first.role == "user":
         return None
@@ -258,7 +259,7 @@ def _order(
 
 
 def _interleaved(size: int, before: Gaps) -> Iterator[Entry | int]:
-    """The places of M, with what stands before each of them and at the end."""
+    """The indexes of M, each after the entries that stand before it; then those at the end."""
     for i in range(size):
         yield from before.get(i, ())
         yield i
@@ -266,8 +267,8 @@ def _interleaved(size: int, before: Gaps) -> Iterator[Entry | int]:
 
 
 def _gaps(cut: Cut, found: Alignment, superseded: AbstractSet[str]) -> Gaps:
-    """What stands between the matches; in a log as it came a message stands before the next match
-    of its turn, if there is one."""
+    """The entries between the matches; in a log in order of arrival each stands before the next
+    match of its turn, if there is one."""
     gaps, begin = dict[int, Sequence[Entry]](), 0
     ends = [*(match.j for match in cut.matches), len(cut.log)]
     for i, end in zip(cut.gap_places, ends, strict=True):
@@ -278,7 +279,7 @@ def _gaps(cut: Cut, found: Alignment, superseded: AbstractSet[str]) -> Gaps:
 
 
 def _by_turn(cut: Cut, gaps: Gaps) -> Gaps:
-    """The same entries, each before the next match of its own turn; where none is, as it stood."""
+    """The same entries, each moved before the next match of its own turn, if there is one."""
     others, own = defaultdict[int, list[Entry]](list), defaultdict[int, list[Entry]](list)
     next_of_turn: dict[int, int] = {}
     for i, match in reversed([*zip_longest(cut.gap_places, cut.matches)]):
@@ -296,7 +297,7 @@ def _by_turn(cut: Cut, gaps: Gaps) -> Gaps:
 
 
 def _altered_answers(cut: Cut, superseded: AbstractSet[str]) -> Iterator[NewMessage]:
-    """The altered answers, in the client's form; with a call all that is sent of it."""
+    """New messages for the altered answers; with tool calls also for the results that follow."""
     ends = [*(x.i for x in cut.matches[1:]), 0]
     for match, end in zip(cut.matches, ends, strict=False):
         if match.kind is not MatchKind.REPLACED:
@@ -309,7 +310,7 @@ def _altered_answers(cut: Cut, superseded: AbstractSet[str]) -> Iterator[NewMess
 
 
 def _replaced_card(cut: Cut, j: int, superseded: AbstractSet[str]) -> Card:
-    """The stored answer at j, or what was answered to it if it is a prefill."""
+    """The stored answer at j; if it is a prefill, the answer that follows it."""
     answers = (entry.card for entry in cut.log[j : j + 2])
     gone = (card for card in answers if card.evidence and card.id in superseded)
     return next(gone, cut.log[j].card)

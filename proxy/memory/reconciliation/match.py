@@ -1,4 +1,4 @@
-"""Which stored messages the messages of a request are.  Pure; around ``align``."""
+"""Matches the messages of a request with stored ones.  Pure; uses ``align``."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def last_turns(log: Sequence[Entry], n: int) -> list[Entry]:
 
 
 def entries_after(log: Sequence[Entry], message: str) -> list[Entry] | None:
-    """The entries that came after a message, in whatever turn; None if that is not in the log."""
+    """The entries with a higher seq than the message, of any turn; None if it is not in the log."""
     if not message:
         return None
     seq = next((e.position.seq for e in reversed(log) if e.card.id == message), None)
@@ -81,7 +81,7 @@ def entries_after(log: Sequence[Entry], message: str) -> list[Entry] | None:
 
 
 MAX_COMPARED_BODIES = 500
-"""How many stored answers are fetched to be compared with re-rendered ones."""
+"""Stored answers that are loaded at most to be compared with re-rendered ones."""
 
 
 class Alignment(msgspec.Struct, frozen=True, gc=False):
@@ -98,7 +98,7 @@ class Alignment(msgspec.Struct, frozen=True, gc=False):
     placed: bool = True
 
     def is_better_than(self, other: Alignment) -> bool:
-        """Does it match all the same and more, or the same and leave less of the log behind it?"""
+        """Does it match all the same and more, or the same and end later in the log?"""
         mine, theirs = self._pairs(), other._pairs()
         return mine > theirs or (mine == theirs and self._unmatched_end() < other._unmatched_end())
 
@@ -185,8 +185,8 @@ def _alignment_of(log: Sequence[Entry], mine: Sequence[int], theirs: Sequence[in
 
 
 def may_be_user_alone(log: Sequence[Entry], m: Sequence[ChatMessage]) -> bool:
-    """Whether M may match so, as far as the end of the log shows: what the user has said there is
-    in M, at its end where it is a retry."""
+    """Whether ``align_user_alone`` may find matches, judged by the end of the log: M has all that
+    the user said there."""
     if len(m) < 2:  # as nearly all requests are that have no answer
         return False
     theirs, mine = _said_by_user(log), _said_by_user_alone(m)
@@ -198,8 +198,8 @@ def may_be_user_alone(log: Sequence[Entry], m: Sequence[ChatMessage]) -> bool:
 def _since_resent(
     log: Sequence[Entry], theirs: Sequence[int], m: Sequence[ChatMessage], mine: Sequence[int]
 ) -> Sequence[int]:
-    """Those from the last request on that sent several and began as M: after an edit all are sent
-    so.  One alone that comes again may be meant again."""
+    """Indexes from the last request on that sent several messages and began as M: after an edit the
+    client sends all of them.  A single repeated message may be meant as a new one."""
     first = m[mine[0]].digest if mine else ""
     for n in range(len(theirs) - 2, -1, -1):
         card, following = log[theirs[n]].card, log[theirs[n + 1]].card
@@ -230,7 +230,7 @@ def _digest_and_call(message: Side) -> tuple[str, str | None]:
 
 
 def _is_input(card: Card) -> bool:
-    """Is it visible, and no answer?"""
+    """Is it neither blank nor an answer?"""
     return card.role != "assistant" and not card.blank
 
 
@@ -245,7 +245,7 @@ def _align_visible(
     returned: AbstractSet[str],
     log: Sequence[Entry],
 ) -> Alignment:
-    """Align what is visible: neither blank messages nor later system ones part neighbours."""
+    """Align visible messages only: blank ones and later system ones do not separate neighbours."""
     mine = [i for i, x in enumerate(m) if is_visible(x)]
     theirs = [j for j, e in enumerate(log) if not e.card.blank]
     cards = [log[j].card for j in theirs]
@@ -271,7 +271,7 @@ def _align_visible(
 
 
 def _repeats_an_answer(run: Sequence[Card], cards: Sequence[Card]) -> bool:
-    """Rule 4: is there an answer of the upstream's in it?
+    """Rule 4: does the run have an answer of the upstream's?
 
     One in words that the client has made up too, such as a greeting, is taken for the client's.
     """
@@ -350,8 +350,8 @@ def _edited_between(
 def _as_whole_answer(
     match: Match, log: Sequence[Entry], m: Sequence[ChatMessage], rerendered: Rerendered
 ) -> Match:
-    """The whole of an answer takes the place of a half that broke off, or that another one behind
-    it went on from."""
+    """REPLACED instead of SIMILAR if M has the whole of an answer that is stored incomplete, or as
+    two."""
     if match.kind is not MatchKind.SIMILAR:
         return match
     card = log[match.j].card
@@ -379,8 +379,7 @@ def _keep_altered(matches: Sequence[Match], log: Sequence[Entry]) -> list[Match]
 def _with_choice(
     matches: list[Match], log: Sequence[Entry], snapshot: Snapshot, m: Sequence[ChatMessage]
 ) -> list[Match]:
-    """Another choice of the newest answer is no other form of it, whatever it calls: it is stored
-    already."""
+    """SIMILAR instead of REPLACED where M has another stored choice of the newest answer."""
     last = matches[-1]
     if last.kind is not MatchKind.REPLACED or last.j < len(log) - 1:
         return matches

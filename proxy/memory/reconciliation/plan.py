@@ -1,4 +1,4 @@
-"""What a request means for what is stored: the values."""
+"""The values of a plan: what a request means for the stored log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class NewMessage(msgspec.Struct, frozen=True, gc=False):
 
 
 class Plan(msgspec.Struct, frozen=True, gc=False):
-    """What follows from a request.
+    """What is sent and what is recorded for a request.
 
     ``order`` is everything in the order of sending: entries of the log, and indexes into M.
     ``log`` is the active log when the plan has been carried out, without what is new.  ``running``

@@ -56,13 +56,13 @@ class SpoolPlace:
     def open(self) -> OpenFile:
         if not self._path.exists():
             for left in ("wal", "shm"):  # those of a file that is gone, which may be in use still
-                self.beside(left).unlink(missing_ok=True)
+                self.sibling(left).unlink(missing_ok=True)
         create(self._path)
         until = time.monotonic() + PATIENCE
         while True:
             try:
-                stamp, (db, look) = Stamp(self.beside("stamp")), self._connected()
-                file, log = identity(self._path), identity(self.beside("wal"))
+                stamp, (db, look) = Stamp(self.sibling("stamp")), self._connected()
+                file, log = identity(self._path), identity(self.sibling("wal"))
                 return OpenFile(db, look, stamp, file, log)
             except sqlite3.OperationalError as error:
                 # Processes that open a new file at once lock each other out: SQLite's own patience
@@ -87,12 +87,12 @@ class SpoolPlace:
             raise
         return new
 
-    def beside(self, what: str) -> Path:
+    def sibling(self, what: str) -> Path:
         return self._path.with_name(f"{self._path.name}-{what}")
 
     def alone(self) -> AbstractContextManager[None]:
         """No other process makes these files meanwhile, or removes what is left of older ones."""
-        return alone(self.beside("lock"), PATIENCE)
+        return alone(self.sibling("lock"), PATIENCE)
 
     def has(self, file: OpenFile) -> bool:
         """Does the file that is open still lie at the path?"""

@@ -163,7 +163,7 @@ class Spool:
         if old is None or self._place.has(old):
             return
         with self._place.alone():
-            if self._path.exists() and identity(self._place.beside("wal")) == old.log:
+            if self._path.exists() and identity(self._place.sibling("wal")) == old.log:
                 # SQLite would take the log of the old file for the new one's.
                 raise SpoolError("its file was replaced while it was in use: start the proxy again")
             self._move(old)

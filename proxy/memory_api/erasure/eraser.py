@@ -150,7 +150,7 @@ class Eraser:
         """What ``person`` would remove now."""
         subject = Subject(tenant, user)
         async with self._turns.of(subject):
-            lost = await self._store.relist(tenant, user)
+            lost = await self._store.repair_session_list(tenant, user)
             return Receipt(subject, await self._person_counts(tenant, user, lost))
 
     async def _person_counts(self, tenant: str, user: str, lost: Sequence[str]) -> Counts:
@@ -176,7 +176,7 @@ class Eraser:
         subject, total = Subject(tenant, user), Counts() if gone is None else gone
         async with self._erasing(subject) as marks:
             # Before the mark, which this may outlast: who writes now writes the lists as well.
-            lost = await self._store.relist(tenant, user)
+            lost = await self._store.repair_session_list(tenant, user)
             await marks.put(subject)
             for _ in range(ROUNDS):
                 found = Counts()

@@ -66,7 +66,7 @@ class RedisLists(RedisBase):
         keys = await collect_keys(self._link.scan(ANY_LIST))
         return sorted({tenant for tenant in map(read_tenant, keys) if tenant})
 
-    async def relist(self, tenant: str, user: str) -> Sequence[str]:
+    async def repair_session_list(self, tenant: str, user: str) -> Sequence[str]:
         """The head of each session says whose it is.  A list may lack some where its key was
         evicted, a server came back empty, or a proxy was killed between a session and its lists."""
         (listed, _) = list_keys(tenant, user)

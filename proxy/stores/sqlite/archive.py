@@ -38,7 +38,7 @@ from proxy.stores.sqlite import items as sqlite_items
 from proxy.stores.sqlite import work as sqlite_work
 from proxy.stores.sqlite.index import reading as index_reading
 from proxy.stores.sqlite.index import writing as index_writing
-from proxy.stores.sqlite.restore import forsake
+from proxy.stores.sqlite.restore import cancel
 from proxy.stores.sqlite.rows import (
     HAS_MESSAGES,
     ID,
@@ -279,7 +279,7 @@ def delete(connection: sqlite3.Connection, now: float, key: SessionKey) -> bool:
     ).fetchone()
     index_writing.drop(connection, Owner(key.tenant, session=key.session))
     connection.execute("DELETE FROM work WHERE tenant = ? AND session = ?", key)
-    forsake(connection, key)
+    cancel(connection, key)
     if row is None:
         return False
     if row[1]:

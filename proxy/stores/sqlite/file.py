@@ -27,10 +27,10 @@ from proxy.stores.common.known_passages import PassageCache
 from proxy.stores.sqlite.known.changes import Changes
 from proxy.stores.sqlite.known.heads import IndexHeadCache
 from proxy.stores.sqlite.known.items import ItemCache
-from proxy.stores.sqlite.known.wal_index import WalIndex, hold
+from proxy.stores.sqlite.known.wal_index import WalIndex, acquire
 from proxy.stores.sqlite.schema import connect, connect_as_is
-from proxy.stores.sqlite.waste import is_there, sweep, tidy
-from proxy.stores.sqlite.worker import Opener, Running, Turn, Worker, one_look, readers
+from proxy.stores.sqlite.waste import has_expired, purge_now, sweep
+from proxy.stores.sqlite.worker import Opener, Running, Turn, Worker, consistent_read, readers
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -57,7 +57,7 @@ TIDIED_AFTER, TIDIED_AGAIN = 5.0, 0.25
 """Seconds between two looks for what has expired, and between two steps of removing it: others
 write in between."""
 
-GIVES_WAY = 0.1
+MAX_STEP_PAUSE = 0.1
 """Seconds between two steps of what takes many, at most: as long as a step took.  Another process
 only looks now and then whether the file is free, and would never find it so."""
 
@@ -116,7 +116,7 @@ class SQLiteOpener:
             )
 
     def index(self) -> WalIndex | None:
-        return hold(Path(self._file))
+        return acquire(Path(self._file))
 
     def _log_there(self) -> tuple[Identity, Identity]:
         return _identity(f"{self._file}-wal"), _identity(f"{self._file}-shm")
@@ -200,15 +200,15 @@ class SQLiteFile:
         left = await asyncio.to_thread(_room, self._path.parent)
         if left is None or left >= ROOM:
             return ()
-        return (_has_left(left),)
+        return (_disk_message(left),)
 
     async def wipe(self) -> None:
         for _ in range(WIPES):
-            if not self._writing.owing:
+            if not self._writing.log_kept:
                 return
             await asyncio.sleep(WIPE_AFTER)
             await self._empty_log()
-        if self._writing.owing:
+        if self._writing.log_kept:
             raise StoreInUse("SQLite: somebody reads what the log has of what was removed")
 
     async def _empty_log(self) -> None:
@@ -219,17 +219,17 @@ class SQLiteFile:
         while True:
             await asyncio.sleep(TIDIED_AFTER)
             with suppress(StoreError):
-                while await self._tidied():
+                while await self._tidy_step():
                     await asyncio.sleep(TIDIED_AGAIN)
 
-    async def _tidied(self) -> bool:
+    async def _tidy_step(self) -> bool:
         """Do a step; whether there was anything that had expired."""
-        if self._writing.owing:
+        if self._writing.log_kept:
             await self._empty_log()
         now = self._clock()
-        if not await self._list(lambda c: is_there(c, now)):
+        if not await self._list(lambda c: has_expired(c, now)):
             return False
-        await self._write_later(lambda c: tidy(c, now))
+        await self._write_later(lambda c: purge_now(c, now))
         return True
 
     async def close(self) -> None:
@@ -281,7 +281,7 @@ class SQLiteFile:
         """The same for what can be done again: it gives way to all else that is written."""
         return self._writing.run(work, self._commit_timeout, "later", kept=True)
 
-    def _leaving_room(
+    def _with_room_check(
         self, work: Callable[[sqlite3.Connection], T]
     ) -> Callable[[sqlite3.Connection], T]:
         """The work, which raises StoreFull where the disk has less than ROOM left.
@@ -293,7 +293,7 @@ class SQLiteFile:
         def checked(connection: sqlite3.Connection) -> T:
             left = _room(self._path.parent)
             if left is not None and left < ROOM:
-                raise StoreFull(f"SQLite: {_has_left(left)}")
+                raise StoreFull(f"SQLite: {_disk_message(left)}")
             return work(connection)
 
         return checked
@@ -328,7 +328,7 @@ class SQLiteFile:
         clock = asyncio.get_running_loop().time
         began = clock()
         while await step():
-            await asyncio.sleep(min(clock() - began, GIVES_WAY))
+            await asyncio.sleep(min(clock() - began, MAX_STEP_PAUSE))
             began = clock()
 
     async def _erase_texts(
@@ -364,7 +364,9 @@ class Lane:
         def method(store: SQLiteFile, /, *args: P.args, **kwargs: P.kwargs) -> Running[T]:
             now = store._clock()
             if several:
-                return run(store, lambda c: one_look(c, lambda c: work(c, now, *args, **kwargs)))
+                return run(
+                    store, lambda c: consistent_read(c, lambda c: work(c, now, *args, **kwargs))
+                )
             return run(store, lambda c: work(c, now, *args, **kwargs))
 
         return method
@@ -377,7 +379,7 @@ writes_beside = Lane(SQLiteFile._write_kept)
 writes_later, erases_texts = Lane(SQLiteFile._write_later), Lane(SQLiteFile._erase_texts)
 
 
-def timeless(work: Callable[Concatenate[sqlite3.Connection, P], T]) -> Work[P, T]:
+def without_time(work: Callable[Concatenate[sqlite3.Connection, P], T]) -> Work[P, T]:
     """Makes ``Work`` of a function that does not ask for the time."""
 
     @wraps(work)
@@ -397,7 +399,7 @@ def _identity(path: Path | str) -> Identity:
     return found.st_dev, found.st_ino
 
 
-def _has_left(room: int) -> str:
+def _disk_message(room: int) -> str:
     return f"the disk of the store has {room // 1024} KiB left"
 
 

@@ -20,7 +20,7 @@ from proxy.stores.common.rules import (
     user_subjects,
 )
 from proxy.stores.sqlite.marks import erased
-from proxy.stores.sqlite.rows import keep_text, page_in, text_in
+from proxy.stores.sqlite.rows import page_in, store_text, text_in
 
 PURGED_AT_ONCE = 10
 """Expired items that a change removes at most, so that it does not wait long."""
@@ -159,7 +159,7 @@ def change_items(
         if change.value is None:
             connection.execute(f"DELETE FROM items WHERE {_AT}", at)
         else:
-            value = keep_text(connection, change.value)
+            value = store_text(connection, change.value)
             connection.execute(_PUT, (*at, now, change.expires_at, value))
     return True
 
@@ -181,7 +181,7 @@ def adopt_items(
         connection.execute(_EXPIRED, (*at, now))
         times = (item.created_at, item.updated_at, item.expires_at)
         if connection.execute(_ADOPT, (*at, item.version, *times)).rowcount:
-            value = keep_text(connection, bytes(item.value))
+            value = store_text(connection, bytes(item.value))
             connection.execute(f"UPDATE items SET value = ? WHERE {_AT}", (value, *at))
             adopted += 1
     return adopted

@@ -22,7 +22,7 @@ from proxy.stores.common import codec
 from proxy.stores.common.history import SeqSpan, first_turn, is_within_bounds, locate_all
 from proxy.stores.common.known_logs import CachedLog, LogPart
 from proxy.stores.sqlite.rows import LIVE, SUMMARY, text_in
-from proxy.stores.sqlite.worker import one_look
+from proxy.stores.sqlite.worker import consistent_read
 
 PIECE = 500
 """Entries that are decoded at once: some milliseconds for which no other thread runs."""
@@ -157,7 +157,7 @@ class SessionRow(NamedTuple):
         return None if self.turn is None else Position(self.turn, self.seq)
 
 
-class SoughtLog(NamedTuple):
+class LogQuery(NamedTuple):
     """The log that a load is to find: what its session says of it, and what is asked for.
 
     ``last`` is where the newest exchange stands.
@@ -207,7 +207,7 @@ def load(
 ) -> tuple[Snapshot, CachedLog | None]:
     """What a session is, and its log to be ``known`` the next time."""
     found = since(connection, now, key, ask, known) if known is not None else None
-    return found or one_look(connection, lambda c: _load(c, now, key, ask))
+    return found or consistent_read(connection, lambda c: _load(c, now, key, ask))
 
 
 def since(
@@ -217,7 +217,7 @@ def since(
     row = _head(connection, key, ask, now, known)
     if row is None:
         return Snapshot(), None
-    learned = _caught_up(_sought(row, ask), known)
+    learned = _extend_known(_log_query(row, ask), known)
     if learned is None:
         return None
     return _snapshot(connection, row, ask, LogPart(learned.log, learned.bodies)), learned
@@ -229,7 +229,7 @@ def _load(
     row = _head(connection, key, ask, now)
     if row is None:
         return Snapshot(), None
-    sought = _sought(row, ask)
+    sought = _log_query(row, ask)
     begin = 0 if sought.unbounded else _first_turn(connection, sought)
     entries, texts = _texts(connection, _LOG_FROM, (row.session, begin), row.messages)
     older: tuple[Entry, ...] = ()
@@ -271,8 +271,8 @@ def _bodies(entries: Iterable[Entry], texts: Iterable[bytes | None]) -> dict[str
     return {entry.card.id: body or b"" for entry, body in zip(entries, texts, strict=True)}
 
 
-def _sought(row: SessionRow, ask: Ask) -> SoughtLog:
-    return SoughtLog(
+def _log_query(row: SessionRow, ask: Ask) -> LogQuery:
+    return LogQuery(
         stamp=f"{row.session} {row.created_at!r} {row.changes}".encode(),
         row=row,
         last=SeqSpan(row.first, row.size) if row.last else NOTHING,
@@ -280,7 +280,7 @@ def _sought(row: SessionRow, ask: Ask) -> SoughtLog:
     )
 
 
-def _caught_up(sought: SoughtLog, known: CachedLog) -> CachedLog | None:
+def _extend_known(sought: LogQuery, known: CachedLog) -> CachedLog | None:
     """What is known together with what was appended since; None where all must be read."""
     log = _with_added(known, sought.row) if known.stamp == sought.stamp else None
     if log is None or (begin := sought.begin_in(log.entries)) < known.begin:
@@ -312,16 +312,16 @@ def _with_added(known: CachedLog, row: SessionRow) -> LogPart | None:
 def bodies(
     connection: sqlite3.Connection, now: float, key: SessionKey, ids: Collection[str]
 ) -> dict[str, bytes]:
-    return _of_ids(connection, _BODY, now, key, ids)
+    return _texts_by_id(connection, _BODY, now, key, ids)
 
 
 def wires(
     connection: sqlite3.Connection, now: float, key: SessionKey, ids: Collection[str]
 ) -> dict[str, bytes]:
-    return _of_ids(connection, _WIRE, now, key, ids)
+    return _texts_by_id(connection, _WIRE, now, key, ids)
 
 
-def _of_ids(
+def _texts_by_id(
     connection: sqlite3.Connection, query: str, now: float, key: SessionKey, ids: Collection[str]
 ) -> dict[str, bytes]:
     found = {}
@@ -406,7 +406,7 @@ def _head(
     return SessionRow(*row) if row else None
 
 
-def _first_turn(connection: sqlite3.Connection, sought: SoughtLog) -> int:
+def _first_turn(connection: sqlite3.Connection, sought: LogQuery) -> int:
     newest = connection.execute(_NEWEST, (sought.row.session,)).fetchone()
     if newest is None:
         return 0

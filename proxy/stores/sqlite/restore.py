@@ -27,8 +27,8 @@ from proxy.stores.sqlite.rows import (
     find_head,
     insert_exchanges,
     insert_messages,
-    new_head,
     remove,
+    restored_head,
     save_details,
     save_head,
     set_aside,
@@ -43,7 +43,7 @@ BYTES_AT_ONCE = 8_000_000
 _IS_THERE = "SELECT 1 FROM messages WHERE session = ? AND seq = ?"
 
 
-class Brought(NamedTuple):
+class StagedSession(NamedTuple):
     """A session that is being brought: its hidden name, itself, what is known of it, which of its
     messages each step writes, and when it was read."""
 
@@ -76,14 +76,14 @@ def stage(
     if find_head(connection, key, now) is not None:
         return None
     name = f"{_place(key)}.{secrets.token_hex(16)}"
-    head = new_head(connection, SessionKey(STAGED, name), archived.session.created_at, 0)
+    head = restored_head(connection, SessionKey(STAGED, name), archived.session.created_at, 0)
     head.owner = _person(key.tenant, archived.session.user)
     head.expires_at = now + LIVES
     save_head(connection, head)
     return name
 
 
-def bring(brought: Brought, step: int, connection: sqlite3.Connection) -> None:
+def write_step(brought: StagedSession, step: int, connection: sqlite3.Connection) -> None:
     """Write a step of what a session has; a second time it changes nothing.
 
     Raises StoreError if what came before has expired.
@@ -98,11 +98,13 @@ def bring(brought: Brought, step: int, connection: sqlite3.Connection) -> None:
         _insert(connection, session, lines, exchanges, known.choices)
 
 
-def settle(brought: Brought, key: SessionKey, now: float, connection: sqlite3.Connection) -> bool:
+def publish(
+    brought: StagedSession, key: SessionKey, now: float, connection: sqlite3.Connection
+) -> bool:
     """Make what was brought a session.  False: it may not be one any more, and is removed."""
     name, archived, known, _, since = brought
     session = _staged(connection, name)
-    if not _may_be(connection, now, key, archived, since):
+    if not _may_restore(connection, now, key, archived, since):
         remove(connection, session)
         return False
     connection.execute("UPDATE sessions SET tenant = ?, session = ? WHERE id = ?", (*key, session))
@@ -119,7 +121,7 @@ def discard(connection: sqlite3.Connection, name: str) -> None:
         remove(connection, _staged(connection, name))
 
 
-def forsake(connection: sqlite3.Connection, key: SessionKey) -> None:
+def cancel(connection: sqlite3.Connection, key: SessionKey) -> None:
     """Let what is being brought for this key never become a session."""
     place = _place(key)
     found = connection.execute(
@@ -130,7 +132,7 @@ def forsake(connection: sqlite3.Connection, key: SessionKey) -> None:
         set_aside(connection, session)
 
 
-def forsake_all(connection: sqlite3.Connection, tenant: str, user: str) -> None:
+def cancel_all(connection: sqlite3.Connection, tenant: str, user: str) -> None:
     """Let nothing that is being brought for this person ever become a session."""
     found = connection.execute(
         "SELECT id FROM sessions WHERE tenant = ? AND owner = ?", (STAGED, _person(tenant, user))
@@ -159,7 +161,7 @@ def _staged(connection: sqlite3.Connection, name: str) -> int:
     return int(row[0])
 
 
-def _may_be(
+def _may_restore(
     connection: sqlite3.Connection,
     now: float,
     key: SessionKey,
@@ -179,10 +181,10 @@ def restore(
     since: float | None = None,
 ) -> bool:
     """All of it in one step."""
-    if not _may_be(connection, now, key, archived, since):
+    if not _may_restore(connection, now, key, archived, since):
         return False
     session = archived.session
-    head = new_head(connection, key, session.created_at, session.details.ttl)
+    head = restored_head(connection, key, session.created_at, session.details.ttl)
     known = counts_of(archived)
     _insert(connection, head.id, archived.lines, archived.exchanges, known.choices)
     _complete(connection, head, archived, known, now)

@@ -102,7 +102,7 @@ removed is overwritten."""
 REMOVED_AT = 0.0
 """When a session has expired of which a part is removed."""
 
-UNBORN = 0
+NO_ROW = 0
 """No row has this id."""
 
 APART = 32
@@ -160,10 +160,10 @@ def page_in(found: sqlite3.Cursor, limit: int) -> tuple[list[Any], bool]:
 
 
 def find_head(connection: sqlite3.Connection, key: SessionKey, now: float) -> Head | None:
-    return living(connection, connection.execute(_HEAD, key).fetchone(), now)
+    return live_head(connection, connection.execute(_HEAD, key).fetchone(), now)
 
 
-def living(connection: sqlite3.Connection, row: Sequence[Any] | None, now: float) -> Head | None:
+def live_head(connection: sqlite3.Connection, row: Sequence[Any] | None, now: float) -> Head | None:
     """The head that a row is; None without one, and for an expired session, which is removed."""
     head = Head(*row) if row else None
     if head is not None and head.expires_at is not None and head.expires_at <= now:
@@ -172,17 +172,17 @@ def living(connection: sqlite3.Connection, row: Sequence[Any] | None, now: float
     return head
 
 
-def unborn(at: float, ttl: int) -> Head:
+def new_session_head(at: float, ttl: int) -> Head:
     """The head of a session that is not there yet."""
-    return Head(UNBORN, None, FIRST_SEQ, 0, 0, None, ttl, None, at)
+    return Head(NO_ROW, None, FIRST_SEQ, 0, 0, None, ttl, None, at)
 
 
-def new_head(connection: sqlite3.Connection, key: SessionKey, at: float, ttl: int) -> Head:
+def restored_head(connection: sqlite3.Connection, key: SessionKey, at: float, ttl: int) -> Head:
     """Of a session that is put back.
 
     Its id is none that one of this name has had: the same messages may have said something else.
     """
-    head = unborn(at, ttl)
+    head = new_session_head(at, ttl)
     newest = connection.execute("SELECT coalesce(max(id), 0) FROM sessions").fetchone()[0]
     head.id = newest + 1 + secrets.randbits(APART)
     insert_head(connection, key, head, at)
@@ -237,7 +237,7 @@ def remove(connection: sqlite3.Connection, session: int) -> bool:
 
     Nobody finds what is left.  It has expired, so that it is removed part by part: see ``waste``.
     """
-    if all([_removed(connection, session, *part) for part in _PARTS]):
+    if all([_remove_rows(connection, session, *part) for part in _PARTS]):
         connection.execute("DELETE FROM sessions WHERE id = ?", (session,))
         return True
     set_aside(connection, session)
@@ -252,7 +252,7 @@ def set_aside(connection: sqlite3.Connection, session: int) -> None:
     )
 
 
-def _removed(
+def _remove_rows(
     connection: sqlite3.Connection, session: int, table: str, entry: str, size: str
 ) -> bool:
     """Remove as much as is removed at once; whether that was all."""
@@ -330,7 +330,7 @@ def insert_exchanges(
             exchange.profile,
             exchange.started_at,
             exchange.created_at,
-            keep_text(connection, codec.encode(exchange)),
+            store_text(connection, codec.encode(exchange)),
         )
         for first, exchange in exchanges
     )
@@ -348,15 +348,15 @@ def insert_messages(
             card.tokens,
             state == "active",
             codec.encode_entry(place.turn, place.seq, card),
-            keep_text(connection, body),
-            keep_text(connection, wire),
+            store_text(connection, body),
+            store_text(connection, wire),
         )
         for place, card, state, body, wire in lines
     )
     _MESSAGES.run(connection, rows)
 
 
-def keep_text(connection: sqlite3.Connection, text: bytes | None) -> bytes | int | None:
+def store_text(connection: sqlite3.Connection, text: bytes | None) -> bytes | int | None:
     """What stands for a text in its row: it is put apart where it is long."""
     if text is None or len(text) < LONG:
         return text

@@ -46,7 +46,7 @@ from proxy.stores.sqlite.file import (
     lists,
     pages,
     reads,
-    timeless,
+    without_time,
     writes,
     writes_beside,
     writes_later,
@@ -180,18 +180,18 @@ class SQLiteStore(SQLiteFile):
 
     # Queue
 
-    enqueue = writes_beside(timeless(sqlite_work.enqueue))
-    waiting = lists(timeless(sqlite_work.waiting))
-    asked_for = lists(timeless(sqlite_work.asked_for))
-    claim = writes_beside(timeless(sqlite_work.claim))
-    extend = writes_beside(timeless(sqlite_work.extend))
-    finish = writes_beside(timeless(sqlite_work.finish))
-    put_off = writes_beside(timeless(sqlite_work.put_off))
+    enqueue = writes_beside(without_time(sqlite_work.enqueue))
+    waiting = lists(without_time(sqlite_work.waiting))
+    asked_for = lists(without_time(sqlite_work.asked_for))
+    claim = writes_beside(without_time(sqlite_work.claim))
+    extend = writes_beside(without_time(sqlite_work.extend))
+    finish = writes_beside(without_time(sqlite_work.finish))
+    put_off = writes_beside(without_time(sqlite_work.put_off))
 
     # Erasures
 
-    mark = writes(timeless(sqlite_marks.mark))
-    unmark = writes(timeless(sqlite_marks.unmark))
+    mark = writes(without_time(sqlite_marks.mark))
+    unmark = writes(without_time(sqlite_marks.unmark))
     erased = reads(sqlite_marks.erased)
 
     # Archive
@@ -213,13 +213,13 @@ class SQLiteStore(SQLiteFile):
 
     _clear_some = writes(sqlite_waste.clear_some)
 
-    async def relist(self, tenant: str, user: str) -> Sequence[str]:
+    async def repair_session_list(self, tenant: str, user: str) -> Sequence[str]:
         """What it lists are the sessions themselves."""
         return ()
 
     async def clear(self, tenant: str, user: str) -> None:
         await self._by_steps(lambda: self._clear_some(tenant, user))
-        await self._erase_texts(lambda c: sqlite_restore.forsake_all(c, tenant, user))
+        await self._erase_texts(lambda c: sqlite_restore.cancel_all(c, tenant, user))
 
     async def revise(self, key: SessionKey, revision: Revision) -> bool:
         now = self._clock()
@@ -247,12 +247,12 @@ class SQLiteStore(SQLiteFile):
         if name is None:
             return False
         known = await asyncio.to_thread(counts_of, archived)
-        brought = sqlite_restore.Brought(name, archived, known, parts, since)
+        brought = sqlite_restore.StagedSession(name, archived, known, parts, since)
         try:
             for step in range(len(parts)):
-                bringing = partial(sqlite_restore.bring, brought, step)
+                bringing = partial(sqlite_restore.write_step, brought, step)
                 await self._patiently(self._leaving_room(bringing))
-            settling = partial(sqlite_restore.settle, brought, key, now)
+            settling = partial(sqlite_restore.publish, brought, key, now)
             done = await self._write_large(settling)
         except BaseException:  # also where nobody waits any more: what is left goes with time
             with suppress(StoreError):
@@ -300,7 +300,7 @@ class SQLiteStore(SQLiteFile):
     vectors = reads(index_vectors.vectors)
     put_vectors = writes_later(index_vectors.put_vectors)
     drop_session = writes(index_writing.drop_session)
-    drop = erases(timeless(index_writing.drop))
+    drop = erases(without_time(index_writing.drop))
 
     # Items
 
@@ -343,8 +343,8 @@ class SQLiteStore(SQLiteFile):
 
     # Meter
 
-    spend = writes_beside(timeless(sqlite_work.spend))
-    spent = lists(timeless(sqlite_work.spent))
+    spend = writes_beside(without_time(sqlite_work.spend))
+    spent = lists(without_time(sqlite_work.spent))
 
 
 def _seen(log: CachedLog, ask: Ask, snapshot: Snapshot, era: Era | None) -> CachedLog:

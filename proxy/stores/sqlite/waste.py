@@ -31,7 +31,7 @@ SELECT EXISTS (SELECT 1 FROM sessions WHERE expires_at <= ?1)
 """
 
 
-def is_there(connection: sqlite3.Connection, now: float) -> bool:
+def has_expired(connection: sqlite3.Connection, now: float) -> bool:
     """Is there anything that ``purge`` would remove?"""
     return bool(connection.execute(WASTE, (now,)).fetchone()[0])
 
@@ -41,7 +41,7 @@ def purge(connection: sqlite3.Connection, now: float, limit: int = PURGED_AT_ONC
 
     Of a large session a part.
     """
-    if not is_there(connection, now):
+    if not has_expired(connection, now):
         return
     expired = connection.execute(
         "SELECT id FROM sessions WHERE expires_at <= ? LIMIT ?", (now, limit)
@@ -53,7 +53,7 @@ def purge(connection: sqlite3.Connection, now: float, limit: int = PURGED_AT_ONC
     index.sweep(connection, index.SWEPT_AT_ONCE)
 
 
-def tidy(connection: sqlite3.Connection, now: float) -> None:
+def purge_now(connection: sqlite3.Connection, now: float) -> None:
     """The same in a transaction of its own, for which nobody waits."""
     purge(connection, now, TIDIED_AT_ONCE)
     index.sweep(connection)

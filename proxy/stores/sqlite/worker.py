@@ -21,7 +21,7 @@ from proxy.memory.limit import wait_within
 from proxy.memory.store import StoreError, StoreFull, StoreTimeout
 from proxy.stores.common.damage import as_damage
 from proxy.stores.sqlite.known.changes import Changes
-from proxy.stores.sqlite.known.wal_index import WalIndex, let_go
+from proxy.stores.sqlite.known.wal_index import WalIndex, release
 from proxy.stores.sqlite.schema import sqlite_name
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ but seconds where each has megabytes to read.  What is at such a one is interrup
 MAX_BATCH = 64
 """Most jobs that share one transaction, and with it one fsync."""
 
-LATER_AT_ONCE = 4
+MAX_LATER_JOBS = 4
 """Jobs that nobody waits for which go along with those that somebody waits for."""
 
 TRUNCATE_MS, OWED_MS = 500, 20
@@ -91,7 +91,7 @@ class Jobs:
             self._large_next = False
             return [self._large.popleft()]
         self._large_next = True
-        taken, left = [self._next()], LATER_AT_ONCE
+        taken, left = [self._next()], MAX_LATER_JOBS
         while len(taken) < most and taken[-1] is not None:
             left -= taken[-1].turn == "later"
             if not (self._soon or (left and self._later)):
@@ -112,7 +112,7 @@ class Jobs:
         with self._lock:
             del self._reads[job.future]
 
-    def break_off(self, future: asyncio.Future[object]) -> None:
+    def interrupt(self, future: asyncio.Future[object]) -> None:
         """Nobody waits any more for what is read, if it is being read."""
         with self._lock:
             if (connection := self._reads.get(future)) is not None:
@@ -169,7 +169,7 @@ class Worker:
         self._connection: sqlite3.Connection | None = None
         self._reading: asyncio.Future[object] | None = None
         self._synced = True
-        self.owing = False
+        self.log_kept = False
         """Could the log not be emptied when that was last asked for?"""
         self._stopped = False
         self._thread = Thread(target=self._run, name=name, daemon=True)
@@ -193,7 +193,7 @@ class Worker:
 
     def empty_log(self, timeout: float) -> Running[None]:
         """Empty the write-ahead log, unless another process reads all the while: then it is
-        ``owing``."""
+        ``log_kept``."""
         return self._result(lambda connection: None, timeout, "large", kept=True, truncate=True)
 
     async def _result(
@@ -211,10 +211,10 @@ class Worker:
         try:
             return cast(T, await wait_within(future, timeout))
         except TimeoutError as error:
-            self._jobs.break_off(future)
+            self._jobs.interrupt(future)
             raise StoreTimeout(f"SQLite took longer than {timeout:g} s") from error
         except asyncio.CancelledError:
-            self._jobs.break_off(future)
+            self._jobs.interrupt(future)
             raise
 
     def stop(self) -> None:
@@ -228,10 +228,10 @@ class Worker:
 
     def _run(self) -> None:
         while not self._stopped:
-            self._round()  # its results must not stay referenced while the thread waits
+            self._run_batch()  # its results must not stay referenced while the thread waits
         self._disconnect()
 
-    def _round(self) -> None:
+    def _run_batch(self) -> None:
         taken = self._jobs.take(MAX_BATCH if self._writes else 1)
         self._stopped = taken[-1] is None
         # A future that is done already was given up.
@@ -240,7 +240,7 @@ class Worker:
             _deliver(batch, self._perform(batch), self._changes.renew)
 
     def _perform(self, batch: list[Job]) -> list[object]:
-        write = self._alone if len(batch) == 1 else self._attempt
+        write = self._run_alone if len(batch) == 1 else self._run_in_savepoint
         done = write if self._writes else self._read
         try:
             with self._transaction(synced=any(job.turn != "later" for job in batch)) as connection:
@@ -259,12 +259,12 @@ class Worker:
     def _empty_log(self, connection: sqlite3.Connection) -> None:
         """Empty the write-ahead log, unless a reader stays in it; either way all is committed."""
         patience = connection.execute("PRAGMA busy_timeout").fetchone()[0]
-        wait = OWED_MS if self.owing else TRUNCATE_MS
+        wait = OWED_MS if self.log_kept else TRUNCATE_MS
         connection.execute(f"PRAGMA busy_timeout = {wait}").fetchone()
-        self.owing = True
+        self.log_kept = True
         with suppress(sqlite3.Error):
             busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            self.owing = bool(busy)
+            self.log_kept = bool(busy)
         connection.execute(f"PRAGMA busy_timeout = {patience}").fetchone()
 
     @contextmanager
@@ -306,7 +306,7 @@ class Worker:
             self._jobs.end(job)
             self._reading = None
 
-    def _alone(self, connection: sqlite3.Connection, job: Job) -> object:
+    def _run_alone(self, connection: sqlite3.Connection, job: Job) -> object:
         """The result of the one job of a transaction, or its exception with the transaction's
         writes undone."""
         try:
@@ -317,7 +317,7 @@ class Worker:
             connection.execute("BEGIN")  # there is nothing left to commit
             return as_store_error(error)
 
-    def _attempt(self, connection: sqlite3.Connection, job: Job) -> object:
+    def _run_in_savepoint(self, connection: sqlite3.Connection, job: Job) -> object:
         """The result of one of several jobs, or its exception with its own writes undone."""
         connection.execute("SAVEPOINT job")
         try:
@@ -339,10 +339,10 @@ class Worker:
             with suppress(sqlite3.Error):
                 self._opener.close(connection)
         if index is not None:
-            let_go(index)
+            release(index)
 
 
-def one_look(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+def consistent_read(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
     """The result of ``work``, all of whose statements see the same.
 
     Not for a single statement: BEGIN and COMMIT, too, let go of the interpreter and wait for it.
@@ -380,21 +380,21 @@ def _is_busy(error: sqlite3.Error) -> bool:
     return sqlite_name(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
-def _deliver(batch: list[Job], results: list[object], unheard: Callable[[], None]) -> None:
-    """``unheard`` is called where nobody waits for a result any more."""
+def _deliver(batch: list[Job], results: list[object], on_abandoned: Callable[[], None]) -> None:
+    """``on_abandoned`` is called where nobody waits for a result any more."""
     answers: defaultdict[asyncio.AbstractEventLoop, list[Answer]] = defaultdict(list)
     for job, result in zip(batch, results, strict=True):
         answers[job.loop].append((job.future, result))
     for loop, settled in answers.items():
         # A closed loop has nobody left who waits.
         with suppress(RuntimeError):
-            loop.call_soon_threadsafe(_settle, settled, unheard)
+            loop.call_soon_threadsafe(_set_results, settled, on_abandoned)
 
 
-def _settle(answers: list[Answer], unheard: Callable[[], None]) -> None:
+def _set_results(answers: list[Answer], on_abandoned: Callable[[], None]) -> None:
     for future, result in answers:
         if future.done():
-            unheard()
+            on_abandoned()
         elif isinstance(result, Exception):
             future.set_exception(result)
         else:

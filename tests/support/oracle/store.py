@@ -257,7 +257,7 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
         self._forget_work(*key)
         return state is not None
 
-    async def relist(self, tenant: str, user: str) -> Sequence[str]:
+    async def repair_session_list(self, tenant: str, user: str) -> Sequence[str]:
         """What it lists are the sessions themselves."""
         return ()
 

@@ -1,4 +1,4 @@
-"""What ``memory-proxy check`` finds out.
+"""The checks of ``memory-proxy check``.
 
 Knows how to try the store, the upstream, the spool and the address to listen on; must not know how
 findings are shown.  What was not there before is not there afterwards.
@@ -134,7 +134,7 @@ async def _concerns(memory: Store) -> list[Finding]:
 
 
 async def _tls_hint(address: Address, url: str) -> str | None:
-    """Is TLS spoken where none is expected, or none where it is?"""
+    """What to write if only one of the two sides speaks TLS, else None."""
     scheme, plain = url.partition("://")[0], not address.tls
     for host, port in address.nodes[:1]:
         if plain and await _speaks_tls(host, port):
@@ -161,7 +161,7 @@ async def _speaks_tls(host: str, port: int) -> bool:
 
 
 async def _exchange_bytes(host: str, port: int, question: bytes, end: bytes = b"") -> bytes:
-    """The beginning of an answer, to the ``end`` that it may have; nothing if it is not in time."""
+    """The first bytes of the answer, up to ``end`` if it has that; b"" without one in time."""
     with suppress(OSError):
         async with asyncio.timeout(PROBE_SECONDS):
             reader, writer = await asyncio.open_connection(host, port)
@@ -181,20 +181,21 @@ async def _exchange_bytes(host: str, port: int, question: bytes, end: bytes = b"
 
 
 async def upstreams(settings: Settings) -> list[Finding]:
-    """All of them at once: one that is away takes its time."""
+    """Check all upstreams concurrently: one that is down takes its whole timeout."""
     asked = [upstream(settings), *(listed_upstream(settings, each) for each in settings.upstreams)]
     return await asyncio.gather(*asked)
 
 
 async def listed_upstream(settings: Settings, listed: ListedUpstream) -> Finding:
-    """One of [[upstreams]], asked as chats there are."""
+    """Check one of [[upstreams]] with the headers that chats to it have."""
     found = await upstream(settings.with_upstream(listed), listed)
     text = found.text.replace("upstream.url", "its url")
     return replace(found, part=f"upstreams.{listed.name}", text=text)
 
 
 async def upstream(settings: Settings, listed: ListedUpstream | None = None) -> Finding:
-    """Any healthy answer will do: without the clients' keys a 401 is one."""
+    """Check an upstream: any healthy answer is fine, also a 401, as there is no client's key
+    here."""
     if settings.upstream.url == DEMO:
         return _upstream("warning", f"{DEMO} is no model: it comes with the program, for trying it")
     patience = min(settings.upstream.read_timeout, PATIENCE)
@@ -233,7 +234,7 @@ def _reason(error: Exception, settings: Settings) -> str:
 
 
 async def _http_tls_hint(error: Exception, settings: Settings) -> str | None:
-    """Is TLS spoken where none is expected, or, where nothing was understood, none at all?"""
+    """What to write if only one of the two sides speaks TLS, else None."""
     parts = urlsplit(settings.upstream.url)
     host = parts.hostname or ""
     if _through(settings):
@@ -306,7 +307,7 @@ def _redirect_hint(headers: RawHeaders) -> str:
 async def _judge_missing_models(
     client: Upstream, asking: RawHeaders, settings: Settings, where: str
 ) -> Finding:
-    """Some servers have no list of models; most that have none lack the end of their URL."""
+    """The finding for a 404: some servers have no /models, but most often the URL lacks its /v1."""
     if not urlsplit(settings.upstream.url).path.rstrip("/"):
         status, _ = await _models(client, asking, b"/v1/models")
         if status in _REFUSED or status < 300:
@@ -333,7 +334,7 @@ def spool(settings: Settings) -> Finding:
 
 
 async def listening(settings: Settings) -> Finding:
-    """A proxy that serves there already is what a check before a restart finds."""
+    """Check the address; a proxy that serves there already, as before a restart, is a warning."""
     host, port = settings.server.host, settings.server.port
     try:
         listen(settings.server).close()

@@ -1,4 +1,4 @@
-"""What is made sure of before anything starts: addresses, files, and places that are tried."""
+"""Checks before the start: addresses, certificates, and whether files can be written."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ else:
 logger = logging.getLogger(__name__)
 
 PATIENCE = 10.0
-"""Seconds for which other processes are waited for that use the store's file."""
+"""Seconds to wait for other processes that lock the store's file."""
 
 
 def configuration_problems(settings: Settings) -> Iterator[str]:
-    """What is wrong with addresses and files in ways that only those who use them can tell."""
+    """Problems of addresses and files that the settings alone do not show."""
     try:
         upstream_options(settings)
     except ValueError as error:
@@ -51,7 +51,7 @@ def configuration_problems(settings: Settings) -> Iterator[str]:
 
 
 def _certificate_problems(settings: Settings) -> Iterator[str]:
-    """What is wrong with the certificates that upstreams and the store are to be trusted by."""
+    """Problems of the certificate files for upstreams and store."""
     listed = {f"upstreams[{n}].ca_file": each.ca_file for n, each in enumerate(settings.upstreams)}
     store = read_address(settings.store.url).options.get("ssl_ca_certs")
     files = {"upstream.ca_file": settings.upstream.ca_file, **listed}
@@ -69,9 +69,9 @@ def _certificate_problems(settings: Settings) -> Iterator[str]:
 def start_problem(settings: Settings) -> str | None:
     """Why ``serve`` must not start, None if it may.
 
-    A server that is away is no reason: the proxy starts without it and the spool takes over; nor
-    is a spool, which nothing needs as long as the store is there, and of which the log and /readyz
-    tell.  A store on this host's own disk that cannot be written will not come back by itself.
+    A server that is down is no reason: the proxy starts without it and the spool takes over; nor
+    is a spool that cannot be written, which the log and /readyz report.  A store on this host's own
+    disk that cannot be written will not come back by itself.
     """
     address = read_address(settings.store.url)
     problem = write_problem(address.path) if address.kind == "sqlite" else None
@@ -94,7 +94,7 @@ def address_file_problem(settings: Settings) -> str | None:
 
 
 def schema_problem(settings: Settings) -> str | None:
-    """Why the store's file can never be used as it is, None if it may.
+    """Why the store's file can never be used as it is, None if it can or may later.
 
     With a file of a newer release, or none of ours, a proxy would fill its spool for ever.
     """
@@ -111,7 +111,7 @@ def schema_problem(settings: Settings) -> str | None:
 
 
 def migrate_store(settings: Settings) -> None:
-    """Make the store's file, or bring it to this release's schema: before anybody waits for it."""
+    """Create the store's file or migrate it to this release's schema, before requests come."""
     address = read_address(settings.store.url)
     if address.kind != "sqlite":
         return
@@ -138,10 +138,10 @@ def write_problem(file: Path) -> str | None:
 
 
 LOCK_PATIENCE = 5.0
-"""Seconds for which other processes are waited for that use a file."""
+"""Seconds to wait for other processes that lock a file."""
 
 TRIAL_BYTES = 64 * 1024
-"""Written to try a disk: about what a new database needs."""
+"""Bytes to write to try a disk: about what a new database needs."""
 
 
 def database_problem(path: Path) -> str | None:
@@ -182,7 +182,7 @@ def _try_existing(path: Path) -> None:
 
 
 def _try_beside(path: Path) -> None:
-    """A database of another name in the same folder: SQLite needs the folder for its logs too."""
+    """Try another database in the same folder: SQLite needs the folder for its logs too."""
     with (
         _folder(path.parent) as folder,
         _scratch(folder, path.name) as file,
@@ -203,7 +203,7 @@ def _opened(address: str, *, uri: bool = False) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def _folder(folder: Path) -> Iterator[Path]:
-    """The folder; what had to be made for it is gone afterwards."""
+    """The folder; parts of its path that did not exist are removed afterwards."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:

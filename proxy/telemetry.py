@@ -212,7 +212,7 @@ class Telemetry:
         self._upstream_errors[kind]()
 
     def label_upstreams(self, upstreams: Iterable[str]) -> None:
-        """There are several upstreams, of these names: their answers are counted apart."""
+        """Count the answers of each of these upstreams separately."""
         counter = self._counter(
             "memory_upstream_requests",
             "Requests to each of several upstreams, by what came of them (answered, a kind of "
@@ -225,7 +225,7 @@ class Telemetry:
         self._of_upstreams = {pair: counter.labels(*pair).inc for pair in pairs}
 
     def upstream_asked(self, upstream: str, outcome: Outcome) -> None:
-        """One of those was asked."""
+        """A request to one of those upstreams ended."""
         self._of_upstreams[upstream, outcome]()
 
     def completed(
@@ -322,8 +322,8 @@ def _process_metrics(process: str) -> Iterable[Metric]:
 
 
 def _dead_workers_cpu() -> Iterable[Metric]:
-    """CPU time of ended workers, which the system keeps with the process that started them: without
-    it the sum would fall."""
+    """CPU time of ended workers, which the system adds to their parent: without it the sum would
+    fall."""
     with suppress(OSError):
         stat = Path(f"/proc/{os.getppid()}/stat").read_bytes().rpartition(b")")[2].split()
         seconds = (int(stat[13]) + int(stat[14])) / os.sysconf("SC_CLK_TCK")
@@ -332,7 +332,8 @@ def _dead_workers_cpu() -> Iterable[Metric]:
 
 
 def _usable_folder(path: str | None) -> Path | None:
-    """The folder that all workers share, with this one's files in it, or None if it has no room.
+    """The folder that all workers share, with this worker's files created; None if the disk is
+    full.
 
     They are full of zeros before they are mapped: whoever writes where such a file has a hole is
     killed by the system if the disk is full.
@@ -369,7 +370,7 @@ def _count_alone(files: Iterable[Path], error: OSError) -> None:
 
 
 def _remove_dead_gauges(folder: Path) -> None:
-    """Forget what dead workers' gauges say, as open streams; what they counted still counts."""
+    """Remove the gauges of dead workers, such as open streams; their counters stay."""
     for file in _files(folder):
         if not _alive(int(_process_of(file))):
             with suppress(OSError):  # another was faster, or may do so alone
@@ -395,7 +396,7 @@ def _is_sound(file: Path) -> bool:
 
 
 def _used_bytes(file: Path) -> int | None:
-    """Bytes in use, with which the file begins; None where no worker can have written it."""
+    """The number of bytes in use, from the file's header; None if no worker wrote it."""
     with file.open("rb") as opened:
         head = opened.read(4).ljust(4, b"\0")
         size = os.fstat(opened.fileno()).st_size
@@ -404,7 +405,7 @@ def _used_bytes(file: Path) -> int | None:
 
 
 def _files(folder: Path, like: str = "*.db") -> list[Path]:
-    """Those of workers: others may keep theirs in the folder, too."""
+    """The workers' files: there may be others in the folder."""
     return [file for file in folder.glob(like) if _NAME.fullmatch(file.name)]
 
 

@@ -1,4 +1,4 @@
-"""What a process that serves is set to: its threads, its garbage, its memory."""
+"""Tunes a serving process: thread switching, garbage collection, memory."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _REGION = re.compile(
 
 
 class Region(NamedTuple):
-    """Memory of this process, from ``start`` to before ``end``, with so many bytes of it there."""
+    """Addresses from ``start`` to before ``end``; ``resident`` bytes of them are in memory."""
 
     start: int
     end: int
@@ -62,13 +62,13 @@ class Region(NamedTuple):
 
 
 def prepare_threads() -> None:
-    """Let no thread wait long for another that computes."""
+    """Shorten the time that a thread waits for another one that computes."""
     sys.setswitchinterval(SWITCH_SECONDS)
 
 
 def return_large_memory() -> None:
-    """Give large blocks back as soon as they are free: a request of 30 MB would be remembered by as
-    much memory, and many at once by many times that.  Only glibc has to be told."""
+    """Make glibc return large blocks to the system as soon as they are free: else a process keeps
+    the memory of its largest requests."""
     if sys.platform == "linux":
         with suppress(AttributeError):
             adjust = ctypes.CDLL(None).mallopt
@@ -78,8 +78,8 @@ def return_large_memory() -> None:
 
 @contextmanager
 def keep_uncollected() -> Iterator[None]:
-    """All that is loaded and made here stays to the end.  The collector finds nothing in it
-    meanwhile, and each later look at all of it would hold up every stream for a tenth of a second.
+    """Exclude what is created in the block from garbage collection for ever: it lives to the end,
+    and each full collection of it would delay every stream by a tenth of a second.
     """
     gc.disable()
     try:
@@ -91,13 +91,13 @@ def keep_uncollected() -> Iterator[None]:
 
 
 def use_huge_pages() -> None:
-    """Lay what start-up leaves in memory into huge pages, once it is over, beside this loop."""
+    """Move the process's memory into huge pages, in a thread, once start-up is over."""
     loop = asyncio.get_running_loop()
     loop.call_later(SETTLED_SECONDS, loop.run_in_executor, None, into_huge_pages)
 
 
 def into_huge_pages() -> int:
-    """Lay what this process has in memory by now into huge pages: how many it took.
+    """Move what this process has in memory into huge pages; returns their number.
 
     A turn touches more of it than the processor keeps addresses of in pages of 4 kB.  It takes no
     more memory.  Nothing happens before Linux 6.1, elsewhere, or where the host wants no such
@@ -112,7 +112,7 @@ def into_huge_pages() -> int:
 
 
 def regions(smaps: str) -> list[Region]:
-    """What is private and written, and of no file: where Python and the C library have objects.
+    """Private writable regions without a file: where Python and the C library have objects.
 
     ``smaps`` as in proc_pid_smaps(5).
     """
@@ -123,7 +123,7 @@ def regions(smaps: str) -> list[Region]:
 
 
 def whole_pages(regions: Iterable[Region]) -> Iterator[int]:
-    """The addresses of the huge pages in those that are dense."""
+    """The addresses of the huge pages within dense regions."""
     for each in regions:
         if each.resident >= DENSE_SHARE * (each.end - each.start):
             first = -(-each.start // HUGE_PAGE) * HUGE_PAGE

@@ -1,6 +1,6 @@
-"""What every store computes alike of a history.
+"""What all stores compute of a history in the same way.
 
-Message ids as places, a commit in its final form, where a log begins, cursors, a session put back.
+Message ids as places, the final form of a commit, where a log begins, cursors, restored sessions.
 Pure.  Knows the domain values and no back end.
 """
 
@@ -18,7 +18,7 @@ from proxy.memory.model import Ask, Card, Commit, Exchange, Position, SessionKey
 from proxy.stores.common.damage import BadCursor
 
 FIRST_SEQ = 1
-"""Sequence numbers start here, so that ``BEGINNING`` lies before every message."""
+"""Sequence numbers start here, so that ``LOG_START`` lies before every message."""
 
 
 class MessagePlace(NamedTuple):
@@ -39,7 +39,7 @@ class SeqSpan(NamedTuple):
 
 
 def locate(message: str) -> MessagePlace | None:
-    """The place that a message id means, None for a string that no message can be called.
+    """The place that a message id names; None for a string that is no message id.
 
     Strict, because seqs are computed from it: ``x.01`` must not find ``x.1``.
     """
@@ -55,7 +55,8 @@ def locate_all(messages: Iterable[str]) -> list[MessagePlace]:
 
 
 def with_size(commit: Commit) -> Exchange:
-    """The exchange of a commit, with the number of places that it takes in history."""
+    """The exchange of a commit with its ``size``: the number of its messages and reserved
+    places."""
     size = len(commit.drafts) + commit.reserved
     if commit.exchange.size == size:
         return commit.exchange
@@ -63,7 +64,7 @@ def with_size(commit: Commit) -> Exchange:
 
 
 def is_choice(card: Card) -> bool:
-    """Whether this message shows that its reply had several choices."""
+    """Whether the message is a further choice of a reply."""
     return card.choice > 0 and card.origin == "response"
 
 
@@ -74,7 +75,7 @@ def first_turn(
     ask: Ask,
     summary: Summary | None,
 ) -> int:
-    """The turn that a bounded log begins with.
+    """The first turn of a bounded log.
 
     ``backwards`` gives (turn, tokens) of the active log from its end, each time anew; it is read no
     further than needed.  ``newest`` is the last turn of the log, ``summary`` the one in force.
@@ -93,7 +94,7 @@ def first_turn(
 def _turn_over_bounds(
     backwards: Iterable[tuple[int, int]], max_messages: int | None, max_tokens: int | None
 ) -> int:
-    """The turn at which there are more than so many messages or tokens, 0 if there never are."""
+    """The turn at which a bound is exceeded, counted from the end; 0 if none is."""
     if max_messages is None and max_tokens is None:
         return 0
     messages = tokens = 0
@@ -105,7 +106,7 @@ def _turn_over_bounds(
 
 
 def is_within_bounds(messages: int, tokens: int, ask: Ask) -> bool:
-    """Whether the bounds of ``ask`` let the entire log in."""
+    """Whether the entire log is within the bounds of ``ask``."""
     return not (_exceeds(messages, ask.max_messages) or _exceeds(tokens, ask.max_tokens))
 
 
@@ -133,11 +134,11 @@ def with_tenant(key: SessionKey, tenant: str) -> SessionKey:
     return SessionKey(tenant, key.session)
 
 
-# A session that is put back
+# Restoring a session
 
 
 class RestoredCounts(msgspec.Struct, frozen=True):
-    """``messages`` and ``tokens`` count the active log; ``next`` is the first seq that is free.
+    """``messages`` and ``tokens`` count the active log; ``next`` is the first free seq.
 
     ``last`` is the id of the newest exchange, ``choices`` are the ids of those whose replies have
     several.
@@ -162,14 +163,14 @@ def counts_of(archived: SessionArchive) -> RestoredCounts:
 
 
 def _last_taken_seq(archived: SessionArchive) -> int:
-    """The last seq that is taken, by a reserved place or by what is gone, too."""
+    """The last seq in use, also of reserved places and of removed messages."""
     seqs = (line.position.seq for line in archived.lines)
     ends = (placed.first + placed.exchange.size - 1 for placed in archived.exchanges)
     return max(FIRST_SEQ - 1, archived.session.end, *seqs, *ends)
 
 
 def _newest_exchange(archived: SessionArchive) -> str | None:
-    """As the session says, if that exchange is there, else the newest by place."""
+    """The id of the session's last exchange if it is in the archive, else of the newest by seq."""
     known = {placed.exchange.id: placed.first for placed in archived.exchanges}
     if archived.session.last in known:
         return archived.session.last

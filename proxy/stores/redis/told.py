@@ -1,10 +1,9 @@
-"""What the load of a request has told of its session, for what the same request looks up next.
+"""Remembers what the load of a request read of its session, for the next reads of that request.
 
-A request sees memory as of its load: what another process changes meanwhile it may see or not.  So
-messages of that session that are known need not be asked for again, if they are those of the stamp
-that the load has just brought, nor what its own index says of itself.  That holds for one look at
-each, for a moment, and within the task (or one that it has begun): what is asked later, or by
-others, is asked of the server.
+A request sees memory as of its load; concurrent changes it may see or not.  So cached messages of
+the session with the stamp of the load need not be checked again, nor the head of its index.  This
+holds for one read of each, for a moment, and within the task or tasks that it started; all other
+reads ask the server.
 """
 
 from __future__ import annotations
@@ -25,8 +24,11 @@ FRESH_SECONDS = 0.05
 
 
 class LoadedSession(msgspec.Struct):
-    """Stamp and owner of a session of the store that keeps ``known``, and a look at its own index,
-    up to a time."""
+    """Stamp and owner of a loaded session and the head of its index, valid until a time of the
+    loop.
+
+    ``known`` is the cache of the store that loaded it.
+    """
 
     known: PassageCache
     key: SessionKey
@@ -36,12 +38,12 @@ class LoadedSession(msgspec.Struct):
     until: float
 
     def confirms(self, key: SessionKey, user: str | None, stamp: bytes) -> bool:
-        """Whether what is known at a stamp is so, and that user's (None: anybody's)."""
+        """Whether the load had this session with this stamp and user (None: any)."""
         same = self.key == key and self.stamp == stamp
         return same and (user is None or user == self.owner)
 
 
-_loaded: ContextVar[LoadedSession | None] = ContextVar("told", default=None)
+_loaded: ContextVar[LoadedSession | None] = ContextVar("loaded", default=None)
 
 
 def now() -> float:
@@ -60,7 +62,7 @@ def remember(
 
 
 def take(known: PassageCache) -> LoadedSession | None:
-    """What the load has told, if it was of the store that keeps ``known``; only once."""
+    """The session just loaded by the store with this cache, only once; else None."""
     told = _of(known)
     if told is not None:
         told.until = 0.0
@@ -68,7 +70,7 @@ def take(known: PassageCache) -> LoadedSession | None:
 
 
 def take_index_look(known: PassageCache, owner: Owner, session: str) -> Sequence[Any]:
-    """What the load has told of this index, only once; empty where that is nothing."""
+    """The head of this index if the load read it, only once; else empty."""
     told = _of(known)
     if told is None or owner.session != session or told.key != SessionKey(owner.tenant, session):
         return ()
@@ -82,6 +84,6 @@ def _of(known: PassageCache) -> LoadedSession | None:
 
 
 def expire() -> None:
-    """This request has written."""
+    """Forget the loaded session, because this request has written."""
     if told := _loaded.get():
         told.until = 0.0

@@ -242,7 +242,7 @@ class SQLiteStore(SQLiteFile):
             whole = partial(
                 sqlite_restore.restore, now=now, key=key, archived=archived, since=since
             )
-            return await write(self._leaving_room(whole))
+            return await write(self._with_room_check(whole))
         name = await self._write(lambda c: sqlite_restore.stage(c, now, key, archived))
         if name is None:
             return False
@@ -251,7 +251,7 @@ class SQLiteStore(SQLiteFile):
         try:
             for step in range(len(parts)):
                 bringing = partial(sqlite_restore.write_step, brought, step)
-                await self._patiently(self._leaving_room(bringing))
+                await self._patiently(self._with_room_check(bringing))
             settling = partial(sqlite_restore.publish, brought, key, now)
             done = await self._write_large(settling)
         except BaseException:  # also where nobody waits any more: what is left goes with time
@@ -288,7 +288,7 @@ class SQLiteStore(SQLiteFile):
         work = partial(index_writing.write, now=self._clock(), owner=owner, batch=batch)
         done = False
         try:
-            done = await self._write_later(self._leaving_room(work) if batch.rows else work)
+            done = await self._write_later(self._with_room_check(work) if batch.rows else work)
             return done
         finally:
             self._heads.written(owner, batch if done else None)

@@ -1,4 +1,4 @@
-"""Threads that own a connection each, and how work gets there and back.  Knows no chats.
+"""Threads with a SQLite connection each, and the queue of their jobs.  Knows no chats.
 
 A queue and ``call_soon_threadsafe`` are all there is between the loop and the thread: an executor
 costs several times as much per call.
@@ -29,29 +29,28 @@ Running: TypeAlias = Coroutine[Any, Any, T]
 Answer = tuple["asyncio.Future[object]", object]
 
 STEPS = 10_000
-"""SQLite's instructions between two looks at whether anybody still waits for what is read: 1 ms,
-but seconds where each has megabytes to read.  What is at such a one is interrupted besides."""
+"""SQLite's instructions between two checks whether the reader was abandoned: about 1 ms, but
+seconds if each reads megabytes; so it is interrupted as well."""
 
 MAX_BATCH = 64
-"""Most jobs that share one transaction, and with it one fsync."""
+"""Jobs that share a transaction, and so an fsync, at most."""
 
 MAX_LATER_JOBS = 4
-"""Jobs that nobody waits for which go along with those that somebody waits for."""
+"""Jobs of turn "later" in a transaction that has others, at most."""
 
 TRUNCATE_MS, OWED_MS = 500, 20
-"""How long emptying the log waits for readers in other processes: at first, and while it is owed,
-since whoever has stayed so long stays longer."""
+"""Milliseconds that emptying the log waits for readers of other processes: the first time, and
+after that failed: a reader that stayed so long stays longer."""
 
 
 Turn = Literal["soon", "large", "later"]
-"""``large``: it takes so long that nobody shares its transaction.  ``later``: it gives way to those
-that somebody waits for, and can be made anew: where a transaction has nothing else it is not
-synced, so that a power cut may undo it.  What is synced after it never outlasts it, as the log is
-read up to its first gap."""
+"""``large``: slow, so it has a transaction of its own.  ``later``: runs after all others and can be
+repeated; a transaction of such jobs alone is not synced, so that a power failure may undo it.  A
+later synced transaction never survives without it, as the log is read up to its first gap."""
 
 
 class Job(msgspec.Struct, frozen=True):
-    """``kept``: see ``Changes.ended``.  ``truncate``: the log is emptied behind it."""
+    """``kept``: see ``Changes.ended``.  ``truncate``: empty the log after it."""
 
     work: Callable[[sqlite3.Connection], object]
     loop: asyncio.AbstractEventLoop
@@ -62,8 +61,8 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class Jobs:
-    """What waits for threads: in order, but that some gives way to all else, and that what is large
-    takes turns with the others."""
+    """The queue of jobs: in order, but "later" ones last, and "large" ones alternate with
+    others."""
 
     def __init__(self) -> None:
         self._arrived: SimpleQueue[None] = SimpleQueue()
@@ -75,7 +74,7 @@ class Jobs:
         self._lock = Lock()
 
     def put(self, job: Job | None) -> None:
-        """A job, or None: one thread is to end when it has done what waits."""
+        """Add a job; None ends one thread once all waiting jobs are done."""
         if job is None or job.turn == "later":
             self._later.append(job)
         elif job.turn == "large":
@@ -85,7 +84,7 @@ class Jobs:
         self._arrived.put(None)
 
     def take(self, most: int) -> list[Job | None]:
-        """Wait for one, and take up to ``most`` of those that wait; None is the last."""
+        """Wait for a job and take up to ``most`` jobs; None, if among them, is the last."""
         self._arrived.get()
         if self._large and (self._large_next or not self._soon):
             self._large_next = False
@@ -104,7 +103,7 @@ class Jobs:
         return taken
 
     def begin(self, job: Job, connection: sqlite3.Connection) -> None:
-        """A job reads, and may be broken off until its end."""
+        """Mark a reading job as interruptible until ``end``."""
         with self._lock:
             self._reads[job.future] = connection
 
@@ -113,7 +112,7 @@ class Jobs:
             del self._reads[job.future]
 
     def interrupt(self, future: asyncio.Future[object]) -> None:
-        """Nobody waits any more for what is read, if it is being read."""
+        """Interrupt an abandoned job if it is reading."""
         with self._lock:
             if (connection := self._reads.get(future)) is not None:
                 connection.interrupt()
@@ -126,18 +125,18 @@ class Jobs:
 
 
 class Opener(Protocol):
-    """Knows the file."""
+    """Opens the file and checks it."""
 
     def connect(self) -> sqlite3.Connection:
         """Raises OSError, sqlite3.Error, StoreError."""
         ...
 
     def close(self, connection: sqlite3.Connection) -> None:
-        """Raises sqlite3.Error; it is closed then too."""
+        """Close the connection, also if it raises sqlite3.Error."""
         ...
 
     def check(self) -> None:
-        """Raise StoreError where what is open is not what lies at the path any more."""
+        """Raise StoreError if the open file is no longer the one at the path."""
         ...
 
     def index(self) -> WalIndex | None:
@@ -146,10 +145,9 @@ class Opener(Protocol):
 
 
 class Worker:
-    """Runs jobs in order in one thread.  ``writes``: all that wait share a transaction.
+    """Runs jobs in order in one thread.  ``writes``: all waiting jobs share a transaction.
 
-    Readers may share their ``jobs``: who is free takes the next.  ``changes`` are told of what is
-    written.
+    Readers may share their ``jobs``: a free one takes the next.  ``changes`` is notified of writes.
     """
 
     def __init__(
@@ -170,7 +168,7 @@ class Worker:
         self._reading: asyncio.Future[object] | None = None
         self._synced = True
         self.log_kept = False
-        """Could the log not be emptied when that was last asked for?"""
+        """Whether the log could not be emptied when last tried."""
         self._stopped = False
         self._thread = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -186,14 +184,13 @@ class Worker:
         """The result of ``work``; what writes runs in a transaction.  Raises StoreError,
         StoreTimeout.
 
-        A caller that is cancelled or out of time leaves its job behind: it is skipped if it has not
-        begun; if it has, reading is broken off, and writing takes effect as a whole or not at all.
+        The job of a caller that is cancelled or timed out is skipped if it has not begun; else
+        reading is interrupted, and a write takes effect as a whole or not at all.
         """
         return self._result(work, timeout, turn, kept=kept)
 
     def empty_log(self, timeout: float) -> Running[None]:
-        """Empty the write-ahead log, unless another process reads all the while: then it is
-        ``log_kept``."""
+        """Empty the write-ahead log; ``log_kept`` is True if another process kept reading it."""
         return self._result(lambda connection: None, timeout, "large", kept=True, truncate=True)
 
     async def _result(
@@ -218,7 +215,7 @@ class Worker:
             raise
 
     def stop(self) -> None:
-        """Let the thread end once it has done what waits."""
+        """End the thread once all waiting jobs are done."""
         self._jobs.put(None)
 
     def join(self, timeout: float) -> None:

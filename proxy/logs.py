@@ -153,10 +153,10 @@ def configuration(level: str, style: Format) -> dict[str, Any]:
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"ours": {"()": f"{__name__}.{_formatter(style, level)}"}},
-        "filters": {"unsurprising": {"()": f"{__name__}.Unsurprising"}},
+        "filters": {"unsurprising": {"()": f"{__name__}.ExpectedAbortFilter"}},
         "handlers": {
             "stderr": {
-                "()": f"{__name__}.Gathering",
+                "()": f"{__name__}.BufferingHandler",
                 "formatter": "ours",
                 "stream": "ext://sys.stderr",
             }

@@ -1,5 +1,4 @@
-"""Branches of a conversation: what was said another way, how it comes back, and how one is
-forked.  Pure.
+"""Branches of a conversation: finding them in history, switching to one, forking a session.  Pure.
 
 History is append-only, so a message that was edited, or an answer that was made again, is still
 there, superseded.  Each exchange says which message it *followed*, the last one of the log when it
@@ -74,9 +73,9 @@ def switch_to(
 def path_to(
     lines: Sequence[StoredMessage], exchanges: Sequence[PlacedExchange], message: str
 ) -> tuple[Entry, ...]:
-    """What was said up to a message, and nothing else; empty if there is no such message.
+    """The entries on the path to a message; empty if there is no such message.
 
-    For those who say what they go on from: what ran beside it is no part of that.
+    For requests that name the message that they continue: concurrent exchanges are not part of it.
     """
     tree = _Tree(lines, exchanges)
     target = tree.lines.get(message)
@@ -104,7 +103,7 @@ class _Tree:
         return placed.first if placed else self._of[line.card.exchange][0].position.seq
 
     def path(self, target: StoredMessage, *, whole: bool) -> dict[str, StoredMessage]:
-        """All that leads to a message, and with ``whole`` the rest of its exchange."""
+        """The messages on the path to one, by id; ``whole``: and the rest of its exchange."""
         end = self._of[target.card.exchange][-1] if whole else target
         steps: list[StoredMessage] = []
         at, until = target, end.position.seq
@@ -116,8 +115,8 @@ class _Tree:
             at, until = before, before.position.seq
 
     def _messages_of_exchange(self, at: StoredMessage, until: int) -> list[StoredMessage]:
-        """Those of an exchange up to a seq, of several choices the one that is meant; but for what
-        others had brought already: it follows theirs."""
+        """The messages of an exchange up to a seq, with one of several choices, and without those
+        that another exchange had recorded already."""
         own = [x for x in self._of[at.card.exchange] if x.position.seq <= until]
         choices = [x for x in self._of[at.card.exchange] if x.card.origin == "response"]
         chosen = at if at in choices else _active_choice(choices)
@@ -139,13 +138,13 @@ class _Tree:
         return self._newest[before - 1] if before else None
 
     def _last_remaining(self, removed: str) -> StoredMessage | None:
-        """Of the exchange of a removed message, the last of those before it that are there."""
+        """The last remaining message before a removed one in its exchange."""
         index = _index(removed)
         left = [x for x in self._of.get(exchange_of(removed), ()) if _index(x.card.id) < index]
         return left[-1] if left else None
 
     def _without_replaced(self, steps: Iterable[StoredMessage]) -> list[StoredMessage]:
-        """Without answers in whose place a later exchange has put another."""
+        """The messages without answers that a later exchange replaced."""
         kept: list[StoredMessage] = []
         for line in sorted(steps, key=_place):
             if kept and self._replaces(line, kept[-1]):
@@ -154,7 +153,7 @@ class _Tree:
         return kept
 
     def _replaces(self, line: StoredMessage, before: StoredMessage) -> bool:
-        """An answer behind a complete answer of its turn that its exchange did not go on from."""
+        """Is it an answer after another one of its turn, which its exchange did not follow?"""
         if (
             line.position.turn != before.position.turn
             or not _is_answer(line)
@@ -168,7 +167,7 @@ class _Tree:
 
 
 def _active_choice(choices: Sequence[StoredMessage]) -> StoredMessage | None:
-    """Of the choices of a reply the one that is memory, else the first."""
+    """The active choice of a reply, else the first."""
     return next((x for x in choices if x.state == "active"), choices[0] if choices else None)
 
 

@@ -1,4 +1,4 @@
-"""A message in people's hands: other words in its place, and what goes when it goes.  Pure."""
+"""Editing and removing messages by hand: the new message, and what has to go with one.  Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from proxy.memory.recording.commit import Count
 
 
 def edit_message(line: StoredMessage, said: ChatMessage, count: Count) -> Edited:
-    """A message with what ``said`` says in its place, read as everything that is recorded.
+    """The message with the content of ``said`` instead of its own.
 
     What only history had of it goes as well, reasoning text and the like, and what it was for one
     API alone: it speaks of the old words.  What a person has written is never incomplete.

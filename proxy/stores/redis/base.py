@@ -35,10 +35,10 @@ PARTS = (b"meta", b"cards", b"log", b"active", b"exchanges", b"keys", b"choices"
 """The keys of a session, in the order in which every script gets them."""
 
 FULL = "when used memory > 'maxmemory'"
-"""What a server says that has no memory left; before Redis 7 scripts give it no code."""
+"""The message of a server without free memory; before Redis 7 scripts give it no code."""
 
 ANY_LIST = b"mp:{*}:sessions"
-"""What the keys of all lists of sessions look like."""
+"""The pattern of the keys of all lists of sessions."""
 
 
 def session_keys(key: SessionKey, prefix: bytes = b"") -> list[bytes]:
@@ -69,28 +69,28 @@ def mark_key(subject: Subject) -> bytes:
 
 
 def format_time(at: float | None) -> str:
-    """A time as scripts are told of it, "" for none."""
+    """A time as an argument of scripts, "" for None."""
     return "" if at is None else repr(at)
 
 
 def tag_pattern(tenant: str) -> bytes:
-    """A pattern: what keys of any of a tenant's sessions or users begin with."""
+    """The pattern of the beginning of all keys of a tenant's sessions and users."""
     return f"mp:{{{quote(tenant, safe='')}:*}}:".encode()
 
 
 def head_pattern(tenant: str) -> bytes:
-    """A pattern: the heads of all sessions of a tenant, and those of its indexes."""
+    """The pattern of the heads of all sessions of a tenant, and of its indexes."""
     return tag_pattern(tenant) + b"*meta"
 
 
 def read_head(key: bytes) -> str | None:
-    """The session that a head is of; None for that of an index."""
+    """The session of a head's key; None for the head of an index."""
     who, _, part = key.decode().partition("}:")
     return unquote(who.rpartition(":")[2]) if part == "meta" else None
 
 
 def read_tenant(key: bytes) -> str | None:
-    """Whose list of all sessions a key is of; None for that of a user."""
+    """The tenant of a key of a list of all sessions; None for a user's list."""
     who = key.decode().removeprefix("mp:{").removesuffix("}:sessions")
     return None if ":" in who else unquote(who)
 
@@ -102,7 +102,7 @@ def field_of(seq: int) -> bytes:
 
 @lru_cache(maxsize=4096)
 def tag_of(tenant: str, name: str | None = None) -> bytes:
-    """What keys begin with: the hash tag of a tenant, or of one of its sessions or users."""
+    """The beginning of keys: the hash tag of a tenant, or of one of its sessions or users."""
     who = quote(tenant, safe="")
     if name is not None:
         who = f"{who}:{quote(name, safe='')}"
@@ -120,9 +120,9 @@ def with_timeout(
     [Callable[Concatenate[Part, P], Awaitable[T]]],
     Callable[Concatenate[Part, P], Coroutine[Any, Any, T]],
 ]:
-    """A method that has the time of a read or of a write, or so many seconds, as a whole.
+    """Decorates a method with the timeout of a read or of a write, or of so many seconds in all.
 
-    What Redis calls its errors does not leave it.
+    Errors of Redis become StoreErrors.
     """
 
     def decorated(
@@ -166,7 +166,7 @@ async def bounded(work: Awaitable[T], seconds: float) -> T:
 
 
 def _explain(error: Exception) -> str:
-    """What to do about what a wrong URL comes to; else the error's own words."""
+    """A hint for errors that a wrong URL causes; else the error's own message."""
     if isinstance(error, AuthenticationError):
         return "its user or password is missing or wrong: write redis://USER:PASSWORD@host"
     if isinstance(error, MasterNotFoundError):
@@ -207,7 +207,7 @@ class RedisBase:
         self._passages = PassageCache()
 
     def _forget(self) -> None:
-        """Something was erased: nothing of what was read is kept in mind."""
+        """Clear the caches, because something was erased."""
         self._logs.forget()
         self._passages.forget()
 
@@ -222,12 +222,12 @@ class RedisBase:
 
     @with_timeout("write")
     async def _change(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> Any:
-        """Waits for replicas, if that is asked for."""
+        """Run a write; waits for replicas if configured."""
         return await self._scripts.write(script, keys, arguments)
 
     @with_timeout("write")
     async def _step(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> int:
-        """Waits for no replica: what is lost is made anew."""
+        """Run a write without waiting for replicas: if lost it is repeated."""
         return int(await self._scripts.read(script, keys, arguments))
 
     async def _each_key(self, pattern: bytes) -> AsyncIterator[list[bytes]]:

@@ -158,9 +158,9 @@ class SessionRow(NamedTuple):
 
 
 class LogQuery(NamedTuple):
-    """The log that a load is to find: what its session says of it, and what is asked for.
+    """What a load has to find: the session's row and what was asked for.
 
-    ``last`` is where the newest exchange stands.
+    ``last`` is the span of the newest exchange.
     """
 
     stamp: bytes
@@ -179,7 +179,7 @@ class LogQuery(NamedTuple):
         return CachedLog(self.stamp, row.end, row.messages, begin, *log, row.expires_at is None)
 
     def is_last(self, entry: Entry) -> bool:
-        """Whether it is of the newest exchange."""
+        """Whether the entry belongs to the newest exchange."""
         return self.last.first <= entry.position.seq < self.last.first + self.last.size
 
     def begin_in(self, log: Sequence[Entry]) -> int:
@@ -205,7 +205,7 @@ def load(
     ask: Ask,
     known: CachedLog | None = None,
 ) -> tuple[Snapshot, CachedLog | None]:
-    """What a session is, and its log to be ``known`` the next time."""
+    """The snapshot, and the log to cache, which the next load gets as ``known``."""
     found = since(connection, now, key, ask, known) if known is not None else None
     return found or consistent_read(connection, lambda c: _load(c, now, key, ask))
 
@@ -213,7 +213,7 @@ def load(
 def since(
     connection: sqlite3.Connection, now: float, key: SessionKey, ask: Ask, known: CachedLog
 ) -> tuple[Snapshot, CachedLog | None] | None:
-    """The same from what is known and what was appended; None where more must be read."""
+    """The same from the cached log and what was appended; None if more must be read."""
     row = _head(connection, key, ask, now, known)
     if row is None:
         return Snapshot(), None
@@ -281,7 +281,7 @@ def _log_query(row: SessionRow, ask: Ask) -> LogQuery:
 
 
 def _extend_known(sought: LogQuery, known: CachedLog) -> CachedLog | None:
-    """What is known together with what was appended since; None where all must be read."""
+    """The cached log with what was appended since; None if all must be read."""
     log = _with_added(known, sought.row) if known.stamp == sought.stamp else None
     if log is None or (begin := sought.begin_in(log.entries)) < known.begin:
         return None

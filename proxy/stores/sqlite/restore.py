@@ -1,7 +1,7 @@
-"""Putting a session back into the SQLite file, inside BEGIN IMMEDIATE.
+"""Restores a session into the SQLite file, inside BEGIN IMMEDIATE.
 
-A large one is brought in steps, so that others commit in between: under a name that nobody reads,
-with a time to live, in case it never becomes a session.
+A large one is written in steps, so that others commit in between: under a hidden name, with a time
+to live, in case it is never published.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ AT_ONCE = 1000
 """Messages, and exchanges, that are written in one step."""
 
 BYTES_AT_ONCE = 8_000_000
-"""Of the messages, about."""
+"""Bytes of messages that are written in one step, about."""
 
 _IS_THERE = "SELECT 1 FROM messages WHERE session = ? AND seq = ?"
 
 
 class StagedSession(NamedTuple):
-    """A session that is being brought: its hidden name, itself, what is known of it, which of its
-    messages each step writes, and when it was read."""
+    """A session that is being restored: its hidden name, its archive and counts, the messages that
+    each step writes, and the time when it was read."""
 
     name: str
     archived: SessionArchive
@@ -55,11 +55,11 @@ class StagedSession(NamedTuple):
 
 
 LIVES = 600.0
-"""Seconds until what was brought is removed if it has not become a session."""
+"""Seconds until a staged session that was not published is removed."""
 
 
 def parts_of(archived: SessionArchive) -> list[slice]:
-    """The messages of each step that a session takes."""
+    """The slices of a session's messages that each step writes."""
     ends, size = [0], 0
     for number, line in enumerate(archived.lines, start=1):
         size += line.size
@@ -72,7 +72,7 @@ def parts_of(archived: SessionArchive) -> list[slice]:
 def stage(
     connection: sqlite3.Connection, now: float, key: SessionKey, archived: SessionArchive
 ) -> str | None:
-    """Begin to bring a session: its hidden name; None if there is one under this key already."""
+    """Begin to restore a session; its hidden name, or None if the key has a session already."""
     if find_head(connection, key, now) is not None:
         return None
     name = f"{_place(key)}.{secrets.token_hex(16)}"
@@ -84,9 +84,9 @@ def stage(
 
 
 def write_step(brought: StagedSession, step: int, connection: sqlite3.Connection) -> None:
-    """Write a step of what a session has; a second time it changes nothing.
+    """Write a step of a session; repeating it changes nothing.
 
-    Raises StoreError if what came before has expired.
+    Raises StoreError if the earlier steps have expired.
     """
     name, archived, known, parts, _ = brought
     lines = archived.lines[parts[step]]
@@ -101,7 +101,7 @@ def write_step(brought: StagedSession, step: int, connection: sqlite3.Connection
 def publish(
     brought: StagedSession, key: SessionKey, now: float, connection: sqlite3.Connection
 ) -> bool:
-    """Make what was brought a session.  False: it may not be one any more, and is removed."""
+    """Make a staged session visible; False if it may not be any more, and then remove it."""
     name, archived, known, _, since = brought
     session = _staged(connection, name)
     if not _may_restore(connection, now, key, archived, since):
@@ -116,13 +116,13 @@ def publish(
 
 
 def discard(connection: sqlite3.Connection, name: str) -> None:
-    """Remove what was brought, if anything is left of it."""
+    """Remove a staged session, if anything is left of it."""
     with suppress(StoreError):
         remove(connection, _staged(connection, name))
 
 
 def cancel(connection: sqlite3.Connection, key: SessionKey) -> None:
-    """Let what is being brought for this key never become a session."""
+    """Cancel the restores for this key: they are never published."""
     place = _place(key)
     found = connection.execute(
         "SELECT id FROM sessions WHERE tenant = ? AND session > ? AND session < ?",
@@ -133,7 +133,7 @@ def cancel(connection: sqlite3.Connection, key: SessionKey) -> None:
 
 
 def cancel_all(connection: sqlite3.Connection, tenant: str, user: str) -> None:
-    """Let nothing that is being brought for this person ever become a session."""
+    """Cancel the restores for this user: they are never published."""
     found = connection.execute(
         "SELECT id FROM sessions WHERE tenant = ? AND owner = ?", (STAGED, _person(tenant, user))
     )
@@ -142,13 +142,13 @@ def cancel_all(connection: sqlite3.Connection, tenant: str, user: str) -> None:
 
 
 def _place(key: SessionKey) -> str:
-    """What hidden names begin with, so that who erases finds what a process that was killed has
+    """The prefix of the hidden names for a key, by which an erasure finds what a killed process
     left."""
     return digest_of(session_subject(key)).hex()
 
 
 def _person(tenant: str, user: str | None) -> str | None:
-    """The owner of what is being brought, by which who erases the person finds it."""
+    """The owner of a staged session, by which an erasure of the user finds it."""
     return digest_of(Subject(tenant, user)).hex() if user else None
 
 
@@ -168,7 +168,7 @@ def _may_restore(
     archived: SessionArchive,
     since: float | None,
 ) -> bool:
-    """May a session be put back under this key: is there none, and was none erased since?"""
+    """May a session be restored under this key: is there none, and was none erased since?"""
     whose = [session_subject(key), *user_subjects(key.tenant, archived.session.user)]
     return not erased(connection, now, whose, since) and find_head(connection, key, now) is None
 
@@ -180,7 +180,7 @@ def restore(
     archived: SessionArchive,
     since: float | None = None,
 ) -> bool:
-    """All of it in one step."""
+    """Restore a small session in one step."""
     if not _may_restore(connection, now, key, archived, since):
         return False
     session = archived.session

@@ -36,7 +36,7 @@ class IndexHeadCache:
         """Changes with each write: what was read before may not be what is there."""
 
     def __repr__(self) -> str:
-        return f"<KnownHeads [{len(self._heads)}]>"
+        return f"<IndexHeadCache [{len(self._heads)}]>"
 
     def of(self, owner: Owner, session: str, era: Era | None) -> Look | None:
         head = self._heads.get(owner)

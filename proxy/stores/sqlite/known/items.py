@@ -39,7 +39,7 @@ class ItemCache:
         self._answers: LRUCache[Asked, _Kept] = LRUCache(most, getsizeof=attrgetter("size"))
 
     def __repr__(self) -> str:
-        return f"<KnownItems [{len(self._answers)}, bytes: {self._answers.currsize}]>"
+        return f"<ItemCache [{len(self._answers)}, bytes: {self._answers.currsize}]>"
 
     def of(self, asked: Asked, era: Era | None) -> dict[Place, Item] | None:
         known = self._answers.get(asked)

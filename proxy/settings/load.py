@@ -23,7 +23,7 @@ from proxy.settings.sources import (
 )
 from proxy.settings.upstreams import with_key
 
-# Types of errors whose input is a plain number, word or switch, which is safe to show.
+# Types of errors whose input is a number, word or switch and so safe to show.
 _SHOWN_INPUTS = ("int_", "float_", "bool_", "literal_", "greater_", "less_", "finite_")
 
 _TIME = re.compile(r"timeout$|seconds$|^ttl$")
@@ -43,7 +43,7 @@ _SENTENCES = {
 
 
 class SettingsError(Exception):
-    """The configuration is wrong.  ``problems`` has one line each, all there are."""
+    """The configuration is invalid; ``problems`` lists all problems, one line each."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__(problems)

@@ -40,7 +40,8 @@ def test_a_supervisor_loads_what_looks_after_workers_and_nothing_of_theirs() -> 
 
 
 def test_it_is_loaded_at_the_first_use() -> None:
-    used = "from proxy.lazy import late; check = late('proxy.check'); print(check.Finding.__name__)"
+    made = "from proxy.lazy import lazy_import; check = lazy_import('proxy.check')"
+    used = f"{made}; print(check.Finding.__name__)"
     assert ran(used).stdout.strip() == "Finding"
 
 

@@ -271,6 +271,8 @@ class _Workers(Multiprocess):
         now = time.monotonic()
         if worker.ping(0):  # the answer to an earlier one: nobody waits for this one's
             self._signs[worker] = now
+            while worker.parent_conn.poll():  # those of a time when it was slow tell nothing now
+                worker.parent_conn.recv()
         silent = now - self._signs.setdefault(worker, now)
         return worker.process.is_alive() and silent < HUNG_SECONDS
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import re
 import resource
 import signal
@@ -16,8 +17,10 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
+import uvicorn
+from uvicorn.supervisors.multiprocess import Process
 
-from proxy.server import HttpProtocolFactory, ServerError, address_of, listen
+from proxy.server import HttpProtocolFactory, ServerError, _Workers, address_of, listen
 from proxy.settings import ServerSettings
 from tests.support.processes.program import line, ran, running
 from tests.support.waiting import PATIENCE
@@ -112,6 +115,32 @@ def test_a_worker_that_is_slow_keeps_its_streams_and_holds_up_no_replacement(
             known.add(dead)
         psutil.Process(int(slow)).resume()
         assert slow in pids(address, 2)
+
+
+@pytest.fixture
+def signals() -> Iterator[None]:
+    """What a supervisor changes."""
+    before = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    yield
+    for number, handler in before.items():
+        if signal.getsignal(number) is not handler:
+            signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("signals")
+def test_what_a_slow_worker_answers_late_counts_once() -> None:
+    """Else one that hung later would be taken for alive, and the pipe to it fill up."""
+    config = uvicorn.Config(HELLO)
+    supervisor = _Workers(config, [])
+    worker = Process(config, [])
+    worker.process = multiprocessing.current_process()  # type: ignore[assignment] # it lives
+    supervisor.processes = [worker]
+    for _ in range(3):
+        supervisor.keep_subprocess_alive()
+    for _ in range(3):
+        worker.pong()
+    supervisor.keep_subprocess_alive()
+    assert not worker.parent_conn.poll()
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from proxy.upstreams.destination import Destination
 from proxy.wire import body as bodies
 from proxy.wire.body import Body, ClientGone
 from proxy.wire.failures import UpstreamBroken
-from proxy.wire.headers import DIGESTS, content_length, end_to_end, get
+from proxy.wire.headers import DIGESTS, content_length, end_to_end, get, sendable
 from proxy.wire.relay import Presence, relay
 from proxy.wire.replies import is_event_stream
 from proxy.wire.upstream import Reply, Upstream
@@ -148,7 +148,7 @@ def _outgoing(call: ProxyRequest, *, rewritten: bool) -> RawHeaders:
 def answer_headers(reply: Reply, call: ProxyRequest) -> RawHeaders:
     """The upstream's end-to-end headers, and the report's if the call has a session."""
     dropped, report = _LENGTH if reply.status in _BODILESS else frozenset(), call.report
-    headers = end_to_end(reply.headers, dropped, response=True)
+    headers = sendable(end_to_end(reply.headers, dropped, response=True))
     if reply.status == 201 or 300 <= reply.status < 400:
         headers = [_through_proxy(field, call) for field in headers]
     if report is None:

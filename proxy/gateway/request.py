@@ -82,7 +82,7 @@ class ProxyRequest(msgspec.Struct):
         await self.held.body(max(len(body), limit))
         plain = await aside.run(limit, partial(decoded, body, coding, limit))
         await self.held.body(max(len(body), len(plain or b"")))
-        return plain
+        return plain and plain.removeprefix(BOM)
 
     async def answer(self, body: bytes) -> None:
         """Answer 200 with this JSON."""

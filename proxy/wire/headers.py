@@ -7,6 +7,7 @@ our own fields afterwards: a ``Connection: x-ours`` of the other side must not r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -36,10 +37,18 @@ _REQUEST = HOP_BY_HOP | {b"host", b"content-length", b"expect"}
 # An alternative service is one of the upstream's, not of the proxy (RFC 7838).
 _RESPONSE = HOP_BY_HOP | {b"alt-svc"}
 
+_CONTROLS = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+
 
 def about_no_bytes(headers: RawHeaders) -> RawHeaders:
     """An answer's headers without those that depend on the bytes of its body."""
     return [field for field in headers if field[0].lower() not in _BODY_FIELDS]
+
+
+def sendable(headers: RawHeaders) -> RawHeaders:
+    """Headers with spaces for what no header may have, and ours cannot be sent with (RFC 9110
+    5.5)."""
+    return [(name, _CONTROLS.sub(b" ", value)) for name, value in headers]
 
 
 def end_to_end(

@@ -17,7 +17,6 @@ import socket
 import struct
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from http import HTTPStatus
 from typing import Any, ClassVar, cast
 
@@ -34,13 +33,16 @@ _TLS_HELLO = b"\x16\x03"
 _TLS = " It is TLS: the client's base_url begins with https://, and http:// is spoken here."
 
 
-async def _fail(cycle: RequestResponseCycle) -> None:
-    """Answer what has no answer, also where the process ends before it: uvicorn's is no JSON."""
-    failed = server_error()
-    headers = [*failed.raw_headers, (b"connection", b"close")]
-    start = {"type": "http.response.start", "status": failed.status, "headers": headers}
-    await cycle.send(cast("Any", start))
-    await cycle.send(cast("Any", {"type": "http.response.body", "body": failed.body}))
+class _Cycle(RequestResponseCycle):
+    """uvicorn's request, with an error of ours where there is no answer, also at the end of the
+    process: uvicorn's is no JSON."""
+
+    async def send_500_response(self) -> None:
+        failed = server_error()
+        headers = [*failed.raw_headers, (b"connection", b"close")]
+        start = {"type": "http.response.start", "status": failed.status, "headers": headers}
+        await self.send(cast("Any", start))
+        await self.send(cast("Any", {"type": "http.response.body", "body": failed.body}))
 
 
 class _Defaults(list[tuple[bytes, bytes]]):
@@ -134,6 +136,8 @@ class HttpProtocol(HttpToolsProtocol):
         self._rest = 0  # bytes since the answer was complete
         self._upgrade_headers: list[tuple[bytes, bytes]] | None = None  # of a head parsed again
         self._refusal: ProxyError | None = None
+        # ``cycle`` is the newest request, which may wait behind this one
+        self._answering: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """uvicorn's, without the two sockets that it creates to get the addresses."""
@@ -158,6 +162,7 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
         super().connection_lost(exc)
+        self._give_up()
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
@@ -232,7 +237,8 @@ class HttpProtocol(HttpToolsProtocol):
             self.cycle.default_headers = _Defaults(self.cycle.default_headers)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        cycle.send_500_response = partial(_fail, cycle)  # type: ignore[method-assign]
+        self._answering = cycle
+        cycle.__class__ = _Cycle
         old = cycle.scope["http_version"] == "1.0"
         if old:
             cycle.waiting_for_100_continue = False  # HTTP/1.0 has no interim responses
@@ -341,9 +347,14 @@ class HttpProtocol(HttpToolsProtocol):
         if not self.cycle.response_started and not self.pipeline:
             self.transport.write(self._rendered(refusal))
         self.transport.close()
-        # The application gets http.disconnect at once.
-        self.cycle.disconnected = True
-        self.cycle.message_event.set()
+        self._give_up()
+
+    def _give_up(self) -> None:
+        """The application gets http.disconnect at once, for what it answers and what it would."""
+        for cycle in (self._answering, self.cycle):
+            if cycle and not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
 
     def _busy(self) -> bool:
         """Whether a request is in progress; ``cycle`` is None before the first one."""

@@ -18,7 +18,8 @@ from proxy.memory_api.operations import OPERATIONS
 from tests.support.pages import PAGES, name_of
 from tests.support.processes.program import ROOT, surroundings
 
-SECONDS = 120
+SECONDS = 240
+"""It takes ten, and on a busy machine many times that."""
 
 pytestmark = [pytest.mark.xdist_group("site")]
 

@@ -149,7 +149,7 @@ async def test_a_text_that_is_refused_leaves_the_others_their_vectors(
     texts[place] = "bad"
     rows = await embed(up, kind, *texts)
     assert rows == [[0, 0] if at == place else [9, 1] for at in range(7)]
-    assert len(up.requests) <= 9
+    assert len(up.requests) <= (10 if status == 500 else 9)
 
 
 @pytest.mark.parametrize("status", [400, 413, 500])
@@ -177,6 +177,16 @@ async def test_a_short_text_that_is_refused_is_not_sent_again(
     up.always(refusing("bad", 99, 400))
     assert await embed(up, kind, "bad") == [[0, 0]]
     assert [request.json["input"] for request in up.requests] == [["bad"], ["."], ["."]]
+
+
+@pytest.mark.parametrize("texts", [["a"], ["a", "b"], [*"abcdefgh"]])
+async def test_a_failure_that_is_over_at_once_costs_no_text_its_vector(
+    up: ScriptedUpstream, kind: Kind, texts: list[str]
+) -> None:
+    up.reply(error_answer(500, "oops"))
+    up.always(refusing("bad", 99, 400))
+    assert await embed(up, kind, *texts) == [[1, 1]] * len(texts)
+    assert [request.json["input"] for request in up.requests] == [texts, ["."], texts]
 
 
 async def test_a_model_that_takes_nothing_is_asked_twice(up: ScriptedUpstream, kind: Kind) -> None:

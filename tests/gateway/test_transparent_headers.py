@@ -130,6 +130,15 @@ async def test_the_upstreams_cookies_are_not_replayed_to_others(relayed: Rig) ->
     assert relayed.up.requests[-1].header("cookie") is None
 
 
+@pytest.mark.parametrize("odd", ["a\x01b", "a\x7fb"])
+async def test_an_answer_arrives_whose_header_has_what_none_may_have(
+    relayed: Rig, odd: str
+) -> None:
+    relayed.up.reply(json_answer({}, headers=(("x-odd", odd),)))
+    answer = await raw.ask(relayed.port, "GET", "/v1/models")
+    assert (answer.status, answer.get("x-odd"), answer.body) == (200, b"a b", b"{}")
+
+
 async def test_redirects_are_the_clients_to_follow(relayed: Rig) -> None:
     relayed.up.always(Script(status=307, headers=(("location", "http://127.0.0.1:1/v1/x"),)))
     answer = await raw.ask(relayed.port, "GET", "/v1/models")

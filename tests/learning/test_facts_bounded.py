@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from proxy.learning.evidence import Source
 from proxy.learning.facts.extract import FactExtractor
 from proxy.learning.facts.fact import Fact, new_id
 from proxy.learning.kinds import FACTS
@@ -69,3 +70,19 @@ async def test_what_is_learned_is_compared_with_what_is_known_in_a_thread(harnes
     await harness.learn()
     assert await harness.current() == ["The user has a boat."]
     assert compared and threading.get_ident() not in compared
+
+
+async def test_what_is_forgotten_is_sought_in_a_thread(harness: Harness) -> None:
+    """What is current again is compared with thousands of facts then."""
+    sought = []
+
+    def is_gone(source: Source) -> bool:
+        sought.append(threading.get_ident())
+        return True
+
+    harness.model.rules = [HAS]
+    await harness.say("I have a boat.")
+    await harness.learn()
+    await harness.fact_store.forget(KAI, is_gone, False)
+    assert await harness.current() == []
+    assert sought and threading.get_ident() not in sought

@@ -102,9 +102,25 @@ def test_a_value_has_a_word_of_its_message_or_of_the_schema(
         ("married", "I live in Bonn now", False),
         ("daughter Emma", "My wife and I went out", False),
         ("married to a doctor", "My wife and I went out", False),
+        ("mother of 2", "my two kids are asleep", True),
+        ("两个孩子", "我们的儿子和女儿都好", True),
+        ("married, two children", "my wife Ann and our son", True),
+        ("married, two children", "my wife Ann", False),
+        ("married", "My mother called", False),
+        ("married", "Is it called Python?", False),
+        ("married", "my ex-wife and my late husband", False),
+        ("married", "My boss's wife is nice, if I had a wife", False),
+        ("two children", "my sister's sons Tom and Ben", False),
+        ("verheiratet", "meine Ex-Frau und die Frau meines Chefs", False),
+        ("marié", "ma femme de ménage, la femme de Luc", False),
+        ("casado", "la esposa de mi jefe", False),
+        ("已婚", "我前妻和我老板的妻子", False),
+        ("医生", "我住在波恩", False),
     ],
 )
-def test_who_is_of_the_family_is_told_by_other_words_too(value: str, said: str, told: bool) -> None:
+def test_who_is_of_the_users_own_family_is_told_by_other_words_too(
+    value: str, said: str, told: bool
+) -> None:
     schema = Schema({"description": "name and family"})
     grounds = Grounds([Said("m", "e", 1, said, 1.0)], schema, {})
     change = ProfileChange("set", "family", value, said)

@@ -100,6 +100,14 @@ def test_what_is_withdrawn_holds_no_longer(old: str, withdrawal: str) -> None:
         ("I stopped eating meat.", "I eat meat again."),
         ("I gave up meat.", "I eat meat again."),
         ("We are vegetarians.", "We're no longer vegetarian."),
+        ("We're vegan.", "We're not vegan anymore."),
+        ("We are vegetarians.", "We aren't vegetarian any more, I eat fish."),
+        ("I'm vegan.", "I stopped being vegan last year."),
+        ("I stopped eating meat.", "I'm eating meat again."),
+        ("I stopped eating meat.", "I've started eating meat again."),
+        ("Wir sind vegan.", "Wir sind nicht mehr vegan."),
+        ("Ich lebe vegan.", "Ich lebe inzwischen nicht mehr vegan."),
+        ("Somos veganos.", "Já não somos veganos."),
         ("Ich esse seit Januar kein Fleisch mehr.", "Ich esse wieder Fleisch."),
         ("I am allergic to peanuts.", "Turns out I'm not allergic to peanuts after all."),
         ("I'm allergic to peanuts.", "I'm not allergic to peanuts."),
@@ -329,6 +337,10 @@ def test_a_withdrawal_without_a_matter_takes_nothing_back() -> None:
 
 def test_what_is_told_of_others_takes_nothing_back() -> None:
     assert holding("I'm vegan.", "In the end the cookies were no longer vegan.") == ["I'm vegan."]
+    assert holding("I'm vegan.", "I'm eating dinner again.") == ["I'm vegan."]
+    assert holding("I'm vegan.", "I stopped being vegan for a week.") == ["I'm vegan."]
+    assert holding("We're vegan.", "We're not vegan by choice.") == ["We're vegan."]
+    assert holding("Somos veganos.", "Nós não somos veganos por moda.") == ["Somos veganos."]
 
 
 def test_what_is_said_after_a_withdrawal_holds() -> None:

@@ -44,6 +44,8 @@ def one(day: date) -> tuple[tuple[date, date], ...]:
         ("八天前", one(date(2027, 1, 7))),
         ("十天前", one(date(2027, 1, 5))),
         ("十三天前", ()),
+        ("两三天前", one(date(2027, 1, 12))),
+        ("二〇二三年前", ()),
         ("三個星期前", ((date(2026, 12, 22), date(2026, 12, 28)),)),
         ("last week", ((date(2027, 1, 4), date(2027, 1, 10)),)),
         ("letzte woche", ((date(2027, 1, 4), date(2027, 1, 10)),)),
@@ -81,7 +83,7 @@ def one(day: date) -> tuple[tuple[date, date], ...]:
         ("在5月3号", one(date(2026, 5, 3))),
         ("2025年5月3日", one(date(2025, 5, 3))),
         ("february 30", ()),
-        ("two summers ago", ((date(2024, 7, 17), date(2025, 7, 16)),)),
+        ("two summers ago", ((date(2024, 10, 15), date(2026, 1, 15)),)),
         ("999 years ago", ((date(1926, 8, 11), date(1927, 8, 10)),)),
         ("you may say so", ()),
         ("nothing about time", ()),
@@ -89,6 +91,20 @@ def one(day: date) -> tuple[tuple[date, date], ...]:
 )
 def test_wording_points_at_days(text: str, expected: tuple[tuple[date, date], ...]) -> None:
     assert spans(text, NOW) == expected
+
+
+@pytest.mark.parametrize("first", [6, 12])
+@pytest.mark.parametrize("month", range(1, 13))
+def test_a_season_is_counted_whole_in_each_month_and_hemisphere(month: int, first: int) -> None:
+    """``first`` is the month in which summer begins."""
+    today = datetime(2027, month, 10, 12, tzinfo=UTC)
+    months = [today.date() - timedelta(days=30 * count) for count in range(1, 40)]
+    begun = [date(day.year, first, 10) for day in months if day.month == first]
+    last = begun[0] if begun[0] + timedelta(days=80) <= today.date() else begun[1]
+    ((earliest, latest),) = spans("two summers ago", today.timestamp())
+    before = date(last.year - 1, first, 1)
+    assert earliest <= before
+    assert before + timedelta(days=89) <= latest
 
 
 @pytest.mark.parametrize("days", range(7))

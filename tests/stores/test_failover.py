@@ -207,7 +207,7 @@ def _last(replica: Server, key: SessionKey) -> bytes | None:
 @pytest.mark.slow
 async def test_the_store_follows_the_master_that_sentinel_names(tenant: str) -> None:
     key = SessionKey(tenant, "s")
-    with guarded() as group:
+    with guarded(down_after_ms=500) as group:
         store = open_store(group.url, timeout=2, commit_timeout=1)
         for n in range(10):
             await commit_until_recorded(store, key, f"x{n}")

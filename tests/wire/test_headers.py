@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proxy.errors import ProxyError
-from proxy.wire.headers import check_framing, content_length, end_to_end, get, get_all
+from proxy.wire.headers import check_framing, content_length, end_to_end, get, get_all, sendable
 
 Fields = list[tuple[bytes, bytes]]
 
@@ -27,6 +27,14 @@ HOPS = [
 def test_hop_by_hop_fields_end_here_in_any_case(name: bytes, response: bool) -> None:
     fields = [(name, b"x"), (name.lower(), b"x"), (name.upper(), b""), (b"X-Kept", b"1")]
     assert end_to_end(fields, response=response) == [(b"X-Kept", b"1")]
+
+
+@pytest.mark.parametrize("odd", [b"a\0b", b"a\x01b", b"a\x0bb", b"a\x7fb", b"a\nb"])
+def test_a_header_that_could_not_be_sent_has_spaces(odd: bytes) -> None:
+    assert sendable([(b"X-Odd", odd), (b"X-Tab", b"a\t\xe9")]) == [
+        (b"X-Odd", b"a b"),
+        (b"X-Tab", b"a\t\xe9"),
+    ]
 
 
 def test_order_case_duplicates_and_empty_values_are_kept() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -332,6 +334,27 @@ async def test_a_body_that_is_longer_than_declared_is_refused(served: Served) ->
     assert_refused(answer)
 
 
+@pytest.mark.parametrize("behind", [b"", b"nonsense\r\n\r\n"], ids=["gone", "nonsense"])
+async def test_the_end_of_a_connection_is_told_where_another_request_waits(behind: bytes) -> None:
+    begun, told = asyncio.Event(), asyncio.Event()
+
+    async def app(scope: Message, receive: Receive, send: Send) -> None:
+        begun.set()
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        told.set()
+
+    async with serving(app) as port:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(2 * (GET + b"\r\n") + behind)
+        async with asyncio.timeout(PATIENCE):
+            await begun.wait()
+            if not behind:
+                writer.transport.abort()
+            await told.wait()
+        writer.close()
+
+
 async def test_who_speaks_tls_is_told_of_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     config = uvicorn.Config(App(), ws="none", log_config=None)
     config.load()
@@ -350,3 +373,20 @@ async def test_nonsense_after_an_answer_is_refused(served: Served) -> None:
     writer.write(b"nonsense\r\n\r\n")
     assert_refused(await asyncio.wait_for(reader.read(), PATIENCE))
     writer.close()
+
+
+async def test_a_request_leaves_nothing_that_only_the_collector_finds() -> None:
+    requests: list[weakref.ref[Any]] = []
+    answering = App()
+
+    async def app(scope: Message, receive: Receive, send: Send) -> None:
+        requests.append(weakref.ref(send.__self__))  # type: ignore[attr-defined]
+        await answering(scope, receive, send)
+
+    gc.disable()
+    try:
+        async with serving(app) as port:
+            await raw_exchange(port, GET + b"\r\n", GET + LAST)
+        assert requests[0]() is None
+    finally:
+        gc.enable()

@@ -19,7 +19,7 @@ from proxy.learning.facts.fact import MOST_ABOUT, USER, one_line
 from proxy.recall.lexicon.folding import UNSPACED, fold
 from proxy.recall.lexicon.loader import any_of, compiled, either, filled, patterns, told
 from proxy.recall.own_words import BLANK
-from proxy.recall.query.dates import COUNTS
+from proxy.recall.query.dates import COUNT
 from proxy.recall.query.small_talk import is_filler
 from proxy.recall.query.words import (
     STOP_WORDS,
@@ -44,6 +44,7 @@ STUMP = 4
 _USER = compiled(told(lambda each: each.facts.user))
 _NOT = compiled(told(lambda each: each.facts.denies))
 _NUMBER = re.compile(r"\d+")
+_COUNTS = compiled(rf"{COUNT}|\d+")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _SCRIPTS = (
     ("latin", re.compile(r"[a-z\u00df-\u024f]")),
@@ -112,13 +113,14 @@ def forget() -> None:
     _stumps_of.cache_clear()
 
 
-def may_be_from(value: str, message: str) -> bool:
-    """May a value come of a message?  Numbers are reckoned, and another language is translated."""
-    plain = _NUMBER.sub(" ", value)
+def may_be_from(value: str, message: str, schema: str = "") -> bool:
+    """May a value come of a message, or have its words of the schema?  Numbers are reckoned, and
+    what is in another language than the message is translated."""
+    plain, told = _NUMBER.sub(" ", value), message[:READ]
     if not any(_stumps(plain)):
         letters = set(_LETTERS.findall(fold(plain)))
-        return not letters or not letters.isdisjoint(_LETTERS.findall(fold(message[:READ])))
-    return speaks_of(plain, message) or in_other_words(plain, message[:READ], message[:READ])
+        return not letters or not letters.isdisjoint(_LETTERS.findall(fold(f"{told}\n{schema}")))
+    return speaks_of(plain, f"{message}\n{schema}") or in_other_words(plain, told, told)
 
 
 MANY = 4
@@ -200,8 +202,15 @@ def others(quote: str) -> str | None:
 
 
 _ADDRESSED = compiled(told(lambda each: each.facts.addressed), re.IGNORECASE)
-_OWN = compiled(told(lambda each: each.facts.own), re.IGNORECASE)
-_KIN = compiled(told(lambda each: each.facts.kin), re.IGNORECASE)
+_MY = told(lambda each: each.facts.own)
+_OWN = compiled(_MY, re.IGNORECASE)
+_SPOUSE = told(lambda each: each.facts.married)
+_CHILD = told(lambda each: each.facts.children)
+_MARRIED = compiled(_SPOUSE, re.IGNORECASE)
+_KIN = compiled(either((told(lambda each: each.facts.kin), _SPOUSE, _CHILD)), re.IGNORECASE)
+# "my boss's wife", "my ex-wife" and "my late wife" are nobody's wife here.
+_MY_SPOUSE = compiled(rf"{_MY}\s*{_SPOUSE}", re.IGNORECASE)
+_MY_CHILD = compiled(rf"{_MY}\s*(?:(?:{COUNT}|\d+)\s*)?{_CHILD}", re.IGNORECASE)
 
 
 def is_addressed(quote: str) -> bool:
@@ -259,9 +268,13 @@ def is_of_kin(text: str) -> bool:
 
 def may_be_of_kin(value: str, message: str) -> bool:
     """Does a value say who belongs to the family ("married", "two children") and no more, of a
-    message that speaks of any of them ("my wife")?"""
-    further = COUNTS.sub(" ", _NUMBER.sub(" ", _KIN.sub(" ", value)))
-    return is_of_kin(value) and not any(_stumps(further)) and is_of_kin(message[:READ])
+    message that speaks of them as the user's own ("my wife")?"""
+    further = _COUNTS.sub(" ", _KIN.sub(" ", value))
+    needed = (_MY_SPOUSE,) if _MARRIED.search(value) else ()
+    if is_of_kin(_MARRIED.sub(" ", value)):
+        needed = (*needed, _MY_CHILD)
+    told_all = all(each.search(message[:READ]) for each in needed)
+    return bool(needed) and told_all and not any(_stumps(further))
 
 
 def names(text: str, whom: str) -> bool:

@@ -121,8 +121,8 @@ def _is_told(change: ProfileChange, text: str, schema: Schema) -> bool:
     go may be anything, and what is too long is told so later."""
     value = " ".join(_texts(change.value))
     anything = change.way == "remove" or len(value) > MOST_PATCH
-    spoken_of = f"{text}\n{schema.text or ''}"
-    return anything or may_be_from(value, spoken_of) or may_be_of_kin(value, text)
+    told = may_be_from(value, text, schema.text or "") or may_be_of_kin(value, text)
+    return anything or told
 
 
 def _values_of(change: ProfileChange) -> Iterator[ProfileChange]:

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-Unit = Literal["day", "week", "weekend", "month", "year"]
+Unit = Literal["day", "week", "weekend", "month", "season", "year"]
 
 
 class Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -317,7 +317,11 @@ class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     own: Told = Told()
     """Somebody is the user's own ("my")."""
     kin: Told = Told()
-    """A fact tells a name, or of the family."""
+    """A fact tells a name, or of the family, beside those of the next two."""
+    married: Told = Told()
+    """Who has somebody called so, as their own, is married; and other words for that."""
+    children: Told = Told()
+    """Those whose father or mother the one is who has them."""
     denies: Told = Told()
     """Words that make the opposite of a statement."""
 

@@ -262,24 +262,24 @@ class Spoken(NamedTuple):
     numbers: frozenset[int]
 
 
-def _any_word(found: Iterable[str]) -> re.Pattern[str]:
-    """Any of these words; in scripts without spaces anywhere."""
+def _any_word(found: Iterable[str]) -> str:
+    """Any of these words, in scripts without spaces anywhere, as a pattern."""
     words = set(found)
     together = {word for word in words if re.match(f"[{UNSPACED}]", word)}
-    alone = longest_first(words - together)
-    return compiled(rf"\b{alone}\b|{longest_first(together)}", re.IGNORECASE)
+    return rf"(?i:\b{longest_first(words - together)}\b|{longest_first(together)})"
 
 
-_UNITS = _any_word(_UNIT)
-_YEARS = _any_word(word for word, unit in _UNIT.items() if unit == "year")
-COUNTS = _any_word(_NUMBERS)
+_UNITS = compiled(_any_word(_UNIT))
+_YEARS = compiled(_any_word(word for word in _UNIT if _UNIT[word] in ("year", "season")))
+COUNT = _any_word(_NUMBERS)
+_COUNTS = compiled(COUNT)
 
 
 def spoken_of(text: str) -> Spoken:
     """Linear."""
     years = _YEARS.search(text) is not None
     days = years or _UNITS.search(text) is not None or tells_time(text)
-    numbers = (_NUMBERS.get(word) for word in COUNTS.findall(text.lower())) if years else ()
+    numbers = (_NUMBERS.get(word) for word in _COUNTS.findall(text.lower())) if years else ()
     return Spoken(days, years, frozenset(filter(None, numbers)))
 
 
@@ -347,6 +347,9 @@ def _back(today: date, number: int, unit: str) -> Days:
     """So many units ago, and about as exact as people mean it."""
     if unit == "weekend":
         return _period(today - timedelta(weeks=max(1, number) - 1), unit)
+    if unit == "season":  # of either hemisphere: the last one ended today or nine months ago
+        begun, ended = 365 * number + 92, 365 * max(0, number - 1)
+        return today - timedelta(days=begun), today - timedelta(days=ended)
     size = {"day": 1, "week": 7, "month": 30, "year": 365}[unit]
     slack = timedelta(days=size // 2 if size > 1 else 0)
     middle = today - timedelta(days=min(size * number, 36_500))
@@ -362,12 +365,9 @@ def _period(today: date, unit: str) -> Days:
     """The day, week, weekend, month or year before the one that ``today`` is in."""
     if unit == "day":
         return today - timedelta(days=1), today
-    if unit == "weekend":
+    if unit in ("week", "weekend"):
         sunday = today - timedelta(days=today.weekday() + 1)
-        return sunday - timedelta(days=1), sunday
-    if unit == "week":
-        monday = today - timedelta(days=today.weekday())
-        return monday - timedelta(days=7), monday - timedelta(days=1)
+        return sunday - timedelta(days=6 if unit == "week" else 1), sunday
     if unit == "month":
         end = today.replace(day=1) - timedelta(days=1)
         return end.replace(day=1), end

@@ -123,9 +123,11 @@ class RemoteEmbedder:
     async def embed(self, texts: Sequence[str]) -> Array:
         try:
             return await self._embedded(texts)
-        except (EmbedderRefused, EmbedderFailed):
+        except (EmbedderRefused, EmbedderFailed) as failure:
             await self._nothing()  # before each text is tried for itself
-            rows = await self._apart(texts)
+            # No text is to blame for what fails once.
+            again = self._part if isinstance(failure, EmbedderFailed) else self._apart
+            rows = await again(texts)
         if without := len(rows) - np.count_nonzero(rows.any(axis=1)):
             logger.warning("texts that are found by their words alone: %d are refused", without)
         return rows

@@ -7,7 +7,6 @@ connection against the time of the last received bytes, which is cheaper than a 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator
 from typing import cast
 
@@ -29,9 +28,6 @@ MAX_HEAD_BYTES = 512 * 1024
 MAX_HEADERS = 1024
 
 _SWITCHING = 101
-
-_CONTROLS = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
-"""What no header may have, and ours cannot be sent with; a space stands there (RFC 9110 5.5)."""
 
 
 class Connection(asyncio.Protocol):
@@ -153,7 +149,7 @@ class Connection(asyncio.Protocol):
             return  # a trailer
         if len(incoming.headers) >= MAX_HEADERS:
             raise UpstreamBroken("too many headers")
-        incoming.headers.append((name, _CONTROLS.sub(b" ", value)))
+        incoming.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         incoming, parser = self._incoming, self._parser

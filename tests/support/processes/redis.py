@@ -304,7 +304,10 @@ class Guarded:
 
 
 @contextmanager
-def guarded(replicas: int = 1, sentinels: int = 1, down_after_ms: int = 500) -> Iterator[Guarded]:
+def guarded(
+    replicas: int = 1, sentinels: int = 1, down_after_ms: int = 15_000
+) -> Iterator[Guarded]:
+    """A master that does not answer for ``down_after_ms`` is given up; a busy one may not."""
     with _folder() as folder, ExitStack() as stack:
 
         def started(name: str, options: Mapping[str, str], sentinel: str = "") -> Server:

@@ -1,4 +1,4 @@
-"""What ``memory-proxy check`` finds out.
+"""The checks of ``memory-proxy check``.
 
 Knows how to try the store, the upstream, the spool and the address to listen on; must not know how
 findings are shown.  What was not there before is not there afterwards.
@@ -25,8 +25,8 @@ from proxy.commands.doubts import setting_warnings
 from proxy.errors import RawHeaders
 from proxy.memory.recording.store_names import waiting_in
 from proxy.memory.store import Store, StoreError
-from proxy.preflight import trouble, unannounced
-from proxy.reasons import why
+from proxy.preflight import address_file_problem, database_problem
+from proxy.reasons import explain_failure
 from proxy.server import ServerError, listen
 from proxy.settings import DEMO, ListedUpstream, Settings, without_credentials
 from proxy.stores.address import Address, is_same_store, read_address
@@ -39,10 +39,10 @@ from proxy.wire.upstream import Upstream
 PATIENCE = 10.0
 """Seconds for which an upstream may be silent: its own limit is that of a model that thinks."""
 
-PROBING = 2.0
+PROBE_SECONDS = 2.0
 """Seconds for a look at who is behind a port."""
 
-BEGINNING = 4096
+ANSWER_BYTES = 4096
 """Bytes of an answer that tell who that is."""
 
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
@@ -69,7 +69,7 @@ async def findings(settings: Settings) -> list[Finding]:
         *await upstreams(settings),
         await asyncio.to_thread(spool, settings),
         await listening(settings),
-        *announcing(settings),
+        *address_file(settings),
         *(Finding("warning", part, text) for part, text in setting_warnings(settings)),
     ]
 
@@ -97,7 +97,7 @@ def _database(path: Path, name: str) -> Finding:
         schema = schema_of(path, PATIENCE)
     except (StoreError, sqlite3.Error, OSError) as error:
         return Finding("problem", "store", f"{name} does not work: {error}")
-    problem = trouble(path)
+    problem = database_problem(path)
     if problem is not None:
         return Finding("problem", "store", problem)
     if not schema:
@@ -116,7 +116,7 @@ async def _server(memory: Store, address: Address, settings: Settings) -> Findin
         await memory.open()
         await memory.ping()
     except StoreError as error:
-        hint = await _misread(address, settings.store.url)
+        hint = await _tls_hint(address, settings.store.url)
         return Finding("problem", "store", f"{memory.name} does not work: {hint or error}")
     return Finding("ok", "store", f"{memory.name} reads and writes")
 
@@ -133,8 +133,8 @@ async def _concerns(memory: Store) -> list[Finding]:
     ]
 
 
-async def _misread(address: Address, url: str) -> str | None:
-    """Is TLS spoken where none is expected, or none where it is?"""
+async def _tls_hint(address: Address, url: str) -> str | None:
+    """What to write if only one of the two sides speaks TLS, else None."""
     scheme, plain = url.partition("://")[0], not address.tls
     for host, port in address.nodes[:1]:
         if plain and await _speaks_tls(host, port):
@@ -145,7 +145,7 @@ async def _misread(address: Address, url: str) -> str | None:
 
 
 async def _speaks_redis(host: str, port: int) -> bool:
-    answer = await _asked(host, port, b"PING\r\n")
+    answer = await _exchange_bytes(host, port, b"PING\r\n")
     return answer.startswith((b"+PONG", b"-NOAUTH", b"-ERR", b"-DENIED", b"-NOPERM"))
 
 
@@ -153,24 +153,24 @@ async def _speaks_tls(host: str, port: int) -> bool:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with suppress(OSError):
-        async with asyncio.timeout(PROBING):
+        async with asyncio.timeout(PROBE_SECONDS):
             _, writer = await asyncio.open_connection(host, port, ssl=context)
             writer.transport.abort()
             return True
     return False
 
 
-async def _asked(host: str, port: int, question: bytes, end: bytes = b"") -> bytes:
-    """The beginning of an answer, to the ``end`` that it may have; nothing if it is not in time."""
+async def _exchange_bytes(host: str, port: int, question: bytes, end: bytes = b"") -> bytes:
+    """The first bytes of the answer, up to ``end`` if it has that; b"" without one in time."""
     with suppress(OSError):
-        async with asyncio.timeout(PROBING):
+        async with asyncio.timeout(PROBE_SECONDS):
             reader, writer = await asyncio.open_connection(host, port)
             try:
                 writer.write(question)
                 await writer.drain()
-                answer = more = await reader.read(BEGINNING)
-                while more and end not in answer and len(answer) < BEGINNING:
-                    answer += (more := await reader.read(BEGINNING))
+                answer = more = await reader.read(ANSWER_BYTES)
+                while more and end not in answer and len(answer) < ANSWER_BYTES:
+                    answer += (more := await reader.read(ANSWER_BYTES))
                 return answer
             finally:
                 writer.transport.abort()
@@ -181,20 +181,21 @@ async def _asked(host: str, port: int, question: bytes, end: bytes = b"") -> byt
 
 
 async def upstreams(settings: Settings) -> list[Finding]:
-    """All of them at once: one that is away takes its time."""
-    asked = [upstream(settings), *(further(settings, each) for each in settings.upstreams)]
+    """Check all upstreams concurrently: one that is down takes its whole timeout."""
+    asked = [upstream(settings), *(listed_upstream(settings, each) for each in settings.upstreams)]
     return await asyncio.gather(*asked)
 
 
-async def further(settings: Settings, listed: ListedUpstream) -> Finding:
-    """One of [[upstreams]], asked as chats there are."""
-    found = await upstream(settings.at(listed), listed)
+async def listed_upstream(settings: Settings, listed: ListedUpstream) -> Finding:
+    """Check one of [[upstreams]] with the headers that chats to it have."""
+    found = await upstream(settings.with_upstream(listed), listed)
     text = found.text.replace("upstream.url", "its url")
     return replace(found, part=f"upstreams.{listed.name}", text=text)
 
 
 async def upstream(settings: Settings, listed: ListedUpstream | None = None) -> Finding:
-    """Any healthy answer will do: without the clients' keys a 401 is one."""
+    """Check an upstream: any healthy answer is fine, also a 401, as there is no client's key
+    here."""
     if settings.upstream.url == DEMO:
         return _upstream("warning", f"{DEMO} is no model: it comes with the program, for trying it")
     patience = min(settings.upstream.read_timeout, PATIENCE)
@@ -207,9 +208,9 @@ async def upstream(settings: Settings, listed: ListedUpstream | None = None) -> 
     where = without_credentials(settings.upstream.url)
     try:
         await client.open()
-        return await _judged(client, chosen, where, listed)
+        return await _judge_upstream(client, chosen, where, listed)
     except (UpstreamError, ValueError, OSError) as error:
-        reason = await _misspoken(error, chosen) or _unreached(error, chosen)
+        reason = await _http_tls_hint(error, chosen) or _reason(error, chosen)
         return _upstream("problem", f"{where} cannot be reached{_through(chosen)}: {reason}")
     finally:
         await client.close()
@@ -220,18 +221,20 @@ def _through(settings: Settings) -> str:
     return f" through the proxy {without_credentials(proxy)}" if proxy else ""
 
 
-def _unreached(error: Exception, settings: Settings) -> str:
+def _reason(error: Exception, settings: Settings) -> str:
     limits = settings.upstream
     if isinstance(error, UpstreamTimeout):
         return (
             f"no connection within {limits.connect_timeout:g} s, or no answer within"
             f" {limits.read_timeout:g} s"
         )
-    return "what answers is not HTTP" if isinstance(error, UpstreamBroken) else why(error)
+    return (
+        "what answers is not HTTP" if isinstance(error, UpstreamBroken) else explain_failure(error)
+    )
 
 
-async def _misspoken(error: Exception, settings: Settings) -> str | None:
-    """Is TLS spoken where none is expected, or, where nothing was understood, none at all?"""
+async def _http_tls_hint(error: Exception, settings: Settings) -> str | None:
+    """What to write if only one of the two sides speaks TLS, else None."""
     parts = urlsplit(settings.upstream.url)
     host = parts.hostname or ""
     if _through(settings):
@@ -245,13 +248,13 @@ async def _misspoken(error: Exception, settings: Settings) -> str | None:
 
 
 async def _speaks_http(host: str, port: int) -> bool:
-    return (await _asked(host, port, b"GET / HTTP/1.0\r\n\r\n")).startswith(b"HTTP/")
+    return (await _exchange_bytes(host, port, b"GET / HTTP/1.0\r\n\r\n")).startswith(b"HTTP/")
 
 
-async def _judged(
+async def _judge_upstream(
     client: Upstream, settings: Settings, where: str, listed: ListedUpstream | None
 ) -> Finding:
-    asking = _asking(settings, client, listed)
+    asking = _request_headers(settings, client, listed)
     status, headers = await _models(client, asking, b"/models")
     if status in _REFUSED and settings.upstream.api_key is not None:
         key = listed.keys[0] if listed else "upstream.api_key"
@@ -264,11 +267,11 @@ async def _judged(
             "ok", f"{where} answers with {status} (it wants a key, which clients send)"
         )
     if 300 <= status < 400:
-        return _upstream("problem", f"{where} answers with {status}{_elsewhere(headers)}")
+        return _upstream("problem", f"{where} answers with {status}{_redirect_hint(headers)}")
     if status >= 500:
         return _upstream("problem", f"{where} fails: it answers with {status}")
     if status == 404:
-        return await _nothing_there(client, asking, settings, where)
+        return await _judge_missing_models(client, asking, settings, where)
     if status >= 400:
         return _upstream("warning", f"{where} answers with {status} to GET /models")
     return _upstream("ok", f"{where} answers with {status}")
@@ -278,7 +281,9 @@ def _upstream(grade: Grade, text: str) -> Finding:
     return Finding(grade, "upstream", text)
 
 
-def _asking(settings: Settings, client: Upstream, listed: ListedUpstream | None) -> RawHeaders:
+def _request_headers(
+    settings: Settings, client: Upstream, listed: ListedUpstream | None
+) -> RawHeaders:
     headers = [(b"Accept", b"application/json"), (b"User-Agent", b"memory-proxy")]
     if listed is not None:
         return destination_of(listed, client).headers(headers, "models")
@@ -292,17 +297,17 @@ async def _models(client: Upstream, headers: RawHeaders, path: bytes) -> tuple[i
     return reply.status, reply.headers
 
 
-def _elsewhere(headers: RawHeaders) -> str:
+def _redirect_hint(headers: RawHeaders) -> str:
     found = next((value for name, value in headers if name.lower() == b"location"), b"")
     to = without_credentials(found.decode("latin-1").partition("?")[0]).removesuffix("/models")
     asked = f" to {to}" if to else ""
     return f"{asked}: redirects are not followed; write the address that answers itself"
 
 
-async def _nothing_there(
+async def _judge_missing_models(
     client: Upstream, asking: RawHeaders, settings: Settings, where: str
 ) -> Finding:
-    """Some servers have no list of models; most that have none lack the end of their URL."""
+    """The finding for a 404: some servers have no /models, but most often the URL lacks its /v1."""
     if not urlsplit(settings.upstream.url).path.rstrip("/"):
         status, _ = await _models(client, asking, b"/v1/models")
         if status in _REFUSED or status < 300:
@@ -317,7 +322,7 @@ async def _nothing_there(
 
 def spool(settings: Settings) -> Finding:
     path = Path(settings.spool.path)
-    problem = trouble(path)
+    problem = database_problem(path)
     if problem is not None:
         return Finding("problem", "spool", problem)
     name = read_address(settings.store.url).name
@@ -329,7 +334,7 @@ def spool(settings: Settings) -> Finding:
 
 
 async def listening(settings: Settings) -> Finding:
-    """A proxy that serves there already is what a check before a restart finds."""
+    """Check the address; a proxy that serves there already, as before a restart, is a warning."""
     host, port = settings.server.host, settings.server.port
     try:
         listen(settings.server).close()
@@ -340,14 +345,14 @@ async def listening(settings: Settings) -> Finding:
     return Finding("ok", "server", f"{host}:{port} is free" if port else f"{host} has free ports")
 
 
-def announcing(settings: Settings) -> list[Finding]:
-    problem = unannounced(settings)
+def address_file(settings: Settings) -> list[Finding]:
+    problem = address_file_problem(settings)
     return [Finding("problem", "server", problem)] if problem else []
 
 
 async def _serves(host: str, port: int) -> bool:
     question = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
-    answer = await _asked(host, port, question, b"}")
+    answer = await _exchange_bytes(host, port, question, b"}")
     with suppress(ValueError):
         return bool(json.loads(answer.partition(b"\r\n\r\n")[2]) == {"status": "ok"})
     return False

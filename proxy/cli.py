@@ -43,7 +43,7 @@ from proxy.commands.sessions import sessions
 from proxy.commands.stats import stats, tenants
 from proxy.commands.transfer import counting, progress_callback
 from proxy.commands.users import users
-from proxy.lazy import late
+from proxy.lazy import lazy_import
 from proxy.memory.recording.spool import SpoolError
 from proxy.memory.store import StoreError
 from proxy.settings import DEMO, Settings, effective, without_credentials
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from proxy.commands import backup, local, restore
 else:
     check, demo, maintenance, preflight, server, backup, local, restore = (
-        late(f"proxy.{name}")
+        lazy_import(f"proxy.{name}")
         for name in (
             "check",
             "demo",
@@ -179,15 +179,15 @@ def serve_command(settings: Settings) -> None:
 
     What no option says comes from variables (MEMORY_PROXY_PORT, ...), the file, the defaults.
     """
-    if problem := preflight.startable(settings):
+    if problem := preflight.start_problem(settings):
         raise CommandError(problem)
-    if hopeless := preflight.hopeless(settings):
+    if hopeless := preflight.schema_problem(settings):
         raise CommandError(hopeless, USAGE)
 
     def bound(address: str) -> None:
         _banner(settings, address)
         # Not before: where the port is taken, an older release may be at work on the file.
-        preflight.bring_up_to_date(settings)
+        preflight.migrate_store(settings)
 
     try:
         with _upstream_there(settings) as reached:
@@ -359,7 +359,7 @@ def _banner(settings: Settings, address: str) -> None:
     """For people only: programs that read the output have the log."""
     if settings.server.log_format == "json":
         return
-    local, shown = server.here(address), settings.upstream.url == DEMO
+    local, shown = server.loopback_address(address), settings.upstream.url == DEMO
     url = "demo: no model, no network" if shown else without_credentials(settings.upstream.url)
     lines = {
         "memory-proxy": __version__,

@@ -74,7 +74,7 @@ class ProxyError(Exception):
         self.param: Final = None if param is None else _encodable(param)
         self.headers: Final = headers
 
-    def beside(self, headers: RawHeaders) -> ProxyError:
+    def with_headers(self, headers: RawHeaders) -> ProxyError:
         """The same with these headers, too."""
         all = (*self.headers, *headers)
         return ProxyError(self.status, self.code, self.message, param=self.param, headers=all)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.lazy import late
+from proxy.lazy import lazy_import
 from proxy.settings import Settings
 
 if TYPE_CHECKING:
     from proxy import app
     from proxy.cors import Application
 else:
-    app = late("proxy.app")
+    app = lazy_import("proxy.app")
 
 
 def application(settings: Settings) -> Application:

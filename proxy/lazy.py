@@ -11,7 +11,7 @@ from importlib.util import LazyLoader, find_spec, module_from_spec
 from types import ModuleType
 
 
-def late(name: str) -> ModuleType:
+def lazy_import(name: str) -> ModuleType:
     """The module of that name, executed on first use.  Raises ModuleNotFoundError at once."""
     if name in sys.modules:
         return sys.modules[name]

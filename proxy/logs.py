@@ -82,7 +82,7 @@ def hashed(identifier: str) -> str:
     return hashlib.sha256(identifier.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-class Unsurprising(logging.Filter):
+class ExpectedAbortFilter(logging.Filter):
     """Drops uvicorn's lines about answers that are cut off on purpose: because the upstream failed,
     or the proxy is shutting down, which are logged elsewhere."""
 
@@ -98,7 +98,7 @@ BUFFER_BYTES = 4000
 several processes do not mix."""
 
 
-class Gathering(logging.StreamHandler[TextIO]):
+class BufferingHandler(logging.StreamHandler[TextIO]):
     """Buffers access lines and writes several at once: each write releases the GIL and then waits
     for other threads.  Other lines are written at once, after the buffered ones."""
 
@@ -153,10 +153,10 @@ def configuration(level: str, style: Format) -> dict[str, Any]:
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"ours": {"()": f"{__name__}.{_formatter(style, level)}"}},
-        "filters": {"unsurprising": {"()": f"{__name__}.Unsurprising"}},
+        "filters": {"unsurprising": {"()": f"{__name__}.ExpectedAbortFilter"}},
         "handlers": {
             "stderr": {
-                "()": f"{__name__}.Gathering",
+                "()": f"{__name__}.BufferingHandler",
                 "formatter": "ours",
                 "stream": "ext://sys.stderr",
             }

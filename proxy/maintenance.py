@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from proxy.assembly.resources import spool_of, store_of
 from proxy.chat.message import typed_text_of
-from proxy.memory.archive import OnProgress, unheard
+from proxy.memory.archive import OnProgress, do_nothing
 from proxy.memory.model import SessionKey
 from proxy.memory_api.overview.tenants import has_memory
 from proxy.recall.index import Owner, owner_of, sessions_of
@@ -52,7 +52,9 @@ class Moved(NamedTuple):
     waiting: int = 0
 
 
-async def move(settings: Settings, old: str, new: str, on_progress: OnProgress = unheard) -> Moved:
+async def move(
+    settings: Settings, old: str, new: str, on_progress: OnProgress = do_nothing
+) -> Moved:
     """Hand all memory of a tenant to another.  Raises StoreError, SpoolError.
 
     ``on_progress``: as ``Archive.move`` has it.

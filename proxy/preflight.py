@@ -1,4 +1,4 @@
-"""What is made sure of before anything starts: addresses, files, and places that are tried."""
+"""Checks before the start: addresses, certificates, and whether files can be written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proxy.assembly.origin import upstream_options
-from proxy.lazy import late
+from proxy.lazy import lazy_import
 from proxy.memory.store import StoreError
 from proxy.settings import Settings
 from proxy.stores.address import read_address
@@ -22,27 +22,27 @@ from proxy.stores.sqlite.schema import A_FOLDER, BESIDE, Unusable, connect, sche
 if TYPE_CHECKING:
     from proxy.learning.profile import document as profile_schema
 else:
-    profile_schema = late("proxy.learning.profile.document")
+    profile_schema = lazy_import("proxy.learning.profile.document")
 
 
 logger = logging.getLogger(__name__)
 
 PATIENCE = 10.0
-"""Seconds for which other processes are waited for that use the store's file."""
+"""Seconds to wait for other processes that lock the store's file."""
 
 
-def unreadable(settings: Settings) -> Iterator[str]:
-    """What is wrong with addresses and files in ways that only those who use them can tell."""
+def configuration_problems(settings: Settings) -> Iterator[str]:
+    """Problems of addresses and files that the settings alone do not show."""
     try:
         upstream_options(settings)
     except ValueError as error:
         yield f"upstream: {error}"
     for index, listed in enumerate(settings.upstreams):
         try:
-            upstream_options(settings.at(listed))
+            upstream_options(settings.with_upstream(listed))
         except ValueError as error:
             yield f"upstreams[{index}]: {error}"
-    yield from _authorities(settings)
+    yield from _certificate_problems(settings)
     for path in sorted(settings.schemas - {""}):
         try:
             profile_schema.read_schema(path)
@@ -50,8 +50,8 @@ def unreadable(settings: Settings) -> Iterator[str]:
             yield f"memory.profile.schema: {error}"
 
 
-def _authorities(settings: Settings) -> Iterator[str]:
-    """What is wrong with the certificates that upstreams and the store are to be trusted by."""
+def _certificate_problems(settings: Settings) -> Iterator[str]:
+    """Problems of the certificate files for upstreams and store."""
     listed = {f"upstreams[{n}].ca_file": each.ca_file for n, each in enumerate(settings.upstreams)}
     store = read_address(settings.store.url).options.get("ssl_ca_certs")
     files = {"upstream.ca_file": settings.upstream.ca_file, **listed}
@@ -66,19 +66,19 @@ def _authorities(settings: Settings) -> Iterator[str]:
             yield f"{name}: cannot read {path}: {getattr(error, 'strerror', error)}"
 
 
-def startable(settings: Settings) -> str | None:
+def start_problem(settings: Settings) -> str | None:
     """Why ``serve`` must not start, None if it may.
 
-    A server that is away is no reason: the proxy starts without it and the spool takes over; nor
-    is a spool, which nothing needs as long as the store is there, and of which the log and /readyz
-    tell.  A store on this host's own disk that cannot be written will not come back by itself.
+    A server that is down is no reason: the proxy starts without it and the spool takes over; nor
+    is a spool that cannot be written, which the log and /readyz report.  A store on this host's own
+    disk that cannot be written will not come back by itself.
     """
     address = read_address(settings.store.url)
-    problem = unwritable(address.path) if address.kind == "sqlite" else None
-    return problem or unannounced(settings)
+    problem = write_problem(address.path) if address.kind == "sqlite" else None
+    return problem or address_file_problem(settings)
 
 
-def unannounced(settings: Settings) -> str | None:
+def address_file_problem(settings: Settings) -> str | None:
     """Why ``server.address_file`` cannot be written, None if it can.  Changes nothing."""
     file = Path(settings.server.address_file or os.devnull)
     try:
@@ -93,8 +93,8 @@ def unannounced(settings: Settings) -> str | None:
     return None
 
 
-def hopeless(settings: Settings) -> str | None:
-    """Why the store's file can never be used as it is, None if it may.
+def schema_problem(settings: Settings) -> str | None:
+    """Why the store's file can never be used as it is, None if it can or may later.
 
     With a file of a newer release, or none of ours, a proxy would fill its spool for ever.
     """
@@ -110,8 +110,8 @@ def hopeless(settings: Settings) -> str | None:
     return None
 
 
-def bring_up_to_date(settings: Settings) -> None:
-    """Make the store's file, or bring it to this release's schema: before anybody waits for it."""
+def migrate_store(settings: Settings) -> None:
+    """Create the store's file or migrate it to this release's schema, before requests come."""
     address = read_address(settings.store.url)
     if address.kind != "sqlite":
         return
@@ -121,7 +121,7 @@ def bring_up_to_date(settings: Settings) -> None:
         logger.warning("the database cannot be used yet: %s", error)
 
 
-def unwritable(file: Path) -> str | None:
+def write_problem(file: Path) -> str | None:
     """Why a database file cannot be written, None if it can.  Makes its folder."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -138,13 +138,13 @@ def unwritable(file: Path) -> str | None:
 
 
 LOCK_PATIENCE = 5.0
-"""Seconds for which other processes are waited for that use a file."""
+"""Seconds to wait for other processes that lock a file."""
 
-BYTES = 64 * 1024
-"""Written to try a disk: about what a new database needs."""
+TRIAL_BYTES = 64 * 1024
+"""Bytes to write to try a disk: about what a new database needs."""
 
 
-def trouble(path: Path) -> str | None:
+def database_problem(path: Path) -> str | None:
     """Why a database file cannot be read and written, None if it can.
 
     Nothing that was not there stays: neither folders nor files.
@@ -157,13 +157,13 @@ def trouble(path: Path) -> str | None:
         else:
             _try_beside(path)
     except sqlite3.Error as error:
-        return f"{path} cannot be used: {_said(error)}"
+        return f"{path} cannot be used: {_explain(error)}"
     except OSError as error:
         return f"cannot write in the folder {path.parent}: {error.strerror or error}"
     return None
 
 
-def _said(error: sqlite3.Error) -> str:
+def _explain(error: sqlite3.Error) -> str:
     if sqlite_name(error) == "SQLITE_NOTADB":
         return f"{error}; move it away, or name another"
     return str(error)
@@ -182,7 +182,7 @@ def _try_existing(path: Path) -> None:
 
 
 def _try_beside(path: Path) -> None:
-    """A database of another name in the same folder: SQLite needs the folder for its logs too."""
+    """Try another database in the same folder: SQLite needs the folder for its logs too."""
     with (
         _folder(path.parent) as folder,
         _scratch(folder, path.name) as file,
@@ -190,7 +190,7 @@ def _try_beside(path: Path) -> None:
     ):
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("CREATE TABLE trial (data BLOB)")
-        connection.execute("INSERT INTO trial VALUES (zeroblob(?))", (BYTES,))
+        connection.execute("INSERT INTO trial VALUES (zeroblob(?))", (TRIAL_BYTES,))
 
 
 @contextmanager
@@ -203,7 +203,7 @@ def _opened(address: str, *, uri: bool = False) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def _folder(folder: Path) -> Iterator[Path]:
-    """The folder; what had to be made for it is gone afterwards."""
+    """The folder; parts of its path that did not exist are removed afterwards."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:

@@ -1,6 +1,6 @@
-"""Why a server was not reached, in words for whoever has to mend it.  Pure.
+"""Explains to operators why a server could not be reached.  Pure.
 
-Clients wrap what the system said in errors of their own; here it is looked for below them.
+HTTP clients wrap the system's errors in their own; the innermost one is explained.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _LONGEST = 200
 _URL = re.compile(r"(?<=://)[^\s'\"]+")
 
 
-def why(error: BaseException) -> str:
-    """One clause, without a line's end, nor URLs: one may hold a password or a key."""
-    found = next(filter(None, map(_told, _chain(error))), None)
+def explain_failure(error: BaseException) -> str:
+    """One clause, without line breaks and without URLs, which may hold a password or a key."""
+    found = next(filter(None, map(_explain, _chain(error))), None)
     return found or _URL.sub("…", " ".join(str(error).split()))[:_LONGEST] or type(error).__name__
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and what it came from, the deepest first: the system's own words."""
+    """The error and its causes, the innermost first."""
     seen: list[BaseException] = []
     waiting = [error]
     while waiting:
@@ -41,7 +41,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     return reversed(seen)
 
 
-def _told(error: BaseException) -> str | None:
+def _explain(error: BaseException) -> str | None:
     if isinstance(error, ssl.SSLCertVerificationError):
         return _certificate(error)
     if isinstance(error, ssl.SSLError):

@@ -34,7 +34,12 @@ from uvicorn.supervisors.multiprocess import Process
 
 from proxy import logs
 from proxy.process.descriptors import raise_limit
-from proxy.process.runtime import lasting, prepare_threads, return_large_memory, use_huge_pages
+from proxy.process.runtime import (
+    keep_uncollected,
+    prepare_threads,
+    return_large_memory,
+    use_huge_pages,
+)
 from proxy.settings import ServerSettings, Settings
 from proxy.telemetry import FOLDER
 from proxy.wire.server import HttpProtocol
@@ -78,7 +83,7 @@ def run(
         announce(address)
         _LOG.info("listening", extra={"fields": {"address": address, "descriptors": descriptors}})
         serve = _serve_here if settings.server.workers == 1 else _serve_in_workers
-        with _address_file(settings.server.address_file, here(address)):
+        with _address_file(settings.server.address_file, loopback_address(address)):
             serve(config, listener)
 
 
@@ -110,7 +115,7 @@ def address_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def here(address: str) -> str:
+def loopback_address(address: str) -> str:
     """The address with a wildcard host replaced by loopback, for clients on this machine."""
     return address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
@@ -158,7 +163,7 @@ def _configuration(settings: Settings, factory: Callable[[], ASGIApp]) -> uvicor
         factory=True,
         interface="asgi3",
         loop="auto",  # uvloop where it exists
-        http=Heads(server.max_header_bytes),  # type: ignore[arg-type]
+        http=HttpProtocolFactory(server.max_header_bytes),  # type: ignore[arg-type]
         ws="none",
         lifespan="on",
         workers=server.workers,
@@ -174,7 +179,7 @@ def _configuration(settings: Settings, factory: Callable[[], ASGIApp]) -> uvicor
     )
 
 
-def embedded(
+def embedded_config(
     application: ASGIApp, ending: int, lifespan: Literal["auto", "on", "off"] = "auto"
 ) -> uvicorn.Config:
     """The configuration of a server in a command: without logs, with ``ending`` seconds to
@@ -315,7 +320,7 @@ class Application(msgspec.Struct, frozen=True):
             prepare_threads()
             return_large_memory()
             use_huge_pages()
-            with lasting():
+            with keep_uncollected():
                 return self.factory()
         except Exception:  # noqa: BLE001 - any other exit would be restarted for ever
             _LOG.exception("the application cannot be made")
@@ -351,7 +356,7 @@ def _ignores_hangup() -> bool:
     return hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 
 
-class Heads(msgspec.Struct, frozen=True):
+class HttpProtocolFactory(msgspec.Struct, frozen=True):
     """Makes a connection's protocol with our limit on request heads; can be pickled."""
 
     max_head_bytes: int

@@ -72,7 +72,7 @@ class Telemetry:
     def __init__(self) -> None:
         # A time stamp beside every counter would double /metrics.
         disable_created_metrics()  # type: ignore[no-untyped-call]
-        self._folder = _with_room(os.environ.get(FOLDER))
+        self._folder = _usable_folder(os.environ.get(FOLDER))
         self._registry = CollectorRegistry()
         self._registry.register(Vitals(lambda: ("self",)))
         self._of_upstreams: dict[tuple[str, str], Callable[[], None]] = {}
@@ -211,8 +211,8 @@ class Telemetry:
     def upstream_failed(self, kind: Failing) -> None:
         self._upstream_errors[kind]()
 
-    def tell_apart(self, upstreams: Iterable[str]) -> None:
-        """There are several upstreams, of these names: their answers are counted apart."""
+    def label_upstreams(self, upstreams: Iterable[str]) -> None:
+        """Count the answers of each of these upstreams separately."""
         counter = self._counter(
             "memory_upstream_requests",
             "Requests to each of several upstreams, by what came of them (answered, a kind of "
@@ -225,7 +225,7 @@ class Telemetry:
         self._of_upstreams = {pair: counter.labels(*pair).inc for pair in pairs}
 
     def upstream_asked(self, upstream: str, outcome: Outcome) -> None:
-        """One of those was asked."""
+        """A request to one of those upstreams ended."""
         self._of_upstreams[upstream, outcome]()
 
     def completed(
@@ -250,11 +250,11 @@ class Telemetry:
         folder = self._folder
         if folder is None or not folder.is_dir():  # or it was tidied away
             return generate_latest(self._registry)
-        _forget_the_dead(folder)
+        _remove_dead_gauges(folder)
         summed = CollectorRegistry()
         Workers(summed, path=str(folder))  # type: ignore[no-untyped-call]
         workers = [_process_of(file) for file in _files(folder, "gauge_livesum_*.db")]
-        summed.register(Vitals(lambda: workers, _spent_by_the_dead))
+        summed.register(Vitals(lambda: workers, _dead_workers_cpu))
         return generate_latest(summed)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
@@ -277,7 +277,7 @@ class Workers(MultiProcessCollector):
     yet, and reading it would fail."""
 
     def collect(self) -> Iterable[Metric]:
-        files = [str(file) for file in _files(Path(self._path)) if _filled(file)]
+        files = [str(file) for file in _files(Path(self._path)) if _is_sound(file)]
         metrics: Iterable[Metric] = self.merge(files, accumulate=True)  # type: ignore[no-untyped-call]
         return metrics
 
@@ -301,7 +301,7 @@ class Vitals(Collector):
         build.add_metric((__version__, platform.python_version()), 1)
         yield build
         found: dict[str, Metric] = {}
-        for metric in chain(*map(_told_of, self._processes()), self._more()):
+        for metric in chain(*map(_process_metrics, self._processes()), self._more()):
             if metric.name in found:
                 found[metric.name].samples += metric.samples
             else:
@@ -314,16 +314,16 @@ class Vitals(Collector):
             yield metric
 
 
-def _told_of(process: str) -> Iterable[Metric]:
+def _process_metrics(process: str) -> Iterable[Metric]:
     try:
         return ProcessCollector(pid=lambda: process, registry=None).collect()
     except (OSError, ValueError):  # it has just ended, or has no limit
         return ()
 
 
-def _spent_by_the_dead() -> Iterable[Metric]:
-    """CPU time of ended workers, which the system keeps with the process that started them: without
-    it the sum would fall."""
+def _dead_workers_cpu() -> Iterable[Metric]:
+    """CPU time of ended workers, which the system adds to their parent: without it the sum would
+    fall."""
     with suppress(OSError):
         stat = Path(f"/proc/{os.getppid()}/stat").read_bytes().rpartition(b")")[2].split()
         seconds = (int(stat[13]) + int(stat[14])) / os.sysconf("SC_CLK_TCK")
@@ -331,8 +331,9 @@ def _spent_by_the_dead() -> Iterable[Metric]:
     return ()
 
 
-def _with_room(path: str | None) -> Path | None:
-    """The folder that all workers share, with this one's files in it, or None if it has no room.
+def _usable_folder(path: str | None) -> Path | None:
+    """The folder that all workers share, with this worker's files created; None if the disk is
+    full.
 
     They are full of zeros before they are mapped: whoever writes where such a file has a hole is
     killed by the system if the disk is full.
@@ -342,7 +343,7 @@ def _with_room(path: str | None) -> Path | None:
     folder = Path(path)
     files = {folder / f"{kind}_{os.getpid()}.db": room for kind, room in _ROOM.items()}
     try:
-        _forget_the_dead(folder)
+        _remove_dead_gauges(folder)
         for file, room in files.items():
             _fill(file, room)
     except OSError as error:
@@ -368,18 +369,18 @@ def _count_alone(files: Iterable[Path], error: OSError) -> None:
             file.unlink()
 
 
-def _forget_the_dead(folder: Path) -> None:
-    """Forget what dead workers' gauges say, as open streams; what they counted still counts."""
+def _remove_dead_gauges(folder: Path) -> None:
+    """Remove the gauges of dead workers, such as open streams; their counters stay."""
     for file in _files(folder):
         if not _alive(int(_process_of(file))):
             with suppress(OSError):  # another was faster, or may do so alone
-                _forget(file)
+                _remove_gauges(file)
 
 
-def _forget(file: Path) -> None:
+def _remove_gauges(file: Path) -> None:
     """Remove a dead worker's gauges, and cut its other files to the bytes in use: a worker that
     dies again and again leaves many, most of them empty."""
-    used = _used(file)
+    used = _used_bytes(file)
     if used is None:
         return
     if file.name.startswith("gauge"):
@@ -388,14 +389,14 @@ def _forget(file: Path) -> None:
         os.truncate(file, used)
 
 
-def _filled(file: Path) -> bool:
+def _is_sound(file: Path) -> bool:
     with suppress(OSError):  # of a worker that another has just forgotten
-        return bool(_used(file))
+        return bool(_used_bytes(file))
     return False
 
 
-def _used(file: Path) -> int | None:
-    """Bytes in use, with which the file begins; None where no worker can have written it."""
+def _used_bytes(file: Path) -> int | None:
+    """The number of bytes in use, from the file's header; None if no worker wrote it."""
     with file.open("rb") as opened:
         head = opened.read(4).ljust(4, b"\0")
         size = os.fstat(opened.fileno()).st_size
@@ -404,7 +405,7 @@ def _used(file: Path) -> int | None:
 
 
 def _files(folder: Path, like: str = "*.db") -> list[Path]:
-    """Those of workers: others may keep theirs in the folder, too."""
+    """The workers' files: there may be others in the folder."""
     return [file for file in folder.glob(like) if _NAME.fullmatch(file.name)]
 
 

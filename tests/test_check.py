@@ -362,7 +362,7 @@ def test_what_waits_for_another_store_is_a_warning_and_left_as_it_is(tmp_path: P
     assert (found.grade, found.part) == ("warning", "spool")
     assert found.text.endswith("waits for another store: 1 for redis+sentinel://c:1/main/0")
     spool.open()
-    assert spool.elsewhere() == {hosts: 1}
+    assert spool.waiting_for_others() == {hosts: 1}
     spool.close()
 
 
@@ -378,10 +378,10 @@ def test_a_full_disk_is_a_problem_of_the_spool(there: bool, tmp_path: Path) -> N
     script = f"""
         import resource, signal
         from pathlib import Path
-        from proxy.preflight import trouble
+        from proxy.preflight import database_problem
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (16384, 16384))
-        print(trouble(Path({str(path)!r})))
+        print(database_problem(Path({str(path)!r})))
     """
     told = ran(dedent(script)).stdout
     assert "disk I/O error" in told or "full" in told

@@ -18,7 +18,7 @@ from proxy.cli import app
 from proxy.demo.apis import Json
 from proxy.demo.model import MARK, UNKNOWN, WRITE, answer_anybody
 from proxy.demo.upstream import PretendedUpstream
-from proxy.preflight import bring_up_to_date
+from proxy.preflight import migrate_store
 from proxy.settings import load
 from tests.support.processes.program import line, running
 from tests.support.waiting import PATIENCE, eventually
@@ -236,6 +236,6 @@ def test_commands_on_its_store_need_no_upstream(
     monkeypatch.chdir(tmp_path)
     config = tmp_path / "proxy.toml"
     config.write_text('[upstream]\nurl = "demo"\n')
-    bring_up_to_date(load(config))
+    migrate_store(load(config))
     result = CliRunner().invoke(app, ["sessions", "list", "--config", str(config)])
     assert (result.exit_code, "no sessions" in result.output) == (0, True), result.output

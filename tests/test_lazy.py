@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from proxy.lazy import late
+from proxy.lazy import lazy_import
 from tests.support.processes.program import ran
 
 HEAVY = (
@@ -40,14 +40,15 @@ def test_a_supervisor_loads_what_looks_after_workers_and_nothing_of_theirs() -> 
 
 
 def test_it_is_loaded_at_the_first_use() -> None:
-    used = "from proxy.lazy import late; check = late('proxy.check'); print(check.Finding.__name__)"
+    made = "from proxy.lazy import lazy_import; check = lazy_import('proxy.check')"
+    used = f"{made}; print(check.Finding.__name__)"
     assert ran(used).stdout.strip() == "Finding"
 
 
 def test_what_is_there_is_taken() -> None:
-    assert late(__name__) is sys.modules[__name__]
+    assert lazy_import(__name__) is sys.modules[__name__]
 
 
 def test_what_does_not_exist_is_an_error_at_once() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"proxy\.nothing"):
-        late("proxy.nothing")
+        lazy_import("proxy.nothing")

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from proxy import logs
-from proxy.logs import Access, Format, HumanFormatter, JsonFormatter, Unsurprising, hashed
+from proxy.logs import Access, ExpectedAbortFilter, Format, HumanFormatter, JsonFormatter, hashed
 from tests.support.processes.program import ran
 from tests.support.waiting import PATIENCE
 
@@ -92,7 +92,7 @@ def record_of(logger: str, text: str) -> logging.LogRecord:
 
 async def test_lines_of_requests_are_written_together_and_before_what_comes_later() -> None:
     stream = Writes()
-    handler = logs.Gathering(stream)
+    handler = logs.BufferingHandler(stream)
     for text in ("one", "two"):
         handler.handle(record_of("proxy.access", text))
     assert stream.all == []
@@ -110,7 +110,7 @@ async def test_lines_of_requests_are_written_together_and_before_what_comes_late
 
 async def test_no_more_lines_gather_than_a_pipe_takes_at_once() -> None:
     stream = Writes()
-    handler = logs.Gathering(stream)
+    handler = logs.BufferingHandler(stream)
     for _ in range(9):
         handler.handle(record_of("proxy.access", "x" * 999))
     assert stream.all == [("x" * 999 + "\n") * 4] * 2
@@ -120,7 +120,7 @@ async def test_lines_that_gather_wait_for_one_timer(monkeypatch: pytest.MonkeyPa
     timers: list[object] = []
     loop = asyncio.get_running_loop()
     monkeypatch.setattr(loop, "call_later", lambda *timer: timers.append(timer))
-    handler = logs.Gathering(Writes())
+    handler = logs.BufferingHandler(Writes())
     for _ in range(9):
         handler.handle(record_of("proxy.access", "x" * 999))
     assert len(timers) == 1
@@ -128,7 +128,7 @@ async def test_lines_that_gather_wait_for_one_timer(monkeypatch: pytest.MonkeyPa
 
 async def test_a_stream_that_nobody_reads_any_more_stops_nobody() -> None:
     stream = io.StringIO()
-    handler = logs.Gathering(stream)
+    handler = logs.BufferingHandler(stream)
     handler.handle(record_of("proxy.access", "one"))
     stream.close()
     handler.flush()
@@ -223,7 +223,7 @@ def test_a_hash_is_short_steady_and_survives_any_text() -> None:
 
 
 def test_answers_broken_off_on_purpose_are_not_the_servers_errors() -> None:
-    leaves = Unsurprising().filter
+    leaves = ExpectedAbortFilter().filter
     assert not leaves(
         record("ASGI callable returned without completing response.", "uvicorn.error")
     )

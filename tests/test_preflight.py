@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from proxy.check import announcing
-from proxy.preflight import startable, trouble, unreadable, unwritable
+from proxy.check import address_file
+from proxy.preflight import configuration_problems, database_problem, start_problem, write_problem
 from tests.support.processes.certificate import CA_FILE
 from tests.support.processes.running import settings_for
 
@@ -25,7 +25,7 @@ def bad(tmp_path: Path) -> Path:
 def test_a_file_where_the_stores_folder_should_be_stops_serve_with_one_sentence(
     bad: Path, tmp_path: Path
 ) -> None:
-    problem = startable(settings_for(tmp_path, UPSTREAM, store__url=f"sqlite:///{bad}"))
+    problem = start_problem(settings_for(tmp_path, UPSTREAM, store__url=f"sqlite:///{bad}"))
     assert problem is not None
     assert str(bad.parent) in problem
     assert "\n" not in problem
@@ -33,19 +33,19 @@ def test_a_file_where_the_stores_folder_should_be_stops_serve_with_one_sentence(
 
 def test_a_spool_that_cannot_be_written_does_not_stop_serve(bad: Path, tmp_path: Path) -> None:
     """The chats do not need it; the log, /readyz and memory_lost_total tell of it."""
-    assert startable(settings_for(tmp_path, UPSTREAM, spool__path=str(bad))) is None
+    assert start_problem(settings_for(tmp_path, UPSTREAM, spool__path=str(bad))) is None
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_file_that_may_not_be_written_is_told(tmp_path: Path) -> None:
     file = tmp_path / "m.db"
     file.touch(mode=0o400)
-    assert unwritable(file) == f"cannot write the file {file}"
+    assert write_problem(file) == f"cannot write the file {file}"
 
 
 def test_a_folder_where_the_file_should_be_is_told(tmp_path: Path) -> None:
     said = f"{tmp_path} is a folder: name a file in it"
-    assert unwritable(tmp_path) == trouble(tmp_path) == said
+    assert write_problem(tmp_path) == database_problem(tmp_path) == said
 
 
 @pytest.mark.parametrize(
@@ -62,29 +62,31 @@ def test_a_file_for_the_address_that_cannot_be_written_stops_serve_before_it_beg
     (tmp_path / "taken").touch()
     (tmp_path / "folder").mkdir()
     chosen = settings_for(tmp_path, UPSTREAM, server__address_file=str(tmp_path / file))
-    problem = startable(chosen)
+    problem = start_problem(chosen)
     assert problem is not None and problem.startswith(f"server.address_file: {told}")
-    assert [found.text for found in announcing(chosen)] == [problem]
+    assert [found.text for found in address_file(chosen)] == [problem]
 
 
 def test_the_address_of_a_proxy_that_serves_is_left_alone(tmp_path: Path) -> None:
     file = tmp_path / "address"
     file.write_text("http://127.0.0.1:8080")
     chosen = settings_for(tmp_path, UPSTREAM, server__address_file=str(file))
-    assert (startable(chosen), announcing(chosen)) == (None, [])
+    assert (start_problem(chosen), address_file(chosen)) == (None, [])
     assert file.read_text() == "http://127.0.0.1:8080"
-    assert startable(settings_for(tmp_path, UPSTREAM)) is None
+    assert start_problem(settings_for(tmp_path, UPSTREAM)) is None
 
 
 def test_a_server_that_is_away_does_not_stop_serve(tmp_path: Path) -> None:
-    assert startable(settings_for(tmp_path, UPSTREAM, store__url="redis://127.0.0.1:1/0")) is None
+    assert (
+        start_problem(settings_for(tmp_path, UPSTREAM, store__url="redis://127.0.0.1:1/0")) is None
+    )
 
 
 def test_a_schema_that_is_none_is_told_like_every_other_mistake(tmp_path: Path) -> None:
     schema = tmp_path / "profile.json"
     schema.write_text('{"type": "array"}', encoding="utf-8")
     chosen = settings_for(tmp_path, UPSTREAM, **{"memory.profile.schema": str(schema)})
-    (told,) = unreadable(chosen)
+    (told,) = configuration_problems(chosen)
     assert told.startswith("memory.profile.schema: ") and "must describe an object" in told
 
 
@@ -98,7 +100,7 @@ def test_a_file_of_authorities_that_is_none_is_told_by_each_setting(tmp_path: Pa
     ]
     files = {"upstream__ca_file": str(missing), "store__url": f"rediss://h?ssl_ca_certs={missing}"}
     chosen = settings_for(tmp_path, UPSTREAM, upstreams=listed, **files)
-    assert list(unreadable(chosen)) == [
+    assert list(configuration_problems(chosen)) == [
         f"upstream.ca_file: cannot read {missing}: No such file or directory",
         f"upstreams[1].ca_file: {other} holds no certificate",
         f"store.url: ssl_ca_certs: cannot read {missing}: No such file or directory",

@@ -20,7 +20,7 @@ import pytest
 import uvicorn
 from uvicorn.supervisors.multiprocess import Process
 
-from proxy.server import Heads, ServerError, _Workers, address_of, listen
+from proxy.server import HttpProtocolFactory, ServerError, _Workers, address_of, listen
 from proxy.settings import ServerSettings
 from tests.support.processes.program import line, ran, running
 from tests.support.waiting import PATIENCE
@@ -386,8 +386,8 @@ def test_the_address_of_an_ipv6_socket_has_brackets() -> None:
 
 
 def test_all_connections_share_one_protocol_class() -> None:
-    assert Heads(2000) == Heads(2000)
-    assert Heads(2000) != Heads(3000)
+    assert HttpProtocolFactory(2000) == HttpProtocolFactory(2000)
+    assert HttpProtocolFactory(2000) != HttpProtocolFactory(3000)
 
 
 def test_the_collector_leaves_alone_what_the_application_is_made_of() -> None:

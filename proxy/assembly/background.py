@@ -44,7 +44,7 @@ class Writing(msgspec.Struct, frozen=True):
     runner: Runner
     completer: Completer
 
-    def heard(self, tenant: str, headers: RawHeaders, upstream: str) -> None:
+    def remember_key(self, tenant: str, headers: RawHeaders, upstream: str) -> None:
         """Remember a tenant's key after a successful request: for the upstream ("" for [upstream])
         that it was sent to."""
         known = self.credentials.get(upstream)
@@ -60,7 +60,7 @@ class Writing(msgspec.Struct, frozen=True):
 def writers(settings: Settings) -> Iterator[WriterSettings]:
     """The enabled settings sections of parts that call a model, of all profiles."""
     for profile in (settings.memory, *settings.profiles.values()):
-        yield from (part for part in profile.asking.values() if part.enabled)
+        yield from (part for part in profile.model_callers.values() if part.enabled)
 
 
 def learning_of(resources: Resources, store: Backend, kinds: Sequence[Kind]) -> Learned:

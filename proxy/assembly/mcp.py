@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 from starlette.routing import BaseRoute
 
-from proxy.lazy import late
+from proxy.lazy import lazy_import
 from proxy.mcp.errors import mcp_disabled, mcp_not_installed
 from proxy.mcp.route import closed_route, mcp_route
 from proxy.memory_api.api import Api
 from proxy.settings import Settings
-from proxy.settings.extras import installing
+from proxy.settings.extras import install_commands
 
 if TYPE_CHECKING:
     from proxy.mcp import protocol
 else:
-    protocol = late("proxy.mcp.protocol")
+    protocol = lazy_import("proxy.mcp.protocol")
 
 logger = logging.getLogger(__name__)
 
@@ -38,4 +38,4 @@ def route_of_mcp(api: Api) -> BaseRoute:
 def unmet(settings: Settings) -> Iterator[tuple[str, str]]:
     """The setting that requires a missing package, with a message; nothing if all is installed."""
     if settings.mcp.enabled and find_spec("mcp") is None:
-        yield "mcp.enabled", f"there is no MCP: {installing('mcp')}"
+        yield "mcp.enabled", f"there is no MCP: {install_commands('mcp')}"

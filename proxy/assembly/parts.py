@@ -38,7 +38,7 @@ from proxy.gateway.state.log import StateLog
 from proxy.gateway.tools.toolbox import Toolbox
 from proxy.learning.kinds import KINDS, Kind
 from proxy.learning.learned import Learned
-from proxy.memory.archive import unheard
+from proxy.memory.archive import do_nothing
 from proxy.memory.locks import Locks
 from proxy.memory.model import SessionKey
 from proxy.memory.planner import Planner
@@ -46,8 +46,8 @@ from proxy.memory.recording.backlog import Backlog
 from proxy.memory.recording.commit import Count
 from proxy.memory.recording.listeners import Listeners
 from proxy.memory.recording.recorder import Recorder
-from proxy.memory.recording.replay import Means
-from proxy.memory.recording.settling import Settling
+from proxy.memory.recording.replay import ReplayContext
+from proxy.memory.recording.settling import CommitSettler
 from proxy.memory.recording.spool import Spool
 from proxy.memory_api.api import Api, Patient
 from proxy.memory_api.conversations.message_edit import remove
@@ -107,7 +107,7 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
         settings, services, api = self.resources.settings, self.services, self._api
         passthrough = self._passthrough()
         asker = self._asker(passthrough)
-        on_answered = self.writing.heard if self.writing else None
+        on_answered = self.writing.remember_key if self.writing else None
         removals = Removals(api.eraser.session, partial(remove, api))  # as the memory API removes
         return Gateway(
             settings,
@@ -243,13 +243,13 @@ def _recorder(
         return resources.tokenizers.counter_for(model).count
 
     live, patient = (
-        Means(store, Planner(store, threads), Settling(store, locks), counter)
+        ReplayContext(store, Planner(store, threads), CommitSettler(store, locks), counter)
         for store in (resources.store, resources.patient)
     )
     listeners = Listeners(
         on_recorded=recalling.index_updater.on_recorded,
         on_edited=recalling.index_updater.on_edited,
-        on_due=writing.due if writing else unheard,
+        on_due=writing.due if writing else do_nothing,
         on_quarantine=resources.telemetry.quarantined,
         on_trouble=resources.telemetry.troubled,
     )

@@ -14,7 +14,7 @@ async def upstreams_of(resources: Resources) -> Upstreams | None:
     OSError."""
     settings, listed = resources.settings, []
     for chosen in settings.upstreams:
-        upstream = upstream_of(settings.at(chosen))
+        upstream = upstream_of(settings.with_upstream(chosen))
         await upstream.open()
         resources.opened.push_async_callback(upstream.close)
         listed.append(destination_of(chosen, upstream))

@@ -43,7 +43,7 @@ class Budget:
     def __init__(self, meter: Meter, tokens_per_day: int, clock: Callable[[], float]) -> None:
         self._meter, self._most, self._clock = meter, tokens_per_day, clock
         self._today: LRUCache[str, _Today] = LRUCache(MAX_TENANTS)
-        self._owed: dict[tuple[str, UsageKey], usage.Spent] = {}
+        self._owed: dict[tuple[str, UsageKey], usage.UsageTotals] = {}
 
     def __repr__(self) -> str:
         return f"<Budget of {self._most} tokens a day>"
@@ -73,7 +73,7 @@ class Budget:
             if whose == tenant and account.day == day
         )
 
-    def note(self, tenant: str, feature: str, spent: usage.Spent) -> None:
+    def note(self, tenant: str, feature: str, spent: usage.UsageTotals) -> None:
         """Count a request; ``settle`` writes it to the store."""
         day = day_of(self._clock())
         self._owe(tenant, UsageKey(day, feature), spent)
@@ -81,9 +81,9 @@ class Budget:
         if today is not None and today.day == day:
             today.tokens += spent.tokens
 
-    def _owe(self, tenant: str, account: UsageKey, spent: usage.Spent) -> None:
+    def _owe(self, tenant: str, account: UsageKey, spent: usage.UsageTotals) -> None:
         key = tenant, account
-        self._owed[key] = self._owed.get(key, usage.Spent()) + spent
+        self._owed[key] = self._owed.get(key, usage.UsageTotals()) + spent
 
     async def settle(self) -> None:
         """Write what was noted to the store; what fails is kept for the next call."""

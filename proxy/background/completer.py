@@ -35,8 +35,8 @@ from proxy.background.credentials import Credentials
 from proxy.background.further import Further
 from proxy.background.pauses import ModelPauses
 from proxy.errors import RawHeaders
-from proxy.lazy import late
-from proxy.memory.usage import Spent
+from proxy.lazy import lazy_import
+from proxy.memory.usage import UsageTotals
 from proxy.telemetry import Telemetry
 from proxy.upstreams.destination import CHAT, Destination
 from proxy.wire.api import bearer, json_headers, retry_after
@@ -51,7 +51,7 @@ from proxy.wire.upstream import Reply, Upstream
 if TYPE_CHECKING:
     from proxy.chat.models import catalogue
 else:
-    catalogue = late("proxy.chat.models.catalogue")
+    catalogue = lazy_import("proxy.chat.models.catalogue")
 
 MAX_ERROR_BYTES = 64 * 1024
 
@@ -212,14 +212,14 @@ class UpstreamCompleter:
             spent.output_tokens,
         )
 
-    def _spent(self, request: _Request) -> Spent:
+    def _spent(self, request: _Request) -> UsageTotals:
         """The tokens by the answer's usage, else counted; only the prompt's without an answer."""
         if not request.billed:
-            return Spent(calls=1, failed=1)
+            return UsageTotals(calls=1, failed=1)
         written, count = request.written or Written(""), self._counter(request.model)
         tokens_in = written.input_tokens or _estimated(request.assignment.text, count)
         tokens_out = written.output_tokens or _estimated(written.text, count)
-        return Spent(
+        return UsageTotals(
             calls=1,
             failed=int(request.written is None),
             input_tokens=tokens_in,

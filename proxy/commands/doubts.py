@@ -98,7 +98,7 @@ def _written(name: str, profile: ProfileSettings) -> Iterator[tuple[str, str]]:
     summary = profile.summary
     if summary.enabled and summary.mode == "summary_buffer" and profile.window == "all":
         yield f"{name}.summary.enabled", 'with window = "all" nothing is evicted: none is written'
-    for part, chosen in profile.asking.items():
+    for part, chosen in profile.model_callers.items():
         if chosen.enabled and chosen.url and chosen.api_key is None:
             yield f"{name}.{part}.api_key", "is not set: its url is asked without a key"
         if chosen.enabled and chosen.url and _in_the_clear(chosen.url):

@@ -13,7 +13,7 @@ import typer
 from proxy.commands.command import at_terminal, ending
 from proxy.commands.failure import CONFLICT, USAGE, CommandError
 from proxy.settings import Settings, SettingsError, load
-from proxy.settings.file import file_of, meanings
+from proxy.settings.file import comments, render_file
 
 HEAD = """\
 # memory-proxy serve --config {file}
@@ -48,7 +48,7 @@ def init(
             raise CommandError(f"{file} is there already: --force replaces it", CONFLICT)
         settings = _settings(_asked(given) if at_terminal() else given)
         with file.open("w" if force else "x", encoding="utf-8") as written:
-            written.write(HEAD.format(file=file) + file_of(settings, [*given]))
+            written.write(HEAD.format(file=file) + render_file(settings, [*given]))
     typer.echo(f"{file}: start it with  memory-proxy serve --config {file}")
 
 
@@ -62,7 +62,7 @@ def _settings(given: Mapping[str, str | None]) -> Settings:
 def _asked(given: Mapping[str, str | None]) -> dict[str, str | None]:
     """The same with what somebody at the terminal says to what was not given, asked until it can
     be."""
-    said, defaults = meanings(), Settings()
+    said, defaults = comments(), Settings()
     return {
         name: value
         if value is not None

@@ -21,7 +21,7 @@ from proxy.app import memory_api
 from proxy.assembly.resources import store_of
 from proxy.commands.failure import NOT_FOUND, CommandError
 from proxy.memory.store import StoreError
-from proxy.server import embedded
+from proxy.server import embedded_config
 from proxy.settings import Settings
 from proxy.stores.address import read_address
 
@@ -59,7 +59,7 @@ def serving(settings: Settings) -> Iterator[Local]:
     server = settings.server.model_copy(update={"admin_key": SecretStr(key)})
     application = memory_api(settings.model_copy(update={"server": server}), PATIENCE)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        running = _Server(embedded(application, ENDING, lifespan="on"))
+        running = _Server(embedded_config(application, ENDING, lifespan="on"))
         arguments = {"sockets": [listener]}
         thread = threading.Thread(target=running.run, kwargs=arguments, name="memory API")
         thread.start()

@@ -14,7 +14,7 @@ import typer
 
 from proxy.commands.failure import NOT_ALLOWED, USAGE, CommandError
 from proxy.integrations.terms import DEFAULT_URL
-from proxy.lazy import late
+from proxy.lazy import lazy_import
 from proxy.settings import Settings, SettingsError, load, without_credentials
 from proxy.tenancy import ANONYMOUS, SINGLE
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from proxy.integrations import api as memory_api
     from proxy.integrations.api import MemoryApi
 else:
-    preflight, local = late("proxy.preflight"), late("proxy.commands.local")
-    memory_api = late("proxy.integrations.api")
+    preflight, local = lazy_import("proxy.preflight"), lazy_import("proxy.commands.local")
+    memory_api = lazy_import("proxy.integrations.api")
 
 URL, KEY, TENANT = "MEMORY_PROXY_URL", "MEMORY_PROXY_KEY", "MEMORY_PROXY_TENANT"
 ADMIN_KEY = "MEMORY_PROXY_ADMIN_KEY"
@@ -106,7 +106,7 @@ def settings_of(
         settings = load(config, dict(flags), environ)
     except SettingsError as error:
         raise CommandError("\n".join(error.problems), USAGE) from error
-    problems = tuple(preflight.unreadable(settings))
+    problems = tuple(preflight.configuration_problems(settings))
     if problems:
         raise CommandError("\n".join(problems), USAGE)
     return settings

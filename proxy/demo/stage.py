@@ -36,7 +36,7 @@ from proxy.demo.screen import (
 from proxy.demo.upstream import PretendedUpstream
 from proxy.memory.model import SessionKey, State
 from proxy.recall.index import Owner
-from proxy.server import ServerError, address_of, embedded, listen
+from proxy.server import ServerError, address_of, embedded_config, listen
 from proxy.settings import ServerSettings, Settings
 from proxy.stores.open import Backend, open_store
 
@@ -102,7 +102,7 @@ class _Server(uvicorn.Server):
 async def _serving(application: ASGIApp) -> AsyncIterator[str]:
     """Serve on a free port while the block runs; gives the address."""
     with listen(ServerSettings(port=0)) as listener:
-        server = _Server(embedded(application, 1))
+        server = _Server(embedded_config(application, 1))
         serving = asyncio.create_task(server.serve([listener]))
         try:
             async with asyncio.timeout(SECONDS):

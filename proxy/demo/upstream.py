@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 from proxy.chat.models.tokens import Tokenizers
 from proxy.demo.apis import APIS, NAME, Api, Json, Used
 from proxy.demo.model import answer, answer_anybody, writes
-from proxy.server import address_of, embedded, listen
+from proxy.server import address_of, embedded_config, listen
 from proxy.settings import DEMO, ServerSettings, Settings
 
 SECONDS = 5.0
@@ -90,11 +90,13 @@ def standing_in(settings: Settings) -> Iterator[Settings]:
     It has a thread and a free port of loopback.  Raises ServerError if no port can be had.
     """
     with listen(ServerSettings(port=0)) as listener:
-        server = uvicorn.Server(embedded(PretendedUpstream(answer_anybody), 1, lifespan="off"))
+        server = uvicorn.Server(
+            embedded_config(PretendedUpstream(answer_anybody), 1, lifespan="off")
+        )
         thread = Thread(target=server.run, args=([listener],), name="demo", daemon=True)
         thread.start()
         try:
-            yield settings.reaching(f"{address_of(listener)}/v1")
+            yield settings.with_upstream_url(f"{address_of(listener)}/v1")
         finally:
             server.should_exit = True
             thread.join(SECONDS)

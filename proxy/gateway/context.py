@@ -13,7 +13,7 @@ from proxy.chat.blocks import summary_block
 from proxy.chat.request import ChatRequest
 from proxy.gateway.identity import Identity
 from proxy.memory.model import NO_PROFILE, Ask, SessionKey
-from proxy.memory.prompt.compose import Rules, Summarised
+from proxy.memory.prompt.compose import Rules, SummaryRules
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
 from proxy.recall.query.query import RecallOptions
@@ -183,7 +183,7 @@ def rules_of(request: ChatRequest, context: RequestContext, count: Callable[[str
     profile = context.profile
     summarised = None
     if profile.summary.enabled:
-        summarised = Summarised(profile.max_tokens, count(summary_block("")))
+        summarised = SummaryRules(profile.max_tokens, count(summary_block("")))
     return Rules(
         window=context.profile_rules.window,
         system=profile.remember_system and request.wants_system,

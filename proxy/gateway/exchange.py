@@ -28,7 +28,7 @@ from proxy.gateway.prompt.recall_step import RecallStep
 from proxy.gateway.prompt.rewrite_step import RewriteStep
 from proxy.gateway.report import MemoryReport, Reason
 from proxy.gateway.state.log import KeptAnswer, StateLog
-from proxy.memory.erasure import steady
+from proxy.memory.erasure import steady_now
 from proxy.memory.model import Snapshot
 from proxy.memory.prompt.compose import Rules
 from proxy.memory.reconciliation.match import Intent
@@ -137,7 +137,7 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
         services: Services,
     ) -> ChatExchange:
         """The exchange of a request; ``body`` is its bytes."""
-        counter, began = services.counter(request.model), steady()
+        counter, began = services.counter(request.model), steady_now()
         return cls(
             id=services.new_id(),
             began=began,

@@ -74,7 +74,7 @@ class LateRecorder:
             return
         recorder, count = self._services.recorder, self._services.counter(reply.model).count
         try:
-            snapshot = await recorder.attempted(self._key, fetch_key(self._name))
+            snapshot = await recorder.load_attempt(self._key, fetch_key(self._name))
         except StoreError as failure:
             logger.warning("an answer is not recorded now that it is fetched: %s", failure)
             return

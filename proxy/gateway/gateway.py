@@ -41,7 +41,7 @@ from proxy.gateway.request import ProxyRequest, Scope
 from proxy.gateway.routes import Route
 from proxy.gateway.state.endpoints import StateEndpoints
 from proxy.logs import ACCESS, CLIENT_GONE, Access, access, hashed
-from proxy.reasons import why
+from proxy.reasons import explain_failure
 from proxy.settings import Settings
 from proxy.telemetry import Route as Kind
 from proxy.telemetry import Telemetry
@@ -183,7 +183,7 @@ class Gateway:
     ) -> ProxyError:
         """The error with the report's headers, if the request names a session."""
         session = self._reader.session(headers, route.session)
-        return error.beside(MemoryReport(session, reason=reason).headers() if session else [])
+        return error.with_headers(MemoryReport(session, reason=reason).headers() if session else [])
 
     def _identity(self, route: Route, method: str, caller: Caller, headers: RawHeaders) -> Identity:
         """The request's identity, checked against what the caller may use.  Raises ProxyError."""
@@ -284,7 +284,7 @@ def _wants_socket(method: str, headers: RawHeaders) -> bool:
 def _unreachable_reason(error: UpstreamError) -> str:
     """Where no connection came about, with what the system says of it."""
     if isinstance(error, UpstreamUnreachable) and error.__cause__ is not None:
-        return f"{error}: {why(error.__cause__)}"
+        return f"{error}: {explain_failure(error.__cause__)}"
     return str(error)
 
 

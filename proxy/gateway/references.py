@@ -51,7 +51,7 @@ async def _look_up_references(exchange: ChatExchange, services: Services) -> Cha
         return exchange
     search = _Search(format, frozenset(state.references), state.previous)
     try:
-        snapshot = await services.recorder.look_back(exchange.context.key, search.is_over)
+        snapshot = await services.recorder.load_answers_until(exchange.context.key, search.is_over)
         found = await services.threads.run(len(exchange.body), partial(search.found, snapshot))
         if state.previous and found.previous is None:
             found = await _superseded(exchange, services, search, found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proxy.errors import ProxyError
-from proxy.settings.extras import installing
+from proxy.settings.extras import install_commands
 
 
 def origin_not_allowed() -> ProxyError:
@@ -28,5 +28,5 @@ def mcp_not_installed() -> ProxyError:
         501,
         "mcp_not_installed",
         "MCP is switched on here, and the library for it is missing. Install it with the proxy: "
-        + installing("mcp"),
+        + install_commands("mcp"),
     )

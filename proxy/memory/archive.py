@@ -1,4 +1,4 @@
-"""History as people see it: listed, changed by hand, taken out and put back.
+"""History for the memory API and people: listing, editing, exporting and restoring sessions.
 
 The values are as stores keep them; what they look like in the API is not known here.
 """
@@ -15,11 +15,11 @@ from proxy.memory.model import Card, Edited, Exchange, Position, SessionKey, Sta
 T = TypeVar("T")
 
 OnProgress = Callable[[int, int], None]
-"""Called with how many are done, and of how many."""
+"""Called with the number done so far, and the total."""
 
 
-def unheard(*told: object) -> None:
-    """For what nobody wants to know."""
+def do_nothing(*arguments: object) -> None:
+    """A callback that ignores its arguments."""
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):
@@ -56,8 +56,7 @@ class Details(msgspec.Struct, frozen=True):
 
 
 class LogSize(NamedTuple):
-    """Counts of a session (see ``Session``) of which one changes with whatever is appended,
-    switched or removed."""
+    """Counts of a session (see ``Session``): any append, switch or removal changes one of them."""
 
     end: int
     messages: int
@@ -100,9 +99,9 @@ class Message(msgspec.Struct, frozen=True, gc=False):
 
 
 class StoredMessage(NamedTuple):
-    """A message with all that is kept of it.
+    """A message with all that is stored of it.
 
-    ``body`` is the JSON that a later request carries, ``wire`` what came where that differs.
+    ``body`` is the JSON that a later request carries, ``wire`` the original JSON where it differs.
     """
 
     position: Position
@@ -113,7 +112,7 @@ class StoredMessage(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of its texts."""
+        """Bytes of its JSON texts."""
         return len(self.body) + len(self.wire or b"")
 
 
@@ -155,7 +154,7 @@ class Revision(msgspec.Struct, frozen=True):
 
 
 class Archive(Protocol):
-    """What people and the memory API need."""
+    """What the memory API needs of a store."""
 
     async def session(self, key: SessionKey) -> Session | None: ...
 
@@ -238,21 +237,19 @@ class Archive(Protocol):
         """
         ...
 
-    async def relist(self, tenant: str, user: str) -> Sequence[str]:
-        """Make ``sessions`` complete for a person where a store has lost track of some.
+    async def repair_session_list(self, tenant: str, user: str) -> Sequence[str]:
+        """Add sessions of a user that ``sessions`` has lost to its list.
 
-        Returns the ids that it had listed of sessions that are not there: something of these may be
-        left.  Goes through the whole store: not for requests but an erasure's.
+        Returns the ids of listed sessions that do not exist: parts of them may be left.  Scans the
+        whole store: for erasures, not for other requests.
         """
         ...
 
     async def clear(self, tenant: str, user: str) -> None:
-        """Remove what is kept of a person's sessions though nobody finds it: those that have
-        expired, and those that were being put back.
-        """
+        """Remove what is left of a user's expired sessions and of unfinished restores."""
         ...
 
-    async def move(self, old: str, new: str, on_progress: OnProgress = unheard) -> int:
+    async def move(self, old: str, new: str, on_progress: OnProgress = do_nothing) -> int:
         """Hand all sessions of tenant ``old`` to ``new``; the number moved.
 
         ``on_progress`` is called with those moved so far, and how many ``old`` has or had.

@@ -30,11 +30,11 @@ class SteadyClock:
         return self._last
 
 
-steady = SteadyClock()
+steady_now = SteadyClock()
 """Of this process."""
 
 
-MARKED_SECONDS = 7 * 24 * 3600
+MARK_SECONDS = 7 * 24 * 3600
 """How long a mark is kept at least: what waits in a spool for longer is recorded again."""
 
 

@@ -35,19 +35,19 @@ def check_filter(wanted: object) -> None:
             check_filter(each)
 
 
-def fits(value: object, wanted: object) -> bool:
+def matches_filter(value: object, wanted: object) -> bool:
     """Whether a value is what is wanted, as ``check_filter`` has let it through."""
     if isinstance(wanted, dict):
         if _has_operators(wanted):
             return all(OPERATORS[name](value, bound) for name, bound in wanted.items())
         return isinstance(value, dict) and all(
-            fits(value.get(name), each) for name, each in wanted.items()
+            matches_filter(value.get(name), each) for name, each in wanted.items()
         )
     if isinstance(wanted, list):
         return (
             isinstance(value, list)
             and len(value) == len(wanted)
-            and all(fits(*pair) for pair in zip(value, wanted, strict=True))
+            and all(matches_filter(*pair) for pair in zip(value, wanted, strict=True))
         )
     return _equal(value, wanted)
 
@@ -61,7 +61,7 @@ def _equal(value: object, other: object) -> bool:
     return isinstance(value, bool) == isinstance(other, bool) and value == other
 
 
-def _compared(value: object, other: object) -> int | None:
+def _compare(value: object, other: object) -> int | None:
     """-1, 0, 1: less, equal, greater; None where the two have no order.
 
     Numbers, and texts that are numbers, by size, other texts as texts.
@@ -87,10 +87,10 @@ def _number(value: object) -> float | None:
 OPERATORS: Mapping[str, Callable[[object, object], bool]] = {
     "$eq": _equal,
     "$ne": lambda value, other: not _equal(value, other),
-    "$gt": lambda value, other: _compared(value, other) == 1,
-    "$gte": lambda value, other: _compared(value, other) in (0, 1),
-    "$lt": lambda value, other: _compared(value, other) == -1,
-    "$lte": lambda value, other: _compared(value, other) in (-1, 0),
+    "$gt": lambda value, other: _compare(value, other) == 1,
+    "$gte": lambda value, other: _compare(value, other) in (0, 1),
+    "$lt": lambda value, other: _compare(value, other) == -1,
+    "$lte": lambda value, other: _compare(value, other) in (-1, 0),
 }
 
 
@@ -120,7 +120,7 @@ class Place(NamedTuple):
     key: str
 
 
-def shelf_of(tenant: str, namespace: Namespace) -> ItemOwner:
+def item_owner_of(tenant: str, namespace: Namespace) -> ItemOwner:
     """Where the items of a namespace lie; one of people must name the person."""
     if namespace[:1] != (PEOPLE,):
         return ItemOwner(tenant)

@@ -1,4 +1,4 @@
-"""A limit of time that forgives what is not the other side's fault."""
+"""Timeouts that do not count time in which this process itself was held up."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from proxy.memory.store import StoreTimeout
 
 T = TypeVar("T")
 
-ON_TIME = 0.02
-"""Seconds by which a timer may be late in a process that is not held up itself."""
+TIMER_TOLERANCE = 0.02
+"""Seconds by which a timer may be late before the process counts as held up."""
 
 
-class Limit:
+class TimeLimit:
     """``async with Limit(seconds)``: as ``asyncio.timeout``, raising TimeoutError.
 
-    Where this process was itself held up, an answer may have come meanwhile that nobody has looked
-    at yet: what was lost in that way is added, at most once the limit again.
+    If this process was held up, an answer may have arrived that was not read yet: the time lost is
+    added to the limit, at most once the limit itself.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -49,27 +49,28 @@ class Limit:
     def _due(self) -> None:
         now = self._loop.time()
         # Even without anything lost once more through the loop: an answer may be in it already.
-        self._timer = self._loop.call_at(now + _lost(now - self._until, self._seconds), self._end)
+        self._timer = self._loop.call_at(
+            now + _time_lost(now - self._until, self._seconds), self._end
+        )
 
     def _end(self) -> None:
         self._over = True
         self._task.cancel()
 
 
-async def in_time(looking: Awaitable[T], seconds: float) -> T:
-    """What a look at the store finds, under a ``Limit``.  Raises StoreError."""
+async def read_within(read: Awaitable[T], seconds: float) -> T:
+    """The result of a read of the store, within a ``TimeLimit``.  Raises StoreError."""
     try:
-        async with Limit(seconds):
-            return await looking
+        async with TimeLimit(seconds):
+            return await read
     except TimeoutError as error:
         raise StoreTimeout("the store did not answer in time") from error
 
 
-async def within(future: asyncio.Future[T], seconds: float) -> T:
-    """What a future brings, as under a ``Limit``, by one timer and nothing else.
+async def wait_within(future: asyncio.Future[T], seconds: float) -> T:
+    """The result of a future, as within a ``TimeLimit`` but cheaper: with one timer and no task.
 
-    A future that is out of time has TimeoutError as its exception: whoever would settle it finds it
-    done.
+    On timeout TimeoutError is set as the future's exception.
     """
     timer = _Timer(future, seconds)
     try:
@@ -79,7 +80,7 @@ async def within(future: asyncio.Future[T], seconds: float) -> T:
 
 
 class _Timer:
-    """Ends the waiting for one future."""
+    """Sets TimeoutError on a future that is not done in time."""
 
     __slots__ = ("_future", "_handle", "_seconds", "_until")
 
@@ -95,13 +96,13 @@ class _Timer:
     def _due(self) -> None:
         loop = self._future.get_loop()
         now = loop.time()
-        self._handle = loop.call_at(now + _lost(now - self._until, self._seconds), self._end)
+        self._handle = loop.call_at(now + _time_lost(now - self._until, self._seconds), self._end)
 
     def _end(self) -> None:
         if not self._future.done():
             self._future.set_exception(TimeoutError())
 
 
-def _lost(late: float, seconds: float) -> float:
-    """What is added to a limit of so many ``seconds`` whose timer came ``late``."""
-    return min(late, seconds) if late > ON_TIME else 0.0
+def _time_lost(late: float, seconds: float) -> float:
+    """The seconds to add to a limit of ``seconds`` if its timer was ``late`` by so many."""
+    return min(late, seconds) if late > TIMER_TOLERANCE else 0.0

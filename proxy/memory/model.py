@@ -47,7 +47,7 @@ class Position(msgspec.Struct, frozen=True, array_like=True, order=True, gc=Fals
     seq: int
 
 
-BEGINNING = Position(0, 0)
+LOG_START = Position(0, 0)
 
 
 def message_id(exchange: str, index: int) -> str:
@@ -198,7 +198,7 @@ class WindowMove(msgspec.Struct, frozen=True, kw_only=True):
     anew: bool = False
 
 
-class SessionSeen(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class SessionVersion(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The session that an exchange was planned in: its newest exchange then, "" without any, and
     its count of ``changes``."""
 
@@ -206,7 +206,7 @@ class SessionSeen(msgspec.Struct, frozen=True, array_like=True, gc=False):
     changes: int
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> SessionSeen:
+    def of(cls, snapshot: Snapshot) -> SessionVersion:
         return cls(snapshot.last.id if snapshot.last else "", snapshot.changes)
 
 
@@ -221,7 +221,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     seconds or 0 for ever, is for a session that begins with it.  ``alone``: it names what it goes
     on from, and nothing else that is said behind that stays before it.  ``seen``, but for None: it
     is not to be carried out where others have switched messages since, nor behind a newest exchange
-    that it has not seen where it ``parts``, or where either of the two was broken off.
+    that it has not seen where it ``branches_off``, or where either of the two was broken off.
     """
 
     exchange: Exchange
@@ -237,19 +237,19 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     ttl: int = 0
     due: tuple[Due, ...] = ()
     alone: bool = False
-    seen: SessionSeen | None = None
+    seen: SessionVersion | None = None
 
     @property
-    def parts(self) -> bool:
-        """Is its branch another than that of what others say at the same time?  So it is where it
-        brings what was said before: others may bring the same."""
-        return bool(self.superseded or self.activated or self.alone or self._brings)
+    def branches_off(self) -> bool:
+        """Is it on another branch than exchanges of other clients at the same time?  Also if it
+        brings earlier conversation: another client may bring the same."""
+        return bool(self.superseded or self.activated or self.alone or self._asks_after_answer)
 
     @property
-    def _brings(self) -> bool:
-        """Does it tell of an answer, and then ask?"""
-        told = [draft.card.role for draft in self.drafts if draft.card.origin == "request"]
-        return "assistant" in told and "user" in told[told.index("assistant") :]
+    def _asks_after_answer(self) -> bool:
+        """Does its request have a user message after an answer?"""
+        roles = [draft.card.role for draft in self.drafts if draft.card.origin == "request"]
+        return "assistant" in roles and "user" in roles[roles.index("assistant") :]
 
 
 class Edited(msgspec.Struct, frozen=True, kw_only=True):
@@ -343,7 +343,7 @@ class Snapshot(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def end(self) -> Position:
-        return self.log[-1].position if self.log else BEGINNING
+        return self.log[-1].position if self.log else LOG_START
 
 
 MOST_VERSIONS = 100
@@ -360,7 +360,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     text: str
     version: int
-    until: Position = BEGINNING
+    until: Position = LOG_START
     seen: int = 0
     covers_until: int = 0
     tokens: int = 0

@@ -12,8 +12,8 @@ import re
 
 from proxy.memory.items import REQUESTS, Place
 
-NAMED = "sessions"
-"""The label of what says which session is meant."""
+SESSION_LABEL = "sessions"
+"""The label under which references are mapped to sessions."""
 
 _OWN = re.compile(r"conv_([0-9a-f]{32})")
 
@@ -34,6 +34,6 @@ def reference_in(name: object) -> str | None:
     return found[1] if found else None
 
 
-def named_session(reference: str) -> Place:
-    """Where it stands which session is meant."""
-    return Place((REQUESTS, NAMED), reference)
+def reference_place(reference: str) -> Place:
+    """The place of the item that maps a reference to its session."""
+    return Place((REQUESTS, SESSION_LABEL), reference)

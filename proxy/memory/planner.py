@@ -20,38 +20,42 @@ from proxy.chat.message import ChatMessage
 from proxy.memory.archive import Message, Page
 from proxy.memory.model import Ask, Entry, Position, SessionKey, Snapshot, State, Summary
 from proxy.memory.prompt.compose import Prompt, Rules, compose
-from proxy.memory.reconciliation.apart import known_in, size_in_doubt, told_apart
+from proxy.memory.reconciliation.apart import known_digests, split_cost, split_known_answers
 from proxy.memory.reconciliation.match import (
     Intent,
     Rerendered,
     answered_from_before,
+    bodies_to_compare,
+    entries_after,
     may_be_user_alone,
     open_calls,
-    said_behind,
-    wanted_bodies,
 )
 from proxy.memory.reconciliation.plan import Plan
 from proxy.memory.reconciliation.reconcile import reconcile, rerender
 from proxy.memory.reconciliation.retry import retried_exchange
-from proxy.memory.reconciliation.returning import PassedOver, passed_over, said_before
-from proxy.memory.reconciliation.turning import plan_of, turned, turning
+from proxy.memory.reconciliation.returning import (
+    DoubtfulAnswer,
+    answers_before_calls,
+    doubtful_answers,
+)
+from proxy.memory.reconciliation.turning import on_branch, plan_of, with_switch
 from proxy.memory.store import Memory, Summaries
 
 T = TypeVar("T")
 
-LONG = 1000
+LONG_LOG = 1000
 """Messages, of log and request together, from which on planning is left to a thread."""
 
 
 LOOK_BACK = 200
-"""How many places before calls an answer is looked for that may have stood there before them."""
+"""How many seqs before tool calls an answer is searched that may have stood there before them."""
 
 
 class Planned(msgspec.Struct, frozen=True, gc=False):
     """A plan, its prompt, and the JSON of the stored messages in it.
 
-    ``snapshot`` is what they were made from: with the summary that the plan leaves standing.
-    ``said`` are the request's messages as they were planned: see ``told_apart``.
+    ``snapshot`` is what they were made from, with the summary that stays valid under the plan.
+    ``said`` are the request's messages as they were planned: see ``split_known_answers``.
     """
 
     snapshot: Snapshot
@@ -61,8 +65,8 @@ class Planned(msgspec.Struct, frozen=True, gc=False):
     said: Sequence[ChatMessage]
 
 
-class Remembering(Memory, Summaries, Protocol):
-    """A store, as far as planning needs it."""
+class PlanningStore(Memory, Summaries, Protocol):
+    """The part of a store that planning needs."""
 
     async def messages(
         self, key: SessionKey, states: Collection[State], after: int, limit: int
@@ -77,14 +81,14 @@ class Planner(msgspec.Struct, frozen=True):
     What is long is planned in ``threads``: meanwhile the loop serves others.
     """
 
-    store: Remembering
+    store: PlanningStore
     threads: Executor | None = None
     rerender: Callable[[Mapping[str, bytes]], Rerendered] = rerender
     """Makes the comparison of answers, given the JSON of stored ones by id."""
 
     async def run(self, size: int, work: Callable[[], T]) -> T:
-        """The result of ``work`` on so many messages."""
-        if size <= LONG:
+        """The result of ``work`` on ``size`` messages, in a thread if they are many."""
+        if size <= LONG_LOG:
             return work()
         return await asyncio.get_running_loop().run_in_executor(self.threads, work)
 
@@ -96,48 +100,50 @@ class Planner(msgspec.Struct, frozen=True):
         intent: Intent,
         rules: Rules,
     ) -> Planned:
-        """The plan for a request, given a snapshot that ``sees_enough``."""
-        seen = turned(snapshot, intent)
-        m = await self._told_apart(m, seen.log)
+        """The plan for a request, given a snapshot that ``is_sufficient``."""
+        seen = on_branch(snapshot, intent)
+        m = await self._split_answers(m, seen.log)
         bodies, length = snapshot.bodies, len(seen.log) + len(m)
-        if wanted := await self.run(length, partial(wanted_bodies, seen, m)):
+        if wanted := await self.run(length, partial(bodies_to_compare, seen, m)):
             bodies = {**bodies, **await self.store.bodies(key, wanted)}
         rerendered = self.rerender(bodies)
         plan = await self.run(length, partial(plan_of, seen, m, intent, rerendered))
-        if doubts := passed_over(seen.log, plan, m):
-            returned = await self._returned(key, doubts)
+        if doubts := doubtful_answers(seen.log, plan, m):
+            returned = await self._find_returned(key, doubts)
             again = partial(reconcile, seen, m, intent, rerendered, returned)
             plan = await self.run(length, again) if returned else plan
         if seen is not snapshot:
-            plan = turning(plan, snapshot.log, seen.log)
-        if rules.summarised is not None and (changed := _told_of(snapshot, plan)):
-            summary = _untouched(await self.store.summaries(key), changed)
+            plan = with_switch(plan, snapshot.log, seen.log)
+        if rules.summarised is not None and (changed := _summarised_changes(snapshot, plan)):
+            summary = _newest_unaffected(await self.store.summaries(key), changed)
             snapshot = replace(snapshot, summary=summary)
         prompt = await self.run(length, partial(compose, snapshot, plan, m, rules))
         if missing := prompt.missing(bodies):
             bodies = {**bodies, **await self.store.bodies(key, missing)}
         return Planned(snapshot, plan, prompt, bodies, m)
 
-    async def _returned(self, key: SessionKey, doubts: Sequence[PassedOver]) -> frozenset[str]:
+    async def _find_returned(
+        self, key: SessionKey, doubts: Sequence[DoubtfulAnswer]
+    ) -> frozenset[str]:
         states: tuple[State, ...] = ("superseded",)
         behind = max(0, min(doubt.calls for doubt in doubts) - LOOK_BACK)
         page = await self.store.messages(key, states, behind, LOOK_BACK)
-        return said_before(doubts, page.items)
+        return answers_before_calls(doubts, page.items)
 
-    async def _told_apart(
+    async def _split_answers(
         self, m: Sequence[ChatMessage], log: Sequence[Entry]
     ) -> Sequence[ChatMessage]:
-        """The messages, with answers apart that the log has apart.  Nearly always nothing is to be
-        done: that costs no look at the log."""
+        """The messages, with answers split that the log has as several.  Nearly always there are
+        none, and the log is not read."""
         if not log or not any(message.splitter for message in m):
             return m
-        known = known_in(log)
-        size = size_in_doubt(m, known)
-        return await self.run(size, partial(told_apart, m, known)) if size else m
+        known = known_digests(log)
+        size = split_cost(m, known)
+        return await self.run(size, partial(split_known_answers, m, known)) if size else m
 
 
-def _told_of(snapshot: Snapshot, plan: Plan) -> list[Position]:
-    """The places of messages that the summary covers and that the plan supersedes or activates."""
+def _summarised_changes(snapshot: Snapshot, plan: Plan) -> list[Position]:
+    """Positions of messages that the summary covers and the plan supersedes or activates."""
     summary = snapshot.summary
     if summary is None or not (plan.superseded or plan.activated):
         return []
@@ -146,19 +152,19 @@ def _told_of(snapshot: Snapshot, plan: Plan) -> list[Position]:
     return [e.position for e in entries if summary.covers(e.position)]
 
 
-def _untouched(versions: Sequence[Summary], changed: Sequence[Position]) -> Summary | None:
-    """The newest version that covers none of these places: the one that the commit leaves."""
+def _newest_unaffected(versions: Sequence[Summary], changed: Sequence[Position]) -> Summary | None:
+    """The newest version that covers none of these positions: the one that the commit keeps."""
     return next((v for v in versions if not any(map(v.covers, changed))), None)
 
 
-def asks_for_whole(m: Sequence[ChatMessage], intent: Intent) -> bool:
+def needs_whole_log(m: Sequence[ChatMessage], intent: Intent) -> bool:
     """Must the whole log be seen?  Only then can answers be aligned and turns be counted."""
     if intent.history == "full" or intent.rewind or intent.way:
         return True
     return intent.history == "auto" and any(x.role == "assistant" for x in m)
 
 
-def sees_enough(snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent) -> bool:
+def is_sufficient(snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent) -> bool:
     """Does the snapshot show what planning needs?
 
     The calls that M answers, which may be older than the window; the answer that M goes on from,
@@ -167,7 +173,7 @@ def sees_enough(snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent) ->
     """
     if snapshot.whole:
         return True
-    if intent.on and said_behind(snapshot.log, intent.on) != []:
+    if intent.on and entries_after(snapshot.log, intent.on) != []:
         return False
     if intent.history == "auto" and may_be_user_alone(snapshot.log, m):
         return False
@@ -177,5 +183,5 @@ def sees_enough(snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent) ->
     return not answers or answers <= open_calls(snapshot.log).keys()
 
 
-def whole(ask: Ask) -> Ask:
+def with_whole_log(ask: Ask) -> Ask:
     return replace(ask, whole=True)

@@ -11,7 +11,7 @@ KEPT_DAYS = 400
 """For how long what a day has cost is kept, at least, and how many days are told of at once."""
 
 
-class Spent(msgspec.Struct, frozen=True, kw_only=True):
+class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):
     """Requests to a model, those of them that failed, their tokens, and what they cost.
 
     ``micro_usd``: list price in millionths of a US dollar, 0 where it is not known.
@@ -27,8 +27,8 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     def tokens(self) -> int:
         return self.input_tokens + self.output_tokens
 
-    def __add__(self, other: Spent) -> Spent:
-        return Spent(
+    def __add__(self, other: UsageTotals) -> UsageTotals:
+        return UsageTotals(
             calls=self.calls + other.calls,
             failed=self.failed + other.failed,
             input_tokens=self.input_tokens + other.input_tokens,
@@ -47,10 +47,10 @@ class UsageKey(NamedTuple):
 class Meter(Protocol):
     """Implemented by every store.  All methods raise StoreError."""
 
-    async def spend(self, tenant: str, account: UsageKey, spent: Spent) -> None:
+    async def spend(self, tenant: str, account: UsageKey, spent: UsageTotals) -> None:
         """Add to what a tenant has spent."""
         ...
 
-    async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[UsageKey, Spent]:
+    async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[UsageKey, UsageTotals]:
         """What a tenant has spent on these days, by day and feature."""
         ...

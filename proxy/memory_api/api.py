@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 from proxy.chat.message import ChatMessage
 from proxy.learning.learned import Learned
 from proxy.learning.prompt_cards import Block
-from proxy.memory.erasure import steady
+from proxy.memory.erasure import steady_now
 from proxy.memory.items import Items
 from proxy.memory.locks import Locks
 from proxy.memory.model import Due, Injection, SessionKey
@@ -130,7 +130,7 @@ class Api:
     @cached_property
     def eraser(self) -> Eraser:
         """One for all requests: it lets nothing be erased twice at the same time."""
-        return Eraser(self.patient.store, self.spool, self.patient.learned, steady)
+        return Eraser(self.patient.store, self.spool, self.patient.learned, steady_now)
 
     @cached_property
     def large_fork(self) -> asyncio.Lock:

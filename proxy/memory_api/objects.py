@@ -19,7 +19,7 @@ from proxy.learning.prompt_cards import Block
 from proxy.memory.archive import Message, Session, StoredMessage
 from proxy.memory.model import Card, Exchange, Injection, Recalled, State, Status, Summary
 from proxy.memory.prompt.compose import Reason
-from proxy.memory.prompt.trace import PromptTrace, TracePiece, pieces_of, shown_in
+from proxy.memory.prompt.trace import PromptTrace, TracePiece, pieces_of, readable_trace
 from proxy.memory_api.api import Preview
 from proxy.memory_api.shapes import messages, people
 from proxy.memory_api.shapes import sessions as shapes
@@ -156,7 +156,7 @@ def evicted_object(did: Injection) -> messages.Evicted:
 
 def shown_objects(session: str, did: Injection) -> dict[str, Any]:
     """What stands in a prompt, and what the injected tokens were spent on."""
-    shown = shown_in(did)
+    shown = readable_trace(did)
     pieces = pieces_of(shown, did.all_recalled()) if shown else []
     return {
         "breakdown": _breakdown(did.tokens, shown) if shown else None,

@@ -26,7 +26,7 @@ from proxy.memory.archive import (
 from proxy.memory.ids import is_id
 from proxy.memory.items import PEOPLE, Item
 from proxy.memory.model import Exchange, message_id
-from proxy.memory.prompt.trace import PromptTrace, noted_in
+from proxy.memory.prompt.trace import PromptTrace, decode_trace
 
 Fields = dict[str, object]
 
@@ -185,7 +185,7 @@ def _check_record(exchange: Exchange) -> None:
     did = exchange.memory
     did.all_recalled()
     _RAWS.decode(did.tools)
-    shown = noted_in(did) or PromptTrace()
+    shown = decode_trace(did) or PromptTrace()
     if max(did.tokens, did.evicted_tokens, shown.known, shown.recall) > MOST_TOKENS:
         raise ValueError("an exchange of more tokens than anybody can add up")
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 if sys.platform != "win32":
     import resource
 
-ENOUGH = 1 << 20
+MAX_LIMIT = 1 << 20
 """Some systems allow any number, and take no such number for a limit."""
 
 RESERVE = 16
@@ -38,7 +38,7 @@ def raise_limit() -> int | None:
     if sys.platform == "win32":
         return None
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = ENOUGH if hard == resource.RLIM_INFINITY else min(hard, ENOUGH)
+    most = MAX_LIMIT if hard == resource.RLIM_INFINITY else min(hard, MAX_LIMIT)
     if soft != resource.RLIM_INFINITY and soft < most:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

@@ -1,4 +1,4 @@
-"""What a process that serves is set to: its threads, its garbage, its memory."""
+"""Tunes a serving process: thread switching, garbage collection, memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SWITCH_SECONDS = 0.0005
 """For how long a thread that computes may keep others waiting.  Python's own 5 ms are paid many
 times over by whoever reads from SQLite while a long conversation is planned."""
 
-YOUNG = 10_000
+YOUNG_OBJECTS = 10_000
 """Objects that may be new before the collector looks for cycles among them.  A turn makes a
 thousand and leaves no cycle: Python's own 700 would have those of all turns under way looked at
 several times a turn."""
@@ -24,10 +24,10 @@ several times a turn."""
 SETTLED_SECONDS = 5.0
 """From the start of the process on: the stores are open by then, and what they need is loaded."""
 
-HUGE = 2 * 1024 * 1024
+HUGE_PAGE = 2 * 1024 * 1024
 """Bytes of a huge page."""
 
-DENSE = 0.9
+DENSE_SHARE = 0.9
 """Share of a region that is in memory, at least, so that huge pages take no more than it has."""
 
 LARGE = 1024 * 1024
@@ -54,7 +54,7 @@ _REGION = re.compile(
 
 
 class Region(NamedTuple):
-    """Memory of this process, from ``start`` to before ``end``, with so many bytes of it there."""
+    """Addresses from ``start`` to before ``end``; ``resident`` bytes of them are in memory."""
 
     start: int
     end: int
@@ -62,13 +62,13 @@ class Region(NamedTuple):
 
 
 def prepare_threads() -> None:
-    """Let no thread wait long for another that computes."""
+    """Shorten the time that a thread waits for another one that computes."""
     sys.setswitchinterval(SWITCH_SECONDS)
 
 
 def return_large_memory() -> None:
-    """Give large blocks back as soon as they are free: a request of 30 MB would be remembered by as
-    much memory, and many at once by many times that.  Only glibc has to be told."""
+    """Make glibc return large blocks to the system as soon as they are free: else a process keeps
+    the memory of its largest requests."""
     if sys.platform == "linux":
         with suppress(AttributeError):
             adjust = ctypes.CDLL(None).mallopt
@@ -77,9 +77,9 @@ def return_large_memory() -> None:
 
 
 @contextmanager
-def lasting() -> Iterator[None]:
-    """All that is loaded and made here stays to the end.  The collector finds nothing in it
-    meanwhile, and each later look at all of it would hold up every stream for a tenth of a second.
+def keep_uncollected() -> Iterator[None]:
+    """Exclude what is created in the block from garbage collection for ever: it lives to the end,
+    and each full collection of it would delay every stream by a tenth of a second.
     """
     gc.disable()
     try:
@@ -87,17 +87,17 @@ def lasting() -> Iterator[None]:
     finally:
         gc.enable()
         gc.freeze()
-        gc.set_threshold(YOUNG)
+        gc.set_threshold(YOUNG_OBJECTS)
 
 
 def use_huge_pages() -> None:
-    """Lay what start-up leaves in memory into huge pages, once it is over, beside this loop."""
+    """Move the process's memory into huge pages, in a thread, once start-up is over."""
     loop = asyncio.get_running_loop()
     loop.call_later(SETTLED_SECONDS, loop.run_in_executor, None, into_huge_pages)
 
 
 def into_huge_pages() -> int:
-    """Lay what this process has in memory by now into huge pages: how many it took.
+    """Move what this process has in memory into huge pages; returns their number.
 
     A turn touches more of it than the processor keeps addresses of in pages of 4 kB.  It takes no
     more memory.  Nothing happens before Linux 6.1, elsewhere, or where the host wants no such
@@ -112,7 +112,7 @@ def into_huge_pages() -> int:
 
 
 def regions(smaps: str) -> list[Region]:
-    """What is private and written, and of no file: where Python and the C library have objects.
+    """Private writable regions without a file: where Python and the C library have objects.
 
     ``smaps`` as in proc_pid_smaps(5).
     """
@@ -123,14 +123,14 @@ def regions(smaps: str) -> list[Region]:
 
 
 def whole_pages(regions: Iterable[Region]) -> Iterator[int]:
-    """The addresses of the huge pages in those that are dense."""
+    """The addresses of the huge pages within dense regions."""
     for each in regions:
-        if each.resident >= DENSE * (each.end - each.start):
-            first = -(-each.start // HUGE) * HUGE
-            yield from range(first, each.end - HUGE + 1, HUGE)
+        if each.resident >= DENSE_SHARE * (each.end - each.start):
+            first = -(-each.start // HUGE_PAGE) * HUGE_PAGE
+            yield from range(first, each.end - HUGE_PAGE + 1, HUGE_PAGE)
 
 
 def _collapsed(pages: Iterable[int]) -> int:
     advise = ctypes.CDLL(None).madvise
     advise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    return sum(advise(page, HUGE, _COLLAPSE) == 0 for page in pages)
+    return sum(advise(page, HUGE_PAGE, _COLLAPSE) == 0 for page in pages)

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 
-def installing(extra: str) -> str:
+def install_commands(extra: str) -> str:
     """The commands that install an extra."""
     return f"pip install '.[{extra}]' in a clone, or 'FILE.whl[{extra}]' with the wheel's file"

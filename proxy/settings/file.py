@@ -19,7 +19,7 @@ REFERENCE = (
 _SECTION, _SETTING = re.compile(r"\[(.+)\]"), re.compile(r"#?(\w+) = ")
 
 
-def meanings() -> Mapping[str, str]:
+def comments() -> Mapping[str, str]:
     """The comment of each setting, by its dotted name."""
     found: dict[str, str] = {}
     section, said = "", ""
@@ -34,9 +34,9 @@ def meanings() -> Mapping[str, str]:
     return found
 
 
-def file_of(settings: Settings, names: Sequence[str]) -> str:
+def render_file(settings: Settings, names: Sequence[str]) -> str:
     """A TOML file with these settings, named ``section.name``; all else keeps its default."""
-    said, sections = meanings(), dict[str, str]()
+    said, sections = comments(), dict[str, str]()
     for dotted in names:
         section, _, name = dotted.partition(".")
         # Text, numbers, switches and lists of them are written as JSON has them.

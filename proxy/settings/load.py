@@ -23,7 +23,7 @@ from proxy.settings.sources import (
 )
 from proxy.settings.upstreams import with_key
 
-# Types of errors whose input is a plain number, word or switch, which is safe to show.
+# Types of errors whose input is a number, word or switch and so safe to show.
 _SHOWN_INPUTS = ("int_", "float_", "bool_", "literal_", "greater_", "less_", "finite_")
 
 _TIME = re.compile(r"timeout$|seconds$|^ttl$")
@@ -43,7 +43,7 @@ _SENTENCES = {
 
 
 class SettingsError(Exception):
-    """The configuration is wrong.  ``problems`` has one line each, all there are."""
+    """The configuration is invalid; ``problems`` lists all problems, one line each."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__(problems)
@@ -74,7 +74,7 @@ def load(
         settings = Settings(_build_sources=(tuple(sources), {}))  # type: ignore[call-arg]
     except ValidationError as error:
         names = variables.names | flags.names
-        problems += (_told(details, names) for details in _own(error))
+        problems += (_describe(details, names) for details in _without_follow_ups(error))
     else:
         settings = _with_keys(settings, environ, problems)
     if problems:
@@ -110,14 +110,14 @@ def _file(named_by: str, path: Path, problems: list[str]) -> list[PydanticBaseSe
     return []
 
 
-def _own(error: ValidationError) -> list[ErrorDetails]:
+def _without_follow_ups(error: ValidationError) -> list[ErrorDetails]:
     """The errors without those of lists that are too short because of what is wrong in them."""
     found = error.errors(include_url=False)
     lists = {each["loc"][:-1] for each in found}
     return [each for each in found if each["type"] != "too_short" or each["loc"] not in lists]
 
 
-def _told(error: ErrorDetails, names: Mapping[Location, str]) -> str:
+def _describe(error: ErrorDetails, names: Mapping[Location, str]) -> str:
     found = error["loc"][1:] if error["type"] == CONFLICT else error["loc"]
     place = tuple(step for step in found if step != "[key]")
     return f"{_name(place, names)}: {_sentence(place, error)}"
@@ -127,14 +127,14 @@ def _sentence(place: Location, error: ErrorDetails) -> str:
     kind = error["type"]
     if kind == "extra_forbidden":
         return _unknown(place)
-    message = _SENTENCES.get(kind) or _in_our_words(error["msg"])
+    message = _SENTENCES.get(kind) or _rephrase(error["msg"])
     if not kind.startswith(_SHOWN_INPUTS):
         return message
     unit = "; it is in seconds" if _TIME.search(str(place[-1])) else ""
     return f"{message} (it is {error['input']!r}{unit})"
 
 
-def _in_our_words(message: str) -> str:
+def _rephrase(message: str) -> str:
     message = message.removeprefix("Value error, ").replace("Input should be", "must be")
     return message[0].lower() + message[1:]
 

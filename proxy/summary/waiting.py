@@ -12,7 +12,7 @@ from itertools import chain, groupby, takewhile
 import msgspec
 from msgspec.structs import replace
 
-from proxy.memory.model import BEGINNING, Entry, Position, Snapshot, Summary
+from proxy.memory.model import LOG_START, Entry, Position, Snapshot, Summary
 from proxy.memory.prompt.window import Window, advance
 from proxy.memory.reconciliation.match import open_calls
 from proxy.settings.written import SummarySettings
@@ -47,8 +47,8 @@ def after_eviction(snapshot: Snapshot, window: Window) -> Snapshot:
 
     So the summary can be stored before it is needed.
     """
-    room = window.beside(snapshot.system_tokens)
-    start = advance(snapshot.log, snapshot.start or BEGINNING, room)
+    room = window.reduced_by(snapshot.system_tokens)
+    start = advance(snapshot.log, snapshot.start or LOG_START, room)
     return replace(snapshot, start=start)
 
 
@@ -126,7 +126,7 @@ def _first_excluded_turn(snapshot: Snapshot, settings: SummarySettings) -> int:
     unanswered = {entry.position.turn for entry in waiting if not entry.card.told}
     if settings.mode == "summary":
         return _first_unfinished_turn(snapshot.log, unanswered)
-    newest, start = snapshot.end.turn, (snapshot.start or BEGINNING).turn
+    newest, start = snapshot.end.turn, (snapshot.start or LOG_START).turn
     return min(start, newest) if newest in unanswered else start
 
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from proxy.errors import RawHeaders
-from proxy.lazy import late
+from proxy.lazy import lazy_import
 from proxy.wire.body import Body
 from proxy.wire.direct.upstream import DirectUpstream
 from proxy.wire.origin import Origin, UpstreamOptions, egress_proxy
@@ -18,8 +18,8 @@ from proxy.wire.origin import Origin, UpstreamOptions, egress_proxy
 if TYPE_CHECKING:
     from proxy.wire import aiohttp_upstream, httpx_upstream
 else:
-    aiohttp_upstream = late("proxy.wire.aiohttp_upstream")
-    httpx_upstream = late("proxy.wire.httpx_upstream")
+    aiohttp_upstream = lazy_import("proxy.wire.aiohttp_upstream")
+    httpx_upstream = lazy_import("proxy.wire.httpx_upstream")
 
 Kind = Literal["direct", "aiohttp", "httpx"]
 

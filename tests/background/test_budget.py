@@ -10,14 +10,14 @@ import pytest
 from proxy.background import completion
 from proxy.background.budget import CACHE_SECONDS, MAX_TENANTS, Budget, day_of
 from proxy.memory.store import StoreError
-from proxy.memory.usage import Spent, UsageKey
+from proxy.memory.usage import UsageKey, UsageTotals
 from tests.support.clock import Clock
 from tests.support.oracle.usage import InMemoryMeter
 
 NOON = 1_700_049_600.0  # 2023-11-15 12:00 UTC
 TODAY, TOMORROW = "2023-11-15", "2023-11-16"
 MIDNIGHT = NOON + 12 * 3600
-CALL = Spent(calls=1, input_tokens=60, output_tokens=40)
+CALL = UsageTotals(calls=1, input_tokens=60, output_tokens=40)
 
 
 class WatchedMeter(InMemoryMeter):
@@ -26,11 +26,11 @@ class WatchedMeter(InMemoryMeter):
         self.reads = 0
         self.failure: BaseException | None = None
 
-    async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[UsageKey, Spent]:
+    async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[UsageKey, UsageTotals]:
         self.reads += 1
         return await super().spent(tenant, days)
 
-    async def spend(self, tenant: str, account: UsageKey, spent: Spent) -> None:
+    async def spend(self, tenant: str, account: UsageKey, spent: UsageTotals) -> None:
         if self.failure is not None:
             raise self.failure
         await super().spend(tenant, account, spent)
@@ -51,7 +51,7 @@ async def test_what_is_noted_is_written_by_day_and_feature(
 ) -> None:
     budget = Budget(meter, 0, clock)
     budget.note("tenant", "summary", CALL)
-    budget.note("tenant", "summary", Spent(calls=1, failed=1))
+    budget.note("tenant", "summary", UsageTotals(calls=1, failed=1))
     budget.note("tenant", "facts", CALL)
     budget.note("other", "facts", CALL)
     clock.now = MIDNIGHT
@@ -59,7 +59,9 @@ async def test_what_is_noted_is_written_by_day_and_feature(
     await budget.settle()
     await budget.settle()
     assert await meter.spent("tenant", [TODAY, TOMORROW]) == {
-        UsageKey(TODAY, "summary"): Spent(calls=2, failed=1, input_tokens=60, output_tokens=40),
+        UsageKey(TODAY, "summary"): UsageTotals(
+            calls=2, failed=1, input_tokens=60, output_tokens=40
+        ),
         UsageKey(TODAY, "facts"): CALL,
         UsageKey(TOMORROW, "facts"): CALL,
     }
@@ -87,7 +89,7 @@ async def test_tokens_end_at_the_bound_and_begin_anew_at_midnight(
 
 async def test_without_a_bound_the_store_is_not_asked(meter: WatchedMeter, clock: Clock) -> None:
     budget = Budget(meter, 0, clock)
-    budget.note("tenant", "summary", Spent(calls=1, input_tokens=10**12))
+    budget.note("tenant", "summary", UsageTotals(calls=1, input_tokens=10**12))
     await budget.check("tenant")
     assert meter.reads == 0
 
@@ -144,7 +146,7 @@ async def test_what_was_being_written_as_it_was_cancelled_is_not_forgotten(
 
 async def test_a_store_that_cannot_say_is_an_error(clock: Clock) -> None:
     class Down(InMemoryMeter):
-        async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[UsageKey, Spent]:
+        async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[UsageKey, UsageTotals]:
             raise StoreError("away")
 
     with pytest.raises(StoreError):

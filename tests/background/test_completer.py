@@ -84,9 +84,9 @@ class Office:
         assigned: dict[str, Any] = {"tenant": "tenant", "feature": "facts", "model": "m", **more}
         return await self.completer.complete(Assignment(text=text, **assigned))
 
-    async def spent(self, feature: str = "facts") -> usage.Spent:
+    async def spent(self, feature: str = "facts") -> usage.UsageTotals:
         found = await self.meter.spent("tenant", [TODAY])
-        return found.get(UsageKey(TODAY, feature), usage.Spent())
+        return found.get(UsageKey(TODAY, feature), usage.UsageTotals())
 
     def bodies(self) -> Sequence[Any]:
         return [request.json for request in self.up.requests]
@@ -187,7 +187,7 @@ async def test_a_choice_that_was_blocked_is_an_empty_answer(
     blocked = {"choices": [{"index": 0, "finish_reason": "content_filter", **choice}]}
     office.up.reply(json_answer({**blocked, "usage": {"prompt_tokens": 900}}))
     assert await office.complete() == Completed("", "m", cut=True)
-    assert await office.spent() == usage.Spent(calls=1, input_tokens=900)
+    assert await office.spent() == usage.UsageTotals(calls=1, input_tokens=900)
 
 
 @pytest.mark.parametrize("model", [None, 7, "", "x" * 201])
@@ -208,7 +208,7 @@ async def test_a_refusal_is_never_repeated(office: Office, status: int) -> None:
         await office.complete()
     assert str(caught.value) == f"refused with status {status} (facts by m)"
     assert len(office.up.requests) == 1
-    assert await office.spent() == usage.Spent(calls=1, failed=1)
+    assert await office.spent() == usage.UsageTotals(calls=1, failed=1)
 
 
 async def test_a_refusal_with_a_long_explanation_is_one_all_the_same(office: Office) -> None:
@@ -224,7 +224,7 @@ async def test_what_is_about_the_moment_may_be_tried_again(office: Office, statu
         await office.complete()
     assert caught.value.retry_after == 17
     assert len(office.up.requests) == 1
-    assert await office.spent() == usage.Spent(calls=1, failed=1)
+    assert await office.spent() == usage.UsageTotals(calls=1, failed=1)
 
 
 async def test_nobody_else_is_asked_for_before_the_time_that_an_answer_says(
@@ -263,7 +263,7 @@ async def test_what_is_no_answer_is_unreadable_and_its_prompt_is_paid_for(
         await office.complete(most_bytes=1000)
     assert caught.value.retry_after is None
     assert len(office.up.requests) == 1
-    assert await office.spent() == usage.Spent(calls=1, failed=1, input_tokens=3)
+    assert await office.spent() == usage.UsageTotals(calls=1, failed=1, input_tokens=3)
 
 
 async def test_an_answer_that_is_cut_off_has_failed_and_its_prompt_is_paid_for(
@@ -273,21 +273,21 @@ async def test_an_answer_that_is_cut_off_has_failed_and_its_prompt_is_paid_for(
     with pytest.raises(Failed) as caught:
         await office.complete()
     assert not isinstance(caught.value, Unreadable)
-    assert await office.spent() == usage.Spent(calls=1, failed=1, input_tokens=3)
+    assert await office.spent() == usage.UsageTotals(calls=1, failed=1, input_tokens=3)
 
 
 async def test_an_api_that_cannot_be_reached_has_failed_and_costs_nothing(office: Office) -> None:
     office.up.always(DROPPED)
     with pytest.raises(Failed):
         await office.complete()
-    assert await office.spent() == usage.Spent(calls=1, failed=1)
+    assert await office.spent() == usage.UsageTotals(calls=1, failed=1)
 
 
 async def test_silence_is_not_waited_for_but_paid_for(office: Office) -> None:
     office.up.always(SILENT)
     with pytest.raises(Failed, match="no answer in time"):
         await office.complete(timeout=0.05)
-    assert await office.spent() == usage.Spent(calls=1, failed=1, input_tokens=3)
+    assert await office.spent() == usage.UsageTotals(calls=1, failed=1, input_tokens=3)
 
 
 async def test_a_request_that_is_cancelled_is_counted(office: Office) -> None:
@@ -297,7 +297,7 @@ async def test_a_request_that_is_cancelled_is_counted(office: Office) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert await office.spent() == usage.Spent(calls=1, failed=1, input_tokens=3)
+    assert await office.spent() == usage.UsageTotals(calls=1, failed=1, input_tokens=3)
 
 
 # Schemas
@@ -399,7 +399,7 @@ def test_no_representation_shows_a_key() -> None:
 async def test_tokens_are_those_of_the_usage(office: Office) -> None:
     office.up.reply(said("x", usage={"prompt_tokens": 70, "completion_tokens": 5}))
     await office.complete()
-    assert await office.spent() == usage.Spent(calls=1, input_tokens=70, output_tokens=5)
+    assert await office.spent() == usage.UsageTotals(calls=1, input_tokens=70, output_tokens=5)
 
 
 @pytest.mark.parametrize(
@@ -419,7 +419,7 @@ async def test_tokens_that_an_answer_does_not_say_are_counted(
 ) -> None:
     office.up.reply(said("four words of text", usage=used))
     await office.complete()
-    assert await office.spent() == usage.Spent(calls=1, input_tokens=3, output_tokens=4)
+    assert await office.spent() == usage.UsageTotals(calls=1, input_tokens=3, output_tokens=4)
 
 
 async def test_of_a_long_text_the_tokens_of_its_beginning_are_counted(office: Office) -> None:
@@ -432,7 +432,9 @@ async def test_of_a_long_text_the_tokens_of_its_beginning_are_counted(office: Of
     office.completer._counter = lambda model: count
     office.up.reply(said("the " * 20_001, usage=None))
     await office.complete("the " * 20_000)
-    assert await office.spent() == usage.Spent(calls=1, input_tokens=20_000, output_tokens=20_001)
+    assert await office.spent() == usage.UsageTotals(
+        calls=1, input_tokens=20_000, output_tokens=20_001
+    )
     assert counted == [completing.SAMPLE] * 2
 
 

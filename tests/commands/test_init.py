@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from proxy.cli import app
 from proxy.commands import init
 from proxy.settings import Settings, effective, load
-from proxy.settings.file import meanings
+from proxy.settings.file import comments
 
 RUNNER = CliRunner()
 FILE = Path("proxy.toml")
@@ -48,13 +48,13 @@ def test_what_options_say_is_written_and_each_value_has_its_meaning_above() -> N
     assert [str(value) for value in written().values()] == [*options.values()]
     text = FILE.read_text(encoding="utf-8")
     for name in written():
-        assert f"{meanings()[name]}{name.partition('.')[2]} = " in text
+        assert f"{comments()[name]}{name.partition('.')[2]} = " in text
     assert load(FILE).tenancy.mode == "single"
 
 
 def test_every_setting_has_a_meaning() -> None:
     named = {name for name, _ in effective(Settings())} - {"clients", "profiles", "upstreams"}
-    assert named <= {name for name, said in meanings().items() if said.startswith("# ")}
+    assert named <= {name for name, said in comments().items() if said.startswith("# ")}
 
 
 def test_check_passes_on_what_it_wrote() -> None:

@@ -240,7 +240,7 @@ def test_the_errors_of_chats_are_told() -> None:
 def test_every_metric_is_told() -> None:
     told = {code(row[0])[0] for row in table("operations.md", "metric")}
     telemetry = Telemetry()
-    telemetry.tell_apart(["default"])
+    telemetry.label_upstreams(["default"])
     text = telemetry.render().decode()
     kinds = dict(re.findall(r"^# TYPE (memory_\w+) (\w+)", text, re.MULTILINE))
     assert told == kinds.keys()

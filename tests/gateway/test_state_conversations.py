@@ -11,7 +11,7 @@ from openai import APIStatusError, AsyncOpenAI, BadRequestError, NotFoundError
 
 from proxy.memory.items import Change, ItemOwner
 from proxy.memory.model import SessionKey
-from proxy.memory.naming import named_session, reference_of
+from proxy.memory.naming import reference_of, reference_place
 from proxy.tenancy import digest_of
 from tests.support.rig import KEY, Rig
 from tests.support.store.commits import chat
@@ -181,7 +181,7 @@ async def test_with_a_session_goes_what_leads_to_it(keeping: Keeping, erased: st
     user = f"user-of-{session}"
     async with keeping.client(X_Session_Id=session, X_User_Id=user) as client:
         await asks(client, "u1")
-    place, shelf = named_session(reference_of(session)), ItemOwner(digest_of(KEY.encode()))
+    place, shelf = reference_place(reference_of(session)), ItemOwner(digest_of(KEY.encode()))
     assert await one.store.items_at(shelf, [place])
     path = f"sessions/{session}" if erased == "session" else f"users/{user}"
     headers = {"authorization": f"Bearer {KEY}"}
@@ -198,7 +198,7 @@ async def test_where_a_store_has_lost_a_session_and_its_name_both_come_again(
 ) -> None:
     store, session = keeping.rig.store, keeping.rig.talk().session
     tenant = digest_of(KEY.encode())
-    place = named_session(reference_of(session))
+    place = reference_place(reference_of(session))
     lost = Change(namespace=place.namespace, key=place.key, value=None)
     async with keeping.client(X_Session_Id=session) as mine, keeping.client() as bare:
         for _ in range(turns):

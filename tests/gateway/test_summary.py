@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from proxy.memory.erasure import steady
+from proxy.memory.erasure import steady_now
 from proxy.summary.writer import MAX_HALVINGS
 from tests.support.rig import Rig, rig
 from tests.support.store.places import IN_GROUPS, Places
@@ -142,7 +142,7 @@ async def test_a_summary_is_written_at_once_though_the_clock_was_put_back(
     one: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Scribe(one.up)
-    monkeypatch.setattr(steady, "_last", time.time() + 3600)
+    monkeypatch.setattr(steady_now, "_last", time.time() + 3600)
     talk = one.talk(**{"x-memory-profile": "all"})
     await says(talk, 0)
     assert [due.at for due in one.store.commits[0].due] <= [time.time()]

@@ -10,7 +10,7 @@ import pytest
 from proxy.learning.batch import ReadMark, copy_read_marks, mark_place
 from proxy.learning.episodes.episode import Episode, namespace
 from proxy.learning.feedback import drop_feedback
-from proxy.memory.history.branches import Fork, forked
+from proxy.memory.history.branches import Fork, fork_archive
 from proxy.memory.history.reading import read_session
 from proxy.memory.items import Change
 from proxy.memory.model import SessionKey, message_id
@@ -84,7 +84,7 @@ async def test_a_copy_was_read_as_far_as_what_it_was_copied_from(
     archived = await read_session(env.harness.store, S)
     assert archived is not None
     last = None if until is None else message_id(exchanges[until], 1)
-    copy = forked(archived, Fork("u", old.created_at + 50, last))
+    copy = fork_archive(archived, Fork("u", old.created_at + 50, last))
 
     await copy_read_marks(env.harness.store, env.learned.kinds.reading, old, copy.session, "t")
 

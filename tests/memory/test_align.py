@@ -13,10 +13,17 @@ import pytest
 
 from proxy.chat.message import ChatMessage
 from proxy.memory.model import Card, Entry, Exchange, Position, SessionKey, Snapshot
-from proxy.memory.planner import Planner, sees_enough
+from proxy.memory.planner import Planner, is_sufficient
 from proxy.memory.prompt.compose import Rules
 from proxy.memory.prompt.window import Window
-from proxy.memory.reconciliation.align import Log, Match, MatchKind, align, last_run, of_a_call
+from proxy.memory.reconciliation.align import (
+    Log,
+    Match,
+    MatchKind,
+    align,
+    is_call_or_result,
+    last_run,
+)
 from proxy.memory.reconciliation.match import Intent, Rerendered
 from proxy.memory.recording.commit import pending_record
 from tests.support.steps import steps
@@ -120,7 +127,11 @@ class Every:
             return
         answer = answer and not (self.prefill(i) and j in self.made_up)
         match = Match(i, j, kind)
-        if path and self.near(path[-1], i) and all(map(of_a_call, self.h[path[-1].j + 1 : j])):
+        if (
+            path
+            and self.near(path[-1], i)
+            and all(map(is_call_or_result, self.h[path[-1].j + 1 : j]))
+        ):
             yield from self.paths((*path, match), founded or answer)
         if self.begins(i, kind) and (not path or self.may_end(path, founded)):
             yield from self.paths((*path, match), answer)
@@ -276,7 +287,7 @@ def planned(snapshot: Snapshot, m: Sequence[ChatMessage], window: Window) -> Non
     def comparing(bodies: object) -> Rerendered:
         return rerendered
 
-    sees_enough(snapshot, m, Intent())
+    is_sufficient(snapshot, m, Intent())
     planner = Planner(Nothing(), AtOnce(), comparing)  # type: ignore[arg-type]
     key = SessionKey("t", "s")
     found = asyncio.run(planner.plan(key, snapshot, m, Intent(), Rules(window=window)))

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
 from proxy.memory.model import SessionKey, Snapshot
-from proxy.memory.planner import LONG, Planner
+from proxy.memory.planner import LONG_LOG, Planner
 from proxy.memory.prompt.compose import Rules
 from proxy.memory.prompt.window import Window
-from proxy.memory.reconciliation.apart import MAX_PIECES, READ, size_in_doubt
+from proxy.memory.reconciliation.apart import MAX_PIECES, READS_PER_PIECE, split_cost
 from proxy.memory.reconciliation.match import Intent
 from tests.support.faulty import FaultyStore
 from tests.support.talk.shorthand import log, talk
@@ -30,20 +30,20 @@ def several(pieces: int, of: str = "a1") -> ChatMessage:
 
 def test_what_has_many_pieces_stays_as_it_is() -> None:
     half = several(MAX_PIECES // 2)
-    assert size_in_doubt([half, half], {"a2"}) >= READ * MAX_PIECES
-    assert size_in_doubt([half, half, several(1)], {"a2"}) == 0
-    assert size_in_doubt([half, half, several(1, "a2")], {"a2"}) > 0
+    assert split_cost([half, half], {"a2"}) >= READS_PER_PIECE * MAX_PIECES
+    assert split_cost([half, half, several(1)], {"a2"}) == 0
+    assert split_cost([half, half, several(1, "a2")], {"a2"}) > 0
 
 
 def test_so_does_what_is_known_as_one_and_what_is_one() -> None:
-    assert size_in_doubt([several(2), *talk("u1 a2")], {"a1"}) == 0
+    assert split_cost([several(2), *talk("u1 a2")], {"a1"}) == 0
 
 
 def test_where_nothing_is_known_nothing_is_in_doubt() -> None:
-    assert size_in_doubt([several(2)], set()) == 0
+    assert split_cost([several(2)], set()) == 0
 
 
-@pytest.mark.parametrize("pieces", [2, LONG])
+@pytest.mark.parametrize("pieces", [2, LONG_LOG])
 async def test_a_few_answers_are_told_apart_at_once_and_many_beside_the_loop(
     store: FaultyStore, pieces: int
 ) -> None:

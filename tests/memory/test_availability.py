@@ -11,12 +11,18 @@ from collections.abc import Awaitable, Callable
 import pytest
 from msgspec.structs import replace
 
-from proxy.memory.limit import Limit, within
+from proxy.memory.limit import TimeLimit, wait_within
 from proxy.memory.model import Ask, Commit, SessionKey, Snapshot
-from proxy.memory.planner import LONG, Planner
+from proxy.memory.planner import LONG_LOG, Planner
 from proxy.memory.recording import availability, backlog, replay
-from proxy.memory.recording.availability import KNOWN, PAUSE, PAUSES, Troubles, hashed
-from proxy.memory.recording.recorder import LARGE
+from proxy.memory.recording.availability import (
+    MAX_FAILING_SESSIONS,
+    PAUSE_SECONDS,
+    SESSION_PAUSES,
+    FailingSessions,
+    hashed,
+)
+from proxy.memory.recording.recorder import LARGE_COMMIT
 from proxy.memory.recording.replay import SESSIONS_AT_ONCE
 from proxy.memory.store import StoreError, StoreTimeout
 from tests.support.clock import Clock
@@ -44,7 +50,7 @@ async def test_a_session_that_takes_too_long_pauses_nobody_else(bench: Workbench
 
 
 def large(id: str) -> Commit:
-    return record(id, *(draft(id, n) for n in range(LARGE + 1)))
+    return record(id, *(draft(id, n) for n in range(LARGE_COMMIT + 1)))
 
 
 async def test_large_commits_go_one_after_the_other_and_others_between_them(
@@ -84,7 +90,7 @@ async def test_a_session_that_takes_too_long_is_left_alone_longer_each_time(
     bench: Workbench,
 ) -> None:
     bench.store.slow = {KEY}
-    pause = PAUSES[0]
+    pause = SESSION_PAUSES[0]
     for attempt in (1, 2, 3):
         for _ in range(3):
             with pytest.raises(StoreTimeout):
@@ -105,7 +111,7 @@ async def test_a_store_that_does_not_answer_at_all_is_away_for_everybody(bench: 
     with pytest.raises(StoreTimeout):
         await bench.prepare(key=OTHER)
     assert bench.recorder.spools(OTHER)
-    bench.clock.now += PAUSE
+    bench.clock.now += PAUSE_SECONDS
     assert (await bench.prepare(key=OTHER)).snapshot == Snapshot()
     assert bench.recorder.troubled == 0
 
@@ -173,7 +179,7 @@ async def test_a_session_that_cannot_be_replayed_in_time_holds_up_no_other(
     assert [entry.exchange for entry in bench.spool.entries()] == ["x1"]
     assert bench.recorder.troubled == 1 and not bench.quarantined
     bench.store.slow = set()
-    bench.clock.now += PAUSES[0]
+    bench.clock.now += SESSION_PAUSES[0]
     await bench.recorder.replay()
     assert await bench.store.recorded(2) == ["y1", "x1"]
 
@@ -194,16 +200,16 @@ def _timely(
 async def test_what_is_slow_to_replay_has_a_limit_of_its_own(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench.recorder._backlog._replay.slow.failed(KEY, StoreTimeout("too long"))
-    bench.clock.now += PAUSES[0]
+    bench.recorder._backlog._replay.slow.mark_failed(KEY, StoreTimeout("too long"))
+    bench.clock.now += SESSION_PAUSES[0]
     monkeypatch.setattr(replay, "REPLAY_SECONDS", 0.05)
     bench.store.slow = {KEY}
     await bench.recorder.defer(KEY, deferred("x1", said("slow")))
     await bench.recorder.replay()
-    beside = bench.recorder._backlog._replay._beside
+    beside = bench.recorder._backlog._replay._slow_task
     assert beside is not None
     await asyncio.wait_for(beside, PATIENCE)
-    assert bench.recorder._backlog._replay.slow.pausing(KEY) is not None
+    assert bench.recorder._backlog._replay.slow.pause_cause(KEY) is not None
     assert bench.spool.depth() == (1, 0)
 
 
@@ -217,7 +223,7 @@ async def test_a_thousand_entries_of_a_stuck_session_do_not_hide_another(
             " VALUES (?, ?, ?, ?, 'commit', ?, 0)",
             [(bench.store.name, *KEY, f"x{n}", payload) for n in range(1200)],
         )
-    bench.recorder._backlog._replay.slow.failed(KEY, StoreTimeout("too long"))
+    bench.recorder._backlog._replay.slow.mark_failed(KEY, StoreTimeout("too long"))
     await bench.recorder.defer(OTHER, deferred("y1", said("hello")))
     await bench.recorder.replay()
     assert await bench.history(OTHER) == ["y1"]
@@ -229,7 +235,7 @@ async def test_a_thousand_stuck_sessions_do_not_hide_another(bench: Workbench) -
     for number, key in enumerate(stuck):
         bench.spool.put(key, f"x{number}", "amendment", b'{"exchange":"x"}')
     bench.recorder._backlog._replay.slow._known.update(
-        {key: availability.Trouble(StoreError(), 1.0, bench.clock.now + 60) for key in stuck}
+        {key: availability.FailingSession(StoreError(), 1.0, bench.clock.now + 60) for key in stuck}
     )
     await bench.recorder.defer(OTHER, deferred("y1", said("hello")))
     await bench.recorder.replay()
@@ -239,7 +245,7 @@ async def test_a_thousand_stuck_sessions_do_not_hide_another(bench: Workbench) -
 async def test_more_than_can_be_shown_in_time_is_a_matter_of_that_session(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backlog, "SHOWN", (2, 1 << 20))
+    monkeypatch.setattr(backlog, "OVERLAY_LIMITS", (2, 1 << 20))
     for number in range(3):
         await bench.recorder.defer(KEY, deferred(f"x{number}", said(f"question {number}")))
     with pytest.raises(StoreTimeout, match="more waits"):
@@ -266,24 +272,24 @@ async def test_a_session_of_which_a_part_is_gone_goes_on_and_is_told_of_once(
 async def test_long_conversations_are_planned_beside_the_loop(bench: Workbench) -> None:
     planner = Planner(bench.store)
     here = threading.get_ident()
-    assert await planner.run(LONG, threading.get_ident) == here
-    assert await planner.run(LONG + 1, threading.get_ident) != here
+    assert await planner.run(LONG_LOG, threading.get_ident) == here
+    assert await planner.run(LONG_LOG + 1, threading.get_ident) != here
 
 
 def test_the_sessions_in_trouble_that_are_remembered_are_bounded() -> None:
-    troubles = Troubles(Clock())
-    for number in range(KNOWN + 50):
-        troubles.failed(SessionKey("tenant", str(number)), StoreError("no"))
-    assert len(troubles._known) == KNOWN
+    troubles = FailingSessions(Clock())
+    for number in range(MAX_FAILING_SESSIONS + 50):
+        troubles.mark_failed(SessionKey("tenant", str(number)), StoreError("no"))
+    assert len(troubles._known) == MAX_FAILING_SESSIONS
     assert SessionKey("tenant", "0") not in troubles
 
 
 def test_a_pause_is_doubled_up_to_a_bound() -> None:
     clock = Clock()
-    troubles = Troubles(clock)
+    troubles = FailingSessions(clock)
     for _ in range(20):
-        troubles.failed(KEY, StoreError("no"))
-    assert troubles._known[KEY].until == clock.now + PAUSES[1]
+        troubles.mark_failed(KEY, StoreError("no"))
+    assert troubles._known[KEY].until == clock.now + SESSION_PAUSES[1]
 
 
 # Limits of time
@@ -291,7 +297,7 @@ def test_a_pause_is_doubled_up_to_a_bound() -> None:
 
 async def test_a_limit_is_kept() -> None:
     with pytest.raises(TimeoutError):
-        async with Limit(0.02):
+        async with TimeLimit(0.02):
             await asyncio.Event().wait()
 
 
@@ -304,7 +310,7 @@ async def test_an_answer_that_came_while_the_process_was_held_up_counts() -> Non
         loop.call_later(0.01, answer.set_result, "here")
 
     loop.call_soon(hold_up)
-    async with Limit(0.1):
+    async with TimeLimit(0.1):
         assert await answer == "here"
 
 
@@ -312,13 +318,13 @@ async def test_a_limit_is_extended_once_at_most() -> None:
     loop = asyncio.get_running_loop()
     loop.call_soon(time.sleep, 0.1)
     with pytest.raises(TimeoutError):
-        async with Limit(0.05):
+        async with TimeLimit(0.05):
             await asyncio.Event().wait()
 
 
 async def test_who_is_cancelled_under_a_limit_is_not_late() -> None:
     async def waiting() -> None:
-        async with Limit(PATIENCE):
+        async with TimeLimit(PATIENCE):
             await asyncio.Event().wait()
 
     task = asyncio.create_task(waiting())
@@ -331,7 +337,7 @@ async def test_who_is_cancelled_under_a_limit_is_not_late() -> None:
 async def test_a_future_is_waited_for_within_a_limit() -> None:
     late: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     with pytest.raises(TimeoutError):
-        await within(late, 0.02)
+        await wait_within(late, 0.02)
     assert late.done()  # whoever would settle it sees that nobody waits
 
 
@@ -344,4 +350,4 @@ async def test_a_future_that_was_settled_while_the_process_was_held_up_counts() 
         loop.call_later(0.01, answer.set_result, "here")
 
     loop.call_soon(hold_up)
-    assert await within(answer, 0.1) == "here"
+    assert await wait_within(answer, 0.1) == "here"

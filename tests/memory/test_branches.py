@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from proxy.memory.archive import PlacedExchange, Revision, StoredMessage
-from proxy.memory.history.branches import NO_SWITCH, Switch, switch_to, way_to
+from proxy.memory.history.branches import NO_SWITCH, Switch, path_to, switch_to
 from proxy.memory.model import Ask, Card, Entry, Exchange, Position, State, exchange_of
 from proxy.memory.reconciliation.match import open_calls
 from tests.support.oracle import archive as oracle_archive
@@ -245,7 +245,7 @@ def test_whoever_says_what_he_goes_on_from_has_nothing_beside_it() -> None:
     exchanges = [placed("1", 1, ""), placed("2", 3, "1.1"), placed("3", 5, "1.1")]
 
     def way(message: str, of: Sequence[StoredMessage] = lines) -> str:
-        return " ".join(entry.card.id for entry in way_to(of, exchanges, message))
+        return " ".join(entry.card.id for entry in path_to(of, exchanges, message))
 
     assert way("3.1") == "1.0 1.1 3.0 3.1"
     assert way("2.1") == way("2.1", EDITED) == "1.0 1.1 2.0 2.1"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.memory.erasure import SteadyClock, steady
+from proxy.memory.erasure import SteadyClock, steady_now
 from tests.support.clock import Clock
 from tests.support.processes.running import running, settings_for
 from tests.support.store.inside import AUTHORIZATION
@@ -29,8 +29,8 @@ def test_time_goes_on_while_the_clock_is_put_back() -> None:
 async def test_what_is_said_after_an_erasure_is_recorded_though_the_clock_is_put_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = Clock(steady())
-    monkeypatch.setattr(steady, "_source", now)
+    now = Clock(steady_now())
+    monkeypatch.setattr(steady_now, "_source", now)
     async with ScriptedUpstream() as up:
         settings = settings_for(tmp_path, up.url)
         async with running(settings) as proxy, chatting(proxy.url) as chat:

@@ -19,13 +19,13 @@ from proxy.memory.prompt.compose import Rules
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.recording.commit import (
-    MAX_APART,
+    MAX_PARTS_BYTES,
     Deferred,
     ExchangeMeta,
     Utterance,
     build_commit,
     pending_record,
-    settle,
+    plan_deferred,
     utterances,
 )
 from tests.support.faulty import FaultyStore
@@ -38,7 +38,7 @@ BEFORE, BEGAN, AFTER = 900.0, 1000.0, 1100.0
 async def settled(store: FaultyStore, what: Deferred, key: SessionKey = KEY) -> Commit:
     """Planned over what the store has now."""
     snapshot = await store.load(key, what.ask)
-    return await settle(Planner(store), key, snapshot, what, len)
+    return await plan_deferred(Planner(store), key, snapshot, what, len)
 
 
 async def told(store: FaultyStore, id: str, *pairs: tuple[str, str], at: float) -> None:
@@ -135,8 +135,8 @@ async def test_answers_side_by_side_are_those_that_are_stored() -> None:
 
 
 def test_of_many_long_answers_side_by_side_the_last_ones_are_kept_as_one() -> None:
-    long, short = side_by_side("a" * (MAX_APART // 2), "b"), side_by_side("a", "b")
-    alone = side_by_side("a" * (MAX_APART // 2))
+    long, short = side_by_side("a" * (MAX_PARTS_BYTES // 2), "b"), side_by_side("a", "b")
+    alone = side_by_side("a" * (MAX_PARTS_BYTES // 2))
     kept = [len(each.apart) for each in utterances([alone, long, long, short, alone])]
     assert kept == [0, 2, 0, 2, 0]
     again = [each.message for each in utterances([long, long])]
@@ -233,5 +233,5 @@ async def test_what_is_large_is_counted_in_a_thread(size: int, aside: bool) -> N
     with ThreadPoolExecutor(1) as threads:
         what = deferred("late", said("one"), reply="x" * size)
         snapshot = await log(store)
-        await settle(Planner(store, threads), KEY, snapshot, what, count)
+        await plan_deferred(Planner(store, threads), KEY, snapshot, what, count)
     assert (threading.get_ident() not in counted_in) is aside

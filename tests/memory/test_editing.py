@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from proxy.chat.message import read_stored
 from proxy.memory.archive import StoredMessage
-from proxy.memory.history.editing import behind, edited, results_of
+from proxy.memory.history.editing import edit_message, ids_from, result_ids
 from proxy.memory.model import Card, Entry, Position
-from proxy.memory.prompt.validity import valid
+from proxy.memory.prompt.validity import valid_messages
 from tests.support.store.commits import card
 
 
@@ -28,7 +28,7 @@ def test_an_edit_is_read_anew_and_keeps_what_is_not_about_the_words() -> None:
         created_at=7.0,
     )
     said = read_stored(b'{"role":"assistant","content":"new words"}')
-    new = edited(old, said, lambda raw: len(raw.split()))
+    new = edit_message(old, said, lambda raw: len(raw.split()))
     assert new.was == old.wire
     assert (new.body, new.wire) == (said.raw, None)
     assert (new.card.digest, new.card.tokens) == (said.digest, 2)
@@ -41,28 +41,30 @@ def test_an_edit_of_the_words_beside_a_call_is_what_stands_for_it() -> None:
     call = b'"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]'
     old = line(b'{"role":"assistant","content":"old",%b}' % call, words=9)
     new = read_stored(b'{"role":"assistant","content":"some new words",%b}' % call)
-    assert edited(old, new, lambda raw: len(raw.split())).card.words == 3
-    assert edited(old, read_stored(b'{"role":"assistant","content":"x"}'), len).card.words == 0
+    assert edit_message(old, new, lambda raw: len(raw.split())).card.words == 3
+    assert (
+        edit_message(old, read_stored(b'{"role":"assistant","content":"x"}'), len).card.words == 0
+    )
 
 
 def test_what_is_behind_a_message_begins_with_it() -> None:
     log = [Entry(Position(n, n), card(f"x{n}", 0)) for n in (1, 2, 3)]
-    assert behind(log, "x2.0") == ["x2.0", "x3.0"]
-    assert behind(log, "x9.0") is None
+    assert ids_from(log, "x2.0") == ["x2.0", "x3.0"]
+    assert ids_from(log, "x9.0") is None
 
 
 def test_a_later_call_with_the_same_id_has_the_later_result() -> None:
     cards = [card("r1", 0, "tool", answers="c"), card("a", 0, "assistant", calls=("c",))]
     cards.append(card("r2", 0, "tool", answers="c"))
-    assert results_of(("c",), cards) == ["r1.0"]
-    assert results_of((), cards) == []
+    assert result_ids(("c",), cards) == ["r1.0"]
+    assert result_ids((), cards) == []
 
 
 class Sent:
     """A stored message on its way upstream."""
 
     stored = True
-    in_words = None
+    as_text = None
 
     def __init__(self, of: Card) -> None:
         self.role, self.calls, self.answers = of.role, of.calls, of.answers
@@ -91,9 +93,9 @@ def test_no_result_is_left_without_its_call(cards: list[Card], data: st.DataObje
         calls = [x for x in cards if x.calls]
         gone = data.draw(st.sampled_from(calls or cards))
         at = cards.index(gone)
-        removed = {gone.id, *results_of(gone.calls, cards[at + 1 :])}
+        removed = {gone.id, *result_ids(gone.calls, cards[at + 1 :])}
         assert len(removed) == 1 + len(gone.calls)
         cards = [x for x in cards if x.id not in removed]
-        assert len(valid([Sent(x) for x in cards])) == len(cards)
+        assert len(valid_messages([Sent(x) for x in cards])) == len(cards)
         if not cards:
             return

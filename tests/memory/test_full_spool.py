@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from proxy.memory.model import Amendment
-from proxy.memory.recording.availability import PAUSE
-from proxy.memory.recording.replay import AT_ONCE
+from proxy.memory.recording.availability import PAUSE_SECONDS
+from proxy.memory.recording.replay import ENTRIES_PER_TURN
 from proxy.memory.recording.spool import Spool, SpoolError
 from proxy.memory.store import StoreError, StoreTimeout
 from tests.support.store.commits import chat
@@ -42,7 +42,7 @@ def full() -> Iterator[None]:
 async def test_what_waits_is_carried_out_though_it_cannot_leave_the_spool(
     bench: Workbench,
 ) -> None:
-    wanted = [f"x{number}" for number in range(AT_ONCE + 3)]
+    wanted = [f"x{number}" for number in range(ENTRIES_PER_TURN + 3)]
     for id in wanted:
         await bench.recorder.defer(KEY, deferred(id, said(id)))
     await bench.recorder.defer(OTHER, deferred("y1", said("hello")))
@@ -139,7 +139,7 @@ async def test_a_store_that_hangs_costs_its_timeout_once_a_second_with_a_full_sp
         assert await bench.recorder.record(KEY, chat("x2")) == "lost"
         assert bench.store.asked == asked
         bench.store.recover()
-        bench.clock.now += PAUSE
+        bench.clock.now += PAUSE_SECONDS
         assert await bench.recorder.record(KEY, chat("x3")) == "recorded"
 
 
@@ -167,7 +167,7 @@ def test_an_entry_of_a_file_that_is_gone_removes_no_other(path: Path) -> None:
     spool.done(first)
     path.unlink()
     assert [(entry.id, entry.exchange) for entry in spool.entries()] == [(first.id, "x2")]
-    spool.pass_over(first)
+    spool.skip(first)
     spool.done(first)
     spool.quarantine(first, "foreign")
     assert [entry.exchange for entry in spool.entries(KEY)] == ["x2"]

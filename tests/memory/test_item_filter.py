@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.memory.items import OPERATORS, check_filter, fits
+from proxy.memory.items import OPERATORS, check_filter, matches_filter
 
 
 @pytest.mark.parametrize("operator", ["$gt", "$gte", "$lt", "$lte"])
@@ -21,26 +21,36 @@ from proxy.memory.items import OPERATORS, check_filter, fits
     ],
 )
 def test_what_has_no_order_fits_no_comparison(operator: str, value: object, bound: object) -> None:
-    assert not fits(value, {operator: bound})
-    assert fits(value, {"$ne": bound})
+    assert not matches_filter(value, {operator: bound})
+    assert matches_filter(value, {"$ne": bound})
 
 
 def test_numbers_are_compared_by_size_also_as_texts_and_other_texts_as_texts() -> None:
-    assert fits("9", {"$lt": "10"}) and fits(9.5, {"$gt": "9"}) and fits("9", {"$lte": 9})
-    assert fits("nine", {"$gt": "10"}) and fits("b", {"$gt": "a"}) and fits("nan", {"$gte": "na"})
+    assert (
+        matches_filter("9", {"$lt": "10"})
+        and matches_filter(9.5, {"$gt": "9"})
+        and matches_filter("9", {"$lte": 9})
+    )
+    assert (
+        matches_filter("nine", {"$gt": "10"})
+        and matches_filter("b", {"$gt": "a"})
+        and matches_filter("nan", {"$gte": "na"})
+    )
 
 
 def test_a_field_that_is_missing_is_null() -> None:
-    assert fits({}, {"a": None}) and fits({}, {"a": {"$ne": 1}})
-    assert not fits({}, {"a": {"$ne": None}}) and not fits({}, {"a": {"b": None}})
+    assert matches_filter({}, {"a": None}) and matches_filter({}, {"a": {"$ne": 1}})
+    assert not matches_filter({}, {"a": {"$ne": None}}) and not matches_filter(
+        {}, {"a": {"b": None}}
+    )
 
 
 def test_all_that_is_wanted_must_fit() -> None:
     value = {"a": {"b": [1, {"c": "d"}]}, "e": 2}
-    assert fits(value, {"a": {"b": [{"$gt": 0}, {"c": "d"}]}, "e": {"$gt": 1, "$lt": 3}})
-    assert not fits(value, {"a": {"b": [{"$gt": 0}, {"c": "x"}]}})
-    assert not fits(value, {"e": {"$gt": 1, "$lt": 2}})
-    assert fits(value, {}) and fits(value, {"$eq": value})
+    assert matches_filter(value, {"a": {"b": [{"$gt": 0}, {"c": "d"}]}, "e": {"$gt": 1, "$lt": 3}})
+    assert not matches_filter(value, {"a": {"b": [{"$gt": 0}, {"c": "x"}]}})
+    assert not matches_filter(value, {"e": {"$gt": 1, "$lt": 2}})
+    assert matches_filter(value, {}) and matches_filter(value, {"$eq": value})
 
 
 @pytest.mark.parametrize(

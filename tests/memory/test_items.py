@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.memory.items import ItemOwner, Namespace, shelf_of
+from proxy.memory.items import ItemOwner, Namespace, item_owner_of
 
 
 @pytest.mark.parametrize(
@@ -19,4 +19,4 @@ from proxy.memory.items import ItemOwner, Namespace, shelf_of
     ],
 )
 def test_what_belongs_to_people_lies_on_their_shelves(namespace: Namespace, user: str) -> None:
-    assert shelf_of("tenant", namespace) == ItemOwner("tenant", user)
+    assert item_owner_of("tenant", namespace) == ItemOwner("tenant", user)

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
-from proxy.memory.planner import sees_enough
+from proxy.memory.planner import is_sufficient
 from proxy.memory.prompt.compose import Prompt, Rules, compose
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation import reconcile as rules
@@ -180,7 +180,7 @@ def test_what_only_goes_on_is_planned_as_all_rules_together_have_it(
 ) -> None:
     snapshot, said, intent = log(h).snapshot(), talk(m), Intent(history=history)
     at_once = reconcile(snapshot, said, intent, rerendered)
-    monkeypatch.setattr(rules, "_onward", lambda log, m: None)
+    monkeypatch.setattr(rules, "_plan_of_new_turn", lambda log, m: None)
     assert reconcile(snapshot, said, intent, rerendered) == at_once
 
 
@@ -222,7 +222,7 @@ def test_the_whole_log_is_seen_where_all_that_the_user_has_said_may_be_told(
     for exchange in end.split(" | "):
         made.add(exchange)
     snapshot = replace(made.snapshot(), whole=False)
-    assert sees_enough(snapshot, talk(m), Intent()) == enough
+    assert is_sufficient(snapshot, talk(m), Intent()) == enough
 
 
 def test_an_sdks_retry_of_a_recorded_exchange_replaces_it() -> None:

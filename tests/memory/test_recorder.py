@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from proxy.memory.model import Amendment
-from proxy.memory.recording.availability import PAUSE
+from proxy.memory.recording.availability import PAUSE_SECONDS
 from proxy.memory.recording.recorder import Recorder
 from proxy.memory.recording.spool import Spool
 from proxy.memory.store import StoreError, StoreTimeout
@@ -53,7 +53,7 @@ async def test_after_a_failed_load_the_store_is_left_alone_for_a_second(bench: W
     assert bench.store.asked["load"] == 1
     assert await bench.recorder.record(KEY, chat("x1")) == "spooled"
     assert bench.store.asked["commit"] == 0
-    bench.clock.now += PAUSE
+    bench.clock.now += PAUSE_SECONDS
     bench.store.recover()
     assert (await bench.prepare(key=OTHER)).snapshot.log == ()
     assert bench.store.asked["load"] == 2
@@ -152,7 +152,7 @@ async def test_an_exchange_that_the_store_stumbles_over_is_spooled(
     bench: Workbench, name: str
 ) -> None:
     bench.store.fail(ValueError("never heard of"), name)
-    bench.clock.now += PAUSE
+    bench.clock.now += PAUSE_SECONDS
     if name == "commit":
         fate = await bench.recorder.record(KEY, chat("x1"))
     else:

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from proxy.memory.erasure import Subject
-from proxy.memory.model import Amendment, Commit, Outcome, SessionKey, SessionSeen
+from proxy.memory.model import Amendment, Commit, Outcome, SessionKey, SessionVersion
 from proxy.memory.recording.spool import Spool, SpoolError
 from proxy.memory.store import StoreError
 from tests.support.store.commits import chat, exchange
@@ -95,7 +95,7 @@ async def test_what_has_waited_is_settled_with_what_was_answered_meanwhile(
     edit = ("x2.0", "x2.1")
     for commit in (chat("x1"), following("x2", "x1.1")):
         await bench.recorder.record(KEY, commit)
-    seen = SessionSeen("x2", 0)
+    seen = SessionVersion("x2", 0)
     await bench.recorder.record(KEY, following("x3", "x1.1", at=1000 + after, superseded=edit))
     bench.store.fail(DOWN, "commit")
     late = following("x4", "x1.1", superseded=edit, seen=seen)

@@ -6,7 +6,7 @@ import pytest
 
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.reconciliation.reconcile import reconcile
-from proxy.memory.reconciliation.returning import PassedOver, passed_over
+from proxy.memory.reconciliation.returning import DoubtfulAnswer, doubtful_answers
 from tests.support.talk.shorthand import log, rerendered, talk
 
 STORED = "u1 a1(c1) t1:c1 a2 u3 a3"
@@ -27,12 +27,12 @@ STORED = "u1 a1(c1) t1:c1 a2 u3 a3"
 def test_nothing_is_in_doubt(m: str) -> None:
     h, said = log(STORED), talk(m)
     plan = reconcile(h.snapshot(), said, Intent(), rerendered)
-    assert passed_over(h.entries, plan, said) == []
+    assert doubtful_answers(h.entries, plan, said) == []
 
 
 def test_an_answer_told_otherwise_than_one_behind_calls_that_are_not_told_is() -> None:
     h, said = log(STORED), talk("u1 a9 u4")
     plan = reconcile(h.snapshot(), said, Intent(), rerendered)
-    assert passed_over(h.entries, plan, said) == [
-        PassedOver(answer="a9", calls=2, behind="u1", place=1)
+    assert doubtful_answers(h.entries, plan, said) == [
+        DoubtfulAnswer(answer="a9", calls=2, behind="u1", place=1)
     ]

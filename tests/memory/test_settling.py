@@ -19,12 +19,18 @@ from proxy.memory.model import (
     Outcome,
     Position,
     SessionKey,
-    SessionSeen,
+    SessionVersion,
     Snapshot,
     WindowMove,
 )
-from proxy.memory.reconciliation.settling import COMPARED, in_place_of, outlived, settled, shown
-from proxy.memory.recording.settling import PATIENCE, Settling
+from proxy.memory.reconciliation.settling import (
+    COMPARED,
+    is_outlived,
+    replacing_broken_off,
+    settle_commit,
+    with_window_moved_back,
+)
+from proxy.memory.recording.settling import PATIENCE, CommitSettler
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.stores.common.steps import SWITCHED_AT_ONCE, commit_steps
 from tests.support.faulty import FaultyStore
@@ -36,7 +42,7 @@ from tests.support.store.recording import ASK, KEY
 
 def said(id: str, follows: str, *gone: str, seen: str = "x2") -> Commit:
     """An exchange of a question and its answer, which takes back what is ``gone``."""
-    commit = chat(id, superseded=gone, seen=SessionSeen(seen, 0))
+    commit = chat(id, superseded=gone, seen=SessionVersion(seen, 0))
     return replace(commit, exchange=exchange(id, follows=follows))
 
 
@@ -49,7 +55,7 @@ def session(*commits: Commit) -> SessionState:
 
 def meant(state: SessionState, commit: Commit) -> Commit:
     lines, exchanges = oracle_archive.lines(state, 0), oracle_archive.exchanges(state, None)[::-1]
-    return settled(commit, state.look(NEWEST_TURN, 0.0), lines, exchanges)
+    return settle_commit(commit, state.look(NEWEST_TURN, 0.0), lines, exchanges)
 
 
 EDIT = ("x2.0", "x2.1")
@@ -111,14 +117,16 @@ def test_what_comes_back_is_in_the_window(start: int | None, window: WindowMove 
     state = session(said("x3", "x1.1", *EDIT))
     late = said("x4", "x2.1")
     place = None if start is None else Position(start, start)
-    found = shown(meant(state, late), late.activated, oracle_archive.lines(state, 0), place)
+    found = with_window_moved_back(
+        meant(state, late), late.activated, oracle_archive.lines(state, 0), place
+    )
     assert found.window == window
 
 
 def test_of_many_steps_the_first_one_finds_the_session_as_it_was() -> None:
     gone = [f"x1.{n}" for n in range(2 * SWITCHED_AT_ONCE + 1)]
     steps = commit_steps(said("x4", "", *gone))
-    assert [step.seen for step in steps] == [SessionSeen("x2", 0), None, None]
+    assert [step.seen for step in steps] == [SessionVersion("x2", 0), None, None]
 
 
 # Brought by several
@@ -132,7 +140,7 @@ def bringing(id: str, words: str, window: WindowMove | None = None) -> Commit:
         for n, word in enumerate(words.split())
     ]
     answer = draft(id, len(drafts), "assistant", turn=drafts[-1].card.id)
-    commit = record(id, *drafts, answer, seen=SessionSeen("x2", 0), window=window)
+    commit = record(id, *drafts, answer, seen=SessionVersion("x2", 0), window=window)
     return replace(commit, exchange=replace(commit.exchange, follows="x2.1"))
 
 
@@ -200,7 +208,7 @@ def test_what_belongs_to_a_turn_that_was_brought_too_stays_with_it() -> None:
 def asking(id: str, begun: float, *, off: bool = False, follows: str = "x2.1") -> Commit:
     """A question, the same each time, and its answer."""
     asked, answer = draft(id, 0, digest="the same"), draft(id, 1, "assistant")
-    commit = record(id, asked, answer, at=begun, incomplete=off, seen=SessionSeen("x2", 0))
+    commit = record(id, asked, answer, at=begun, incomplete=off, seen=SessionVersion("x2", 0))
     return replace(commit, exchange=replace(commit.exchange, follows=follows))
 
 
@@ -233,7 +241,7 @@ ANOTHER = draft("x3", 0, digest="another")
 def test_what_was_broken_off_is_replaced_by_the_same_asked_again(
     first: Commit, late: Commit, gone: str
 ) -> None:
-    assert in_place_of(late, newest(first)).superseded == tuple(gone.split())
+    assert replacing_broken_off(late, newest(first)).superseded == tuple(gone.split())
 
 
 @pytest.mark.parametrize(
@@ -257,7 +265,7 @@ def test_what_was_broken_off_is_replaced_by_the_same_asked_again(
 def test_what_was_broken_off_has_no_place_behind_the_same_asked_again(
     first: Commit, late: Commit, none: bool
 ) -> None:
-    assert outlived(late, newest(first)) is none
+    assert is_outlived(late, newest(first)) is none
 
 
 # Recording
@@ -266,11 +274,11 @@ def test_what_was_broken_off_has_no_place_behind_the_same_asked_again(
 NEVER_READ = StoreError("it is not to be read")
 
 
-async def of_a_person(store: FaultyStore) -> SessionSeen:
+async def of_a_person(store: FaultyStore) -> SessionVersion:
     """What was seen of a session before somebody else went on and took something back."""
     for commit in (said("x1", ""), said("x2", "x1.1")):
         await store.commit(KEY, replace(commit, seen=None))
-    seen = SessionSeen.of(await store.load(KEY, ASK))
+    seen = SessionVersion.of(await store.load(KEY, ASK))
     await store.commit(KEY, replace(said("x3", "x2.1", "x1.0"), seen=None))
     return seen
 
@@ -280,7 +288,7 @@ async def test_what_only_goes_on_does_not_read_the_session() -> None:
     seen = await of_a_person(store)
     store.fail(NEVER_READ, "lines", "exchanges")
     late = replace(said("x4", "x2.1"), seen=seen)
-    assert await Settling(store, Locks()).commit(KEY, late) == "recorded"
+    assert await CommitSettler(store, Locks()).commit(KEY, late) == "recorded"
     log = (await store.load(KEY, ASK)).log
     assert [entry.card.id for entry in log][-2:] == ["x4.0", "x4.1"]
 
@@ -295,7 +303,7 @@ async def test_of_several_broken_off_the_last_one_stays_in_whatever_order_they_c
     store.fail(NEVER_READ, "lines", "exchanges")
     begun = {"x3": 1.0, "x4": 2.0, "x5": 3.0}
     for id in order:
-        await Settling(store, Locks()).commit(KEY, asking(id, begun[id], off=id != "x5"))
+        await CommitSettler(store, Locks()).commit(KEY, asking(id, begun[id], off=id != "x5"))
     log = (await store.load(KEY, ASK)).log
     assert [entry.card.id for entry in log][-3:] == ["x2.1", "x5.0", "x5.1"]
 
@@ -310,7 +318,7 @@ async def test_what_cannot_be_read_in_time_is_recorded_as_it_is(hangs: bool) -> 
         store.fail(StoreTimeout("too slow"), "lines")
     late = replace(said("x4", "x1.1", *EDIT), seen=seen)
     patience = 0.01 if hangs else PATIENCE
-    assert await Settling(store, Locks()).commit(KEY, late, patience) == "recorded"
+    assert await CommitSettler(store, Locks()).commit(KEY, late, patience) == "recorded"
     store.slow.clear()
     log = (await store.load(KEY, ASK)).log
     assert [entry.card.id for entry in log] == ["x1.1", "x3.0", "x3.1", "x4.0", "x4.1"]
@@ -319,7 +327,7 @@ async def test_what_cannot_be_read_in_time_is_recorded_as_it_is(hangs: bool) -> 
 async def test_none_waits_for_one_whose_commit_does_not_come_back() -> None:
     store = FaultyStore()
     seen = await of_a_person(store)
-    settling, ahead = Settling(store, Locks()), asyncio.Event()
+    settling, ahead = CommitSettler(store, Locks()), asyncio.Event()
     real = store.commit
 
     async def commit(key: SessionKey, commit: Commit) -> Outcome:
@@ -361,9 +369,9 @@ async def test_a_session_is_settled_by_one_at_a_time_over_whichever_connection()
         patch.setattr(store, "commit", commit)
         patch.setattr(store, "load", load)
         late = [replace(said(id, "x1.1", *EDIT), seen=seen) for id in ("x4", "x5")]
-        first = asyncio.create_task(Settling(store, locks).commit(KEY, late[0]))
+        first = asyncio.create_task(CommitSettler(store, locks).commit(KEY, late[0]))
         await settling.wait()
-        second = asyncio.create_task(Settling(store, locks).commit(KEY, late[1]))
+        second = asyncio.create_task(CommitSettler(store, locks).commit(KEY, late[1]))
         await both.wait()
         await asyncio.sleep(0)
         assert len(looks) == 1

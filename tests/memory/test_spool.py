@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from proxy.memory.model import SessionKey
 from proxy.memory.recording.place import alone
-from proxy.memory.recording.spool import UNASKED, Kind, Spool, SpoolError
+from proxy.memory.recording.spool import STAMP_SECONDS, Kind, Spool, SpoolError
 from proxy.memory.recording.sqlite_file import Stamp
 from tests.support.waiting import PATIENCE
 
@@ -101,11 +101,11 @@ def test_a_store_has_what_waits_under_the_names_that_it_had(path: Path, spool: S
         older.put(ONE, exchange, "commit", b"")
     spool.put(ONE, "x2", "commit", b"")
     another.put(TWO, "y1", "commit", b"")
-    assert spool.elsewhere() == {"another": 1, "older": 2}
+    assert spool.waiting_for_others() == {"another": 1, "older": 2}
     again = Spool(path, STORE, MANY, lambda name, other: {name, other} == {"older", STORE})
     again.open()
     assert exchanges(again) == ["x1", "x2"] and again.waiting(ONE)
-    assert again.elsewhere() == {"another": 1} and older.entries() == []
+    assert again.waiting_for_others() == {"another": 1} and older.entries() == []
     for made in (older, another, again):
         made.close()
 
@@ -323,7 +323,7 @@ def test_a_worker_that_follows_waits_for_the_one_that_does(path: Path, spool: Sp
     path.unlink()
     with ThreadPoolExecutor(1) as pool, alone(path.with_name("spool.db-lock"), PATIENCE):
         following = pool.submit(spool.entries)
-        assert wait([following], UNASKED).not_done and not path.exists()
+        assert wait([following], STAMP_SECONDS).not_done and not path.exists()
     assert [entry.exchange for entry in following.result()] == ["x1"]
 
 
@@ -350,13 +350,13 @@ def test_what_waits_is_kept_and_read_where_it_cannot_be_taken_along_yet(
     spool.put(ONE, "x1", "commit", b"{}")
     path.unlink()
     with monkeypatch.context() as full:
-        full.setattr("proxy.memory.recording.spool.copy", copies)
+        full.setattr("proxy.memory.recording.spool.copy_entries", copies)
         with pytest.raises(SpoolError, match="full"):
             spool.put(ONE, "x2", "commit", b"{}")
         spool.open()
         assert exchanges(spool) == ["x1"] and spool.waiting(ONE)
-        assert spool.depth() == (1, 0) and spool.weight(ONE) == (1, 2)
-        spool.pass_over(spool.entries()[0])
+        assert spool.depth() == (1, 0) and spool.size_of(ONE) == (1, 2)
+        spool.skip(spool.entries()[0])
         assert exchanges(spool, ONE) == [] and spool.idle()
         with pytest.raises(SpoolError, match="full"):
             spool.check()
@@ -393,7 +393,7 @@ def test_what_is_read_at_once_is_bounded_in_bytes(
     spool.put(OTHER, "y0", "commit", b"x" * 100)
     assert [entry.exchange for entry in spool.entries(OTHER)] == ["y0"]
     assert [head.key for head in spool.heads(-1, 10)] == [KEY, OTHER]
-    assert spool.weight(KEY) == (5, 50)
+    assert spool.size_of(KEY) == (5, 50)
     spool.close()
 
 
@@ -415,7 +415,7 @@ def test_what_a_worker_had_no_time_to_tell_of_is_seen_a_moment_later(
     assert not spool.waiting(key)
     monkeypatch.setattr(Stamp, "renew", lambda self: None)
     other_worker.put(key, "x1", "commit", b"{}")
-    time.sleep(UNASKED)
+    time.sleep(STAMP_SECONDS)
     assert spool.waiting(key)
 
 

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
 from proxy.memory.model import Card, Entry, Position, Snapshot, Summary
-from proxy.memory.prompt.compose import Prompt, Rules, Summarised, compose
-from proxy.memory.prompt.window import ANYTHING, Window
+from proxy.memory.prompt.compose import Prompt, Rules, SummaryRules, compose
+from proxy.memory.prompt.window import UNBOUNDED, Window
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.reconciliation.reconcile import reconcile
 from tests.support.talk.shorthand import message, rerendered
@@ -55,7 +55,7 @@ def prompt_of(
 ) -> Prompt:
     m = said or (message("new", "user"),)
     plan = reconcile(snapshot, m, Intent(), rerendered)
-    rules = Rules(window=window, summarised=Summarised(most, frame=3), cap=cap)
+    rules = Rules(window=window, summarised=SummaryRules(most, frame=3), cap=cap)
     return compose(snapshot, plan, m, rules)
 
 
@@ -73,7 +73,7 @@ def test_what_a_summary_covers_is_not_shown_beside_it() -> None:
     assert prompt.summary is not None
     assert turns_in(prompt) == [3, 4, 5]
     assert prompt.injected == (6, 6 * EACH + 5 + 3)
-    assert prompt.left == (ANYTHING.messages, 1000 - 6 * EACH)
+    assert prompt.left == (UNBOUNDED.messages, 1000 - 6 * EACH)
 
 
 def test_evicted_turns_stay_until_a_summary_covers_them() -> None:

@@ -15,8 +15,8 @@ from proxy.memory.prompt.trace import (
     Run,
     TracePiece,
     pieces_of,
+    readable_trace,
     runs_of,
-    shown_in,
 )
 
 IDS = st.one_of(
@@ -82,7 +82,7 @@ def test_no_more_windows_are_known_than_there_is_room_for() -> None:
 @given(st.lists(st.tuples(IDS, st.integers(0, 999)), max_size=30))
 def test_runs_say_the_same_as_the_messages(messages: list[tuple[str, int]]) -> None:
     shown = PromptTrace(before=99).limited(KEY, [card(id, tokens) for id, tokens in messages], 1000)
-    read = shown_in(noted(shown))
+    read = readable_trace(noted(shown))
     assert read == shown
     assert [(piece.id, piece.tokens) for piece in pieces_of(read, [])] == [
         (id, tokens) for id, tokens in messages
@@ -130,8 +130,8 @@ def test_what_is_listed_is_the_beginning_of_all(most: int) -> None:
 
 
 def test_of_records_without_it_nothing_was_shown() -> None:
-    assert shown_in(Injection()) is None
-    assert shown_in(msgspec.json.decode(b"{}", type=Injection)) is None
+    assert readable_trace(Injection()) is None
+    assert readable_trace(msgspec.json.decode(b"{}", type=Injection)) is None
     assert bytes(NOTHING_SHOWN) == b"null"
 
 

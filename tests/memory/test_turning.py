@@ -13,7 +13,7 @@ from proxy.memory.prompt.window import Size, Window
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.reconciliation.plan import Plan
 from proxy.memory.reconciliation.reconcile import reconcile
-from proxy.memory.reconciliation.turning import turned, turning
+from proxy.memory.reconciliation.turning import on_branch, with_switch
 from tests.support.talk.shorthand import log, names, recorded, rerendered, talk
 
 HISTORY = log("u1 a1 u2 a2 u3 a3").entries
@@ -31,8 +31,8 @@ def going_on(
     snapshot: Snapshot, way: Sequence[Entry], said: str, rules: Rules
 ) -> tuple[Plan, Prompt]:
     intent, m = Intent(way=tuple(way)), talk(said)
-    plan = reconcile(turned(snapshot, intent), m, intent, rerendered)
-    plan = turning(plan, snapshot.log, intent.way)
+    plan = reconcile(on_branch(snapshot, intent), m, intent, rerendered)
+    plan = with_switch(plan, snapshot.log, intent.way)
     return plan, compose(snapshot, plan, m, rules)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.memory.prompt.validity import valid
+from proxy.memory.prompt.validity import valid_messages
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Said:
     calls: tuple[str, ...] = ()
     answers: str | None = None
     stored: bool = True
-    in_words: Said | None = None
+    as_text: Said | None = None
 
 
 def call(*ids: str, stored: bool = True) -> Said:
@@ -56,7 +56,7 @@ QUESTION, NEXT = Said("u1"), Said("u2", stored=False)
     ],
 )
 def test_each_call_of_the_prompt_is_answered_once(messages: list[Said], kept: str) -> None:
-    found = valid([QUESTION, *messages, NEXT])
+    found = valid_messages([QUESTION, *messages, NEXT])
     assert [each.name for each in found] == ["u1", *kept.split(), "u2"]
 
 
@@ -138,13 +138,13 @@ def answer(name: str, stored: bool = True) -> Said:
 def test_results_that_came_one_after_the_other_stand_together(
     messages: list[Said], sent: str
 ) -> None:
-    found = valid([QUESTION, *messages])
+    found = valid_messages([QUESTION, *messages])
     assert " ".join(each.name for each in found) == f"u1 {sent}"
 
 
 def test_a_result_of_the_clients_answers_its_call_though_a_stored_one_is_nearer() -> None:
     told = [call("a", stored=False), QUESTION, call("a"), result("t1", "a", stored=False), NEXT]
-    assert [each.name for each in valid(told)] == ["c", "t1", "u1", "u2"]
+    assert [each.name for each in valid_messages(told)] == ["c", "t1", "u1", "u2"]
 
 
 RESULTS = st.lists(
@@ -171,4 +171,4 @@ def test_results_stand_behind_their_own_call_whatever_answers_came_between(
         ]
         messages += [head, *(x for answers, said in apart for x in (*answers, said))]
         sent += [head, *(said for _, said in apart), *(x for answers, _ in apart for x in answers)]
-    assert valid([*messages, NEXT]) == [*sent, NEXT]
+    assert valid_messages([*messages, NEXT]) == [*sent, NEXT]

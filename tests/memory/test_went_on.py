@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from proxy.memory.model import Amendment
-from proxy.memory.recording.amend import More, amend, gone_on
+from proxy.memory.recording.amend import ExtendedAnswer, amend, extended_answer
 from proxy.memory.store import StoreError
 from tests.support.store.archives import edited
 from tests.support.store.commits import TOKENS, chat, exchange
@@ -27,13 +27,13 @@ def _failures_may_be_logged(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_an_answer_that_has_ended_with_its_finish_needs_no_second_write() -> None:
     before = (answered("yes"), replace(answered("no"), index=1))
-    assert gone_on(before, before) is None
-    assert gone_on(before, (answered("yes"), replace(answered("no, no"), index=1))) is None
+    assert extended_answer(before, before) is None
+    assert extended_answer(before, (answered("yes"), replace(answered("no, no"), index=1))) is None
     assert amend(COMMIT, before, None, len) is None
 
 
 def test_of_one_that_goes_on_all_of_it_is_written_in_place_of_what_was() -> None:
-    more = gone_on([answered("yes")], [answered("yes, and no")])
+    more = extended_answer([answered("yes")], [answered("yes, and no")])
     assert more is not None
     amendment = amend(COMMIT, (), None, len, more)
     assert amendment is not None and amendment.edited is not None
@@ -77,7 +77,7 @@ async def test_one_that_found_no_snapshot_is_whole_too(bench: Workbench, replaye
     await bench.recorder.defer(KEY, deferred("x1", said("hello")))
     if replayed:
         await bench.recorder.replay()
-    more = More.of(exchange("x1"), [answered("yes")], answered("yes, and no"))
+    more = ExtendedAnswer.of(exchange("x1"), [answered("yes")], answered("yes, and no"))
     assert await bench.recorder.defer_more(KEY, more) == "spooled"
     shown = texts((await bench.prepare()).snapshot)
     await bench.recorder.replay()
@@ -86,7 +86,7 @@ async def test_one_that_found_no_snapshot_is_whole_too(bench: Workbench, replaye
 
 
 async def test_more_of_what_is_gone_by_then_is_nothing(bench: Workbench) -> None:
-    more = More.of(exchange("x1"), [answered("yes")], answered("yes, and no"))
+    more = ExtendedAnswer.of(exchange("x1"), [answered("yes")], answered("yes, and no"))
     await bench.recorder.defer_more(KEY, more)
     await bench.recorder.replay()
     assert await bench.history() == [] == bench.edited

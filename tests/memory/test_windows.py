@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
-from proxy.memory.model import BEGINNING, Card, Entry, Position, Snapshot
+from proxy.memory.model import LOG_START, Card, Entry, Position, Snapshot
 from proxy.memory.prompt.compose import Prompt, Rules, compose
-from proxy.memory.prompt.window import NOWHERE, Size, Window, advance, begun, size, view
+from proxy.memory.prompt.window import LOG_END, Size, Window, advance, size_of, turn_start, view
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.reconciliation.plan import Plan
 from proxy.memory.reconciliation.reconcile import reconcile
@@ -89,8 +89,8 @@ def test_every_size_makes_prompts_that_a_strict_upstream_takes(policy: object) -
 def assert_bounded(snapshot: Snapshot, plan: Plan, prompt: Prompt, window: Window) -> None:
     """No more than the window's limit, but for the turn that goes on."""
     running = [e for e in plan.log if e.position.turn == plan.running]
-    over = size(x for x in prompt.pieces if not isinstance(x, int))
-    assert window.holds(over) or {x for x in prompt.pieces if not isinstance(x, int)} <= {*running}
+    over = size_of(x for x in prompt.pieces if not isinstance(x, int))
+    assert window.fits(over) or {x for x in prompt.pieces if not isinstance(x, int)} <= {*running}
 
 
 @pytest.mark.parametrize(
@@ -131,19 +131,19 @@ turns = st.lists(st.lists(st.integers(1, 50), min_size=1, max_size=6), max_size=
 def test_a_window_stays_put_until_it_overflows_and_then_leaves_its_share(
     sizes: list[list[int]], limit: int, evict_to: float
 ) -> None:
-    log, start = entries(sizes), BEGINNING
+    log, start = entries(sizes), LOG_START
     window = Window(max_tokens=limit, evict_to=evict_to)
     for end in range(len(log)):
         seen = log[: end + 1]
         moved = advance(seen, start, window)
-        before, after = size(view(seen, start)), size(view(seen, moved))
-        if window.holds(before):
+        before, after = size_of(view(seen, start)), size_of(view(seen, moved))
+        if window.fits(before):
             assert moved == start
         else:
             assert moved > start
-            assert window.holds(after)
+            assert window.fits(after)
             turns_left = {e.position.turn for e in view(seen, moved)}
-            assert window.holds(after, evict_to) or len(turns_left) == 1
+            assert window.fits(after, evict_to) or len(turns_left) == 1
         start = moved
 
 
@@ -151,7 +151,7 @@ def test_a_window_stays_put_until_it_overflows_and_then_leaves_its_share(
 @given(turns, st.integers(0, 40))
 def test_by_turn_a_window_starts_at_a_user_message(sizes: list[list[int]], limit: int) -> None:
     log = entries(sizes)
-    shown = view(log, advance(log, BEGINNING, Window(max_messages=limit)))
+    shown = view(log, advance(log, LOG_START, Window(max_messages=limit)))
     assert not shown or shown[0].card.role == "user"
 
 
@@ -161,7 +161,7 @@ def test_evict_to_one_is_the_exact_sliding_window(sizes: list[list[int]], limit:
     """By message: as many of the newest as fit, no more and no fewer."""
     log = entries(sizes)
     window = Window(max_messages=limit, by_turn=False)
-    assert len(view(log, advance(log, BEGINNING, window))) == min(limit, len(log))
+    assert len(view(log, advance(log, LOG_START, window))) == min(limit, len(log))
 
 
 def without(log: list[Entry], *seqs: int) -> list[Entry]:
@@ -171,57 +171,57 @@ def without(log: list[Entry], *seqs: int) -> list[Entry]:
 @pytest.mark.parametrize(
     ("gone", "start", "first"),
     [
-        pytest.param((), BEGINNING, 1, id="nothing deleted"),
-        pytest.param((1,), BEGINNING, 4, id="the first question"),
-        pytest.param((1, 2), BEGINNING, 4, id="and its call"),
-        pytest.param((1, 4), BEGINNING, 6, id="the first two"),
-        pytest.param((4,), BEGINNING, 1, id="a later one"),
+        pytest.param((), LOG_START, 1, id="nothing deleted"),
+        pytest.param((1,), LOG_START, 4, id="the first question"),
+        pytest.param((1, 2), LOG_START, 4, id="and its call"),
+        pytest.param((1, 4), LOG_START, 6, id="the first two"),
+        pytest.param((4,), LOG_START, 1, id="a later one"),
         pytest.param((4,), Position(4, 4), 6, id="the first of the window"),
-        pytest.param((1, 4, 6), BEGINNING, None, id="all"),
+        pytest.param((1, 4, 6), LOG_START, None, id="all"),
     ],
 )
 def test_what_is_left_of_a_turn_does_not_have_the_first_word(
     gone: tuple[int, ...], start: Position, first: int | None
 ) -> None:
     log = without(entries([[5, 5, 5], [5, 5], [5, 5]]), *gone)
-    shown = view(log, begun(log, start))
+    shown = view(log, turn_start(log, start))
     assert (shown[0].position.seq if shown else None) == first
 
 
 def test_the_rest_of_the_running_turn_stays_and_of_one_that_a_summary_tells() -> None:
     log = without(entries([[5, 5, 5], [5, 5]]), 1)
-    assert begun(log, BEGINNING, running=1) == BEGINNING
-    assert begun(log, BEGINNING, told=Position(1, 2)) == BEGINNING
-    assert begun(log, BEGINNING, told=Position(1, 1)) == Position(4, 4)
+    assert turn_start(log, LOG_START, running=1) == LOG_START
+    assert turn_start(log, LOG_START, covered=Position(1, 2)) == LOG_START
+    assert turn_start(log, LOG_START, covered=Position(1, 1)) == Position(4, 4)
 
 
 def test_a_greeting_has_the_first_word_and_so_has_another_choice_of_it() -> None:
     said = [Card(id=f"x.{n}", role="assistant", tokens=5, digest="", choice=n) for n in range(2)]
     for card in said:
         log = [Entry(Position(1, 1 + card.choice), card)]
-        assert begun(log, BEGINNING) == BEGINNING
+        assert turn_start(log, LOG_START) == LOG_START
 
 
 def test_the_running_turn_is_shown_whole_even_alone_over_the_limit() -> None:
     log = entries([[5, 5], [50, 50, 50]])
     window = Window(max_tokens=20)
-    start = advance(log, BEGINNING, window, running=3)
+    start = advance(log, LOG_START, window, running=3)
     assert [e.position.turn for e in view(log, start, 3)] == [3, 3, 3]
 
 
 def test_a_turn_that_alone_is_too_large_is_evicted_whole() -> None:
     log = entries([[5, 5], [50, 50]])
-    assert advance(log, BEGINNING, Window(max_tokens=20)) == NOWHERE
+    assert advance(log, LOG_START, Window(max_tokens=20)) == LOG_END
 
 
 def test_the_newest_turn_stays_if_it_fits_though_not_into_the_share() -> None:
     log = entries([[30], [18]])
-    assert advance(log, BEGINNING, Window(max_tokens=20, evict_to=0.5)) == log[1].position
+    assert advance(log, LOG_START, Window(max_tokens=20, evict_to=0.5)) == log[1].position
 
 
 def test_blank_messages_count_nothing() -> None:
     blank = Card(id="x.0", role="assistant", tokens=7, digest="", blank=True)
-    assert size([Entry(Position(1, 1), blank)]) == Size(0, 0)
+    assert size_of([Entry(Position(1, 1), blank)]) == Size(0, 0)
 
 
 def test_unanswered_calls_are_left_out_with_their_partial_results() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from proxy.memory.items import Change, ItemOwner
 from proxy.memory.model import SessionKey
-from proxy.memory.usage import Spent, UsageKey
+from proxy.memory.usage import UsageKey, UsageTotals
 from proxy.memory_api.operations import OPERATIONS
 from proxy.settings import Settings
 from proxy.stores.open import Backend
@@ -158,7 +158,7 @@ async def test_a_tenant_of_whom_anything_is_kept_exists(
     key = SessionKey("shop", "s")
     if kept == "costs":
         today = datetime.now(UTC).date().isoformat()
-        await store.spend("shop", UsageKey(today, "facts"), Spent(calls=1))
+        await store.spend("shop", UsageKey(today, "facts"), UsageTotals(calls=1))
     elif kept == "a spooled exchange":
         site.spool.put(key, "e", "commit", b"{}")
     else:

@@ -12,7 +12,7 @@ import httpx
 import msgspec
 import pytest
 
-from proxy.memory.erasure import MARKED_SECONDS
+from proxy.memory.erasure import MARK_SECONDS
 from proxy.memory.model import SessionKey
 from proxy.memory.recording.spool import SpoolError
 from proxy.memory.store import StoreInUse, StoreTimeout
@@ -83,7 +83,7 @@ async def test_a_receipt_says_what_was_erased_and_until_when_that_is_kept_in_min
     began = time.time()
     receipt = await erased(client, f"{USERS}/kai")
     at = receipt["erased_at"]
-    assert began <= at <= time.time() and receipt["marked_until"] == at + MARKED_SECONDS
+    assert began <= at <= time.time() and receipt["marked_until"] == at + MARK_SECONDS
     passages = receipt["counts"].pop("index_passages")
     assert 0 <= passages <= 4  # they are indexed a moment later
     assert receipt == {
@@ -268,7 +268,7 @@ async def test_a_store_that_is_away_is_found_before_it_is_asked_with_patience(
         asked.append(user)
         return ()
 
-    monkeypatch.setattr(site.store, "relist", patiently)
+    monkeypatch.setattr(site.store, "repair_session_list", patiently)
     with monkeypatch.context() as patch:
         patch.setattr(site.store, "peek", away)
         for query in ("", "?dry_run=true"):

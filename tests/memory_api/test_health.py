@@ -249,7 +249,7 @@ async def test_a_store_that_cannot_say_how_it_is_set_up_is_ready_all_the_same(
 async def test_sessions_that_cannot_be_had_in_time_are_counted_and_no_reason_not_to_be_ready(
     site: Site, client: httpx.AsyncClient
 ) -> None:
-    site.recorder._troubles.failed(SessionKey("t", "s"), StoreTimeout("too long"))
+    site.recorder._failing.mark_failed(SessionKey("t", "s"), StoreTimeout("too long"))
     response = await client.get("/readyz")
     assert response.status_code == 200
     assert response.json()["store"]["troubled_sessions"] == 1

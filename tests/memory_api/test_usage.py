@@ -8,15 +8,15 @@ from typing import Any
 import httpx
 import pytest
 
-from proxy.memory.usage import Spent, UsageKey
+from proxy.memory.usage import UsageKey, UsageTotals
 from proxy.tenancy import digest_of
 from tests.support.memory_api import ADMIN_KEY, Site, error_of
 
 USAGE = "/memory/v1/usage"
 ALICE = digest_of(b"alice")
 NOTHING = {"calls": 0, "failed": 0, "input_tokens": 0, "output_tokens": 0, "cost_usd": 0}
-ONE = Spent(calls=1, failed=0, input_tokens=100, output_tokens=7, micro_usd=250_000)
-FAILED = Spent(calls=2, failed=2, input_tokens=30)
+ONE = UsageTotals(calls=1, failed=0, input_tokens=100, output_tokens=7, micro_usd=250_000)
+FAILED = UsageTotals(calls=2, failed=2, input_tokens=30)
 
 
 async def report(client: httpx.AsyncClient, **query: str) -> dict[str, Any]:

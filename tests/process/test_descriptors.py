@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.process.descriptors import ENOUGH, RESERVE, SILENCE, Shortage, limit, raise_limit
+from proxy.process.descriptors import MAX_LIMIT, RESERVE, SILENCE, Shortage, limit, raise_limit
 from tests.support.processes.program import line, running
 from tests.support.waiting import PATIENCE
 
@@ -29,15 +29,15 @@ def low() -> Iterator[int]:
 
 def test_the_limit_is_raised_to_what_is_allowed(low: int) -> None:
     assert limit() == 1024
-    assert raise_limit() == limit() == min(low, ENOUGH)
-    assert raise_limit() == min(low, ENOUGH), "and stays there"
+    assert raise_limit() == limit() == min(low, MAX_LIMIT)
+    assert raise_limit() == min(low, MAX_LIMIT), "and stays there"
 
 
 def test_a_server_and_its_workers_have_the_raised_limit(low: int, tmp_path: Path) -> None:
     with running([HELLO, "server.workers=2"], tmp_path) as process:
         line(process, "http://")
-        assert resource.prlimit(process.pid, resource.RLIMIT_NOFILE)[0] == min(low, ENOUGH)
-        assert f"descriptors={min(low, ENOUGH)}" in errors(process.stderr, "listening")
+        assert resource.prlimit(process.pid, resource.RLIMIT_NOFILE)[0] == min(low, MAX_LIMIT)
+        assert f"descriptors={min(low, MAX_LIMIT)}" in errors(process.stderr, "listening")
 
 
 def test_the_log_says_why_connections_fail(tmp_path: Path) -> None:

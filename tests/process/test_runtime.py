@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.process.runtime import HUGE, Region, into_huge_pages, regions, whole_pages
+from proxy.process.runtime import HUGE_PAGE, Region, into_huge_pages, regions, whole_pages
 
 SMAPS = """\
 55d000000000-55d000800000 rw-p 00000000 00:00 0                          [heap]
@@ -40,10 +40,10 @@ def test_memory_of_no_file_is_what_may_lie_in_huge_pages() -> None:
 
 
 def test_only_whole_huge_pages_of_what_is_dense_are_asked_for() -> None:
-    dense = Region(HUGE + 4096, 4 * HUGE, 3 * HUGE - 4096)
-    sparse = Region(10 * HUGE, 20 * HUGE, 5 * HUGE)
-    assert list(whole_pages([dense, sparse])) == [2 * HUGE, 3 * HUGE]
-    assert list(whole_pages([Region(4096, HUGE, HUGE - 4096)])) == []
+    dense = Region(HUGE_PAGE + 4096, 4 * HUGE_PAGE, 3 * HUGE_PAGE - 4096)
+    sparse = Region(10 * HUGE_PAGE, 20 * HUGE_PAGE, 5 * HUGE_PAGE)
+    assert list(whole_pages([dense, sparse])) == [2 * HUGE_PAGE, 3 * HUGE_PAGE]
+    assert list(whole_pages([Region(4096, HUGE_PAGE, HUGE_PAGE - 4096)])) == []
 
 
 @pytest.mark.parametrize("wanted", ["always madvise [never]\n", None])
@@ -75,7 +75,7 @@ def test_what_is_there_takes_no_more_memory_in_huge_pages() -> None:
     count, before, after = printed.stdout.split("#")
     if int(count) == 0:
         pytest.skip("this kernel gives no huge pages")
-    assert _kilobytes("AnonHugePages", after) >= int(count) * HUGE // 1024
+    assert _kilobytes("AnonHugePages", after) >= int(count) * HUGE_PAGE // 1024
     assert _kilobytes("Rss", after) <= 1.1 * _kilobytes("Rss", before)
 
 

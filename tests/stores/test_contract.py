@@ -15,7 +15,7 @@ from proxy.memory.model import (
     Ask,
     Position,
     SessionKey,
-    SessionSeen,
+    SessionVersion,
     Snapshot,
     WindowMove,
 )
@@ -191,7 +191,7 @@ async def test_what_others_have_changed_is_not_committed_to(
 ) -> None:
     await store.commit(key, chat("x1"))
     await store.commit(key, chat("x2"))
-    seen = SessionSeen.of(await store.load(key, ALL))
+    seen = SessionVersion.of(await store.load(key, ALL))
     if meanwhile:
         await store.commit(key, chat("x3", superseded=meanwhile))
     before = await store.load(key, ALL)
@@ -212,7 +212,7 @@ async def test_what_was_broken_off_is_not_committed_beside_what_has_not_seen_it(
     store: Store, key: SessionKey, newest: bool | None, late: bool, outcome: str
 ) -> None:
     await store.commit(key, chat("x1", incomplete=True))
-    seen = SessionSeen.of(await store.load(key, ALL))
+    seen = SessionVersion.of(await store.load(key, ALL))
     if newest is not None:
         await store.commit(key, chat("x2", incomplete=newest, model="m" * 20_000))
     before = await store.load(key, ALL)
@@ -221,7 +221,7 @@ async def test_what_was_broken_off_is_not_committed_beside_what_has_not_seen_it(
 
 
 async def test_nor_in_a_session_that_was_not_there(store: Store, key: SessionKey) -> None:
-    seen = SessionSeen.of(await store.load(key, ALL))
+    seen = SessionVersion.of(await store.load(key, ALL))
     assert await store.commit(key, chat("x1", seen=seen, incomplete=True)) == "recorded"
     assert await store.commit(key, chat("x2", seen=seen)) == "outdated"
 

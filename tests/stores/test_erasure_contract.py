@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 import pytest
 
-from proxy.memory.erasure import MARKED_SECONDS, Subject
+from proxy.memory.erasure import MARK_SECONDS, Subject
 from proxy.memory.items import Item, ItemOwner, Place
 from proxy.memory.model import Ask, Due, SessionKey, Snapshot
 from proxy.stores.open import Backend
@@ -308,7 +308,7 @@ async def test_a_mark_is_kept_for_its_time(
     store: Backend, key: SessionKey, session: Subject, clock: Clock
 ) -> None:
     await store.mark([session], 1000.0)
-    clock.now = 1000.0 + MARKED_SECONDS - 1
+    clock.now = 1000.0 + MARK_SECONDS - 1
     assert await store.commit(key, chat("x1", 999.0)) == "erased"
     clock.now += 1
     assert await store.commit(key, chat("x1", 999.0)) == "recorded"

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 
 from proxy.memory.erasure import Subject
 from proxy.memory.items import Change, ItemOwner, Namespace, Place
-from proxy.memory.usage import Spent, UsageKey
+from proxy.memory.usage import UsageKey, UsageTotals
 from proxy.stores.open import open_store
 from tests.support.clock import Clock
 from tests.support.oracle.store import InMemoryStore
@@ -40,7 +40,9 @@ SINCE = st.sampled_from([None, None, 1000.0, 1000.5, 1001.5])
 DAYS = ("2026-01-01", "2026-01-02")
 ACCOUNTS = st.builds(UsageKey, st.sampled_from(DAYS), st.sampled_from(["summary", "facts"]))
 FIGURES = st.integers(0, 9)
-SPENT = st.builds(Spent, calls=FIGURES, failed=FIGURES, input_tokens=FIGURES, output_tokens=FIGURES)
+SPENT = st.builds(
+    UsageTotals, calls=FIGURES, failed=FIGURES, input_tokens=FIGURES, output_tokens=FIGURES
+)
 
 
 class Comparison(RuleBasedStateMachine):
@@ -131,7 +133,7 @@ class Comparison(RuleBasedStateMachine):
         self.clock.now = max(self.clock.now, now)
 
     @rule(n=st.integers(0, 1), account=ACCOUNTS, spent=SPENT)
-    def spend(self, n: int, account: UsageKey, spent: Spent) -> None:
+    def spend(self, n: int, account: UsageKey, spent: UsageTotals) -> None:
         self.wait(self.oracle.spend(self.tenants[n], account, spent))
         self.wait(self.store.spend(self.tenants[n], account, spent))
 

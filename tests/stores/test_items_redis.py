@@ -8,7 +8,7 @@ from redis.crc import key_slot
 from proxy.memory.items import ItemOwner, Place
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreFull
-from proxy.memory.usage import Spent, UsageKey
+from proxy.memory.usage import UsageKey, UsageTotals
 from proxy.stores.open import Backend
 from proxy.stores.redis.base import list_keys, session_keys
 from proxy.stores.redis.items import shelf_keys
@@ -21,7 +21,7 @@ KAI = ItemOwner("tenant", "kai")
 NEW = ItemOwner("new", "kai")
 DAY = "2026-01-31"
 FACTS = UsageKey(DAY, "facts")
-ONE = Spent(calls=1, input_tokens=100)
+ONE = UsageTotals(calls=1, input_tokens=100)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from proxy.memory.model import Amendment, Ask, Entry, Position, SessionKey, Snapshot, WindowMove
 from proxy.memory.store import Store, StoreError
-from proxy.stores.common.known_logs import ENTRY_BYTES, KnownLog, KnownLogs
+from proxy.stores.common.known_logs import ENTRY_BYTES, CachedLog, LogCache
 from proxy.stores.sqlite import read as sqlite_read
 from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.store.archives import edited, revise, take_out
@@ -105,7 +105,7 @@ async def test_what_is_known_is_not_read_again(
 
 @pytest.mark.parametrize("gone", ["deleted", "removed"])
 async def test_what_is_erased_is_not_kept_in_mind(store: Store, key: SessionKey, gone: str) -> None:
-    logs: KnownLogs = store._logs  # type: ignore[attr-defined]
+    logs: LogCache = store._logs  # type: ignore[attr-defined]
     for n in range(6):
         await store.commit(key, chat(f"x{n}"))
     await store.load(key, FAR)
@@ -114,14 +114,14 @@ async def test_what_is_erased_is_not_kept_in_mind(store: Store, key: SessionKey,
     assert logs.of(key) is None
 
 
-def log_of(name: str, messages: int, body: int = 100, end: int | None = None) -> KnownLog:
+def log_of(name: str, messages: int, body: int = 100, end: int | None = None) -> CachedLog:
     entries = tuple(Entry(Position(n, n), card(name, n)) for n in range(1, messages + 1))
     bodies = {entry.card.id: b"x" * body for entry in entries}
-    return KnownLog(b"stamp", end or messages + 1, messages, 0, entries, bodies)
+    return CachedLog(b"stamp", end or messages + 1, messages, 0, entries, bodies)
 
 
 def test_so_much_is_kept_of_who_asked_last() -> None:
-    logs = KnownLogs(most=3 * (ENTRY_BYTES + 100))
+    logs = LogCache(most=3 * (ENTRY_BYTES + 100))
     for name in ("a", "b", "c"):
         logs.put(SessionKey("t", name), log_of(name, 1), logs.era)
     logs.put(SessionKey("t", "a"), log_of("a", 2), logs.era)
@@ -135,7 +135,7 @@ def test_so_much_is_kept_of_who_asked_last() -> None:
 
 
 def test_what_was_read_before_all_was_forgotten_does_not_come_back() -> None:
-    logs = KnownLogs()
+    logs = LogCache()
     era = logs.era
     logs.forget()
     logs.put(KEY, log_of("a", 2), era)
@@ -143,7 +143,7 @@ def test_what_was_read_before_all_was_forgotten_does_not_come_back() -> None:
 
 
 def test_of_two_looks_the_later_counts() -> None:
-    logs = KnownLogs()
+    logs = LogCache()
     logs.put(KEY, log_of("a", 4), logs.era)
     logs.put(KEY, log_of("a", 2), logs.era)
     known = logs.of(KEY)

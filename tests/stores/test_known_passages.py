@@ -11,9 +11,9 @@ from proxy.memory.model import Amendment, SessionKey, State
 from proxy.memory.store import Store
 from proxy.stores.common.known_passages import (
     MESSAGE_BYTES,
-    NOTHING_KNOWN,
-    KnownMessages,
-    KnownPassages,
+    NO_PASSAGES,
+    CachedPassages,
+    PassageCache,
 )
 from tests.support.store.archives import edited, revise, take_out
 from tests.support.store.commits import card, chat, draft
@@ -105,24 +105,24 @@ def keys(*names: str) -> list[SessionKey]:
 
 
 def test_so_much_is_kept_of_the_sessions_that_were_asked_last() -> None:
-    known = KnownMessages(most=3 * (MESSAGE_BYTES + 100))
+    known = PassageCache(most=3 * (MESSAGE_BYTES + 100))
     a, b, c = keys("a", "b", "c")
     for key in (a, b, c):
-        known.put(key, KnownPassages(b"1", messages(1)), known.era)
+        known.put(key, CachedPassages(b"1", messages(1)), known.era)
     known.put(a, known.of(a), known.era)
-    known.put(b, known.of(b).and_(messages(2)), known.era)
+    known.put(b, known.of(b).merged_with(messages(2)), known.era)
     assert [len(known.of(key).messages) for key in (a, b, c)] == [1, 2, 0]
     # What is more than all that may be kept is not, and nothing goes for it.
-    known.put(c, KnownPassages(b"1", messages(1, 2, 3, 4)), known.era)
+    known.put(c, CachedPassages(b"1", messages(1, 2, 3, 4)), known.era)
     assert [len(known.of(key).messages) for key in (a, b, c)] == [1, 2, 0]
-    known.put(b, KnownPassages(b"1", messages(1, 2, 3, 4)), known.era)
+    known.put(b, CachedPassages(b"1", messages(1, 2, 3, 4)), known.era)
     assert [len(known.of(key).messages) for key in (a, b, c)] == [1, 0, 0]
 
 
 def test_what_was_looked_up_before_all_was_forgotten_does_not_come_back() -> None:
-    known, (key,) = KnownMessages(), keys("a")
+    known, (key,) = PassageCache(), keys("a")
     era = known.era
-    known.put(key, KnownPassages(b"1", messages(1)), era)
+    known.put(key, CachedPassages(b"1", messages(1)), era)
     known.forget()
-    known.put(key, KnownPassages(b"1", messages(1)), era)
-    assert known.of(key) is NOTHING_KNOWN
+    known.put(key, CachedPassages(b"1", messages(1)), era)
+    assert known.of(key) is NO_PASSAGES

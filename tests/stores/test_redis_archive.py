@@ -15,7 +15,7 @@ from proxy.memory.erasure import Subject
 from proxy.memory.model import Ask, Card, SessionKey, State
 from proxy.memory.store import StoreError
 from proxy.stores.address import read_address
-from proxy.stores.redis.archive import BROUGHT_SECONDS
+from proxy.stores.redis.archive import STAGED_SECONDS
 from proxy.stores.redis.base import list_keys, session_keys
 from proxy.stores.redis.codec import AT_ONCE, BYTES_AT_ONCE, batches, restored_values
 from proxy.stores.redis.connection import connect
@@ -225,7 +225,7 @@ async def test_what_was_cut_short_is_no_session_and_ends_by_itself(
         await store.restore(key, archived)
     left = keys_of(server)
     assert left and not left & set(session_keys(key))
-    assert all(0 < server.ask("TTL", name) <= BROUGHT_SECONDS for name in left)
+    assert all(0 < server.ask("TTL", name) <= STAGED_SECONDS for name in left)
     assert await store.session(key) is None and await store.tenants() == []
     assert await store.restore(key, archived)
     assert await take_out(store, key) == archived
@@ -287,7 +287,7 @@ async def test_one_that_did_not_come_into_its_lists_ends_or_does_when_it_is_put_
     scripts.write = cut  # type: ignore[method-assign]
     with pytest.raises(StoreError, match="killed"):
         await store.restore(key, archived)
-    assert 0 < await left() <= BROUGHT_SECONDS
+    assert 0 < await left() <= STAGED_SECONDS
     scripts.write = write  # type: ignore[method-assign]
     assert not await store.restore(key, archived)
     assert (await store.sessions(key.tenant, "kai", None, 9)).items == (archived.session,)

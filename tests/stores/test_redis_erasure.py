@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from redis.crc import key_slot
 
-from proxy.memory.erasure import MARKED_SECONDS, Subject
+from proxy.memory.erasure import MARK_SECONDS, Subject
 from proxy.memory.items import ItemOwner
 from proxy.memory.model import Ask, Commit, Due, Outcome, SessionKey
 from proxy.memory.store import StoreError
@@ -18,7 +18,7 @@ from proxy.recall.index import Owner
 from proxy.recall.indexing.indexer import Indexer
 from proxy.stores.address import read_address
 from proxy.stores.redis.base import list_keys, mark_key, session_keys
-from proxy.stores.redis.connection import connect, every
+from proxy.stores.redis.connection import collect_keys, connect
 from proxy.stores.redis.items import shelf_keys
 from proxy.stores.redis.store import RedisStore
 from tests.support.processes.redis import Server, standalone, wait_until
@@ -78,7 +78,7 @@ async def everything(store: RedisStore, tenant: str) -> dict[bytes, bytes]:
     }
     link = store._link
     found = {}
-    for key in await every(link.scan(f"mp:{{{tenant}*".encode())):
+    for key in await collect_keys(link.scan(f"mp:{{{tenant}*".encode())):
         (kind,) = await link.run(key, ("TYPE", key))
         name, *rest = commands[kind]
         found[key] = repr(await link.run(key, (name, key, *rest))).encode()
@@ -111,7 +111,7 @@ async def test_a_mark_is_a_time_that_ends_by_itself_and_outlives_the_session(
     mark = mark_key(Subject(key.tenant, session=key.session))
     await store.mark([Subject(key.tenant, session=key.session)], MARK + 100.5)
     assert float(server.ask("GET", mark)) == MARK + 100.5
-    life = (MARKED_SECONDS + 100.5) * 1000
+    life = (MARK_SECONDS + 100.5) * 1000
     assert life - 5000 < server.ask("PTTL", mark) <= life
     await store.commit(key, chat("x1", MARK + 200, ttl=60))
     assert server.ask("PTTL", session_keys(key)[0]) <= 60_000
@@ -342,7 +342,7 @@ async def test_sessions_that_no_list_names_are_listed_again(
     for user in (None, "kai"):
         await lose_list(store, tenant, user)
     with nullcontext() if clustered else server.full():
-        await store.relist(tenant, "kai")
+        await store.repair_session_list(tenant, "kai")
     for user in (None, "kai"):
         page = await store.sessions(tenant, user, None, 9)
         assert [session.id for session in page.items] == ["b:}*", "a"]

@@ -40,10 +40,10 @@ async def test_whoever_erases_finds_sessions_that_have_lost_their_heads(
     for user in ("kai", None):
         page = await store.sessions("tenant", user, None, 9)
         assert [session.id for session in page.items] == ["a"]
-    assert await store.relist("tenant", "kai") == ["b"]
+    assert await store.repair_session_list("tenant", "kai") == ["b"]
     assert not await store.delete(SessionKey("tenant", "b"))
     await store.clear("tenant", "kai")
-    assert await store.relist("tenant", "kai") == []
+    assert await store.repair_session_list("tenant", "kai") == []
     assert (await store.load(SessionKey("tenant", "a"), ALL)).exists
 
 
@@ -54,7 +54,7 @@ async def test_a_session_of_anothers_that_a_list_names_is_not_the_persons(
     await store.commit(KEY, chat("x1", user="kai"))
     server.ask("DEL", session_keys(KEY)[0])
     await store.commit(KEY, chat("x2", user="eve"))
-    assert await store.relist("tenant", "kai") == []
+    assert await store.repair_session_list("tenant", "kai") == []
     assert (await store.sessions("tenant", "kai", None, 9)).items == ()
 
 

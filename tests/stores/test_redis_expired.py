@@ -43,7 +43,7 @@ def steps_of(store: Backend, monkeypatch: pytest.MonkeyPatch, most: int = 1000) 
     """The steps that are taken from here on; behind so many the server is away."""
     assert isinstance(store, RedisStore)
     taken: list[object] = []
-    behind = store._behind
+    behind = store._places_after
 
     async def counted(*args: Any) -> Any:
         taken.append(args)
@@ -51,7 +51,7 @@ def steps_of(store: Backend, monkeypatch: pytest.MonkeyPatch, most: int = 1000) 
             raise OSError("away")
         return await behind(*args)
 
-    monkeypatch.setattr(store, "_behind", counted)
+    monkeypatch.setattr(store, "_places_after", counted)
     return taken
 
 

@@ -32,7 +32,7 @@ from proxy.stores.sqlite.schema import (
     version,
 )
 from proxy.stores.sqlite.store import SQLiteStore
-from proxy.stores.sqlite.worker import LATER_AT_ONCE, Job, Jobs, Turn
+from proxy.stores.sqlite.worker import MAX_LATER_JOBS, Job, Jobs, Turn
 from tests.support.clock import Clock
 from tests.support.processes.program import ROOT
 from tests.support.store.commits import chat, draft, exchange, record, summary
@@ -314,12 +314,12 @@ async def test_commits_that_wait_together_share_a_transaction(
 async def test_what_nobody_waits_for_gives_way() -> None:
     loop = asyncio.get_running_loop()
     jobs = Jobs()
-    turns: dict[Turn, int] = {"later": LATER_AT_ONCE + 2, "soon": 2}
+    turns: dict[Turn, int] = {"later": MAX_LATER_JOBS + 2, "soon": 2}
     for turn in (turn for turn, count in turns.items() for _ in range(count)):
         jobs.put(Job(lambda c: None, loop, loop.create_future(), turn))
     jobs.put(None)
     first, second = jobs.take(64), jobs.take(64)
-    assert [job and job.turn for job in first] == ["soon", "soon", *["later"] * LATER_AT_ONCE]
+    assert [job and job.turn for job in first] == ["soon", "soon", *["later"] * MAX_LATER_JOBS]
     assert [job and job.turn for job in second] == ["later", "later", None]
 
 

@@ -18,10 +18,10 @@ from proxy.memory.archive import (
     SessionArchive,
     StoredMessage,
 )
-from proxy.memory.erasure import MARKED_SECONDS, Subject
+from proxy.memory.erasure import MARK_SECONDS, Subject
 from proxy.memory.model import Ask, Position, SessionKey
 from proxy.memory.store import StoreError
-from proxy.memory.usage import Spent, UsageKey
+from proxy.memory.usage import UsageKey, UsageTotals
 from proxy.stores.sqlite import archive as sqlite_archive
 from proxy.stores.sqlite import marks as sqlite_marks
 from proxy.stores.sqlite import restore as sqlite_restore
@@ -138,7 +138,7 @@ async def test_marks_are_removed_bit_by_bit_when_their_time_is_over(
     clock.now = 1000.0
     for n in range(5):
         await store.mark([Subject("tenant", f"u{n}")], 1000.0 + n)
-    clock.now += MARKED_SECONDS + 3
+    clock.now += MARK_SECONDS + 3
     await store.commit(KEY, chat("x1"))
     assert count(path, "erasures") == 5 - sqlite_waste.PURGED_AT_ONCE
     for n in range(5):
@@ -154,8 +154,8 @@ async def test_what_days_have_cost_is_forgotten_when_nobody_is_told_of_it_any_mo
 ) -> None:
     days = ("2026-01-31", "2024-12-27", "2024-12-26")
     for day in reversed(days):
-        await store.spend("tenant", UsageKey(day, "facts"), Spent(calls=1))
-    await store.spend("other", UsageKey(days[2], "facts"), Spent(calls=1))
+        await store.spend("tenant", UsageKey(day, "facts"), UsageTotals(calls=1))
+    await store.spend("other", UsageKey(days[2], "facts"), UsageTotals(calls=1))
     with closing(sqlite3.connect(path)) as connection:
         kept = connection.execute("SELECT tenant, day FROM usage ORDER BY day, tenant").fetchall()
     assert kept == [("other", days[2]), ("tenant", days[1]), ("tenant", days[0])]

@@ -18,9 +18,9 @@ from proxy.memory.store import StoreError
 from proxy.recall.index import IndexBatch, IndexMark, Look, Owner
 from proxy.stores.sqlite import read as sqlite_read
 from proxy.stores.sqlite import write as sqlite_write
-from proxy.stores.sqlite.known.heads import KnownHeads
-from proxy.stores.sqlite.known.items import ITEM_BYTES, KnownItems
-from proxy.stores.sqlite.known.wal_index import HEADER, hold, let_go
+from proxy.stores.sqlite.known.heads import IndexHeadCache
+from proxy.stores.sqlite.known.items import ITEM_BYTES, ItemCache
+from proxy.stores.sqlite.known.wal_index import HEADER, acquire, release
 from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.store.archives import revise
 from tests.support.store.commits import chat
@@ -225,7 +225,7 @@ async def test_of_many_commits_at_once_the_last_one_looks(
 async def test_a_file_without_a_log_is_read_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.stores.sqlite.file.hold", lambda path: None)
+    monkeypatch.setattr("proxy.stores.sqlite.file.acquire", lambda path: None)
     store = opened(tmp_path / "m.db")
     await store.open()
     await store.commit(KEY, chat("x0"))
@@ -247,27 +247,27 @@ async def test_the_header_is_open_once_and_as_long_as_any_connection(tmp_path: P
         await each.open()
         await each.commit(KEY, chat(f"x-{id(each)}"))
         await each.load(KEY, NEAR)
-    index = hold(path)
+    index = acquire(path)
     assert index is not None and len(index.header()) == HEADER
-    let_go(index)
+    release(index)
     await first.close()
     assert len(index.header()) == HEADER
     assert os.fstat(index._file)
     await second.close()
     assert index.header() == b""
-    assert hold(path) is None
+    assert acquire(path) is None
 
 
 async def test_what_is_known_is_bounded(store: SQLiteStore) -> None:
     era = store._changes.era()
     assert era is not None
-    items = KnownItems(most=10 * ITEM_BYTES)
+    items = ItemCache(most=10 * ITEM_BYTES)
     for n in range(50):
         items.put((ItemOwner("tenant", str(n)), (CARD,)), {}, era)
     assert items._answers.currsize <= 10 * ITEM_BYTES
     items.put((SHELF, (CARD,) * 9), {}, era)
     assert items.of((SHELF, (CARD,) * 9), era) is None
-    heads = KnownHeads(most=10)
+    heads = IndexHeadCache(most=10)
     for n in range(50):
         heads.put(Owner("tenant", session=str(n)), str(n), Look(1, b"[]"), era)
     assert len(heads._heads) == 10

@@ -64,11 +64,11 @@ class Steps:
         self.taken = 0
         self.tenants: list[str] = []
         self.fails_at = self.expires_at = self.erased_at = self.late_at = -1
-        self._bring = sqlite_restore.bring
-        patch.setattr(sqlite_restore, "bring", self)
+        self._bring = sqlite_restore.write_step
+        patch.setattr(sqlite_restore, "write_step", self)
 
     def __call__(
-        self, brought: sqlite_restore.Brought, step: int, connection: sqlite3.Connection
+        self, brought: sqlite_restore.StagedSession, step: int, connection: sqlite3.Connection
     ) -> None:
         self.taken += 1
         self.tenants += sqlite_archive.tenants(connection, 0.0)
@@ -77,7 +77,7 @@ class Steps:
         if step == self.expires_at:
             sqlite_waste.purge(connection, 1e12)
         if step == self.erased_at:
-            sqlite_restore.forsake_all(connection, "tenant", "kai")
+            sqlite_restore.cancel_all(connection, "tenant", "kai")
         self._bring(brought, step, connection)
         self._bring(brought, step, connection)  # as after one that was late
         if step == self.late_at:
@@ -188,10 +188,10 @@ async def test_one_that_expires_meanwhile_leaves_nothing(
 async def test_one_whose_user_is_erased_meanwhile_leaves_nothing_in_the_files(
     store: SQLiteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    archived, settle = await taken_out(store), sqlite_restore.settle
+    archived, settle = await taken_out(store), sqlite_restore.publish
 
     def late(
-        brought: sqlite_restore.Brought,
+        brought: sqlite_restore.StagedSession,
         key: SessionKey,
         now: float,
         connection: sqlite3.Connection,
@@ -199,7 +199,7 @@ async def test_one_whose_user_is_erased_meanwhile_leaves_nothing_in_the_files(
         sqlite_marks.mark(connection, [Subject(key.tenant, "kai")], now)
         return settle(brought, key, now, connection)
 
-    monkeypatch.setattr(sqlite_restore, "settle", late)
+    monkeypatch.setattr(sqlite_restore, "publish", late)
     assert not await store.restore(KEY, archived, 1.0)
     assert rows(path) == 0
     said = archived.lines[0].body
@@ -210,10 +210,10 @@ async def test_a_session_that_begins_meanwhile_stays(
     store: SQLiteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archived = await taken_out(store)
-    settle = sqlite_restore.settle
+    settle = sqlite_restore.publish
 
     def late(
-        brought: sqlite_restore.Brought,
+        brought: sqlite_restore.StagedSession,
         key: SessionKey,
         now: float,
         connection: sqlite3.Connection,
@@ -225,6 +225,6 @@ async def test_a_session_that_begins_meanwhile_stays(
         )
         return settle(brought, key, now, connection)
 
-    monkeypatch.setattr(sqlite_restore, "settle", late)
+    monkeypatch.setattr(sqlite_restore, "publish", late)
     assert not await store.restore(KEY, archived)
     assert rows(path) == 1

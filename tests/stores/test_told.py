@@ -11,7 +11,7 @@ import pytest
 
 from proxy.memory.model import Ask, SessionKey
 from proxy.recall.index import Owner
-from proxy.stores.common.known_passages import NOTHING_KNOWN
+from proxy.stores.common.known_passages import NO_PASSAGES
 from proxy.stores.open import open_store
 from proxy.stores.redis import told
 from proxy.stores.redis.store import RedisStore
@@ -107,7 +107,7 @@ async def test_what_is_erased_is_not_kept_in_mind(redis: RedisStore, key: Sessio
     await known_session(redis, key)
     assert redis._passages.of(key).messages
     await revise(redis, key, removed=("x0.0",))
-    assert redis._passages.of(key) is NOTHING_KNOWN
+    assert redis._passages.of(key) is NO_PASSAGES
 
 
 async def session_with_index(store: RedisStore, key: SessionKey) -> Owner:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from proxy.memory.usage import Spent, UsageKey
+from proxy.memory.usage import UsageKey, UsageTotals
 from proxy.stores.open import Backend
 
 DAYS = ("2026-01-31", "2026-02-01", "2026-02-02")
-ONE = Spent(calls=1, failed=0, input_tokens=100, output_tokens=7)
-FAILED = Spent(calls=1, failed=1, input_tokens=30)
+ONE = UsageTotals(calls=1, failed=0, input_tokens=100, output_tokens=7)
+FAILED = UsageTotals(calls=1, failed=1, input_tokens=30)
 
 
 async def test_what_is_spent_is_added_up_by_day_and_feature(store: Backend, tenant: str) -> None:
@@ -22,7 +22,7 @@ async def test_what_is_spent_is_added_up_by_day_and_feature(store: Backend, tena
     ):
         await store.spend(tenant, UsageKey(day, feature), spent)
     await store.spend(tenant + "-other", UsageKey(DAYS[0], "summary"), ONE)
-    both = Spent(calls=2, failed=1, input_tokens=130, output_tokens=7)
+    both = UsageTotals(calls=2, failed=1, input_tokens=130, output_tokens=7)
     first = {
         UsageKey(DAYS[0], "summary"): both,
         UsageKey(DAYS[0], "a feature: of two words"): ONE,
@@ -35,7 +35,7 @@ async def test_what_is_spent_is_added_up_by_day_and_feature(store: Backend, tena
 async def test_no_spending_is_lost_where_many_spend(store: Backend, tenant: str) -> None:
     account = UsageKey(DAYS[0], "facts")
     await asyncio.gather(*(store.spend(tenant, account, ONE) for _ in range(40)))
-    total = Spent(calls=40, input_tokens=4000, output_tokens=280)
+    total = UsageTotals(calls=40, input_tokens=4000, output_tokens=280)
     assert await store.spent(tenant, DAYS) == {account: total}
 
 

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 from msgspec.structs import replace
 
 from proxy.background.completion import CompletionError, Failed, NoCredential, Refused
-from proxy.memory.model import BEGINNING, Draft, Entry, SessionKey, Summary, WindowMove
+from proxy.memory.model import LOG_START, Draft, Entry, SessionKey, Summary, WindowMove
 from proxy.memory.reconciliation.match import open_calls
 from proxy.memory.store import StoreError
 from tests.support.clock import Clock
@@ -243,7 +243,7 @@ class Session(RuleBasedStateMachine):
         waits = {entry.position.turn for entry in open_calls(snapshot.log).values()}
         bound = self.first_that_stays(snapshot.log, waits, snapshot.start)
         summary = snapshot.summary
-        until = summary.until if summary else BEGINNING
+        until = summary.until if summary else LOG_START
         left = [e for e in snapshot.log if e.card.id not in hidden and e.position.turn < bound]
         stays = [e for e in snapshot.log if e.position.turn >= bound and e.position < until]
         late = [e.position.seq for e in stays if e.card.id not in hidden]

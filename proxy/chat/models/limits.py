@@ -13,12 +13,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from proxy.chat import jsontext
-from proxy.lazy import late
+from proxy.lazy import lazy_import
 
 if TYPE_CHECKING:
     from proxy.chat.models import catalogue
 else:
-    catalogue = late("proxy.chat.models.catalogue")
+    catalogue = lazy_import("proxy.chat.models.catalogue")
 
 _LONGEST_ERROR = 64 * 1024
 

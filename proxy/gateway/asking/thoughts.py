@@ -62,7 +62,7 @@ async def _stored_reasoning(
     for start in range(0, len(cards), BATCH):
         batch = cards[start : start + BATCH]
         try:
-            bodies = await services.recorder.as_came(key, [card.id for card in batch])
+            bodies = await services.recorder.wires(key, [card.id for card in batch])
         except StoreError as failure:
             logger.warning("what was thought is not looked up: %s", failure)
             return

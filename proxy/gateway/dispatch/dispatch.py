@@ -108,7 +108,7 @@ class Dispatch(Passthrough):
         super().__init__(upstream, tenancy, telemetry)
         self._choosing, self._places = choosing, UpstreamSlots()
         self._catalogue = ModelCatalogue(choosing.upstreams, choosing.windows, telemetry)
-        telemetry.tell_apart([DEFAULT, *(each.name for each in choosing.upstreams.listed)])
+        telemetry.label_upstreams([DEFAULT, *(each.name for each in choosing.upstreams.listed)])
 
     def upstream_named(self, name: str) -> Destination | None:
         return self._choosing.upstreams.by_name(name)

@@ -9,7 +9,7 @@ import msgspec
 
 from proxy.gateway.context import RequestContext
 from proxy.learning.prompt_cards import Cards, CountText, KnownBlocks, PromptCards
-from proxy.memory.limit import Limit
+from proxy.memory.limit import TimeLimit
 from proxy.memory.store import StoreError
 
 logger = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class KnowledgeStep:
     ) -> LoadedKnowledge | None:
         user, profile = context.identity.user, context.profile
         try:
-            async with Limit(profile.recall.timeout):
+            async with TimeLimit(profile.recall.timeout):
                 cards = await self._knowledge.look(context.key.tenant, user, profile)
         except (StoreError, TimeoutError) as failure:
             why = str(failure) or "no answer in time"

@@ -22,7 +22,7 @@ from proxy.gateway.report import MemoryReport, Reason, RecordDetails
 from proxy.learning.prompt_cards import Block, KnownBlocks
 from proxy.memory.model import NOTHING_RECALLED, Card, Entry, Recalled
 from proxy.memory.prompt.compose import Prompt, render
-from proxy.memory.prompt.trace import PromptTrace, stretches_of
+from proxy.memory.prompt.trace import PromptTrace, seq_ranges
 from proxy.rewrite.rewriter import Rewritten
 
 
@@ -156,7 +156,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
             before=before,
             order=(*range(learned), *(learned + n for n in self.recall.order())),
             ahead=sum(len(part.sources) for part in known.head),
-            resent=stretches_of(entry.position.seq for entry in resent),
+            resent=seq_ranges(entry.position.seq for entry in resent),
             rewriting=self.rewritten.outcome if self.rewritten else "",
         )
 

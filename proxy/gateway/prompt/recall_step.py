@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from proxy.chat.blocks import block, escaped
 from proxy.gateway.report import Reason
-from proxy.memory.limit import Limit
+from proxy.memory.limit import TimeLimit
 from proxy.memory.model import Recalled
 from proxy.memory.store import StoreError
 from proxy.recall.query.query import CountText, RecallQuery
@@ -157,7 +157,7 @@ class RecallStep:
         self, query: RecallQuery, timeout: float
     ) -> tuple[Recollection, Reason | None]:
         try:
-            async with Limit(timeout):
+            async with TimeLimit(timeout):
                 return await self._recaller.recall(query), None
         except TimeoutError:
             return Recollection(), "recall_timeout"

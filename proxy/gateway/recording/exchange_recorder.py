@@ -24,7 +24,7 @@ from proxy.gateway.outgoing import Degraded, OutgoingRequest
 from proxy.gateway.recording.tap import TOO_LARGE
 from proxy.gateway.report import MemoryReport
 from proxy.gateway.tools.toolbox import ToolLog
-from proxy.memory.erasure import steady
+from proxy.memory.erasure import steady_now
 from proxy.memory.model import (
     Amendment,
     Commit,
@@ -37,9 +37,9 @@ from proxy.memory.model import (
 )
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
-from proxy.memory.recording.amend import More, amend, gone_on
+from proxy.memory.recording.amend import ExtendedAnswer, amend, extended_answer
 from proxy.memory.recording.commit import (
-    AND_AN_ANSWER,
+    ROOM_FOR_ANSWER,
     Count,
     Deferred,
     ExchangeMeta,
@@ -203,7 +203,7 @@ class ExchangeRecorder:
         """Record what arrived after the commit."""
         self._count_cache(reply)
         answers = self._choices(reply)
-        more = gone_on(self._answers, answers)
+        more = extended_answer(self._answers, answers)
         amendment = None
         if self._commit is not None:
             came = (self._commit, answers, reply.usage, self._count, more)
@@ -214,7 +214,7 @@ class ExchangeRecorder:
         if amendment is not None:
             await self._recorder.amend(self._key, amendment)
         if more is not None and self._deferred is not None:
-            late = More.of(self._deferred, self._answers, more)
+            late = ExtendedAnswer.of(self._deferred, self._answers, more)
             await self._recorder.defer_more(self._key, late)
 
     def _choices(self, reply: Reply) -> tuple[Choice, ...]:
@@ -236,7 +236,7 @@ class ExchangeRecorder:
             system_tokens=await self._threads.sum_tokens(self._count, heading.system),
             idempotency_key=fetch_key(pending) if pending else heading.idempotency_key,
             ttl=heading.ttl,
-            choices=AND_AN_ANSWER if pending else heading.choices,
+            choices=ROOM_FOR_ANSWER if pending else heading.choices,
             due=heading.due,
         )
 
@@ -247,7 +247,7 @@ class ExchangeRecorder:
             id=heading.id,
             profile=heading.profile,
             started_at=heading.began,
-            created_at=steady(),
+            created_at=steady_now(),
             model=_encodable((reply.model if reply else None) or heading.model),
             asked=_encodable(heading.model),
             incomplete=incomplete,

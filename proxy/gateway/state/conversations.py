@@ -28,7 +28,7 @@ from proxy.gateway.context import RequestContext, ask_of, intent_of, rules_of
 from proxy.gateway.exchange import Services
 from proxy.gateway.state.pages import SYSTEM_PREFIX, all_items, system_items, system_message
 from proxy.memory.archive import Details, Revision, Session, SessionArchive
-from proxy.memory.erasure import steady
+from proxy.memory.erasure import steady_now
 from proxy.memory.model import Exchange, Injection, SessionKey
 from proxy.memory.naming import conversation_name, reference_of
 from proxy.memory.recording.commit import Count, ExchangeMeta, build_commit, pending_record
@@ -157,7 +157,7 @@ class ConversationObjects:
 
     async def _append(self, context: RequestContext, request: ChatRequest) -> Sequence[KeptItem]:
         """Record the messages as an exchange without an answer; returns their items."""
-        recorder, began = self._services.recorder, steady()
+        recorder, began = self._services.recorder, steady_now()
         count = self._services.counter(None)
         rules = rules_of(request, context, count.count_text)
         intent = replace(intent_of(request, context, began), history="delta")
@@ -169,7 +169,7 @@ class ConversationObjects:
             id=f"im_{secrets.token_urlsafe(15)}",
             profile=context.identity.profile,
             started_at=began,
-            created_at=steady(),
+            created_at=steady_now(),
             memory=Injection(status="off", reason="import"),
         )
         meta = ExchangeMeta(
@@ -241,7 +241,7 @@ def _bad_items() -> ProxyError:
 
 def _empty(context: RequestContext, metadata: bytes) -> SessionArchive:
     """A session without messages."""
-    now, identity = steady(), context.identity
+    now, identity = steady_now(), context.identity
     session = Session(
         id=context.key.session,
         user=identity.user,

@@ -20,13 +20,13 @@ from proxy.formats.native import frame_of, without_answer_id
 from proxy.formats.responses.items import API
 from proxy.formats.responses.names import ResponseId
 from proxy.memory.archive import Message, Session, StoredMessage
-from proxy.memory.history.branches import way_to
-from proxy.memory.history.reading import oldest_first, without_texts
+from proxy.memory.history.branches import path_to
+from proxy.memory.history.reading import lines_without_texts, oldest_first
 from proxy.memory.items import Change, ItemOwner, Items
-from proxy.memory.limit import in_time
+from proxy.memory.limit import read_within
 from proxy.memory.locks import Locks
 from proxy.memory.model import Edited, Entry, Exchange, SessionKey, State
-from proxy.memory.naming import conversation_name, named_session, reference_of
+from proxy.memory.naming import conversation_name, reference_of, reference_place
 from proxy.memory.store import Store, StoreError
 
 logger = logging.getLogger(__name__)
@@ -117,7 +117,7 @@ class StateLog:
 
         Raises StoreError.
         """
-        place = named_session(reference)
+        place = reference_place(reference)
         found = (await self._in_time(self.store.items_at(ItemOwner(tenant), [place]))).get(place)
         if found is None:
             return SessionKey(tenant, conversation_name(reference))
@@ -138,7 +138,7 @@ class StateLog:
         if kept is not None and kept.is_fresh(ttl, now) and kept.is_of_session(began):
             self._kept[key] = kept._replace(began=began or kept.began)
             return
-        place = named_session(reference)
+        place = reference_place(reference)
         change = Change(
             namespace=place.namespace,
             key=place.key,
@@ -158,7 +158,7 @@ class StateLog:
 
     async def _in_time(self, looking: Awaitable[T]) -> T:
         """Raises StoreError."""
-        return await in_time(looking, self._timeout)
+        return await read_within(looking, self._timeout)
 
     async def answer(self, key: SessionKey, name: ResponseId) -> KeptAnswer | None:
         """A response of this session; None if there is none, or none any more.
@@ -209,6 +209,6 @@ class StateLog:
             session = await self.session(key)
             if session is None:
                 return ()
-            lines = await without_texts(self.store, key, session.end)
+            lines = await lines_without_texts(self.store, key, session.end)
             exchanges = await oldest_first(self.store, key, session.end)
-            return await asyncio.to_thread(way_to, lines, exchanges, message)
+            return await asyncio.to_thread(path_to, lines, exchanges, message)

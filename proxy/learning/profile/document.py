@@ -16,14 +16,14 @@ import jsonpatch
 import msgspec
 
 from proxy.chat.jsontext import canonical
-from proxy.lazy import late
+from proxy.lazy import lazy_import
 from proxy.learning.evidence import Source
 from proxy.memory.items import PEOPLE, Place
 
 if TYPE_CHECKING:
     from proxy.learning.profile import judging
 else:  # 3 MB that only a profile with a schema needs
-    judging = late("proxy.learning.profile.judging")
+    judging = lazy_import("proxy.learning.profile.judging")
 
 FEATURE = "profile"
 

@@ -1,5 +1,4 @@
-"""Branches of a conversation: what was said another way, how it comes back, and how one is
-forked.  Pure.
+"""Branches of a conversation: finding them in history, switching to one, forking a session.  Pure.
 
 History is append-only, so a message that was edited, or an answer that was made again, is still
 there, superseded.  Each exchange says which message it *followed*, the last one of the log when it
@@ -24,7 +23,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.memory.archive import PlacedExchange, SessionArchive, StoredMessage
-from proxy.memory.model import BEGINNING, Entry, Position, State, Summary, exchange_of
+from proxy.memory.model import LOG_START, Entry, Position, State, Summary, exchange_of
 
 
 class Switch(msgspec.Struct, frozen=True):
@@ -56,8 +55,8 @@ def switch_to(
         return None
     if whole and target.state == "active":
         return NO_SWITCH
-    way = tree.way(target, whole=whole)
-    fork = max((x.position for x in way.values() if x.state == "active"), default=BEGINNING)
+    way = tree.path(target, whole=whole)
+    fork = max((x.position for x in way.values() if x.state == "active"), default=LOG_START)
     begin = tree.first(target)
     return Switch(
         superseded=tuple(
@@ -71,18 +70,18 @@ def switch_to(
     )
 
 
-def way_to(
+def path_to(
     lines: Sequence[StoredMessage], exchanges: Sequence[PlacedExchange], message: str
 ) -> tuple[Entry, ...]:
-    """What was said up to a message, and nothing else; empty if there is no such message.
+    """The entries on the path to a message; empty if there is no such message.
 
-    For those who say what they go on from: what ran beside it is no part of that.
+    For requests that name the message that they continue: concurrent exchanges are not part of it.
     """
     tree = _Tree(lines, exchanges)
     target = tree.lines.get(message)
     if target is None:
         return ()
-    way = tree.way(target, whole=False).values()
+    way = tree.path(target, whole=False).values()
     return tuple([Entry(line.position, line.card) for line in way])
 
 
@@ -103,27 +102,27 @@ class _Tree:
         placed = self._placed.get(line.card.exchange)
         return placed.first if placed else self._of[line.card.exchange][0].position.seq
 
-    def way(self, target: StoredMessage, *, whole: bool) -> dict[str, StoredMessage]:
-        """All that leads to a message, and with ``whole`` the rest of its exchange."""
+    def path(self, target: StoredMessage, *, whole: bool) -> dict[str, StoredMessage]:
+        """The messages on the path to one, by id; ``whole``: and the rest of its exchange."""
         end = self._of[target.card.exchange][-1] if whole else target
         steps: list[StoredMessage] = []
         at, until = target, end.position.seq
         while True:
-            steps += self._own(at, until)
-            before = self._before(at)
+            steps += self._messages_of_exchange(at, until)
+            before = self._predecessor(at)
             if before is None:
                 return {line.card.id: line for line in self._without_replaced(steps)}
             at, until = before, before.position.seq
 
-    def _own(self, at: StoredMessage, until: int) -> list[StoredMessage]:
-        """Those of an exchange up to a seq, of several choices the one that is meant; but for what
-        others had brought already: it follows theirs."""
+    def _messages_of_exchange(self, at: StoredMessage, until: int) -> list[StoredMessage]:
+        """The messages of an exchange up to a seq, with one of several choices, and without those
+        that another exchange had recorded already."""
         own = [x for x in self._of[at.card.exchange] if x.position.seq <= until]
         choices = [x for x in self._of[at.card.exchange] if x.card.origin == "response"]
-        chosen = at if at in choices else _chosen(choices)
+        chosen = at if at in choices else _active_choice(choices)
         return [x for x in own if x is chosen or (x.card.origin != "response" and not x.card.blank)]
 
-    def _before(self, line: StoredMessage) -> StoredMessage | None:
+    def _predecessor(self, line: StoredMessage) -> StoredMessage | None:
         """The message that the exchange of this one followed."""
         placed = self._placed.get(line.card.exchange)
         follows = placed.exchange.follows if placed else None
@@ -132,20 +131,20 @@ class _Tree:
         first = self.first(line)
         found = self.lines.get(follows) if follows else None
         if found is None and follows:
-            found = self._last_left(follows)
+            found = self._last_remaining(follows)
         if found is not None and found.position.seq < first:
             return found
         before = bisect_left(self._active, first, key=lambda x: x.position.seq)
         return self._newest[before - 1] if before else None
 
-    def _last_left(self, removed: str) -> StoredMessage | None:
-        """Of the exchange of a removed message, the last of those before it that are there."""
+    def _last_remaining(self, removed: str) -> StoredMessage | None:
+        """The last remaining message before a removed one in its exchange."""
         index = _index(removed)
         left = [x for x in self._of.get(exchange_of(removed), ()) if _index(x.card.id) < index]
         return left[-1] if left else None
 
     def _without_replaced(self, steps: Iterable[StoredMessage]) -> list[StoredMessage]:
-        """Without answers in whose place a later exchange has put another."""
+        """The messages without answers that a later exchange replaced."""
         kept: list[StoredMessage] = []
         for line in sorted(steps, key=_place):
             if kept and self._replaces(line, kept[-1]):
@@ -154,8 +153,12 @@ class _Tree:
         return kept
 
     def _replaces(self, line: StoredMessage, before: StoredMessage) -> bool:
-        """An answer behind a complete answer of its turn that its exchange did not go on from."""
-        if line.position.turn != before.position.turn or not _answer(line) or not _answer(before):
+        """Is it an answer after another one of its turn, which its exchange did not follow?"""
+        if (
+            line.position.turn != before.position.turn
+            or not _is_answer(line)
+            or not _is_answer(before)
+        ):
             return False
         placed = self._placed.get(line.card.exchange)
         if line.card.exchange == before.card.exchange or placed is None:
@@ -163,12 +166,12 @@ class _Tree:
         return placed.exchange.follows not in (None, before.card.id)
 
 
-def _chosen(choices: Sequence[StoredMessage]) -> StoredMessage | None:
-    """Of the choices of a reply the one that is memory, else the first."""
+def _active_choice(choices: Sequence[StoredMessage]) -> StoredMessage | None:
+    """The active choice of a reply, else the first."""
     return next((x for x in choices if x.state == "active"), choices[0] if choices else None)
 
 
-def _answer(line: StoredMessage) -> bool:
+def _is_answer(line: StoredMessage) -> bool:
     return line.card.role == "assistant" and not line.card.calls
 
 
@@ -199,25 +202,25 @@ class Fork(msgspec.Struct, frozen=True):
     title: str | None = None
 
 
-def forked(archived: SessionArchive, fork: Fork) -> SessionArchive:
+def fork_archive(archived: SessionArchive, fork: Fork) -> SessionArchive:
     """The new session: everything that was recorded up to and including the message.
 
     Ids, places, times, exchanges, windows and owner are the same.  The branch that leads to the
     message is the active one.  Versions of the summary that cover anything left out are left out.
     Raises NoMessage.
     """
-    lines, exchanges = _until(archived, fork.until)
+    lines, exchanges = _up_to(archived, fork.until)
     end = max((placed.first + placed.exchange.size - 1 for placed in exchanges), default=0)
     if fork.until is None:
         end = archived.session.end
     left_out = archived.lines[len(lines) :]
     switch = _switch(lines, exchanges, fork.until)
     lines = tuple(_switched(line, switch) for line in lines)
-    last = max((line.position for line in lines if line.state == "active"), default=BEGINNING)
+    last = max((line.position for line in lines if line.state == "active"), default=LOG_START)
     summaries = tuple(
         replace(summary, seen=min(summary.seen, end))
         for summary in archived.summaries
-        if _stands(summary, left_out, archived.lines, switch)
+        if _is_still_valid(summary, left_out, archived.lines, switch)
     )
     session, details = archived.session, archived.session.details
     return SessionArchive(
@@ -240,7 +243,7 @@ def forked(archived: SessionArchive, fork: Fork) -> SessionArchive:
     )
 
 
-def _until(
+def _up_to(
     archived: SessionArchive, until: str | None
 ) -> tuple[tuple[StoredMessage, ...], tuple[PlacedExchange, ...]]:
     """The messages up to this one by seq, and their exchanges with what is left of them."""
@@ -275,7 +278,7 @@ def _switched(line: StoredMessage, switch: Switch) -> StoredMessage:
     return line if state == line.state else line._replace(state=state)
 
 
-def _stands(
+def _is_still_valid(
     summary: Summary,
     left_out: Sequence[StoredMessage],
     lines: Sequence[StoredMessage],

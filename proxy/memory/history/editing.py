@@ -1,4 +1,4 @@
-"""A message in people's hands: other words in its place, and what goes when it goes.  Pure."""
+"""Editing and removing messages by hand: the new message, and what has to go with one.  Pure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from proxy.memory.model import Card, Edited, Entry
 from proxy.memory.recording.commit import Count
 
 
-def edited(line: StoredMessage, said: ChatMessage, count: Count) -> Edited:
-    """A message with what ``said`` says in its place, read as everything that is recorded.
+def edit_message(line: StoredMessage, said: ChatMessage, count: Count) -> Edited:
+    """The message with the content of ``said`` instead of its own.
 
     What only history had of it goes as well, reasoning text and the like, and what it was for one
     API alone: it speaks of the old words.  What a person has written is never incomplete.
@@ -36,7 +36,7 @@ def edited(line: StoredMessage, said: ChatMessage, count: Count) -> Edited:
     return Edited(card=card, body=body, was=line.body if line.wire is None else line.wire)
 
 
-def results_of(calls: Collection[str], behind: Iterable[Card]) -> list[str]:
+def result_ids(calls: Collection[str], behind: Iterable[Card]) -> list[str]:
     """Ids of the results of a message's calls, among those recorded behind it, superseded or not.
 
     Results of a later call with the same id are that one's.
@@ -49,7 +49,7 @@ def results_of(calls: Collection[str], behind: Iterable[Card]) -> list[str]:
     return found
 
 
-def behind(log: Sequence[Entry], message: str) -> list[str] | None:
+def ids_from(log: Sequence[Entry], message: str) -> list[str] | None:
     """Ids of a message of the log and all that follow it; None if it is not there."""
     ids = [entry.card.id for entry in log]
     return ids[ids.index(message) :] if message in ids else None

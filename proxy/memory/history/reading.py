@@ -1,4 +1,4 @@
-"""Reading a whole session, page by page, as it was at one moment."""
+"""Reads a whole session, page by page, as it was at one moment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HELD = 8_000_000
 """Bytes of messages up to which any number of sessions may be held in memory at once."""
 
 ATTEMPTS = 5
-"""How often a session is read again that people change meanwhile."""
+"""Attempts to read a session that people change meanwhile."""
 
 NEWEST_TURN = Ask(profile=NO_PROFILE, max_messages=0)
 """The log is the newest turn."""
@@ -45,7 +45,7 @@ class SessionReader(Protocol):
 
 
 class TooLarge(Exception):
-    """A session has more text than there is to be room for."""
+    """A session has more bytes of messages than allowed."""
 
 
 async def read_session(
@@ -53,22 +53,24 @@ async def read_session(
 ) -> SessionArchive | None:
     """A session with all that it owns but its idempotency keys; None if there is none.
 
-    What is said while it is read is not in it.  Raises StoreError, also where people change it
-    faster than it can be read, and TooLarge where its messages have more than ``most`` bytes.
+    Messages recorded meanwhile are not in it.  Raises StoreError, also if people change it faster
+    than it can be read, and TooLarge if its messages have more than ``most`` bytes.
     """
     for _ in range(ATTEMPTS):
         reading = PagedSession(store, key)
         session = await reading.begin()
         if session is None:
             return None
-        lines = await _held(reading.lines(session), most)
+        lines = await _collect_lines(reading.lines(session), most)
         found = await reading.end(session, lines)
         if found is not None:
             return found
     raise StoreError("a session was changed again and again while it was read")
 
 
-async def _held(lines: AsyncIterator[StoredMessage], most: int | None) -> tuple[StoredMessage, ...]:
+async def _collect_lines(
+    lines: AsyncIterator[StoredMessage], most: int | None
+) -> tuple[StoredMessage, ...]:
     held: list[StoredMessage] = []
     size = 0
     async for line in lines:
@@ -80,8 +82,8 @@ async def _held(lines: AsyncIterator[StoredMessage], most: int | None) -> tuple[
 
 
 class PagedSession:
-    """A session that is read page by page: what it is, its messages, and at the end all else, and
-    whether it still is as it was.  All methods raise StoreError."""
+    """Reads a session page by page: first itself, then its messages, at the end all else if nothing
+    changed meanwhile.  All methods raise StoreError."""
 
     def __init__(self, store: Store, key: SessionKey) -> None:
         self._store, self._key = store, key
@@ -120,8 +122,10 @@ async def oldest_first(store: SessionReader, key: SessionKey, end: int) -> list[
     return [placed async for placed in all_exchanges(store, key, end)][::-1]
 
 
-async def without_texts(store: SessionReader, key: SessionKey, end: int) -> list[StoredMessage]:
-    """All messages up to seq ``end`` without what they say, page by page.  Raises StoreError."""
+async def lines_without_texts(
+    store: SessionReader, key: SessionKey, end: int
+) -> list[StoredMessage]:
+    """All messages up to seq ``end`` without their texts, page by page.  Raises StoreError."""
     lines = all_lines(store, key, end)
     return [line._replace(body=b"", wire=None) async for line in lines]
 
@@ -131,7 +135,7 @@ async def all_lines(
 ) -> AsyncIterator[StoredMessage]:
     """The messages behind seq ``after`` up to ``end``, ascending.  Raises StoreError."""
     while True:
-        page = await _in_time(partial(store.lines, key, after))
+        page = await _read_page(partial(store.lines, key, after))
         for line in page.items:
             if line.position.seq > end:
                 return
@@ -147,7 +151,7 @@ async def all_exchanges(
     """The exchanges that begin up to seq ``end``, descending.  Raises StoreError."""
     before: int | None = end + 1
     while True:
-        page = await _in_time(partial(store.exchanges, key, before))
+        page = await _read_page(partial(store.exchanges, key, before))
         for placed in page.items:
             yield placed
         if page.after is None:
@@ -155,8 +159,8 @@ async def all_exchanges(
         before = int(page.after)
 
 
-async def _in_time(read: Callable[[int], Awaitable[Page[T]]]) -> Page[T]:
-    """A page of as many as a store can give in time.  Raises StoreError."""
+async def _read_page(read: Callable[[int], Awaitable[Page[T]]]) -> Page[T]:
+    """A page of as many rows as the store can read in time.  Raises StoreError."""
     for limit in PAGES[:-1]:
         with suppress(StoreTimeout):
             return await read(limit)

@@ -17,19 +17,19 @@ from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage, Piece
 from proxy.chat.tools.calltext import CallRendering, have_no_marks, render_stored
-from proxy.memory.model import BEGINNING, Card, Entry, Position, Snapshot, Summary
-from proxy.memory.prompt.validity import valid
-from proxy.memory.prompt.window import ANYTHING, Size, Window, advance, begun, size, view
+from proxy.memory.model import LOG_START, Card, Entry, Position, Snapshot, Summary
+from proxy.memory.prompt.validity import valid_messages
+from proxy.memory.prompt.window import UNBOUNDED, Size, Window, advance, size_of, turn_start, view
 from proxy.memory.reconciliation.match import open_calls
 from proxy.memory.reconciliation.plan import Plan
 
-NONE = Size(0, 0)
+NO_SIZE = Size(0, 0)
 
 
-class Summarised(msgspec.Struct, frozen=True, gc=False):
-    """With summaries: evicted turns stay until one covers them, within ``most`` injected tokens.
+class SummaryRules(msgspec.Struct, frozen=True, gc=False):
+    """With summaries evicted turns stay until one covers them, within ``most`` injected tokens.
 
-    ``frame`` is what a block of memory costs beside the summary's own text.
+    ``frame`` is the tokens of a block of memory without the summary's own text.
     """
 
     most: int
@@ -57,7 +57,7 @@ class Rules(msgspec.Struct, frozen=True, gc=False):
     hard: bool = False
     capped_by: Capped = "max_tokens_header"
     inject: bool = True
-    summarised: Summarised | None = None
+    summarised: SummaryRules | None = None
 
 
 class Prompt(msgspec.Struct, frozen=True, gc=False):
@@ -84,7 +84,7 @@ class Prompt(msgspec.Struct, frozen=True, gc=False):
     reason: Reason | None
     system_tokens: int
     summary_tokens: int
-    left: Size = ANYTHING
+    left: Size = UNBOUNDED
     resent: tuple[Entry, ...] = ()
     told: frozenset[str] = frozenset()
     """Ids of the stored calls that are sent as the text that stands for them."""
@@ -92,7 +92,7 @@ class Prompt(msgspec.Struct, frozen=True, gc=False):
     @property
     def cards(self) -> list[Card]:
         """The stored messages, with their tokens as they are sent."""
-        return _cards(self.stored, self.told)
+        return _cards_as_sent(self.stored, self.told)
 
     @property
     def empty(self) -> bool:
@@ -110,29 +110,29 @@ class _Sent(msgspec.Struct, frozen=True, gc=False):
     answers: str | None
     stored: bool
     words: bool = False
-    """It is sent as the text that stands for its calls."""
+    """It is sent as text instead of tool calls."""
 
     @property
-    def in_words(self) -> _Sent | None:
-        if isinstance(self.piece, int) or not _in_words(self.piece.card):
+    def as_text(self) -> _Sent | None:
+        if isinstance(self.piece, int) or not _text_tokens(self.piece.card):
             return None
         return replace(self, calls=(), words=True)
 
 
-def _in_words(card: Card) -> int:
-    """Tokens of the text that stands for its calls; 0 for none."""
+def _text_tokens(card: Card) -> int:
+    """Tokens of the text that is sent instead of its tool calls; 0 if there is none."""
     return card.told or card.words
 
 
-def _cards(entries: Sequence[Entry], told: AbstractSet[str] = frozenset()) -> list[Card]:
-    """With their tokens as they are sent: those of ``told`` in words."""
+def _cards_as_sent(entries: Sequence[Entry], told: AbstractSet[str] = frozenset()) -> list[Card]:
+    """The cards with their tokens as sent: those whose ids are in ``told`` are sent as text."""
     cards = [entry.card for entry in entries]
     if not told:
         return cards
-    return [replace(card, tokens=_in_words(card)) if card.id in told else card for card in cards]
+    return [replace(card, tokens=_text_tokens(card)) if card.id in told else card for card in cards]
 
 
-class _Sight(msgspec.Struct, frozen=True, gc=False):
+class _View(msgspec.Struct, frozen=True, gc=False):
     """Which stored entries are shown: those from ``start`` on that ``summary`` does not cover, and
     all of the turn that is ``running``.  ``all``: none is hidden."""
 
@@ -154,16 +154,16 @@ class _Sight(msgspec.Struct, frozen=True, gc=False):
 def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Rules) -> Prompt:
     """The prompt for a plan; an entry whose body the snapshot lacks may be in it."""
     system, system_tokens = _system(snapshot, rules)
-    window = rules.window.beside(system_tokens)
-    plain = _plain(plan.log)
-    counted = plan if plain is not None else _counted(plan, m)
+    window = rules.window.reduced_by(system_tokens)
+    plain = _size_if_plain(plan.log)
+    counted = plan if plain is not None else _plan_as_counted(plan, m)
     start, anew = _start(snapshot, counted, window, plain)
     summary, summary_tokens = _summary(snapshot, plan, rules, system_tokens)
     beside = system_tokens + summary_tokens
-    sight, capped = _sight(snapshot, counted, rules, start, beside)
+    sight, capped = _view_of(snapshot, counted, rules, start, beside)
     pieces, stored, told = _pieces(plan, m, sight, plain=plain is not None, inject=rules.inject)
     all_of_it = plain if stored is plan.log else None
-    injected = all_of_it or _count(_cards(stored, told))
+    injected = all_of_it or _size_of_cards(_cards_as_sent(stored, told))
     evicted = _evicted(snapshot, plan, sight, all_of_it)
     return Prompt(
         pieces=pieces,
@@ -171,14 +171,14 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Rul
         system=system,
         summary=summary,
         start=start,
-        moved=start != (snapshot.start or BEGINNING),
+        moved=start != (snapshot.start or LOG_START),
         anew=anew,
         injected=Size(injected.messages, injected.tokens + beside),
         evicted=evicted,
         reason=_reason(sight, rules, capped=capped) if evicted.messages else None,
         system_tokens=system_tokens,
         summary_tokens=summary_tokens,
-        left=_left(counted, start, sight.summary, window) if rules.summarised else ANYTHING,
+        left=_remaining(counted, start, sight.summary, window) if rules.summarised else UNBOUNDED,
         resent=plan.resent,
         told=told,
     )
@@ -192,9 +192,9 @@ def _system(snapshot: Snapshot, rules: Rules) -> tuple[bytes | None, int]:
     return (system, tokens) if sent else (None, 0)
 
 
-def _counted(plan: Plan, m: Sequence[ChatMessage]) -> Plan:
-    """The plan with a log as it counts for a window: of a message whose calls nobody answers, what
-    stands for them."""
+def _plan_as_counted(plan: Plan, m: Sequence[ChatMessage]) -> Plan:
+    """The plan with the log as windows count it: unanswered tool calls count as the text that is
+    sent instead of them."""
     waiting, answered = open_calls(plan.log), {x.answers for x in m}
     cut = {
         entry.card.id
@@ -203,26 +203,27 @@ def _counted(plan: Plan, m: Sequence[ChatMessage]) -> Plan:
     }
     if not cut:
         return plan
-    return replace(plan, log=tuple([_cut(e) if e.card.id in cut else e for e in plan.log]))
+    return replace(
+        plan, log=tuple([_without_calls(e) if e.card.id in cut else e for e in plan.log])
+    )
 
 
-def _cut(entry: Entry) -> Entry:
-    tokens = _in_words(entry.card)
+def _without_calls(entry: Entry) -> Entry:
+    tokens = _text_tokens(entry.card)
     return replace(entry, card=replace(entry.card, tokens=tokens, blank=not tokens))
 
 
-def _left(plan: Plan, start: Position, cover: Summary | None, window: Window) -> Size:
-    """What may still be said before the window overflows; nothing where turns that it has evicted
-    wait for a summary already."""
+def _remaining(plan: Plan, start: Position, cover: Summary | None, window: Window) -> Size:
+    """The room until the window overflows; none if evicted turns already wait for a summary."""
     if any(e.position < start and not (cover and cover.covers(e.position)) for e in plan.log):
-        return NONE
-    return window.left(size(view(plan.log, start)))
+        return NO_SIZE
+    return window.left(size_of(view(plan.log, start)))
 
 
 def _summary(
     snapshot: Snapshot, plan: Plan, rules: Rules, system_tokens: int
 ) -> tuple[Summary | None, int]:
-    """The summary to be sent and its tokens; none where it says what the client says itself, or has
+    """The summary to be sent and its tokens; none if the client sends all that it covers, or it has
     no room."""
     summary = snapshot.summary
     if summary is None or not summary.text or rules.summarised is None or not rules.inject:
@@ -236,18 +237,18 @@ def _summary(
     return summary, tokens
 
 
-def _shown(
+def _view_starts(
     snapshot: Snapshot, plan: Plan, rules: Rules, start: Position, beside: int
 ) -> tuple[Position, Position]:
-    """Where the view of this request starts, without its own bound and with it; ``beside`` tokens
-    are injected besides."""
+    """Where the view of this request starts without its own cap, and with it; ``beside`` is the
+    tokens of all else that is injected."""
     shown, log = start, plan.log
     if rules.summarised is not None:
         cover = snapshot.summary
         log = tuple(e for e in log if not (cover and cover.covers(e.position)))
         room = max(0, rules.summarised.most - beside)
         if not snapshot.stalled or rules.window.shows_nothing:
-            shown = min(start, advance(log, BEGINNING, Window(max_tokens=room), plan.running))
+            shown = min(start, advance(log, LOG_START, Window(max_tokens=room), plan.running))
         if rules.window.max_tokens is not None:  # a summary of people's own may be of any size
             all_left = Window(max_tokens=room, by_turn=rules.window.by_turn)
             shown = advance(log, shown, all_left, plan.running)
@@ -257,21 +258,23 @@ def _shown(
     return shown, advance(log, shown, bound, plan.running)
 
 
-def _sight(
+def _view_of(
     snapshot: Snapshot, plan: Plan, rules: Rules, start: Position, beside: int
-) -> tuple[_Sight, bool]:
-    """What of the log this request sees, and whether its own bound takes something from that."""
+) -> tuple[_View, bool]:
+    """The part of the log that this request sees, and whether its own cap makes it smaller."""
     cover = snapshot.summary if rules.summarised else None
-    uncapped, shown = _shown(snapshot, plan, rules, start, beside)
+    uncapped, shown = _view_starts(snapshot, plan, rules, start, beside)
     if rules.window.by_turn:
-        until = cover.until if cover else BEGINNING
-        uncapped, shown = (begun(plan.log, at, plan.running, until) for at in (uncapped, shown))
+        until = cover.until if cover else LOG_START
+        uncapped, shown = (
+            turn_start(plan.log, at, plan.running, until) for at in (uncapped, shown)
+        )
     everything = cover is None and (not plan.log or plan.log[0].position >= shown)
-    return _Sight(shown, plan.running, cover, everything), shown != uncapped
+    return _View(shown, plan.running, cover, everything), shown != uncapped
 
 
-def _reason(sight: _Sight, rules: Rules, *, capped: bool) -> Reason:
-    """What kept out the newest of what is not shown."""
+def _reason(sight: _View, rules: Rules, *, capped: bool) -> Reason:
+    """Why the newest message that is not shown was left out."""
     if capped:
         return rules.capped_by
     covered = sight.summary is not None and sight.summary.until >= sight.start
@@ -280,7 +283,7 @@ def _reason(sight: _Sight, rules: Rules, *, capped: bool) -> Reason:
 
 def render(prompt: Prompt, m: Sequence[ChatMessage], bodies: Mapping[str, bytes]) -> list[Piece]:
     """The messages of a prompt, without system ones; a stored one that has no body is left out."""
-    if not prompt.told and (behind := _behind(prompt.pieces, prompt.stored)) is not None:
+    if not prompt.told and (behind := _trailing_request(prompt.pieces, prompt.stored)) is not None:
         with suppress(KeyError):  # else all that is stored is here: nothing has to be left out
             stored = [bodies[entry.card.id] for entry in prompt.stored]
             if have_no_marks(stored):
@@ -291,13 +294,13 @@ def render(prompt: Prompt, m: Sequence[ChatMessage], bodies: Mapping[str, bytes]
     stored = [piece for piece in pieces if isinstance(piece, bytes)]
     if prompt.told or not have_no_marks(stored):
         pieces = [
-            render_stored(piece, _told(entry, prompt)) if isinstance(piece, bytes) else piece
+            render_stored(piece, _call_form(entry, prompt)) if isinstance(piece, bytes) else piece
             for piece, entry in zip(pieces, prompt.pieces, strict=True)
         ]
     return [piece for piece in pieces if piece is not None]
 
 
-def _told(piece: Entry | int, prompt: Prompt) -> CallRendering:
+def _call_form(piece: Entry | int, prompt: Prompt) -> CallRendering:
     if isinstance(piece, int) or piece.card.id not in prompt.told:
         return "whole"
     return "arguments" if piece.card.told else "words"
@@ -306,42 +309,44 @@ def _told(piece: Entry | int, prompt: Prompt) -> CallRendering:
 def _start(
     snapshot: Snapshot, plan: Plan, window: Window, plain: Size | None
 ) -> tuple[Position, bool]:
-    old = snapshot.start or BEGINNING
+    old = snapshot.start or LOG_START
     anew = False
     if snapshot.start is not None and (plan.superseded or plan.activated):
         switched = plan.superseded.union(plan.activated)
         entries = (*snapshot.log, *plan.log) if plan.activated else snapshot.log
         anew = any(e.position < old for e in entries if e.card.id in switched)
-    start = BEGINNING if anew else old
+    start = LOG_START if anew else old
     shows_all = not plan.log or plan.log[0].position >= start
-    if plain is not None and shows_all and window.holds(plain):
+    if plain is not None and shows_all and window.fits(plain):
         return start, anew  # as ``advance`` would find, without another look at each of them
     return advance(plan.log, start, window, plan.running), anew
 
 
 def _pieces(
-    plan: Plan, m: Sequence[ChatMessage], sight: _Sight, *, plain: bool, inject: bool
+    plan: Plan, m: Sequence[ChatMessage], sight: _View, *, plain: bool, inject: bool
 ) -> tuple[tuple[Entry | int, ...], tuple[Entry, ...], frozenset[str]]:
-    """What is sent, in order; the stored entries of it; what of these is sent in words.
+    """What is sent, in order; the stored entries among it; the ids of those sent as text.
 
-    Done for every request: nearly always that is the log, and the request behind it.  ``plain``:
-    see ``_plain``.
+    Nearly always that is the log followed by the request, which is fast.  ``plain``: see
+    ``_size_if_plain``.
     """
-    if plain and inject and sight.all and _behind(plan.order, plan.log) is not None:
+    if plain and inject and sight.all and _trailing_request(plan.order, plan.log) is not None:
         return plan.order, plan.log, frozenset()
     pieces = [x for x in plan.order if isinstance(x, int) or (inject and sight.sends(x))]
     if plain and not any(said.calls for said in m):
         return tuple(pieces), _stored(pieces), frozenset()
-    sent = valid([_sent(piece, m) for piece in pieces])
+    sent = valid_messages([_sent(piece, m) for piece in pieces])
     told = (x.piece for x in sent if x.words)
     ids = frozenset(x.card.id for x in told if not isinstance(x, int))
     pieces = [x.piece for x in sent]
     return tuple(pieces), _stored(pieces), ids
 
 
-def _plain(log: Sequence[Entry]) -> Size | None:
-    """The size of a log that has nothing blank, and nothing of tools: then every order is valid
-    that parts no call of the client's from its result.  None for any other."""
+def _size_if_plain(log: Sequence[Entry]) -> Size | None:
+    """The size of a log without blank messages, tool calls and results, None for any other.
+
+    Any order of a plain log is valid that separates no call of the client's from its result.
+    """
     tokens = [
         c.tokens for e in log if not ((c := e.card).blank or c.calls or c.answers is not None)
     ]
@@ -352,10 +357,11 @@ def _stored(pieces: Sequence[Entry | int]) -> tuple[Entry, ...]:
     return tuple([piece for piece in pieces if not isinstance(piece, int)])
 
 
-def _behind(pieces: Sequence[Entry | int], entries: Sequence[Entry]) -> list[int] | None:
-    """The messages of the request, if they all stand behind these entries, which are all there are.
+def _trailing_request(pieces: Sequence[Entry | int], entries: Sequence[Entry]) -> list[int] | None:
+    """The indexes of the request's messages if the pieces are exactly ``entries`` and then those;
+    else None.
 
-    The entries are the same ones, so that to compare them costs next to nothing.
+    Entries are compared by identity first, which is cheap.
     """
     n = len(entries)
     behind = [piece for piece in pieces[n:] if isinstance(piece, int)]
@@ -370,24 +376,24 @@ def _sent(piece: Entry | int, m: Sequence[ChatMessage]) -> _Sent:
     return _Sent(piece, card.role, card.calls, card.answers, stored=True)
 
 
-def _count(cards: Sequence[Card]) -> Size:
+def _size_of_cards(cards: Sequence[Card]) -> Size:
     tokens = [card.tokens for card in cards]
     return Size(len(tokens), sum(tokens))
 
 
-def _evicted(snapshot: Snapshot, plan: Plan, sight: _Sight, shown: Size | None) -> Size:
-    """What is neither ``shown`` (None: still to be counted) nor brought by the request itself."""
-    gone = back = NONE
+def _evicted(snapshot: Snapshot, plan: Plan, sight: _View, shown: Size | None) -> Size:
+    """The size of what is neither ``shown`` (None: count it here) nor sent by the client itself."""
+    gone = back = NO_SIZE
     if plan.superseded:
-        gone = _count([e.card for e in snapshot.log if e.card.id in plan.superseded])
+        gone = _size_of_cards([e.card for e in snapshot.log if e.card.id in plan.superseded])
     if plan.activated:
-        back = _count([e.card for e in plan.log if e.card.id in plan.activated])
+        back = _size_of_cards([e.card for e in plan.log if e.card.id in plan.activated])
     if shown is None:
         log: Sequence[Entry] = plan.log
         if not sight.all:
             resent = {entry.card.id for entry in plan.resent}
             log = [e for e in log if sight.shows(e) or e.card.id in resent]
-        shown = _count(_cards(log))
+        shown = _size_of_cards(_cards_as_sent(log))
     messages = snapshot.messages - gone.messages + back.messages - shown.messages
     tokens = snapshot.tokens - gone.tokens + back.tokens - shown.tokens
     return Size(max(0, messages), max(0, tokens))

@@ -33,7 +33,7 @@ class Run(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return (message_id(self.exchange, self.first + n) for n in range(len(self.tokens)))
 
 
-Stretch = tuple[int, int]
+SeqRange = tuple[int, int]
 """The first and the last of places in history that follow one another."""
 
 
@@ -60,7 +60,7 @@ class PromptTrace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     ahead: int = 0
     kept: int = 0
     cut: int = 0
-    resent: tuple[Stretch, ...] = ()
+    resent: tuple[SeqRange, ...] = ()
     rewriting: str = ""
 
     def limited(self, key: SessionKey, cards: Sequence[Card], most: int) -> PromptTrace:
@@ -69,7 +69,7 @@ class PromptTrace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         others = bool(self.system) + bool(self.version) + len(self.order)
         pieces = others + len(cards)
         kept = min(most, pieces)
-        runs = _known.of(key, cards[:kept])
+        runs = _known_runs.of(key, cards[:kept])
         resent = self.resent[-most:] if most else ()
         return msgspec.structs.replace(self, runs=runs, kept=kept, cut=pieces - kept, resent=resent)
 
@@ -82,7 +82,7 @@ def runs_of(cards: Iterable[Card]) -> tuple[Run, ...]:
         id = card.id
         begins = id[-2:] == ".0"  # most exchanges begin so, and no other message can
         if begins or not index or id != f"{exchange}.{index}":
-            exchange, index = (id[:-2], 0) if begins else _parted(id)
+            exchange, index = (id[:-2], 0) if begins else _split_id(id)
             tokens = []
             runs.append((exchange, index, tokens))
         tokens.append(card.tokens)
@@ -100,7 +100,7 @@ class _Window(NamedTuple):
     cards: Sequence[Card] = ()
     runs: tuple[Run, ...] = ()
 
-    def going_on_in(self, cards: Sequence[Card]) -> _Window:
+    def common_part(self, cards: Sequence[Card]) -> _Window:
         """What of it ``cards`` begin with; nothing where more has changed than that the oldest runs
         are gone."""
         if cards[0] not in self.cards:
@@ -132,19 +132,19 @@ class KnownRuns:
         """As ``runs_of``, of a session's window."""
         if not cards:
             return ()
-        known = self._windows.get(key, _Window()).going_on_in(cards)
+        known = self._windows.get(key, _Window()).common_part(cards)
         *before, last = known.runs or [Run("", NOWHERE, ())]  # the last one may go on
         runs = (*before, *runs_of(cards[len(known.cards) - len(last.tokens) :]))
         self._windows[key] = _Window(cards, runs)
         return runs
 
 
-_known = KnownRuns()
+_known_runs = KnownRuns()
 
 
-def stretches_of(seqs: Iterable[int]) -> tuple[Stretch, ...]:
+def seq_ranges(seqs: Iterable[int]) -> tuple[SeqRange, ...]:
     """Places, ascending, as few stretches: a conversation that was resent whole is one."""
-    stretches: list[Stretch] = []
+    stretches: list[SeqRange] = []
     for seq in sorted(seqs):
         if stretches and seq == stretches[-1][1] + 1:
             stretches[-1] = (stretches[-1][0], seq)
@@ -153,7 +153,7 @@ def stretches_of(seqs: Iterable[int]) -> tuple[Stretch, ...]:
     return tuple(stretches)
 
 
-def _parted(id: str) -> tuple[str, int]:
+def _split_id(id: str) -> tuple[str, int]:
     """The exchange and the index of a message."""
     exchange, _, index = id.rpartition(".")
     if index.isdecimal() and message_id(exchange, int(index)) == id:
@@ -176,7 +176,7 @@ class TracePiece(msgspec.Struct, frozen=True):
     version: int | None = None
 
 
-def noted_in(injection: Injection) -> PromptTrace | None:
+def decode_trace(injection: Injection) -> PromptTrace | None:
     """None where nothing was noted: memory was off or failed, or the record is an old one.
 
     Raises ValueError where it cannot be read.
@@ -184,16 +184,16 @@ def noted_in(injection: Injection) -> PromptTrace | None:
     return msgspec.json.decode(injection.shown, type=PromptTrace | None)
 
 
-def shown_in(injection: Injection) -> PromptTrace | None:
+def readable_trace(injection: Injection) -> PromptTrace | None:
     """None as well where it cannot be read: one record is no reason to show none of them."""
     with suppress(ValueError):
-        return noted_in(injection)
+        return decode_trace(injection)
     return None
 
 
 def pieces_of(shown: PromptTrace, recalled: Sequence[Recalled]) -> list[TracePiece]:
     """All that is listed, in the order of the prompt."""
-    told = [_told(recalled[n]) for n in shown.order if 0 <= n < len(recalled)]
+    told = [_recalled_piece(recalled[n]) for n in shown.order if 0 <= n < len(recalled)]
     messages = [
         TracePiece("message", tokens, id)
         for run in shown.runs
@@ -210,7 +210,7 @@ def pieces_of(shown: PromptTrace, recalled: Sequence[Recalled]) -> list[TracePie
     return pieces[: shown.kept]
 
 
-def _told(recalled: Recalled) -> TracePiece:
+def _recalled_piece(recalled: Recalled) -> TracePiece:
     session = recalled.session or None
     return TracePiece(
         recalled.kind, recalled.tokens, recalled.message or None, session, recalled.score or None

@@ -1,4 +1,4 @@
-"""Calls and results that belong together in a prompt.  Pure.
+"""Keeps tool calls and their results together in a prompt.  Pure.
 
 OpenAI's chat API refuses a tool message that answers no call of the assistant message before it,
 and an assistant message whose calls are not all answered before anything else is said.  What the
@@ -15,7 +15,7 @@ from typing import Protocol, Self, TypeVar
 class Sent(Protocol):
     """A message on its way upstream; ``stored`` ones may be left out.
 
-    ``in_words`` is the text that stands for calls which nobody has answered; None for none.
+    ``as_text`` is the message with unanswered calls replaced by their text; None without one.
     """
 
     @property
@@ -27,36 +27,35 @@ class Sent(Protocol):
     @property
     def stored(self) -> bool: ...
     @property
-    def in_words(self) -> Self | None: ...
+    def as_text(self) -> Self | None: ...
 
 
 S = TypeVar("S", bound=Sent)
 
 
-def valid(messages: Sequence[S]) -> list[S]:
+def valid_messages(messages: Sequence[S]) -> list[S]:
     """The messages without stored calls that lack a result and stored results that lack a call.
 
     Of a stored call that has no result at all the words stay, if there are some.  One that the
     client itself answers, though only in part, is kept: the client knows.
     """
-    messages, kept = _together(messages), list[S]()
+    messages, kept = _group_results(messages), list[S]()
     at = 0
     while at < len(messages):
         end = _end_of_block(messages, at)
-        kept += _block(messages[at:end])
+        kept += _valid_block(messages[at:end])
         at = end
     return kept
 
 
-def _together(messages: Sequence[S]) -> Sequence[S]:
-    """Results of one call that came one request after the other stand behind it together, and so
-    do those that the client sends directly behind it.
+def _group_results(messages: Sequence[S]) -> Sequence[S]:
+    """The messages with all results of a call moved directly behind it.
 
-    What was put between them stands behind all; at the end of a prompt it would have the last
-    word, and is left out.
+    Messages that stood between results follow them; at the end of a prompt, where they would come
+    last, they are left out.
     """
     pairs = zip(messages, messages[1:], strict=False)
-    late = [n for n, (a, b) in enumerate(pairs, 1) if b.answers is not None and _parts(a, b)]
+    late = [n for n, (a, b) in enumerate(pairs, 1) if b.answers is not None and _may_separate(a, b)]
     if not late:
         return messages
     found, moved = list(messages), 0
@@ -64,24 +63,25 @@ def _together(messages: Sequence[S]) -> Sequence[S]:
         if at < moved:  # with those before it
             continue
         end = _end_of_block(found, at)
-        begin = _begin_between(found, at)
+        begin = _start_of_interjection(found, at)
         if begin < at:
             put_between, moved = found[begin:at] if end < len(found) else [], end
             found[begin:end] = [*found[at:end], *put_between]
     return found
 
 
-def _parts(message: Sent, result: Sent) -> bool:
-    """May this, directly before a result, have been put between that and its call?"""
+def _may_separate(message: Sent, result: Sent) -> bool:
+    """May this message, directly before a result, separate it from its call?"""
     return message.stored and (not result.stored or _is_interim(message))
 
 
-def _begin_between(found: Sequence[Sent], at: int) -> int:
-    """Where that begins which stands between a result and its call: answers to others of its
-    round, or, where the client sends both, all that is stored.  ``at`` for nothing.
+def _start_of_interjection(found: Sequence[Sent], at: int) -> int:
+    """The index of the first message between a call and its result at ``at``; ``at`` if there is
+    none.
 
-    Ids may come again: a call of the client's that nothing answers yet goes first, one that has a
-    stored result last.
+    Between them may stand answers to other results of the round or, if the client sends both, any
+    stored message.  Ids may repeat: an unanswered call of the client's is preferred, then one that
+    has a stored result.
     """
     for passes, again in ((_is_stored, False), (_is_interim, True), (_is_stored, True)):
         if found[at].stored and passes is _is_stored:
@@ -91,7 +91,7 @@ def _begin_between(found: Sequence[Sent], at: int) -> int:
             begin -= 1
         while begin < at and found[begin].answers is not None:
             begin += 1
-        if _waits_before(found, begin, found[at].answers or "", again=again):
+        if _has_open_call_before(found, begin, found[at].answers or "", again=again):
             return begin
     return at
 
@@ -101,13 +101,13 @@ def _is_stored(message: Sent) -> bool:
 
 
 def _is_interim(message: Sent) -> bool:
-    """Is it an answer that may have been given to some of several results?"""
+    """Is it a stored answer without calls, perhaps to some of several results?"""
     return message.stored and message.role == "assistant" and not message.calls
 
 
-def _waits_before(messages: Sequence[Sent], at: int, call: str, *, again: bool) -> bool:
-    """Has the block that ends here a call which nothing in it answers, or, ``again``, nothing of
-    the client's?"""
+def _has_open_call_before(messages: Sequence[Sent], at: int, call: str, *, again: bool) -> bool:
+    """Does the block before ``at`` have this call without a result?  ``again``: without a result
+    of the client's."""
     begin = at
     while begin and messages[begin - 1].answers is not None:
         begin -= 1
@@ -126,7 +126,7 @@ def _end_of_block(messages: Sequence[S], at: int) -> int:
     return end
 
 
-def _block(block: Sequence[S]) -> list[S]:
+def _valid_block(block: Sequence[S]) -> list[S]:
     head, results = block[0], block[1:]
     if head.answers is not None:  # results without anything before them
         return [x for x in block if not x.stored]
@@ -136,12 +136,12 @@ def _block(block: Sequence[S]) -> list[S]:
     answered = Counter(x.answers for x in results if x.answers in wanted)
     by_client = any(not x.stored and x.answers in answered for x in results)
     if head.stored and not by_client and not answered >= wanted:
-        words = None if answered else head.in_words
+        words = None if answered else head.as_text
         return [*([words] if words else []), *(x for x in results if not x.stored)]
-    return [head, *_once(results, head.calls)]
+    return [head, *_one_result_per_call(results, head.calls)]
 
 
-def _once(results: Sequence[S], calls: Sequence[str]) -> list[S]:
+def _one_result_per_call(results: Sequence[S], calls: Sequence[str]) -> list[S]:
     """Each call answered once; where the client sends a result that is stored, the client's.
 
     Calls may share an id: some upstreams give them none.

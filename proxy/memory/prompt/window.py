@@ -18,25 +18,25 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from proxy.memory.model import BEGINNING, Entry, Position
+from proxy.memory.model import LOG_START, Entry, Position
 
-NOWHERE = Position(2**53, 2**53)
-"""Behind every message: the start of an empty window."""
+LOG_END = Position(2**53, 2**53)
+"""Behind every message: where an empty window starts."""
 
 
 class Size(NamedTuple):
-    """How much of a log: messages that can be sent, and their tokens."""
+    """A number of messages that can be sent, and their tokens."""
 
     messages: int
     tokens: int
 
 
-ANYTHING = Size(sys.maxsize, sys.maxsize)
-"""More than is ever said."""
+UNBOUNDED = Size(sys.maxsize, sys.maxsize)
+"""The room in a window that has no bounds."""
 
 
-def size(entries: Iterable[Entry]) -> Size:
-    """Blank messages are never sent and count nothing."""
+def size_of(entries: Iterable[Entry]) -> Size:
+    """The size of these entries; blank messages, which are never sent, do not count."""
     tokens = [entry.card.tokens for entry in entries if not entry.card.blank]
     return Size(len(tokens), sum(tokens))
 
@@ -61,22 +61,22 @@ class Window(msgspec.Struct, frozen=True, gc=False):
         """Whether all but the running turn is evicted."""
         return 0 in (self.max_messages, self.max_tokens)
 
-    def beside(self, tokens: int) -> Window:
-        """What is left of a token window beside something that is always injected."""
+    def reduced_by(self, tokens: int) -> Window:
+        """The window with ``tokens`` less, for something else that is always injected."""
         if self.max_tokens is None or not tokens:
             return self
         return replace(self, max_tokens=max(0, self.max_tokens - tokens))
 
     def left(self, used: Size) -> Size:
-        """What may still be said before it overflows."""
+        """The room until it overflows, given what is ``used``."""
         messages, tokens = self.max_messages, self.max_tokens
         return Size(
-            ANYTHING.messages if messages is None else messages - used.messages,
-            ANYTHING.tokens if tokens is None else tokens - used.tokens,
+            UNBOUNDED.messages if messages is None else messages - used.messages,
+            UNBOUNDED.tokens if tokens is None else tokens - used.tokens,
         )
 
-    def holds(self, what: Size, share: float = 1.0) -> bool:
-        """Is this at most ``share`` of the limit?"""
+    def fits(self, what: Size, share: float = 1.0) -> bool:
+        """Is this size at most ``share`` of the limits?"""
         messages_fit = self.max_messages is None or what.messages <= share * self.max_messages
         return messages_fit and (self.max_tokens is None or what.tokens <= share * self.max_tokens)
 
@@ -87,19 +87,19 @@ def advance(
     """Where the window starts now.
 
     ``log`` is sorted by position and begins at or before ``start``.  The turn ``running`` is always
-    in the window, even when it alone exceeds the limit.  An empty window starts NOWHERE.
+    in the window, even when it alone exceeds the limit.  An empty window starts at LOG_END.
     """
     shown = view(log, start, running)
-    if window.holds(size(shown)):
+    if window.fits(size_of(shown)):
         return start
-    always = size(entry for entry in shown if entry.position.turn == running)
+    always = size_of(entry for entry in shown if entry.position.turn == running)
     units = _units([e for e in shown if e.position.turn != running], by_turn=window.by_turn)
     kept = _newest(units, always, window, window.evict_to)
     kept = kept or _newest(units, always, window, 1.0)[:1]
     if kept:
         return kept[-1][0].position
     newest = shown[-1].position.turn if shown else None
-    return NOWHERE if running is None or running != newest else Position(running, 0)
+    return LOG_END if running is None or running != newest else Position(running, 0)
 
 
 def _units(entries: Sequence[Entry], *, by_turn: bool) -> list[list[Entry]]:
@@ -111,38 +111,38 @@ def _units(entries: Sequence[Entry], *, by_turn: bool) -> list[list[Entry]]:
 def _newest(
     units: Sequence[list[Entry]], always: Size, window: Window, share: float
 ) -> list[list[Entry]]:
-    """The newest units, newest first, that fit beside what is always there."""
+    """The newest units, newest first, that fit together with ``always``."""
     kept: list[list[Entry]] = []
     messages, tokens = always
     for unit in reversed(units):
-        more = size(unit)
+        more = size_of(unit)
         messages, tokens = messages + more.messages, tokens + more.tokens
-        if not window.holds(Size(messages, tokens), share):
+        if not window.fits(Size(messages, tokens), share):
             break
         kept.append(unit)
     return kept
 
 
-def begun(
-    log: Sequence[Entry], start: Position, running: int | None = None, told: Position = BEGINNING
+def turn_start(
+    log: Sequence[Entry], start: Position, running: int | None = None, covered: Position = LOG_START
 ) -> Position:
     """The first place from ``start`` on where a turn begins with its own first message, or is
     ``running``.
 
     Turns before it have lost theirs to a deletion, and a prompt must not begin with their answers.
     Where a summary covers the beginning of a turn, that counts as well: it covers what is before
-    ``told``.
+    ``covered``.
     """
     at = bisect_left(log, start, key=attrgetter("position"))
     for n in range(at, len(log)):
         turn = log[n].position.turn
-        if _opens(log[n]) or turn == running or Position(turn, turn) < told:
+        if _starts_turn(log[n]) or turn == running or Position(turn, turn) < covered:
             return start if n == at else log[n].position
-    return start if at == len(log) else NOWHERE
+    return start if at == len(log) else LOG_END
 
 
-def _opens(entry: Entry) -> bool:
-    """Does a turn begin here?  All choices of a reply that has nothing before it do that."""
+def _starts_turn(entry: Entry) -> bool:
+    """Does a turn begin here?  Each choice of a reply without a question begins one."""
     return entry.position.seq - entry.card.choice == entry.position.turn
 
 

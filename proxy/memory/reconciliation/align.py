@@ -111,7 +111,7 @@ def align(
     """
     if not any(x.role == "assistant" for x in m) or not h:
         return ()
-    if whole := _resent(m, h):
+    if whole := _full_resend(m, h):
         return whole
     log, similar = Log(h, returned), cache(similar)
     strict = _Search(m, log, similar, made_up, lenient=False).best()
@@ -126,17 +126,17 @@ def last_run(matches: Sequence[Match], h: Sequence[Side]) -> Iterator[Match]:
             return
 
 
-def of_a_call(message: Side) -> bool:
+def is_call_or_result(message: Side) -> bool:
     """Is it a tool call or a result of one?"""
     return bool(message.calls) or message.role in ("tool", "function")
 
 
 def _neighbours(a: Match, b: Match, h: Sequence[Side]) -> bool:
     near = b.i == a.i + 1 or a.kind in (MatchKind.REPLACED, MatchKind.KEPT)
-    return near and all(of_a_call(h[j]) for j in range(a.j + 1, b.j))
+    return near and all(is_call_or_result(h[j]) for j in range(a.j + 1, b.j))
 
 
-def _resent(m: Sequence[Side], h: Sequence[Side]) -> tuple[Match, ...]:
+def _full_resend(m: Sequence[Side], h: Sequence[Side]) -> tuple[Match, ...]:
     """All of H, and more behind it, as most clients resend it: no alignment is better."""
     if len(h) >= len(m) or m[len(h) - 1].digest != h[-1].digest:
         return ()
@@ -165,7 +165,7 @@ class Log:
                 self.by_shape[message.shape].append(j)
             if message.calls:
                 self._by_calls[message.calls].append(j)
-            if not of_a_call(message):
+            if not is_call_or_result(message):
                 self._plain.append(j)
             self.plain_before.append(len(self._plain))
         self._plain.append(len(h))

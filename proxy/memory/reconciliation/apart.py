@@ -1,7 +1,7 @@
-"""Answers that stand side by side in a request, as one message.  Pure.
+"""Splits a message of a request that is several stored answers joined into one.  Pure.
 
-A client that leaves out calls and their results leaves nothing between what was said around them.
-Where the wire does not show where an answer ends, the log does.
+A client that leaves out tool calls and results may join the answers around them.  The request does
+not show where one of them ends; the log does.
 """
 
 from __future__ import annotations
@@ -13,42 +13,46 @@ from proxy.chat.message import ChatMessage
 from proxy.memory.model import Entry
 
 MAX_PIECES = 4000
-"""Of all messages of a request that may be several; where they have more, each stays one."""
+"""Pieces of all messages that may be several answers; with more, none of them is split."""
 
-READ = 10
-"""How often a piece of them is read, at most: alone, and in what it may be a part of."""
+READS_PER_PIECE = 10
+"""How often a piece is read at most: alone, and as a part of longer ones."""
 
-SHORT = 100
-"""Bytes of them that count as a message."""
+BYTES_PER_UNIT = 100
+"""Bytes of such messages that take about as long as one message to plan."""
 
 
-def known_in(log: Iterable[Entry]) -> frozenset[str]:
-    """What messages are known by: their digests, and those without the ids of calls."""
+def known_digests(log: Iterable[Entry]) -> frozenset[str]:
+    """The digests of the log's messages, with and without the ids of calls."""
     cards = (entry.card for entry in log if not entry.card.blank)
     return frozenset(mark for card in cards for mark in (card.digest, card.shape) if mark)
 
 
-def size_in_doubt(m: Iterable[ChatMessage], known: AbstractSet[str]) -> int:
-    """As many messages take about as long as telling these apart; 0 where they stay as they are."""
-    doubtful = [message for message in m if known and _in_doubt(message, known)]
+def split_cost(m: Iterable[ChatMessage], known: AbstractSet[str]) -> int:
+    """The cost of splitting, as a number of messages to plan; 0 if nothing is to be split."""
+    doubtful = [message for message in m if known and _may_be_several(message, known)]
     pieces = sum(message.max_parts for message in doubtful)
     if pieces > MAX_PIECES:
         return 0
-    return READ * pieces + sum(len(message.raw) for message in doubtful) // SHORT
+    return (
+        READS_PER_PIECE * pieces + sum(len(message.raw) for message in doubtful) // BYTES_PER_UNIT
+    )
 
 
-def _in_doubt(message: ChatMessage, known: AbstractSet[str]) -> bool:
-    """May it be several, and is not known as one?"""
+def _may_be_several(message: ChatMessage, known: AbstractSet[str]) -> bool:
+    """May it be several answers, and is it not stored as one?"""
     return message.splitter is not None and known.isdisjoint((message.digest, message.shape))
 
 
-def told_apart(m: Sequence[ChatMessage], known: AbstractSet[str]) -> tuple[ChatMessage, ...]:
-    """The messages, those apart that are stored apart."""
-    return tuple(each for message in m for each in _apart(message, known))
+def split_known_answers(
+    m: Sequence[ChatMessage], known: AbstractSet[str]
+) -> tuple[ChatMessage, ...]:
+    """The messages, with those split that are stored as several."""
+    return tuple(each for message in m for each in _split_if_known(message, known))
 
 
-def _apart(message: ChatMessage, known: AbstractSet[str]) -> Sequence[ChatMessage]:
-    if message.splitter is None or not _in_doubt(message, known):
+def _split_if_known(message: ChatMessage, known: AbstractSet[str]) -> Sequence[ChatMessage]:
+    if message.splitter is None or not _may_be_several(message, known):
         return (message,)
     parts = _longest_known(message.splitter(message), known)
     return (message,) if known.isdisjoint(part.digest for part in parts) else parts
@@ -57,7 +61,7 @@ def _apart(message: ChatMessage, known: AbstractSet[str]) -> Sequence[ChatMessag
 def _longest_known(
     runs: Sequence[Sequence[ChatMessage]], known: AbstractSet[str]
 ) -> list[ChatMessage]:
-    """Where an answer of several parts is known, it stays one."""
+    """The parts, joined where the log has several of them as one answer."""
     found: list[ChatMessage] = []
     at = 0
     while at < len(runs):

@@ -18,19 +18,19 @@ from proxy.memory.model import Card, Entry, Position, Snapshot
 from proxy.memory.reconciliation.align import Match, MatchKind
 from proxy.memory.reconciliation.match import (
     Alignment,
-    alternate,
     answered_from_before,
+    find_alternate,
+    is_visible,
     open_calls,
-    visible,
 )
-from proxy.memory.reconciliation.plan import Fresh, Plan
+from proxy.memory.reconciliation.plan import NewMessage, Plan
 
 Gaps = Mapping[int, Sequence[Entry]]
 """What M leaves out, by the place in M before which it is sent: its start, or behind a match."""
 
 
 class Cut(msgspec.Struct, frozen=True, gc=False):
-    """Where a request and the log part.
+    """How a request and the log relate, up to where they part.
 
     ``matches`` are those that count, ``new`` is what M has behind the last of them, and ``rest``
     what the log has.  ``full``: M is the whole history.
@@ -49,14 +49,14 @@ class Cut(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def gap_places(self) -> Sequence[int]:
-        """Where in M something may be left out: before its first match, and behind each match."""
+        """Indexes in M where it may leave out entries: at the start, and behind each match."""
         return [0, *(match.i + 1 for match in self.matches)]
 
     def turn(self, match: Match) -> int:
         return self.log[match.j].position.turn
 
 
-def lay_out(
+def build_plan(
     m: Sequence[ChatMessage],
     found: Alignment,
     snapshot: Snapshot,
@@ -66,14 +66,19 @@ def lay_out(
     full: bool,
     retry: bool,
 ) -> Plan:
-    """The plan, given what is taken back: ``dropped``, and what of it M says ``again``."""
-    cut, edited_away = _parted(m, found, full=full, retry=retry)
-    chosen, behind_altered = _chosen(m, found, snapshot), _behind_altered(found)
+    """The plan; ``dropped`` are ids of rewound messages, ``again`` those cards that M repeats, by
+    index."""
+    cut, edited_away = _cut_and_edited_away(m, found, full=full, retry=retry)
+    chosen, behind_altered = _chosen_alternates(m, found, snapshot), _dropped_after_altered(found)
     waiting = open_calls(cut.log) if any(m[i].answers for i in cut.new) else {}
-    gone = [*edited_away, *_exchanged(found, chosen, behind_altered), *_results_again(cut, waiting)]
+    gone = [
+        *edited_away,
+        *_replaced_answers(found, chosen, behind_altered),
+        *_resent_results(cut, waiting),
+    ]
     superseded = {entry.card.id for entry in gone}
-    recorded = [i for i in cut.new if visible(m[i])]  # no later system messages, nothing blank
-    running = _running(cut, recorded, waiting)
+    recorded = [i for i in cut.new if is_visible(m[i])]  # no later system messages, nothing blank
+    running = _continued_entry(cut, recorded, waiting)
     log = without(found.log, superseded | dropped)
     log = tuple(log if found.placed else sorted(log, key=_place))
     activated = list(chosen.values())
@@ -81,7 +86,7 @@ def lay_out(
     return Plan(
         order=tuple(_order(cut, running, gaps, behind_altered)),
         log=log,
-        fresh=(*_edited(cut, superseded), *_fresh(m, recorded, running, again)),
+        fresh=(*_altered_answers(cut, superseded), *_new_messages(m, recorded, running, again)),
         superseded=frozenset(superseded | dropped),
         activated=tuple(entry.card.id for entry in activated),
         running=running.position.turn if running else None,
@@ -99,16 +104,16 @@ def _place(entry: Entry) -> Position:
     return entry.position
 
 
-def _parted(
+def _cut_and_edited_away(
     m: Sequence[ChatMessage], found: Alignment, *, full: bool, retry: bool
 ) -> tuple[Cut, Sequence[Entry]]:
-    """The cut, and what of the log was edited away behind it."""
+    """The cut, and the entries behind it that the client edited away."""
     cut = _cut(m, found, full=full)
     edited_away = cut.rest if _is_edited_away(cut, evidence=found.evidence) else ()
     if edited_away:
         cut = replace(cut, rest=())
     anew = retry or any(entry.card.role == "assistant" for entry in edited_away)
-    return cut if anew else _bringing_something(cut), edited_away
+    return cut if anew else _with_something_new(cut), edited_away
 
 
 def _cut(m: Sequence[ChatMessage], found: Alignment, *, full: bool) -> Cut:
@@ -128,7 +133,7 @@ def _is_edited_away(cut: Cut, *, evidence: bool) -> bool:
     return evidence and answers.isdisjoint(open_calls(cut.rest))
 
 
-def _bringing_something(cut: Cut) -> Cut:
+def _with_something_new(cut: Cut) -> Cut:
     """Rule 6: a request always brings something; a prefill does if it is not the end of H."""
     last = cut.last
     if last is None or any(cut.m[i].role not in SYSTEM_ROLES for i in cut.new):
@@ -136,35 +141,37 @@ def _bringing_something(cut: Cut) -> Cut:
     prefill = cut.m[last.i].role == "assistant"
     if _renamed(cut, last) or (prefill and not cut.rest):
         return cut
-    at = _last_asked(cut) if prefill else len(cut.matches) - 1
+    at = _match_of_question(cut) if prefill else len(cut.matches) - 1
     first = cut.matches[at]
     new = range(first.i, len(cut.m))
     return replace(cut, matches=cut.matches[:at], new=new, rest=cut.log[first.j :])
 
 
 def _renamed(cut: Cut, match: Match) -> bool:
-    """Is it a result under an id that only the client knows?"""
+    """Is it a tool result with another call id than the stored one?"""
     return cut.m[match.i].answers != cut.log[match.j].card.answers
 
 
-def _last_asked(cut: Cut) -> int:
-    """Which match is what a prefill begins the answer of; the prefill where nothing is."""
+def _match_of_question(cut: Cut) -> int:
+    """The index of the match of the question that a prefill answers; of the prefill without one."""
     asked = [n for n, match in enumerate(cut.matches) if cut.m[match.i].role == "user"]
     return asked[-1] if asked else len(cut.matches) - 1
 
 
-def _chosen(m: Sequence[ChatMessage], found: Alignment, snapshot: Snapshot) -> dict[int, Entry]:
-    """The other choices of stored replies that M has in their place, by their places in M."""
+def _chosen_alternates(
+    m: Sequence[ChatMessage], found: Alignment, snapshot: Snapshot
+) -> dict[int, Entry]:
+    """Inactive choices of stored replies that M has instead of the active one, by index in M."""
     if not snapshot.alternates:
         return {}
     similar = [match for match in found.matches if match.kind is MatchKind.SIMILAR]
-    pairs = [(x.i, alternate(snapshot, found.log[x.j].card, m[x.i].digest)) for x in similar]
+    pairs = [(x.i, find_alternate(snapshot, found.log[x.j].card, m[x.i].digest)) for x in similar]
     return {i: choice for i, choice in pairs if choice is not None}
 
 
-def _behind_altered(found: Alignment) -> dict[int, list[Entry]]:
-    """For each altered answer, but the last match, what was stored behind its other form and is
-    left out: the rest of its turn up to the next match."""
+def _dropped_after_altered(found: Alignment) -> dict[int, list[Entry]]:
+    """By index in M, for each altered answer but the last match: the stored entries after it that
+    are left out, which are the rest of its turn up to the next match."""
     return {
         a.i: [
             e for e in found.log[a.j + 1 : b.j] if e.position.turn == found.log[a.j].position.turn
@@ -174,37 +181,39 @@ def _behind_altered(found: Alignment) -> dict[int, list[Entry]]:
     }
 
 
-def _exchanged(
+def _replaced_answers(
     found: Alignment, chosen: Mapping[int, Entry], behind_altered: Mapping[int, Sequence[Entry]]
 ) -> Iterator[Entry]:
-    """Stored answers that the client edited, or chose another one for, and what is left out behind
-    them."""
+    """Stored answers that the client edited or replaced by another choice, and the entries left
+    out behind them."""
     for match in found.matches:
         if match.kind is MatchKind.REPLACED or match.i in chosen:
             yield found.log[match.j]
             yield from behind_altered.get(match.i, ())
 
 
-def _results_again(cut: Cut, waiting: Mapping[str, Entry]) -> Iterator[Entry]:
-    """The stored results that M brings once more, together with one that is still missing: the new
-    ones take their place (rule 8).  Where M has the calls too, rule 4 does it."""
+def _resent_results(cut: Cut, waiting: Mapping[str, Entry]) -> Iterator[Entry]:
+    """The stored results that M sends again together with a missing one: the new ones replace them
+    (rule 8).  If M has the calls too, rule 4 does that."""
     answers = {cut.m[i].answers for i in cut.new} - {None}
     if cut.matches or not answers:
         return
     heads = {e.card.id: e for call, e in waiting.items() if call in answers}
     for head in heads.values():
         if again := answers.intersection(head.card.calls) - waiting.keys():
-            yield from (e for e in _behind(cut.log, head) if e.card.answers in again)
+            yield from (e for e in _rest_of_turn(cut.log, head) if e.card.answers in again)
 
 
-def _behind(log: Sequence[Entry], head: Entry) -> Iterator[Entry]:
-    """What stands behind a message in its turn."""
+def _rest_of_turn(log: Sequence[Entry], head: Entry) -> Iterator[Entry]:
+    """The entries after ``head`` in its turn."""
     at = head.position
     return (e for e in log if e.position.turn == at.turn and e.position > at)
 
 
-def _running(cut: Cut, recorded: Sequence[int], waiting: Mapping[str, Entry]) -> Entry | None:
-    """A stored message of the turn that the request goes on with; None where it begins one."""
+def _continued_entry(
+    cut: Cut, recorded: Sequence[int], waiting: Mapping[str, Entry]
+) -> Entry | None:
+    """A stored message of the turn that the request continues; None if it begins a turn."""
     first, last = cut.m[recorded[0]] if recorded else None, cut.last
     if first is not None and first.role == "user":
         return None
@@ -250,7 +259,7 @@ def _order(
 
 
 def _interleaved(size: int, before: Gaps) -> Iterator[Entry | int]:
-    """The places of M, with what stands before each of them and at the end."""
+    """The indexes of M, each after the entries that stand before it; then those at the end."""
     for i in range(size):
         yield from before.get(i, ())
         yield i
@@ -258,8 +267,8 @@ def _interleaved(size: int, before: Gaps) -> Iterator[Entry | int]:
 
 
 def _gaps(cut: Cut, found: Alignment, superseded: AbstractSet[str]) -> Gaps:
-    """What stands between the matches; in a log as it came a message stands before the next match
-    of its turn, if there is one."""
+    """The entries between the matches; in a log in order of arrival each stands before the next
+    match of its turn, if there is one."""
     gaps, begin = dict[int, Sequence[Entry]](), 0
     ends = [*(match.j for match in cut.matches), len(cut.log)]
     for i, end in zip(cut.gap_places, ends, strict=True):
@@ -270,7 +279,7 @@ def _gaps(cut: Cut, found: Alignment, superseded: AbstractSet[str]) -> Gaps:
 
 
 def _by_turn(cut: Cut, gaps: Gaps) -> Gaps:
-    """The same entries, each before the next match of its own turn; where none is, as it stood."""
+    """The same entries, each moved before the next match of its own turn, if there is one."""
     others, own = defaultdict[int, list[Entry]](list), defaultdict[int, list[Entry]](list)
     next_of_turn: dict[int, int] = {}
     for i, match in reversed([*zip_longest(cut.gap_places, cut.matches)]):
@@ -287,33 +296,33 @@ def _by_turn(cut: Cut, gaps: Gaps) -> Gaps:
 # What is recorded
 
 
-def _edited(cut: Cut, superseded: AbstractSet[str]) -> Iterator[Fresh]:
-    """The altered answers, in the client's form; with a call all that is sent of it."""
+def _altered_answers(cut: Cut, superseded: AbstractSet[str]) -> Iterator[NewMessage]:
+    """New messages for the altered answers; with tool calls also for the results that follow."""
     ends = [*(x.i for x in cut.matches[1:]), 0]
     for match, end in zip(cut.matches, ends, strict=False):
         if match.kind is not MatchKind.REPLACED:
             continue
         card, message = cut.log[match.j].card, cut.m[match.i]
-        yield Fresh(match.i, joins=card.id, replaces=_stands_for(cut, match.j, superseded))
+        yield NewMessage(match.i, joins=card.id, replaces=_replaced_card(cut, match.j, superseded))
         if message.calls or card.calls:
             told = range(match.i + 1, end)
-            yield from (Fresh(i, joins=card.id) for i in told if visible(cut.m[i]))
+            yield from (NewMessage(i, joins=card.id) for i in told if is_visible(cut.m[i]))
 
 
-def _stands_for(cut: Cut, j: int, superseded: AbstractSet[str]) -> Card:
-    """The stored answer at j, or what was answered to it if it is a prefill."""
+def _replaced_card(cut: Cut, j: int, superseded: AbstractSet[str]) -> Card:
+    """The stored answer at j; if it is a prefill, the answer that follows it."""
     answers = (entry.card for entry in cut.log[j : j + 2])
     gone = (card for card in answers if card.evidence and card.id in superseded)
     return next(gone, cut.log[j].card)
 
 
-def _fresh(
+def _new_messages(
     m: Sequence[ChatMessage],
     recorded: Iterable[int],
     running: Entry | None,
     again: Mapping[int, Card],
-) -> Iterator[Fresh]:
+) -> Iterator[NewMessage]:
     for n, i in enumerate(recorded):
         opens = m[i].role == "user" or not (n or running)
         joins = running.card.id if running and not (n or opens) else None
-        yield Fresh(i, opens=opens, joins=joins, replaces=again.get(i))
+        yield NewMessage(i, opens=opens, joins=joins, replaces=again.get(i))

@@ -1,4 +1,4 @@
-"""Which stored messages the messages of a request are.  Pure; around ``align``."""
+"""Matches the messages of a request with stored ones.  Pure; uses ``align``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from proxy.chat.message import SYSTEM_ROLES, ChatMessage
 from proxy.memory.model import Card, Entry, Snapshot
 from proxy.memory.reconciliation.align import Log, Match, MatchKind, Side, align, last_run
-from proxy.memory.reconciliation.rounds import in_order_of, passes_over
+from proxy.memory.reconciliation.rounds import reorder_results, skips_stored_results
 
 History = Literal["auto", "full", "delta"]
 
@@ -42,7 +42,7 @@ class Intent(msgspec.Struct, frozen=True, gc=False):
     now: float = 0.0
 
 
-def visible(message: ChatMessage) -> bool:
+def is_visible(message: ChatMessage) -> bool:
     return message.role not in SYSTEM_ROLES and not message.blank
 
 
@@ -72,16 +72,16 @@ def last_turns(log: Sequence[Entry], n: int) -> list[Entry]:
     return [entry for entry in log if entry.position.turn in dropped]
 
 
-def said_behind(log: Sequence[Entry], message: str) -> list[Entry] | None:
-    """The entries that came after a message, in whatever turn; None if that is not in the log."""
+def entries_after(log: Sequence[Entry], message: str) -> list[Entry] | None:
+    """The entries with a higher seq than the message, of any turn; None if it is not in the log."""
     if not message:
         return None
     seq = next((e.position.seq for e in reversed(log) if e.card.id == message), None)
     return None if seq is None else [e for e in log if e.position.seq > seq]
 
 
-MAX_WANTED = 500
-"""How many stored answers are fetched to be compared with re-rendered ones."""
+MAX_COMPARED_BODIES = 500
+"""Stored answers that are loaded at most to be compared with re-rendered ones."""
 
 
 class Alignment(msgspec.Struct, frozen=True, gc=False):
@@ -97,15 +97,15 @@ class Alignment(msgspec.Struct, frozen=True, gc=False):
     arrived: bool = False
     placed: bool = True
 
-    def better(self, other: Alignment) -> bool:
-        """Does it match all the same and more, or the same and leave less of the log behind it?"""
+    def is_better_than(self, other: Alignment) -> bool:
+        """Does it match all the same and more, or the same and end later in the log?"""
         mine, theirs = self._pairs(), other._pairs()
-        return mine > theirs or (mine == theirs and self._behind() < other._behind())
+        return mine > theirs or (mine == theirs and self._unmatched_end() < other._unmatched_end())
 
     def _pairs(self) -> set[tuple[int, str]]:
         return {(match.i, self.log[match.j].card.id) for match in self.matches}
 
-    def _behind(self) -> int:
+    def _unmatched_end(self) -> int:
         return len(self.log) - self.matches[-1].j if self.matches else len(self.log)
 
 
@@ -123,19 +123,19 @@ def match_messages(
     """
     if not any(x.role == "assistant" for x in m):
         return Alignment(log)  # nothing could be aligned, and most requests are so
-    aligned = partial(_aligned, snapshot, m, rerendered, returned)
+    aligned = partial(_align_visible, snapshot, m, rerendered, returned)
     found = aligned(log)
     if len(found.matches) == len(log):
         return found
-    if passes_over({match.i for match in found.matches}, log, m):
-        told = aligned(in_order_of(log, m))
+    if skips_stored_results({match.i for match in found.matches}, log, m):
+        told = aligned(reorder_results(log, m))
         if len(told.matches) > len(found.matches):
             found = replace(told, placed=False)
     came = sorted(log, key=_seq)
     if came == list(log):
         return found
-    other = aligned(in_order_of(came, m))
-    return replace(other, arrived=True, placed=False) if other.better(found) else found
+    other = aligned(reorder_results(came, m))
+    return replace(other, arrived=True, placed=False) if other.is_better_than(found) else found
 
 
 def align_without_answers(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alignment:
@@ -145,7 +145,7 @@ def align_without_answers(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Ali
     M has the turn's question, alone or behind earlier ones, then its results so far, and behind
     them one that a call waits for.  No matches where M begins with anything else.
     """
-    said = [i for i, x in enumerate(m) if visible(x)]
+    said = [i for i, x in enumerate(m) if is_visible(x)]
     waiting = open_calls(log)
     first = next((n for n, i in enumerate(said) if m[i].answers in waiting), None)
     if first is None or m[said[0]].role != "user":
@@ -155,9 +155,9 @@ def align_without_answers(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Ali
     question = max(n for n in range(first) if m[said[n]].role == "user")
     end = question + sum(log[j].position.turn == turn for j in stored)
     known, told = said[:end], stored[len(stored) - end :]
-    equal = [_mark(m[i]) for i in known] == [_mark(log[j].card) for j in told]
+    equal = [_digest_and_call(m[i]) for i in known] == [_digest_and_call(log[j].card) for j in told]
     goes_on = any(m[i].answers in waiting for i in said[end : end + 1])  # ids may come again
-    return _paired(log, known, told) if equal and goes_on else Alignment(log)
+    return _alignment_of(log, known, told) if equal and goes_on else Alignment(log)
 
 
 def align_user_alone(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alignment:
@@ -169,24 +169,24 @@ def align_user_alone(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alignmen
     """
     mine = _said_by_user_alone(m)
     theirs = _said_by_user(log)
-    again = {j for j, k in pairwise(theirs) if _said_twice(log[j].card, log[k].card)}
+    again = {j for j, k in pairwise(theirs) if _is_repeated(log[j].card, log[k].card)}
     once = [j for j in theirs if j not in again]
     for told in (theirs, once, _since_resent(log, theirs, m, mine)):
         known = mine[: len(told)]
         equal = [m[i].digest for i in known] == [log[j].card.digest for j in told]
         if told and equal and len(known) < len(mine):
-            return _paired(log, known, told)
+            return _alignment_of(log, known, told)
     return Alignment(log)
 
 
-def _paired(log: Sequence[Entry], mine: Sequence[int], theirs: Sequence[int]) -> Alignment:
+def _alignment_of(log: Sequence[Entry], mine: Sequence[int], theirs: Sequence[int]) -> Alignment:
     pairs = zip(mine, theirs, strict=True)
     return Alignment(log, tuple([Match(i, j, MatchKind.EQUAL) for i, j in pairs]))
 
 
 def may_be_user_alone(log: Sequence[Entry], m: Sequence[ChatMessage]) -> bool:
-    """Whether M may match so, as far as the end of the log shows: what the user has said there is
-    in M, at its end where it is a retry."""
+    """Whether ``align_user_alone`` may find matches, judged by the end of the log: M has all that
+    the user said there."""
     if len(m) < 2:  # as nearly all requests are that have no answer
         return False
     theirs, mine = _said_by_user(log), _said_by_user_alone(m)
@@ -198,8 +198,8 @@ def may_be_user_alone(log: Sequence[Entry], m: Sequence[ChatMessage]) -> bool:
 def _since_resent(
     log: Sequence[Entry], theirs: Sequence[int], m: Sequence[ChatMessage], mine: Sequence[int]
 ) -> Sequence[int]:
-    """Those from the last request on that sent several and began as M: after an edit all are sent
-    so.  One alone that comes again may be meant again."""
+    """Indexes from the last request on that sent several messages and began as M: after an edit the
+    client sends all of them.  A single repeated message may be meant as a new one."""
     first = m[mine[0]].digest if mine else ""
     for n in range(len(theirs) - 2, -1, -1):
         card, following = log[theirs[n]].card, log[theirs[n + 1]].card
@@ -217,20 +217,20 @@ def _said_by_user(log: Sequence[Entry]) -> list[int]:
 
 def _said_by_user_alone(m: Sequence[ChatMessage]) -> list[int]:
     """The visible messages of M; none where any is not the user's."""
-    mine = [i for i, x in enumerate(m) if visible(x)]
+    mine = [i for i, x in enumerate(m) if is_visible(x)]
     return mine if all(m[i].role == "user" for i in mine) else []
 
 
-def _said_twice(card: Card, following: Card) -> bool:
+def _is_repeated(card: Card, following: Card) -> bool:
     return (card.exchange, card.digest) == (following.exchange, following.digest)
 
 
-def _mark(message: Side) -> tuple[str, str | None]:
+def _digest_and_call(message: Side) -> tuple[str, str | None]:
     return message.digest, message.answers
 
 
 def _is_input(card: Card) -> bool:
-    """Is it visible, and no answer?"""
+    """Is it neither blank nor an answer?"""
     return card.role != "assistant" and not card.blank
 
 
@@ -238,21 +238,21 @@ def _seq(entry: Entry) -> int:
     return entry.position.seq
 
 
-def _aligned(
+def _align_visible(
     snapshot: Snapshot,
     m: Sequence[ChatMessage],
     rerendered: Rerendered,
     returned: AbstractSet[str],
     log: Sequence[Entry],
 ) -> Alignment:
-    """Align what is visible: neither blank messages nor later system ones part neighbours."""
-    mine = [i for i, x in enumerate(m) if visible(x)]
+    """Align visible messages only: blank ones and later system ones do not separate neighbours."""
+    mine = [i for i, x in enumerate(m) if is_visible(x)]
     theirs = [j for j, e in enumerate(log) if not e.card.blank]
     cards = [log[j].card for j in theirs]
 
     def similar(i: int, j: int) -> bool:
         message, card = m[mine[i]], cards[j]
-        return bool(alternate(snapshot, card, message.digest) or rerendered(message, card))
+        return bool(find_alternate(snapshot, card, message.digest) or rerendered(message, card))
 
     seen = [m[i] for i in mine]
     made_up = {j for j, card in enumerate(cards) if card.role == "assistant" and not card.evidence}
@@ -265,13 +265,13 @@ def _aligned(
     matches.sort()
     if len(seen) < len(m) or len(cards) < len(log):
         matches = [Match(mine[x.i], theirs[x.j], x.kind) for x in matches]
-    matches = [_continued(match, log, m, rerendered) for match in matches]
-    matches = _in_client_form(_kept(matches, log), log, m)
+    matches = [_as_whole_answer(match, log, m, rerendered) for match in matches]
+    matches = _in_client_form(_keep_altered(matches, log), log, m)
     return Alignment(log, tuple(_with_choice(matches, log, snapshot, m)), evidence)
 
 
 def _repeats_an_answer(run: Sequence[Card], cards: Sequence[Card]) -> bool:
-    """Rule 4: is there an answer of the upstream's in it?
+    """Rule 4: does the run have an answer of the upstream's?
 
     One in words that the client has made up too, such as a greeting, is taken for the client's.
     """
@@ -281,7 +281,7 @@ def _repeats_an_answer(run: Sequence[Card], cards: Sequence[Card]) -> bool:
     return bool(Counter(card.digest for card in run) - made_up)
 
 
-def wanted_bodies(snapshot: Snapshot, m: Sequence[ChatMessage]) -> list[str]:
+def bodies_to_compare(snapshot: Snapshot, m: Sequence[ChatMessage]) -> list[str]:
     """Ids of stored answers that may be re-rendered in M and whose text the snapshot lacks."""
     if not any(x.role == "assistant" for x in m):
         return []
@@ -296,10 +296,10 @@ def wanted_bodies(snapshot: Snapshot, m: Sequence[ChatMessage]) -> list[str]:
         k = stored.answer_behind(j) if card.digest in asked else None
         if k is not None and cards[k].id not in snapshot.bodies:
             wanted[cards[k].id] = None
-    return list(wanted)[-MAX_WANTED:]
+    return list(wanted)[-MAX_COMPARED_BODIES:]
 
 
-def alternate(snapshot: Snapshot, card: Card, digest: str) -> Entry | None:
+def find_alternate(snapshot: Snapshot, card: Card, digest: str) -> Entry | None:
     """The inactive choice of the same reply that has this digest."""
     for entry in snapshot.alternates.get(card.exchange, ()):
         if entry.card.digest == digest:
@@ -347,11 +347,11 @@ def _edited_between(
             yield Match(after.i - 1, after.j - 1, MatchKind.KEPT)
 
 
-def _continued(
+def _as_whole_answer(
     match: Match, log: Sequence[Entry], m: Sequence[ChatMessage], rerendered: Rerendered
 ) -> Match:
-    """The whole of an answer takes the place of a half that broke off, or that another one behind
-    it went on from."""
+    """REPLACED instead of SIMILAR if M has the whole of an answer that is stored incomplete, or as
+    two."""
     if match.kind is not MatchKind.SIMILAR:
         return match
     card = log[match.j].card
@@ -362,7 +362,7 @@ def _continued(
     return match._replace(kind=MatchKind.REPLACED) if whole else match
 
 
-def _kept(matches: Sequence[Match], log: Sequence[Entry]) -> list[Match]:
+def _keep_altered(matches: Sequence[Match], log: Sequence[Entry]) -> list[Match]:
     """An altered answer stays as it is stored where later messages of its turn match.
 
     What takes its place would have to stand before them, and history is only appended to.
@@ -379,12 +379,11 @@ def _kept(matches: Sequence[Match], log: Sequence[Entry]) -> list[Match]:
 def _with_choice(
     matches: list[Match], log: Sequence[Entry], snapshot: Snapshot, m: Sequence[ChatMessage]
 ) -> list[Match]:
-    """Another choice of the newest answer is no other form of it, whatever it calls: it is stored
-    already."""
+    """SIMILAR instead of REPLACED where M has another stored choice of the newest answer."""
     last = matches[-1]
     if last.kind is not MatchKind.REPLACED or last.j < len(log) - 1:
         return matches
-    if alternate(snapshot, log[last.j].card, m[last.i].digest) is None:
+    if find_alternate(snapshot, log[last.j].card, m[last.i].digest) is None:
         return matches
     return [*matches[:-1], last._replace(kind=MatchKind.SIMILAR)]
 

@@ -1,4 +1,4 @@
-"""What a request means for what is stored: the values."""
+"""The values of a plan: what a request means for the stored log."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import msgspec
 from proxy.memory.model import Card, Entry
 
 
-class Fresh(msgspec.Struct, frozen=True, gc=False):
+class NewMessage(msgspec.Struct, frozen=True, gc=False):
     """Message ``i`` of the request is new.
 
     It ``opens`` a turn, or is in the turn of the stored message ``joins``, or else in the turn of
@@ -21,7 +21,7 @@ class Fresh(msgspec.Struct, frozen=True, gc=False):
 
 
 class Plan(msgspec.Struct, frozen=True, gc=False):
-    """What follows from a request.
+    """What is sent and what is recorded for a request.
 
     ``order`` is everything in the order of sending: entries of the log, and indexes into M.
     ``log`` is the active log when the plan has been carried out, without what is new.  ``running``
@@ -33,7 +33,7 @@ class Plan(msgspec.Struct, frozen=True, gc=False):
 
     order: tuple[Entry | int, ...]
     log: tuple[Entry, ...]
-    fresh: tuple[Fresh, ...] = ()
+    fresh: tuple[NewMessage, ...] = ()
     superseded: frozenset[str] = frozenset()
     activated: tuple[str, ...] = ()
     running: int | None = None

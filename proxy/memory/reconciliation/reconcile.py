@@ -17,7 +17,7 @@ from proxy.chat.canonical import are_similar, is_prefix
 from proxy.chat.message import ChatMessage, text_of
 from proxy.memory.model import Card, Entry, Snapshot
 from proxy.memory.reconciliation.align import Match, MatchKind
-from proxy.memory.reconciliation.layout import lay_out, without
+from proxy.memory.reconciliation.layout import build_plan, without
 from proxy.memory.reconciliation.match import (
     Alignment,
     History,
@@ -26,13 +26,13 @@ from proxy.memory.reconciliation.match import (
     Rerendered,
     align_user_alone,
     align_without_answers,
+    entries_after,
+    is_visible,
     last_turns,
     match_messages,
-    said_behind,
-    visible,
 )
-from proxy.memory.reconciliation.plan import Fresh, Plan
-from proxy.memory.reconciliation.retry import attempted, retried_exchange
+from proxy.memory.reconciliation.plan import NewMessage, Plan
+from proxy.memory.reconciliation.retry import entries_of_attempt, retried_exchange
 
 
 def rerender(bodies: Mapping[str, bytes]) -> Rerendered:
@@ -62,7 +62,7 @@ def reconcile(
     ``returned``: digests of answers with which M goes back to another branch, see ``PassedOver``.
     """
     retried = retried_exchange(snapshot, m, intent)
-    gone = _taken_back(snapshot.log, intent, retried)
+    gone = _rewound_entries(snapshot.log, intent, retried)
     dropped = {entry.card.id for entry in gone}
     repeated = _recorded_of_request([e for e in gone if e.card.exchange == retried])
     log = without(snapshot.log, dropped - repeated)
@@ -72,11 +72,11 @@ def reconcile(
     if not found.matches:
         found = _without_answers(log, m, intent.history, whole=snapshot.whole)
     full, retry = intent.history == "full", retried is not None
-    if not (found.matches or gone or full) and (onward := _onward(log, m)):
+    if not (found.matches or gone or full) and (onward := _plan_of_new_turn(log, m)):
         return onward
     if repeated:
-        found, again = _said_again(found, repeated)
-    return lay_out(m, found, snapshot, again, dropped, full=full, retry=retry)
+        found, again = _without_repeated(found, repeated)
+    return build_plan(m, found, snapshot, again, dropped, full=full, retry=retry)
 
 
 def _without_answers(
@@ -95,26 +95,26 @@ def _without_answers(
     return found
 
 
-def _onward(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Plan | None:
-    """What ``lay_out`` makes of a request that begins a turn and repeats nothing, as nearly all
+def _plan_of_new_turn(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Plan | None:
+    """What ``build_plan`` makes of a request that begins a turn and repeats nothing, as nearly all
     do, at a fraction of the cost: the log stays, and all that was said is new.  None for others."""
-    said = [i for i, x in enumerate(m) if visible(x)]
+    said = [i for i, x in enumerate(m) if is_visible(x)]
     if not said or m[said[0]].role != "user":
         return None
     return Plan(
         order=(*log, *range(len(m))),
         log=tuple(log),
-        fresh=tuple([Fresh(i, opens=m[i].role == "user") for i in said]),
+        fresh=tuple([NewMessage(i, opens=m[i].role == "user") for i in said]),
         follows=log[-1].card.id if log else "",
     )
 
 
-def _taken_back(log: Sequence[Entry], intent: Intent, retried: str | None) -> list[Entry]:
+def _rewound_entries(log: Sequence[Entry], intent: Intent, retried: str | None) -> list[Entry]:
     """The entries that the request takes back: of a retry those of the attempt before, which has
     rewound already, else the turns that it rewinds; and what stands behind the message that it goes
     on from."""
-    again = last_turns(log, intent.rewind) if retried is None else attempted(log, retried)
-    return [*again, *(said_behind(log, intent.on) or ())]
+    again = last_turns(log, intent.rewind) if retried is None else entries_of_attempt(log, retried)
+    return [*again, *(entries_after(log, intent.on) or ())]
 
 
 def _recorded_of_request(gone: Sequence[Entry]) -> set[str]:
@@ -126,7 +126,9 @@ def _recorded_of_request(gone: Sequence[Entry]) -> set[str]:
     return {card.id for card in asked} if any(x.role == "assistant" for x in asked) else set()
 
 
-def _said_again(found: Alignment, repeated: AbstractSet[str]) -> tuple[Alignment, dict[int, Card]]:
+def _without_repeated(
+    found: Alignment, repeated: AbstractSet[str]
+) -> tuple[Alignment, dict[int, Card]]:
     """What an attempt recorded of its request is recorded anew by the next one.
 
     At M's end it is new; before that it takes the place of what was recorded.  Also, by its place

@@ -15,9 +15,9 @@ from proxy.memory.model import Card, Entry, Exchange, Snapshot
 from proxy.memory.reconciliation.match import (
     Intent,
     align_without_answers,
+    entries_after,
+    is_visible,
     open_calls,
-    said_behind,
-    visible,
 )
 
 RETRY_SECONDS = 120
@@ -28,7 +28,7 @@ def retried_exchange(snapshot: Snapshot, m: Sequence[ChatMessage], intent: Inten
     """The exchange that this request is another attempt of; none that it goes on from."""
     if snapshot.attempt is not None:
         return snapshot.attempt.id
-    if said_behind(snapshot.log, intent.on) is not None:
+    if entries_after(snapshot.log, intent.on) is not None:
         return None
     last = snapshot.last
     again = last is not None and (_broken_off(last, intent) or _recent_retry(last, intent))
@@ -37,7 +37,7 @@ def retried_exchange(snapshot: Snapshot, m: Sequence[ChatMessage], intent: Inten
     return _answered_again(snapshot, m)
 
 
-def attempted(log: Sequence[Entry], exchange: str) -> list[Entry]:
+def entries_of_attempt(log: Sequence[Entry], exchange: str) -> list[Entry]:
     """What an exchange has in the log; and what follows it in its turn, if that answers its calls:
     results would be left of which nobody knows the call."""
     own = [e for e in log if e.card.exchange == exchange]
@@ -66,7 +66,7 @@ def _says_the_same(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) 
 
 def _says_nothing(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> bool:
     """Is M blank, of which nothing is recorded, and the exchange an answer to such?"""
-    if any(visible(x) for x in m):
+    if any(is_visible(x) for x in m):
         return False
     origins = {e.card.origin for e in snapshot.log if e.card.exchange == exchange}
     return origins == {"response"}
@@ -77,32 +77,32 @@ def _asks_again(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> 
     and not behind its reply?"""
     came = [e.card for e in sorted(snapshot.log, key=lambda e: e.position.seq) if not e.card.blank]
     own = [n for n, x in enumerate(came) if x.exchange == exchange and x.origin == "request"]
-    said = [x for x in m if visible(x)]
+    said = [x for x in m if is_visible(x)]
     before, asked = said[: -len(own)], said[-len(own) :]
     if not own or len(asked) != len(own):
         return False
     waiting = open_calls(snapshot.log).keys()
-    if not all(_same(x, came[n], waiting) for x, n in zip(asked, own, strict=True)):
+    if not all(_is_same(x, came[n], waiting) for x, n in zip(asked, own, strict=True)):
         return False
-    return _ends_alike(before, came) <= _ends_alike(before, came[: own[0]])
+    return _equal_suffix(before, came) <= _equal_suffix(before, came[: own[0]])
 
 
-def _same(message: ChatMessage, card: Card, waiting: AbstractSet[str]) -> bool:
+def _is_same(message: ChatMessage, card: Card, waiting: AbstractSet[str]) -> bool:
     """Equal, if need be but for the ids of calls, which some clients make up for each request; not
     so where it answers a call that waits."""
     return message.digest == card.digest or (
-        message.answers not in waiting and _alike(message, card)
+        message.answers not in waiting and _is_alike(message, card)
     )
 
 
-def _alike(message: ChatMessage, card: Card) -> bool:
+def _is_alike(message: ChatMessage, card: Card) -> bool:
     return message.digest == card.digest or bool(card.shape and message.shape == card.shape)
 
 
-def _ends_alike(said: Sequence[ChatMessage], cards: Sequence[Card]) -> int:
+def _equal_suffix(said: Sequence[ChatMessage], cards: Sequence[Card]) -> int:
     """How many messages are the same at the end of both."""
     pairs = zip(reversed(said), reversed(cards), strict=False)
-    return sum(1 for _ in takewhile(lambda pair: _alike(*pair), pairs))
+    return sum(1 for _ in takewhile(lambda pair: _is_alike(*pair), pairs))
 
 
 def _answered_again(snapshot: Snapshot, m: Sequence[ChatMessage]) -> str | None:
@@ -123,7 +123,7 @@ def _answered_again(snapshot: Snapshot, m: Sequence[ChatMessage]) -> str | None:
 
 def _goes_on_without(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> bool:
     """Does M go on as clients do that leave out answers, if the exchange is taken back?"""
-    gone = {entry.card.id for entry in attempted(snapshot.log, exchange)}
+    gone = {entry.card.id for entry in entries_of_attempt(snapshot.log, exchange)}
     log = [entry for entry in snapshot.log if entry.card.id not in gone]
     return bool(align_without_answers(log, m).matches)
 

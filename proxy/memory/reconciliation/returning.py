@@ -1,8 +1,8 @@
-"""Going back to an answer that another branch has.  Pure.
+"""Tells an altered answer from one that the client goes back to.  Pure.
 
-An answer that stands where calls are stored may be another form of what was said behind them, from
-a client that shows no calls.  Or it is the one that was there before they were made: then they are
-what the client has left.  Only superseded messages show which, and they are fetched in doubt alone.
+An answer in the place of stored tool calls may be another form of the answer after them, from a
+client that does not send calls.  Or it is an answer of another branch, from before the calls were
+made.  Only superseded messages show which; they are loaded only in this case.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ import msgspec
 from proxy.chat.message import ChatMessage
 from proxy.memory.archive import Message
 from proxy.memory.model import Entry
-from proxy.memory.reconciliation.align import of_a_call
+from proxy.memory.reconciliation.align import is_call_or_result
 from proxy.memory.reconciliation.plan import Plan
 
 
-class PassedOver(msgspec.Struct, frozen=True, gc=False):
-    """A plan takes an ``answer`` of the request, its digest, for another form of one that stands
-    behind calls which the request leaves out; ``calls`` is the seq of the first of them, and
-    ``behind`` the digest of what they stand behind, ``place`` its seq."""
+class DoubtfulAnswer(msgspec.Struct, frozen=True, gc=False):
+    """A request's answer that a plan takes for another form of a stored one after tool calls.
+
+    ``answer`` is its digest; ``calls`` the seq of the first of the calls, which the request leaves
+    out; ``behind`` and ``place`` are digest and seq of the message before them.
+    """
 
     answer: str
     calls: int
@@ -29,39 +31,45 @@ class PassedOver(msgspec.Struct, frozen=True, gc=False):
     place: int
 
 
-def passed_over(log: Sequence[Entry], plan: Plan, m: Sequence[ChatMessage]) -> list[PassedOver]:
-    """The answers that may be either, nearly always none.  One that M ends with is a prefill, and
-    in no doubt."""
+def doubtful_answers(
+    log: Sequence[Entry], plan: Plan, m: Sequence[ChatMessage]
+) -> list[DoubtfulAnswer]:
+    """The answers in doubt, nearly always none.  An answer at the end of M is a prefill, never in
+    doubt."""
     edited = {
         fresh.joins: m[fresh.i].digest
         for fresh in plan.fresh
         if fresh.replaces and fresh.joins and not m[fresh.i].calls and fresh.i < len(m) - 1
     }
-    return list(_passed_over(log, plan, edited)) if edited else []
+    return list(_doubtful_answers(log, plan, edited)) if edited else []
 
 
-def _passed_over(log: Sequence[Entry], plan: Plan, edited: dict[str, str]) -> Iterator[PassedOver]:
+def _doubtful_answers(
+    log: Sequence[Entry], plan: Plan, edited: dict[str, str]
+) -> Iterator[DoubtfulAnswer]:
     told = {entry.card.id for entry in plan.resent}
     for j, entry in enumerate(log):
         if entry.card.id not in edited:
             continue
         k = j
-        while k and of_a_call(log[k - 1].card) and log[k - 1].card.id not in told:
+        while k and is_call_or_result(log[k - 1].card) and log[k - 1].card.id not in told:
             k -= 1
         if 0 < k < j:
             before = log[k - 1]
             answer, calls = edited[entry.card.id], log[k].position.seq
-            yield PassedOver(answer, calls, before.card.digest, before.position.seq)
+            yield DoubtfulAnswer(answer, calls, before.card.digest, before.position.seq)
 
 
-def said_before(passed: Sequence[PassedOver], superseded: Iterable[Message]) -> frozenset[str]:
-    """Digests of the answers that were said before the calls were made."""
+def answers_before_calls(
+    passed: Sequence[DoubtfulAnswer], superseded: Iterable[Message]
+) -> frozenset[str]:
+    """Digests of those answers that superseded messages have from before the calls."""
     said = sorted(superseded, key=lambda x: x.seq)
-    return frozenset(doubt.answer for doubt in passed if _stood_there(doubt, said))
+    return frozenset(doubt.answer for doubt in passed if _was_before_calls(doubt, said))
 
 
-def _stood_there(doubt: PassedOver, said: Sequence[Message]) -> bool:
-    """Has it answered what the calls stand behind, or the same in another branch?"""
+def _was_before_calls(doubt: DoubtfulAnswer, said: Sequence[Message]) -> bool:
+    """Was it an answer to the message before the calls, or to an equal one in another branch?"""
     asked: Message | None = None
     for x in said:
         if x.seq >= doubt.calls:

@@ -16,7 +16,7 @@ Places = dict[str, int]
 """Where M has the results of a round: by digest, by the call, and by what is in them alone."""
 
 
-def in_order_of(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Sequence[Entry]:
+def reorder_results(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Sequence[Entry]:
     """The log with results that stand side by side in M's order, those that M leaves out last; the
     same log where they are so already."""
     rounds = _rounds(m)
@@ -35,8 +35,10 @@ def in_order_of(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Sequence[Entr
     return log if told == list(log) else told
 
 
-def passes_over(matched: AbstractSet[int], log: Sequence[Entry], m: Sequence[ChatMessage]) -> bool:
-    """Does an alignment leave out results of M that the log has?"""
+def skips_stored_results(
+    matched: AbstractSet[int], log: Sequence[Entry], m: Sequence[ChatMessage]
+) -> bool:
+    """Are there results of M that the log has but the alignment did not match?"""
     left = (x for i, x in enumerate(m) if x.answers is not None and i not in matched)
     marks = {mark for x in left for mark in (x.digest, x.answers, x.shape)}
     if not marks:

@@ -1,14 +1,14 @@
-"""A commit that others were faster than: what it means for the session as it is now.  Pure.
+"""Adapts a commit to a session that other requests changed since it was planned.  Pure.
 
-Requests that only go on from the same message stand one behind the other.  Where one of them has
-taken something back, that would leave a log that is nobody's conversation: then the branch that is
-recorded last is the log, and what it has not seen of others is a branch in history.
+Concurrent requests that only append are recorded one after the other.  If one of them rewinds or
+switches, that would leave a log that is no client's conversation: then the branch recorded last is
+the log, and exchanges that it had not seen become a branch in history.
 
-One that was broken off and is asked for again at once may be recorded before the other or behind
-it.  The log has the other.
+An exchange that was broken off and its immediate retry may be recorded in either order.  The log
+has the retry.
 
-Several requests at once may each bring the same earlier conversation to a session that lacks it.
-The log has it once.
+Concurrent requests may each bring the same earlier conversation to a session that lacks it.  The
+log has it once.
 """
 
 from __future__ import annotations
@@ -23,44 +23,45 @@ from proxy.memory.history.branches import NO_SWITCH, switch_to
 from proxy.memory.model import Card, Commit, Draft, Position, Snapshot, WindowMove
 
 COMPARED = 64
-"""At most so many places of the log, oldest first, are compared with the start of a commit."""
+"""Positions of the log, oldest first, that are compared with the start of a commit at most."""
 
 
-def settled(
+def settle_commit(
     commit: Commit,
     found: Snapshot,
     lines: Sequence[StoredMessage],
     exchanges: Sequence[PlacedExchange],
 ) -> Commit:
-    """``found`` is the newest turn of the session now; ``lines`` and ``exchanges`` are all that it
-    has, ascending."""
-    commit = _turned(commit, lines, exchanges)
+    """The commit, adapted; ``found`` is the newest turn of the session now, ``lines`` and
+    ``exchanges`` are all that it has, ascending."""
+    commit = _with_branch_restored(commit, lines, exchanges)
     gone = set(commit.superseded)
     behind = _left_behind(commit, lines, _unseen(commit, exchanges))
     commit = replace(commit, superseded=(*commit.superseded, *(x for x in behind if x not in gone)))
-    return told_once(in_place_of(commit, found), lines)
+    return without_repeated_log(replacing_broken_off(commit, found), lines)
 
 
-def outlived(commit: Commit, found: Snapshot) -> bool:
+def is_outlived(commit: Commit, found: Snapshot) -> bool:
     """Was the commit's exchange broken off, and does the newest one, which began later, ask the
-    same?  Never so with an Idempotency-Key, by which it may still be asked for."""
+    same?  Never with an Idempotency-Key: a client may still ask for it."""
     last, exchange = found.last, commit.exchange
     if last is None or not exchange.incomplete or commit.idempotency_key is not None:
         return False
-    return last.started_at > exchange.started_at and bool(_asking_the_same(commit, found))
+    return last.started_at > exchange.started_at and bool(_same_question_ids(commit, found))
 
 
-def in_place_of(commit: Commit, found: Snapshot) -> Commit:
-    """The commit, superseding the newest exchange too where that was broken off and asks the
+def replacing_broken_off(commit: Commit, found: Snapshot) -> Commit:
+    """The commit; it also supersedes the newest exchange if that was broken off and asks the
     same."""
     if found.last is None or not found.last.incomplete:
         return commit
-    gone = _asking_the_same(commit, found)
-    return replace(commit, superseded=_more(commit.superseded, gone, commit.activated))
+    gone = _same_question_ids(commit, found)
+    return replace(commit, superseded=_extend_ids(commit.superseded, gone, commit.activated))
 
 
-def _asking_the_same(commit: Commit, found: Snapshot) -> Sequence[str]:
-    """What the newest exchange has in the log, if it says the same behind the same message."""
+def _same_question_ids(commit: Commit, found: Snapshot) -> Sequence[str]:
+    """Ids of the newest exchange's messages if it asks the same after the same message, else
+    none."""
     last = found.last
     if last is None or last.follows != commit.exchange.follows:
         return ()
@@ -71,11 +72,11 @@ def _asking_the_same(commit: Commit, found: Snapshot) -> Sequence[str]:
     return [card.id for card in own] if same else ()
 
 
-def _turned(
+def _with_branch_restored(
     commit: Commit, lines: Sequence[StoredMessage], exchanges: Sequence[PlacedExchange]
 ) -> Commit:
-    """The commit, bringing back what it goes on from where something else has taken its place.
-    Where nothing has, a person has taken it back: it stays away."""
+    """The commit; it also activates the message that it follows if another branch replaced that.
+    If nothing replaced it, a person removed it, and it stays superseded."""
     follows = commit.exchange.follows or ""
     away = {line.card.id for line in lines if line.state != "active"}
     if follows not in away and not commit.activated:
@@ -85,19 +86,21 @@ def _turned(
         return commit
     return replace(
         commit,
-        superseded=_more(commit.superseded, switch.superseded, commit.activated),
-        activated=_more(commit.activated, switch.activated, commit.superseded),
+        superseded=_extend_ids(commit.superseded, switch.superseded, commit.activated),
+        activated=_extend_ids(commit.activated, switch.activated, commit.superseded),
     )
 
 
-def _more(ids: Sequence[str], others: Iterable[str], without: Sequence[str]) -> tuple[str, ...]:
+def _extend_ids(
+    ids: Sequence[str], others: Iterable[str], without: Sequence[str]
+) -> tuple[str, ...]:
     known = {*ids, *without}
     return (*ids, *(id for id in others if id not in known))
 
 
 def _unseen(commit: Commit, exchanges: Sequence[PlacedExchange]) -> Sequence[PlacedExchange]:
-    """The exchanges that the commit has not seen.  Where the newest that it has seen is gone, with
-    a server's last second, those that were recorded since it began."""
+    """The exchanges recorded after the commit was planned.  If a server lost the newest exchange
+    that it was planned with: those recorded since it began."""
     last = commit.seen.last if commit.seen else ""
     ids = [placed.exchange.id for placed in exchanges]
     if last in ids:
@@ -109,10 +112,10 @@ def _unseen(commit: Commit, exchanges: Sequence[PlacedExchange]) -> Sequence[Pla
 def _left_behind(
     commit: Commit, lines: Sequence[StoredMessage], unseen: Sequence[PlacedExchange]
 ) -> Iterator[str]:
-    """Ids of messages that would be left in the log on another branch: their exchanges go on from
-    something that has left it, or from what the commit goes on from, where one of the two takes
-    back or it is ``alone``."""
-    if not commit.parts:
+    """Ids of messages that would stay in the log on another branch: their exchanges follow a
+    message that left the log, or the same message as the commit if one of the two supersedes
+    something or the commit is ``alone``."""
+    if not commit.branches_off:
         return
     there = {line.card.id for line in lines}
     active = {line.card.id for line in lines if line.state == "active"}
@@ -127,10 +130,10 @@ def _left_behind(
             yield from sorted(own)
 
 
-def told_once(commit: Commit, lines: Sequence[StoredMessage]) -> Commit:
-    """The commit without the earlier conversation, up to an answer, that another request has put
-    into the log meanwhile: it follows that copy, and its own is in history only."""
-    there = _in_common(commit.drafts, _behind(commit, lines))
+def without_repeated_log(commit: Commit, lines: Sequence[StoredMessage]) -> Commit:
+    """The commit without the earlier conversation that another request has recorded meanwhile: it
+    follows that copy, and its own copy is in history only."""
+    there = _common_run(commit.drafts, _log_after_parent(commit, lines))
     brought, rest = commit.drafts[: len(there)], commit.drafts[len(there) :]
     ids = {draft.card.id for draft in brought}
     if not there or any(draft.turn in ids for draft in rest):
@@ -139,13 +142,13 @@ def told_once(commit: Commit, lines: Sequence[StoredMessage]) -> Commit:
     return replace(
         commit,
         exchange=replace(commit.exchange, follows=there[-1].card.id),
-        drafts=(*map(_not_sent, brought), *rest),
+        drafts=(*map(_history_only, brought), *rest),
         window=commit.window if moves else None,
     )
 
 
-def _behind(commit: Commit, lines: Sequence[StoredMessage]) -> Sequence[StoredMessage]:
-    """The log behind the message that the commit follows, without what the commit supersedes."""
+def _log_after_parent(commit: Commit, lines: Sequence[StoredMessage]) -> Sequence[StoredMessage]:
+    """The log after the message that the commit follows, without what the commit supersedes."""
     gone = set(commit.superseded)
     log = [line for line in lines if line.state == "active" and line.card.id not in gone]
     log.sort(key=lambda line: line.position)
@@ -156,45 +159,45 @@ def _behind(commit: Commit, lines: Sequence[StoredMessage]) -> Sequence[StoredMe
     return log[ids.index(follows) + 1 :] if follows else log
 
 
-def _in_common(drafts: Sequence[Draft], there: Sequence[StoredMessage]) -> Sequence[StoredMessage]:
-    """The longest stretch of ``there`` that equals the first drafts."""
-    begun = (n for n, line in enumerate(there) if drafts and _alike(drafts[0].card, line.card))
-    found = (there[n : n + _count(drafts, there, n)] for n in islice(begun, COMPARED))
+def _common_run(drafts: Sequence[Draft], there: Sequence[StoredMessage]) -> Sequence[StoredMessage]:
+    """The longest run of lines in ``there`` that equals the first drafts."""
+    begun = (n for n, line in enumerate(there) if drafts and _is_alike(drafts[0].card, line.card))
+    found = (there[n : n + _common_length(drafts, there, n)] for n in islice(begun, COMPARED))
     return max(found, key=len, default=())
 
 
-def _count(drafts: Sequence[Draft], there: Sequence[StoredMessage], begin: int) -> int:
-    """The length of the equal stretch from ``begin`` on, up to an answer behind which the drafts
+def _common_length(drafts: Sequence[Draft], there: Sequence[StoredMessage], begin: int) -> int:
+    """The length of the equal run from ``begin`` on, up to the last answer after which the drafts
     have a question."""
     pairs = zip(drafts, islice(there, begin, None), strict=False)
-    same = takewhile(lambda pair: _alike(pair[0].card, pair[1].card), pairs)
-    ends = (n for n, _ in enumerate(same, 1) if _asks_behind(drafts[n - 1 : n + 1]))
+    same = takewhile(lambda pair: _is_alike(pair[0].card, pair[1].card), pairs)
+    ends = (n for n, _ in enumerate(same, 1) if _is_answer_then_question(drafts[n - 1 : n + 1]))
     return max(ends, default=0)
 
 
-def _asks_behind(two: Sequence[Draft]) -> bool:
+def _is_answer_then_question(two: Sequence[Draft]) -> bool:
     return [draft.card.role for draft in two] == ["assistant", "user"]
 
 
-def _alike(one: Card, other: Card) -> bool:
+def _is_alike(one: Card, other: Card) -> bool:
     """Equal, or different only in the ids of calls, which some clients make up anew each time."""
     return one.digest == other.digest or bool(one.shape and one.shape == other.shape)
 
 
-def _not_sent(draft: Draft) -> Draft:
-    """The draft in history only.  It stays out of the log even if its exchange is activated later,
-    because the copy that it follows is activated then too."""
+def _history_only(draft: Draft) -> Draft:
+    """The draft as blank and superseded, so in history only.  It stays out of the log even if its
+    exchange is activated: the other copy is activated then too."""
     return replace(draft, card=replace(draft.card, blank=True, tokens=0), state="superseded")
 
 
-def shown(
+def with_window_moved_back(
     commit: Commit,
     before: Sequence[str],
     lines: Sequence[StoredMessage],
     start: Position | None,
 ) -> Commit:
-    """The commit, moving its window back where messages that it brings back, but for those that it
-    did ``before``, stand before the window's ``start``."""
+    """The commit; it moves the window back if it activates messages, other than those ``before``
+    it was adapted, that stand before the window's ``start``."""
     back = set(commit.activated).difference(before)
     first = min((x.position, x.card.id) for x in lines if x.card.id in back) if back else None
     if start is None or first is None or start <= first[0]:

@@ -1,7 +1,7 @@
-"""A request that goes on from something else than the log's end.  Pure.
+"""Plans requests that continue another branch or another choice than the log's end.  Pure.
 
-From another branch: it is planned as if the log had been turned to that already.  The log is turned
-when the exchange is recorded: a request that is not answered takes nothing back.
+For another branch the request is planned as if the log had been switched to it already.  The log is
+switched when the exchange is recorded: a request without an answer changes nothing.
 
 From another choice of the newest answer: a client that sends its choice again shows which it is;
 one that sends only the results of calls shows it by what they answer.
@@ -25,13 +25,13 @@ from proxy.memory.reconciliation.plan import Plan
 from proxy.memory.reconciliation.reconcile import reconcile
 
 
-def turned(snapshot: Snapshot, intent: Intent) -> Snapshot:
-    """The session as the request goes on from it."""
+def on_branch(snapshot: Snapshot, intent: Intent) -> Snapshot:
+    """The snapshot with the log of the branch that the request continues."""
     return replace(snapshot, log=intent.way) if intent.way else snapshot
 
 
-def turning(plan: Plan, log: Sequence[Entry], way: Sequence[Entry]) -> Plan:
-    """A plan for the ``way``, with what the ``log`` has beside it gone and what it lacks back."""
+def with_switch(plan: Plan, log: Sequence[Entry], way: Sequence[Entry]) -> Plan:
+    """A plan made for the branch ``way``, which also switches the ``log`` to that branch."""
     active, kept = ({entry.card.id for entry in entries} for entries in (log, way))
     stays = active | plan.superseded
     back = [entry.card.id for entry in way if entry.card.id not in stays]
@@ -42,8 +42,8 @@ def turning(plan: Plan, log: Sequence[Entry], way: Sequence[Entry]) -> Plan:
 def plan_of(
     snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent, rerendered: Rerendered
 ) -> Plan:
-    """The plan for a request, with the choice active whose calls it answers."""
-    chosen = _chosen(snapshot, m)
+    """The plan for a request; the choice whose calls it answers is activated."""
+    chosen = _answered_choice(snapshot, m)
     if chosen is not None:
         *before, left = snapshot.log
         taken = replace(snapshot, log=(*before, chosen))
@@ -54,8 +54,8 @@ def plan_of(
     return reconcile(snapshot, m, intent, rerendered)
 
 
-def _chosen(snapshot: Snapshot, m: Sequence[ChatMessage]) -> Entry | None:
-    """Another choice of the newest answer, if the request answers its calls and no others."""
+def _answered_choice(snapshot: Snapshot, m: Sequence[ChatMessage]) -> Entry | None:
+    """The inactive choice of the newest answer whose calls the request answers, else None."""
     if not snapshot.log or not snapshot.alternates:
         return None
     answers = answered_from_before(m)

@@ -1,4 +1,4 @@
-"""What a reply has brought since its exchange was written down: see ``commit``.
+"""What a reply brought after its exchange was recorded: see ``commit``.
 
 Pure.
 """
@@ -11,13 +11,14 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.chat.reply.answer import Choice
-from proxy.memory.erasure import steady
+from proxy.memory.erasure import steady_now
 from proxy.memory.model import Amendment, Ask, Card, Commit, Draft, Edited, Exchange, Snapshot
-from proxy.memory.recording.commit import Count, answered, kept
+from proxy.memory.recording.commit import Count, answer_draft, compact_choice
 
 
-def gone_on(before: Sequence[Choice], now: Sequence[Choice]) -> Choice | None:
-    """Choice 0 where it has not ended with its finish: some upstreams send one in every chunk."""
+def extended_answer(before: Sequence[Choice], now: Sequence[Choice]) -> Choice | None:
+    """Choice 0 if it went on after a finish reason (some upstreams send one in every chunk), else
+    None."""
     old = next((answer for answer in before if answer.index == 0), None)
     new = next((answer for answer in now if answer.index == 0), None)
     if old is None or new is None or (old.body, old.wire) == (new.body, new.wire):
@@ -32,24 +33,25 @@ def amend(
     count: Count,
     more: Choice | None = None,
 ) -> Amendment | None:
-    """What a reply has brought since its commit, or None; ``more``: see ``gone_on``."""
+    """What a reply brought after its commit; None for nothing.  ``more``: see
+    ``extended_answer``."""
     exchange = commit.exchange
     base = len(commit.drafts) - 1
     drafts: list[Draft] = []
     if commit.reserved and commit.drafts:
         turn = commit.drafts[-1].turn
         further = (a for a in answers if 0 < a.index <= commit.reserved)
-        drafts = [answered(a, turn, base + a.index, exchange, count) for a in further]
-    edited = _edited(commit, more, count) if more is not None else None
+        drafts = [answer_draft(a, turn, base + a.index, exchange, count) for a in further]
+    edited = _edited_answer(commit, more, count) if more is not None else None
     if not (drafts or edited) and (usage is None or exchange.usage is not None):
         return None
     return Amendment(exchange=exchange.id, usage=usage, drafts=tuple(drafts), edited=edited)
 
 
-def _edited(commit: Commit, more: Choice, count: Count) -> Edited | None:
+def _edited_answer(commit: Commit, more: Choice, count: Count) -> Edited | None:
     for index, said in enumerate(commit.drafts):
         if _is_answer(said.card):
-            new = answered(more, said.turn, index, commit.exchange, count)
+            new = answer_draft(more, said.turn, index, commit.exchange, count)
             was = said.body if said.wire is None else said.wire
             return Edited(card=new.card, body=new.body, wire=new.wire, was=was)
     return None
@@ -60,8 +62,8 @@ def _is_answer(card: Card) -> bool:
     return card.origin == "response" and card.choice == 0
 
 
-class More(msgspec.Struct, frozen=True, kw_only=True):
-    """What choice 0 of a deferred exchange says in the end: see ``gone_on``.
+class ExtendedAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The final choice 0 of a deferred exchange: see ``extended_answer``.
 
     ``was`` is the JSON of what was recorded of it, as it came.
     """
@@ -71,10 +73,10 @@ class More(msgspec.Struct, frozen=True, kw_only=True):
     was: bytes
 
     @classmethod
-    def of(cls, exchange: Exchange, before: Sequence[Choice], answer: Choice) -> More:
+    def of(cls, exchange: Exchange, before: Sequence[Choice], answer: Choice) -> ExtendedAnswer:
         old = next(each for each in before if each.index == 0)
         was = old.body if old.wire is None else old.wire
-        return cls(exchange=exchange, answer=kept(answer), was=was)
+        return cls(exchange=exchange, answer=compact_choice(answer), was=was)
 
     @property
     def ask(self) -> Ask:
@@ -87,7 +89,7 @@ class More(msgspec.Struct, frozen=True, kw_only=True):
         card = next(filter(_is_answer, own), None)
         if card is None:
             return None
-        new = answered(self.answer, "", 0, exchange, count)
+        new = answer_draft(self.answer, "", 0, exchange, count)
         edited = Edited(
             card=replace(new.card, id=card.id), body=new.body, wire=new.wire, was=self.was
         )
@@ -97,9 +99,9 @@ class More(msgspec.Struct, frozen=True, kw_only=True):
 def late_answer(
     snapshot: Snapshot, answer: Choice, usage: bytes | None, count: Count
 ) -> Amendment | None:
-    """The answer of the exchange that was asked for (see Ask), which had none when it was recorded.
+    """Adds the answer to the snapshot's ``attempt``, an exchange that was recorded without one.
 
-    None where there is no such exchange, it has its answer, or what was asked is superseded.
+    None if there is no such exchange, it has its answer, or its question is superseded.
     """
     exchange = snapshot.attempt
     own = [e for e in snapshot.log if exchange is not None and e.card.exchange == exchange.id]
@@ -107,6 +109,6 @@ def late_answer(
         return None
     began = own[-1].position.turn
     turn = next((e.card.id for e in snapshot.log if e.position.seq == began), own[0].card.id)
-    now = replace(exchange, created_at=steady())
-    draft = answered(answer, turn, exchange.size - 1, now, count)
+    now = replace(exchange, created_at=steady_now())
+    draft = answer_draft(answer, turn, exchange.size - 1, now, count)
     return Amendment(exchange=exchange.id, usage=usage, drafts=(draft,))

@@ -1,4 +1,4 @@
-"""Asking a spool, whose calls block, from the loop."""
+"""Calls the spool, whose methods block, from the event loop."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from proxy.memory.recording.spool import Spool, SpoolError
 T = TypeVar("T")
 
 THREADS = 2
-"""For the spool alone: others' work in threads must not delay what has to be durable."""
+"""Used by the spool alone: other work in threads must not delay its writes."""
 
 
-class Aside:
-    """Does in threads what a spool does."""
+class SpoolThreads:
+    """Runs calls of a spool in threads."""
 
     def __init__(self, spool: Spool) -> None:
         self._spool, self._closed = spool, False
         self._threads = ThreadPoolExecutor(THREADS, "spool")
 
     async def __call__(self, work: Callable[..., T], *arguments: object) -> T:
-        """The result of something that the spool does.  Raises SpoolError, also once this is
-        closed."""
+        """The result of a call of the spool.  Raises SpoolError, also once this is closed."""
         if self._closed:
             raise SpoolError("the spool is closed")
         loop = asyncio.get_running_loop()

@@ -1,9 +1,8 @@
-"""Is the store away, or is it one session that cannot be had in time?
+"""Tells whether the store is down or one session alone is too slow or damaged.
 
-A store is away when it does not answer what is cheap; of one that has several servers each may be,
-with the sessions that it has, see ``Store.part_of``.  A session that is slow for its own size, or
-of which only half is left, is a matter of that session alone: it is left alone for a while, longer
-each time, and nobody else notices.
+A store, or one of its servers (see ``Store.part_of``), is down when it does not answer a cheap
+request.  A session that is too large to load in time, or has lost messages, is paused by itself,
+for longer each time; other sessions are not affected.
 """
 
 from __future__ import annotations
@@ -15,22 +14,22 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from cachetools import LRUCache
 
-from proxy.memory.limit import Limit
+from proxy.memory.limit import TimeLimit
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 
-PAUSE = 1.0
-"""Seconds for which requests leave a store alone that failed them."""
+PAUSE_SECONDS = 1.0
+"""Seconds for which no request uses a part of the store that failed."""
 
-PAUSES = (1.0, 30.0)
-"""Seconds for which a session is left alone: at first, doubled each time, and at most."""
+SESSION_PAUSES = (1.0, 30.0)
+"""Seconds for which a failing session is paused: first, doubled each time; and at most."""
 
-KNOWN = 1000
-"""Sessions in trouble that are remembered; the longest untouched are forgotten first."""
+MAX_FAILING_SESSIONS = 1000
+"""Failing sessions that are remembered, least recently used ones are dropped."""
 
 
 def hashed(key: SessionKey) -> str:
-    """A session as logs call it."""
+    """The hash of a session id that logs show."""
     return hashlib.sha256(key.session.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
@@ -38,17 +37,17 @@ PartOf = Callable[[SessionKey], str]
 """See ``Store.part_of``."""
 
 
-def again(failure: StoreError) -> StoreError:
-    """A copy to be raised: the traceback of an exception grows with every raise, and keeps its
-    frames alive."""
+def copy_of_error(failure: StoreError) -> StoreError:
+    """A copy to raise: the traceback of an exception that is raised again and again grows, and
+    keeps its frames alive."""
     return type(failure)(*failure.args)
 
 
 class Probe:
-    """Asks whether a part of the store answers at all; those who want to know at the same time ask
-    once.
+    """Checks that a part of the store answers at all; concurrent checks of a part share one
+    request.
 
-    A question that was begun has ``patience`` seconds to be answered.
+    A check fails after ``patience`` seconds.
     """
 
     def __init__(
@@ -65,86 +64,86 @@ class Probe:
         return asking
 
     async def answers(self, key: SessionKey, begun: asyncio.Task[bool] | None = None) -> bool:
-        """Does it?  ``begun`` is a question asked earlier."""
+        """Does the session's part of the store answer?  ``begun`` is a check begun earlier."""
         return await asyncio.shield(begun or self.begin(key))
 
     async def _ask(self, key: SessionKey) -> bool:
         try:
-            async with Limit(self._patience):
+            async with TimeLimit(self._patience):
                 await self._peek(key)
         except (TimeoutError, StoreError):
             return False
         return True
 
 
-class Pauses:
-    """The parts of the store that are left alone for a moment, with loads and with commits."""
+class PausedParts:
+    """The parts of the store that are not used for a moment: for loads, for commits."""
 
     def __init__(self, part_of: PartOf, clock: Callable[[], float]) -> None:
         self._part_of, self._clock = part_of, clock
         self._loads: dict[str, tuple[StoreError, float]] = {}
         self._commits: dict[str, float] = {}
 
-    def away(self, key: SessionKey, failure: StoreError) -> None:
-        """The part that has this session does not answer."""
-        self._loads[self._part_of(key)] = failure, self._clock() + PAUSE
-        self.late(key)
+    def pause_all(self, key: SessionKey, failure: StoreError) -> None:
+        """The session's part is down: pause loads and commits."""
+        self._loads[self._part_of(key)] = failure, self._clock() + PAUSE_SECONDS
+        self.pause_commits(key)
 
-    def late(self, key: SessionKey) -> None:
-        """It has not taken a commit in time."""
-        self._commits[self._part_of(key)] = self._clock() + PAUSE
+    def pause_commits(self, key: SessionKey) -> None:
+        """A commit timed out: pause commits to the session's part."""
+        self._commits[self._part_of(key)] = self._clock() + PAUSE_SECONDS
 
-    def back(self, key: SessionKey) -> None:
-        """It works again."""
+    def resume(self, key: SessionKey) -> None:
+        """The session's part works again."""
         part = self._part_of(key)
         self._loads.pop(part, None)
         self._commits.pop(part, None)
 
-    def loading(self, key: SessionKey) -> StoreError | None:
-        """How it failed, while nothing is loaded from it."""
+    def load_failure(self, key: SessionKey) -> StoreError | None:
+        """The error to raise while loads are paused, else None."""
         failure, until = self._loads.get(self._part_of(key), (None, 0.0))
-        return again(failure) if failure and self._clock() < until else None
+        return copy_of_error(failure) if failure and self._clock() < until else None
 
-    def committing(self, key: SessionKey) -> bool:
-        """Is nothing written to it?"""
+    def commits_paused(self, key: SessionKey) -> bool:
+        """Are commits to the session's part paused?"""
         return self._clock() < self._commits.get(self._part_of(key), 0.0)
 
 
-class Trouble(msgspec.Struct):
-    """A session that failed: how it did, for how long it is left alone, and until when."""
+class FailingSession(msgspec.Struct):
+    """A session that failed; ``pause`` is in seconds, ``until`` a time of the clock."""
 
     failure: StoreError
     pause: float
     until: float
 
 
-class Troubles:
-    """The sessions that are left alone; bounded."""
+class FailingSessions:
+    """The sessions that are paused because they failed; bounded."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._known: LRUCache[SessionKey, Trouble] = LRUCache(KNOWN)
+        self._known: LRUCache[SessionKey, FailingSession] = LRUCache(MAX_FAILING_SESSIONS)
 
     def __len__(self) -> int:
-        """How many failed when they were last tried, and lately."""
-        since = self._clock() - PAUSES[1]
+        """The number of sessions whose last, recent attempt failed."""
+        since = self._clock() - SESSION_PAUSES[1]
         return sum(trouble.until > since for trouble in self._known.values())
 
     def __contains__(self, key: SessionKey) -> bool:
         return key in self._known
 
-    def failed(self, key: SessionKey, failure: StoreError) -> None:
-        """It has failed, perhaps again: leave it alone."""
-        before, (first, most) = self._known.get(key), PAUSES
+    def mark_failed(self, key: SessionKey, failure: StoreError) -> None:
+        """Pause the session, twice as long as before."""
+        before, (first, most) = self._known.get(key), SESSION_PAUSES
         pause = first if before is None else min(before.pause * 2, most)
-        self._known[key] = Trouble(failure, pause, self._clock() + pause)
+        self._known[key] = FailingSession(failure, pause, self._clock() + pause)
 
-    def worked(self, key: SessionKey) -> None:
+    def mark_recovered(self, key: SessionKey) -> None:
         self._known.pop(key, None)
 
-    def pausing(self, key: SessionKey) -> StoreError | None:
-        """How it failed, while it is left alone."""
+    def pause_cause(self, key: SessionKey) -> StoreError | None:
+        """The error to raise while the session is paused, else None."""
         trouble = self._known.get(key)
         if trouble is None or self._clock() >= trouble.until:
             return None
-        return again(trouble.failure)
+        return copy_of_error(trouble.failure)

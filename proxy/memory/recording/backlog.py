@@ -1,6 +1,6 @@
-"""What waits in the spool for its store: put there, and shown to later requests.
+"""Puts exchanges into the spool, and overlays them on the snapshots that later requests load.
 
-How it is carried out: see ``replay``.
+How they get from the spool into the store: see ``replay``.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from typing import Literal
 
 import msgspec
 
-from proxy.memory.limit import Limit
+from proxy.memory.limit import TimeLimit
 from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
-from proxy.memory.recording.aside import Aside
-from proxy.memory.recording.availability import Pauses, Troubles
+from proxy.memory.recording.aside import SpoolThreads
+from proxy.memory.recording.availability import FailingSessions, PausedParts
 from proxy.memory.recording.listeners import Listeners
-from proxy.memory.recording.overlay import amended, overlay
-from proxy.memory.recording.replay import Means, Replay
+from proxy.memory.recording.overlay import overlay, with_amendment
+from proxy.memory.recording.replay import Replay, ReplayContext
 from proxy.memory.recording.spool import Kind, Spool, SpoolEntry, SpoolError
 from proxy.memory.store import StoreError, StoreTimeout
 
 logger = logging.getLogger(__name__)
 
-SHOWN = (200, 8 * 1024 * 1024)
-"""Entries of a session, and bytes of them, that a request can be shown: more take too long."""
+OVERLAY_LIMITS = (200, 8 * 1024 * 1024)
+"""Entries of a session, and their bytes, that are overlaid on a snapshot: more take too long."""
 
-LATELY = 60.0
+LOSS_SECONDS = 60.0
 """Seconds for which a loss is reported."""
 
 
 class Tally(msgspec.Struct, frozen=True):
-    """What has become of exchanges that the store did not take at once."""
+    """Counts of exchanges that the store did not record at once."""
 
     lost: int
     spooled: int
@@ -42,64 +42,65 @@ class Tally(msgspec.Struct, frozen=True):
 
 
 class Backlog:
-    """A spool and the store that it is for.
+    """A spool and its store.
 
-    ``live`` is for the time that a chat has, ``patient`` for ``REPLAY_SECONDS``, and
-    ``last_resort`` are the seconds that the store has for what the spool cannot take, and all of
-    its session before it, and for reading what others have changed since an entry was planned.
+    ``live`` has the store timeouts of chats, ``patient`` those of ``REPLAY_SECONDS``.
+    ``last_resort`` is the seconds for writing an exchange that the spool cannot take to the store,
+    together with all waiting entries of its session, and for reading what other clients changed
+    since an entry was planned.
     """
 
     def __init__(
         self,
         spool: Spool,
-        live: Means,
-        patient: Means,
+        live: ReplayContext,
+        patient: ReplayContext,
         listeners: Listeners,
         last_resort: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._spool, self._live, self._last_resort, self._clock = spool, live, last_resort, clock
-        self._aside = Aside(spool)
+        self._in_thread = SpoolThreads(spool)
         self._replay = Replay(
-            spool, self._aside, live, patient, listeners, last_resort, Troubles(clock)
+            spool, self._in_thread, live, patient, listeners, last_resort, FailingSessions(clock)
         )
-        self._spooled, self._lost, self._lost_at = 0, 0, -LATELY
-        self.pauses = Pauses(live.store.part_of, clock)
-        """The parts of the store that are left alone, here and by requests."""
+        self._spooled, self._lost, self._lost_at = 0, 0, -LOSS_SECONDS
+        self.pauses = PausedParts(live.store.part_of, clock)
+        """The parts of the store that neither requests nor replay use at the moment."""
 
     @property
     def tally(self) -> Tally:
         return Tally(self._lost, self._spooled, self._replay.replayed)
 
     @property
-    def losing(self) -> bool:
-        """Was an exchange lost lately?"""
-        return self._clock() - self._lost_at < LATELY
+    def lost_lately(self) -> bool:
+        """Was an exchange lost within the last ``LOSS_SECONDS``?"""
+        return self._clock() - self._lost_at < LOSS_SECONDS
 
     @property
     def slow(self) -> int:
-        """Sessions that could not be replayed in the time of a chat."""
+        """The number of sessions too slow to replay within a chat's timeout."""
         return len(self._replay.slow)
 
     async def open(self) -> Mapping[str, int]:
-        """Open the spool; how many entries in it wait for other stores, by these' names.  Raises
+        """Open the spool; the number of its entries for other stores, by store name.  Raises
         SpoolError."""
-        await self._aside(self._spool.open, True)
-        return await self._aside(self._spool.elsewhere)
+        await self._in_thread(self._spool.open, True)
+        return await self._in_thread(self._spool.waiting_for_others)
 
     async def reopen(self) -> None:
-        """Open it again if it could not be, or its file is gone.  Raises SpoolError."""
+        """Open the spool if it is not open or its file is gone.  Raises SpoolError."""
         if not self._spool.is_open:
-            await self._aside(self._spool.open, True)
+            await self._in_thread(self._spool.open, True)
 
     async def close(self) -> None:
-        """Leave the rest for the next start; the spool is closed."""
+        """Stop replaying, which the next start continues, and close the spool."""
         await self._replay.close()
-        await self._aside.close()
+        await self._in_thread.close()
 
     async def replay(self) -> bool:
-        """See ``Replay.all``: what the store takes says that its part works again."""
-        return await self._replay.all(self.pauses.back)
+        """See ``Replay.all``; parts of the store that take an entry are resumed."""
+        return await self._replay.all(self.pauses.resume)
 
     async def review(self) -> None:
         """See ``Replay.review``."""
@@ -110,13 +111,13 @@ class Backlog:
     async def put(
         self, key: SessionKey, exchange: str, kind: Kind, what: msgspec.Struct
     ) -> Literal["spooled", "lost"] | Outcome:
-        """Keep something for later; durable on return unless it is lost.
+        """Spool ``what``, durable on return; what the spool cannot take is tried with the store.
 
-        What the spool cannot take the store may.
+        "lost" if neither takes it.
         """
         try:
-            payload = await self._aside(msgspec.json.encode, what)
-            return await self._kept(SpoolEntry(-1, key, exchange, kind, payload))
+            payload = await self._in_thread(msgspec.json.encode, what)
+            return await self._spool_or_store(SpoolEntry(-1, key, exchange, kind, payload))
         except SpoolError as failure:
             logger.error("an exchange is lost: %s", failure)
         except Exception:  # the boundary to the spool: whatever is wrong with it, the chat goes on
@@ -125,41 +126,41 @@ class Backlog:
         self._lost_at = self._clock()
         return "lost"
 
-    async def _kept(self, entry: SpoolEntry) -> Literal["spooled"] | Outcome:
+    async def _spool_or_store(self, entry: SpoolEntry) -> Literal["spooled"] | Outcome:
         try:
-            await self._aside(self._spool.put, *entry[1:])
+            await self._in_thread(self._spool.put, *entry[1:])
         except SpoolError as failure:
-            return await self._stored(entry, failure)
+            return await self._store_now(entry, failure)
         self._spooled += 1
         return "spooled"
 
-    async def _stored(self, entry: SpoolEntry, failure: SpoolError) -> Outcome:
-        """Carry it out at once, behind all that waits for its session.  Raises ``failure`` if the
-        store does not take it either, and is not asked while it is known not to."""
-        if self.pauses.committing(entry.key):
+    async def _store_now(self, entry: SpoolEntry, failure: SpoolError) -> Outcome:
+        """Write an entry to the store at once, after all waiting entries of its session.  Raises
+        ``failure`` if the store fails too, or commits to it are paused."""
+        if self.pauses.commits_paused(entry.key):
             raise failure
         try:
-            async with Limit(self._last_resort):
+            async with TimeLimit(self._last_resort):
                 await self._ping(entry.key)
-                if not await self._caught_up(entry.key):
+                if not await self._catch_up(entry.key):
                     raise failure
-                return await self._replay.at_once(entry)
+                return await self._replay.execute_now(entry)
         except (StoreError, TimeoutError):
             raise failure from None
 
     async def _ping(self, key: SessionKey) -> None:
-        """Raises StoreError; after that, or no answer in time, none asks again for a moment."""
+        """Raises StoreError; after a failure or timeout commits are paused."""
         try:
             await self._live.store.ping(key)
         except (StoreError, asyncio.CancelledError):
-            self.pauses.late(key)
+            self.pauses.pause_commits(key)
             raise
 
-    async def _caught_up(self, key: SessionKey) -> bool:
-        """Carry out what waits for a session: is nothing left?"""
+    async def _catch_up(self, key: SessionKey) -> bool:
+        """Replay the waiting entries of a session; True if none are left."""
         try:
-            await self._replay.catch_up(key, self.pauses.back)
-            count, _ = await self._aside(self._spool.weight, key)
+            await self._replay.catch_up(key, self.pauses.resume)
+            count, _ = await self._in_thread(self._spool.size_of, key)
         except SpoolError:
             return not self.waiting(key)  # as far as can be known
         return count == 0
@@ -167,17 +168,16 @@ class Backlog:
     # Showing
 
     def waiting(self, key: SessionKey) -> bool:
-        """Does something of this session wait?"""
+        """Does this session have waiting entries?"""
         try:
             return self._spool.waiting(key)
         except SpoolError:
             return False
 
     async def load(self, key: SessionKey, ask: Ask) -> tuple[Snapshot, list[SpoolEntry]]:
-        """The session, and what waits for it; ``ask`` is for the whole log.  Raises StoreError.
+        """The session and its waiting entries; ``ask`` is for the whole log.  Raises StoreError.
 
-        An entry that is carried out while the store is asked may be in neither of the two: then
-        both are asked again.
+        An entry that is replayed during the load may be missing in both: then both are read again.
         """
         before = await self._entries(key)
         while True:
@@ -187,16 +187,16 @@ class Backlog:
                 return snapshot, entries
             before = entries
 
-    async def overlaid(
+    async def with_waiting(
         self, snapshot: Snapshot, entries: Sequence[SpoolEntry], ask: Ask
     ) -> Snapshot:
-        """The session as it will be."""
+        """The snapshot with the waiting entries applied."""
         for entry in entries:
-            what = await self._legible(entry, snapshot)
+            what = await self._decode(entry, snapshot)
             if what is None:
                 continue
             if isinstance(what, Amendment):
-                work = partial(amended, snapshot, what)
+                work = partial(with_amendment, snapshot, what)
             else:
                 work = partial(overlay, snapshot, what, ask)
             snapshot = await self._live.planner.run(len(snapshot.log), work)
@@ -204,15 +204,15 @@ class Backlog:
 
     async def _entries(self, key: SessionKey) -> list[SpoolEntry]:
         try:
-            count, size = await self._aside(self._spool.weight, key)
-            if count > SHOWN[0] or size > SHOWN[1]:
+            count, size = await self._in_thread(self._spool.size_of, key)
+            if count > OVERLAY_LIMITS[0] or size > OVERLAY_LIMITS[1]:
                 raise StoreTimeout("more waits in the spool than can be shown in time")
-            return await self._aside(self._spool.entries, key)
+            return await self._in_thread(self._spool.entries, key)
         except SpoolError:
             return []
 
-    async def _legible(self, entry: SpoolEntry, snapshot: Snapshot) -> Commit | Amendment | None:
+    async def _decode(self, entry: SpoolEntry, snapshot: Snapshot) -> Commit | Amendment | None:
         try:
-            return await self._live.meant(entry, snapshot)
+            return await self._live.decode(entry, snapshot)
         except msgspec.DecodeError:
             return None  # replay sets it aside

@@ -23,20 +23,20 @@ from proxy.memory.model import (
     Entry,
     Exchange,
     SessionKey,
-    SessionSeen,
+    SessionVersion,
     Snapshot,
     State,
     WindowMove,
     message_id,
 )
 from proxy.memory.planner import Planner
-from proxy.memory.prompt.compose import Prompt, Rules, Summarised
-from proxy.memory.prompt.window import NOWHERE, Size, Window
+from proxy.memory.prompt.compose import Prompt, Rules, SummaryRules
+from proxy.memory.prompt.window import LOG_END, Size, Window
 from proxy.memory.reconciliation.match import Intent
-from proxy.memory.reconciliation.plan import Fresh, Plan
-from proxy.memory.reconciliation.settling import in_place_of
+from proxy.memory.reconciliation.plan import NewMessage, Plan
+from proxy.memory.reconciliation.settling import replacing_broken_off
 
-MAX_APART = 262_144
+MAX_PARTS_BYTES = 262_144
 """Bytes of the messages of a request that are kept in parts as well: more would fill the spool."""
 
 PLANNED_BYTES = 50
@@ -96,7 +96,7 @@ class Utterance(msgspec.Struct, frozen=True, kw_only=True):
 
 def utterances(said: Iterable[ChatMessage]) -> Iterator[Utterance]:
     """All of them, in parts as far as there is room; without them a message stays one."""
-    room = MAX_APART
+    room = MAX_PARTS_BYTES
     for message in said:
         if message.splitter is not None and len(message.record) > room:
             message = replace(message, splitter=None)
@@ -125,7 +125,7 @@ class Deferred(msgspec.Struct, frozen=True, kw_only=True):
     ) -> Deferred:
         return cls(
             said=tuple(utterances(said)),
-            answers=tuple(kept(x) for x in answers),
+            answers=tuple(compact_choice(x) for x in answers),
             meta=meta,
             intent=intent,
             window=window,
@@ -137,12 +137,12 @@ class Deferred(msgspec.Struct, frozen=True, kw_only=True):
         return Ask(exchange.profile, whole=True, idempotency_key=self.meta.idempotency_key)
 
 
-def kept(answer: Choice) -> Choice:
+def compact_choice(answer: Choice) -> Choice:
     """A choice without what its body and its exchange say; its words beside calls are counted."""
     return replace(answer, text=answer.text if answer.calls else "", finish_reason=None)
 
 
-async def settle(
+async def plan_deferred(
     planner: Planner, key: SessionKey, snapshot: Snapshot, deferred: Deferred, count: Count
 ) -> Commit:
     """The commit of a deferred exchange, planned over the log as it is now.
@@ -153,7 +153,7 @@ async def settle(
     """
     summarised = any(due.kind == "summary" for due in deferred.meta.due)
     rules = Rules(
-        window=deferred.window, inject=False, summarised=Summarised(0) if summarised else None
+        window=deferred.window, inject=False, summarised=SummaryRules(0) if summarised else None
     )
     log, began = snapshot.log, deferred.meta.exchange.started_at
     intent = _behind_unseen_turns(deferred.intent, log, began)
@@ -166,7 +166,7 @@ async def settle(
         pending = pending_record(plan, planned.prompt, planned.said, snapshot)
         meta = replace(deferred.meta, user=deferred.meta.user or snapshot.owner)
         commit = build_commit(pending, deferred.answers, meta, count)
-        return replace(in_place_of(commit, snapshot), seen=None)
+        return replace(replacing_broken_off(commit, snapshot), seen=None)
 
     bodies = [*(message.raw for message in said), *(each.body for each in deferred.answers)]
     size = len(log) + len(said) + sum(map(len, bodies)) // PLANNED_BYTES
@@ -203,7 +203,7 @@ class ExchangeMeta(msgspec.Struct, frozen=True, gc=False):
 class PendingMessage(NamedTuple):
     """A message of the request that is new; ``tokens`` where they are counted already."""
 
-    fresh: Fresh
+    fresh: NewMessage
     message: ChatMessage
     tokens: int | None = None
 
@@ -225,7 +225,7 @@ class PendingRecord(msgspec.Struct, frozen=True, gc=False):
     left: Size
     follows: str
     alone: bool = False
-    seen: SessionSeen | None = None
+    seen: SessionVersion | None = None
 
     @property
     def messages(self) -> Sequence[ChatMessage]:
@@ -262,13 +262,13 @@ def pending_record(
         left=prompt.left,
         follows=plan.follows,
         alone=alone,
-        seen=SessionSeen.of(snapshot),
+        seen=SessionVersion.of(snapshot),
     )
 
 
 def _window_start(plan: Plan, prompt: Prompt) -> str:
     shown = (e.card.id for e in plan.log if e.position >= prompt.start)
-    return next(shown, "") if prompt.start != NOWHERE else ""
+    return next(shown, "") if prompt.start != LOG_END else ""
 
 
 def build_commit(
@@ -276,16 +276,16 @@ def build_commit(
 ) -> Commit:
     """The commit of an exchange whose reply has these choices so far."""
     exchange = meta.exchange
-    drafts = _said(pending, exchange, count)
+    drafts = _request_drafts(pending, exchange, count)
     base = len(drafts)
     turn = pending.reply_joins or (drafts[-1].turn if drafts else message_id(exchange.id, base))
     by_index = {answer.index: answer for answer in answers}
     if 0 in by_index:
-        drafts.append(answered(by_index[0], turn, base, exchange, count))
+        drafts.append(answer_draft(by_index[0], turn, base, exchange, count))
     reserved = max(0, meta.choices - 1)
     further = [by_index[k] for k in range(1, meta.choices) if k in by_index]
     if 0 in by_index and len(further) == reserved and all(a.complete for a in further):
-        drafts += [answered(a, turn, base + a.index, exchange, count) for a in further]
+        drafts += [answer_draft(a, turn, base + a.index, exchange, count) for a in further]
         reserved = 0  # of those that are still on their way, ``amend`` will know more
     return Commit(
         exchange=replace(exchange, size=len(drafts) + reserved, follows=pending.follows),
@@ -313,7 +313,7 @@ def _due(meta: ExchangeMeta, left: Size, drafts: Sequence[Draft]) -> tuple[Due, 
     return tuple(due for due in meta.due if due.kind != "summary")
 
 
-def _said(pending: PendingRecord, exchange: Exchange, count: Count) -> list[Draft]:
+def _request_drafts(pending: PendingRecord, exchange: Exchange, count: Count) -> list[Draft]:
     drafts: list[Draft] = []
     turn = ""
     for index, said in enumerate(pending.said):
@@ -341,7 +341,7 @@ def _draft(said: PendingMessage, id: str, turn: str, exchange: Exchange, count: 
     return Draft(card=card, turn=turn, body=body)
 
 
-def answered(answer: Choice, turn: str, index: int, exchange: Exchange, count: Count) -> Draft:
+def answer_draft(answer: Choice, turn: str, index: int, exchange: Exchange, count: Count) -> Draft:
     card = Card(
         id=message_id(exchange.id, index),
         role="assistant",
@@ -375,7 +375,7 @@ def _window(
     return WindowMove(profile=exchange.profile, start=start, anew=pending.window_anew)
 
 
-AND_AN_ANSWER = 2
+ROOM_FOR_ANSWER = 2
 """As ``choices`` of an exchange that has no answer yet: there is room for one behind it."""
 
 

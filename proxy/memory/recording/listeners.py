@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from proxy.memory.archive import unheard
+from proxy.memory.archive import do_nothing
 from proxy.memory.model import Due, SessionKey
 
 
@@ -15,8 +15,8 @@ class Listeners(msgspec.Struct, frozen=True, kw_only=True):
     something else then, by their seqs, ``on_due`` for work that is due, ``on_quarantine`` for each
     entry of the spool set aside, and ``on_trouble`` for each session that fails."""
 
-    on_recorded: Callable[[SessionKey], None] = unheard
-    on_edited: Callable[[SessionKey, Sequence[int]], None] = unheard
-    on_due: Callable[[Sequence[Due]], None] = unheard
-    on_quarantine: Callable[[], None] = unheard
-    on_trouble: Callable[[], None] = unheard
+    on_recorded: Callable[[SessionKey], None] = do_nothing
+    on_edited: Callable[[SessionKey, Sequence[int]], None] = do_nothing
+    on_due: Callable[[Sequence[Due]], None] = do_nothing
+    on_quarantine: Callable[[], None] = do_nothing
+    on_trouble: Callable[[], None] = do_nothing

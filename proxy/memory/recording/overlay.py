@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from proxy.memory.model import (
-    BEGINNING,
+    LOG_START,
     Amendment,
     Ask,
     Commit,
@@ -29,13 +29,13 @@ def overlay(snapshot: Snapshot, commit: Commit, ask: Ask) -> Snapshot:
     same_key = commit.idempotency_key is not None and commit.idempotency_key == ask.idempotency_key
     # What this is another attempt of: known only of the key that was asked for.
     attempt = snapshot.attempt if same_key else None
-    if _refused(snapshot, commit, attempt):
+    if _is_refused(snapshot, commit, attempt):
         return snapshot
-    known = _known(snapshot, commit)
+    known = _entries_by_id(snapshot, commit)
     there = {entry.card.id for entry in snapshot.log}
     gone = there & _superseded(snapshot, commit, attempt)
-    active = _active(commit, there - gone) & known.keys()
-    switched = _switched(snapshot, commit, gone, there - gone)
+    active = _active_ids(commit, there - gone) & known.keys()
+    switched = _switched_positions(snapshot, commit, gone, there - gone)
     log = tuple(sorted((known[id] for id in active), key=lambda entry: entry.position))
     return replace(
         snapshot,
@@ -56,7 +56,7 @@ def overlay(snapshot: Snapshot, commit: Commit, ask: Ask) -> Snapshot:
     )
 
 
-def amended(snapshot: Snapshot, amendment: Amendment) -> Snapshot:
+def with_amendment(snapshot: Snapshot, amendment: Amendment) -> Snapshot:
     """``snapshot`` with the answer that ``amendment`` edits."""
     edited = amendment.edited
     old = next((e for e in snapshot.log if edited and e.card.id == edited.card.id), None)
@@ -73,7 +73,7 @@ def amended(snapshot: Snapshot, amendment: Amendment) -> Snapshot:
     )
 
 
-def _refused(snapshot: Snapshot, commit: Commit, attempt: Exchange | None) -> bool:
+def _is_refused(snapshot: Snapshot, commit: Commit, attempt: Exchange | None) -> bool:
     """Is it there already, somebody else's, or a retry that comes too late?"""
     id, last = commit.exchange.id, snapshot.last
     if last is not None and last.id == id or any(e.card.exchange == id for e in snapshot.log):
@@ -86,13 +86,13 @@ def _refused(snapshot: Snapshot, commit: Commit, attempt: Exchange | None) -> bo
     return followed or attempt.started_at > commit.exchange.started_at
 
 
-def _known(snapshot: Snapshot, commit: Commit) -> dict[str, Entry]:
+def _entries_by_id(snapshot: Snapshot, commit: Commit) -> dict[str, Entry]:
     """Every entry in sight by its id, the new ones behind all others and in the window."""
     known = {entry.card.id: entry for entry in (*snapshot.log, *snapshot.idle)}
     seqs = [entry.position.seq for entry in known.values()]
     # Behind all that the summary has seen: of what is new it covers nothing.
     seen = snapshot.summary.seen if snapshot.summary else 0
-    last = max([*seqs, (snapshot.start or BEGINNING).seq, seen])
+    last = max([*seqs, (snapshot.start or LOG_START).seq, seen])
     for seq, draft in enumerate(commit.drafts, last + 1):
         known[draft.card.id] = Entry(Position(_turn(draft, known, seq), seq), draft.card)
     return known
@@ -110,12 +110,14 @@ def _superseded(snapshot: Snapshot, commit: Commit, attempt: Exchange | None) ->
     return gone
 
 
-def _active(commit: Commit, kept: set[str]) -> set[str]:
+def _active_ids(commit: Commit, kept: set[str]) -> set[str]:
     """Ids of the log when the commit has been carried out."""
     return kept.union(commit.activated, (d.card.id for d in commit.drafts if d.state == "active"))
 
 
-def _switched(snapshot: Snapshot, commit: Commit, gone: set[str], kept: set[str]) -> list[Position]:
+def _switched_positions(
+    snapshot: Snapshot, commit: Commit, gone: set[str], kept: set[str]
+) -> list[Position]:
     """Where messages stand that leave the log or come back; twice where one does both."""
     left = [entry.position for entry in snapshot.log if entry.card.id in gone]
     back = set(commit.activated) - kept
@@ -150,7 +152,7 @@ def _start(
     if move is None or move.profile != ask.profile or move.start not in known:
         return snapshot.start
     start = known[move.start].position
-    return start if move.anew else max(start, snapshot.start or BEGINNING)
+    return start if move.anew else max(start, snapshot.start or LOG_START)
 
 
 def _tokens(log: tuple[Entry, ...]) -> int:

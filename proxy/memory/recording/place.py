@@ -43,7 +43,7 @@ CREATE INDEX IF NOT EXISTS by_session ON entries (store, tenant, session, id);
 PATIENCE = 5.0
 """Seconds for which other processes are waited for."""
 
-AGAIN = 0.01
+RETRY_SECONDS = 0.01
 """Seconds between attempts."""
 
 
@@ -56,20 +56,20 @@ class SpoolPlace:
     def open(self) -> OpenFile:
         if not self._path.exists():
             for left in ("wal", "shm"):  # those of a file that is gone, which may be in use still
-                self.beside(left).unlink(missing_ok=True)
+                self.sibling(left).unlink(missing_ok=True)
         create(self._path)
         until = time.monotonic() + PATIENCE
         while True:
             try:
-                stamp, (db, look) = Stamp(self.beside("stamp")), self._connected()
-                file, log = identity(self._path), identity(self.beside("wal"))
+                stamp, (db, look) = Stamp(self.sibling("stamp")), self._connected()
+                file, log = identity(self._path), identity(self.sibling("wal"))
                 return OpenFile(db, look, stamp, file, log)
             except sqlite3.OperationalError as error:
                 # Processes that open a new file at once lock each other out: SQLite's own patience
                 # does not cover the change to write-ahead logging.
                 if not is_busy(error) or time.monotonic() > until:
                     raise
-                time.sleep(AGAIN)
+                time.sleep(RETRY_SECONDS)
 
     def renew(self) -> OpenFile:
         """Set a damaged file aside, and take what can be read of it along into a new one."""
@@ -87,12 +87,12 @@ class SpoolPlace:
             raise
         return new
 
-    def beside(self, what: str) -> Path:
+    def sibling(self, what: str) -> Path:
         return self._path.with_name(f"{self._path.name}-{what}")
 
     def alone(self) -> AbstractContextManager[None]:
         """No other process makes these files meanwhile, or removes what is left of older ones."""
-        return alone(self.beside("lock"), PATIENCE)
+        return alone(self.sibling("lock"), PATIENCE)
 
     def has(self, file: OpenFile) -> bool:
         """Does the file that is open still lie at the path?"""
@@ -103,7 +103,7 @@ class SpoolPlace:
         db = connect(self._path, PATIENCE)
         try:
             db.executescript(_SCHEMA)
-            store_names.adopt(db, self._store, self._is_same)
+            store_names.adopt_entries(db, self._store, self._is_same)
             return db, connect(self._path, PATIENCE)
         except BaseException:
             db.close()
@@ -130,7 +130,7 @@ def _take(file: int, until: float) -> None:
         except BlockingIOError:
             if time.monotonic() > until:
                 raise TimeoutError("another process has it in use") from None
-        time.sleep(AGAIN)
+        time.sleep(RETRY_SECONDS)
 
 
 def _lock(file: int) -> None:

@@ -1,13 +1,13 @@
-"""Loading and recording, whatever the store does.
+"""Loads sessions and records exchanges, also while the store fails.
 
 A failure of memory is never a failure of the chat: a load that fails means an exchange without
 memory, a commit that fails goes to the spool and is replayed, in order, when the store is back.
 While a session has spooled exchanges its commits follow them into the spool and its loads overlay
 them, so that nothing overtakes and every request sees the one before.
-What the spool cannot take the store is asked for after all, unless it is known to be away.
+What the spool cannot take is tried with the store after all, unless that is known to be down.
 
-A store is away when it does not answer what is cheap; then all requests leave it alone for a
-moment.  What one session's size or state brings about concerns that session alone.
+A store is down when it does not answer a cheap request; then no request uses it for a moment.  A
+session that fails because of its own size or state is paused by itself.
 
 Writes are tasks of the recorder's own: a client that leaves cannot cancel them.
 """
@@ -25,17 +25,17 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from proxy.chat.message import ChatMessage
-from proxy.memory.limit import Limit, in_time
+from proxy.memory.limit import TimeLimit, read_within
 from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
-from proxy.memory.planner import LONG, Planned, asks_for_whole, sees_enough, whole
+from proxy.memory.planner import LONG_LOG, Planned, is_sufficient, needs_whole_log, with_whole_log
 from proxy.memory.prompt.compose import Rules
 from proxy.memory.reconciliation.match import Intent
-from proxy.memory.recording.amend import More
-from proxy.memory.recording.availability import Probe, Troubles, hashed
+from proxy.memory.recording.amend import ExtendedAnswer
+from proxy.memory.recording.availability import FailingSessions, Probe, hashed
 from proxy.memory.recording.backlog import Backlog, Tally
 from proxy.memory.recording.commit import Deferred
 from proxy.memory.recording.listeners import Listeners
-from proxy.memory.recording.replay import Means
+from proxy.memory.recording.replay import ReplayContext
 from proxy.memory.recording.spool import SpoolEntry, SpoolError
 from proxy.memory.store import StoreError, StoreTimeout
 
@@ -46,36 +46,36 @@ T = TypeVar("T")
 CommitResult = Literal["spooled", "lost"] | Outcome
 """What became of an exchange; the first two are not in the store (yet)."""
 
-ASKED_AT = 0.25
-"""Share of a load's time after which the store is asked whether it answers at all."""
+PROBE_SHARE = 0.25
+"""Share of the load timeout after which the store is checked with a cheap request."""
 
 PLANNING = 10.0
-"""Seconds that planning may take: only for endless conversations is it more than milliseconds."""
+"""The timeout of planning in seconds; only very long conversations need more than milliseconds."""
 
-NEAR = 8
-"""Messages from the end among which an answer is looked for that a client goes on from."""
+NEAR_MESSAGES = 8
+"""The newest messages, among which an answer is looked for first that a client continues."""
 
-LOOK_AT = 64
-"""Answers that are looked at together when one is wanted by what it was called."""
+ANSWERS_PER_READ = 64
+"""Answers whose bodies are read at once while searching for one."""
 
-LOOK_BACK = 2048
-"""Answers that are looked at in all."""
+MAX_ANSWERS_READ = 2048
+"""Answers whose bodies are read at most while searching for one."""
 
-LARGE = 1000
-"""Messages from which on a commit keeps a store busy for so long that others feel it: there is one
-of them at a time, and one that is late does not mean that the store is away."""
+LARGE_COMMIT = 1000
+"""A commit of more messages delays other writes: there is one of them at a time, and a timeout of
+one does not pause the store."""
 
 REPLAY_EVERY = 0.25
 """Seconds between looks at the spool."""
 
 REVIEW_EVERY = 600.0
-"""Seconds between looks at what is quarantined in it."""
+"""Seconds between reviews of the quarantined entries."""
 
 
 class Prepared(msgspec.Struct, frozen=True, gc=False):
-    """What a request finds: the session, and the plan over it.
+    """The session and the plan for a request.
 
-    ``spools``: its exchange will go to the spool, as things stand.
+    ``spools``: as far as known, its exchange will go to the spool.
     """
 
     planned: Planned
@@ -87,11 +87,11 @@ class Prepared(msgspec.Struct, frozen=True, gc=False):
 
 
 class Recorder:
-    """The one place that knows what to do when the store fails; see the module."""
+    """The one place that handles failures of the store; see the module."""
 
     def __init__(
         self,
-        live: Means,
+        live: ReplayContext,
         backlog: Backlog,
         listeners: Listeners,
         load_timeout: float,
@@ -99,8 +99,8 @@ class Recorder:
     ) -> None:
         self._store, self._planner, self._settling = live.store, live.planner, live.settling
         self._backlog, self._pauses, self._listeners = backlog, backlog.pauses, listeners
-        self._probe = Probe(self._store.peek, self._store.part_of, load_timeout * (1 - ASKED_AT))
-        self._troubles, self._halves = Troubles(clock), Troubles(clock)
+        self._probe = Probe(self._store.peek, self._store.part_of, load_timeout * (1 - PROBE_SHARE))
+        self._failing, self._incomplete = FailingSessions(clock), FailingSessions(clock)
         self._load_timeout, self._clock = load_timeout, clock
         self._reviewed = -REVIEW_EVERY
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -112,13 +112,13 @@ class Recorder:
 
     @property
     def losing(self) -> bool:
-        """Could an exchange be kept nowhere lately?"""
-        return self._backlog.losing
+        """Was an exchange lost lately, taken by neither store nor spool?"""
+        return self._backlog.lost_lately
 
     @property
     def troubled(self) -> int:
-        """Sessions that cannot be loaded whole or replayed in time, as far as was tried lately."""
-        return len(self._troubles) + len(self._halves) + self._backlog.slow
+        """The number of sessions that lately could not be loaded whole or replayed in time."""
+        return len(self._failing) + len(self._incomplete) + self._backlog.slow
 
     def __repr__(self) -> str:
         return f"<Recorder [writing: {len(self._tasks)}, {self.tally}]>"
@@ -126,8 +126,8 @@ class Recorder:
     async def open(self) -> None:
         """Open the spool and begin to replay it.
 
-        A spool that cannot be used is done without until it can: readiness says so, and each loss
-        is counted.
+        A spool that cannot be opened is retried; meanwhile readiness reports it, and each lost
+        exchange is counted.
         """
         try:
             for store, count in (await self._backlog.open()).items():
@@ -136,7 +136,7 @@ class Recorder:
         except SpoolError as failure:
             told = "what the store does not take is lost until spool.path can be written: %s"
             logger.error(told, failure)
-        self._own(self._replay_for_ever(), "spool replay")
+        self._start_task(self._replay_for_ever(), "spool replay")
 
     async def close(self, timeout: float) -> None:
         """Finish what is being written and flush the spool, within ``timeout`` seconds."""
@@ -146,60 +146,63 @@ class Recorder:
         await asyncio.gather(*replayer, return_exceptions=True)
         try:
             async with asyncio.timeout(timeout):
-                await self._written()
+                await self._wait_for_writes()
                 await self.replay()
         except (TimeoutError, StoreError, SpoolError):
             pass  # what is left stays in the spool, and is replayed at the next start
         for task in self._tasks:
             task.cancel()  # it goes to the spool instead
-        await self._written()
+        await self._wait_for_writes()
         await self._backlog.close()
 
-    async def _written(self) -> None:
+    async def _wait_for_writes(self) -> None:
         """Wait for all writes; cancelling this cancels none of them."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
     # Loading
 
-    async def look_back(self, key: SessionKey, enough: Callable[[Snapshot], bool]) -> Snapshot:
-        """As much of the log as is ``enough``, with the JSON of its answers, the newest first.
+    async def load_answers_until(
+        self, key: SessionKey, enough: Callable[[Snapshot], bool]
+    ) -> Snapshot:
+        """The newest messages if they are ``enough``, else the whole log, with the bodies of its
+        answers, the newest first, until they are ``enough``.
 
-        The newest few, else the whole log.  Within the load timeout.  Raises StoreError.
+        Within the load timeout.  Raises StoreError.
         """
-        if self._pauses.loading(key) or self._troubles.pausing(key):
+        if self._pauses.load_failure(key) or self._failing.pause_cause(key):
             raise StoreError("the store is left alone for a moment")
         try:
-            async with Limit(self._load_timeout):
+            async with TimeLimit(self._load_timeout):
                 if not self._backlog.waiting(key):
-                    near = await self._store.load(key, Ask("", max_messages=NEAR))
+                    near = await self._store.load(key, Ask("", max_messages=NEAR_MESSAGES))
                     if enough(near):
                         return near
-                return await self._looked_back(key, enough)
+                return await self._load_answers(key, enough)
         except TimeoutError:
-            raise await self._judged(key, StoreTimeout("no answer in time")) from None
+            raise await self._diagnose(key, StoreTimeout("no answer in time")) from None
 
-    async def as_came(self, key: SessionKey, ids: Collection[str]) -> Mapping[str, bytes]:
-        """What came of these messages where it is more than is carried back, by id, but for what
-        waits in the spool.  Within the load timeout.  Raises StoreError."""
-        if failure := self._pauses.loading(key):
+    async def wires(self, key: SessionKey, ids: Collection[str]) -> Mapping[str, bytes]:
+        """The original JSON by message id, where it differs from the body that requests carry;
+        spooled messages are not included.  Within the load timeout.  Raises StoreError."""
+        if failure := self._pauses.load_failure(key):
             raise failure
-        return await in_time(self._store.wires(key, ids), self._load_timeout)
+        return await read_within(self._store.wires(key, ids), self._load_timeout)
 
-    async def attempted(self, key: SessionKey, idempotency_key: str) -> Snapshot:
+    async def load_attempt(self, key: SessionKey, idempotency_key: str) -> Snapshot:
         """The whole log, with the exchange recorded under this key.  Raises StoreError."""
         ask = Ask("", whole=True, max_messages=0, idempotency_key=idempotency_key)
-        return await in_time(self._store.load(key, ask), self._load_timeout)
+        return await read_within(self._store.load(key, ask), self._load_timeout)
 
-    async def _looked_back(self, key: SessionKey, enough: Callable[[Snapshot], bool]) -> Snapshot:
+    async def _load_answers(self, key: SessionKey, enough: Callable[[Snapshot], bool]) -> Snapshot:
         ask = Ask("", whole=True, max_messages=0)
         snapshot, entries = await self._backlog.load(key, ask)
-        snapshot = await self._backlog.overlaid(snapshot, entries, ask)
+        snapshot = await self._backlog.with_waiting(snapshot, entries, ask)
         answers = [e.card.id for e in reversed(snapshot.log) if e.card.role == "assistant"]
-        for at in range(0, min(len(answers), LOOK_BACK), LOOK_AT):
+        for at in range(0, min(len(answers), MAX_ANSWERS_READ), ANSWERS_PER_READ):
             if enough(snapshot):
                 break
-            ids = [id for id in answers[at : at + LOOK_AT] if id not in snapshot.bodies]
+            ids = [id for id in answers[at : at + ANSWERS_PER_READ] if id not in snapshot.bodies]
             more = await self._store.bodies(key, ids) if ids else {}
             snapshot = msgspec.structs.replace(snapshot, bodies={**snapshot.bodies, **more})
         return snapshot
@@ -208,27 +211,27 @@ class Recorder:
         self, key: SessionKey, ask: Ask, m: Sequence[ChatMessage], intent: Intent, rules: Rules
     ) -> Prepared:
         """Load, within the load timeout, and plan.  Raises StoreError: the chat goes on without."""
-        if failure := self._pauses.loading(key) or self._troubles.pausing(key):
+        if failure := self._pauses.load_failure(key) or self._failing.pause_cause(key):
             raise failure
         waiting = self._backlog.waiting(key)
         began: list[asyncio.Task[bool]] = []
         asked = asyncio.get_running_loop().call_later(
-            self._load_timeout * ASKED_AT, lambda: began.append(self._probe.begin(key))
+            self._load_timeout * PROBE_SHARE, lambda: began.append(self._probe.begin(key))
         )
         try:
             planned = await self._planned(key, ask, m, intent, rules, waiting)
         except StoreError as error:
-            raise await self._judged(key, error, *began) from None
+            raise await self._diagnose(key, error, *began) from None
         except Exception as error:  # the boundary to what a store has: the chat goes on
             failure = StoreError("what the store has of the session cannot be used")
             failure.__cause__ = error
-            raise await self._judged(key, failure, *began) from error
+            raise await self._diagnose(key, failure, *began) from error
         finally:
             asked.cancel()
-        self._troubles.worked(key)
+        self._failing.mark_recovered(key)
         if planned.snapshot.lost:
-            self._damaged(key, planned.snapshot.lost)
-        spools = waiting or self._pauses.committing(key)
+            self._note_damage(key, planned.snapshot.lost)
+        spools = waiting or self._pauses.commits_paused(key)
         return Prepared(planned, spools)
 
     async def _planned(
@@ -242,19 +245,19 @@ class Recorder:
     ) -> Planned:
         entries: list[SpoolEntry] = []
         try:
-            async with Limit(self._load_timeout):
+            async with TimeLimit(self._load_timeout):
                 if waiting:
-                    ask = whole(ask)
+                    ask = with_whole_log(ask)
                     snapshot, entries = await self._backlog.load(key, ask)
                 else:
                     snapshot = await self._look(key, ask, m, intent)
         except TimeoutError as error:
             raise StoreTimeout("the store did not answer in time") from error
-        if not entries and len(snapshot.log) + len(m) <= LONG:  # at once, and no thread to wait for
+        if not entries and len(snapshot.log) + len(m) <= LONG_LOG:  # needs no thread
             return await self._planner.plan(key, snapshot, m, intent, rules)
         try:
             async with asyncio.timeout(PLANNING):
-                snapshot = await self._backlog.overlaid(snapshot, entries, ask)
+                snapshot = await self._backlog.with_waiting(snapshot, entries, ask)
                 return await self._planner.plan(key, snapshot, m, intent, rules)
         except TimeoutError as error:
             raise StoreTimeout(f"planning took longer than {PLANNING:g} s") from error
@@ -262,65 +265,65 @@ class Recorder:
     async def _look(
         self, key: SessionKey, ask: Ask, m: Sequence[ChatMessage], intent: Intent
     ) -> Snapshot:
-        if asks_for_whole(m, intent):
-            ask = whole(ask)
+        if needs_whole_log(m, intent):
+            ask = with_whole_log(ask)
         snapshot = await self._store.load(key, ask)
-        if not sees_enough(snapshot, m, intent):
-            snapshot = await self._store.load(key, whole(ask))
+        if not is_sufficient(snapshot, m, intent):
+            snapshot = await self._store.load(key, with_whole_log(ask))
         return snapshot
 
-    async def _judged(
+    async def _diagnose(
         self, key: SessionKey, failure: StoreError, began: asyncio.Task[bool] | None = None
     ) -> StoreError:
-        """Find out whom a failure concerns: this session, or all that lie with it because the store
-        is away."""
+        """Find out whether the session or its part of the store failed, and pause that; returns the
+        failure."""
         if not await self._probe.answers(key, began):
             logger.warning("memory is not available: %s", failure)
-            self._pauses.away(key, failure)
+            self._pauses.pause_all(key, failure)
             return failure
         cause = None if isinstance(failure, StoreTimeout) else failure.__cause__
         told = "the memory of session %s is not available: %s"
         logger.warning(told, hashed(key), failure, exc_info=cause)
-        self._troubles.failed(key, failure)
+        self._failing.mark_failed(key, failure)
         self._listeners.on_trouble()
         return failure
 
-    def _damaged(self, key: SessionKey, lost: int) -> None:
-        """The session goes on with what there is; that is logged once in a while."""
-        if self._halves.pausing(key) is None:
+    def _note_damage(self, key: SessionKey, lost: int) -> None:
+        """Log, once in a while, that ``lost`` messages of a session are missing in the store."""
+        if self._incomplete.pause_cause(key) is None:
             logger.warning("%d messages of session %s are gone from the store", lost, hashed(key))
-            self._halves.failed(key, StoreError(f"{lost} messages are gone"))
+            self._incomplete.mark_failed(key, StoreError(f"{lost} messages are gone"))
             self._listeners.on_trouble()
 
     # Recording
 
     def spools(self, key: SessionKey) -> bool:
-        """Does what is recorded of a session now go to the spool?"""
-        return self._pauses.committing(key) or self._backlog.waiting(key)
+        """Would an exchange of this session go to the spool now?"""
+        return self._pauses.commits_paused(key) or self._backlog.waiting(key)
 
     async def record(self, key: SessionKey, commit: Commit) -> CommitResult:
         """Put an exchange into history, or into the spool.  Does not raise; cannot be cancelled."""
-        return await asyncio.shield(self._own(self._record(key, commit), "commit"))
+        return await asyncio.shield(self._start_task(self._record(key, commit), "commit"))
 
     async def defer(self, key: SessionKey, deferred: Deferred) -> CommitResult:
         """Spool an exchange that found no snapshot.  Does not raise; cannot be cancelled."""
         exchange = deferred.meta.exchange.id
         spooled = self._backlog.put(key, exchange, "deferred", deferred)
-        return await asyncio.shield(self._own(spooled, "commit"))
+        return await asyncio.shield(self._start_task(spooled, "commit"))
 
     async def amend(self, key: SessionKey, amendment: Amendment) -> CommitResult:
         """Add to an exchange.  Does not raise; cannot be cancelled."""
-        return await asyncio.shield(self._own(self._amend(key, amendment), "amendment"))
+        return await asyncio.shield(self._start_task(self._amend(key, amendment), "amendment"))
 
-    async def defer_more(self, key: SessionKey, more: More) -> CommitResult:
-        """Spool what came of a deferred exchange later.  Does not raise; cannot be cancelled."""
+    async def defer_more(self, key: SessionKey, more: ExtendedAnswer) -> CommitResult:
+        """Spool the final answer of a deferred exchange.  Does not raise; cannot be cancelled."""
         spooled = self._backlog.put(key, more.exchange.id, "more", more)
-        return await asyncio.shield(self._own(spooled, "amendment"))
+        return await asyncio.shield(self._start_task(spooled, "amendment"))
 
     async def _record(self, key: SessionKey, commit: Commit) -> CommitResult:
-        large = len(commit.drafts) > LARGE
+        large = len(commit.drafts) > LARGE_COMMIT
         work = partial(self._commit_large if large else self._settling.commit, key, commit)
-        outcome = await self._at_once(key, work, large=large)
+        outcome = await self._write_now(key, work, large=large)
         if outcome == "recorded":
             self._listeners.on_recorded(key)
             self._listeners.on_due(commit.due)
@@ -339,10 +342,10 @@ class Recorder:
                 self._listeners.on_edited(key, (seq,))
             return "recorded"
 
-        outcome = await self._at_once(key, amended)
+        outcome = await self._write_now(key, amended)
         return outcome or await self._backlog.put(key, amendment.exchange, "amendment", amendment)
 
-    async def _at_once(
+    async def _write_now(
         self,
         key: SessionKey,
         write: Callable[[], Awaitable[CommitResult]],
@@ -357,14 +360,14 @@ class Recorder:
         except StoreError as failure:
             logger.warning("an exchange goes to the spool: %s", failure)
             if isinstance(failure, StoreTimeout) and not large:
-                self._pauses.late(key)
+                self._pauses.pause_commits(key)
         except asyncio.CancelledError:
             logger.warning("an exchange goes to the spool: there is no more time for the store")
         except Exception:  # the boundary to the store: whatever is wrong with it, the chat goes on
             logger.exception("an exchange goes to the spool")
         return None
 
-    def _own(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
+    def _start_task(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -387,7 +390,7 @@ class Recorder:
             self._reviewed = now
 
     async def replay(self) -> None:
-        """Carry out all that waits, in order.  Raises StoreError if the store is down."""
+        """Replay the whole spool, in order.  Raises StoreError if the store is down."""
         before = self.tally.replayed
         while await self._backlog.replay():
             pass

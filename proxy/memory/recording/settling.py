@@ -7,11 +7,16 @@ from contextlib import AsyncExitStack
 
 from msgspec.structs import replace
 
-from proxy.memory.history.reading import NEWEST_TURN, oldest_first, without_texts
-from proxy.memory.limit import Limit
+from proxy.memory.history.reading import NEWEST_TURN, lines_without_texts, oldest_first
+from proxy.memory.limit import TimeLimit
 from proxy.memory.locks import Locks
-from proxy.memory.model import Commit, Outcome, SessionKey, SessionSeen, Snapshot
-from proxy.memory.reconciliation.settling import in_place_of, outlived, settled, shown
+from proxy.memory.model import Commit, Outcome, SessionKey, SessionVersion, Snapshot
+from proxy.memory.reconciliation.settling import (
+    is_outlived,
+    replacing_broken_off,
+    settle_commit,
+    with_window_moved_back,
+)
 from proxy.memory.store import Store, StoreTimeout
 
 TRIES = 8
@@ -21,7 +26,7 @@ PATIENCE = 5.0
 """Seconds for looking, and for waiting until others have: the end of an answer waits for it."""
 
 
-class Settling:
+class CommitSettler:
     """Commits, of which one of a session is settled at a time: to do so may read all of it.
     ``locks`` are shared by all that settle, also over other connections to the store."""
 
@@ -37,12 +42,12 @@ class Settling:
         until = asyncio.get_running_loop().time() + patience
         async with AsyncExitStack() as turn:
             try:
-                async with Limit(patience):
+                async with TimeLimit(patience):
                     await turn.enter_async_context(self._locks.of(key))
             except TimeoutError:  # whoever has the turn waits for the store
                 return await self._store.commit(key, replace(commit, seen=None))
             for _ in range(TRIES):
-                meant = await self._meant_in_time(key, commit, until)
+                meant = await self._settled_in_time(key, commit, until)
                 if meant is None:
                     return "outrun"
                 outcome = await self._store.commit(key, meant)
@@ -50,34 +55,36 @@ class Settling:
                     return outcome
             return await self._store.commit(key, replace(commit, seen=None))
 
-    async def _meant_in_time(self, key: SessionKey, commit: Commit, until: float) -> Commit | None:
-        """See ``_as_meant``.  The commit as it is where there is no time: that one session is long
-        does not mean that the store is away."""
+    async def _settled_in_time(
+        self, key: SessionKey, commit: Commit, until: float
+    ) -> Commit | None:
+        """As ``_settled_commit``; the commit unchanged if time runs out: one long session does not
+        mean that the store is away."""
         left = until - asyncio.get_running_loop().time()
         try:
-            async with Limit(max(0.0, left)):
-                return await self._as_meant(key, commit)
+            async with TimeLimit(max(0.0, left)):
+                return await self._settled_commit(key, commit)
         except (TimeoutError, StoreTimeout):
             return replace(commit, seen=None)
 
-    async def _as_meant(self, key: SessionKey, commit: Commit) -> Commit | None:
+    async def _settled_commit(self, key: SessionKey, commit: Commit) -> Commit | None:
         """The commit as it is to be made in the session as it is now; None where a later attempt is
         recorded in its place."""
         found = await self._store.load(key, NEWEST_TURN)
-        if outlived(commit, found):
+        if is_outlived(commit, found):
             return None
         if found.last and found.last.created_at > commit.exchange.created_at + PATIENCE:
             return replace(commit, seen=None)  # it has waited in the spool, and others have gone on
-        if await self._only_goes_on(key, commit):
-            meant = in_place_of(commit, found)
+        if await self._only_appends(key, commit):
+            meant = replacing_broken_off(commit, found)
         else:
             meant = await self._read(key, commit, found)
-        return replace(meant, seen=SessionSeen.of(found))
+        return replace(meant, seen=SessionVersion.of(found))
 
-    async def _only_goes_on(self, key: SessionKey, commit: Commit) -> bool:
+    async def _only_appends(self, key: SessionKey, commit: Commit) -> bool:
         """Does it take nothing back, and go on from a message that is still in the log?  Then it
         means the same whatever others have changed."""
-        if commit.parts:
+        if commit.branches_off:
             return False
         follows = commit.exchange.follows
         line = await self._store.message(key, follows) if follows else None
@@ -88,8 +95,8 @@ class Settling:
         session = await self._store.session(key)
         if session is None:
             return commit
-        lines = await without_texts(self._store, key, session.end)
+        lines = await lines_without_texts(self._store, key, session.end)
         exchanges = await oldest_first(self._store, key, session.end)
-        meant = await asyncio.to_thread(settled, commit, found, lines, exchanges)
+        meant = await asyncio.to_thread(settle_commit, commit, found, lines, exchanges)
         start = session.windows.get(commit.exchange.profile)
-        return shown(meant, commit.activated, lines, start)
+        return with_window_moved_back(meant, commit.activated, lines, start)

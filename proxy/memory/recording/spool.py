@@ -1,9 +1,10 @@
-"""The spool: what the store could not take yet, in one SQLite file that a host's workers share.
+"""The spool: exchanges that the store could not record yet, in a SQLite file that all workers of
+a host share.
 
 An entry is durable when ``put`` returns (``synchronous = FULL``) and stays until it has been
-carried out.  Entries belong to a store, by its name, and are carried out in the order in which they
-came.  Calls block; they are made on a thread, except ``waiting``, ``idle`` and ``sessions``, which
-read eight bytes that are in memory, where nothing was written.
+replayed.  Entries belong to a store, by its name, and are replayed in the order in which they came.
+Calls block; they are made on a thread, except ``waiting``, ``idle`` and ``sessions``, which read
+eight bytes of shared memory as long as nothing was written.
 """
 
 from __future__ import annotations
@@ -22,7 +23,13 @@ from proxy.memory.model import SessionKey
 from proxy.memory.recording import spool_owners, store_names
 from proxy.memory.recording.place import SpoolPlace
 from proxy.memory.recording.spool_owners import EntryOwner, QuarantinedEntry
-from proxy.memory.recording.sqlite_file import OpenFile, copy, identity, is_damage, used
+from proxy.memory.recording.sqlite_file import (
+    OpenFile,
+    copy_entries,
+    identity,
+    is_damage,
+    used_bytes,
+)
 from proxy.memory.recording.store_names import IsSame
 
 logger = logging.getLogger(__name__)
@@ -34,20 +41,20 @@ _WAITS = "store = ? AND quarantined IS NULL"
 # Ids are of one file: in another that has taken its place they may be others' by now.
 _SAME = "id = ? AND exchange = ? AND kind = ?"
 
-UNASKED = 0.1
+STAMP_SECONDS = 0.1
 """Seconds for which a spool is taken to be as its stamp says: see ``Stamp``."""
 
 PAGE_BYTES = 32 * 1024 * 1024
 """Payloads that are read at once: as many as fit, and one whatever its size."""
 
 
-ROOM = 1024 * 1024
+MIN_DISK_BYTES = 1024 * 1024
 """Bytes that the disk must have left: room for an exchange that is large."""
 
-NEVER, UNTOLD = (-1, -1), (b"", -1)
+NEVER, NO_STAMP = (-1, -1), (b"", -1)
 """SQLite's version and the stamp, each with the entries passed over, before the first look."""
 
-NEARLY = 0.95
+FULL_SHARE = 0.95
 """Of its bounds, from where on a spool counts as full."""
 
 
@@ -94,7 +101,7 @@ class Spool:
         self._seen = NEVER
         self._passed: dict[SessionKey, int] = {}
         self._passes = 0
-        self._told, self._asked = UNTOLD, -UNASKED
+        self._told, self._asked = NO_STAMP, -STAMP_SECONDS
         self._sessions: frozenset[SessionKey] = frozenset()
         self._missed = False
         """Was it logged that the file is not at the path any more?"""
@@ -146,32 +153,30 @@ class Spool:
     def _use(self, file: OpenFile) -> OpenFile:
         self._passed, self._missed = {}, False
         self._file = file  # first: the loop looks without the lock, and may still see the old one
-        self._seen, self._told, self._asked = NEVER, UNTOLD, -UNASKED
+        self._seen, self._told, self._asked = NEVER, NO_STAMP, -STAMP_SECONDS
         return file
 
     def _follow(self) -> None:
-        """Take all that waits along to the file that lies at the path now.
-
-        Someone has deleted or replaced the one that is open: nobody would find what is in it.
-        """
+        """If the open file was deleted or replaced, move its entries to the file now at the path:
+        nobody would find them in the old one."""
         old = self._file
         if old is None or self._place.has(old):
             return
         with self._place.alone():
-            if self._path.exists() and identity(self._place.beside("wal")) == old.log:
+            if self._path.exists() and identity(self._place.sibling("wal")) == old.log:
                 # SQLite would take the log of the old file for the new one's.
                 raise SpoolError("its file was replaced while it was in use: start the proxy again")
             self._move(old)
 
     def _move(self, old: OpenFile) -> None:
-        """Go on in the file that lies at the path now.  Where that fails, for want of room, the old
-        file is kept and it is tried again."""
+        """Copy all entries to the file now at the path and use it.  If that fails (disk full) the
+        old file stays in use, and it is tried again."""
         if not self._missed:
             logger.error("the spool's file was deleted or replaced while it was in use")
             self._missed = True
         new = self._place.open()
         try:
-            copy(old.db, new.db)
+            copy_entries(old.db, new.db)
         except BaseException:
             new.close()
             raise
@@ -179,7 +184,7 @@ class Spool:
         old.close()
 
     def _keep_up(self) -> None:
-        """Follow, or else go on with the old file: what is in it can still be read."""
+        """As ``_follow``; if it fails the old file stays in use, for reading."""
         with suppress(sqlite3.Error, OSError):
             self._follow()
 
@@ -199,7 +204,7 @@ class Spool:
 
     def _put(self, key: SessionKey, exchange: str, kind: Kind, payload: bytes) -> None:
         with self._writing() as db:
-            if used(db) + len(payload) > self._max_bytes:
+            if used_bytes(db) + len(payload) > self._max_bytes:
                 raise SpoolError("the spool is full")
             db.execute(
                 "INSERT OR IGNORE INTO entries"
@@ -213,18 +218,18 @@ class Spool:
         return key in self.sessions()
 
     def idle(self) -> bool:
-        """Is there nothing to carry out?"""
+        """Is there nothing to replay?"""
         return not self.sessions()
 
     def sessions(self) -> frozenset[SessionKey]:
-        """The sessions that have entries; as cheap."""
+        """The sessions that have entries to replay; as cheap."""
         file, now = self._file, time.monotonic()
         if file is None:
             return frozenset()
         with self._mapped(file):
             # First: what is written or passed over after this has another one.
             told = bytes(file.stamp), self._passes
-            if told != self._told or now - self._asked >= UNASKED:
+            if told != self._told or now - self._asked >= STAMP_SECONDS:
                 version = file.look.execute("PRAGMA data_version").fetchone()[0], told[1]
                 if version != self._seen:
                     self._sessions, self._seen = self._read_sessions(file), version
@@ -240,7 +245,7 @@ class Spool:
         return frozenset(key for key, id in last if id > self._behind(key))
 
     def _behind(self, key: SessionKey) -> int:
-        """The entry behind which those of a session begin that are still to be carried out."""
+        """The id of the last entry of a session that is skipped; -1 without any."""
         return self._passed.get(key, -1)
 
     def entries(self, key: SessionKey | None = None, limit: int = 1000) -> list[SpoolEntry]:
@@ -273,7 +278,7 @@ class Spool:
             ).fetchall()
         return [Head(id, SessionKey(tenant, session)) for id, tenant, session in rows]
 
-    def weight(self, key: SessionKey) -> tuple[int, int]:
+    def size_of(self, key: SessionKey) -> tuple[int, int]:
         """Entries of a session that wait, and the bytes of their payloads."""
         with self._reading() as db:
             row = db.execute(
@@ -285,46 +290,46 @@ class Spool:
 
     def done(self, entry: SpoolEntry | QuarantinedEntry) -> None:
         with self._writing() as db:
-            db.execute(f"DELETE FROM entries WHERE {_SAME}", _known_by(entry))
+            db.execute(f"DELETE FROM entries WHERE {_SAME}", _identity_of(entry))
 
     def quarantine(self, entry: SpoolEntry, reason: str) -> None:
-        """Keep what can never be carried out, out of the way."""
+        """Set aside an entry that can never be replayed."""
         with self._writing() as db:
             query = f"UPDATE entries SET quarantined = ? WHERE {_SAME}"
-            db.execute(query, (reason, *_known_by(entry)))
+            db.execute(query, (reason, *_identity_of(entry)))
 
-    def pass_over(self, entry: SpoolEntry) -> None:
-        """Take as gone what was carried out, as all of its session before it was, and cannot be
-        removed: for this process, until ``start_over``."""
+    def skip(self, entry: SpoolEntry) -> None:
+        """Treat an entry that was replayed but cannot be deleted, and older ones of its session, as
+        gone: in this process, until ``unskip_all``."""
         with self._reading() as db:
-            if db.execute(f"SELECT 1 FROM entries WHERE {_SAME}", _known_by(entry)).fetchone():
+            if db.execute(f"SELECT 1 FROM entries WHERE {_SAME}", _identity_of(entry)).fetchone():
                 self._passed[entry.key] = max(entry.id, self._behind(entry.key))
                 self._passes += 1
 
-    def start_over(self) -> None:
-        """Let everything that is still in the file be carried out, and removed."""
+    def unskip_all(self) -> None:
+        """Let everything that is still in the file be replayed again, and deleted."""
         with self._lock:
             self._passed = {}
             self._passes += 1
 
     def quarantined(self) -> list[QuarantinedEntry]:
-        """What is quarantined."""
+        """All quarantined entries."""
         with self._reading() as db:
             return spool_owners.quarantined(db, self._store)
 
     def sessions_of(self, tenant: str, user: str) -> list[str]:
-        """The sessions for which something waits that names this person."""
+        """The sessions with waiting entries that name this user."""
         with self._reading() as db:
             return spool_owners.sessions_of(db, self._store, tenant, user)
 
-    def knows(self, tenant: str) -> bool:
-        """Is there anything of this tenant, in quarantine and for other stores too?"""
+    def has_tenant(self, tenant: str) -> bool:
+        """Are there entries of this tenant, quarantined or for any store?"""
         with self._reading() as db:
             found = db.execute("SELECT 1 FROM entries WHERE tenant = ? LIMIT 1", (tenant,))
             return found.fetchone() is not None
 
     def waiting_of(self, tenant: str) -> int:
-        """How many exchanges of this tenant wait."""
+        """The number of this tenant's exchanges that wait."""
         with self._reading() as db:
             row = db.execute(
                 f"SELECT count(DISTINCT exchange) FROM entries WHERE {_WAITS} AND tenant = ?",
@@ -333,7 +338,7 @@ class Spool:
         return int(row[0])
 
     def count(self, whose: EntryOwner) -> int:
-        """How many exchanges; those in quarantine count, and those that wait for other stores."""
+        """The number of exchanges, quarantined ones and those for other stores included."""
         with self._reading() as db:
             return spool_owners.count(db, whose)
 
@@ -347,7 +352,7 @@ class Spool:
         return found
 
     def empty_log(self) -> None:
-        """Let nothing that was removed be in the files any more."""
+        """Empty the write-ahead log, so that deleted entries are in no file.  Raises SpoolError."""
         with self._reading() as db:
             busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         if busy:
@@ -363,19 +368,19 @@ class Spool:
             ).fetchone()
         return int(row[0]), int(row[1])
 
-    def elsewhere(self) -> dict[str, int]:
-        """Entries that wait for other stores, by these' names."""
+    def waiting_for_others(self) -> dict[str, int]:
+        """The number of entries that wait for other stores, by store name."""
         with self._reading() as db:
-            found = store_names.waiting(db)
+            found = store_names.waiting_by_store(db)
         return {store: count for store, count in found.items() if store != self._store}
 
     def check(self) -> None:
         """Raise SpoolError unless the spool can be written, and has room."""
         with self._writing() as db:
-            if shutil.disk_usage(self._path.parent).free < ROOM:
+            if shutil.disk_usage(self._path.parent).free < MIN_DISK_BYTES:
                 raise SpoolFull("the disk of the spool is full")
             db.execute("DELETE FROM entries WHERE id = -1")
-            if used(db) > self._max_bytes * NEARLY:
+            if used_bytes(db) > self._max_bytes * FULL_SHARE:
                 raise SpoolFull("the spool is nearly full")
 
     def _reading(self) -> AbstractContextManager[sqlite3.Connection]:
@@ -404,7 +409,8 @@ class Spool:
 
     @contextmanager
     def _mapped(self, file: OpenFile | None = None) -> Iterator[None]:
-        """``file``: what is used, where it may be another one than that of the moment."""
+        """Raise SpoolError for errors of SQLite and files; ``file`` is the one in use, if not the
+        current one."""
         try:
             yield
         except (sqlite3.Error, OSError) as error:
@@ -414,5 +420,5 @@ class Spool:
             raise kind(f"the spool cannot be used: {error}") from error
 
 
-def _known_by(entry: SpoolEntry | QuarantinedEntry) -> tuple[int, str, str]:
+def _identity_of(entry: SpoolEntry | QuarantinedEntry) -> tuple[int, str, str]:
     return entry.id, entry.exchange, entry.kind

@@ -1,4 +1,4 @@
-"""Whose the entries of a spool are.  The functions work on a connection inside a transaction."""
+"""Finds the spool's entries of an owner: functions of a connection inside a transaction."""
 
 from __future__ import annotations
 
@@ -10,38 +10,39 @@ from typing import NamedTuple
 from proxy.memory.erasure import Subject
 
 # A field of a payload or of its occasion; NULL where the payload is no JSON.
-_SAYS = """
+_PAYLOAD_FIELD = """
 CASE WHEN json_valid(CAST(payload AS TEXT)) THEN coalesce(
     json_extract(CAST(payload AS TEXT), '$.{0}'),
     json_extract(CAST(payload AS TEXT), '$.occasion.{0}')) END
 """
-_USER, _BEGAN = _SAYS.format("user"), _SAYS.format("exchange.started_at")
+_USER, _BEGAN = _PAYLOAD_FIELD.format("user"), _PAYLOAD_FIELD.format("exchange.started_at")
 
-# An amendment names nobody: it belongs to whom its exchange does.
-_THEIRS = f"""
+# An amendment names no user: it belongs to the owner of its exchange.
+_OF_OWNER = f"""
 tenant = :tenant AND (session IN (SELECT value FROM json_each(:sessions)) OR exchange IN
     (SELECT exchange FROM entries WHERE tenant = :tenant AND {_USER} = :user))
 """
 
 
 class EntryOwner(NamedTuple):
-    """A tenant's exchanges in these sessions, and those that name this person ("" is nobody)."""
+    """Selects a tenant's exchanges in these sessions, and those that name this user ("" is
+    nobody)."""
 
     tenant: str
     sessions: Collection[str] = ()
     user: str = ""
 
     @property
-    def asked(self) -> dict[str, str | None]:
+    def parameters(self) -> dict[str, str | None]:
         sessions = json.dumps(list(self.sessions))
         return {"tenant": self.tenant, "sessions": sessions, "user": self.user or None}
 
 
 class QuarantinedEntry(NamedTuple):
-    """A quarantined entry, and whom it names if it names anybody.
+    """A quarantined entry and the user that it names, if any.
 
-    ``began`` says when its exchange did (Unix seconds), or, where that cannot be read, when it was
-    put here, which is later.
+    ``began`` is the start of its exchange (Unix seconds) or, if that cannot be read, the later time
+    at which the entry was added.
     """
 
     id: int
@@ -54,13 +55,13 @@ class QuarantinedEntry(NamedTuple):
 
     @property
     def subjects(self) -> list[Subject]:
-        """Whose erasure it is to go with."""
+        """The session, and the user if any: erasing one of them removes the entry."""
         conversation = Subject(self.tenant, session=self.session)
         return [conversation, Subject(self.tenant, self.user)] if self.user else [conversation]
 
 
 def sessions_of(connection: sqlite3.Connection, store: str, tenant: str, user: str) -> list[str]:
-    """The sessions for which something waits that names this person."""
+    """The sessions with waiting entries that name this user."""
     rows = connection.execute(
         "SELECT DISTINCT session FROM entries"
         f" WHERE store = ? AND tenant = ? AND quarantined IS NULL AND {_USER} = ?",
@@ -70,7 +71,7 @@ def sessions_of(connection: sqlite3.Connection, store: str, tenant: str, user: s
 
 
 def quarantined(connection: sqlite3.Connection, store: str) -> list[QuarantinedEntry]:
-    """What is quarantined."""
+    """All quarantined entries of a store."""
     rows = connection.execute(
         "SELECT id, exchange, kind, tenant, session,"
         f" {_USER}, coalesce({_BEGAN}, created_at) FROM entries"
@@ -81,9 +82,9 @@ def quarantined(connection: sqlite3.Connection, store: str) -> list[QuarantinedE
 
 
 def count(connection: sqlite3.Connection, whose: EntryOwner) -> int:
-    query = f"SELECT count(DISTINCT exchange) FROM entries WHERE {_THEIRS}"
-    return int(connection.execute(query, whose.asked).fetchone()[0])
+    query = f"SELECT count(DISTINCT exchange) FROM entries WHERE {_OF_OWNER}"
+    return int(connection.execute(query, whose.parameters).fetchone()[0])
 
 
 def remove(connection: sqlite3.Connection, whose: EntryOwner) -> None:
-    connection.execute(f"DELETE FROM entries WHERE {_THEIRS}", whose.asked)
+    connection.execute(f"DELETE FROM entries WHERE {_OF_OWNER}", whose.parameters)

@@ -91,7 +91,7 @@ def identity(path: Path) -> Identity:
     return found.st_dev, found.st_ino
 
 
-def used(db: sqlite3.Connection) -> int:
+def used_bytes(db: sqlite3.Connection) -> int:
     """Bytes that are taken."""
     pages = db.execute("PRAGMA page_count").fetchone()[0]
     free = db.execute("PRAGMA freelist_count").fetchone()[0]
@@ -99,16 +99,16 @@ def used(db: sqlite3.Connection) -> int:
     return int((pages - free) * size)
 
 
-def copy(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
+def copy_entries(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
     """Put all entries into another file, once, of a damaged one those before and behind the damage;
     those that are carried out meanwhile count once."""
     new.execute("BEGIN IMMEDIATE")
-    if not _copied(old, new, 0):
-        _copied(old, new, _behind_damage(old))
+    if not _copy_from(old, new, 0):
+        _copy_from(old, new, _behind_damage(old))
     new.execute("COMMIT")
 
 
-def _copied(old: sqlite3.Connection, new: sqlite3.Connection, first: int) -> bool:
+def _copy_from(old: sqlite3.Connection, new: sqlite3.Connection, first: int) -> bool:
     """Was there no damage behind the entry ``first``?  Those before it are copied."""
     columns = "store, tenant, session, exchange, kind, payload, created_at, quarantined"
     query = f"SELECT {columns} FROM entries WHERE id >= ? ORDER BY id"
@@ -138,7 +138,7 @@ def _behind_damage(old: sqlite3.Connection) -> int:
 def copy_damaged(path: Path, new: sqlite3.Connection) -> None:
     """The same of a file that is not open, of which perhaps nothing can be read."""
     with closing(sqlite3.connect(path)) as old:
-        copy(old, new)
+        copy_entries(old, new)
 
 
 def set_aside(path: Path) -> Path:

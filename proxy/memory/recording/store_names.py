@@ -1,4 +1,4 @@
-"""For which stores the entries of a spool wait.  A store may have had another name."""
+"""The stores that the entries of a spool wait for.  A store may have had other names."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ IsSame = Callable[[str, str], bool]
 """Whether two names are those of one store."""
 
 
-def waiting(db: sqlite3.Connection) -> dict[str, int]:
-    """Entries that wait, by the name of their store."""
+def waiting_by_store(db: sqlite3.Connection) -> dict[str, int]:
+    """The number of waiting entries by store name."""
     rows = db.execute(
         "SELECT store, count(*) FROM entries WHERE quarantined IS NULL"
         " GROUP BY store ORDER BY store"
@@ -21,17 +21,17 @@ def waiting(db: sqlite3.Connection) -> dict[str, int]:
 
 
 def waiting_in(path: Path, patience: float) -> dict[str, int]:
-    """The same of a spool that is not opened, nor made where there is none."""
+    """The same for a spool that is not open; its file is not created."""
     try:
         uri = f"{path.absolute().as_uri()}?mode=rw"
         with closing(sqlite3.connect(uri, uri=True, timeout=patience)) as db:
-            return waiting(db)
+            return waiting_by_store(db)
     except sqlite3.Error:
         return {}  # no file, or an empty one
 
 
-def adopt(db: sqlite3.Connection, store: str, is_same: IsSame) -> None:
-    """Give a store what waits for it under the names that it had."""
+def adopt_entries(db: sqlite3.Connection, store: str, is_same: IsSame) -> None:
+    """Move entries that wait under other names of a store to its present name."""
     names = [name for (name,) in db.execute("SELECT DISTINCT store FROM entries")]
     for name in names:
         if name != store and is_same(name, store):

@@ -16,16 +16,16 @@ from proxy.errors import ProxyError, memory_unavailable, session_not_found
 from proxy.learning.batch import copy_read_marks
 from proxy.memory import archive
 from proxy.memory.archive import Revision, StoredMessage
-from proxy.memory.erasure import steady
+from proxy.memory.erasure import steady_now
 from proxy.memory.history import branches
-from proxy.memory.history.branches import NoMessage, Switch, forked, switch_to
-from proxy.memory.history.editing import behind
+from proxy.memory.history.branches import NoMessage, Switch, fork_archive, switch_to
+from proxy.memory.history.editing import ids_from
 from proxy.memory.history.reading import (
     HELD,
     TooLarge,
+    lines_without_texts,
     oldest_first,
     read_session,
-    without_texts,
 )
 from proxy.memory.model import Entry, SessionKey
 from proxy.memory.reconciliation.match import last_turns
@@ -138,12 +138,12 @@ async def _copied(
     api: Api, at: SessionKey, new: SessionKey, fork: branches.Fork, most: int
 ) -> None:
     """Raises TooLarge."""
-    began = steady()
+    began = steady_now()
     archived = await read_session(api.store, at, most)
     if archived is None:
         raise session_not_found()
     try:
-        copy = await asyncio.to_thread(forked, archived, fork)
+        copy = await asyncio.to_thread(fork_archive, archived, fork)
     except NoMessage:
         raise message_not_found() from None
     if not await api.store.restore(new, copy, began):
@@ -178,7 +178,7 @@ async def rewind_session(
     must_not_wait(api.spool, at)
 
     async def wanted(session: archive.Session) -> Switch:
-        lines = await without_texts(api.store, at, session.end)
+        lines = await lines_without_texts(api.store, at, session.end)
         return Switch(superseded=tuple(await asyncio.to_thread(_behind, lines, back)))
 
     return await _switched(api, at, given, wanted)
@@ -228,7 +228,7 @@ def _behind(lines: Sequence[StoredMessage], back: RewindTurns | RewindTo) -> lis
     log = sorted(active, key=lambda entry: entry.position)
     if isinstance(back, RewindTurns):
         return [entry.card.id for entry in last_turns(log, back.turns)]
-    found = behind(log, back.to)
+    found = ids_from(log, back.to)
     if found is not None:
         return found
     if not any(line.card.id == back.to for line in lines):
@@ -237,7 +237,7 @@ def _behind(lines: Sequence[StoredMessage], back: RewindTurns | RewindTo) -> lis
 
 
 async def _switch(api: Api, at: SessionKey, session: archive.Session, *, wanted: str) -> Switch:
-    lines = await without_texts(api.store, at, session.end)
+    lines = await lines_without_texts(api.store, at, session.end)
     exchanges = await oldest_first(api.store, at, session.end)
     found = await asyncio.to_thread(switch_to, lines, exchanges, wanted)
     if found is None:

@@ -11,7 +11,7 @@ from proxy.chat.message import ChatMessage
 from proxy.errors import memory_unavailable, message_not_found
 from proxy.learning.feedback import drop_feedback
 from proxy.memory.archive import Revision, StoredMessage
-from proxy.memory.history.editing import edited, results_of
+from proxy.memory.history.editing import edit_message, result_ids
 from proxy.memory.history.reading import NEWEST_TURN, all_lines
 from proxy.memory.model import Due, Edited, SessionKey, Summary
 from proxy.memory_api.api import Api
@@ -184,7 +184,7 @@ async def _results(
         return []
     after = line.position.seq
     cards = [x.card async for x in all_lines(api.store, at, session.end, after)]
-    return results_of(calls, cards)
+    return result_ids(calls, cards)
 
 
 async def _forget(api: Api, at: SessionKey, line: StoredMessage, gone: Collection[str]) -> None:
@@ -212,7 +212,7 @@ def _edited(api: Api, line: StoredMessage, new: New) -> Edited:
         check_message(raw, name)
     if said.blank:
         raise invalid("A message must say something. DELETE removes it.", name)
-    return edited(line, said, api.counter(None))
+    return edit_message(line, said, api.counter(None))
 
 
 def _with_content(line: StoredMessage, content: bytes) -> bytes:

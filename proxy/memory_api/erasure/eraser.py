@@ -25,7 +25,7 @@ from proxy.memory.erasure import Erasures, Subject
 from proxy.memory.items import ItemOwner
 from proxy.memory.locks import Locks
 from proxy.memory.model import SessionKey
-from proxy.memory.naming import named_session, reference_of
+from proxy.memory.naming import reference_of, reference_place
 from proxy.memory.recording.spool import Spool
 from proxy.memory.recording.spool_owners import EntryOwner
 from proxy.memory.store import StoreError
@@ -150,7 +150,7 @@ class Eraser:
         """What ``person`` would remove now."""
         subject = Subject(tenant, user)
         async with self._turns.of(subject):
-            lost = await self._store.relist(tenant, user)
+            lost = await self._store.repair_session_list(tenant, user)
             return Receipt(subject, await self._person_counts(tenant, user, lost))
 
     async def _person_counts(self, tenant: str, user: str, lost: Sequence[str]) -> Counts:
@@ -176,7 +176,7 @@ class Eraser:
         subject, total = Subject(tenant, user), Counts() if gone is None else gone
         async with self._erasing(subject) as marks:
             # Before the mark, which this may outlast: who writes now writes the lists as well.
-            lost = await self._store.relist(tenant, user)
+            lost = await self._store.repair_session_list(tenant, user)
             await marks.put(subject)
             for _ in range(ROUNDS):
                 found = Counts()
@@ -319,7 +319,7 @@ class Eraser:
 
     async def _forget_names(self, tenant: str, keys: Sequence[SessionKey]) -> None:
         """Remove what leads to these sessions from names that were given out."""
-        places = [named_session(reference_of(key.session)) for key in keys]
+        places = [reference_place(reference_of(key.session)) for key in keys]
         await self._store.change_items(ItemOwner(tenant), [*map(delete_change, places)])
 
     async def _delete(self, key: SessionKey) -> bool:

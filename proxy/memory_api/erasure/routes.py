@@ -12,7 +12,7 @@ from starlette.requests import Request
 from proxy.errors import session_not_found
 from proxy.learning.kinds import Kinds
 from proxy.logs import audit, hashed
-from proxy.memory.erasure import MARKED_SECONDS, Subject
+from proxy.memory.erasure import MARK_SECONDS, Subject
 from proxy.memory_api.access import log_fields
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import RawRequest, RequestConditions
@@ -121,5 +121,5 @@ def _receipt_object(receipt: Receipt, kinds: Kinds) -> dict[str, Any]:
         "dry_run": at is None,
         "erased_at": at,
         "counts": Counts(**{**asdict(counts), "memories": memories}),
-        "marked_until": at + MARKED_SECONDS if at is not None else None,
+        "marked_until": at + MARK_SECONDS if at is not None else None,
     }

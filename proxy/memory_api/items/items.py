@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from proxy.learning.collection import ATTEMPTS, delete_change
 from proxy.memory import items
-from proxy.memory.items import Change, ItemOwner, Place, shelf_of
+from proxy.memory.items import Change, ItemOwner, Place, item_owner_of
 from proxy.memory_api.api import Api
 from proxy.memory_api.body import read
 from proxy.memory_api.call import Call, From, RawRequest, RequestConditions, Tenant
@@ -152,7 +152,7 @@ async def search_items(
     """
     prefix = prefix_of(asked.namespace_prefix, "namespace_prefix")
     wanted = ItemQuery(
-        shelf=shelf_of(tenant, prefix),
+        shelf=item_owner_of(tenant, prefix),
         prefix=prefix,
         filter=filter_of(asked.filter),
         query=asked.query or "",
@@ -182,7 +182,7 @@ async def list_namespaces(
     """
     prefix = prefix_of(asked.prefix, "prefix")
     wanted = NamespaceQuery(
-        shelf=shelf_of(tenant, prefix),
+        shelf=item_owner_of(tenant, prefix),
         prefix=prefix,
         suffix=tuple(asked.suffix or ()),
         depth=asked.max_depth or MOST_LABELS,
@@ -203,7 +203,7 @@ def _turn(api: Api, tenant: str, wanted: ItemQuery) -> AbstractAsyncContextManag
 
 async def _make(api: Api, tenant: str, change: Change, given: Conditions) -> None:
     """Change an item, if it is as the request says.  Raises ProxyError 409 and 412."""
-    shelf = shelf_of(tenant, change.namespace)
+    shelf = item_owner_of(tenant, change.namespace)
     for _ in range(ATTEMPTS):
         fitting = await _fitting(api, shelf, change, given)
         if await api.shelves.change_items(shelf, [fitting]):
@@ -225,7 +225,7 @@ async def _fitting(api: Api, shelf: ItemOwner, change: Change, given: Conditions
 
 
 async def _item(api: Api, tenant: str, place: Place) -> items.Item:
-    found = await api.shelves.items_at(shelf_of(tenant, place.namespace), [place])
+    found = await api.shelves.items_at(item_owner_of(tenant, place.namespace), [place])
     if place not in found:
         raise item_not_found()
     return found[place]

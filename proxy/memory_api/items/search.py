@@ -12,7 +12,7 @@ from functools import partial
 import msgspec
 
 from proxy.chat.jsontext import decode_shallow
-from proxy.memory.items import REQUESTS, Item, ItemOwner, Items, Namespace, Place, fits
+from proxy.memory.items import REQUESTS, Item, ItemOwner, Items, Namespace, Place, matches_filter
 from proxy.memory_api.threads import Threads
 from proxy.recall.query import question
 from proxy.recall.query.question import Question
@@ -99,7 +99,11 @@ class ItemSearch:
 
 def _fitting(items: Sequence[Item], wanted: Mapping[str, object]) -> list[Item]:
     """The items that a filter lets through."""
-    return [item for item in items if not wanted or fits(decode_shallow(bytes(item.value)), wanted)]
+    return [
+        item
+        for item in items
+        if not wanted or matches_filter(decode_shallow(bytes(item.value)), wanted)
+    ]
 
 
 def _read(items: Sequence[Item], asked: Question) -> list[Analysis]:

@@ -10,7 +10,7 @@ import msgspec
 
 from proxy.chat.usage import TokenUsage, read_usage
 from proxy.memory.archive import PlacedExchange, Session
-from proxy.memory.prompt.trace import shown_in
+from proxy.memory.prompt.trace import readable_trace
 
 DAY = 86_400
 
@@ -37,7 +37,7 @@ class Sample(NamedTuple):
 
 def sample_of(session: Session, placed: PlacedExchange) -> Sample:
     exchange, did = placed.exchange, placed.exchange.memory
-    shown = shown_in(did)
+    shown = readable_trace(did)
     return Sample(
         id=exchange.id,
         at=exchange.created_at,

@@ -185,7 +185,7 @@ def _look_into(spool: Spool) -> SpoolLook:
     """One that cannot be written, or has no room, can still say what waits."""
     depth, elsewhere = None, dict[str, int]()
     try:
-        depth, elsewhere = Depth(*spool.depth()), spool.elsewhere()
+        depth, elsewhere = Depth(*spool.depth()), spool.waiting_for_others()
         spool.check()
     except SpoolFull as full:
         return SpoolLook(depth, elsewhere, str(full))

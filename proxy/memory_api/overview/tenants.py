@@ -55,7 +55,7 @@ class KnownTenants:
         if await self._meter.spent(tenant, days):
             return True
         with suppress(SpoolError):  # then nothing waits that we could see
-            return await asyncio.to_thread(self._spool.knows, tenant)
+            return await asyncio.to_thread(self._spool.has_tenant, tenant)
         return False
 
 

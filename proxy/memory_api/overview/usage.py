@@ -6,7 +6,7 @@ import re
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Any
 
-from proxy.memory.usage import KEPT_DAYS, Spent
+from proxy.memory.usage import KEPT_DAYS, UsageTotals
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Call, Reader, Tenant
 from proxy.memory_api.fields import invalid
@@ -50,7 +50,7 @@ async def get_usage(api: Api, tenant: Tenant, first: First, last: Last) -> Usage
     return Usage(
         first=days[0],
         to=days[-1],
-        total=shapes.Spent(**_figures(sum(spent.values(), Spent()))),
+        total=shapes.Spent(**_figures(sum(spent.values(), UsageTotals()))),
         data=[
             SpentOn(day=account.day, feature=account.feature, **_figures(each))
             for account, each in sorted(spent.items())
@@ -66,7 +66,7 @@ def _days(first: date | None, last: date) -> list[str]:
     return [(first + timedelta(days=n)).isoformat() for n in range(count)]
 
 
-def _figures(spent: Spent) -> dict[str, Any]:
+def _figures(spent: UsageTotals) -> dict[str, Any]:
     return {
         "calls": spent.calls,
         "failed": spent.failed,

@@ -12,7 +12,7 @@ from proxy.learning.facts.fact import one_line
 from proxy.learning.facts.store import FactStore
 from proxy.learning.kinds import Kinds
 from proxy.learning.likeness import QueryText, TermLists, pack_terms
-from proxy.memory.items import fits
+from proxy.memory.items import matches_filter
 from proxy.memory_api.fields import invalid
 from proxy.memory_api.items.params import filter_of
 from proxy.memory_api.objects import Object
@@ -67,7 +67,9 @@ class MemorySearch(msgspec.Struct, frozen=True):
         found = await asyncio.to_thread(self._scored, said, learned, known, wanted)
         found.sort(key=self._worse)
         fitting = (each for each in found if _number(each, "score") > 0)
-        return [each for each in fitting if fits(_plain(each), wanted.filter)][: wanted.limit]
+        return [each for each in fitting if matches_filter(_plain(each), wanted.filter)][
+            : wanted.limit
+        ]
 
     async def _said(self, owner: Owner, wanted: MemoryQuery) -> list[Object]:
         if CURRENT not in wanted.states or set(wanted.kinds) <= self._kinds:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from proxy.errors import ProxyError, memory_busy
 from proxy.learning.collection import Busy
 from proxy.memory.archive import Session, SessionArchive
-from proxy.memory.erasure import Subject, steady
+from proxy.memory.erasure import Subject, steady_now
 from proxy.memory.ids import is_id
 from proxy.memory.items import ItemOwner
 from proxy.memory.model import SessionKey
@@ -80,7 +80,7 @@ class Importer:
         dry_run: bool,
     ) -> None:
         self._reading, self._dry_run = api.reading, dry_run
-        self._warnings, self._began = warnings, steady()
+        self._warnings, self._began = warnings, steady_now()
         self._noting = NoteImporter(api.settings.memory.facts, terms.now)
         self._api, self._store, self._tenant = api, api.patient.store, tenant
         self._terms, self._strict = terms, strict

@@ -75,7 +75,7 @@ def number(value: object) -> int:
     raise TypeError(f"{type(value).__name__} where a number was stored")
 
 
-def cut(joined: bytes, lengths: str) -> list[bytes | None]:
+def split_joined(joined: bytes, lengths: str) -> list[bytes | None]:
     """The texts of which one is joined, given their ``lengths`` in bytes, with commas between."""
     ends = list(accumulate(map(int, lengths.split(",")))) if lengths else []
     return [joined[begin:end] for begin, end in pairwise((0, *ends))]

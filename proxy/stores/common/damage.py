@@ -1,20 +1,20 @@
-"""What lies in a store is not what was written there: how that looks to the code that reads it."""
+"""Recognises damaged data in a store by the errors that reading it raises."""
 
 from __future__ import annotations
 
 from proxy.memory.store import StoreError
 
-SIGNS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
-"""What reading raises then; nothing that we wrote ourselves makes it do so."""
+DAMAGE_ERRORS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
+"""What reading damaged data raises; undamaged data never does."""
 
 
 class BadCursor(ValueError):
-    """A caller's mistake, and no damage."""
+    """A cursor that is invalid: the caller's mistake, no damage."""
 
 
-def damage_in(error: Exception) -> StoreError | None:
-    """The failure that an error tells of; None where it tells of something else."""
-    if not isinstance(error, SIGNS) or isinstance(error, BadCursor):
+def as_damage(error: Exception) -> StoreError | None:
+    """The StoreError for an error that damaged data caused; None for other errors."""
+    if not isinstance(error, DAMAGE_ERRORS) or isinstance(error, BadCursor):
         return None
     failure = StoreError("what is stored cannot be read")
     failure.__cause__ = error

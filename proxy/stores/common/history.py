@@ -1,6 +1,6 @@
-"""What every store computes alike of a history.
+"""What all stores compute of a history in the same way.
 
-Message ids as places, a commit in its final form, where a log begins, cursors, a session put back.
+Message ids as places, the final form of a commit, where a log begins, cursors, restored sessions.
 Pure.  Knows the domain values and no back end.
 """
 
@@ -18,7 +18,7 @@ from proxy.memory.model import Ask, Card, Commit, Exchange, Position, SessionKey
 from proxy.stores.common.damage import BadCursor
 
 FIRST_SEQ = 1
-"""Sequence numbers start here, so that ``BEGINNING`` lies before every message."""
+"""Sequence numbers start here, so that ``LOG_START`` lies before every message."""
 
 
 class MessagePlace(NamedTuple):
@@ -39,7 +39,7 @@ class SeqSpan(NamedTuple):
 
 
 def locate(message: str) -> MessagePlace | None:
-    """The place that a message id means, None for a string that no message can be called.
+    """The place that a message id names; None for a string that is no message id.
 
     Strict, because seqs are computed from it: ``x.01`` must not find ``x.1``.
     """
@@ -54,8 +54,9 @@ def locate_all(messages: Iterable[str]) -> list[MessagePlace]:
     return [place for place in map(locate, messages) if place is not None]
 
 
-def sized(commit: Commit) -> Exchange:
-    """The exchange of a commit, with the number of places that it takes in history."""
+def with_size(commit: Commit) -> Exchange:
+    """The exchange of a commit with its ``size``: the number of its messages and reserved
+    places."""
     size = len(commit.drafts) + commit.reserved
     if commit.exchange.size == size:
         return commit.exchange
@@ -63,37 +64,37 @@ def sized(commit: Commit) -> Exchange:
 
 
 def is_choice(card: Card) -> bool:
-    """Whether this message shows that its reply had several choices."""
+    """Whether the message is a further choice of a reply."""
     return card.choice > 0 and card.origin == "response"
 
 
-def begins_at(
+def first_turn(
     backwards: Callable[[], Iterable[tuple[int, int]]],
     start: Position | None,
     newest: int,
     ask: Ask,
     summary: Summary | None,
 ) -> int:
-    """The turn that a bounded log begins with.
+    """The first turn of a bounded log.
 
     ``backwards`` gives (turn, tokens) of the active log from its end, each time anew; it is read no
     further than needed.  ``newest`` is the last turn of the log, ``summary`` the one in force.
     """
     if start is None:
-        first = _reaching(backwards(), ask.max_messages, ask.max_tokens)
+        first = _turn_over_bounds(backwards(), ask.max_messages, ask.max_tokens)
     else:
         first = min(start.turn, newest)
     covered = summary.until.turn if summary else 0
     if ask.uncovered is None or covered >= first:
         return first
     rest = takewhile(lambda entry: entry[0] > covered, backwards())
-    return min(first, max(covered, _reaching(rest, None, ask.uncovered)))
+    return min(first, max(covered, _turn_over_bounds(rest, None, ask.uncovered)))
 
 
-def _reaching(
+def _turn_over_bounds(
     backwards: Iterable[tuple[int, int]], max_messages: int | None, max_tokens: int | None
 ) -> int:
-    """The turn at which there are more than so many messages or tokens, 0 if there never are."""
+    """The turn at which a bound is exceeded, counted from the end; 0 if none is."""
     if max_messages is None and max_tokens is None:
         return 0
     messages = tokens = 0
@@ -104,8 +105,8 @@ def _reaching(
     return 0
 
 
-def fits(messages: int, tokens: int, ask: Ask) -> bool:
-    """Whether the bounds of ``ask`` let the entire log in."""
+def is_within_bounds(messages: int, tokens: int, ask: Ask) -> bool:
+    """Whether the entire log is within the bounds of ``ask``."""
     return not (_exceeds(messages, ask.max_messages) or _exceeds(tokens, ask.max_tokens))
 
 
@@ -129,15 +130,15 @@ def read_cursor(cursor: str) -> tuple[float, str]:
     raise BadCursor("not a cursor of this list")
 
 
-def rehomed(key: SessionKey, tenant: str) -> SessionKey:
+def with_tenant(key: SessionKey, tenant: str) -> SessionKey:
     return SessionKey(tenant, key.session)
 
 
-# A session that is put back
+# Restoring a session
 
 
-class Restored(msgspec.Struct, frozen=True):
-    """``messages`` and ``tokens`` count the active log; ``next`` is the first seq that is free.
+class RestoredCounts(msgspec.Struct, frozen=True):
+    """``messages`` and ``tokens`` count the active log; ``next`` is the first free seq.
 
     ``last`` is the id of the newest exchange, ``choices`` are the ids of those whose replies have
     several.
@@ -150,26 +151,26 @@ class Restored(msgspec.Struct, frozen=True):
     choices: frozenset[str]
 
 
-def restored(archived: SessionArchive) -> Restored:
+def counts_of(archived: SessionArchive) -> RestoredCounts:
     active = [line.card for line in archived.lines if line.state == "active"]
-    return Restored(
+    return RestoredCounts(
         messages=len(active),
         tokens=sum(card.tokens for card in active),
-        next=_taken(archived) + 1,
-        last=_last(archived),
+        next=_last_taken_seq(archived) + 1,
+        last=_newest_exchange(archived),
         choices=frozenset(line.card.exchange for line in archived.lines if is_choice(line.card)),
     )
 
 
-def _taken(archived: SessionArchive) -> int:
-    """The last seq that is taken, by a reserved place or by what is gone, too."""
+def _last_taken_seq(archived: SessionArchive) -> int:
+    """The last seq in use, also of reserved places and of removed messages."""
     seqs = (line.position.seq for line in archived.lines)
     ends = (placed.first + placed.exchange.size - 1 for placed in archived.exchanges)
     return max(FIRST_SEQ - 1, archived.session.end, *seqs, *ends)
 
 
-def _last(archived: SessionArchive) -> str | None:
-    """As the session says, if that exchange is there, else the newest by place."""
+def _newest_exchange(archived: SessionArchive) -> str | None:
+    """The id of the session's last exchange if it is in the archive, else of the newest by seq."""
     known = {placed.exchange.id: placed.first for placed in archived.exchanges}
     if archived.session.last in known:
         return archived.session.last

@@ -1,8 +1,8 @@
-"""Logs that a process has read, so that who asks again reads only what has come since.
+"""A cache of session logs: a later load reads only what was appended since.
 
-A store tells whether anything but what was appended has changed (the ``stamp``); what it appends
-has seqs from ``end`` on.  Several processes may write: each look asks the store.  One that can lose
-what it has said, and then says something else in its place, is asked for the ``newest`` too.
+A store's ``stamp`` changes with everything but appends; appended messages have seqs from ``end``
+on. Several processes may write, so each load asks the store for the stamp.  A store that may lose
+its latest writes, and then reuse their seqs, is also asked for the ``newest`` message.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from msgspec.structs import replace
 
 from proxy.memory.model import Ask, Entry, SessionKey, Snapshot
 
-MOST_BYTES = 32 * 1024 * 1024
-"""Of all that is kept: bodies, and ENTRY_BYTES for each entry."""
+MAX_BYTES = 32 * 1024 * 1024
+"""The size of the cache: bodies, and ENTRY_BYTES for each entry."""
 
 ENTRY_BYTES = 700
-"""What an entry takes in memory besides its body, about."""
+"""Approximate memory of an entry without its body."""
 
 
 class Newest(NamedTuple):
-    """The newest message of what is known: while it is where it was, so is all before it."""
+    """The newest cached message: while the store still has it, it has all before it."""
 
     seq: int = 0
     id: str = ""
 
 
 class LastLoad(NamedTuple):
-    """What the newest load asked for; and what it would find in this era, where that is known."""
+    """What the latest load asked for, and its result in this era, if known."""
 
     ask: Ask
     snapshot: Snapshot | None = None
     era: object = None
 
 
-class KnownLog(msgspec.Struct, frozen=True, gc=False):
+class CachedLog(msgspec.Struct, frozen=True, gc=False):
     """The log of a session from the turn ``begin`` to its end, and no turns before it.
 
-    ``stamp`` tells the session, and all that has changed but what was appended.  ``end`` is the
-    first seq that is free, ``messages`` counts the whole active log.  ``lasts``: the session does
-    not expire by itself; ``nobodys``: it belongs to no user.
+    ``stamp`` identifies the session and its state without appends.  ``end`` is the
+    first seq that is free, ``messages`` counts the whole active log.  ``never_expires``: the
+    session does not expire by itself; ``is_ownerless``: it belongs to no user.
     """
 
     stamp: bytes
@@ -54,18 +54,18 @@ class KnownLog(msgspec.Struct, frozen=True, gc=False):
     begin: int
     log: tuple[Entry, ...]
     bodies: Mapping[str, bytes]
-    lasts: bool = False
-    nobodys: bool = False
+    never_expires: bool = False
+    is_ownerless: bool = False
     seen: LastLoad | None = None
     newest: Newest = Newest()
 
     @property
     def size(self) -> int:
-        """Bytes in memory, about; 0 if there is nothing in it."""
+        """Approximate bytes in memory; 0 if it is empty."""
         return sum(map(len, self.bodies.values())) + ENTRY_BYTES * len(self.log)
 
     def since(self, begin: int) -> LogPart:
-        """What is known from a turn on that is not before ``begin``."""
+        """The part from turn ``begin`` on, which is not before ``self.begin``."""
         at = bisect_left(self.log, begin, key=lambda entry: entry.position.turn)
         if not at:
             return LogPart(self.log, self.bodies)
@@ -80,27 +80,27 @@ class LogPart(NamedTuple):
     bodies: Mapping[str, bytes]
 
 
-class KnownLogs:
-    """Those of the sessions that asked last, within ``most`` bytes."""
+class LogCache:
+    """Logs of the sessions used last, at most ``most`` bytes."""
 
-    def __init__(self, most: int = MOST_BYTES) -> None:
-        self._logs: LRUCache[SessionKey, tuple[KnownLog, int]] = LRUCache(
+    def __init__(self, most: int = MAX_BYTES) -> None:
+        self._logs: LRUCache[SessionKey, tuple[CachedLog, int]] = LRUCache(
             most, getsizeof=itemgetter(1)
         )
         self.era = 0
-        """Changes when all is forgotten: what was read before must not come back."""
+        """Changes when the cache is cleared: what was read before must not be put into it."""
         self.writes = 0
-        """Changes with each write: what was read before may not be what is there."""
+        """Changes with each write: what was read before may be outdated."""
 
     def __repr__(self) -> str:
-        return f"<KnownLogs [{len(self._logs)}, bytes: {self._logs.currsize}]>"
+        return f"<LogCache [{len(self._logs)}, bytes: {self._logs.currsize}]>"
 
-    def of(self, key: SessionKey) -> KnownLog | None:
+    def of(self, key: SessionKey) -> CachedLog | None:
         known = self._logs.get(key)
         return known[0] if known else None
 
-    def put(self, key: SessionKey, log: KnownLog | None, era: int) -> None:
-        """Keep what was read in this era, None: there is nothing to keep."""
+    def put(self, key: SessionKey, log: CachedLog | None, era: int) -> None:
+        """Cache what was read in this era; None drops the session."""
         before = self._logs.get(key)
         if era != self.era or (before and before[0] is log):
             return
@@ -109,8 +109,9 @@ class KnownLogs:
         elif not before or before[0].stamp != log.stamp or before[0].end <= log.end:
             self._logs[key] = log, size  # else another look was faster
 
-    def written(self, key: SessionKey, log: KnownLog | None, era: int) -> None:
-        """Something was written to the session, which has this log now; None: that is not known."""
+    def written(self, key: SessionKey, log: CachedLog | None, era: int) -> None:
+        """Update the cache after a write to the session; ``log`` is its log now, None if
+        unknown."""
         self.writes += 1
         if log is not None:
             return self.put(key, log, era)
@@ -119,6 +120,6 @@ class KnownLogs:
             self._logs[key] = (replace(known, seen=LastLoad(known.seen.ask)), size)
 
     def forget(self) -> None:
-        """Something was erased."""
+        """Clear the cache, because something was erased."""
         self._logs.clear()
         self.era += 1

@@ -1,9 +1,7 @@
-"""Messages that a process has looked up by their seqs, so that who recalls them again reads only
-what is new.
+"""A cache of messages looked up by seq, for recall.
 
-As with ``known_logs`` a store tells whether anything but what was appended has changed since (the
-``stamp``).  Several processes may write: what is kept here counts only while a store bears it out,
-in whatever way it can tell.
+As in ``known_logs`` the store's ``stamp`` changes with everything but appends.  Several processes
+may write: a cached message is used only while the store confirms its stamp.
 """
 
 from __future__ import annotations
@@ -19,14 +17,14 @@ from proxy.memory.archive import Message
 from proxy.memory.model import SessionKey
 from proxy.stores.common.known_logs import Newest
 
-MOST_BYTES = 8 * 1024 * 1024
-"""Of all that is kept: texts, and MESSAGE_BYTES for each message."""
+MAX_BYTES = 8 * 1024 * 1024
+"""The size of the cache: texts, and MESSAGE_BYTES for each message."""
 
 MESSAGE_BYTES = 700
-"""What a message takes in memory besides its text, about."""
+"""Approximate memory of a message without its text."""
 
 
-class KnownPassages(msgspec.Struct, frozen=True, gc=False):
+class CachedPassages(msgspec.Struct, frozen=True, gc=False):
     """Active messages of a session by seq, as they were at one ``stamp``."""
 
     stamp: Any = b""
@@ -42,37 +40,37 @@ class KnownPassages(msgspec.Struct, frozen=True, gc=False):
         return [seq for seq in seqs if seq not in there]
 
     def of(self, session: str, seqs: Collection[int]) -> dict[tuple[str, int], Message]:
-        """The messages with these seqs, as far as they are known."""
+        """Those of the messages with these seqs that are cached."""
         there = self.messages
         return {(session, seq): there[seq] for seq in seqs if seq in there}
 
-    def and_(self, read: Mapping[int, Message]) -> KnownPassages:
-        """With what was read at the same stamp."""
-        return KnownPassages(self.stamp, {**self.messages, **read}) if read else self
+    def merged_with(self, read: Mapping[int, Message]) -> CachedPassages:
+        """With messages that were read at the same stamp."""
+        return CachedPassages(self.stamp, {**self.messages, **read}) if read else self
 
 
-NOTHING_KNOWN = KnownPassages()
+NO_PASSAGES = CachedPassages()
 
 
-class KnownMessages:
-    """Those of the sessions that were asked last, within ``most`` bytes."""
+class PassageCache:
+    """Passages of the sessions used last, at most ``most`` bytes."""
 
-    def __init__(self, most: int = MOST_BYTES) -> None:
-        self._sessions: LRUCache[SessionKey, tuple[KnownPassages, int]] = LRUCache(
+    def __init__(self, most: int = MAX_BYTES) -> None:
+        self._sessions: LRUCache[SessionKey, tuple[CachedPassages, int]] = LRUCache(
             most, getsizeof=itemgetter(1)
         )
         self.era = 0
-        """Changes when all is forgotten: what was read before must not come back."""
+        """Changes when entries are dropped: what was read before must not be put into the cache."""
 
     def __repr__(self) -> str:
-        return f"<KnownMessages [{len(self._sessions)}, bytes: {self._sessions.currsize}]>"
+        return f"<PassageCache [{len(self._sessions)}, bytes: {self._sessions.currsize}]>"
 
-    def of(self, key: SessionKey) -> KnownPassages:
+    def of(self, key: SessionKey) -> CachedPassages:
         known = self._sessions.get(key)
-        return known[0] if known else NOTHING_KNOWN
+        return known[0] if known else NO_PASSAGES
 
-    def put(self, key: SessionKey, passages: KnownPassages, era: int) -> None:
-        """Keep what was read in this era."""
+    def put(self, key: SessionKey, passages: CachedPassages, era: int) -> None:
+        """Cache what was read in this era."""
         if era != self.era or (passages.messages and passages is self.of(key)):
             return
         size = sum([len(message.wire) + MESSAGE_BYTES for message in passages.messages.values()])
@@ -82,11 +80,11 @@ class KnownMessages:
             self._sessions.pop(key, None)
 
     def changed(self, key: SessionKey) -> None:
-        """What is kept of a session, and what is being read, may not be what there is."""
+        """Drop a session that was written to, and reject what is being read now."""
         self._sessions.pop(key, None)
         self.era += 1
 
     def forget(self) -> None:
-        """Something was erased."""
+        """Clear the cache, because something was erased."""
         self._sessions.clear()
         self.era += 1

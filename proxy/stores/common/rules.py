@@ -1,6 +1,6 @@
-"""What every store does alike with items, work and the marks of what was erased.  Pure.
+"""What all stores do in the same way with items, work and erasure marks.  Pure.
 
-A piece that is held is due when its lease runs out: ``due`` alone tells what can be claimed.
+A claimed piece is due again when its lease expires, so ``due`` alone decides what can be claimed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from proxy.memory.archive import Page
-from proxy.memory.erasure import MARKED_SECONDS, Subject
+from proxy.memory.erasure import MARK_SECONDS, Subject
 from proxy.memory.items import Item, Namespace, Place
 from proxy.memory.model import Due, SessionKey, Work
 
@@ -22,19 +22,19 @@ _KEY = "\x01"
 namespace comes before those below it."""
 
 
-def begins(prefix: Namespace) -> bytes:
-    """How the packed places below a prefix begin, and no others."""
+def lower_bound(prefix: Namespace) -> bytes:
+    """The bytes that the packed places below a prefix begin with, and no others."""
     return "".join(label + _LABEL_END for label in prefix).encode()
 
 
-def ends(beginning: bytes) -> bytes:
-    """What lies behind everything that begins so: UTF-8 has no byte 0xFF."""
+def upper_bound(beginning: bytes) -> bytes:
+    """Bytes that sort behind everything with this beginning: UTF-8 has no byte 0xFF."""
     return beginning + b"\xff"
 
 
 def pack(place: Place) -> bytes:
-    """A place as bytes that sort as places do."""
-    return begins(place.namespace) + (_KEY + place.key).encode()
+    """A place as bytes that sort like places."""
+    return lower_bound(place.namespace) + (_KEY + place.key).encode()
 
 
 def unpack(packed: bytes) -> Place:
@@ -42,14 +42,14 @@ def unpack(packed: bytes) -> Place:
     return Place(tuple(path.split(_LABEL_END)[:-1]), key)
 
 
-def behind(namespace: Namespace) -> bytes:
-    """What lies behind all keys of a namespace, and before those below it."""
-    return begins(namespace) + _LABEL_END.encode()
+def bound_after(namespace: Namespace) -> bytes:
+    """Bytes that sort behind all keys of a namespace, and before the namespaces below it."""
+    return lower_bound(namespace) + _LABEL_END.encode()
 
 
-def begins_behind(prefix: Namespace, after: Namespace | None) -> bytes:
-    """Where the places below a prefix begin that lie behind all keys of a namespace."""
-    return begins(prefix) if after is None else max(begins(prefix), behind(after))
+def lower_bound_after(prefix: Namespace, after: Namespace | None) -> bytes:
+    """The lower bound of places below a prefix that sort behind all keys of a namespace."""
+    return lower_bound(prefix) if after is None else max(lower_bound(prefix), bound_after(after))
 
 
 def page_of(items: Sequence[Item], limit: int, *, more: bool = False) -> Page[Item]:
@@ -58,8 +58,8 @@ def page_of(items: Sequence[Item], limit: int, *, more: bool = False) -> Page[It
     return Page(page, page[-1].key if more or len(items) > limit else None)
 
 
-def asked_for(piece: Work | None, key: SessionKey, due: Due) -> Work:
-    """The piece once it has been asked for, again or for the first time."""
+def enqueued(piece: Work | None, key: SessionKey, due: Due) -> Work:
+    """The piece of work after it was requested, again or for the first time (None)."""
     asked = piece.asked + 1 if piece else 1
     at = due.at if asked >= due.after else due.later
     if piece is None:
@@ -71,62 +71,62 @@ def asked_for(piece: Work | None, key: SessionKey, due: Due) -> Work:
 
 
 def claimed(piece: Work | None, now: float, until: float, lease: str) -> Work | None:
-    """The piece as its new holder has it; None if it cannot be claimed."""
+    """The piece with a lease; None if it cannot be claimed."""
     if piece is None or piece.due > now:
         return None
     return replace(piece, due=until, lease=lease)
 
 
 def is_held(piece: Work | None, work: Work) -> bool:
-    """Whether the claim that ``work`` came of still holds the piece."""
+    """Whether the piece still has the lease of ``work``."""
     return piece is not None and bool(work.lease) and piece.lease == work.lease
 
 
 def finished(piece: Work, work: Work, again: float) -> Work | None:
-    """What is left to do once ``work`` is done: None unless it was asked for meanwhile."""
+    """The piece after ``work`` is done; None unless it was requested again meanwhile."""
     meanwhile = piece.asked - work.asked
     if meanwhile <= 0:
         return None
     return replace(piece, asked=meanwhile, attempts=0, due=again, lease="")
 
 
-def put_off(piece: Work, due: float, *, failed: bool) -> Work:
-    """The piece as it waits until ``due``, held by nobody; ``failed``: with one more attempt."""
+def postponed(piece: Work, due: float, *, failed: bool) -> Work:
+    """The piece without a lease, due later; ``failed``: with one more attempt."""
     return replace(piece, attempts=piece.attempts + 1 if failed else 0, due=due, lease="")
 
 
-UNMARKED = -math.inf
-"""Where there is no mark: nothing began before it."""
+NO_MARK = -math.inf
+"""The time of a mark where there is none: nothing began before it."""
 
 
-def of_session(key: SessionKey) -> Subject:
+def session_subject(key: SessionKey) -> Subject:
     return Subject(key.tenant, session=key.session)
 
 
-def of_users(tenant: str, *users: str | None) -> list[Subject]:
-    """These people; None and "" are nobody."""
+def user_subjects(tenant: str, *users: str | None) -> list[Subject]:
+    """The subjects of these users, without None and ""."""
     return [Subject(tenant, user) for user in users if user]
 
 
-def plain(subject: Subject) -> Subject:
-    """The subject that marks are kept for: a conversation is the same one for any user."""
+def mark_subject(subject: Subject) -> Subject:
+    """The subject as marks have it: a conversation without its user."""
     return subject._replace(user="") if subject.session else subject
 
 
 def digest_of(subject: Subject) -> bytes:
-    """32 bytes that stand for a subject: the id of an erased person is not kept.
+    """A hash of 32 bytes for a subject: the id of an erased person is not kept.
 
     Lengths stand before the parts, so that no two subjects run together to the same text.
     """
-    parts = (part.encode() for part in plain(subject))
+    parts = (part.encode() for part in mark_subject(subject))
     return hashlib.sha256(b"".join(b"%d:%b" % (len(part), part) for part in parts)).digest()
 
 
 def expiry(until: float) -> float:
-    """When a mark is forgotten."""
-    return until + MARKED_SECONDS
+    """When a mark expires."""
+    return until + MARK_SECONDS
 
 
-def forbids(mark: float, since: float | None) -> bool:
-    """Whether what began at ``since`` (None: not known, whenever) is not to be written."""
+def is_refused(mark: float, since: float | None) -> bool:
+    """Whether a write that began at ``since`` (None: unknown, always allowed) is refused."""
     return since is not None and since <= mark

@@ -32,17 +32,17 @@ from proxy.memory.model import (
 from proxy.memory.store import StoreError
 from proxy.recall.index import owner_of
 from proxy.stores.common.history import locate
-from proxy.stores.common.rules import of_session, of_users
+from proxy.stores.common.rules import session_subject, user_subjects
 from proxy.stores.common.steps import revision_steps
 from proxy.stores.redis.base import (
     RedisBase,
-    exactly,
     field_of,
-    in_turn,
+    format_time,
     list_keys,
     mark_key,
     session_keys,
-    within,
+    takes_turns,
+    with_timeout,
 )
 from proxy.stores.redis.codec import (
     batches,
@@ -59,19 +59,19 @@ from proxy.stores.redis.codec import (
 )
 from proxy.stores.redis.index import RedisIndex
 from proxy.stores.redis.lists import RedisLists
-from proxy.stores.redis.wire import checked
+from proxy.stores.redis.wire import raise_errors
 
 
 class RedisSummaries(RedisBase):
     """See :class:`proxy.memory.store.Summaries`."""
 
-    @within("read")
+    @with_timeout("read")
     async def summaries(self, key: SessionKey) -> Sequence[Summary]:
         keys = session_keys(key)
         meta, versions = keys[0], keys[-1]
         # Keys of one session expire together, but not in the same instant on every server.
         look = self._link.run(meta, ("EXISTS", meta), ("HVALS", versions))
-        there, found = checked(await look)
+        there, found = raise_errors(await look)
         kept = map(read_version, found if there else ())
         return sorted(kept, key=lambda summary: summary.version, reverse=True)
 
@@ -87,8 +87,8 @@ class RedisSummaries(RedisBase):
     ) -> bool:
         packed = pack_version(replace(summary, version=after + 1))
         at = "" if changes is None else changes
-        keys = [*session_keys(key), mark_key(of_session(key))]
-        times = exactly(since), exactly(began)
+        keys = [*session_keys(key), mark_key(session_subject(key))]
+        times = format_time(since), format_time(began)
         arguments = (packed, after, at, MOST_VERSIONS, *times, seen or "")
         return bool(await self._change(self._scripts.summary_put, keys, arguments))
 
@@ -96,7 +96,7 @@ class RedisSummaries(RedisBase):
         return bool(await self._change(self._scripts.summary_drop, session_keys(key), ()))
 
     async def stall(self, key: SessionKey, began: float | None = None) -> None:
-        await self._change(self._scripts.summary_stall, session_keys(key), (exactly(began),))
+        await self._change(self._scripts.summary_stall, session_keys(key), (format_time(began),))
 
 
 SCANNED_AT_ONCE = 1000
@@ -105,7 +105,7 @@ SCANNED_AT_ONCE = 1000
 EVERY = (1, 1)
 """Messages of both states."""
 
-BROUGHT_SECONDS = 60
+STAGED_SECONDS = 60
 """How long what is brought of a session lives at most from one part to the next."""
 
 DONE, LOST, ERASED = 1, -1, -2
@@ -125,7 +125,7 @@ Read = Callable[[bytes, bytes, Sequence[bytes]], list[T]]
 class RedisArchive(RedisLists, RedisIndex):
     """See :class:`proxy.memory.archive.Archive`; a page takes as many steps as it needs."""
 
-    @within("read")
+    @with_timeout("read")
     async def session(self, key: SessionKey) -> Session | None:
         meta = session_keys(key)[0]
         (fields,) = await self._link.many([(meta, ("HGETALL", meta))])
@@ -137,15 +137,15 @@ class RedisArchive(RedisLists, RedisIndex):
         wanted = (int("active" in states), int("superseded" in states))
         if not any(wanted):
             return Page(())
-        rows, more = await self._said(key, after, limit, (*wanted, 0), read_messages)
+        rows, more = await self._page_rows(key, after, limit, (*wanted, 0), read_messages)
         return Page(rows, str(rows[-1].seq) if more else None)
 
     async def lines(self, key: SessionKey, after: int, limit: int) -> Page[StoredMessage]:
-        rows, more = await self._said(key, after, limit, (*EVERY, 1), read_lines)
+        rows, more = await self._page_rows(key, after, limit, (*EVERY, 1), read_lines)
         return Page(rows, str(rows[-1].position.seq) if more else None)
 
-    @in_turn
-    async def _said(
+    @takes_turns
+    async def _page_rows(
         self, key: SessionKey, after: int, limit: int, wanted: tuple[int, int, int], read: Read[T]
     ) -> tuple[tuple[T, ...], bool]:
         """The rows of a page, and whether there may be more; ``wanted`` are the states, and whether
@@ -170,13 +170,15 @@ class RedisArchive(RedisLists, RedisIndex):
         # Between the two looks the session may have become another.
         return next((line for line in read_lines(*found) if line.card.id == message), None)
 
-    @within("read")
+    @with_timeout("read")
     async def exchange(
         self, key: SessionKey, exchange: str
     ) -> tuple[Exchange, Sequence[str]] | None:
         _, cards, _, _, exchanges, *_ = session_keys(key)
         fields = (f"x{exchange}", f"u{exchange}")
-        ((value, usage),) = checked(await self._link.run(exchanges, ("HMGET", exchanges, *fields)))
+        ((value, usage),) = raise_errors(
+            await self._link.run(exchanges, ("HMGET", exchanges, *fields))
+        )
         if value is None:
             return None
         span = read_stored(value).span
@@ -199,7 +201,7 @@ class RedisArchive(RedisLists, RedisIndex):
         page = tuple(rows[:limit])
         return Page(page, str(page[-1].first) if len(rows) > limit else None)
 
-    @within("read")
+    @with_timeout("read")
     async def _stored(self, key: SessionKey, exchange: str) -> bytes | None:
         """The value of an exchange, see read_stored."""
         exchanges = session_keys(key)[4]
@@ -240,7 +242,7 @@ class RedisArchive(RedisLists, RedisIndex):
         """
         name = secrets.token_hex(8)
         brought = session_keys(key, prefix=f"brought-{name}-".encode())
-        fill, seconds = self._scripts.restore_fill, BROUGHT_SECONDS
+        fill, seconds = self._scripts.restore_fill, STAGED_SECONDS
         for values in batches(restored_values(archived, name)):
             await self._step(fill, brought, (seconds, *values))
         status, owner, *activity = await self._settle(key, brought, archived.session, name, since)
@@ -259,18 +261,18 @@ class RedisArchive(RedisLists, RedisIndex):
         since: float | None,
     ) -> Sequence[Any]:
         """The reply of restore.lua."""
-        marks, lists = [mark_key(of_session(key))], list[bytes]()
+        marks, lists = [mark_key(session_subject(key))], list[bytes]()
         if self._one_slot:
-            marks += [mark_key(subject) for subject in of_users(key.tenant, session.user)]
+            marks += [mark_key(subject) for subject in user_subjects(key.tenant, session.user)]
             lists += list_keys(key.tenant)
             lists += list_keys(key.tenant, session.user) if session.user else []
-        ttl = session.details.ttl if self._one_slot else BROUGHT_SECONDS
-        arguments = (ttl, name, exactly(since), len(marks), key.session)
+        ttl = session.details.ttl if self._one_slot else STAGED_SECONDS
+        arguments = (ttl, name, format_time(since), len(marks), key.session)
         keys = [*session_keys(key), *brought, *marks, *lists]
         reply: Sequence[Any] = await self._change(self._scripts.restore, keys, arguments)
         return reply
 
-    @within("write")
+    @with_timeout("write")
     async def _keep(
         self,
         key: SessionKey,
@@ -291,6 +293,6 @@ class RedisArchive(RedisLists, RedisIndex):
             await self._remove(key)
         return False
 
-    @within("write")
+    @with_timeout("write")
     async def _relist(self, key: SessionKey, owner: str, activity: Sequence[bytes]) -> None:
         await self._list(key, owner, activity)

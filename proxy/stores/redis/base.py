@@ -22,12 +22,12 @@ from redis.exceptions import (
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from proxy.memory.erasure import Subject
-from proxy.memory.limit import Limit
+from proxy.memory.limit import TimeLimit
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreFull, StoreTimeout
-from proxy.stores.common.damage import SIGNS, damage_in
-from proxy.stores.common.known_logs import KnownLogs
-from proxy.stores.common.known_passages import KnownMessages
+from proxy.stores.common.damage import DAMAGE_ERRORS, as_damage
+from proxy.stores.common.known_logs import LogCache
+from proxy.stores.common.known_passages import PassageCache
 from proxy.stores.redis.connection import Link
 from proxy.stores.redis.scripts import Script, Scripts
 
@@ -35,10 +35,10 @@ PARTS = (b"meta", b"cards", b"log", b"active", b"exchanges", b"keys", b"choices"
 """The keys of a session, in the order in which every script gets them."""
 
 FULL = "when used memory > 'maxmemory'"
-"""What a server says that has no memory left; before Redis 7 scripts give it no code."""
+"""The message of a server without free memory; before Redis 7 scripts give it no code."""
 
 ANY_LIST = b"mp:{*}:sessions"
-"""What the keys of all lists of sessions look like."""
+"""The pattern of the keys of all lists of sessions."""
 
 
 def session_keys(key: SessionKey, prefix: bytes = b"") -> list[bytes]:
@@ -68,29 +68,29 @@ def mark_key(subject: Subject) -> bytes:
     return tag_of(subject.tenant, subject.user or None) + b"person-erased"
 
 
-def exactly(at: float | None) -> str:
-    """A time as scripts are told of it, "" for none."""
+def format_time(at: float | None) -> str:
+    """A time as an argument of scripts, "" for None."""
     return "" if at is None else repr(at)
 
 
-def every_tag(tenant: str) -> bytes:
-    """A pattern: what keys of any of a tenant's sessions or users begin with."""
+def tag_pattern(tenant: str) -> bytes:
+    """The pattern of the beginning of all keys of a tenant's sessions and users."""
     return f"mp:{{{quote(tenant, safe='')}:*}}:".encode()
 
 
-def every_head(tenant: str) -> bytes:
-    """A pattern: the heads of all sessions of a tenant, and those of its indexes."""
-    return every_tag(tenant) + b"*meta"
+def head_pattern(tenant: str) -> bytes:
+    """The pattern of the heads of all sessions of a tenant, and of its indexes."""
+    return tag_pattern(tenant) + b"*meta"
 
 
 def read_head(key: bytes) -> str | None:
-    """The session that a head is of; None for that of an index."""
+    """The session of a head's key; None for the head of an index."""
     who, _, part = key.decode().partition("}:")
     return unquote(who.rpartition(":")[2]) if part == "meta" else None
 
 
 def read_tenant(key: bytes) -> str | None:
-    """Whose list of all sessions a key is of; None for that of a user."""
+    """The tenant of a key of a list of all sessions; None for a user's list."""
     who = key.decode().removeprefix("mp:{").removesuffix("}:sessions")
     return None if ":" in who else unquote(who)
 
@@ -102,7 +102,7 @@ def field_of(seq: int) -> bytes:
 
 @lru_cache(maxsize=4096)
 def tag_of(tenant: str, name: str | None = None) -> bytes:
-    """What keys begin with: the hash tag of a tenant, or of one of its sessions or users."""
+    """The beginning of keys: the hash tag of a tenant, or of one of its sessions or users."""
     who = quote(tenant, safe="")
     if name is not None:
         who = f"{who}:{quote(name, safe='')}"
@@ -114,15 +114,15 @@ P = ParamSpec("P")
 Part = TypeVar("Part", bound="RedisBase")
 
 
-def within(
+def with_timeout(
     limit: Literal["read", "write"] | float,
 ) -> Callable[
     [Callable[Concatenate[Part, P], Awaitable[T]]],
     Callable[Concatenate[Part, P], Coroutine[Any, Any, T]],
 ]:
-    """A method that has the time of a read or of a write, or so many seconds, as a whole.
+    """Decorates a method with the timeout of a read or of a write, or of so many seconds in all.
 
-    What Redis calls its errors does not leave it.
+    Errors of Redis become StoreErrors.
     """
 
     def decorated(
@@ -137,10 +137,11 @@ def within(
     return decorated
 
 
-def in_turn(
+def takes_turns(
     work: Callable[Concatenate[Part, P], Awaitable[T]],
 ) -> Callable[Concatenate[Part, P], Coroutine[Any, Any, T]]:
-    """A method that may read much: it has its time, see ``within``, from when it is its turn."""
+    """A method that may read much: it has its time, see ``with_timeout``, from when it is its
+    turn."""
 
     @wraps(work)
     async def method(self: Part, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -153,19 +154,19 @@ def in_turn(
 async def bounded(work: Awaitable[T], seconds: float) -> T:
     """The result of ``work``.  The one place where Redis' errors become StoreError."""
     try:
-        async with Limit(seconds):
+        async with TimeLimit(seconds):
             return await work
     except (TimeoutError, RedisTimeoutError) as error:
         raise StoreTimeout(f"Redis took longer than {seconds:g} s") from error
     except (RedisError, RedisClusterException, OSError, msgspec.MsgspecError) as error:
         kind = StoreFull if FULL in str(error) else StoreError
-        raise kind(f"Redis: {_said(error)}") from error
-    except SIGNS as error:
-        raise damage_in(error) or error from error.__cause__
+        raise kind(f"Redis: {_explain(error)}") from error
+    except DAMAGE_ERRORS as error:
+        raise as_damage(error) or error from error.__cause__
 
 
-def _said(error: Exception) -> str:
-    """What to do about what a wrong URL comes to; else the error's own words."""
+def _explain(error: Exception) -> str:
+    """A hint for errors that a wrong URL causes; else the error's own message."""
     if isinstance(error, AuthenticationError):
         return "its user or password is missing or wrong: write redis://USER:PASSWORD@host"
     if isinstance(error, MasterNotFoundError):
@@ -202,11 +203,11 @@ class RedisBase:
         self._clock = clock
         self._turns = asyncio.Semaphore(PAGES_AT_ONCE)
         self._one_slot = one_slot
-        self._logs = KnownLogs()
-        self._passages = KnownMessages()
+        self._logs = LogCache()
+        self._passages = PassageCache()
 
     def _forget(self) -> None:
-        """Something was erased: nothing of what was read is kept in mind."""
+        """Clear the caches, because something was erased."""
         self._logs.forget()
         self._passages.forget()
 
@@ -215,18 +216,18 @@ class RedisBase:
             return self._timeout
         return self._commit_timeout if limit == "write" else limit
 
-    @within("read")
+    @with_timeout("read")
     async def _look(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> Any:
         return await self._scripts.read(script, keys, arguments)
 
-    @within("write")
+    @with_timeout("write")
     async def _change(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> Any:
-        """Waits for replicas, if that is asked for."""
+        """Run a write; waits for replicas if configured."""
         return await self._scripts.write(script, keys, arguments)
 
-    @within("write")
+    @with_timeout("write")
     async def _step(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> int:
-        """Waits for no replica: what is lost is made anew."""
+        """Run a write without waiting for replicas: if lost it is repeated."""
         return int(await self._scripts.read(script, keys, arguments))
 
     async def _each_key(self, pattern: bytes) -> AsyncIterator[list[bytes]]:
@@ -235,7 +236,7 @@ class RedisBase:
         while (keys := await bounded(anext(scan, None), self._commit_timeout)) is not None:
             yield keys
 
-    @within("write")
+    @with_timeout("write")
     async def _ask(self, key: bytes, *command: Any) -> Any:
         (reply,) = await self._link.many([(key, command)])
         return reply

@@ -36,16 +36,16 @@ from proxy.memory.model import (
 from proxy.stores.common import codec
 from proxy.stores.common.history import (
     SeqSpan,
+    counts_of,
     is_choice,
     locate,
     locate_all,
-    restored,
-    sized,
+    with_size,
 )
-from proxy.stores.common.known_logs import KnownLog, Newest
-from proxy.stores.common.known_passages import NOTHING_KNOWN, KnownPassages
+from proxy.stores.common.known_logs import CachedLog, Newest
+from proxy.stores.common.known_passages import NO_PASSAGES, CachedPassages
 from proxy.stores.common.steps import CommitStep
-from proxy.stores.redis.base import PARTS, exactly, field_of
+from proxy.stores.redis.base import PARTS, field_of, format_time
 from proxy.stores.redis.work import due_arguments
 
 # What lies there
@@ -176,7 +176,7 @@ Argument = bytes | str | int | float
 
 
 def load_arguments(
-    ask: Ask, now: float, session: str, known: KnownLog | None, recalled: KnownPassages
+    ask: Ask, now: float, session: str, known: CachedLog | None, recalled: CachedPassages
 ) -> list[Argument]:
     return [
         ask.profile,
@@ -196,7 +196,7 @@ def load_arguments(
 
 
 def passage_arguments(
-    user: str | None, seqs: Collection[int], known: KnownPassages
+    user: str | None, seqs: Collection[int], known: CachedPassages
 ) -> list[Argument]:
     there = known.messages
     parts = (known.lacks(seqs), [seq for seq in seqs if seq in there] if there else ())
@@ -204,17 +204,17 @@ def passage_arguments(
     return [int(user is not None), user or "", known.stamp, *packed, *known.newest]
 
 
-def read_passages(known: KnownPassages, reply: Sequence[Any]) -> KnownPassages:
+def read_passages(known: CachedPassages, reply: Sequence[Any]) -> CachedPassages:
     """What is known behind a reply to passages.lua: of a session that is not there nothing."""
     if not reply:
-        return NOTHING_KNOWN
+        return NO_PASSAGES
     stamp, same, *flat = reply
     entries = codec.decode_entries(flat[::2])
     read = {
         entry.position.seq: Message(entry.position.seq, entry.card, "active", body or b"")
         for entry, body in zip(entries, codec.texts(flat[1::2]), strict=True)
     }
-    return known.and_(read) if same else KnownPassages(stamp, read)
+    return known.merged_with(read) if same else CachedPassages(stamp, read)
 
 
 class CommitContext(msgspec.Struct, frozen=True):
@@ -230,7 +230,7 @@ class CommitContext(msgspec.Struct, frozen=True):
 
 
 def commit_arguments(key: SessionKey, commit: Commit, known: CommitContext) -> list[Argument]:
-    exchange = sized(commit)
+    exchange = with_size(commit)
     superseded, activated = _places(commit.superseded), _places(commit.activated)
     arguments: list[Argument] = [
         exchange.id,
@@ -252,11 +252,11 @@ def commit_arguments(key: SessionKey, commit: Commit, known: CommitContext) -> l
         len(activated) // 2,
         len(commit.due),
         known.marks,
-        exactly(known.mark),
+        format_time(known.mark),
         known.person,
         int(isinstance(commit, CommitStep)),
         *(("", "") if commit.seen is None else (commit.seen.changes, commit.seen.last)),
-        int(commit.parts),
+        int(commit.branches_off),
         codec.BROKEN_OFF,
     ]
     for draft in commit.drafts:
@@ -361,7 +361,7 @@ def _edited_arguments(edited: Edited) -> tuple[Argument, ...]:
 
 def restored_values(archived: SessionArchive, name: str) -> Iterator[Value]:
     """All that a session consists of; ``name`` is that of the change that puts it back."""
-    known = restored(archived)
+    known = counts_of(archived)
     yield from _meta(archived.session)
     yield META, b"revised", name.encode()
     yield META, b"next", b"%d" % known.next

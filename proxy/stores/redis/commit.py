@@ -26,13 +26,20 @@ from msgspec.structs import replace
 
 from proxy.memory.erasure import Subject
 from proxy.memory.model import Amendment, Commit, Outcome, SessionKey
-from proxy.stores.common.rules import expiry, forbids, of_session
+from proxy.stores.common.rules import expiry, is_refused, session_subject
 from proxy.stores.common.steps import CommitStep, commit_steps
-from proxy.stores.redis.base import RedisBase, exactly, list_keys, mark_key, session_keys, within
+from proxy.stores.redis.base import (
+    RedisBase,
+    format_time,
+    list_keys,
+    mark_key,
+    session_keys,
+    with_timeout,
+)
 from proxy.stores.redis.codec import OUTCOMES, CommitContext, amend_arguments, commit_arguments
 from proxy.stores.redis.lists import RedisLists
-from proxy.stores.redis.told import outdate
-from proxy.stores.redis.wire import checked
+from proxy.stores.redis.told import expire
+from proxy.stores.redis.wire import raise_errors
 from proxy.stores.redis.work import QUEUE_KEYS, RedisQueue
 
 WRITTEN: Collection[Outcome] = ("recorded", "duplicate")
@@ -53,28 +60,28 @@ class RedisCommits(RedisLists, RedisQueue):
                 break
         return outcome
 
-    @within("write")
+    @with_timeout("write")
     async def _commit(self, key: SessionKey, commit: Commit) -> Outcome:
         reply = await self._write(key, commit, commit.user or "")
         while reply[0] == b"owned":
             reply = await self._write(key, commit, reply[1].decode())
-        outdate()
+        expire()
         outcome = OUTCOMES[reply[0]]
         if isinstance(commit, CommitStep) and outcome == "recorded":
             return outcome
         # What the script could not write.  Also after a duplicate: the first attempt may have been
         # cut short between the two.
         if not self._one_slot and outcome in WRITTEN:
-            return await self._follow(key, commit, outcome, reply)
+            return await self._update_lists_and_queue(key, commit, outcome, reply)
         return outcome
 
     async def amend(self, key: SessionKey, amendment: Amendment) -> int | None:
         arguments = amend_arguments(amendment)
         edited = await self._change(self._scripts.amend, session_keys(key), arguments)
-        outdate()
+        expire()
         return int(edited) or None
 
-    async def _follow(
+    async def _update_lists_and_queue(
         self, key: SessionKey, commit: Commit, outcome: Outcome, reply: Sequence[Any]
     ) -> Outcome:
         """Write lists and queue, or take the exchange back; the outcome then."""
@@ -89,7 +96,7 @@ class RedisCommits(RedisLists, RedisQueue):
 
     async def _write(self, key: SessionKey, commit: Commit, person: str) -> Sequence[Any]:
         """The script's reply.  ``person`` is the user or the owner, "" for nobody."""
-        keys = [*session_keys(key), mark_key(of_session(key))]
+        keys = [*session_keys(key), mark_key(session_subject(key))]
         if not self._one_slot:
             return await self._write_announced(keys, key, replace(commit, due=()), person)
         known = CommitContext(marks=2 if person else 1, person=person)
@@ -112,21 +119,23 @@ class RedisCommits(RedisLists, RedisQueue):
         self, keys: Sequence[bytes], key: SessionKey, commit: Commit, person: str
     ) -> Sequence[Any]:
         at = repr(commit.exchange.created_at)
-        mark, new = await self._announce(key, person, at) if person else (None, False)
+        mark, new = await self._list_before_write(key, person, at) if person else (None, False)
         known = CommitContext(marks=1, mark=mark, person=person)
         reply = await self._run_commit(keys, key, commit, known)
-        late = mark is not None and forbids(mark, commit.exchange.started_at)
+        late = mark is not None and is_refused(mark, commit.exchange.started_at)
         if new and (late or OUTCOMES.get(reply[0]) not in WRITTEN):
             lists = list_keys(key.tenant, person)
             await self._scripts.read(self._scripts.forget, lists, (key.session, at))
         return reply
 
-    async def _announce(self, key: SessionKey, person: str, at: str) -> tuple[float | None, bool]:
+    async def _list_before_write(
+        self, key: SessionKey, person: str, at: str
+    ) -> tuple[float | None, bool]:
         """Put the session into the person's list before it is there; the person's mark then, and
         whether it was not in the list."""
         (listed, _), mark = list_keys(key.tenant, person), mark_key(Subject(key.tenant, person))
         put = ("ZADD", listed, "NX", at, key.session)
-        new, found = checked(await self._link.run(mark, put, ("GET", mark)))
+        new, found = raise_errors(await self._link.run(mark, put, ("GET", mark)))
         return None if found is None else float(found), bool(new)
 
     async def _take_back(self, key: SessionKey, commit: Commit, owner: str) -> None:
@@ -150,7 +159,7 @@ LONGEST = 1e10
 class RedisErasures(RedisBase):
     """See :class:`proxy.memory.erasure.Erasures`."""
 
-    @within("write")
+    @with_timeout("write")
     async def mark(self, subjects: Sequence[Subject], until: float) -> None:
         left = min(expiry(until) - self._clock(), LONGEST)
         how = (repr(until), max(1, int(left * 1000)))
@@ -158,13 +167,13 @@ class RedisErasures(RedisBase):
         script = self._scripts.mark.text  # short: not worth a hash that a server may not know
         await self._scripts.put_all([(key, ("EVAL", script, 1, key, *how)) for key in keys])
 
-    @within("write")
+    @with_timeout("write")
     async def unmark(self, subject: Subject, began: float | None = None) -> None:
         keys = [mark_key(subject)]
-        await self._scripts.write(self._scripts.unmark, keys, (exactly(began),))
+        await self._scripts.write(self._scripts.unmark, keys, (format_time(began),))
 
-    @within("read")
+    @with_timeout("read")
     async def erased(self, subjects: Sequence[Subject], began: float) -> bool:
         keys = [mark_key(subject) for subject in subjects]
         marks = await self._link.many([(key, ("GET", key)) for key in keys])
-        return any(forbids(float(mark), began) for mark in marks if mark is not None)
+        return any(is_refused(float(mark), began) for mark in marks if mark is not None)

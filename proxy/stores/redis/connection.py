@@ -26,7 +26,7 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from proxy.stores.address import Address
-from proxy.stores.redis.wire import Command, GuardedLane, Lane, Node, checked
+from proxy.stores.redis.wire import Command, GuardedLane, Lane, Node, raise_errors
 
 
 class Link(Protocol):
@@ -75,7 +75,7 @@ class Direct:
     async def many(self, commands: Sequence[tuple[bytes, Command]]) -> list[Any]:
         if not commands:
             return []
-        return checked(await self._lane.run(*(command for _, command in commands)))
+        return raise_errors(await self._lane.run(*(command for _, command in commands)))
 
     async def each(self, *commands: Command) -> list[list[Any]]:
         return [await self._lane.run(*commands)]
@@ -90,7 +90,7 @@ class Direct:
                 await client.aclose()
 
 
-async def every(found: AsyncIterator[list[bytes]]) -> set[bytes]:
+async def collect_keys(found: AsyncIterator[list[bytes]]) -> set[bytes]:
     """All keys that a scan finds."""
     return {key async for keys in found for key in keys}
 
@@ -158,7 +158,7 @@ class Sharded:
             found = await self._group(node, [commands[place] for place in places])
             for place, reply in zip(places, found, strict=True):
                 replies[place] = reply
-        return checked(replies)
+        return raise_errors(replies)
 
     async def each(self, *commands: Command) -> list[list[Any]]:
         return [await self._lane(node).run(*commands) for node in await self._masters()]
@@ -232,7 +232,7 @@ class Sharded:
     def _start_search(self) -> asyncio.Task[None]:
         if self._search is None or self._search.done():
             self._search = asyncio.create_task(self._find_owners())
-            self._search.add_done_callback(_retrieve)
+            self._search.add_done_callback(_retrieve_exception)
         return self._search
 
     async def _find_owners(self) -> None:
@@ -255,7 +255,7 @@ class Sharded:
         raise RedisConnectionError(f"no server of the cluster tells where its slots are{told}")
 
     async def _ask(self, node: Node) -> list[Node | None]:
-        (ranges,) = checked(await self._lane(node).run(("CLUSTER", "SLOTS")))
+        (ranges,) = raise_errors(await self._lane(node).run(("CLUSTER", "SLOTS")))
         if not ranges:
             raise RedisConnectionError(f"{node[0]}:{node[1]} knows of no slots")
         table: list[Node | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
@@ -274,7 +274,7 @@ def _target(error: AskError, node: Node) -> Node:
     return error.host or node[0], error.port
 
 
-def _retrieve(search: asyncio.Task[None]) -> None:
+def _retrieve_exception(search: asyncio.Task[None]) -> None:
     """Look at the exception of a search that perhaps nobody awaits: asyncio would complain.  It
     shows in the next command."""
     if not search.cancelled():

@@ -30,7 +30,7 @@ from proxy.recall.index import (
     split_terms,
 )
 from proxy.stores.redis import told
-from proxy.stores.redis.base import RedisBase, exactly, session_keys, tag_of, within
+from proxy.stores.redis.base import RedisBase, format_time, session_keys, tag_of, with_timeout
 
 LEFT, LOST = -1, -2
 """What index_write.lua says."""
@@ -45,13 +45,13 @@ class RedisIndex(RedisBase):
     async def look(
         self, owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
     ) -> Look:
-        if not terms and (just := told.take_look(self._passages, owner, session)):
+        if not terms and (just := told.take_index_look(self._passages, owner, session)):
             return read_look(just, 0)
         keys = index_keys(owner) + term_keys(owner, terms)
         reply = await self._look(self._scripts.index_look, keys, (newest, session))
         return read_look(reply, len(terms))
 
-    @within("read")
+    @with_timeout("read")
     async def whole(self, owner: Owner, most: int, session: str = "") -> WholeIndex | None:
         meta, *_, vocabulary, _ = index_keys(owner)
         read = ("GETRANGE", vocabulary, 0, (most + 1) * TERM_SIZE - 1)
@@ -126,7 +126,7 @@ class RedisIndex(RedisBase):
         flat = [part for item in vectors.items() for part in item]
         await self._step(self._scripts.index_vectors, keys, (size, model, *flat))
 
-    @within("read")
+    @with_timeout("read")
     async def vectors(self, owner: Owner, model: str, size: int, first: int, last: int) -> bytes:
         if last <= first:
             return b""
@@ -216,7 +216,7 @@ def vectors_key(owner: Owner, model: str, size: int) -> bytes:
 def write_arguments(batch: IndexBatch) -> list[Any]:
     mark = "" if batch.mark is None else " ".join(map(str, batch.mark))
     head = [batch.revision, batch.state, batch.first, batch.rows, batch.ttl, batch.session]
-    return [*head, mark, exactly(batch.began), *batch.postings.values()]
+    return [*head, mark, format_time(batch.began), *batch.postings.values()]
 
 
 def read_look(reply: Sequence[Any], terms: int) -> Look:

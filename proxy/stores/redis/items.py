@@ -13,9 +13,24 @@ from proxy.memory.archive import PAGE_BYTES, Page
 from proxy.memory.erasure import Subject
 from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
 from proxy.memory.store import StoreError
-from proxy.stores.common.rules import begins, begins_behind, ends, pack, page_of, unpack
-from proxy.stores.redis.base import RedisBase, every_tag, exactly, in_turn, mark_key, tag_of, within
-from proxy.stores.redis.connection import every
+from proxy.stores.common.rules import (
+    lower_bound,
+    lower_bound_after,
+    pack,
+    page_of,
+    unpack,
+    upper_bound,
+)
+from proxy.stores.redis.base import (
+    RedisBase,
+    format_time,
+    mark_key,
+    tag_of,
+    tag_pattern,
+    takes_turns,
+    with_timeout,
+)
+from proxy.stores.redis.connection import collect_keys
 
 PARTS = (b"items", b"item-places", b"item-ends")
 """The keys of a shelf, in the order in which every script gets them."""
@@ -44,7 +59,7 @@ class PlacesLost(StoreError):
         self.shelf = shelf
 
 
-def listed(
+def with_listed_places(
     work: Callable[Concatenate[RedisItems, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[RedisItems, P], Coroutine[Any, Any, T]]:
     """A method that goes through a shelf: it begins anew once lost places are listed again."""
@@ -63,7 +78,7 @@ def listed(
 class RedisItems(RedisBase):
     """See :class:`proxy.memory.items.Items`."""
 
-    @within("read")
+    @with_timeout("read")
     async def items_at(self, shelf: ItemOwner, places: Collection[Place]) -> dict[Place, Item]:
         if not places:
             return {}
@@ -74,14 +89,14 @@ class RedisItems(RedisBase):
         alive = (item for item in found if item.expires_at is None or item.expires_at > now)
         return {item.place: item for item in alive}
 
-    @listed
-    @in_turn
-    @within("read")
+    @with_listed_places
+    @takes_turns
+    @with_timeout("read")
     async def items(
         self, shelf: ItemOwner, prefix: Namespace, after: Place | None, limit: int
     ) -> Page[Item]:
-        begin = max(begins(prefix), pack(after) if after is not None else b"")
-        rows, more = await self._rows(shelf, begin, ends(begins(prefix)), limit + 1)
+        begin = max(lower_bound(prefix), pack(after) if after is not None else b"")
+        rows, more = await self._rows(shelf, begin, upper_bound(lower_bound(prefix)), limit + 1)
         return page_of([_item(row) for row in rows], limit, more=more)
 
     async def _rows(
@@ -93,35 +108,35 @@ class RedisItems(RedisBase):
         script, keys = self._scripts.items_page, shelf_keys(shelf)
         while left and len(rows) < limit and size < PAGE_BYTES:
             arguments = (b"(" + at, b"(" + end, limit - len(rows), AT_ONCE, repr(self._clock()))
-            at, *flat = _of_listed(shelf, await self._scripts.read(script, keys, arguments))
+            at, *flat = _checked_reply(shelf, await self._scripts.read(script, keys, arguments))
             rows += _pairs(flat)
             left, size = bool(at), size + sum([len(part) for part in flat])
         return rows, left
 
-    @listed
-    @in_turn
-    @within("read")
+    @with_listed_places
+    @takes_turns
+    @with_timeout("read")
     async def namespaces(
         self, shelf: ItemOwner, prefix: Namespace, after: Namespace | None, limit: int
     ) -> Sequence[Namespace]:
-        at: bytes | None = begins_behind(prefix, after)
-        end = b"(" + ends(begins(prefix))
+        at: bytes | None = lower_bound_after(prefix, after)
+        end = b"(" + upper_bound(lower_bound(prefix))
         script, keys = self._scripts.items_namespaces, shelf_keys(shelf)
         found: list[Namespace] = []
         while at is not None and len(found) < limit:
             arguments = (at, end, limit - len(found), AT_ONCE, repr(self._clock()))
-            at, *places = _of_listed(shelf, await self._scripts.read(script, keys, arguments))
+            at, *places = _checked_reply(shelf, await self._scripts.read(script, keys, arguments))
             found += [unpack(place).namespace for place in places]
         return found
 
-    @within(WALK_SECONDS)
+    @with_timeout(WALK_SECONDS)
     async def people(self, tenant: str) -> Sequence[str]:
-        return sorted(map(_user_of, await every(self._link.scan(_of_people(tenant)))))
+        return sorted(map(_user_of, await collect_keys(self._link.scan(_people_pattern(tenant)))))
 
     async def change_items(
         self, shelf: ItemOwner, changes: Sequence[Change], since: float | None = None
     ) -> bool:
-        arguments: list[Any] = [repr(self._clock()), exactly(since)]
+        arguments: list[Any] = [repr(self._clock()), format_time(since)]
         for change in changes:
             arguments += _arguments(change)
         keys = [*shelf_keys(shelf), mark_key(Subject(*shelf))]
@@ -132,20 +147,20 @@ class RedisItems(RedisBase):
     ) -> int:
         """A part at a time; those of a part whose reply was lost are not counted."""
         script, keys = self._scripts.items_fill, [*shelf_keys(shelf), mark_key(Subject(*shelf))]
-        filled, began = 0, exactly(since)
+        filled, began = 0, format_time(since)
         for first in range(0, len(items), AT_ONCE):
             rows = map(_row, items[first : first + AT_ONCE])
             filled += await self._change(script, keys, (repr(self._clock()), began, *_flat(rows)))
         return filled
 
-    @listed
+    @with_listed_places
     async def drop_items(self, shelf: ItemOwner, prefix: Namespace) -> int:
-        begin = begins(prefix)
-        arguments = (b"(" + begin, b"(" + ends(begin), AT_ONCE, repr(self._clock()))
+        begin = lower_bound(prefix)
+        arguments = (b"(" + begin, b"(" + upper_bound(begin), AT_ONCE, repr(self._clock()))
         script, keys = self._scripts.items_drop, shelf_keys(shelf)
         gone, removed = 0, AT_ONCE
         while removed == AT_ONCE:
-            removed, there = _of_listed(shelf, await self._change(script, keys, arguments))
+            removed, there = _checked_reply(shelf, await self._change(script, keys, arguments))
             gone += there
         return gone
 
@@ -159,13 +174,13 @@ class RedisItems(RedisBase):
 
         Copied, then removed, so that a move cut short can be done again.  Raises errors of Redis.
         """
-        keys = await every(self._link.scan(_of_people(old)))
+        keys = await collect_keys(self._link.scan(_people_pattern(old)))
         for user in ("", *map(_user_of, keys)):
             await self._move_shelf(ItemOwner(old, user), ItemOwner(new, user))
 
-    @listed
+    @with_listed_places
     async def _move_shelf(self, here: ItemOwner, there: ItemOwner) -> None:
-        end = ends(b"")
+        end = upper_bound(b"")
         rows, _ = await self._rows(here, b"", end, AT_ONCE)
         while rows:
             await self._hand_over(here, there, rows)
@@ -190,9 +205,9 @@ def shelf_keys(shelf: ItemOwner) -> list[bytes]:
     return [tag + part for part in PARTS]
 
 
-def _of_people(tenant: str) -> bytes:
+def _people_pattern(tenant: str) -> bytes:
     """The pattern of the keys that only people's shelves have, one a shelf."""
-    return every_tag(tenant) + PARTS[0]
+    return tag_pattern(tenant) + PARTS[0]
 
 
 def _user_of(key: bytes) -> str:
@@ -200,7 +215,7 @@ def _user_of(key: bytes) -> str:
     return unquote(key.decode().partition(":{")[2].partition("}")[0].partition(":")[2])
 
 
-def _of_listed(shelf: ItemOwner, reply: Sequence[Any] | None) -> Sequence[Any]:
+def _checked_reply(shelf: ItemOwner, reply: Sequence[Any] | None) -> Sequence[Any]:
     """What a script says that goes through a shelf, all of whose places are listed."""
     if reply is None:
         raise PlacesLost(shelf)

@@ -15,23 +15,23 @@ from math import inf
 from proxy.memory.archive import PAGE_BYTES, OnProgress, Page, Session
 from proxy.memory.erasure import Subject
 from proxy.memory.model import SessionKey
-from proxy.stores.common.history import read_cursor, rehomed, sessions_cursor
+from proxy.stores.common.history import read_cursor, sessions_cursor, with_tenant
 from proxy.stores.redis.base import (
     ANY_LIST,
     RedisBase,
-    every_head,
-    exactly,
-    in_turn,
+    format_time,
+    head_pattern,
     list_keys,
     mark_key,
     read_head,
     read_tenant,
     session_keys,
-    within,
+    takes_turns,
+    with_timeout,
 )
 from proxy.stores.redis.codec import read_session
-from proxy.stores.redis.connection import every
-from proxy.stores.redis.wire import checked
+from proxy.stores.redis.connection import collect_keys
+from proxy.stores.redis.wire import raise_errors
 
 DropIndexes = Callable[[SessionKey, str, str], Awaitable[None]]
 """Drops the indexes that a move makes wrong: those of a session, its owner, and the new tenant."""
@@ -61,24 +61,24 @@ MOVE_SECONDS = 3600.0
 class RedisLists(RedisBase):
     """See :class:`proxy.memory.archive.Archive`; what begins with _ raises errors of Redis."""
 
-    @within(MOVE_SECONDS)
+    @with_timeout(MOVE_SECONDS)
     async def tenants(self) -> Sequence[str]:
-        keys = await every(self._link.scan(ANY_LIST))
+        keys = await collect_keys(self._link.scan(ANY_LIST))
         return sorted({tenant for tenant in map(read_tenant, keys) if tenant})
 
-    async def relist(self, tenant: str, user: str) -> Sequence[str]:
+    async def repair_session_list(self, tenant: str, user: str) -> Sequence[str]:
         """The head of each session says whose it is.  A list may lack some where its key was
         evicted, a server came back empty, or a proxy was killed between a session and its lists."""
         (listed, _) = list_keys(tenant, user)
         lost = {name.decode() for name in await self._ask(listed, "ZRANGE", listed, 0, -1)}
-        async for keys in self._each_key(every_head(tenant)):
+        async for keys in self._each_key(head_pattern(tenant)):
             heads = {key: name for key in keys if (name := read_head(key))}
             lost.difference_update(heads.values())
             if heads:
                 await self._relist_some(tenant, user, heads)
         return sorted(lost)
 
-    @within("write")
+    @with_timeout("write")
     async def _relist_some(self, tenant: str, user: str, heads: Mapping[bytes, str]) -> None:
         asked = [(key, ("HMGET", key, "owner", "active_at", "ttl")) for key in heads]
         found = zip(heads.values(), await self._link.many(asked), strict=True)
@@ -88,8 +88,8 @@ class RedisLists(RedisBase):
             keys = list_keys(tenant, whose)
             await self._scripts.write(self._scripts.relist, keys, arguments)
 
-    @in_turn
-    @within("read")
+    @takes_turns
+    @with_timeout("read")
     async def sessions(
         self, tenant: str, user: str | None, after: str | None, limit: int
     ) -> Page[Session]:
@@ -117,32 +117,34 @@ class RedisLists(RedisBase):
 
         What is dead there is dropped at once, so that a walk that is cut off has got on.
         """
-        rows = await self._behind(list_keys(tenant, user)[0], place, most)
+        rows = await self._places_after(list_keys(tenant, user)[0], place, most)
         if not rows:
             return [], 0, None
-        sessions, size = await self._described(tenant, [name for _, name in rows])
+        sessions, size = await self._read_sessions(tenant, [name for _, name in rows])
         living, dead = list[Found](), dict[Place, bool]()
         for row, session in zip(rows, sessions, strict=True):
             if session is not None and user in (None, session.user):
                 living.append((row, session))
             else:
                 dead[row] = session is None
-        await self._drop_dead(tenant, user, dead)
-        end = rows[-1] if living else await self._past_dead(tenant, user, rows[-1])
+        await self._drop_expired(tenant, user, dead)
+        end = rows[-1] if living else await self._skip_expired(tenant, user, rows[-1])
         return living, size, end
 
-    async def _past_dead(self, tenant: str, user: str | None, place: Place) -> Place:
+    async def _skip_expired(self, tenant: str, user: str | None, place: Place) -> Place:
         """The place behind those that are dead from here on, ``DEAD`` at most.  Of what lives there
         nothing is read yet."""
-        rows = await self._behind(list_keys(tenant, user)[0], place, DEAD)
+        rows = await self._places_after(list_keys(tenant, user)[0], place, DEAD)
         metas = [session_keys(SessionKey(tenant, name))[0] for _, name in rows]
         heads = await self._link.many([(meta, ("EXISTS", meta)) for meta in metas])
         pairs = zip(rows, heads, strict=True)
         dead = [row for row, _ in takewhile(lambda pair: not pair[1], pairs)]
-        await self._drop_dead(tenant, user, dict.fromkeys(dead, True))
+        await self._drop_expired(tenant, user, dict.fromkeys(dead, True))
         return dead[-1] if dead else place
 
-    async def _drop_dead(self, tenant: str, user: str | None, dead: Mapping[Place, bool]) -> None:
+    async def _drop_expired(
+        self, tenant: str, user: str | None, dead: Mapping[Place, bool]
+    ) -> None:
         """Drop these from a list; ``dead`` says of each whether the session's head is gone.  A
         person's list keeps those of which all else is not."""
         headless = [name for (_, name), lost in dead.items() if lost and user is not None]
@@ -153,12 +155,12 @@ class RedisLists(RedisBase):
         if gone:
             await self._scripts.read(self._scripts.forget, list_keys(tenant, user), gone)
 
-    async def _behind(self, key: bytes, place: Place, limit: int) -> list[Place]:
+    async def _places_after(self, key: bytes, place: Place, limit: int) -> list[Place]:
         """Some of the list behind a place, the latest first; none at its end."""
         rank = await self._rank(key, place) if place != START else 0
         while True:
             command = ("ZREVRANGE", key, rank, rank + limit - 1, "WITHSCORES")
-            (reply,) = checked(await self._link.run(key, command))
+            (reply,) = raise_errors(await self._link.run(key, command))
             pairs = zip(reply[1::2], reply[::2], strict=True)
             rows = [(float(score), name.decode()) for score, name in pairs]
             behind = [row for row in rows if row < place]
@@ -173,7 +175,7 @@ class RedisLists(RedisBase):
         and only if that one has gone from there are all of its time gone through.
         """
         at, name = place
-        score, rank, newer = checked(
+        score, rank, newer = raise_errors(
             await self._link.run(
                 key,
                 ("ZSCORE", key, name),
@@ -183,7 +185,7 @@ class RedisLists(RedisBase):
         )
         return rank + 1 if rank is not None and float(score) == at else int(newer)
 
-    async def _described(
+    async def _read_sessions(
         self, tenant: str, names: Sequence[str]
     ) -> tuple[list[Session | None], int]:
         """The sessions of these names, and how many bytes they have."""
@@ -216,7 +218,7 @@ class RedisLists(RedisBase):
     ) -> int:
         """Session by session: copied, then deleted, so that a move cut short can be done again."""
         listed = list_keys(old)[0]
-        (names,) = checked(await self._link.run(listed, ("ZRANGE", listed, 0, -1)))
+        (names,) = raise_errors(await self._link.run(listed, ("ZRANGE", listed, 0, -1)))
         moved = 0
         for name in names:
             moved += await self._move_session(SessionKey(old, name.decode()), new, drop)
@@ -229,7 +231,7 @@ class RedisLists(RedisBase):
         What is written to it between copying and deleting is copied once more: over the copy that
         was made before, by its stamp, and over nothing else.
         """
-        there = rehomed(key, new)
+        there = with_tenant(key, new)
         copied = b""
         while True:
             dump = await self._scripts.read(self._scripts.dump, session_keys(key), ())
@@ -261,7 +263,7 @@ class RedisLists(RedisBase):
         ``activity`` is its last activity and its ttl.  False: what began at ``since`` may not get
         into the list of its owner, who has been erased; unless it is not ``new`` and was there.
         """
-        arguments = (key.session, *activity, exactly(since), int(new))
+        arguments = (key.session, *activity, format_time(since), int(new))
         for user in _listing(owner):
             keys = [*list_keys(key.tenant, user), mark_key(Subject(key.tenant, user or ""))]
             if not await self._scripts.write(self._scripts.touch, keys, arguments):

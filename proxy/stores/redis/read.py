@@ -21,10 +21,10 @@ from proxy.memory.store import StoreError, StoreTimeout
 from proxy.recall.index import Owner
 from proxy.stores.common import codec
 from proxy.stores.common.history import locate_all
-from proxy.stores.common.known_logs import KnownLog, Newest
-from proxy.stores.common.known_passages import KnownPassages
+from proxy.stores.common.known_logs import CachedLog, Newest
+from proxy.stores.common.known_passages import CachedPassages
 from proxy.stores.redis import told
-from proxy.stores.redis.base import RedisBase, field_of, session_keys, within
+from proxy.stores.redis.base import RedisBase, field_of, session_keys, with_timeout
 from proxy.stores.redis.codec import (
     load_arguments,
     passage_arguments,
@@ -58,7 +58,7 @@ TRIES = 5
 """How often a log is read again that is changed meanwhile."""
 
 
-class First(msgspec.Struct, frozen=True, gc=False):
+class LoadReply(msgspec.Struct, frozen=True, gc=False):
     """The reply to load.lua.  ``texts`` are the bodies by seq, None where one is gone.
 
     ``shown`` and ``size`` count the messages that should be there, in the window and in the log;
@@ -87,7 +87,7 @@ class Loaded(NamedTuple):
     whether the passages that are known are still there."""
 
     snapshot: Snapshot
-    learned: KnownLog | None = None
+    learned: CachedLog | None = None
     look: Sequence[Any] = ()
     recallable: bool = False
 
@@ -97,11 +97,11 @@ class Lookup(NamedTuple):
 
     key: SessionKey
     seqs: Collection[int]
-    known: KnownPassages
+    known: CachedPassages
 
-    def borne_out(self, just: told.Told, user: str | None) -> bool:
+    def is_current(self, just: told.LoadedSession, user: str | None) -> bool:
         """Whether all of them are known, and as they were when the request was told."""
-        return just.bears_out(self.key, user, self.known.stamp) and not self.known.lacks(self.seqs)
+        return just.confirms(self.key, user, self.known.stamp) and not self.known.lacks(self.seqs)
 
     def call(self, user: str | None) -> tuple[Sequence[bytes], Sequence[Any]]:
         return session_keys(self.key), passage_arguments(user, self.seqs, self.known)
@@ -110,7 +110,7 @@ class Lookup(NamedTuple):
 class RedisReading(RedisBase):
     """See :class:`proxy.memory.store.Memory`."""
 
-    @within("read")
+    @with_timeout("read")
     async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
         era, known = self._logs.era, None if ask.whole else self._logs.of(key)
         began, recalled = told.now(), self._passages.of(key)
@@ -118,26 +118,26 @@ class RedisReading(RedisBase):
         loaded = await load(self._scripts, key, ask, self._clock(), known, recalled, index)
         snapshot, learned, look, recallable = loaded
         if learned is not None:
-            learned = replace(learned, nobodys=snapshot.owner is None)
+            learned = replace(learned, is_ownerless=snapshot.owner is None)
             stamp = learned.stamp if recallable else b""
-            told.tell(self._passages, key, stamp, snapshot.owner, look, began)
+            told.remember(self._passages, key, stamp, snapshot.owner, look, began)
         if not ask.whole:
             self._logs.put(key, learned, era)
         return snapshot
 
-    def _index_of(self, key: SessionKey, known: KnownLog | None) -> Sequence[bytes]:
+    def _index_of(self, key: SessionKey, known: CachedLog | None) -> Sequence[bytes]:
         """Meta and marks of a session's own index, where something was found in it: a cluster
         whose slots are on their way refuses scripts that have a key which is not there."""
-        if known is None or not known.nobodys or not self._passages.of(key).messages:
+        if known is None or not known.is_ownerless or not self._passages.of(key).messages:
             return ()
         meta, _, marks, *_ = index_keys(Owner(key.tenant, session=key.session))
         return meta, marks
 
-    @within("read")
+    @with_timeout("read")
     async def bodies(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]:
         return await self._texts(key, ids)
 
-    @within("read")
+    @with_timeout("read")
     async def wires(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]:
         return await self._texts(key, ids, _WIRE)
 
@@ -165,14 +165,14 @@ class RedisReading(RedisBase):
             found |= {id: text for id, text in zip(some, texts, strict=True) if text is not None}
         return found
 
-    @within("read")
+    @with_timeout("read")
     async def passages(
         self, tenant: str, user: str | None, places: Mapping[str, Collection[int]]
     ) -> dict[tuple[str, int], Message]:
         era, just = self._passages.era, told.take(self._passages)
         keys = {SessionKey(tenant, name): seqs for name, seqs in places.items()}
         lookups = [Lookup(key, seqs, self._passages.of(key)) for key, seqs in keys.items()]
-        asked = [each for each in lookups if not (just and each.borne_out(just, user))]
+        asked = [each for each in lookups if not (just and each.is_current(just, user))]
         calls = [each.call(user) for each in asked]
         replies = await self._scripts.many(self._scripts.passages, calls)
         read = {
@@ -192,8 +192,8 @@ async def load(
     key: SessionKey,
     ask: Ask,
     now: float,
-    known: KnownLog | None,
-    recalled: KnownPassages,
+    known: CachedLog | None,
+    recalled: CachedPassages,
     index: Sequence[bytes],
 ) -> Loaded:
     """One look, at the ``index`` too; a whole log takes a round trip for each ``PIECE``."""
@@ -205,12 +205,12 @@ async def load(
             return Loaded(_without_log(reply))
         first = read_first(reply, ask)
         if known is not None and first.known:
-            if learned := continued(known, first):
+            if learned := extend_known(known, first):
                 snapshot = replace(first.snapshot, log=learned.log, bodies=learned.bodies)
                 return Loaded(snapshot, learned, first.look, first.recallable)
             known = None  # a late answer stands in its turn, before the end
             continue
-        if loaded := await _read_on(scripts, keys, first):
+        if loaded := await _read_rest(scripts, keys, first):
             return loaded
     raise StoreError("a session was changed again and again while it was read")
 
@@ -222,27 +222,27 @@ def _without_log(reply: Sequence[Any]) -> Snapshot:
     return Snapshot(lost=int(reply[0])) if reply else Snapshot()
 
 
-async def _read_on(scripts: Scripts, keys: Sequence[bytes], first: First) -> Loaded | None:
+async def _read_rest(scripts: Scripts, keys: Sequence[bytes], first: LoadReply) -> Loaded | None:
     """All that the first reply has left for further ones; None if the log was changed."""
     if first.unread_choices:
-        choices = await _choices(scripts, keys, first)
+        choices = await _read_choices(scripts, keys, first)
         if choices is None:
             return None
         snapshot = replace(first.snapshot, alternates=codec.alternates(choices))
         first = replace(first, snapshot=snapshot)
-    more = await _more(scripts, keys, first) if first.snapshot.whole else ()
+    more = await _read_entries(scripts, keys, first) if first.snapshot.whole else ()
     if more is None:
         return None
     long = len(more) > LONG
     return await asyncio.to_thread(_whole, first, more) if long else _whole(first, more)
 
 
-def _whole(first: First, more: Sequence[Entry]) -> Loaded:
-    snapshot = completed(first, more)
+def _whole(first: LoadReply, more: Sequence[Entry]) -> Loaded:
+    snapshot = snapshot_of(first, more)
     log = snapshot.log
     if snapshot.lost or snapshot.whole or not log or log[0].position.turn < first.begin:
         return Loaded(snapshot)
-    learned = KnownLog(
+    learned = CachedLog(
         stamp=first.stamp,
         end=first.end,
         messages=snapshot.messages,
@@ -261,7 +261,7 @@ def newest_of(entries: Sequence[Entry]) -> Newest:
     return Newest(newest.position.seq, newest.card.id)
 
 
-def continued(known: KnownLog, first: First) -> KnownLog | None:
+def extend_known(known: CachedLog, first: LoadReply) -> CachedLog | None:
     """What is known together with what was appended; None where that is not all there is."""
     before, added = known.since(first.begin), first.snapshot.log
     if len(before.entries) + len(added) != first.shown or len(added) != len(first.texts):
@@ -273,7 +273,7 @@ def continued(known: KnownLog, first: First) -> KnownLog | None:
     bodies = {e.card.id: text for e in added if (text := texts.get(e.position.seq))}
     if len(bodies) != len(added):
         return None
-    return KnownLog(
+    return CachedLog(
         stamp=known.stamp,
         end=first.end,
         messages=first.snapshot.messages,
@@ -284,7 +284,9 @@ def continued(known: KnownLog, first: First) -> KnownLog | None:
     )
 
 
-async def _more(scripts: Scripts, keys: Sequence[bytes], first: First) -> list[Entry] | None:
+async def _read_entries(
+    scripts: Scripts, keys: Sequence[bytes], first: LoadReply
+) -> list[Entry] | None:
     """The entries behind the first piece; None if the log was changed."""
     found: list[Entry] = []
     place, size = PIECE, first.size
@@ -298,7 +300,9 @@ async def _more(scripts: Scripts, keys: Sequence[bytes], first: First) -> list[E
     return found
 
 
-async def _choices(scripts: Scripts, keys: Sequence[bytes], first: First) -> list[Entry] | None:
+async def _read_choices(
+    scripts: Scripts, keys: Sequence[bytes], first: LoadReply
+) -> list[Entry] | None:
     """The inactive choices of a log that has many; None if the log was changed."""
     spans: set[bytes] = set()  # SSCAN may tell of an exchange twice
     cursor = b"0"
@@ -323,7 +327,7 @@ def pieces(all_of_them: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (all_of_them[at : at + size] for at in range(0, len(all_of_them), size))
 
 
-def read_first(reply: Sequence[Any], ask: Ask) -> First:
+def read_first(reply: Sequence[Any], ask: Ask) -> LoadReply:
     owner, system, system_tokens, messages, tokens, start, last, last_usage = reply[:8]
     attempt, attempt_usage, joined, shown, seqs, bodies, choices = reply[8:15]
     summary, changes, stalled, size, stamp, end, begin, known, look = reply[15:24]
@@ -348,7 +352,7 @@ def read_first(reply: Sequence[Any], ask: Ask) -> First:
         began=float(created),
     )
     texts = dict(zip(numbers, codec.texts(bodies), strict=True))
-    return First(
+    return LoadReply(
         snapshot=snapshot,
         texts=texts,
         shown=int(shown),
@@ -363,7 +367,7 @@ def read_first(reply: Sequence[Any], ask: Ask) -> First:
     )
 
 
-def _unbroken(first: First) -> bool:
+def _is_complete(first: LoadReply) -> bool:
     """Is all there that should be, and nothing else?"""
     texts = first.texts
     if not (len(first.snapshot.log) == len(texts) == first.shown and first.size):
@@ -371,10 +375,10 @@ def _unbroken(first: First) -> bool:
     return all(texts.values()) and max(texts, default=0) < first.end
 
 
-def completed(first: First, more: Sequence[Entry]) -> Snapshot:
+def snapshot_of(first: LoadReply, more: Sequence[Entry]) -> Snapshot:
     """The snapshot with all entries that are there: once, though late answers move their places."""
     snapshot, texts = first.snapshot, first.texts
-    if not (more or snapshot.whole) and _unbroken(first):
+    if not (more or snapshot.whole) and _is_complete(first):
         bodies = {e.card.id: texts[e.position.seq] or b"" for e in snapshot.log}
         return replace(snapshot, bodies=bodies)
     entries = {entry.position: entry for entry in (*snapshot.log, *more)}

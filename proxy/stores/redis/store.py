@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from typing import Self
 
-from proxy.memory.archive import OnProgress, unheard
+from proxy.memory.archive import OnProgress, do_nothing
 from proxy.memory.model import SessionKey, State
 from proxy.memory.store import StoreError
 from proxy.recall.index import Behind, Owner, behind_in, sessions_of
 from proxy.stores.redis.archive import SCANNED_AT_ONCE, RedisArchive, RedisSummaries, page_of
-from proxy.stores.redis.base import PAGES_AT_ONCE, list_keys, session_keys, within
+from proxy.stores.redis.base import PAGES_AT_ONCE, list_keys, session_keys, with_timeout
 from proxy.stores.redis.codec import read_messages, read_session
 from proxy.stores.redis.commit import RedisCommits, RedisErasures
 from proxy.stores.redis.concerns import QUESTIONS, concerns_of
@@ -101,7 +101,7 @@ class RedisStore(
     def part_of(self, key: SessionKey) -> str:
         return self._link.part_of(session_keys(key)[0])
 
-    @within("write")
+    @with_timeout("write")
     async def ping(self, key: SessionKey | None = None) -> None:
         at = session_keys(key, prefix=b"ping-")[0] if key else list_keys("")[0]
         # A write that leaves nothing: a replica, or a server that is out of memory, refuses it.
@@ -114,12 +114,12 @@ class RedisStore(
             names = b", ".join(refused).decode()
             raise StoreError(f"Redis: this user may not run {names} in a script")
 
-    @within("read")
+    @with_timeout("read")
     async def peek(self, key: SessionKey) -> None:
         meta = session_keys(key)[0]
         await self._link.many([(meta, ("EXISTS", meta))])
 
-    @within("write")
+    @with_timeout("write")
     async def concerns(self) -> Sequence[str]:
         replies = await self._link.each(*QUESTIONS)
         now = self._clock()
@@ -152,12 +152,12 @@ class RedisStore(
     async def wipe(self) -> None:
         """The server alone writes its files."""
 
-    @within("write")
+    @with_timeout("write")
     async def _delete(self, key: SessionKey) -> tuple[int, str]:
         return await self._remove(key)
 
-    @within(MOVE_SECONDS)
-    async def move(self, old: str, new: str, on_progress: OnProgress = unheard) -> int:
+    @with_timeout(MOVE_SECONDS)
+    async def move(self, old: str, new: str, on_progress: OnProgress = do_nothing) -> int:
         if old == new:
             return 0
         moved = await self._move_sessions(old, new, self._drop_moved, on_progress)

@@ -1,10 +1,9 @@
-"""What the load of a request has told of its session, for what the same request looks up next.
+"""Remembers what the load of a request read of its session, for the next reads of that request.
 
-A request sees memory as of its load: what another process changes meanwhile it may see or not.  So
-messages of that session that are known need not be asked for again, if they are those of the stamp
-that the load has just brought, nor what its own index says of itself.  That holds for one look at
-each, for a moment, and within the task (or one that it has begun): what is asked later, or by
-others, is asked of the server.
+A request sees memory as of its load; concurrent changes it may see or not.  So cached messages of
+the session with the stamp of the load need not be checked again, nor the head of its index.  This
+holds for one read of each, for a moment, and within the task or tasks that it started; all other
+reads ask the server.
 """
 
 from __future__ import annotations
@@ -18,57 +17,60 @@ import msgspec
 
 from proxy.memory.model import SessionKey
 from proxy.recall.index import Owner
-from proxy.stores.common.known_passages import KnownMessages
+from proxy.stores.common.known_passages import PassageCache
 
-FRESH = 0.05
+FRESH_SECONDS = 0.05
 """Seconds from the beginning of the load."""
 
 
-class Told(msgspec.Struct):
-    """Stamp and owner of a session of the store that keeps ``known``, and a look at its own index,
-    up to a time."""
+class LoadedSession(msgspec.Struct):
+    """Stamp and owner of a loaded session and the head of its index, valid until a time of the
+    loop.
 
-    known: KnownMessages
+    ``known`` is the cache of the store that loaded it.
+    """
+
+    known: PassageCache
     key: SessionKey
     stamp: bytes
     owner: str | None
     look: Sequence[Any]
     until: float
 
-    def bears_out(self, key: SessionKey, user: str | None, stamp: bytes) -> bool:
-        """Whether what is known at a stamp is so, and that user's (None: anybody's)."""
+    def confirms(self, key: SessionKey, user: str | None, stamp: bytes) -> bool:
+        """Whether the load had this session with this stamp and user (None: any)."""
         same = self.key == key and self.stamp == stamp
         return same and (user is None or user == self.owner)
 
 
-_told: ContextVar[Told | None] = ContextVar("told", default=None)
+_loaded: ContextVar[LoadedSession | None] = ContextVar("loaded", default=None)
 
 
 def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def tell(
-    known: KnownMessages,
+def remember(
+    known: PassageCache,
     key: SessionKey,
     stamp: bytes,
     owner: str | None,
     look: Sequence[Any],
     at: float,
 ) -> None:
-    _told.set(Told(known, key, stamp, owner, look, at + FRESH))
+    _loaded.set(LoadedSession(known, key, stamp, owner, look, at + FRESH_SECONDS))
 
 
-def take(known: KnownMessages) -> Told | None:
-    """What the load has told, if it was of the store that keeps ``known``; only once."""
+def take(known: PassageCache) -> LoadedSession | None:
+    """The session just loaded by the store with this cache, only once; else None."""
     told = _of(known)
     if told is not None:
         told.until = 0.0
     return told
 
 
-def take_look(known: KnownMessages, owner: Owner, session: str) -> Sequence[Any]:
-    """What the load has told of this index, only once; empty where that is nothing."""
+def take_index_look(known: PassageCache, owner: Owner, session: str) -> Sequence[Any]:
+    """The head of this index if the load read it, only once; else empty."""
     told = _of(known)
     if told is None or owner.session != session or told.key != SessionKey(owner.tenant, session):
         return ()
@@ -76,12 +78,12 @@ def take_look(known: KnownMessages, owner: Owner, session: str) -> Sequence[Any]
     return look
 
 
-def _of(known: KnownMessages) -> Told | None:
-    told = _told.get()
+def _of(known: PassageCache) -> LoadedSession | None:
+    told = _loaded.get()
     return told if told and told.known is known and told.until >= now() else None
 
 
-def outdate() -> None:
-    """This request has written."""
-    if told := _told.get():
+def expire() -> None:
+    """Forget the loaded session, because this request has written."""
+    if told := _loaded.get():
         told.until = 0.0

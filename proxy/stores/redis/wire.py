@@ -82,7 +82,7 @@ class Wire(asyncio.Protocol):
         replies = await self._asking
         for reply in replies:
             if isinstance(reply, RedisError):
-                _look_at(reply)
+                _raise_connection_error(reply)
         return replies
 
     async def close(self) -> None:
@@ -113,7 +113,7 @@ class Wire(asyncio.Protocol):
             self._asking.set_exception(error)
 
 
-def _look_at(error: RedisError) -> None:
+def _raise_connection_error(error: RedisError) -> None:
     """Raise what concerns the connection and not the command alone."""
     if isinstance(error, ReadOnlyError):
         # The master has become a replica: another connection may lead to the new one.
@@ -195,7 +195,7 @@ class Lane:
         cursor = b"0"
         while True:
             command = ("SCAN", cursor, "MATCH", pattern, "COUNT", SCANNED_AT_ONCE)
-            ((cursor, keys),) = checked(await self.run(command))
+            ((cursor, keys),) = raise_errors(await self.run(command))
             yield keys
             if cursor == b"0":
                 return
@@ -252,7 +252,7 @@ class GuardedLane(Lane):
         await super().close()
 
 
-def checked(replies: list[Any]) -> list[Any]:
+def raise_errors(replies: list[Any]) -> list[Any]:
     """The replies, if none of them is an error; raises the first that is."""
     for reply in replies:
         if isinstance(reply, Exception):

@@ -11,11 +11,11 @@ from urllib.parse import quote, unquote
 from msgspec.structs import replace
 
 from proxy.memory.model import Due, Kind, SessionKey, Work
-from proxy.memory.usage import KEPT_DAYS, Spent, UsageKey
-from proxy.stores.redis.base import RedisBase, tag_of, within
-from proxy.stores.redis.connection import every
+from proxy.memory.usage import KEPT_DAYS, UsageKey, UsageTotals
+from proxy.stores.redis.base import RedisBase, tag_of, with_timeout
+from proxy.stores.redis.connection import collect_keys
 from proxy.stores.redis.scripts import Script
-from proxy.stores.redis.wire import checked
+from proxy.stores.redis.wire import raise_errors
 
 PASSED_AT_ONCE = 4096
 MOST_PASSED = 50_000
@@ -34,7 +34,7 @@ class RedisQueue(RedisBase):
     async def _enqueue(self, key: SessionKey, dues: Sequence[Due]) -> None:
         await self._change(self._scripts.work_enqueue, QUEUE_KEYS, due_arguments(key, dues))
 
-    @within("read")
+    @with_timeout("read")
     async def waiting(
         self, now: float, limit: int, without: Collection[str] = ()
     ) -> Sequence[Work]:
@@ -50,7 +50,7 @@ class RedisQueue(RedisBase):
         self, now: float, limit: int, without: Collection[str]
     ) -> tuple[Sequence[Work], Sequence[bytes]]:
         """The pieces that are due first, and names among these of which none is kept."""
-        found, passed, others = dict[bytes, bytes](), 0, _written(without)
+        found, passed, others = dict[bytes, bytes](), 0, _tenants_in_names(without)
         at_once = max(limit, PASSED_AT_ONCE) if others else limit
         while len(found) < limit and passed < MOST_PASSED:
             names = await self._due(now, passed, at_once)
@@ -81,7 +81,7 @@ class RedisQueue(RedisBase):
             some = names[first : first + TIDIED_AT_ONCE]
             await self._scripts.read(self._scripts.work_tidy, QUEUE_KEYS, some)
 
-    @within("read")
+    @with_timeout("read")
     async def asked_for(
         self, tenant: str, sessions: Sequence[str], kind: Kind
     ) -> Mapping[str, str]:
@@ -151,7 +151,7 @@ def due_arguments(key: SessionKey, dues: Sequence[Due]) -> list[Any]:
     return arguments
 
 
-def _written(tenants: Collection[str]) -> frozenset[bytes]:
+def _tenants_in_names(tenants: Collection[str]) -> frozenset[bytes]:
     """Tenants as the names of pieces have them."""
     return frozenset(quote(tenant, safe="").encode() for tenant in tenants)
 
@@ -185,7 +185,7 @@ def read_piece(name: bytes, score: bytes, packed: bytes) -> Work:
 KEPT = KEPT_DAYS * 86_400
 """Seconds that a day is kept after something was spent on it."""
 
-FIGURES = Spent.__struct_fields__
+FIGURES = UsageTotals.__struct_fields__
 """The fields of Spent; a hash has them for each feature as "calls facts"."""
 
 _LEAVING = b"leaving-"
@@ -194,8 +194,8 @@ _LEAVING = b"leaving-"
 class RedisMeter(RedisBase):
     """See :class:`proxy.memory.usage.Meter`."""
 
-    @within("write")
-    async def spend(self, tenant: str, account: UsageKey, spent: Spent) -> None:
+    @with_timeout("write")
+    async def spend(self, tenant: str, account: UsageKey, spent: UsageTotals) -> None:
         key = _key(tenant, account.day)
         counts = [
             ("HINCRBY", key, f"{figure} {account.feature}", getattr(spent, figure))
@@ -203,11 +203,11 @@ class RedisMeter(RedisBase):
         ]
         await self._link.many([(key, command) for command in (*counts, ("EXPIRE", key, KEPT))])
 
-    @within("read")
-    async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[UsageKey, Spent]:
+    @with_timeout("read")
+    async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[UsageKey, UsageTotals]:
         keys = [_key(tenant, day) for day in days]
         replies = await self._link.many([(key, ("HGETALL", key)) for key in keys])
-        found: dict[UsageKey, Spent] = {}
+        found: dict[UsageKey, UsageTotals] = {}
         for day, flat in zip(days, replies, strict=True):
             found |= _read(day, flat)
         return found
@@ -219,31 +219,31 @@ class RedisMeter(RedisBase):
         what was cut short is done again by this name.
         """
         days = _key(old, "")
-        for key in await every(self._link.scan(days + b"*")):
+        for key in await collect_keys(self._link.scan(days + b"*")):
             if not key.startswith(days + _LEAVING):
                 once = f"{secrets.token_hex(8)}-".encode()
                 aside = days + _LEAVING + once + key.removeprefix(days)
-                checked(await self._link.run(key, ("RENAME", key, aside)))
-        for key in await every(self._link.scan(days + _LEAVING + b"*")):
+                raise_errors(await self._link.run(key, ("RENAME", key, aside)))
+        for key in await collect_keys(self._link.scan(days + _LEAVING + b"*")):
             await self._add(key, _key(new, key.decode()[-len("YYYY-MM-DD") :]))
 
     async def _add(self, aside: bytes, there: bytes) -> None:
-        (flat,) = checked(await self._link.run(aside, ("HGETALL", aside)))
+        (flat,) = raise_errors(await self._link.run(aside, ("HGETALL", aside)))
         added = self._scripts.usage_adopt
         await self._scripts.write(added, [there], (aside, KEPT, *flat))
-        checked(await self._link.run(aside, ("DEL", aside)))
-        checked(await self._link.run(there, ("HDEL", there, aside)))
+        raise_errors(await self._link.run(aside, ("DEL", aside)))
+        raise_errors(await self._link.run(there, ("HDEL", there, aside)))
 
 
 def _key(tenant: str, day: str) -> bytes:
     return tag_of(tenant) + f"usage:{day}".encode()
 
 
-def _read(day: str, flat: Sequence[bytes]) -> dict[UsageKey, Spent]:
+def _read(day: str, flat: Sequence[bytes]) -> dict[UsageKey, UsageTotals]:
     """What was spent on a day, from the reply to HGETALL."""
     figures: dict[str, dict[str, int]] = {}
     for field, number in zip(flat[::2], flat[1::2], strict=True):
         figure, _, feature = field.decode().partition(" ")
         if figure in FIGURES:
             figures.setdefault(feature, {})[figure] = int(number)
-    return {UsageKey(day, feature): Spent(**known) for feature, known in figures.items()}
+    return {UsageKey(day, feature): UsageTotals(**known) for feature, known in figures.items()}

@@ -20,7 +20,7 @@ from proxy.memory.archive import (
     StoredMessage,
 )
 from proxy.memory.model import (
-    BEGINNING,
+    LOG_START,
     Exchange,
     Position,
     SessionKey,
@@ -38,7 +38,7 @@ from proxy.stores.sqlite import items as sqlite_items
 from proxy.stores.sqlite import work as sqlite_work
 from proxy.stores.sqlite.index import reading as index_reading
 from proxy.stores.sqlite.index import writing as index_writing
-from proxy.stores.sqlite.restore import forsake
+from proxy.stores.sqlite.restore import cancel
 from proxy.stores.sqlite.rows import (
     HAS_MESSAGES,
     ID,
@@ -251,7 +251,7 @@ def _session(row: Sequence[Any]) -> Session:
         user=user,
         messages=messages,
         tokens=tokens,
-        window_start=starts.get(profile, BEGINNING).seq,
+        window_start=starts.get(profile, LOG_START).seq,
         created_at=created_at,
         last_active_at=last_active_at,
         details=Details(*details),
@@ -279,7 +279,7 @@ def delete(connection: sqlite3.Connection, now: float, key: SessionKey) -> bool:
     ).fetchone()
     index_writing.drop(connection, Owner(key.tenant, session=key.session))
     connection.execute("DELETE FROM work WHERE tenant = ? AND session = ?", key)
-    forsake(connection, key)
+    cancel(connection, key)
     if row is None:
         return False
     if row[1]:

@@ -1,8 +1,8 @@
 """The SQLite file and its threads.
 
 One thread writes, others read: reads do not queue behind commits, and commits that wait together
-share one fsync.  What a chat waits for, what people list, and whether the file can be read at all
-have threads of their own, so that none of them waits for another.
+share one fsync.  Reads of chats, reads of lists, and checks of the file have threads of their own,
+so that none of them waits for another.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
 
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreFull, StoreInUse
-from proxy.stores.common.known_logs import KnownLogs
-from proxy.stores.common.known_passages import KnownMessages
+from proxy.stores.common.known_logs import LogCache
+from proxy.stores.common.known_passages import PassageCache
 from proxy.stores.sqlite.known.changes import Changes
-from proxy.stores.sqlite.known.heads import KnownHeads
-from proxy.stores.sqlite.known.items import KnownItems
-from proxy.stores.sqlite.known.wal_index import WalIndex, hold
+from proxy.stores.sqlite.known.heads import IndexHeadCache
+from proxy.stores.sqlite.known.items import ItemCache
+from proxy.stores.sqlite.known.wal_index import WalIndex, acquire
 from proxy.stores.sqlite.schema import connect, connect_as_is
-from proxy.stores.sqlite.waste import is_there, sweep, tidy
-from proxy.stores.sqlite.worker import Opener, Running, Turn, Worker, one_look, readers
+from proxy.stores.sqlite.waste import has_expired, purge_now, sweep
+from proxy.stores.sqlite.worker import Opener, Running, Turn, Worker, consistent_read, readers
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -41,10 +41,10 @@ for, and of what the method of the contract takes."""
 
 
 Identity: TypeAlias = tuple[int, int] | None
-"""What tells a file from another one of its name; None where there is none."""
+"""Identifies a file, unlike its name; None if there is no file."""
 
 ROOM = 16 * 1024 * 1024
-"""Bytes that a disk should have left: a large exchange and the log before it."""
+"""Free bytes that a disk should have: for a large exchange and the log before it."""
 
 READERS = 3
 """Threads that read for chats: one that has much to read leaves room for others."""
@@ -54,19 +54,19 @@ WIPES, WIPE_AFTER = 12, 0.25
 each: who erases waits for it."""
 
 TIDIED_AFTER, TIDIED_AGAIN = 5.0, 0.25
-"""Seconds between two looks for what has expired, and between two steps of removing it: others
-write in between."""
+"""Seconds between two searches for expired data, and between two steps of removing it: others write
+in between."""
 
-GIVES_WAY = 0.1
-"""Seconds between two steps of what takes many, at most: as long as a step took.  Another process
-only looks now and then whether the file is free, and would never find it so."""
+MAX_STEP_PAUSE = 0.1
+"""Seconds between two steps of long work, at most; else as long as a step took.  Other processes
+poll for the file's lock, and would never get it without a pause."""
 
 _PEEK = "SELECT id FROM sessions LIMIT 1"
 
 
 class SQLiteOpener:
-    """Opens the file, and knows it and its log again: by their names anybody may have put others
-    there."""
+    """Opens the file, and checks that it and its log are still the same: they may be replaced under
+    the same names."""
 
     def __init__(self, path: Path, patience: float, *, as_is: bool) -> None:
         self._path, self._patience = path, patience
@@ -103,7 +103,7 @@ class SQLiteOpener:
                 connection.execute("PRAGMA wal_checkpoint").fetchone()
 
     def check(self) -> None:
-        """What is written into a file that nobody finds again is lost."""
+        """Raise StoreError if the file was replaced: what is written to the old one is lost."""
         if self._known is not None and _identity(self._path) != self._known:
             raise StoreError(
                 f"{self._path} was deleted or replaced while it was in use: "
@@ -116,7 +116,7 @@ class SQLiteOpener:
             )
 
     def index(self) -> WalIndex | None:
-        return hold(Path(self._file))
+        return acquire(Path(self._file))
 
     def _log_there(self) -> tuple[Identity, Identity]:
         return _identity(f"{self._file}-wal"), _identity(f"{self._file}-shm")
@@ -125,7 +125,7 @@ class SQLiteOpener:
 class SQLiteFile:
     """``timeout`` bounds reads, ``commit_timeout`` writes and waiting for other processes (s).
 
-    ``as_is``: a file that is not there is not made, one of an older schema not brought up to date.
+    ``as_is``: the file is neither created nor migrated.
     """
 
     def __init__(
@@ -147,8 +147,8 @@ class SQLiteFile:
         self._opener: Opener = SQLiteOpener(self._path, commit_timeout, as_is=as_is)
         self._beside: SQLiteFile | None = None
         self._changes = Changes()
-        self._logs, self._passages = KnownLogs(), KnownMessages()
-        self._heads, self._items = KnownHeads(), KnownItems()
+        self._logs, self._passages = LogCache(), PassageCache()
+        self._heads, self._items = IndexHeadCache(), ItemCache()
         self._turn = asyncio.Lock()
         self._newest: dict[SessionKey, object] = {}
         """The write under way to a session that was asked for last."""
@@ -200,36 +200,36 @@ class SQLiteFile:
         left = await asyncio.to_thread(_room, self._path.parent)
         if left is None or left >= ROOM:
             return ()
-        return (_has_left(left),)
+        return (_disk_message(left),)
 
     async def wipe(self) -> None:
         for _ in range(WIPES):
-            if not self._writing.owing:
+            if not self._writing.log_kept:
                 return
             await asyncio.sleep(WIPE_AFTER)
             await self._empty_log()
-        if self._writing.owing:
+        if self._writing.log_kept:
             raise StoreInUse("SQLite: somebody reads what the log has of what was removed")
 
     async def _empty_log(self) -> None:
         await self._writing.empty_log(self._commit_timeout)
 
     async def _tidy(self) -> None:
-        """What has expired goes also where nobody writes, and a log that is owed is emptied."""
+        """Remove expired data also if nobody writes, and retry to empty the log."""
         while True:
             await asyncio.sleep(TIDIED_AFTER)
             with suppress(StoreError):
-                while await self._tidied():
+                while await self._tidy_step():
                     await asyncio.sleep(TIDIED_AGAIN)
 
-    async def _tidied(self) -> bool:
-        """Do a step; whether there was anything that had expired."""
-        if self._writing.owing:
+    async def _tidy_step(self) -> bool:
+        """Remove some expired data; True if there was any."""
+        if self._writing.log_kept:
             await self._empty_log()
         now = self._clock()
-        if not await self._list(lambda c: is_there(c, now)):
+        if not await self._list(lambda c: has_expired(c, now)):
             return False
-        await self._write_later(lambda c: tidy(c, now))
+        await self._write_later(lambda c: purge_now(c, now))
         return True
 
     async def close(self) -> None:
@@ -247,15 +247,15 @@ class SQLiteFile:
             await asyncio.to_thread(worker.join, self._commit_timeout * 2)
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
-        """What a chat waits for."""
+        """Run a read that a chat waits for."""
         return self._by(self._readers[0] if self._readers else None, work)
 
     def _list(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
-        """What people and the background read."""
+        """Run a read of the memory API or of background work."""
         return self._by(self._lister, work)
 
     async def _page(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """The same where it may be much: one at a time, and its time counts from its turn."""
+        """The same for a large read: one at a time, and its timeout starts with its turn."""
         async with self._turn:
             return await self._list(work)
 
@@ -268,32 +268,32 @@ class SQLiteFile:
         return self._writing.run(work, self._commit_timeout)
 
     def _write_large(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
-        """What takes tenths of a second: it is alone in its transaction."""
+        """Run a write of tenths of a second, in a transaction of its own."""
         return self._writing.run(work, self._commit_timeout, "large")
 
     def _write_kept(
         self, work: Callable[[sqlite3.Connection], T], turn: Turn = "soon"
     ) -> Running[T]:
-        """What changes nothing that is kept in mind, or brings that up to date itself."""
+        """Run a write that changes nothing cached, or updates the caches itself."""
         return self._writing.run(work, self._commit_timeout, turn, kept=True)
 
     def _write_later(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
-        """The same for what can be done again: it gives way to all else that is written."""
+        """The same for a write that can be repeated: all other writes go first."""
         return self._writing.run(work, self._commit_timeout, "later", kept=True)
 
-    def _leaving_room(
+    def _with_room_check(
         self, work: Callable[[sqlite3.Connection], T]
     ) -> Callable[[sqlite3.Connection], T]:
-        """The work, which raises StoreFull where the disk has less than ROOM left.
+        """The work, raising StoreFull first if the disk has less than ROOM left.
 
-        For what can wait or be done again: turns need that room, and so does removing, which takes
-        some before it gives any back.
+        For writes that can wait or be repeated: exchanges need that room, and so do deletions,
+        which take some before they free any.
         """
 
         def checked(connection: sqlite3.Connection) -> T:
             left = _room(self._path.parent)
             if left is not None and left < ROOM:
-                raise StoreFull(f"SQLite: {_has_left(left)}")
+                raise StoreFull(f"SQLite: {_disk_message(left)}")
             return work(connection)
 
         return checked
@@ -308,10 +308,10 @@ class SQLiteFile:
     async def _erase(
         self, work: Callable[[sqlite3.Connection], T], on_result: Callable[[T], None] | None = None
     ) -> T:
-        """The result of ``work``, once nothing of what it removed is in the files any more, unless
-        a reader stays in the log: see ``wipe``.
+        """The result of ``work``, once nothing that it removed is in the files any more, unless a
+        reader keeps the log: see ``wipe``.
 
-        Commits of others go in between the steps.  ``on_result`` is told it before them.
+        Other commits run between the steps.  ``on_result`` is called with the result before them.
         """
         try:
             result = await self._write(work)
@@ -324,17 +324,17 @@ class SQLiteFile:
             self._items.forget()
 
     async def _by_steps(self, step: Callable[[], Running[object]]) -> None:
-        """Until a step finds nothing left to do."""
+        """Repeat a step until it finds nothing left to do."""
         clock = asyncio.get_running_loop().time
         began = clock()
         while await step():
-            await asyncio.sleep(min(clock() - began, GIVES_WAY))
+            await asyncio.sleep(min(clock() - began, MAX_STEP_PAUSE))
             began = clock()
 
     async def _erase_texts(
         self, work: Callable[[sqlite3.Connection], T], on_result: Callable[[T], None] | None = None
     ) -> T:
-        """The same where the process itself has kept some of it in mind."""
+        """The same for texts that may be cached: the caches are cleared."""
         try:
             return await self._erase(work, on_result)
         finally:
@@ -344,7 +344,7 @@ class SQLiteFile:
 
 
 class Lane:
-    """Makes methods of a store from functions of a connection: they run in one of its threads."""
+    """Makes methods of a store from functions of a connection, to run in one of its threads."""
 
     def __init__(
         self,
@@ -364,7 +364,9 @@ class Lane:
         def method(store: SQLiteFile, /, *args: P.args, **kwargs: P.kwargs) -> Running[T]:
             now = store._clock()
             if several:
-                return run(store, lambda c: one_look(c, lambda c: work(c, now, *args, **kwargs)))
+                return run(
+                    store, lambda c: consistent_read(c, lambda c: work(c, now, *args, **kwargs))
+                )
             return run(store, lambda c: work(c, now, *args, **kwargs))
 
         return method
@@ -377,8 +379,8 @@ writes_beside = Lane(SQLiteFile._write_kept)
 writes_later, erases_texts = Lane(SQLiteFile._write_later), Lane(SQLiteFile._erase_texts)
 
 
-def timeless(work: Callable[Concatenate[sqlite3.Connection, P], T]) -> Work[P, T]:
-    """Makes ``Work`` of a function that does not ask for the time."""
+def without_time(work: Callable[Concatenate[sqlite3.Connection, P], T]) -> Work[P, T]:
+    """Makes ``Work`` from a function without a parameter for the time."""
 
     @wraps(work)
     def timed(
@@ -397,12 +399,12 @@ def _identity(path: Path | str) -> Identity:
     return found.st_dev, found.st_ino
 
 
-def _has_left(room: int) -> str:
+def _disk_message(room: int) -> str:
     return f"the disk of the store has {room // 1024} KiB left"
 
 
 def _room(folder: Path) -> int | None:
-    """Bytes that may still be written there; None where that cannot be known."""
+    """Free bytes on the folder's disk; None if unknown."""
     try:
         return shutil.disk_usage(folder).free
     except OSError:

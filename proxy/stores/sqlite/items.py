@@ -10,17 +10,17 @@ import msgspec
 from proxy.memory.archive import Page
 from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
 from proxy.stores.common.rules import (
-    begins,
-    begins_behind,
-    behind,
-    ends,
-    of_users,
+    bound_after,
+    lower_bound,
+    lower_bound_after,
     pack,
     page_of,
     unpack,
+    upper_bound,
+    user_subjects,
 )
 from proxy.stores.sqlite.marks import erased
-from proxy.stores.sqlite.rows import keep_text, page_in, text_in
+from proxy.stores.sqlite.rows import page_in, store_text, text_in
 
 PURGED_AT_ONCE = 10
 """Expired items that a change removes at most, so that it does not wait long."""
@@ -109,11 +109,11 @@ def items(
     after: Place | None,
     limit: int,
 ) -> Page[Item]:
-    beginning = begins(prefix)
+    beginning = lower_bound(prefix)
     start = max(beginning, pack(after) if after is not None else b"")
     found = connection.execute(
         f"{_ROW} WHERE {_AMONG} AND {_ALIVE} ORDER BY place LIMIT ?",
-        (*shelf, start, ends(beginning), now, limit + 1),
+        (*shelf, start, upper_bound(beginning), now, limit + 1),
     )
     rows, more = page_in(found, limit)
     return page_of([_item(row) for row in rows], limit, more=more)
@@ -129,14 +129,14 @@ def namespaces(
 ) -> list[Namespace]:
     """One look-up for each: from the first place of a namespace to the first behind it."""
     query = f"SELECT place FROM items WHERE {_AMONG} AND {_ALIVE} ORDER BY place LIMIT 1"
-    start, end = begins_behind(prefix, after), ends(begins(prefix))
+    start, end = lower_bound_after(prefix, after), upper_bound(lower_bound(prefix))
     found: list[Namespace] = []
     while len(found) < limit:
         row = connection.execute(query, (*shelf, start, end, now)).fetchone()
         if row is None:
             break
         found.append(unpack(row[0]).namespace)
-        start = behind(found[-1])
+        start = bound_after(found[-1])
     return found
 
 
@@ -148,7 +148,7 @@ def change_items(
     since: float | None = None,
 ) -> bool:
     discard_expired(connection, now, PURGED_AT_ONCE)
-    if erased(connection, now, of_users(*shelf), since):
+    if erased(connection, now, user_subjects(*shelf), since):
         return False
     for change in changes:
         if change.after is not None and change.after != _version(connection, shelf, change, now):
@@ -159,7 +159,7 @@ def change_items(
         if change.value is None:
             connection.execute(f"DELETE FROM items WHERE {_AT}", at)
         else:
-            value = keep_text(connection, change.value)
+            value = store_text(connection, change.value)
             connection.execute(_PUT, (*at, now, change.expires_at, value))
     return True
 
@@ -171,7 +171,7 @@ def adopt_items(
     items: Sequence[Item],
     since: float | None = None,
 ) -> int:
-    if erased(connection, now, of_users(*shelf), since):
+    if erased(connection, now, user_subjects(*shelf), since):
         return 0
     adopted = 0
     for item in items:
@@ -181,7 +181,7 @@ def adopt_items(
         connection.execute(_EXPIRED, (*at, now))
         times = (item.created_at, item.updated_at, item.expires_at)
         if connection.execute(_ADOPT, (*at, item.version, *times)).rowcount:
-            value = keep_text(connection, bytes(item.value))
+            value = store_text(connection, bytes(item.value))
             connection.execute(f"UPDATE items SET value = ? WHERE {_AT}", (value, *at))
             adopted += 1
     return adopted
@@ -198,8 +198,8 @@ def drop_some(
     connection: sqlite3.Connection, now: float, shelf: ItemOwner, prefix: Namespace
 ) -> int:
     """Remove some items below a prefix, and first all that have expired; 0 once none is left."""
-    beginning = begins(prefix)
-    among = (*shelf, beginning, ends(beginning))
+    beginning = lower_bound(prefix)
+    among = (*shelf, beginning, upper_bound(beginning))
     connection.execute(f"DELETE FROM items WHERE {_AMONG} AND expires_at <= ?", (*among, now))
     return connection.execute(_DROP, (*among, DROPPED_AT_ONCE)).rowcount
 

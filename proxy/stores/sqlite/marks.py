@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from proxy.memory.erasure import Subject
-from proxy.stores.common.rules import UNMARKED, digest_of, expiry, forbids
+from proxy.stores.common.rules import NO_MARK, digest_of, expiry, is_refused
 
 _MARK = """
 INSERT INTO erasures (subject, until, expires_at) VALUES (?1, ?2, ?3)
@@ -35,7 +35,7 @@ def erased(
     connection: sqlite3.Connection, now: float, subjects: Sequence[Subject], began: float | None
 ) -> bool:
     """Were any of these erased since something began, None: not known?  Then it is not written."""
-    return began is not None and forbids(mark_of(connection, subjects, now), began)
+    return began is not None and is_refused(mark_of(connection, subjects, now), began)
 
 
 def mark_of(connection: sqlite3.Connection, subjects: Sequence[Subject], now: float) -> float:
@@ -43,7 +43,7 @@ def mark_of(connection: sqlite3.Connection, subjects: Sequence[Subject], now: fl
     places = ", ".join("?" * len(subjects))
     query = f"SELECT max(until) FROM erasures WHERE expires_at > ? AND subject IN ({places})"
     row = connection.execute(query, (now, *map(digest_of, subjects))).fetchone()
-    return UNMARKED if row[0] is None else float(row[0])
+    return NO_MARK if row[0] is None else float(row[0])
 
 
 def purge(connection: sqlite3.Connection, now: float, limit: int) -> None:

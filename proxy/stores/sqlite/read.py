@@ -19,10 +19,10 @@ from proxy.memory.model import (
     message_id,
 )
 from proxy.stores.common import codec
-from proxy.stores.common.history import SeqSpan, begins_at, fits, locate_all
-from proxy.stores.common.known_logs import KnownLog, LogPart
+from proxy.stores.common.history import SeqSpan, first_turn, is_within_bounds, locate_all
+from proxy.stores.common.known_logs import CachedLog, LogPart
 from proxy.stores.sqlite.rows import LIVE, SUMMARY, text_in
-from proxy.stores.sqlite.worker import one_look
+from proxy.stores.sqlite.worker import consistent_read
 
 PIECE = 500
 """Entries that are decoded at once: some milliseconds for which no other thread runs."""
@@ -157,10 +157,10 @@ class SessionRow(NamedTuple):
         return None if self.turn is None else Position(self.turn, self.seq)
 
 
-class SoughtLog(NamedTuple):
-    """The log that a load is to find: what its session says of it, and what is asked for.
+class LogQuery(NamedTuple):
+    """What a load has to find: the session's row and what was asked for.
 
-    ``last`` is where the newest exchange stands.
+    ``last`` is the span of the newest exchange.
     """
 
     stamp: bytes
@@ -170,14 +170,16 @@ class SoughtLog(NamedTuple):
 
     @property
     def unbounded(self) -> bool:
-        return self.row.start is None and fits(self.row.messages, self.row.tokens, self.ask)
+        return self.row.start is None and is_within_bounds(
+            self.row.messages, self.row.tokens, self.ask
+        )
 
-    def known(self, begin: int, log: LogPart) -> KnownLog:
+    def known(self, begin: int, log: LogPart) -> CachedLog:
         row = self.row
-        return KnownLog(self.stamp, row.end, row.messages, begin, *log, row.expires_at is None)
+        return CachedLog(self.stamp, row.end, row.messages, begin, *log, row.expires_at is None)
 
     def is_last(self, entry: Entry) -> bool:
-        """Whether it is of the newest exchange."""
+        """Whether the entry belongs to the newest exchange."""
         return self.last.first <= entry.position.seq < self.last.first + self.last.size
 
     def begin_in(self, log: Sequence[Entry]) -> int:
@@ -193,7 +195,7 @@ class SoughtLog(NamedTuple):
 
     def begins_at(self, backwards: Callable[[], Iterable[tuple[int, int]]], newest: int) -> int:
         summary = codec.decode_summary(self.row.summary) if self.row.summary else None
-        return begins_at(backwards, self.row.start, newest, self.ask, summary)
+        return first_turn(backwards, self.row.start, newest, self.ask, summary)
 
 
 def load(
@@ -201,21 +203,21 @@ def load(
     now: float,
     key: SessionKey,
     ask: Ask,
-    known: KnownLog | None = None,
-) -> tuple[Snapshot, KnownLog | None]:
-    """What a session is, and its log to be ``known`` the next time."""
+    known: CachedLog | None = None,
+) -> tuple[Snapshot, CachedLog | None]:
+    """The snapshot, and the log to cache, which the next load gets as ``known``."""
     found = since(connection, now, key, ask, known) if known is not None else None
-    return found or one_look(connection, lambda c: _load(c, now, key, ask))
+    return found or consistent_read(connection, lambda c: _load(c, now, key, ask))
 
 
 def since(
-    connection: sqlite3.Connection, now: float, key: SessionKey, ask: Ask, known: KnownLog
-) -> tuple[Snapshot, KnownLog | None] | None:
-    """The same from what is known and what was appended; None where more must be read."""
+    connection: sqlite3.Connection, now: float, key: SessionKey, ask: Ask, known: CachedLog
+) -> tuple[Snapshot, CachedLog | None] | None:
+    """The same from the cached log and what was appended; None if more must be read."""
     row = _head(connection, key, ask, now, known)
     if row is None:
         return Snapshot(), None
-    learned = _caught_up(_sought(row, ask), known)
+    learned = _extend_known(_log_query(row, ask), known)
     if learned is None:
         return None
     return _snapshot(connection, row, ask, LogPart(learned.log, learned.bodies)), learned
@@ -223,11 +225,11 @@ def since(
 
 def _load(
     connection: sqlite3.Connection, now: float, key: SessionKey, ask: Ask
-) -> tuple[Snapshot, KnownLog | None]:
+) -> tuple[Snapshot, CachedLog | None]:
     row = _head(connection, key, ask, now)
     if row is None:
         return Snapshot(), None
-    sought = _sought(row, ask)
+    sought = _log_query(row, ask)
     begin = 0 if sought.unbounded else _first_turn(connection, sought)
     entries, texts = _texts(connection, _LOG_FROM, (row.session, begin), row.messages)
     older: tuple[Entry, ...] = ()
@@ -269,8 +271,8 @@ def _bodies(entries: Iterable[Entry], texts: Iterable[bytes | None]) -> dict[str
     return {entry.card.id: body or b"" for entry, body in zip(entries, texts, strict=True)}
 
 
-def _sought(row: SessionRow, ask: Ask) -> SoughtLog:
-    return SoughtLog(
+def _log_query(row: SessionRow, ask: Ask) -> LogQuery:
+    return LogQuery(
         stamp=f"{row.session} {row.created_at!r} {row.changes}".encode(),
         row=row,
         last=SeqSpan(row.first, row.size) if row.last else NOTHING,
@@ -278,8 +280,8 @@ def _sought(row: SessionRow, ask: Ask) -> SoughtLog:
     )
 
 
-def _caught_up(sought: SoughtLog, known: KnownLog) -> KnownLog | None:
-    """What is known together with what was appended since; None where all must be read."""
+def _extend_known(sought: LogQuery, known: CachedLog) -> CachedLog | None:
+    """The cached log with what was appended since; None if all must be read."""
     log = _with_added(known, sought.row) if known.stamp == sought.stamp else None
     if log is None or (begin := sought.begin_in(log.entries)) < known.begin:
         return None
@@ -291,7 +293,7 @@ def _caught_up(sought: SoughtLog, known: KnownLog) -> KnownLog | None:
     return None if any(map(sought.is_last, log.entries[:left])) else sought.known(begin, rest)
 
 
-def _with_added(known: KnownLog, row: SessionRow) -> LogPart | None:
+def _with_added(known: CachedLog, row: SessionRow) -> LogPart | None:
     """What is known and what was appended; None where that is not the whole log in its order: a
     late answer stands in its turn, before the end."""
     count = row.messages - known.messages
@@ -303,23 +305,23 @@ def _with_added(known: KnownLog, row: SessionRow) -> LogPart | None:
     in_order = all(a.position < b.position for a, b in pairwise((*known.log[-1:], *added)))
     if len(added) != count or not in_order:
         return None
-    bodies = _bodies(added, codec.cut(row.texts or b"", row.lengths or ""))
+    bodies = _bodies(added, codec.split_joined(row.texts or b"", row.lengths or ""))
     return LogPart(known.log + added, {**known.bodies, **bodies})
 
 
 def bodies(
     connection: sqlite3.Connection, now: float, key: SessionKey, ids: Collection[str]
 ) -> dict[str, bytes]:
-    return _of_ids(connection, _BODY, now, key, ids)
+    return _texts_by_id(connection, _BODY, now, key, ids)
 
 
 def wires(
     connection: sqlite3.Connection, now: float, key: SessionKey, ids: Collection[str]
 ) -> dict[str, bytes]:
-    return _of_ids(connection, _WIRE, now, key, ids)
+    return _texts_by_id(connection, _WIRE, now, key, ids)
 
 
-def _of_ids(
+def _texts_by_id(
     connection: sqlite3.Connection, query: str, now: float, key: SessionKey, ids: Collection[str]
 ) -> dict[str, bytes]:
     found = {}
@@ -371,7 +373,11 @@ def _rows(
         query_joined = _JOINED.format(third, query)
         odd, entries, bodies, lengths, more = connection.execute(query_joined, arguments).fetchone()
         if not odd:
-            return codec.decode_log(entries or b""), codec.cut(bodies or b"", lengths or ""), more
+            return (
+                codec.decode_log(entries or b""),
+                codec.split_joined(bodies or b"", lengths or ""),
+                more,
+            )
     rows = connection.execute(query, arguments).fetchall()
     return (
         codec.decode_pieces(_entries(rows)),
@@ -385,7 +391,7 @@ def _head(
     key: SessionKey,
     ask: Ask,
     now: float,
-    known: KnownLog | None = None,
+    known: CachedLog | None = None,
 ) -> SessionRow | None:
     arguments = {
         "tenant": key.tenant,
@@ -400,7 +406,7 @@ def _head(
     return SessionRow(*row) if row else None
 
 
-def _first_turn(connection: sqlite3.Connection, sought: SoughtLog) -> int:
+def _first_turn(connection: sqlite3.Connection, sought: LogQuery) -> int:
     newest = connection.execute(_NEWEST, (sought.row.session,)).fetchone()
     if newest is None:
         return 0

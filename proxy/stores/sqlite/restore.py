@@ -1,7 +1,7 @@
-"""Putting a session back into the SQLite file, inside BEGIN IMMEDIATE.
+"""Restores a session into the SQLite file, inside BEGIN IMMEDIATE.
 
-A large one is brought in steps, so that others commit in between: under a name that nobody reads,
-with a time to live, in case it never becomes a session.
+A large one is written in steps, so that others commit in between: under a hidden name, with a time
+to live, in case it is never published.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from proxy.memory.erasure import Subject
 from proxy.memory.model import MOST_VERSIONS, SessionKey
 from proxy.memory.store import StoreError
 from proxy.stores.common import codec
-from proxy.stores.common.history import Restored, restored
-from proxy.stores.common.rules import digest_of, of_session, of_users
+from proxy.stores.common.history import RestoredCounts, counts_of
+from proxy.stores.common.rules import digest_of, session_subject, user_subjects
 from proxy.stores.sqlite.marks import erased
 from proxy.stores.sqlite.rows import (
     STAGED,
@@ -27,8 +27,8 @@ from proxy.stores.sqlite.rows import (
     find_head,
     insert_exchanges,
     insert_messages,
-    new_head,
     remove,
+    restored_head,
     save_details,
     save_head,
     set_aside,
@@ -38,28 +38,28 @@ AT_ONCE = 1000
 """Messages, and exchanges, that are written in one step."""
 
 BYTES_AT_ONCE = 8_000_000
-"""Of the messages, about."""
+"""Bytes of messages that are written in one step, about."""
 
 _IS_THERE = "SELECT 1 FROM messages WHERE session = ? AND seq = ?"
 
 
-class Brought(NamedTuple):
-    """A session that is being brought: its hidden name, itself, what is known of it, which of its
-    messages each step writes, and when it was read."""
+class StagedSession(NamedTuple):
+    """A session that is being restored: its hidden name, its archive and counts, the messages that
+    each step writes, and the time when it was read."""
 
     name: str
     archived: SessionArchive
-    known: Restored
+    known: RestoredCounts
     parts: Sequence[slice]
     since: float | None = None
 
 
 LIVES = 600.0
-"""Seconds until what was brought is removed if it has not become a session."""
+"""Seconds until a staged session that was not published is removed."""
 
 
 def parts_of(archived: SessionArchive) -> list[slice]:
-    """The messages of each step that a session takes."""
+    """The slices of a session's messages that each step writes."""
     ends, size = [0], 0
     for number, line in enumerate(archived.lines, start=1):
         size += line.size
@@ -72,21 +72,21 @@ def parts_of(archived: SessionArchive) -> list[slice]:
 def stage(
     connection: sqlite3.Connection, now: float, key: SessionKey, archived: SessionArchive
 ) -> str | None:
-    """Begin to bring a session: its hidden name; None if there is one under this key already."""
+    """Begin to restore a session; its hidden name, or None if the key has a session already."""
     if find_head(connection, key, now) is not None:
         return None
     name = f"{_place(key)}.{secrets.token_hex(16)}"
-    head = new_head(connection, SessionKey(STAGED, name), archived.session.created_at, 0)
+    head = restored_head(connection, SessionKey(STAGED, name), archived.session.created_at, 0)
     head.owner = _person(key.tenant, archived.session.user)
     head.expires_at = now + LIVES
     save_head(connection, head)
     return name
 
 
-def bring(brought: Brought, step: int, connection: sqlite3.Connection) -> None:
-    """Write a step of what a session has; a second time it changes nothing.
+def write_step(brought: StagedSession, step: int, connection: sqlite3.Connection) -> None:
+    """Write a step of a session; repeating it changes nothing.
 
-    Raises StoreError if what came before has expired.
+    Raises StoreError if the earlier steps have expired.
     """
     name, archived, known, parts, _ = brought
     lines = archived.lines[parts[step]]
@@ -98,11 +98,13 @@ def bring(brought: Brought, step: int, connection: sqlite3.Connection) -> None:
         _insert(connection, session, lines, exchanges, known.choices)
 
 
-def settle(brought: Brought, key: SessionKey, now: float, connection: sqlite3.Connection) -> bool:
-    """Make what was brought a session.  False: it may not be one any more, and is removed."""
+def publish(
+    brought: StagedSession, key: SessionKey, now: float, connection: sqlite3.Connection
+) -> bool:
+    """Make a staged session visible; False if it may not be any more, and then remove it."""
     name, archived, known, _, since = brought
     session = _staged(connection, name)
-    if not _may_be(connection, now, key, archived, since):
+    if not _may_restore(connection, now, key, archived, since):
         remove(connection, session)
         return False
     connection.execute("UPDATE sessions SET tenant = ?, session = ? WHERE id = ?", (*key, session))
@@ -114,13 +116,13 @@ def settle(brought: Brought, key: SessionKey, now: float, connection: sqlite3.Co
 
 
 def discard(connection: sqlite3.Connection, name: str) -> None:
-    """Remove what was brought, if anything is left of it."""
+    """Remove a staged session, if anything is left of it."""
     with suppress(StoreError):
         remove(connection, _staged(connection, name))
 
 
-def forsake(connection: sqlite3.Connection, key: SessionKey) -> None:
-    """Let what is being brought for this key never become a session."""
+def cancel(connection: sqlite3.Connection, key: SessionKey) -> None:
+    """Cancel the restores for this key: they are never published."""
     place = _place(key)
     found = connection.execute(
         "SELECT id FROM sessions WHERE tenant = ? AND session > ? AND session < ?",
@@ -130,8 +132,8 @@ def forsake(connection: sqlite3.Connection, key: SessionKey) -> None:
         set_aside(connection, session)
 
 
-def forsake_all(connection: sqlite3.Connection, tenant: str, user: str) -> None:
-    """Let nothing that is being brought for this person ever become a session."""
+def cancel_all(connection: sqlite3.Connection, tenant: str, user: str) -> None:
+    """Cancel the restores for this user: they are never published."""
     found = connection.execute(
         "SELECT id FROM sessions WHERE tenant = ? AND owner = ?", (STAGED, _person(tenant, user))
     )
@@ -140,13 +142,13 @@ def forsake_all(connection: sqlite3.Connection, tenant: str, user: str) -> None:
 
 
 def _place(key: SessionKey) -> str:
-    """What hidden names begin with, so that who erases finds what a process that was killed has
+    """The prefix of the hidden names for a key, by which an erasure finds what a killed process
     left."""
-    return digest_of(of_session(key)).hex()
+    return digest_of(session_subject(key)).hex()
 
 
 def _person(tenant: str, user: str | None) -> str | None:
-    """The owner of what is being brought, by which who erases the person finds it."""
+    """The owner of a staged session, by which an erasure of the user finds it."""
     return digest_of(Subject(tenant, user)).hex() if user else None
 
 
@@ -159,15 +161,15 @@ def _staged(connection: sqlite3.Connection, name: str) -> int:
     return int(row[0])
 
 
-def _may_be(
+def _may_restore(
     connection: sqlite3.Connection,
     now: float,
     key: SessionKey,
     archived: SessionArchive,
     since: float | None,
 ) -> bool:
-    """May a session be put back under this key: is there none, and was none erased since?"""
-    whose = [of_session(key), *of_users(key.tenant, archived.session.user)]
+    """May a session be restored under this key: is there none, and was none erased since?"""
+    whose = [session_subject(key), *user_subjects(key.tenant, archived.session.user)]
     return not erased(connection, now, whose, since) and find_head(connection, key, now) is None
 
 
@@ -178,12 +180,12 @@ def restore(
     archived: SessionArchive,
     since: float | None = None,
 ) -> bool:
-    """All of it in one step."""
-    if not _may_be(connection, now, key, archived, since):
+    """Restore a small session in one step."""
+    if not _may_restore(connection, now, key, archived, since):
         return False
     session = archived.session
-    head = new_head(connection, key, session.created_at, session.details.ttl)
-    known = restored(archived)
+    head = restored_head(connection, key, session.created_at, session.details.ttl)
+    known = counts_of(archived)
     _insert(connection, head.id, archived.lines, archived.exchanges, known.choices)
     _complete(connection, head, archived, known, now)
     return True
@@ -205,7 +207,7 @@ def _complete(
     connection: sqlite3.Connection,
     head: Head,
     archived: SessionArchive,
-    known: Restored,
+    known: RestoredCounts,
     now: float,
 ) -> None:
     _fill(head, archived, known, now)
@@ -214,7 +216,7 @@ def _complete(
     _keep(connection, head, archived)
 
 
-def _fill(head: Head, archived: SessionArchive, known: Restored, now: float) -> None:
+def _fill(head: Head, archived: SessionArchive, known: RestoredCounts, now: float) -> None:
     session = archived.session
     head.owner = session.user or None
     head.next, head.last = known.next, known.last

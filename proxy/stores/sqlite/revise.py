@@ -19,11 +19,11 @@ from proxy.stores.sqlite.rows import (
     HAS_MESSAGES,
     Head,
     find_head,
-    keep_text,
     look_up,
     read_details,
     save_details,
     save_head,
+    store_text,
     switch,
     text_in,
 )
@@ -97,7 +97,7 @@ def _edit(connection: sqlite3.Connection, head: Head, edited: Edited) -> Positio
     assert found is not None  # looked at before
     turn, seq, tokens, active = found
     entry = codec.encode_entry(turn, seq, edited.card)
-    texts = (keep_text(connection, edited.body), keep_text(connection, edited.wire))
+    texts = (store_text(connection, edited.body), store_text(connection, edited.wire))
     row = (edited.card.tokens, entry, *texts, head.id, seq)
     connection.execute(_EDIT, row)
     head.tokens += edited.card.tokens - tokens if active else 0

@@ -1,5 +1,5 @@
-"""Where sessions and messages stand in the SQLite file, and the rows of a session while a
-transaction works on them, with the counts that they add up to."""
+"""Reads and writes the rows of sessions and messages in the SQLite file, and keeps the counts of a
+session while a transaction changes it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ LONG = 8_000
 
 
 def text_in(column: str) -> str:
-    """SQL for a text, wherever it lies."""
+    """SQL for a text, in its row or in the table of texts."""
     return f"coalesce((SELECT data FROM texts WHERE id = {column}), {column})"
 
 
 def _size_of(column: str) -> str:
-    """SQL for its bytes, which are not read."""
+    """SQL for the size of a text in bytes, without reading it."""
     return f"coalesce((SELECT length(data) FROM texts WHERE id = {column}), length({column}), 0)"
 
 
@@ -100,10 +100,10 @@ REMOVED_ROWS, REMOVED_BYTES = 2_000, 2_000_000
 removed is overwritten."""
 
 REMOVED_AT = 0.0
-"""When a session has expired of which a part is removed."""
+"""The expiry time of a session that is being removed."""
 
-UNBORN = 0
-"""No row has this id."""
+NO_ROW = 0
+"""The id of a head that has no row yet."""
 
 APART = 32
 """Bits by which ids of sessions that are put back lie apart, at most."""
@@ -115,7 +115,7 @@ NO_SYSTEM: System = (None, 0)
 
 
 class Head(msgspec.Struct):
-    """What a commit reads and changes of it; ``id`` is UNBORN until it has a row."""
+    """What a commit reads and changes of a session; ``id`` is NO_ROW until it has a row."""
 
     id: int
     owner: str | None
@@ -160,11 +160,11 @@ def page_in(found: sqlite3.Cursor, limit: int) -> tuple[list[Any], bool]:
 
 
 def find_head(connection: sqlite3.Connection, key: SessionKey, now: float) -> Head | None:
-    return living(connection, connection.execute(_HEAD, key).fetchone(), now)
+    return live_head(connection, connection.execute(_HEAD, key).fetchone(), now)
 
 
-def living(connection: sqlite3.Connection, row: Sequence[Any] | None, now: float) -> Head | None:
-    """The head that a row is; None without one, and for an expired session, which is removed."""
+def live_head(connection: sqlite3.Connection, row: Sequence[Any] | None, now: float) -> Head | None:
+    """The head from a row; None without a row, and for an expired session, which is removed."""
     head = Head(*row) if row else None
     if head is not None and head.expires_at is not None and head.expires_at <= now:
         remove(connection, head.id)
@@ -172,17 +172,17 @@ def living(connection: sqlite3.Connection, row: Sequence[Any] | None, now: float
     return head
 
 
-def unborn(at: float, ttl: int) -> Head:
-    """The head of a session that is not there yet."""
-    return Head(UNBORN, None, FIRST_SEQ, 0, 0, None, ttl, None, at)
+def new_session_head(at: float, ttl: int) -> Head:
+    """The head of a session that does not exist yet."""
+    return Head(NO_ROW, None, FIRST_SEQ, 0, 0, None, ttl, None, at)
 
 
-def new_head(connection: sqlite3.Connection, key: SessionKey, at: float, ttl: int) -> Head:
-    """Of a session that is put back.
+def restored_head(connection: sqlite3.Connection, key: SessionKey, at: float, ttl: int) -> Head:
+    """The head of a session that is restored.
 
-    Its id is none that one of this name has had: the same messages may have said something else.
+    Its row id is never one that a session of this name had: its messages may have been others.
     """
-    head = unborn(at, ttl)
+    head = new_session_head(at, ttl)
     newest = connection.execute("SELECT coalesce(max(id), 0) FROM sessions").fetchone()[0]
     head.id = newest + 1 + secrets.randbits(APART)
     insert_head(connection, key, head, at)
@@ -196,7 +196,7 @@ def insert_head(
     created_at: float,
     system: System = NO_SYSTEM,
 ) -> None:
-    """Begin a session with what its head says; it has its id then."""
+    """Insert the row of a session, which sets the id of its head."""
     row = (head.id or None, *key, created_at, *_fields(head)[1:], *system)
     id = connection.execute(_NEW_HEAD, row).lastrowid
     assert id is not None  # always set after an INSERT
@@ -233,11 +233,11 @@ def save_details(connection: sqlite3.Connection, session: int, details: Details)
 
 
 def remove(connection: sqlite3.Connection, session: int) -> bool:
-    """Remove a session, of a large one a part; whether nothing is left.
+    """Remove a session, or a part of a large one; True if nothing is left.
 
-    Nobody finds what is left.  It has expired, so that it is removed part by part: see ``waste``.
+    The rest is invisible, and marked as expired so that ``waste`` removes it part by part.
     """
-    if all([_removed(connection, session, *part) for part in _PARTS]):
+    if all([_remove_rows(connection, session, *part) for part in _PARTS]):
         connection.execute("DELETE FROM sessions WHERE id = ?", (session,))
         return True
     set_aside(connection, session)
@@ -245,17 +245,17 @@ def remove(connection: sqlite3.Connection, session: int) -> bool:
 
 
 def set_aside(connection: sqlite3.Connection, session: int) -> None:
-    """Make a session one of which a part is removed."""
+    """Mark a session as one that is being removed."""
     connection.execute(
         "UPDATE sessions SET tenant = ?, session = id, owner = NULL, expires_at = ? WHERE id = ?",
         (STAGED, REMOVED_AT, session),
     )
 
 
-def _removed(
+def _remove_rows(
     connection: sqlite3.Connection, session: int, table: str, entry: str, size: str
 ) -> bool:
-    """Remove as much as is removed at once; whether that was all."""
+    """Remove as many rows as one step may; True if those were all."""
     found = connection.execute(
         f"SELECT {entry}, {size} FROM {table} WHERE session = ? ORDER BY {entry} LIMIT ?",
         (session, REMOVED_ROWS),
@@ -330,7 +330,7 @@ def insert_exchanges(
             exchange.profile,
             exchange.started_at,
             exchange.created_at,
-            keep_text(connection, codec.encode(exchange)),
+            store_text(connection, codec.encode(exchange)),
         )
         for first, exchange in exchanges
     )
@@ -348,16 +348,17 @@ def insert_messages(
             card.tokens,
             state == "active",
             codec.encode_entry(place.turn, place.seq, card),
-            keep_text(connection, body),
-            keep_text(connection, wire),
+            store_text(connection, body),
+            store_text(connection, wire),
         )
         for place, card, state, body, wire in lines
     )
     _MESSAGES.run(connection, rows)
 
 
-def keep_text(connection: sqlite3.Connection, text: bytes | None) -> bytes | int | None:
-    """What stands for a text in its row: it is put apart where it is long."""
+def store_text(connection: sqlite3.Connection, text: bytes | None) -> bytes | int | None:
+    """The value of a text's column: itself, or the id of a row in the table of texts if it is
+    long."""
     if text is None or len(text) < LONG:
         return text
     return connection.execute("INSERT INTO texts (data) VALUES (?)", (text,)).lastrowid
@@ -366,7 +367,7 @@ def keep_text(connection: sqlite3.Connection, text: bytes | None) -> bytes | int
 def switch(
     connection: sqlite3.Connection, head: Head, places: Iterable[MessagePlace], *, active: bool
 ) -> list[Position]:
-    """Where the messages stand whose state has changed."""
+    """Set the state of messages; the positions of those that changed."""
     switched = []
     for place in places:
         row = look_up(connection, head.id, place)

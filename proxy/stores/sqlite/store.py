@@ -20,14 +20,14 @@ from sqlite3 import Connection
 
 from msgspec.structs import replace
 
-from proxy.memory.archive import Message, OnProgress, Revision, SessionArchive, unheard
+from proxy.memory.archive import Message, OnProgress, Revision, SessionArchive, do_nothing
 from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
 from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.recall.index import IndexBatch, Look, Owner
-from proxy.stores.common.history import restored
-from proxy.stores.common.known_logs import KnownLog, LastLoad
-from proxy.stores.common.known_passages import KnownPassages
+from proxy.stores.common.history import counts_of
+from proxy.stores.common.known_logs import CachedLog, LastLoad
+from proxy.stores.common.known_passages import CachedPassages
 from proxy.stores.common.steps import CommitStep, commit_steps, revision_steps
 from proxy.stores.sqlite import archive as sqlite_archive
 from proxy.stores.sqlite import items as sqlite_items
@@ -46,7 +46,7 @@ from proxy.stores.sqlite.file import (
     lists,
     pages,
     reads,
-    timeless,
+    without_time,
     writes,
     writes_beside,
     writes_later,
@@ -118,7 +118,7 @@ class SQLiteStore(SQLiteFile):
         now, era, known, learned = self._clock(), self._logs.era, self._logs.of(key), None
         this = self._newest[key] = object()
 
-        def work(connection: Connection) -> tuple[T, KnownLog | None]:
+        def work(connection: Connection) -> tuple[T, CachedLog | None]:
             result = write(connection, now, key)
             # Of several at once the last one finds what all have written.
             last = self._newest.get(key) is this
@@ -133,8 +133,8 @@ class SQLiteStore(SQLiteFile):
                 del self._newest[key]
 
     def _look_again(
-        self, connection: Connection, now: float, key: SessionKey, known: KnownLog | None
-    ) -> KnownLog | None:
+        self, connection: Connection, now: float, key: SessionKey, known: CachedLog | None
+    ) -> CachedLog | None:
         if known is None or known.seen is None:
             return None
         ask = known.seen.ask
@@ -158,15 +158,15 @@ class SQLiteStore(SQLiteFile):
         read, lasting = await self._read_passages(tenant, user, missing) if missing else ({}, ())
         for name in lasting if era else ():
             theirs = {seq: message for (session, seq), message in read.items() if session == name}
-            self._passages.put(SessionKey(tenant, name), known[name].and_(theirs), kept)
+            self._passages.put(SessionKey(tenant, name), known[name].merged_with(theirs), kept)
         for name, seqs in places.items():
             read |= known[name].of(name, seqs)
         return read
 
-    def _known_at(self, key: SessionKey, stamp: object) -> KnownPassages:
+    def _known_at(self, key: SessionKey, stamp: object) -> CachedPassages:
         """What is known of a session at this stamp, an era in which ``user`` may read it."""
         known = self._passages.of(key)
-        return known if known.stamp == stamp else KnownPassages(stamp)
+        return known if known.stamp == stamp else CachedPassages(stamp)
 
     bodies, wires = reads(sqlite_read.bodies), reads(sqlite_read.wires)
     _read_passages = reads(sqlite_read.passages, single=True)
@@ -180,18 +180,18 @@ class SQLiteStore(SQLiteFile):
 
     # Queue
 
-    enqueue = writes_beside(timeless(sqlite_work.enqueue))
-    waiting = lists(timeless(sqlite_work.waiting))
-    asked_for = lists(timeless(sqlite_work.asked_for))
-    claim = writes_beside(timeless(sqlite_work.claim))
-    extend = writes_beside(timeless(sqlite_work.extend))
-    finish = writes_beside(timeless(sqlite_work.finish))
-    put_off = writes_beside(timeless(sqlite_work.put_off))
+    enqueue = writes_beside(without_time(sqlite_work.enqueue))
+    waiting = lists(without_time(sqlite_work.waiting))
+    asked_for = lists(without_time(sqlite_work.asked_for))
+    claim = writes_beside(without_time(sqlite_work.claim))
+    extend = writes_beside(without_time(sqlite_work.extend))
+    finish = writes_beside(without_time(sqlite_work.finish))
+    put_off = writes_beside(without_time(sqlite_work.put_off))
 
     # Erasures
 
-    mark = writes(timeless(sqlite_marks.mark))
-    unmark = writes(timeless(sqlite_marks.unmark))
+    mark = writes(without_time(sqlite_marks.mark))
+    unmark = writes(without_time(sqlite_marks.unmark))
     erased = reads(sqlite_marks.erased)
 
     # Archive
@@ -206,20 +206,20 @@ class SQLiteStore(SQLiteFile):
     exchanges = lists(sqlite_archive.exchanges)
     delete = erases_texts(sqlite_archive.delete)
 
-    async def move(self, old: str, new: str, on_progress: OnProgress = unheard) -> int:
+    async def move(self, old: str, new: str, on_progress: OnProgress = do_nothing) -> int:
         """The sessions move at once; what takes long is to remove their indexes."""
         moving = partial(sqlite_archive.move, now=self._clock(), old=old, new=new)
         return await self._erase_texts(moving, lambda moved: on_progress(moved, moved))
 
     _clear_some = writes(sqlite_waste.clear_some)
 
-    async def relist(self, tenant: str, user: str) -> Sequence[str]:
+    async def repair_session_list(self, tenant: str, user: str) -> Sequence[str]:
         """What it lists are the sessions themselves."""
         return ()
 
     async def clear(self, tenant: str, user: str) -> None:
         await self._by_steps(lambda: self._clear_some(tenant, user))
-        await self._erase_texts(lambda c: sqlite_restore.forsake_all(c, tenant, user))
+        await self._erase_texts(lambda c: sqlite_restore.cancel_all(c, tenant, user))
 
     async def revise(self, key: SessionKey, revision: Revision) -> bool:
         now = self._clock()
@@ -242,17 +242,17 @@ class SQLiteStore(SQLiteFile):
             whole = partial(
                 sqlite_restore.restore, now=now, key=key, archived=archived, since=since
             )
-            return await write(self._leaving_room(whole))
+            return await write(self._with_room_check(whole))
         name = await self._write(lambda c: sqlite_restore.stage(c, now, key, archived))
         if name is None:
             return False
-        known = await asyncio.to_thread(restored, archived)
-        brought = sqlite_restore.Brought(name, archived, known, parts, since)
+        known = await asyncio.to_thread(counts_of, archived)
+        brought = sqlite_restore.StagedSession(name, archived, known, parts, since)
         try:
             for step in range(len(parts)):
-                bringing = partial(sqlite_restore.bring, brought, step)
-                await self._patiently(self._leaving_room(bringing))
-            settling = partial(sqlite_restore.settle, brought, key, now)
+                bringing = partial(sqlite_restore.write_step, brought, step)
+                await self._patiently(self._with_room_check(bringing))
+            settling = partial(sqlite_restore.publish, brought, key, now)
             done = await self._write_large(settling)
         except BaseException:  # also where nobody waits any more: what is left goes with time
             with suppress(StoreError):
@@ -288,7 +288,7 @@ class SQLiteStore(SQLiteFile):
         work = partial(index_writing.write, now=self._clock(), owner=owner, batch=batch)
         done = False
         try:
-            done = await self._write_later(self._leaving_room(work) if batch.rows else work)
+            done = await self._write_later(self._with_room_check(work) if batch.rows else work)
             return done
         finally:
             self._heads.written(owner, batch if done else None)
@@ -300,7 +300,7 @@ class SQLiteStore(SQLiteFile):
     vectors = reads(index_vectors.vectors)
     put_vectors = writes_later(index_vectors.put_vectors)
     drop_session = writes(index_writing.drop_session)
-    drop = erases(timeless(index_writing.drop))
+    drop = erases(without_time(index_writing.drop))
 
     # Items
 
@@ -343,14 +343,14 @@ class SQLiteStore(SQLiteFile):
 
     # Meter
 
-    spend = writes_beside(timeless(sqlite_work.spend))
-    spent = lists(timeless(sqlite_work.spent))
+    spend = writes_beside(without_time(sqlite_work.spend))
+    spent = lists(without_time(sqlite_work.spent))
 
 
-def _seen(log: KnownLog, ask: Ask, snapshot: Snapshot, era: Era | None) -> KnownLog:
+def _seen(log: CachedLog, ask: Ask, snapshot: Snapshot, era: Era | None) -> CachedLog:
     """The log with what the load asked for; and with what it found, where the same load will find
     that again as long as this era lasts."""
-    if era is None or not log.lasts or ask.idempotency_key is not None:
+    if era is None or not log.never_expires or ask.idempotency_key is not None:
         return replace(log, seen=LastLoad(ask))
     return replace(log, seen=LastLoad(ask, snapshot, era))
 

@@ -1,4 +1,4 @@
-"""What is of no use any more, removed bit by bit: no commit waits long for it."""
+"""Removes expired and deleted data in small steps, so that no commit waits long."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from proxy.stores.sqlite.index import writing as index
 from proxy.stores.sqlite.rows import REMOVED_AT, STAGED, remove, set_aside
 
 PURGED_AT_ONCE = 2
-"""Of what has expired, sessions and the like, a commit removes so many, so as not to wait long."""
+"""Expired sessions and the like that each commit removes, at most."""
 
 TIDIED_AT_ONCE = 20
-"""The same where nobody waits: tens of thousands that expire together are gone within minutes."""
+"""The same in transactions of their own, for which nobody waits."""
 
 REMOVED_FOR = 0.02
 """Seconds for which sessions are removed in one transaction: most have a few messages, some have
@@ -31,7 +31,7 @@ SELECT EXISTS (SELECT 1 FROM sessions WHERE expires_at <= ?1)
 """
 
 
-def is_there(connection: sqlite3.Connection, now: float) -> bool:
+def has_expired(connection: sqlite3.Connection, now: float) -> bool:
     """Is there anything that ``purge`` would remove?"""
     return bool(connection.execute(WASTE, (now,)).fetchone()[0])
 
@@ -39,9 +39,9 @@ def is_there(connection: sqlite3.Connection, now: float) -> bool:
 def purge(connection: sqlite3.Connection, now: float, limit: int = PURGED_AT_ONCE) -> None:
     """Remove what has expired, at most ``limit`` of each kind.
 
-    Of a large session a part.
+    Of a large session only a part.
     """
-    if not is_there(connection, now):
+    if not has_expired(connection, now):
         return
     expired = connection.execute(
         "SELECT id FROM sessions WHERE expires_at <= ? LIMIT ?", (now, limit)
@@ -53,14 +53,14 @@ def purge(connection: sqlite3.Connection, now: float, limit: int = PURGED_AT_ONC
     index.sweep(connection, index.SWEPT_AT_ONCE)
 
 
-def tidy(connection: sqlite3.Connection, now: float) -> None:
+def purge_now(connection: sqlite3.Connection, now: float) -> None:
     """The same in a transaction of its own, for which nobody waits."""
     purge(connection, now, TIDIED_AT_ONCE)
     index.sweep(connection)
 
 
 CLEARED_AT_ONCE = 500
-"""Sessions of a person that are made waste in one transaction."""
+"""Sessions of a user that are marked as waste in one transaction."""
 
 _EXPIRED = """
 SELECT id, session FROM sessions WHERE tenant = ? AND owner = ? AND expires_at <= ? LIMIT ?
@@ -73,7 +73,7 @@ SELECT id, session FROM sessions WHERE tenant = ?1 AND expires_at <= ?2
 
 
 def clear_some(connection: sqlite3.Connection, now: float, tenant: str, user: str) -> int:
-    """Make some of a person's sessions that have expired waste; how many."""
+    """Mark some of a user's expired sessions as waste; their number."""
     expired = connection.execute(_EXPIRED, (tenant, user, now, CLEARED_AT_ONCE)).fetchall()
     return _clear(connection, tenant, expired)
 
@@ -92,20 +92,20 @@ def _clear(connection: sqlite3.Connection, tenant: str, expired: Sequence[tuple[
 
 
 SWEPT_AT_ONCE = 100
-"""Sessions that go in one transaction, at most, where somebody waits for them all to be gone."""
+"""Sessions that are removed in one transaction, at most, where a caller waits for all of them."""
 
 _REMOVED = "SELECT id FROM sessions WHERE tenant = ? AND expires_at = ? LIMIT ?"
 
 
 def sweep(connection: sqlite3.Connection) -> bool:
-    """Remove some of what is left of indexes and sessions; whether there may be more."""
+    """Remove some waste of indexes and sessions; True if there may be more."""
     left = connection.execute(_REMOVED, (STAGED, REMOVED_AT, SWEPT_AT_ONCE)).fetchall()
     _remove_some(connection, left)
     return index.sweep(connection) or bool(left)
 
 
 def _remove_some(connection: sqlite3.Connection, sessions: Iterable[tuple[int]]) -> None:
-    """One after the other while there is time, and none behind a large one."""
+    """Remove sessions one by one until time is up or a large one was among them."""
     ends = time.monotonic() + REMOVED_FOR
     for (session,) in sessions:
         if not remove(connection, session) or time.monotonic() >= ends:

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec.structs import astuple, replace
 
 from proxy.memory.model import Due, Kind, SessionKey, Work
-from proxy.memory.usage import KEPT_DAYS, Spent, UsageKey
+from proxy.memory.usage import KEPT_DAYS, UsageKey, UsageTotals
 from proxy.stores.common import rules as pieces
 
 _FIELDS = ", ".join(Work.__struct_fields__)
@@ -36,7 +36,7 @@ WHERE tenant = ? AND session IN (SELECT value FROM json_each(?)) AND kind = ?
 
 
 def enqueue(connection: sqlite3.Connection, key: SessionKey, due: Due) -> None:
-    _save(connection, pieces.asked_for(_find(connection, key, due.kind), key, due))
+    _save(connection, pieces.enqueued(_find(connection, key, due.kind), key, due))
 
 
 def waiting(
@@ -68,7 +68,7 @@ def finish(connection: sqlite3.Connection, work: Work, again: float) -> None:
 
 
 def put_off(connection: sqlite3.Connection, work: Work, due: float, *, failed: bool) -> None:
-    _if_held(connection, work, lambda piece: pieces.put_off(piece, due, failed=failed))
+    _if_held(connection, work, lambda piece: pieces.postponed(piece, due, failed=failed))
 
 
 def _if_held(
@@ -134,7 +134,9 @@ INSERT INTO usage (tenant, {_COLUMNS}) SELECT ?2, {_COLUMNS} FROM usage WHERE te
 """
 
 
-def spend(connection: sqlite3.Connection, tenant: str, account: UsageKey, spent: Spent) -> None:
+def spend(
+    connection: sqlite3.Connection, tenant: str, account: UsageKey, spent: UsageTotals
+) -> None:
     connection.execute(_SPEND, (tenant, *account, *astuple(spent)))
     oldest = date.fromisoformat(account.day) - timedelta(days=KEPT_DAYS)
     connection.execute(_FORGET, (tenant, oldest.isoformat()))
@@ -142,10 +144,12 @@ def spend(connection: sqlite3.Connection, tenant: str, account: UsageKey, spent:
 
 def spent(
     connection: sqlite3.Connection, tenant: str, days: Sequence[str]
-) -> dict[UsageKey, Spent]:
+) -> dict[UsageKey, UsageTotals]:
     rows = connection.execute(_SPENT, (tenant, json.dumps(list(days))))
     return {
-        UsageKey(day, feature): Spent(**dict(zip(Spent.__struct_fields__, figures, strict=True)))
+        UsageKey(day, feature): UsageTotals(
+            **dict(zip(UsageTotals.__struct_fields__, figures, strict=True))
+        )
         for day, feature, *figures in rows
     }
 

@@ -1,4 +1,4 @@
-"""Threads that own a connection each, and how work gets there and back.  Knows no chats.
+"""Threads with a SQLite connection each, and the queue of their jobs.  Knows no chats.
 
 A queue and ``call_soon_threadsafe`` are all there is between the loop and the thread: an executor
 costs several times as much per call.
@@ -17,11 +17,11 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
 
-from proxy.memory.limit import within
+from proxy.memory.limit import wait_within
 from proxy.memory.store import StoreError, StoreFull, StoreTimeout
-from proxy.stores.common.damage import damage_in
+from proxy.stores.common.damage import as_damage
 from proxy.stores.sqlite.known.changes import Changes
-from proxy.stores.sqlite.known.wal_index import WalIndex, let_go
+from proxy.stores.sqlite.known.wal_index import WalIndex, release
 from proxy.stores.sqlite.schema import sqlite_name
 
 T = TypeVar("T")
@@ -29,29 +29,28 @@ Running: TypeAlias = Coroutine[Any, Any, T]
 Answer = tuple["asyncio.Future[object]", object]
 
 STEPS = 10_000
-"""SQLite's instructions between two looks at whether anybody still waits for what is read: 1 ms,
-but seconds where each has megabytes to read.  What is at such a one is interrupted besides."""
+"""SQLite's instructions between two checks whether the reader was abandoned: about 1 ms, but
+seconds if each reads megabytes; so it is interrupted as well."""
 
 MAX_BATCH = 64
-"""Most jobs that share one transaction, and with it one fsync."""
+"""Jobs that share a transaction, and so an fsync, at most."""
 
-LATER_AT_ONCE = 4
-"""Jobs that nobody waits for which go along with those that somebody waits for."""
+MAX_LATER_JOBS = 4
+"""Jobs of turn "later" in a transaction that has others, at most."""
 
 TRUNCATE_MS, OWED_MS = 500, 20
-"""How long emptying the log waits for readers in other processes: at first, and while it is owed,
-since whoever has stayed so long stays longer."""
+"""Milliseconds that emptying the log waits for readers of other processes: the first time, and
+after that failed: a reader that stayed so long stays longer."""
 
 
 Turn = Literal["soon", "large", "later"]
-"""``large``: it takes so long that nobody shares its transaction.  ``later``: it gives way to those
-that somebody waits for, and can be made anew: where a transaction has nothing else it is not
-synced, so that a power cut may undo it.  What is synced after it never outlasts it, as the log is
-read up to its first gap."""
+"""``large``: slow, so it has a transaction of its own.  ``later``: runs after all others and can be
+repeated; a transaction of such jobs alone is not synced, so that a power failure may undo it.  A
+later synced transaction never survives without it, as the log is read up to its first gap."""
 
 
 class Job(msgspec.Struct, frozen=True):
-    """``kept``: see ``Changes.ended``.  ``truncate``: the log is emptied behind it."""
+    """``kept``: see ``Changes.ended``.  ``truncate``: empty the log after it."""
 
     work: Callable[[sqlite3.Connection], object]
     loop: asyncio.AbstractEventLoop
@@ -62,8 +61,8 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class Jobs:
-    """What waits for threads: in order, but that some gives way to all else, and that what is large
-    takes turns with the others."""
+    """The queue of jobs: in order, but "later" ones last, and "large" ones alternate with
+    others."""
 
     def __init__(self) -> None:
         self._arrived: SimpleQueue[None] = SimpleQueue()
@@ -75,7 +74,7 @@ class Jobs:
         self._lock = Lock()
 
     def put(self, job: Job | None) -> None:
-        """A job, or None: one thread is to end when it has done what waits."""
+        """Add a job; None ends one thread once all waiting jobs are done."""
         if job is None or job.turn == "later":
             self._later.append(job)
         elif job.turn == "large":
@@ -85,13 +84,13 @@ class Jobs:
         self._arrived.put(None)
 
     def take(self, most: int) -> list[Job | None]:
-        """Wait for one, and take up to ``most`` of those that wait; None is the last."""
+        """Wait for a job and take up to ``most`` jobs; None, if among them, is the last."""
         self._arrived.get()
         if self._large and (self._large_next or not self._soon):
             self._large_next = False
             return [self._large.popleft()]
         self._large_next = True
-        taken, left = [self._next()], LATER_AT_ONCE
+        taken, left = [self._next()], MAX_LATER_JOBS
         while len(taken) < most and taken[-1] is not None:
             left -= taken[-1].turn == "later"
             if not (self._soon or (left and self._later)):
@@ -104,7 +103,7 @@ class Jobs:
         return taken
 
     def begin(self, job: Job, connection: sqlite3.Connection) -> None:
-        """A job reads, and may be broken off until its end."""
+        """Mark a reading job as interruptible until ``end``."""
         with self._lock:
             self._reads[job.future] = connection
 
@@ -112,8 +111,8 @@ class Jobs:
         with self._lock:
             del self._reads[job.future]
 
-    def break_off(self, future: asyncio.Future[object]) -> None:
-        """Nobody waits any more for what is read, if it is being read."""
+    def interrupt(self, future: asyncio.Future[object]) -> None:
+        """Interrupt an abandoned job if it is reading."""
         with self._lock:
             if (connection := self._reads.get(future)) is not None:
                 connection.interrupt()
@@ -126,18 +125,18 @@ class Jobs:
 
 
 class Opener(Protocol):
-    """Knows the file."""
+    """Opens the file and checks it."""
 
     def connect(self) -> sqlite3.Connection:
         """Raises OSError, sqlite3.Error, StoreError."""
         ...
 
     def close(self, connection: sqlite3.Connection) -> None:
-        """Raises sqlite3.Error; it is closed then too."""
+        """Close the connection, also if it raises sqlite3.Error."""
         ...
 
     def check(self) -> None:
-        """Raise StoreError where what is open is not what lies at the path any more."""
+        """Raise StoreError if the open file is no longer the one at the path."""
         ...
 
     def index(self) -> WalIndex | None:
@@ -146,10 +145,9 @@ class Opener(Protocol):
 
 
 class Worker:
-    """Runs jobs in order in one thread.  ``writes``: all that wait share a transaction.
+    """Runs jobs in order in one thread.  ``writes``: all waiting jobs share a transaction.
 
-    Readers may share their ``jobs``: who is free takes the next.  ``changes`` are told of what is
-    written.
+    Readers may share their ``jobs``: a free one takes the next.  ``changes`` is notified of writes.
     """
 
     def __init__(
@@ -169,8 +167,8 @@ class Worker:
         self._connection: sqlite3.Connection | None = None
         self._reading: asyncio.Future[object] | None = None
         self._synced = True
-        self.owing = False
-        """Could the log not be emptied when that was last asked for?"""
+        self.log_kept = False
+        """Whether the log could not be emptied when last tried."""
         self._stopped = False
         self._thread = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -186,14 +184,13 @@ class Worker:
         """The result of ``work``; what writes runs in a transaction.  Raises StoreError,
         StoreTimeout.
 
-        A caller that is cancelled or out of time leaves its job behind: it is skipped if it has not
-        begun; if it has, reading is broken off, and writing takes effect as a whole or not at all.
+        The job of a caller that is cancelled or timed out is skipped if it has not begun; else
+        reading is interrupted, and a write takes effect as a whole or not at all.
         """
         return self._result(work, timeout, turn, kept=kept)
 
     def empty_log(self, timeout: float) -> Running[None]:
-        """Empty the write-ahead log, unless another process reads all the while: then it is
-        ``owing``."""
+        """Empty the write-ahead log; ``log_kept`` is True if another process kept reading it."""
         return self._result(lambda connection: None, timeout, "large", kept=True, truncate=True)
 
     async def _result(
@@ -209,16 +206,16 @@ class Worker:
         future: asyncio.Future[object] = loop.create_future()
         self._jobs.put(Job(work, loop, future, turn, kept, truncate))
         try:
-            return cast(T, await within(future, timeout))
+            return cast(T, await wait_within(future, timeout))
         except TimeoutError as error:
-            self._jobs.break_off(future)
+            self._jobs.interrupt(future)
             raise StoreTimeout(f"SQLite took longer than {timeout:g} s") from error
         except asyncio.CancelledError:
-            self._jobs.break_off(future)
+            self._jobs.interrupt(future)
             raise
 
     def stop(self) -> None:
-        """Let the thread end once it has done what waits."""
+        """End the thread once all waiting jobs are done."""
         self._jobs.put(None)
 
     def join(self, timeout: float) -> None:
@@ -228,10 +225,10 @@ class Worker:
 
     def _run(self) -> None:
         while not self._stopped:
-            self._round()  # its results must not stay referenced while the thread waits
+            self._run_batch()  # its results must not stay referenced while the thread waits
         self._disconnect()
 
-    def _round(self) -> None:
+    def _run_batch(self) -> None:
         taken = self._jobs.take(MAX_BATCH if self._writes else 1)
         self._stopped = taken[-1] is None
         # A future that is done already was given up.
@@ -240,7 +237,7 @@ class Worker:
             _deliver(batch, self._perform(batch), self._changes.renew)
 
     def _perform(self, batch: list[Job]) -> list[object]:
-        write = self._alone if len(batch) == 1 else self._attempt
+        write = self._run_alone if len(batch) == 1 else self._run_in_savepoint
         done = write if self._writes else self._read
         try:
             with self._transaction(synced=any(job.turn != "later" for job in batch)) as connection:
@@ -259,12 +256,12 @@ class Worker:
     def _empty_log(self, connection: sqlite3.Connection) -> None:
         """Empty the write-ahead log, unless a reader stays in it; either way all is committed."""
         patience = connection.execute("PRAGMA busy_timeout").fetchone()[0]
-        wait = OWED_MS if self.owing else TRUNCATE_MS
+        wait = OWED_MS if self.log_kept else TRUNCATE_MS
         connection.execute(f"PRAGMA busy_timeout = {wait}").fetchone()
-        self.owing = True
+        self.log_kept = True
         with suppress(sqlite3.Error):
             busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            self.owing = bool(busy)
+            self.log_kept = bool(busy)
         connection.execute(f"PRAGMA busy_timeout = {patience}").fetchone()
 
     @contextmanager
@@ -306,7 +303,7 @@ class Worker:
             self._jobs.end(job)
             self._reading = None
 
-    def _alone(self, connection: sqlite3.Connection, job: Job) -> object:
+    def _run_alone(self, connection: sqlite3.Connection, job: Job) -> object:
         """The result of the one job of a transaction, or its exception with the transaction's
         writes undone."""
         try:
@@ -317,7 +314,7 @@ class Worker:
             connection.execute("BEGIN")  # there is nothing left to commit
             return as_store_error(error)
 
-    def _attempt(self, connection: sqlite3.Connection, job: Job) -> object:
+    def _run_in_savepoint(self, connection: sqlite3.Connection, job: Job) -> object:
         """The result of one of several jobs, or its exception with its own writes undone."""
         connection.execute("SAVEPOINT job")
         try:
@@ -339,10 +336,10 @@ class Worker:
             with suppress(sqlite3.Error):
                 self._opener.close(connection)
         if index is not None:
-            let_go(index)
+            release(index)
 
 
-def one_look(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+def consistent_read(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
     """The result of ``work``, all of whose statements see the same.
 
     Not for a single statement: BEGIN and COMMIT, too, let go of the interpreter and wait for it.
@@ -373,28 +370,28 @@ def as_store_error(error: Exception) -> Exception:
         return StoreFull(f"SQLite: {error}")
     if isinstance(error, sqlite3.Error | OSError | msgspec.MsgspecError):
         return StoreError(f"SQLite: {error}")
-    return damage_in(error) or error
+    return as_damage(error) or error
 
 
 def _is_busy(error: sqlite3.Error) -> bool:
     return sqlite_name(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
-def _deliver(batch: list[Job], results: list[object], unheard: Callable[[], None]) -> None:
-    """``unheard`` is called where nobody waits for a result any more."""
+def _deliver(batch: list[Job], results: list[object], on_abandoned: Callable[[], None]) -> None:
+    """``on_abandoned`` is called where nobody waits for a result any more."""
     answers: defaultdict[asyncio.AbstractEventLoop, list[Answer]] = defaultdict(list)
     for job, result in zip(batch, results, strict=True):
         answers[job.loop].append((job.future, result))
     for loop, settled in answers.items():
         # A closed loop has nobody left who waits.
         with suppress(RuntimeError):
-            loop.call_soon_threadsafe(_settle, settled, unheard)
+            loop.call_soon_threadsafe(_set_results, settled, on_abandoned)
 
 
-def _settle(answers: list[Answer], unheard: Callable[[], None]) -> None:
+def _set_results(answers: list[Answer], on_abandoned: Callable[[], None]) -> None:
     for future, result in answers:
         if future.done():
-            unheard()
+            on_abandoned()
         elif isinstance(result, Exception):
             future.set_exception(result)
         else:

@@ -27,9 +27,9 @@ from proxy.stores.common.history import (
     is_choice,
     locate,
     locate_all,
-    sized,
+    with_size,
 )
-from proxy.stores.common.rules import UNMARKED, digest_of, forbids, of_session
+from proxy.stores.common.rules import NO_MARK, digest_of, is_refused, session_subject
 from proxy.stores.common.steps import CommitStep
 from proxy.stores.sqlite import summaries as sqlite_summaries
 from proxy.stores.sqlite import work as sqlite_work
@@ -43,12 +43,12 @@ from proxy.stores.sqlite.rows import (
     insert_exchanges,
     insert_head,
     insert_messages,
-    living,
+    live_head,
     look_up,
+    new_session_head,
     save_head,
     switch,
     text_in,
-    unborn,
 )
 from proxy.stores.sqlite.waste import WASTE, purge
 
@@ -85,7 +85,7 @@ class Attempt(msgspec.Struct, frozen=True):
     size: int
 
 
-class CommitLook(msgspec.Struct, frozen=True):
+class CommitState(msgspec.Struct, frozen=True):
     """The session of a commit, whether its exchange is in there, and the latest mark of it and of
     the commit's user."""
 
@@ -95,7 +95,7 @@ class CommitLook(msgspec.Struct, frozen=True):
 
 
 def commit(connection: sqlite3.Connection, now: float, key: SessionKey, commit: Commit) -> Outcome:
-    exchange = sized(commit)
+    exchange = with_size(commit)
     found = _find(connection, now, key, commit)
     head, attempt = found.head, None
     if head is not None:
@@ -103,10 +103,10 @@ def commit(connection: sqlite3.Connection, now: float, key: SessionKey, commit: 
         refused = _refusal(connection, found, head, commit, attempt)
         if refused:
             return refused
-    if forbids(_mark(connection, key.tenant, found, commit, now), exchange.started_at):
+    if is_refused(_mark(connection, key.tenant, found, commit, now), exchange.started_at):
         return "erased"
     new = head is None
-    head = head or unborn(exchange.created_at, commit.ttl)
+    head = head or new_session_head(exchange.created_at, commit.ttl)
     _switch(connection, head, commit, attempt)
     if isinstance(commit, CommitStep):
         if not new:
@@ -149,8 +149,8 @@ def amend(
 
 def _find(
     connection: sqlite3.Connection, now: float, key: SessionKey, commit: Commit
-) -> CommitLook:
-    mark = digest_of(of_session(key))
+) -> CommitState:
+    mark = digest_of(session_subject(key))
     named = {
         "now": now,
         "tenant": key.tenant,
@@ -163,12 +163,12 @@ def _find(
     if waste:
         purge(connection, now)
         _, until, known, *row = connection.execute(_FOUND, named).fetchone()
-    head = living(connection, row if row[0] is not None else None, now)
-    return CommitLook(head, head is not None and bool(known), UNMARKED if until is None else until)
+    head = live_head(connection, row if row[0] is not None else None, now)
+    return CommitState(head, head is not None and bool(known), NO_MARK if until is None else until)
 
 
 def _mark(
-    connection: sqlite3.Connection, tenant: str, found: CommitLook, commit: Commit, now: float
+    connection: sqlite3.Connection, tenant: str, found: CommitState, commit: Commit, now: float
 ) -> float:
     """The latest mark of the session, the commit's user and the session's owner."""
     owner = found.head.owner if found.head else None
@@ -189,7 +189,7 @@ def _attempt(
 
 def _refusal(
     connection: sqlite3.Connection,
-    found: CommitLook,
+    found: CommitState,
     head: Head,
     commit: Commit,
     attempt: Attempt | None,
@@ -213,7 +213,7 @@ def _is_outdated(connection: sqlite3.Connection, head: Head, commit: Commit) -> 
         return True
     if seen.last == (head.last or ""):
         return False
-    return commit.parts or commit.exchange.incomplete or _newest_broken_off(connection, head)
+    return commit.branches_off or commit.exchange.incomplete or _newest_broken_off(connection, head)
 
 
 def _newest_broken_off(connection: sqlite3.Connection, head: Head) -> bool:

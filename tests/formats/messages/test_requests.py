@@ -14,7 +14,7 @@ from proxy.chat.request import MAX_TEXT, ChatRequest
 from proxy.formats.format import Addition
 from proxy.formats.messages.messages import Messages, TokenCount
 from proxy.formats.native import native_of
-from proxy.memory.reconciliation.apart import told_apart
+from proxy.memory.reconciliation.apart import split_known_answers
 from tests.support.upstream.anthropic import text, thinking, tool_result, tool_use
 
 Json = dict[str, Any]
@@ -203,7 +203,7 @@ def test_what_has_more_blocks_than_were_counted_stays_one() -> None:
     assert isinstance(found, ChatRequest)
     [message] = found.messages
     assert message.splitter is not None and message.max_parts == 2
-    assert told_apart([message], {"other"}) == (message,)
+    assert split_known_answers([message], {"other"}) == (message,)
 
 
 @pytest.mark.parametrize("content", ["Hello", [], [text("Hello")]], ids=repr)
@@ -211,7 +211,7 @@ def test_what_cannot_be_told_apart_stays_one(content: Any) -> None:
     more = {"source": {"type": "page", "of": {"type": "book"}}}
     [message] = request([{"role": "assistant", "content": content, **more}]).messages
     assert message.splitter is not None
-    assert told_apart([message], {"other"}) == (message,)
+    assert split_known_answers([message], {"other"}) == (message,)
 
 
 @given(st.lists(odd_messages, max_size=4), anything)

@@ -24,7 +24,7 @@ from proxy.formats.responses.items import (
     split_answers,
 )
 from proxy.formats.responses.reading import message_of
-from proxy.memory.reconciliation.apart import told_apart
+from proxy.memory.reconciliation.apart import split_known_answers
 from tests.support.steps import steps
 
 FORMAT = Responses()
@@ -265,7 +265,7 @@ def test_what_is_told_apart_is_the_same_items(
     [message] = read({"input": output}).messages
     parts = [message_of(part, LIMIT) for part in split_answers(items(output))]
     known = {part.digest for place, part in enumerate(parts) if place in places}
-    found = told_apart([message], known)
+    found = split_known_answers([message], known)
     assert b",".join(each.raw for each in found) == message.raw
 
 

@@ -13,7 +13,7 @@ from proxy.memory.archive import (
     StoredMessage,
 )
 from proxy.memory.model import MOST_VERSIONS, State
-from proxy.stores.common.history import SeqSpan, restored
+from proxy.stores.common.history import SeqSpan, counts_of
 from tests.support.oracle.session import Record, SessionState, wire_of
 
 # Reading
@@ -108,7 +108,7 @@ def _forget(state: SessionState, exchange: str) -> None:
 
 
 def restore(archived: SessionArchive) -> SessionState:
-    session, known = archived.session, restored(archived)
+    session, known = archived.session, counts_of(archived)
     return SessionState(
         created_at=session.created_at,
         last_active_at=session.last_active_at,

@@ -8,7 +8,7 @@ import msgspec
 
 from proxy.memory.archive import Page
 from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
-from proxy.stores.common.rules import forbids, of_users, page_of
+from proxy.stores.common.rules import is_refused, page_of, user_subjects
 from tests.support.oracle.marks import InMemoryErasures
 
 
@@ -49,7 +49,7 @@ class InMemoryItems(InMemoryErasures):
     async def change_items(
         self, shelf: ItemOwner, changes: Sequence[Change], since: float | None = None
     ) -> bool:
-        if forbids(self._mark_of(of_users(shelf.tenant, shelf.user)), since):
+        if is_refused(self._mark_of(user_subjects(shelf.tenant, shelf.user)), since):
             return False
         held = self._held(shelf)
         before = [held.get(Place(change.namespace, change.key)) for change in changes]
@@ -67,7 +67,7 @@ class InMemoryItems(InMemoryErasures):
     async def adopt_items(
         self, shelf: ItemOwner, items: Sequence[Item], since: float | None = None
     ) -> int:
-        if forbids(self._mark_of(of_users(*shelf)), since):
+        if is_refused(self._mark_of(user_subjects(*shelf)), since):
             return 0
         held = self._held(shelf)
         before = len(held)

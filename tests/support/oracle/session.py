@@ -32,12 +32,12 @@ from proxy.memory.model import (
 from proxy.stores.common.history import (
     FIRST_SEQ,
     SeqSpan,
-    begins_at,
+    first_turn,
     is_choice,
     locate,
-    sized,
+    with_size,
 )
-from proxy.stores.common.rules import UNMARKED, forbids
+from proxy.stores.common.rules import NO_MARK, is_refused
 
 
 @dataclass(slots=True)
@@ -141,7 +141,7 @@ class SessionState:
         if not log:
             return []
         backwards = [(x.position.turn, x.card.tokens) for x in reversed(log)]
-        first = begins_at(lambda: backwards, start, backwards[0][0], ask, self.summary)
+        first = first_turn(lambda: backwards, start, backwards[0][0], ask, self.summary)
         last = self.lines_of(self.last) if self.last else []
         others = {line.position.turn for line in last if line.state == "active"}
         turns = ((line, line.position.turn) for line in log)
@@ -164,14 +164,14 @@ class SessionState:
 
     # Writing
 
-    def commit(self, commit: Commit, mark: float = UNMARKED) -> Outcome:
+    def commit(self, commit: Commit, mark: float = NO_MARK) -> Outcome:
         """``mark`` is the latest of those that count for it."""
-        exchange = sized(commit)
+        exchange = with_size(commit)
         attempt = self.attempt(commit.idempotency_key, exchange.created_at)
         refused = self._refusal(commit, attempt)
         if refused:
             return refused
-        if forbids(mark, exchange.started_at):
+        if is_refused(mark, exchange.started_at):
             return "erased"
         self.owner = self.owner or commit.user or None
         self._detail(commit)
@@ -204,7 +204,7 @@ class SessionState:
             return False
         broken_off = commit.exchange.incomplete or self.records[self.last].exchange.incomplete
         unseen = seen.last != self.last
-        return seen.changes != self.changes or (unseen and (commit.parts or broken_off))
+        return seen.changes != self.changes or (unseen and (commit.branches_off or broken_off))
 
     def _detail(self, commit: Commit) -> None:
         if commit.system:

@@ -16,7 +16,7 @@ from proxy.memory.archive import (
     Session,
     SessionArchive,
     StoredMessage,
-    unheard,
+    do_nothing,
 )
 from proxy.memory.model import (
     Amendment,
@@ -30,8 +30,8 @@ from proxy.memory.model import (
     Summary,
 )
 from proxy.recall.index import Behind, Owner, behind_in
-from proxy.stores.common.history import read_cursor, rehomed, sessions_cursor
-from proxy.stores.common.rules import forbids, of_session, of_users
+from proxy.stores.common.history import read_cursor, sessions_cursor, with_tenant
+from proxy.stores.common.rules import is_refused, session_subject, user_subjects
 from tests.support.oracle import archive as oracle_archive
 from tests.support.oracle.index import InMemoryIndex
 from tests.support.oracle.items import InMemoryItems
@@ -121,7 +121,9 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
     async def commit(self, key: SessionKey, commit: Commit) -> Outcome:
         at = commit.exchange.created_at
         state = self._find(key) or SessionState(at, at, details=Details(ttl=commit.ttl))
-        mark = self._mark_of([of_session(key), *of_users(key.tenant, commit.user, state.owner)])
+        mark = self._mark_of(
+            [session_subject(key), *user_subjects(key.tenant, commit.user, state.owner)]
+        )
         outcome = state.commit(commit, mark)
         if outcome == "recorded":
             self._sessions[key] = state
@@ -151,7 +153,7 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
         seen: str | None = None,
     ) -> bool:
         state = self._find_as_of(key, began)
-        if state is None or forbids(self._mark_of([of_session(key)]), since):
+        if state is None or is_refused(self._mark_of([session_subject(key)]), since):
             return False
         line = state.lines.get(summary.seen)
         if seen not in (None, line.card.id if line else None):
@@ -239,8 +241,8 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
     async def restore(
         self, key: SessionKey, archived: SessionArchive, since: float | None = None
     ) -> bool:
-        whose = [of_session(key), *of_users(key.tenant, archived.session.user)]
-        if self._find(key) is not None or forbids(self._mark_of(whose), since):
+        whose = [session_subject(key), *user_subjects(key.tenant, archived.session.user)]
+        if self._find(key) is not None or is_refused(self._mark_of(whose), since):
             return False
         self._sessions[key] = oracle_archive.restore(archived)
         self._slide(key, self._sessions[key])
@@ -255,21 +257,21 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
         self._forget_work(*key)
         return state is not None
 
-    async def relist(self, tenant: str, user: str) -> Sequence[str]:
+    async def repair_session_list(self, tenant: str, user: str) -> Sequence[str]:
         """What it lists are the sessions themselves."""
         return ()
 
     async def clear(self, tenant: str, user: str) -> None:
         """What has expired is gone when it is looked for."""
 
-    async def move(self, old: str, new: str, on_progress: OnProgress = unheard) -> int:
+    async def move(self, old: str, new: str, on_progress: OnProgress = do_nothing) -> int:
         mine = [key for key in list(self._sessions) if key.tenant == old and self._find(key)]
-        free = [key for key in mine if self._find(rehomed(key, new)) is None]
+        free = [key for key in mine if self._find(with_tenant(key, new)) is None]
         for key in free:
-            self._sessions[rehomed(key, new)] = self._sessions[key]
-            self._expiry[rehomed(key, new)] = self._expiry[key]
+            self._sessions[with_tenant(key, new)] = self._sessions[key]
+            self._expiry[with_tenant(key, new)] = self._expiry[key]
             self._drop(key)
-            await self.drop(Owner(new, user=self._sessions[rehomed(key, new)].owner or ""))
+            await self.drop(Owner(new, user=self._sessions[with_tenant(key, new)].owner or ""))
         if old != new:
             self._drop_tenant(old)
             self._forget_work(old)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from proxy.memory.usage import Spent, UsageKey
+from proxy.memory.usage import UsageKey, UsageTotals
 
 
 class InMemoryMeter:
     """See :class:`proxy.memory.usage.Meter`."""
 
     def __init__(self) -> None:
-        self._spent: dict[str, dict[UsageKey, Spent]] = {}
+        self._spent: dict[str, dict[UsageKey, UsageTotals]] = {}
 
-    async def spend(self, tenant: str, account: UsageKey, spent: Spent) -> None:
+    async def spend(self, tenant: str, account: UsageKey, spent: UsageTotals) -> None:
         accounts = self._spent.setdefault(tenant, {})
-        accounts[account] = accounts.get(account, Spent()) + spent
+        accounts[account] = accounts.get(account, UsageTotals()) + spent
 
-    async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[UsageKey, Spent]:
+    async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[UsageKey, UsageTotals]:
         accounts = self._spent.get(tenant, {})
         return {account: spent for account, spent in accounts.items() if account.day in days}
 
@@ -25,4 +25,4 @@ class InMemoryMeter:
         """Add what a tenant has spent to another's."""
         accounts = self._spent.setdefault(new, {})
         for account, spent in self._spent.pop(old, {}).items():
-            accounts[account] = accounts.get(account, Spent()) + spent
+            accounts[account] = accounts.get(account, UsageTotals()) + spent

@@ -25,7 +25,7 @@ class InMemoryQueue:
 
     def _enqueue(self, key: SessionKey, due: Due) -> None:
         place = (*key, due.kind)
-        self._pieces[place] = pieces.asked_for(self._pieces.get(place), key, due)
+        self._pieces[place] = pieces.enqueued(self._pieces.get(place), key, due)
 
     async def waiting(
         self, now: float, limit: int, without: Collection[str] = ()
@@ -59,7 +59,7 @@ class InMemoryQueue:
         self._if_held(work, lambda piece: pieces.finished(piece, work, again))
 
     async def put_off(self, work: Work, due: float, *, failed: bool) -> None:
-        self._if_held(work, lambda piece: pieces.put_off(piece, due, failed=failed))
+        self._if_held(work, lambda piece: pieces.postponed(piece, due, failed=failed))
 
     def _if_held(self, work: Work, change: Callable[[Work], Work | None]) -> bool:
         place = _place(work)

@@ -14,7 +14,7 @@ import uvicorn
 from proxy import factory
 from proxy.app import MemoryProxy
 from proxy.cors import Cors
-from proxy.server import KEEP_ALIVE_SECONDS, Heads, listen
+from proxy.server import KEEP_ALIVE_SECONDS, HttpProtocolFactory, listen
 from proxy.settings import Settings, load
 from tests.support.waiting import PATIENCE
 
@@ -59,7 +59,7 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
     with listen(settings.server) as listener:
         config = uvicorn.Config(
             application,
-            http=Heads(settings.server.max_header_bytes),  # type: ignore[arg-type]
+            http=HttpProtocolFactory(settings.server.max_header_bytes),  # type: ignore[arg-type]
             ws="none",
             lifespan="on",
             log_config=None,

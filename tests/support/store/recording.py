@@ -18,8 +18,8 @@ from proxy.memory.recording.backlog import Backlog
 from proxy.memory.recording.commit import Count, Deferred, ExchangeMeta
 from proxy.memory.recording.listeners import Listeners
 from proxy.memory.recording.recorder import Prepared, Recorder
-from proxy.memory.recording.replay import Means
-from proxy.memory.recording.settling import Settling
+from proxy.memory.recording.replay import ReplayContext
+from proxy.memory.recording.settling import CommitSettler
 from proxy.memory.recording.spool import Spool
 from proxy.memory.store import Store
 from tests.support.clock import Clock
@@ -95,7 +95,7 @@ def recorder_over(
     clock: Callable[[], float] = time.monotonic,
 ) -> Recorder:
     """One that replays with the store that requests have."""
-    live = Means(store, planner or Planner(store), Settling(store, Locks()), counter)
+    live = ReplayContext(store, planner or Planner(store), CommitSettler(store, Locks()), counter)
     backlog = Backlog(spool, live, live, listeners, COMMIT_TIMEOUT, clock)
     return Recorder(live, backlog, listeners, load_timeout, clock)
 

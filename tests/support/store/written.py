@@ -35,7 +35,7 @@ from proxy.memory.model import (
     WindowMove,
 )
 from proxy.memory.store import Store
-from proxy.memory.usage import Spent, UsageKey
+from proxy.memory.usage import UsageKey, UsageTotals
 from proxy.recall.index import IndexBatch, IndexMark, Owner
 from proxy.stores.open import Backend
 from tests.support.store.archives import edited, exchanges, lines
@@ -161,9 +161,9 @@ def _put(place: Place, value: bytes, expires_at: float | None = None) -> Change:
 
 async def _spend(store: Backend) -> None:
     for day in DAYS:
-        spent = Spent(calls=2, failed=1, input_tokens=30, output_tokens=4, micro_usd=5)
+        spent = UsageTotals(calls=2, failed=1, input_tokens=30, output_tokens=4, micro_usd=5)
         await store.spend(TENANT, UsageKey(day, "summary"), spent)
-    await store.spend(TENANT, UsageKey(DAYS[0], "facts"), Spent(calls=1))
+    await store.spend(TENANT, UsageKey(DAYS[0], "facts"), UsageTotals(calls=1))
 
 
 async def _index(store: Backend) -> None:

@@ -27,7 +27,7 @@ class _Head:
         self.marks: dict[str, IndexMark | None] = {}
 
 
-class KnownHeads:
+class IndexHeadCache:
     """Looks at the indexes of those who asked last, without postings."""
 
     def __init__(self, most: int = MOST_OWNERS) -> None:
@@ -36,7 +36,7 @@ class KnownHeads:
         """Changes with each write: what was read before may not be what is there."""
 
     def __repr__(self) -> str:
-        return f"<KnownHeads [{len(self._heads)}]>"
+        return f"<IndexHeadCache [{len(self._heads)}]>"
 
     def of(self, owner: Owner, session: str, era: Era | None) -> Look | None:
         head = self._heads.get(owner)

@@ -32,14 +32,14 @@ class _Kept(NamedTuple):
     size: int
 
 
-class KnownItems:
+class ItemCache:
     """Answers to those who asked last, within ``most`` bytes."""
 
     def __init__(self, most: int = MOST_BYTES) -> None:
         self._answers: LRUCache[Asked, _Kept] = LRUCache(most, getsizeof=attrgetter("size"))
 
     def __repr__(self) -> str:
-        return f"<KnownItems [{len(self._answers)}, bytes: {self._answers.currsize}]>"
+        return f"<ItemCache [{len(self._answers)}, bytes: {self._answers.currsize}]>"
 
     def of(self, asked: Asked, era: Era | None) -> dict[Place, Item] | None:
         known = self._answers.get(asked)

@@ -21,7 +21,7 @@ _CHANGE = slice(8, 12)
 
 
 class WalIndex:
-    """The header, mapped for as long as it is held: see ``hold``."""
+    """The header, mapped for as long as it is held: see ``acquire``."""
 
     def __init__(self, file: int) -> None:
         self._file, self._holders = file, 0
@@ -47,7 +47,7 @@ _held: dict[tuple[int, int], WalIndex] = {}
 _lock = Lock()
 
 
-def hold(database: Path) -> WalIndex | None:
+def acquire(database: Path) -> WalIndex | None:
     """The header of a database to which there is a connection; None where it has none.
 
     Every connection of the process holds it, and lets it go when it is closed.
@@ -66,7 +66,7 @@ def hold(database: Path) -> WalIndex | None:
         return index
 
 
-def let_go(index: WalIndex) -> None:
+def release(index: WalIndex) -> None:
     """A connection is closed.  With the last one it is unmapped."""
     with _lock:
         index._holders -= 1

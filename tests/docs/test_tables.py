@@ -12,9 +12,10 @@ from msgspec.structs import fields
 
 from proxy.gateway.context import reserved_tokens
 from proxy.gateway.identity import MEMORY_HEADERS, Mode
-from proxy.gateway.report import MemoryReport, Reason, Status
+from proxy.gateway.report import MemoryReport, Reason
 from proxy.learning.kinds import Kinds
 from proxy.mcp.tools import TOOLS
+from proxy.memory.model import Status
 from proxy.memory.reconciliation.match import History
 from proxy.memory_api.errors import CODES
 from proxy.memory_api.operations import OPERATIONS

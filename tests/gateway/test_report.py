@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.gateway.report import MemoryReport, Status
-from proxy.memory.model import Injection
+from proxy.gateway.report import MemoryReport
+from proxy.memory.model import Injection, Status
 
 
 def test_before_anything_has_happened_memory_was_off() -> None:

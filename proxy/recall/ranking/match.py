@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proxy.recall.index import POSTING_SIZE, Look, Postings
-from proxy.recall.query.question import Question
+from proxy.recall.query.question import Question, has_question_mark
 from proxy.recall.query.words import TELLS_TIME, Corpus
 from proxy.recall.ranking.packing import LENGTHS, Array, read_postings
 
@@ -226,15 +226,16 @@ def _question_weights(question: Question) -> Array:
 
 def _is_distinctive(question: Question, counts: Array, passages: int) -> NDArray[np.bool_]:
     """A mask of terms, bool[n terms], that make a passage relevant: not "tells a time", and none
-    that many of all ``passages`` have.  These do where a question by itself has no other word that
-    was said: it is about what is talked of most."""
+    that many of all ``passages`` have.  These do where a question by itself, with its question
+    mark, has no other word that was said: it is about what is talked of most."""
     found = _of_terms(question, [word.terms != _HINT for word in question.words])
     if passages < COMMON_MIN_PASSAGES:
         return found
     rare = found & (counts < COMMON_SHARE * passages)
-    if question.context_terms or question.is_general or (rare & (counts > 0)).any():
-        return rare
-    return found
+    alone = not question.context_terms and not question.is_general
+    if alone and has_question_mark(question.text) and not (rare & (counts > 0)).any():
+        return found
+    return rare
 
 
 def _idf(counts: Array, passages: int) -> Array:

@@ -15,9 +15,9 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from proxy.recall.lexicon.loader import alternation, any_of, lazy_pattern
-from proxy.recall.own_words import BLANK, Span, blanked
+from proxy.recall.own_words import BLANK, Span, blank_out
 from proxy.recall.query.words import Word, words
-from proxy.recall.standing.standing import notice
+from proxy.recall.standing.standing import find_instructions
 
 LEAST = 2.0
 """Words of a quote that can be evidence; two characters of scripts without spaces are one."""
@@ -54,7 +54,7 @@ class Said(msgspec.Struct, frozen=True):
     @property
     def own(self) -> str:
         """The text with all that is pasted blanked; every character keeps its place."""
-        return blanked(self.text, self.pasted)
+        return blank_out(self.text, self.pasted)
 
 
 def headed(number: int, said: Said, text: str) -> str:
@@ -227,4 +227,4 @@ def is_instruction(text: str) -> bool:
     """Whether a text tells the assistant what to do, rather than what is true of the user."""
     if _ORDER.search(text.replace("’", "'")):
         return True
-    return any(each.kind in ("instruction", "withdrawal") for each in notice(text))
+    return any(each.kind in ("instruction", "withdrawal") for each in find_instructions(text))

@@ -37,11 +37,11 @@ class Indexer:
         self.busy = self.most_busy = 0
         self.changed = asyncio.Condition()
 
-    async def level(self, key: SessionKey) -> int:
-        return await self._do("level", key)
+    async def index_session(self, key: SessionKey) -> int:
+        return await self._do("index_session", key)
 
-    async def again(self, key: SessionKey, seq: int) -> int:
-        return await self._do("again", (key, seq))
+    async def index_edited(self, key: SessionKey, seq: int) -> int:
+        return await self._do("index_edited", (key, seq))
 
     async def catch_up(self, owner: Owner) -> int:
         return await self._do("catch up", owner)
@@ -100,7 +100,7 @@ async def bench() -> Bench:
 async def test_what_was_recorded_is_indexed_and_counted(bench: Bench) -> None:
     async with bench.open() as index_updater:
         index_updater.on_recorded(KEY)
-        assert await bench.indexer.until(1) == [("level", KEY)]
+        assert await bench.indexer.until(1) == [("index_session", KEY)]
     assert bench.indexed == 2
 
 
@@ -110,7 +110,7 @@ async def test_what_was_edited_is_indexed_again_once_for_each_message(bench: Ben
     bench.index_updater.on_recorded(KEY)
     async with bench.open():
         done = await bench.indexer.until(3)
-    assert done == [("again", (KEY, 3)), ("again", (KEY, 5)), ("level", KEY)]
+    assert done == [("index_edited", (KEY, 3)), ("index_edited", (KEY, 5)), ("index_session", KEY)]
 
 
 async def test_an_edit_that_could_not_be_indexed_is_tried_again(
@@ -120,7 +120,7 @@ async def test_an_edit_that_could_not_be_indexed_is_tried_again(
     bench.indexer.failures = [StoreError("away")]
     async with bench.open() as index_updater:
         index_updater.on_edited(KEY, (3,))
-        assert await bench.indexer.until(1) == [("again", (KEY, 3))]
+        assert await bench.indexer.until(1) == [("index_edited", (KEY, 3))]
 
 
 async def test_the_same_work_waits_once(bench: Bench) -> None:
@@ -130,7 +130,7 @@ async def test_the_same_work_waits_once(bench: Bench) -> None:
     assert repr(bench.index_updater) == "<IndexUpdater [waiting: 2]>"
     async with bench.open():
         await bench.indexer.until(2)
-    assert bench.indexer.done == [("level", KEY), ("rebuild", KAI)]
+    assert bench.indexer.done == [("index_session", KEY), ("rebuild", KAI)]
 
 
 async def test_what_is_recorded_while_its_session_is_indexed_is_indexed_after(
@@ -142,7 +142,7 @@ async def test_what_is_recorded_while_its_session_is_indexed_is_indexed_after(
         await bench.indexer.begun()
         index_updater.on_recorded(KEY)
         bench.indexer.gate.set()
-        assert await bench.indexer.until(2) == [("level", KEY)] * 2
+        assert await bench.indexer.until(2) == [("index_session", KEY)] * 2
 
 
 async def test_an_owner_is_caught_up_with_when_heard_of_and_again_after_a_while(
@@ -163,7 +163,7 @@ async def test_a_session_that_is_nobody_s_is_looked_at_once_when_it_is_new(bench
     bench.index_updater.on_recorded(KEY)
     async with bench.open():
         await bench.indexer.until(1)
-    assert bench.indexer.done == [("level", KEY)]
+    assert bench.indexer.done == [("index_session", KEY)]
 
 
 async def test_only_so_many_owners_are_kept_in_mind(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +190,7 @@ async def test_a_failure_of_the_store_is_tried_again(
         index_updater.on_recorded(KEY)
         index_updater.on_stale_index(KAI)
         done = await bench.indexer.until(2)
-    assert sorted(done, key=str) == [("level", KEY), ("rebuild", KAI)]
+    assert sorted(done, key=str) == [("index_session", KEY), ("rebuild", KAI)]
 
 
 async def test_a_stale_index_stays_so_until_it_was_made_anew(
@@ -214,7 +214,7 @@ async def test_what_cannot_be_indexed_is_left_out_and_the_rest_goes_on(
         index_updater.on_recorded(KEY)
         index_updater.on_recorded(SessionKey("tenant", "other"))
         done = await bench.indexer.until(1)
-    assert done == [("level", SessionKey("tenant", "other"))]
+    assert done == [("index_session", SessionKey("tenant", "other"))]
     assert "could not be indexed" in caplog.text
 
 
@@ -265,11 +265,11 @@ async def test_who_asks_has_their_other_sessions_indexed_first(bench: Bench) -> 
         index_updater.on_recorded(key)
     index_updater.on_recorded(SessionKey("tenant", "another's"))
     await index_updater.flush(KAI, but=KEY)
-    assert bench.indexer.done == [("level", OTHER)]
+    assert bench.indexer.done == [("index_session", OTHER)]
     assert index_updater.has_unindexed(KEY) and not index_updater.has_unindexed(OTHER)
     await index_updater.flush(KAI)
     await index_updater.flush(KAI)
-    assert bench.indexer.done == [("level", OTHER), ("level", KEY)]
+    assert bench.indexer.done == [("index_session", OTHER), ("index_session", KEY)]
 
 
 async def test_of_those_who_ask_together_one_has_it_indexed_and_the_others_wait(
@@ -284,7 +284,7 @@ async def test_of_those_who_ask_together_one_has_it_indexed_and_the_others_wait(
     assert not any(task.done() for task in asking)
     bench.indexer.gate.set()
     await asyncio.gather(*asking)
-    assert bench.indexer.done == [("level", KEY)] and not index_updater.has_unindexed(KEY)
+    assert bench.indexer.done == [("index_session", KEY)] and not index_updater.has_unindexed(KEY)
 
 
 async def test_who_asks_once_more_was_recorded_has_that_indexed_too(bench: Bench) -> None:
@@ -298,7 +298,9 @@ async def test_who_asks_once_more_was_recorded_has_that_indexed_too(bench: Bench
     second = asyncio.create_task(index_updater.flush(KAI))
     bench.indexer.gate.set()
     await asyncio.gather(first, second)
-    assert bench.indexer.done == [("level", KEY)] * 2 and not index_updater.has_unindexed(KEY)
+    assert bench.indexer.done == [("index_session", KEY)] * 2 and not index_updater.has_unindexed(
+        KEY
+    )
 
 
 async def test_what_is_indexed_for_who_asks_goes_on_where_they_wait_no_longer(bench: Bench) -> None:
@@ -309,9 +311,9 @@ async def test_what_is_indexed_for_who_asks_goes_on_where_they_wait_no_longer(be
         async with asyncio.timeout(0.01):
             await index_updater.flush(KAI)
     bench.indexer.gate.set()
-    assert await bench.indexer.until(1) == [("level", KEY)]
+    assert await bench.indexer.until(1) == [("index_session", KEY)]
     await index_updater.flush(KAI)
-    assert bench.indexer.done == [("level", KEY)] and not index_updater.has_unindexed(KEY)
+    assert bench.indexer.done == [("index_session", KEY)] and not index_updater.has_unindexed(KEY)
 
 
 async def test_what_the_store_refuses_once_nobody_waits_for_it_waits_on_and_is_no_error(
@@ -332,7 +334,7 @@ async def test_what_the_store_refuses_once_nobody_waits_for_it_waits_on_and_is_n
     gc.collect()
     assert caplog.messages == []
     await index_updater.flush(KAI)
-    assert bench.indexer.done == [("level", KEY)] and not index_updater.has_unindexed(KEY)
+    assert bench.indexer.done == [("index_session", KEY)] and not index_updater.has_unindexed(KEY)
 
 
 async def test_at_the_end_what_is_indexed_for_who_asks_is_begun_anew_and_done(
@@ -352,7 +354,7 @@ async def test_at_the_end_what_is_indexed_for_who_asks_is_begun_anew_and_done(
                 await asyncio.sleep(0)
         bench.indexer.gate.set()
         await closing
-    assert bench.indexer.done == [("catch up", KAI), ("level", KEY)]
+    assert bench.indexer.done == [("catch up", KAI), ("index_session", KEY)]
 
 
 async def test_what_cannot_be_indexed_for_who_asks_waits_on_and_stops_nobody(bench: Bench) -> None:
@@ -363,7 +365,7 @@ async def test_what_cannot_be_indexed_for_who_asks_waits_on_and_stops_nobody(ben
     await index_updater.flush(KAI)
     assert index_updater.has_unindexed(KEY)
     await index_updater.flush(KAI)
-    assert bench.indexer.done == [("level", KEY)] and not index_updater.has_unindexed(KEY)
+    assert bench.indexer.done == [("index_session", KEY)] and not index_updater.has_unindexed(KEY)
 
 
 async def test_a_session_is_late_until_the_last_of_it_is_indexed(bench: Bench) -> None:
@@ -402,7 +404,7 @@ async def test_what_rests_is_not_indexed_until_somebody_asks(bench: Bench) -> No
     assert bench.indexer.done == []
     index_updater.on_query(KEY, owner)
     await index_updater.flush(owner)
-    assert bench.indexer.done == [("level", KEY)] and not index_updater.has_unindexed(KEY)
+    assert bench.indexer.done == [("index_session", KEY)] and not index_updater.has_unindexed(KEY)
     index_updater.on_recorded(KEY)
     assert index_updater.has_unindexed(KEY)
 
@@ -417,7 +419,9 @@ async def test_of_what_rests_some_gather_and_are_indexed_together(bench: Bench) 
         assert bench.indexer.done == [] and index_updater.has_unindexed(KEY)
         index_updater.on_recorded(KEY)
         await index_updater._drain()
-        assert bench.indexer.done == [("level", KEY)] and not index_updater.has_unindexed(KEY)
+        assert bench.indexer.done == [("index_session", KEY)] and not index_updater.has_unindexed(
+            KEY
+        )
         bench.indexer.done.clear()
 
 
@@ -432,7 +436,7 @@ async def test_of_what_rests_only_so_many_are_kept_in_mind(
     assert index_updater.has_unindexed(OTHER) and not index_updater.has_unindexed(KEY)
     index_updater.on_recorded(KEY)
     await index_updater._drain()
-    assert bench.indexer.done == [("level", KEY)]
+    assert bench.indexer.done == [("index_session", KEY)]
 
 
 # The end

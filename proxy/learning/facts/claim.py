@@ -34,7 +34,7 @@ from proxy.learning.facts.statements import (
     speaks_of,
 )
 from proxy.learning.reading import shows_picture
-from proxy.recall.notes.slots import Filled
+from proxy.recall.notes.slots import SlotValue
 from proxy.recall.own_words import BLANK, speaker_of
 
 PASTED, ENDS = "[pasted]", "[/pasted]"
@@ -249,7 +249,7 @@ class Claim(NamedTuple):
     source: Source
     fact: str | None
     apart: bool = False
-    slot: Filled | None = None
+    slot: SlotValue | None = None
 
 
 def claims(

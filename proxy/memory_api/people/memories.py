@@ -32,7 +32,7 @@ from proxy.memory_api.shapes.people import (
 )
 from proxy.recall.index import Owner
 from proxy.recall.recaller import RecallAdmin
-from proxy.recall.results import Found
+from proxy.recall.results import RecallHit
 from proxy.settings.written import FactsSettings
 
 
@@ -43,7 +43,7 @@ class Lately(NamedTuple):
     now: float
 
 
-def said_object(found: Found) -> Object:
+def said_object(found: RecallHit) -> Object:
     """A passage or a standing instruction as a memory like all others."""
     source = {
         "session_id": found.session,

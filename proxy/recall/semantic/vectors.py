@@ -190,7 +190,8 @@ class VectorSearch:
         _ALL.add(self)
 
     def __repr__(self) -> str:
-        return f"<VectorSearch [{len(self._question_vectors)} questions, {len(self._running)} running]>"
+        questions, running = len(self._question_vectors), len(self._running)
+        return f"<VectorSearch [{questions} questions, {running} running]>"
 
     async def close(self) -> None:
         running = tuple(self._running)

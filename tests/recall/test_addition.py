@@ -114,8 +114,8 @@ def test_a_day_told_by_the_own_one_is_noticed_where_that_is_known() -> None:
     # What came together was not said together.
     together = message(3, "user", said)
     assert flags(first, answer, together) == [SAID_BY_USER, 0, SAID_BY_USER]
-    assert flags(first, before=1000.9) == [SAID_BY_USER]
-    assert flags(first, again=True)[2:3] == [SAID_BY_USER]
+    assert flags(first, previous_time=1000.9) == [SAID_BY_USER]
+    assert flags(first, is_edit=True)[2:3] == [SAID_BY_USER]
 
 
 def test_what_has_one_value_at_a_time_is_noticed() -> None:

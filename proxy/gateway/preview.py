@@ -20,7 +20,7 @@ from proxy.gateway.outgoing import prepare
 from proxy.gateway.prompt.prompt import AssembledPrompt
 from proxy.learning.prompt_cards import Block
 from proxy.memory.model import Injection, SessionKey
-from proxy.recall.results import Found
+from proxy.recall.results import RecallHit
 from proxy.settings import Settings
 
 FORMAT = ChatCompletions()
@@ -40,7 +40,7 @@ class Previewed(msgspec.Struct, frozen=True):
     tokens: int
     did: Injection
     count: int
-    recalled: tuple[Found, ...]
+    recalled: tuple[RecallHit, ...]
     known: tuple[Block, ...]
     summary: str | None
     rewritten: str | None

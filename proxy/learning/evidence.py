@@ -14,9 +14,9 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from proxy.recall.lexicon.loader import alternation, any_of, lazy_pattern
-from proxy.recall.own_words import BLANK, Span, blanked
+from proxy.recall.own_words import BLANK, Span, blank_out
 from proxy.recall.query.words import Word, words
-from proxy.recall.standing.standing import notice
+from proxy.recall.standing.standing import find_instructions
 
 MIN_QUOTE_WORDS = 2.0
 """Words that each part of a quote must have; two characters of scripts without spaces count as
@@ -53,8 +53,8 @@ class UserMessage(msgspec.Struct, frozen=True):
 
     @property
     def own_text(self) -> str:
-        """The text with pasted spans blanked; its length is the same."""
-        return blanked(self.text, self.pasted)
+        """The text with pasted spans blank_out; its length is the same."""
+        return blank_out(self.text, self.pasted)
 
 
 def with_heading(number: int, said: UserMessage, text: str) -> str:
@@ -227,4 +227,4 @@ def is_instruction(text: str) -> bool:
     """Whether a text instructs the assistant rather than describing the user."""
     if _ORDER.search(text.replace("’", "'")):
         return True
-    return any(each.kind in ("instruction", "withdrawal") for each in notice(text))
+    return any(each.kind in ("instruction", "withdrawal") for each in find_instructions(text))

@@ -28,7 +28,7 @@ from proxy.memory.archive import Message, Page, Session
 from proxy.memory.items import Item, Items
 from proxy.memory.model import Ask, SessionKey, Snapshot, State
 from proxy.recall.lexicon.loader import COMMON, alternation, lazy_pattern
-from proxy.recall.own_words import Span, pasted
+from proxy.recall.own_words import Span, pasted_spans
 from proxy.recall.query.dates import date_of, days_of_lines, utc_offset
 
 CHARACTERS_PER_TOKEN = 4
@@ -310,7 +310,7 @@ class Reader(msgspec.Struct, frozen=True):
             message.seq,
             text,
             card.created_at,
-            pasted(text),
+            pasted_spans(text),
             context.key.session,
             mark.dated,
             utc_offset(card.created_at, context.settings.recall.zone),

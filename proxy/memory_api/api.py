@@ -29,7 +29,7 @@ from proxy.memory_api.overview.shared import Shared
 from proxy.memory_api.shapes.overview import Stats
 from proxy.memory_api.threads import TenantThreads, Threads
 from proxy.recall.recaller import RecallAdmin
-from proxy.recall.results import Found
+from proxy.recall.results import RecallHit
 from proxy.settings import Settings
 from proxy.telemetry import Telemetry
 from proxy.tenancy import Tenancy
@@ -51,7 +51,7 @@ class Preview(Protocol):
     @property
     def count(self) -> int: ...
     @property
-    def recalled(self) -> tuple[Found, ...]: ...
+    def recalled(self) -> tuple[RecallHit, ...]: ...
     @property
     def known(self) -> tuple[Block, ...]: ...
     @property

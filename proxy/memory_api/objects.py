@@ -23,7 +23,7 @@ from proxy.memory.prompt.trace import PromptTrace, TracePiece, pieces_of, readab
 from proxy.memory_api.api import Preview
 from proxy.memory_api.shapes import messages, people
 from proxy.memory_api.shapes import sessions as shapes
-from proxy.recall.results import Found, Kind
+from proxy.recall.results import Kind, RecallHit
 
 Object = dict[str, object]
 
@@ -220,7 +220,7 @@ def known_object(block: Block) -> messages.Known:
     )
 
 
-def found_object(found: Found) -> messages.Passage:
+def found_object(found: RecallHit) -> messages.Passage:
     """A passage with its text."""
     return messages.Passage(
         id=found.id,

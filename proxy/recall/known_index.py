@@ -35,7 +35,7 @@ from proxy.recall.index import (
 )
 from proxy.recall.indexing.state import State, read_state
 from proxy.recall.known_terms import NEWEST, AllTerms, SomeTerms
-from proxy.recall.ranking.match import NOBODY, Numbers
+from proxy.recall.ranking.match import NO_PASSAGES, Numbers
 from proxy.recall.ranking.packing import ROW, Array, read_rows
 
 T = TypeVar("T")
@@ -108,7 +108,7 @@ class _Known:
 
     def lacks(self, numbers: Numbers) -> Numbers:
         there = self._is_known.take(numbers)
-        return NOBODY if there.all() else numbers[~there]
+        return NO_PASSAGES if there.all() else numbers[~there]
 
     def put(self, numbers: Numbers | slice, rows: Array) -> None:
         self._rows[numbers], self._is_known[numbers] = rows, True

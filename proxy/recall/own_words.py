@@ -1,7 +1,8 @@
-"""What of a message is its writer's own words, and what is quoted, pasted or played.  Pure.
+"""Separates the author's own words in a message from quoted, pasted and role-played text.  Pure.
 
-Told by form alone.  ``pasted`` gives what is clearly another's; short quotations stay, as names and
-titles are written so.  ``voices`` gives sentences that can be nobody else's: it leaves more out.
+Told by form alone.  ``pasted_spans`` gives what is clearly another's; short quotations stay, as
+names and titles are written so.  ``own_texts`` gives sentences that can be nobody else's: it leaves
+more out.
 """
 
 from __future__ import annotations
@@ -94,15 +95,15 @@ class Sentence(NamedTuple):
     words: str
 
 
-class Voice(NamedTuple):
-    """A piece of a message as it was written, and its sentences."""
+class OwnText(NamedTuple):
+    """A piece of a message that can be the user's own words, and its sentences."""
 
     text: str
     sentences: tuple[Sentence, ...]
 
 
-def blanked(text: str, spans: Iterable[Span]) -> str:
-    """The text with these blanked; every character keeps its place."""
+def blank_out(text: str, spans: Iterable[Span]) -> str:
+    """The text with these spans replaced by ``BLANK``, character by character."""
     kept, at = [], 0
     for start, end in spans:
         kept += [text[at:start], BLANK * (end - start)]
@@ -110,8 +111,8 @@ def blanked(text: str, spans: Iterable[Span]) -> str:
     return "".join([*kept, text[at:]])
 
 
-def pasted(text: str) -> tuple[Span, ...]:
-    """Where a message is not its writer's own words, in order, without overlaps, in linear time."""
+def pasted_spans(text: str) -> tuple[Span, ...]:
+    """The spans that are not the author's own words, in order, without overlaps, in linear time."""
     lines = list(_lines(text))
     found = [
         *_fenced(lines, len(text)),
@@ -196,34 +197,34 @@ def end_with_list(text: str, end: int) -> int:
     return items.end() if items and items.end() - end <= LONGEST_SENTENCE else end
 
 
-def voices(text: str) -> tuple[Voice, ...]:
+def own_texts(text: str) -> tuple[OwnText, ...]:
     """The pieces of a message that can be the user's own words.  Time is bounded for any text."""
-    if _ROLE_PLAY.match(text[:LONG], _label(text[:LONG])):
+    if _ROLE_PLAY.match(text[:LONG], _label_length(text[:LONG])):
         return ()
     if len(text) <= LONG:
-        return (_voice(text),)
+        return (_own_text(text),)
     first, last = text[:LONG].strip().split("\n")[0], text[-LONG:].strip().split("\n")[-1]
-    return tuple(_voice(line) for line in (first, last) if len(line) < LONG // 2)
+    return tuple(_own_text(line) for line in (first, last) if len(line) < LONG // 2)
 
 
-def _label(text: str) -> int:
+def _label_length(text: str) -> int:
     """The length of a leading date and speaker's name, as chat logs write them."""
     match = _speaker(text)
-    if match and not _foreign(text):
+    if match and not _is_no_speaker(text):
         return match.end()
     date = _DATE.match(text)
     return date.end() if date else 0
 
 
-def _voice(text: str) -> Voice:
-    label = _label(text)
-    words = BLANK * label + blanked(text, pasted(text))[label:].replace("’", "'")
+def _own_text(text: str) -> OwnText:
+    label = _label_length(text)
+    words = BLANK * label + blank_out(text, pasted_spans(text))[label:].replace("’", "'")
     for pattern in _LESS_SURELY_OTHERS:
         words = pattern.sub(_blank, words)
     if ":" in words or "：" in words:  # else there is none, and to look for it takes longest
         words = _TASK_ON.sub(_blank, words)
     words = _without_lists(_without_transcript(_without_labelled(words)))
-    return Voice(text, _sentences(words))
+    return OwnText(text, _sentences(words))
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -239,7 +240,7 @@ def _speaker(line: str) -> re.Match[str] | None:
 def speaker_of(text: str) -> str:
     """The name of who speaks, as a text begins with it ("Anna: hello"), "" if there is none."""
     match = _speaker(text)
-    return match["name"] if match and not _foreign(text) else ""
+    return match["name"] if match and not _is_no_speaker(text) else ""
 
 
 def _without_labelled(words: str) -> str:
@@ -248,12 +249,12 @@ def _without_labelled(words: str) -> str:
     A label alone stays: it tells whose the lines below are.
     """
     return "\n".join(
-        BLANK * len(line) if _foreign(line) and not _ANNOUNCES.search(line) else line
+        BLANK * len(line) if _is_no_speaker(line) and not _ANNOUNCES.search(line) else line
         for line in words.split("\n")
     )
 
 
-def _foreign(line: str) -> bool:
+def _is_no_speaker(line: str) -> bool:
     match = _speaker(line)
     return bool(match and (match["name"].lower() in _NO_SPEAKERS or match["name"][-1] in _SAYS))
 

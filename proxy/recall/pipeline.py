@@ -1,14 +1,14 @@
-"""The way from a question to a shortlist, between the looks at the store.  Pure.
+"""The pure steps from a question to a shortlist, between the reads of the store.
 
 In this order, each with what the store has answered:
 
-1. ``matched``: the postings of the question's terms become matches, scored by BM25.
+1. ``match_terms``: the postings of the question's terms become matches, scored by BM25.
 2. ``select``: of the matches, and of what is near in meaning, those passages whose rows to read.
 3. ``rank``: with their rows, the shortlist of passages to read in history, best first.
-4. ``changed``: what the user said later of the best one; ``together`` puts it behind the others.
+4. ``later_changes``: later statements of the user about the best one; ``merged`` appends them.
 
-``replay`` makes the shortlist of what was recalled once already.  What is recalled of a shortlist
-is told by ``recollection``.
+``replay`` makes the shortlist of an earlier recall again.  ``recollection`` selects from a
+shortlist.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from proxy.recall.indexing.state import State
 from proxy.recall.query.query import RecallQuery
 from proxy.recall.query.question import Question
 from proxy.recall.query.words import Corpus
-from proxy.recall.ranking.breadth import broadly
-from proxy.recall.ranking.changing import changes
-from proxy.recall.ranking.following import behind, following
-from proxy.recall.ranking.match import NOBODY, Matches, Numbers, candidates, match
+from proxy.recall.ranking.breadth import diversify_sessions
+from proxy.recall.ranking.changing import later_statements
+from proxy.recall.ranking.following import brief_statements_after, numbers_after_best
+from proxy.recall.ranking.match import NO_PASSAGES, Matches, Numbers, candidates, match
 from proxy.recall.ranking.packing import Array, read_rows
-from proxy.recall.ranking.score import LONG, PARTS, Options, Ranked, ranked
+from proxy.recall.ranking.score import LONG, PARTS, Ranked, RankingOptions, rank_passages
 from proxy.recall.ranking.select import (
     BLOCK_TOKENS,
     BRIEF,
     SESSION_TOKENS,
-    relevant,
+    is_relevant,
 )
 from proxy.recall.results import Place
 from proxy.recall.semantic.vectors import NO_SIMILARITIES, Similarities
@@ -47,19 +47,19 @@ MOST_READ = 80
 NO_SESSION = 2**32 - 1
 """The number of no session."""
 
-ONE_MORE = BLOCK_TOKENS + SESSION_TOKENS + BRIEF
+MIN_TOKENS_LEFT = BLOCK_TOKENS + SESSION_TOKENS + BRIEF
 """Tokens that leave room for a brief message of another session."""
 
 
 class Selection(msgspec.Struct, frozen=True):
     """What an index of this ``state`` says to a question at a ``look``.  ``numbers``, ascending,
-    are the passages to rank, ``behind`` some that follow the best; ``standing`` those with standing
-    instructions, newest first."""
+    are the passages to rank, ``following`` some that follow the best; ``standing`` those with
+    standing instructions, newest first."""
 
     query: RecallQuery
     matches: Matches
     numbers: Numbers
-    behind: Numbers
+    following: Numbers
     near: Similarities
     standing: tuple[int, ...]
     dismissed: frozenset[str]
@@ -69,19 +69,19 @@ class Selection(msgspec.Struct, frozen=True):
 
     @property
     def session(self) -> int | None:
-        """The number of the session that asks."""
+        """The number of the session of the query, None if it is not indexed."""
         return self.look.mark.number if self.look.mark else None
 
     @property
-    def all(self) -> Numbers:
+    def all_numbers(self) -> Numbers:
         """Every passage whose row is needed."""
-        return np.concatenate([self.numbers, self.behind, np.array(self.standing, np.uint32)])
+        return np.concatenate([self.numbers, self.following, np.array(self.standing, np.uint32)])
 
 
 class Shortlist(msgspec.Struct, frozen=True):
     """Passages that are worth looking up, best first, and those with standing instructions, newest
     first; where each of them stands, and whether something is near the question in meaning.
-    ``open``: what they were chosen from, where they leave room for what changed them later."""
+    ``selection``: what they were chosen from, where they leave room for what changed them later."""
 
     query: RecallQuery
     matches: Matches
@@ -90,8 +90,8 @@ class Shortlist(msgspec.Struct, frozen=True):
     places: Mapping[int, Place]
     dismissed: frozenset[str] = frozenset()
     now: float = 0.0
-    near: bool = False
-    open: Selection | None = None
+    has_similar: bool = False
+    selection: Selection | None = None
 
     def seqs(self) -> dict[str, set[int]]:
         """Seqs by session."""
@@ -101,8 +101,8 @@ class Shortlist(msgspec.Struct, frozen=True):
         return seqs
 
 
-def matched(question: Question, look: Look, state: State) -> Matches:
-    """What an index of this state has of the words of a question."""
+def match_terms(question: Question, look: Look, state: State) -> Matches:
+    """Score the passages that hold terms of a question."""
     return match(question, look, Corpus(state.passages, state.length))
 
 
@@ -115,13 +115,13 @@ def select(
     near: Similarities = NO_SIMILARITIES,
 ) -> Selection:
     """Which passages to look at; ``near`` is what is near the question in meaning."""
-    is_relevant = near.related or relevant(matches, query.options.min_score)
-    recalls = is_relevant and not matches.question.is_empty
+    has_relevant = near.related or is_relevant(matches, query.options.min_score)
+    recalls = has_relevant and not matches.question.is_empty
     return Selection(
         query=query,
         matches=matches,
-        numbers=_numbers(matches, near) if recalls else NOBODY,
-        behind=behind(matches) if recalls else NOBODY,
+        numbers=_numbers(matches, near) if recalls else NO_PASSAGES,
+        following=numbers_after_best(matches) if recalls else NO_PASSAGES,
         near=near,
         standing=tuple(reversed(state.standing)),
         dismissed=frozenset(state.dismissed),
@@ -141,10 +141,10 @@ def rank(selection: Selection, found: Rows) -> Shortlist:
     """Which passages to look up in history; ``found`` are the rows of ``selection.all``."""
     rows = read_rows(found.data)
     ranked_end = selection.numbers.size
-    behind_end = ranked_end + selection.behind.size
+    behind_end = ranked_end + selection.following.size
     place_of = _place_of(selection, found.sessions)
     best = _ranked(selection, rows[:ranked_end])
-    left = _left(selection, best)
+    left = _tokens_left(selection, best)
     after_best = _following(selection, best, rows[ranked_end:behind_end]) if left > 0 else ()
     listed, places = _placed((*best, *after_best), place_of)
     standing = _standing_places(selection, rows[behind_end:], place_of)
@@ -157,7 +157,9 @@ def rank(selection: Selection, found: Rows) -> Shortlist:
         selection.dismissed,
         selection.now,
         selection.near.related,
-        selection if left >= ONE_MORE and not selection.matches.question.is_general else None,
+        selection
+        if left >= MIN_TOKENS_LEFT and not selection.matches.question.is_general
+        else None,
     )
 
 
@@ -172,22 +174,24 @@ def _standing_places(selection: Selection, rows: Array, place_of: PlaceOf) -> di
     return places
 
 
-def changed(shortlist: Shortlist, selection: Selection, numbers: Numbers, found: Rows) -> Shortlist:
+def later_changes(
+    shortlist: Shortlist, selection: Selection, numbers: Numbers, found: Rows
+) -> Shortlist:
     """What of ``numbers`` was said by the user, and is not on the shortlist; ``found`` are their
     rows."""
-    said = changes(numbers, read_rows(found.data), shortlist.places)
+    said = later_statements(numbers, read_rows(found.data), shortlist.places)
     listed, places = _placed(said, _place_of(selection, found.sessions))
     return msgspec.structs.replace(shortlist, ranked=listed, standing=(), places=places)
 
 
-def together(shortlist: Shortlist, more: Shortlist) -> Shortlist:
-    """The one behind the other."""
+def merged(shortlist: Shortlist, more: Shortlist) -> Shortlist:
+    """Append the passages of ``more``."""
     ranked, places = [*shortlist.ranked, *more.ranked], {**shortlist.places, **more.places}
     return msgspec.structs.replace(shortlist, ranked=ranked, places=places)
 
 
 def replay(selection: Selection, refs: Sequence[Recalled]) -> Shortlist:
-    """What was recalled once already."""
+    """The shortlist of what was recalled for the same message before."""
     sessions = list(dict.fromkeys(ref.session for ref in refs))
     places = {
         i: Place(ref.session, sessions.index(ref.session), ref.seq, message=ref.message)
@@ -210,18 +214,18 @@ def _ranked_before(number: int, place: Place, ref: Recalled) -> Ranked:
 def _ranked(selection: Selection, rows: Array) -> Sequence[Ranked]:
     query = selection.query
     own = selection.session if selection.session is not None else NO_SESSION
-    options = Options(
+    options = RankingOptions(
         now=selection.now,
         half_life_days=query.options.half_life_days,
         session=own if query.own_session_only else None,
         roles=frozenset(query.options.roles),
         dense=selection.near.of(selection.numbers) if selection.near.numbers.size else {},
     )
-    found = ranked(selection.matches, selection.numbers, rows, options, query.budget)
-    return broadly(found) if selection.matches.question.asks_list else found
+    found = rank_passages(selection.matches, selection.numbers, rows, options, query.budget)
+    return diversify_sessions(found) if selection.matches.question.asks_list else found
 
 
-def _left(selection: Selection, found: Sequence[Ranked]) -> int:
+def _tokens_left(selection: Selection, found: Sequence[Ranked]) -> int:
     """Tokens of the budget that are left for what the user said later of what was found."""
     query = selection.query
     if not found or query.is_search or "user" not in query.options.roles:
@@ -230,8 +234,10 @@ def _left(selection: Selection, found: Sequence[Ranked]) -> int:
 
 
 def _following(selection: Selection, found: Sequence[Ranked], rows: Array) -> Sequence[Ranked]:
-    """What follows the best passage."""
-    return following(found[0], selection.behind, rows, {each.number for each in found})
+    """Brief statements of the user after the best passage."""
+    return brief_statements_after(
+        found[0], selection.following, rows, {each.number for each in found}
+    )
 
 
 def _placed(ranked: Iterable[Ranked], place_of: PlaceOf) -> tuple[list[Ranked], dict[int, Place]]:

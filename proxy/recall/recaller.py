@@ -22,19 +22,19 @@ from proxy.recall.known_index import KnownIndex, LookWithState
 from proxy.recall.pipeline import (
     Selection,
     Shortlist,
-    changed,
-    matched,
+    later_changes,
+    match_terms,
+    merged,
     rank,
     replay,
     select,
-    together,
 )
 from proxy.recall.query.query import RecallOptions, RecallQuery
 from proxy.recall.query.question import Question, expand, read_question
 from proxy.recall.ranking.match import Matches
 from proxy.recall.ranking.select import needs_expansion
-from proxy.recall.recollection import Messages, in_force, resolve, told_best
-from proxy.recall.results import Found, Recollection
+from proxy.recall.recollection import Messages, in_force, new_words_of_best, resolve
+from proxy.recall.results import RecallHit, Recollection
 from proxy.recall.semantic.vectors import NO_SIMILARITIES, PendingQuestion, VectorSearch
 
 MAX_OWNERS = 10_000
@@ -84,7 +84,7 @@ class Recaller:
         more = await self._changed(shortlist, messages)
         if more is not None:
             messages = {**messages, **await self._messages(more)}
-            shortlist = together(shortlist, more)
+            shortlist = merged(shortlist, more)
         return resolve(shortlist, messages, self._own_of)
 
     async def _changed(self, shortlist: Shortlist, messages: Messages) -> Shortlist | None:
@@ -92,7 +92,7 @@ class Recaller:
 
         Needs no round trip if terms and rows are cached.
         """
-        best, selection = told_best(shortlist, messages, self._own_of), shortlist.open
+        best, selection = new_words_of_best(shortlist, messages, self._own_of), shortlist.selection
         if best is None or selection is None:
             return None
         owner, session = shortlist.query.owner, shortlist.query.key.session
@@ -101,10 +101,10 @@ class Recaller:
         if state is None or not numbers.size:
             return None
         rows = await self._index.rows(owner, numbers, state, look.revision)
-        more = changed(shortlist, selection, numbers, rows)
+        more = later_changes(shortlist, selection, numbers, rows)
         return more if more.places else None
 
-    async def standing(self, query: RecallQuery) -> tuple[Found, ...]:
+    async def standing(self, query: RecallQuery) -> tuple[RecallHit, ...]:
         """The standing instructions in force, newest first.  Raises StoreError."""
         shortlist = await self._shortlist(query)
         if shortlist is None:
@@ -125,7 +125,7 @@ class Recaller:
         selection = await self._select(query)
         if selection is None:
             return None
-        numbers = selection.all
+        numbers = selection.all_numbers
         if not numbers.size:
             return None
         if query.replayed is not None:
@@ -195,7 +195,7 @@ class Recaller:
         look, state = self._checked(query, await self._look(query, question))
         if state is None:
             return None
-        matches = matched(question, look, state)
+        matches = match_terms(question, look, state)
         if query.replayed is None and needs_expansion(matches):
             look, state, matches = await self._expanded(query, matches, look, state)
         near = NO_SIMILARITIES
@@ -212,7 +212,7 @@ class Recaller:
             again = await self._index.look(query.owner, question.terms, query.key.session, look)
             if again.state is not None:
                 look, state = again.look, again.state
-                matches = matched(question, look, state)
+                matches = match_terms(question, look, state)
         return look, state, matches
 
     def _start_embedding(self, query: RecallQuery, question: Question) -> PendingQuestion | None:
@@ -240,12 +240,12 @@ class RecallAdmin:
     def __init__(self, recaller: Recaller, indexer: Indexer) -> None:
         self._recaller, self._indexer = recaller, indexer
 
-    async def search(self, owner: Owner, query: str) -> list[Found]:
+    async def search(self, owner: Owner, query: str) -> list[RecallHit]:
         """Messages of a user's sessions, best first, after the standing instructions they match."""
         found = await self._recaller.recall(_query(owner, query))
         return list(found.all)
 
-    async def standing(self, owner: Owner) -> tuple[Found, ...]:
+    async def standing(self, owner: Owner) -> tuple[RecallHit, ...]:
         """The standing instructions in force, newest first."""
         return await self._recaller.standing(_query(owner, ""))
 

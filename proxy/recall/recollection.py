@@ -1,4 +1,4 @@
-"""From a shortlist, and the messages that history has of it, to what is recalled.  Pure."""
+"""Selects what to recall from a shortlist and its messages in history.  Pure."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ import msgspec
 
 from proxy.memory.archive import Message
 from proxy.recall.index import OwnOf
-from proxy.recall.notes.notes import noted
+from proxy.recall.notes.notes import with_notes
 from proxy.recall.pipeline import Shortlist
 from proxy.recall.query.dates import utc_offset
 from proxy.recall.query.query import RecallQuery
-from proxy.recall.ranking.changing import Named, best_told, told
-from proxy.recall.ranking.select import Passage, choose, deserved
-from proxy.recall.results import Found, Kind, PassageSource, Recollection
-from proxy.recall.standing.in_force import current, pinned
-from proxy.recall.standing.standing import StandingInstruction, notice
+from proxy.recall.ranking.changing import NewWords, best_statement, new_words_of
+from proxy.recall.ranking.select import Passage, allotted_tokens, choose
+from proxy.recall.results import Kind, PassageSource, RecallHit, Recollection
+from proxy.recall.standing.in_force import instructions_in_force, pinned
+from proxy.recall.standing.standing import StandingInstruction, find_instructions
 
 SourceOf = Callable[[int], PassageSource | None]
 Messages = Mapping[tuple[str, int], Message]
 
-SPARE = 1.15
+OVERCOMMIT = 1.15
 """So much of the budget is chosen, in case that the estimates of tokens are too high."""
 
 MORE, MOST = 200, 1.55
 """Tokens beside that, up to so much of the budget: what is left of a small one is filled with what
 fits."""
 
-ONE_ANSWER = 2
+MAX_SEQ_DISTANCE = 2
 """Between what the user says in a session and says next, in seqs, where no tool was asked."""
 
-LINE = 2
+LINE_TOKENS = 2
 """Tokens of a standing instruction's line beside its text."""
 
 STANDING_SHARE = 0.2
@@ -46,16 +46,16 @@ class PlacedInstruction(msgspec.Struct, frozen=True):
     source: PassageSource
     place: int
 
-    def found(self, query: RecallQuery) -> Found:
+    def found(self, query: RecallQuery) -> RecallHit:
         kind: Kind = "instruction" if self.instruction.kind == "instruction" else "preference"
         text = self.instruction.text
-        found = self.source.found(kind, text, query.count(text) + LINE)
+        found = self.source.found(kind, text, query.count(text) + LINE_TOKENS)
         return msgspec.structs.replace(found, place=self.place)
 
     def follows(self, other: PlacedInstruction) -> bool:
-        """Whether the user said it right after the other: only an answer is between them."""
+        """Whether the user said it in the turn after the other: only an answer is between them."""
         here, there = self.source.place, other.source.place
-        return here.session == there.session and here.seq - there.seq <= ONE_ANSWER
+        return here.session == there.session and here.seq - there.seq <= MAX_SEQ_DISTANCE
 
 
 def resolve(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> Recollection:
@@ -67,11 +67,13 @@ def resolve(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> Recollec
     # Who searches reads what was said, and no more.
     if not shortlist.query.is_search:
         zone = shortlist.query.options.zone
-        passages = noted(passages, shortlist.now + utc_offset(shortlist.now, zone))
+        passages = with_notes(passages, shortlist.now + utc_offset(shortlist.now, zone))
     return Recollection(tuple(passages), standing)
 
 
-def _chosen(shortlist: Shortlist, source_of: SourceOf, standing: Sequence[Found]) -> list[Found]:
+def _chosen(
+    shortlist: Shortlist, source_of: SourceOf, standing: Sequence[RecallHit]
+) -> list[RecallHit]:
     """The passages of a shortlist to recall beside these standing instructions, best first."""
     query = shortlist.query
     room, spare = _room(shortlist, query.budget - sum([each.tokens for each in standing]))
@@ -88,7 +90,7 @@ def _chosen(shortlist: Shortlist, source_of: SourceOf, standing: Sequence[Found]
         return source.passage(number)
 
     def is_meant(number: int) -> bool:
-        return sources[number].is_meant
+        return sources[number].is_current
 
     shown = () if query.is_search else (query.text,)
     chosen = choose(shortlist.matches, shortlist.ranked, passage_of, room, shown, is_meant, spare)
@@ -97,7 +99,7 @@ def _chosen(shortlist: Shortlist, source_of: SourceOf, standing: Sequence[Found]
         sources[each.number].found("passage", each.text, each.tokens, why[each.number])
         for each in chosen
     ]
-    return [_told_in(query.options.zone, each) for each in found]
+    return [_with_utc_offset(query.options.zone, each) for each in found]
 
 
 def _room(shortlist: Shortlist, left: int) -> tuple[int, int]:
@@ -106,58 +108,58 @@ def _room(shortlist: Shortlist, left: int) -> tuple[int, int]:
 
     A search gets excerpts alone; what was recalled once already gets the whole budget.
     """
-    query, room = shortlist.query, int(min(SPARE * left + MORE, MOST * left))
+    query, room = shortlist.query, int(min(OVERCOMMIT * left + MORE, MOST * left))
     if query.is_search:
         return room, room
-    if query.replayed is not None or shortlist.near:
+    if query.replayed is not None or shortlist.has_similar:
         return room, room - left
-    room = deserved(shortlist.matches, room)
-    return room, room - deserved(shortlist.matches, left)
+    room = allotted_tokens(shortlist.matches, room)
+    return room, room - allotted_tokens(shortlist.matches, left)
 
 
-def _told_in(zone: tzinfo | None, found: Found) -> Found:
+def _with_utc_offset(zone: tzinfo | None, found: RecallHit) -> RecallHit:
     offset = utc_offset(found.created_at, zone)
-    return msgspec.structs.replace(found, ahead=offset) if offset else found
+    return msgspec.structs.replace(found, utc_offset=offset) if offset else found
 
 
-def told_best(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> Named | None:
+def new_words_of_best(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> NewWords | None:
     """What the best passage of the user tells beside what is asked; None where that is nothing, or
     there is no room for what changed it."""
-    best = best_told(shortlist.ranked) if shortlist.open else None
+    best = best_statement(shortlist.ranked) if shortlist.selection else None
     source = best and _source_of(shortlist, messages, own_of)(best.number)
-    if not (best and source and source.is_meant):
+    if not (best and source and source.is_current):
         return None
-    found = told(best.number, source.text, shortlist.matches.question)
+    found = new_words_of(best.number, source.text, shortlist.matches.question)
     return found if found.words else None
 
 
-def in_force(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> tuple[Found, ...]:
+def in_force(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> tuple[RecallHit, ...]:
     """The standing instructions in force, newest first."""
     held = _in_force(shortlist, _source_of(shortlist, messages, own_of))
     return tuple(each.found(shortlist.query) for each in held)
 
 
 def _in_force(shortlist: Shortlist, source_of: SourceOf) -> list[PlacedInstruction]:
-    said = list(_said(shortlist, source_of))
+    said = list(_instructions_said(shortlist, source_of))
 
     def right_after(older: int, newer: int) -> bool:
         return said[newer].follows(said[older])
 
-    kept = set(map(id, current([each.instruction for each in said], right_after)))
+    kept = set(map(id, instructions_in_force([each.instruction for each in said], right_after)))
     return [each for each in said if id(each.instruction) in kept]
 
 
-def _said(shortlist: Shortlist, source_of: SourceOf) -> Iterator[PlacedInstruction]:
+def _instructions_said(shortlist: Shortlist, source_of: SourceOf) -> Iterator[PlacedInstruction]:
     """All standing instructions that were said and not dismissed, newest first."""
     for source in filter(None, map(source_of, shortlist.standing)):
-        if not source.is_meant:
+        if not source.is_current:
             continue
-        for place, instruction in reversed(list(enumerate(notice(source.text)))):
+        for place, instruction in reversed(list(enumerate(find_instructions(source.text)))):
             if f"{source.message.card.id}:{place}" not in shortlist.dismissed:
                 yield PlacedInstruction(instruction, source, place)
 
 
-def _pinned(shortlist: Shortlist, source_of: SourceOf) -> tuple[Found, ...]:
+def _pinned(shortlist: Shortlist, source_of: SourceOf) -> tuple[RecallHit, ...]:
     """Those in force that go into the prompt, newest first."""
     query = shortlist.query
     instructions = _in_force(shortlist, source_of)
@@ -168,7 +170,7 @@ def _pinned(shortlist: Shortlist, source_of: SourceOf) -> tuple[Found, ...]:
         query.text,
         [each.instruction for each in instructions],
         budget,
-        lambda text: query.count(text) + LINE,
+        lambda text: query.count(text) + LINE_TOKENS,
     )
     kept = set(map(id, chosen))
     return tuple(each.found(query) for each in instructions if id(each.instruction) in kept)

@@ -1,4 +1,4 @@
-"""What recall found, and how it is written into a prompt.  Pure."""
+"""The results of recall, and how they are rendered into a prompt.  Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from proxy.recall.lexicon.loader import vocabulary
 from proxy.recall.query.dates import DAY
 from proxy.recall.query.query import CountText
 from proxy.recall.query.speakers import speaker_term
-from proxy.recall.ranking.packing import NOTED, check_of, share_of
+from proxy.recall.ranking.packing import NOTE_FLAGS, check_of, scale_tokens
 from proxy.recall.ranking.score import Ranked
 from proxy.recall.ranking.select import Passage
 
@@ -26,7 +26,7 @@ LABEL = -1
 HEADING = 1.7
 """Characters to a token of the line with a day."""
 
-SURE = 1.5
+SURELY_TOO_LARGE = 1.5
 """A passage that is estimated at so many times the room that is left does not fit; others are
 counted."""
 
@@ -39,7 +39,7 @@ SAME_DAY = "[same day]"
 Kind = Literal["passage", "instruction", "preference"]
 
 
-class Found(msgspec.Struct, frozen=True):
+class RecallHit(msgspec.Struct, frozen=True):
     """A message, or the part of it in ``text``, that is to be recalled.
 
     ``tokens`` are those of ``text``, ``created_at`` is in Unix seconds, ``score`` is 0 to about 1.
@@ -58,16 +58,16 @@ class Found(msgspec.Struct, frozen=True):
     place: int = 0
     """Which of the standing instructions in its message this is."""
     flags: int = 0
-    """Those of the passage's row that are among ``NOTED``."""
+    """Those of the passage's row that are among ``NOTE_FLAGS``."""
     note: str = ""
     """What is noted of it behind its text."""
-    ahead: float = 0.0
-    """Seconds that the clocks of who asks were ahead of UTC."""
+    utc_offset: float = 0.0
+    """Offset of the user's zone from UTC at that time, in seconds."""
 
     @property
-    def on_the_wall(self) -> float:
-        """When it was said, as the clocks of who asks had it."""
-        return self.created_at + self.ahead
+    def local_time(self) -> float:
+        """When it was said in the user's zone, in seconds as if that were UTC."""
+        return self.created_at + self.utc_offset
 
     @property
     def id(self) -> str:
@@ -94,27 +94,27 @@ class Recollection(msgspec.Struct, frozen=True):
     There may be more than fits: tokens are estimates until the lines are written.
     """
 
-    passages: tuple[Found, ...] = ()
-    standing: tuple[Found, ...] = ()
+    passages: tuple[RecallHit, ...] = ()
+    standing: tuple[RecallHit, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.passages or self.standing)
 
     @property
-    def all(self) -> tuple[Found, ...]:
+    def all(self) -> tuple[RecallHit, ...]:
         return (*self.standing, *self.passages)
 
-    def fitted(self, own: str, cost: Cost, budget: int) -> Recollection:
+    def within_budget(self, own: str, cost: Cost, budget: int) -> Recollection:
         """As much of it as fits into ``budget`` tokens, in this order; what does not is skipped."""
         standing, left = _standing_within(self.standing, cost, budget)
         return Recollection(_passages_within(self.passages, own, cost, left), standing)
 
-    def filled(self, more: Recollection, own: str, cost: Cost, left: int) -> Recollection:
+    def topped_up(self, more: Recollection, own: str, cost: Cost, left: int) -> Recollection:
         """With those passages of ``more`` that fit into the ``left`` tokens beside these, in the
         order of ``more``; itself where none does."""
         kept = {(one.session, one.seq) for one in self.passages}
         others = [one for one in more.passages if (one.session, one.seq) not in kept]
-        fitting = [one for one in others if one.tokens <= SURE * left]
+        fitting = [one for one in others if one.tokens <= SURELY_TOO_LARGE * left]
         headed = {(one.session, _heading(one, own)) for one in self.passages}
         added = _passages_within(fitting, own, cost, left, headed)
         if not added:
@@ -134,7 +134,7 @@ class Cost(msgspec.Struct, frozen=True):
     frame: int
     count: CountText | None = None
 
-    def line(self, one: Found, written: Callable[[Found], str]) -> int:
+    def line(self, one: RecallHit, written: Callable[[RecallHit], str]) -> int:
         if self.count is not None:
             return self.count(f"{written(one)}\n")
         return one.tokens + LABEL + (self.heading(one.note) if one.note else 0)
@@ -144,10 +144,10 @@ class Cost(msgspec.Struct, frozen=True):
 
 
 def _standing_within(
-    found: Sequence[Found], cost: Cost, left: int
-) -> tuple[tuple[Found, ...], int]:
+    found: Sequence[RecallHit], cost: Cost, left: int
+) -> tuple[tuple[RecallHit, ...], int]:
     """Those that fit into ``left`` tokens, in this order, and the tokens that are left then."""
-    kept: list[Found] = []
+    kept: list[RecallHit] = []
     for each in found:
         tokens = cost.line(each, _instruction) + (0 if kept else cost.frame)
         if tokens <= left:
@@ -157,15 +157,15 @@ def _standing_within(
 
 
 def _passages_within(
-    found: Sequence[Found],
+    found: Sequence[RecallHit],
     own: str,
     cost: Cost,
     left: int,
     headed: Collection[tuple[str, str]] = (),
-) -> tuple[Found, ...]:
+) -> tuple[RecallHit, ...]:
     """Those that fit into ``left`` tokens, in this order.  ``headed`` are the sessions, with the
     lines of their days, of what stands in the block already."""
-    kept: list[Found] = []
+    kept: list[RecallHit] = []
     written = set(headed)
     for one in found:
         heading = _heading(one, own)
@@ -178,7 +178,7 @@ def _passages_within(
     return tuple(kept)
 
 
-def order_of(found: Sequence[Found]) -> list[int]:
+def writing_order(found: Sequence[RecallHit]) -> list[int]:
     """The indexes of passages in the order in which they are written: by session and in time."""
     began: dict[str, float] = {}
     for one in found:
@@ -187,14 +187,14 @@ def order_of(found: Sequence[Found]) -> list[int]:
     return sorted(range(len(found)), key=keys.__getitem__)
 
 
-def passage_lines(found: Sequence[Found], own: str) -> str:
+def passage_lines(found: Sequence[RecallHit], own: str) -> str:
     """Passages as they were said: by session and in time, under a line with the day.
 
     ``own`` is the session that is asked in.  Where turns between two of a session are missing there
     is a mark.  Lines of a message but its first are indented, so that none can pass for another
     message.
     """
-    ordered = [found[n] for n in order_of(found)]
+    ordered = [found[n] for n in writing_order(found)]
     headings = [_heading(one, own) for one in ordered]
     lines: list[str] = []
     for place, line in enumerate(_lines(ordered)):
@@ -203,7 +203,7 @@ def passage_lines(found: Sequence[Found], own: str) -> str:
     return "\n".join(lines)
 
 
-def _between(found: Sequence[Found], headings: Sequence[str], place: int) -> Iterable[str]:
+def _between(found: Sequence[RecallHit], headings: Sequence[str], place: int) -> Iterable[str]:
     """The lines that stand before a passage: none where it follows the one before."""
     if place == 0 or headings[place - 1] != headings[place]:
         return (headings[place],)
@@ -219,7 +219,7 @@ _ROLES = {
 }
 
 
-def _lines(found: Sequence[Found]) -> Iterator[str]:
+def _lines(found: Sequence[RecallHit]) -> Iterator[str]:
     """Each with its role, but where a text begins with the name of somebody whose role is written
     before."""
     names = [speaker_term(one.text) for one in found]
@@ -232,7 +232,7 @@ def _lines(found: Sequence[Found]) -> Iterator[str]:
             introduced.add(name)
 
 
-def standing_lines(found: Sequence[Found]) -> str:
+def standing_lines(found: Sequence[RecallHit]) -> str:
     """Standing instructions, one a line."""
     return "\n".join(map(_instruction, found))
 
@@ -243,19 +243,19 @@ def _day(number: float, here: bool) -> str:
     return f"[{day}, this conversation]" if here else f"[{day}]"
 
 
-def _heading(one: Found, own: str) -> str:
-    return _day(one.on_the_wall // DAY, one.session == own)
+def _heading(one: RecallHit, own: str) -> str:
+    return _day(one.local_time // DAY, one.session == own)
 
 
-def _line(one: Found) -> str:
+def _line(one: RecallHit) -> str:
     return f"{one.role}: {_noted(one)}"
 
 
-def _noted(one: Found) -> str:
+def _noted(one: RecallHit) -> str:
     return f"{_indented(one.text)} [{one.note}]" if one.note else _indented(one.text)
 
 
-def _instruction(one: Found) -> str:
+def _instruction(one: RecallHit) -> str:
     return f"- {_indented(one.text)}"
 
 
@@ -273,7 +273,7 @@ class Place(msgspec.Struct, frozen=True, gc=False):
     check: int = 0
     message: str = ""
 
-    def leads_to(self, card: Card) -> bool:
+    def is_of(self, card: Card) -> bool:
         """Whether this message is the one that is meant, and says what it said."""
         if self.message:
             return card.id == self.message
@@ -289,23 +289,23 @@ class PassageSource(msgspec.Struct, frozen=True, gc=False):
     share: float = 1.0
 
     @property
-    def is_meant(self) -> bool:
+    def is_current(self) -> bool:
         """Whether it is still the message that was indexed, and says what it said."""
-        return self.place.leads_to(self.message.card)
+        return self.place.is_of(self.message.card)
 
     def passage(self, number: int) -> Passage:
         card, place = self.message.card, self.place
-        tokens = share_of(card.tokens, self.share)
+        tokens = scale_tokens(card.tokens, self.share)
         return Passage(
             number, place.number, place.seq, card.role, self.text, tokens, card.created_at
         )
 
-    def found(self, kind: Kind, text: str, tokens: int, why: Ranked | None = None) -> Found:
+    def found(self, kind: Kind, text: str, tokens: int, why: Ranked | None = None) -> RecallHit:
         """This message, or the part of it that is ``text``, as something recalled."""
         card, place = self.message.card, self.place
         score, parts = (round(why.score, 4), why.rounded()) if why else (0.0, {})
-        flags = why.flags & NOTED if why else 0
-        return Found(
+        flags = why.flags & NOTE_FLAGS if why else 0
+        return RecallHit(
             kind,
             text,
             card.id,

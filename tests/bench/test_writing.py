@@ -30,7 +30,7 @@ from proxy.learning.profile.document import Schema
 from proxy.learning.profile.extract import prompt as profile_prompt
 from proxy.learning.profile.proposal import parse_proposal
 from proxy.memory.model import SessionKey
-from proxy.recall.own_words import pasted
+from proxy.recall.own_words import pasted_spans
 from proxy.settings import ProfileSettings
 from proxy.settings.written import SummarySettings
 from proxy.summary.lines import fill
@@ -85,7 +85,7 @@ def test_turns_have_twenty_to_sixty_words_of_the_persons_own() -> None:
     speaker = Speaker(3)
     texts = [speaker.turn(number) for number in TURNS]
     assert all(SHORTEST <= len(text.split()) <= LONGEST for text in texts)
-    assert not any(map(pasted, texts))
+    assert not any(map(pasted_spans, texts))
     assert not any(seems_pleased(said) for said in _said(texts) if THANKS not in said.text)
     assert not any(is_instruction(speaker.telling().noted) for _ in TURNS)
 

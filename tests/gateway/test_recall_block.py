@@ -6,16 +6,16 @@ import pytest
 
 from proxy.chat.models.tokens import Tokenizers
 from proxy.gateway.prompt.recall_step import MIN_ROOM, RecallBlock
-from proxy.recall.results import Found, Recollection
+from proxy.recall.results import RecallHit, Recollection
 
 COUNT = Tokenizers().counter_for("scripted-1").count_lines
 
 
-def found(seq: int, estimated: float) -> Found:
+def found(seq: int, estimated: float) -> RecallHit:
     """A passage that is estimated at so many times its tokens."""
     text = f"On day {seq} we walked to the harbour. " * (1 + seq % 3)
     tokens = int(estimated * COUNT(text))
-    return Found("passage", text, f"x{seq}.0", "s", seq, "user", tokens, 0.0)
+    return RecallHit("passage", text, f"x{seq}.0", "s", seq, "user", tokens, 0.0)
 
 
 @pytest.mark.parametrize("estimated", [0.7, 1.0, 1.3])

@@ -27,7 +27,7 @@ from proxy.learning.prompt_cards import Block
 from proxy.memory.archive import Details
 from proxy.memory.items import ItemOwner
 from proxy.memory.model import SessionKey, message_id
-from proxy.recall.own_words import pasted
+from proxy.recall.own_words import pasted_spans
 from tests.support.learning import environment
 from tests.support.learning.environment import Env
 from tests.support.learning.harness import KAI, MAY, Harness, block_of, count
@@ -337,4 +337,4 @@ def test_a_number_that_is_written_as_a_text_is_one() -> None:
 
 
 def _said(text: str) -> UserMessage:
-    return UserMessage("ex.0", "ex", 1, text, MAY, pasted(text))
+    return UserMessage("ex.0", "ex", 1, text, MAY, pasted_spans(text))

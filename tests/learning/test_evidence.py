@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proxy.learning.evidence import UserMessage, find_evidence
-from proxy.recall.own_words import pasted
+from proxy.recall.own_words import pasted_spans
 
 TEXT = """Hi! I live in   Berlin — since 2019, with my dog “Rex”.
 > I am a king in Rome
@@ -13,7 +13,7 @@ Don't tell Ann."""
 
 
 def said(text: str, message: str = "m") -> UserMessage:
-    return UserMessage(message, "e", 1, text, 0.0, pasted(text))
+    return UserMessage(message, "e", 1, text, 0.0, pasted_spans(text))
 
 
 @pytest.mark.parametrize(

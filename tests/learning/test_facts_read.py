@@ -23,7 +23,7 @@ from proxy.learning.facts.statements import (
     says_the_same,
     shares_word,
 )
-from proxy.recall.own_words import pasted
+from proxy.recall.own_words import pasted_spans
 from tests.support.learning.harness import DAY, MAY, Harness, answer, operation
 
 ONE = operation(text="The user has a dog.", quote="my dog")
@@ -449,7 +449,7 @@ def test_a_short_fact_says_something(text: str) -> None:
     ],
 )
 def test_a_clear_statement_is_noticed(text: str) -> None:
-    assert describes_user([UserMessage("m", "e", 1, text, 0.0, pasted(text))])
+    assert describes_user([UserMessage("m", "e", 1, text, 0.0, pasted_spans(text))])
 
 
 @pytest.mark.parametrize(
@@ -466,4 +466,4 @@ def test_a_clear_statement_is_noticed(text: str) -> None:
     ],
 )
 def test_a_message_without_one_is_not_asked_about_twice(text: str) -> None:
-    assert not describes_user([UserMessage("m", "e", 1, text, 0.0, pasted(text))])
+    assert not describes_user([UserMessage("m", "e", 1, text, 0.0, pasted_spans(text))])

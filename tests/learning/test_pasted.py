@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.learning.evidence import UserMessage
-from proxy.recall.own_words import BLANK, pasted
+from proxy.recall.own_words import BLANK, pasted_spans
 
 LONG = "a sentence that somebody else has written and that goes on for quite a long while, indeed"
 
 
 def own(text: str) -> str:
     """What is left of a message, on one line."""
-    said = UserMessage("m", "e", 1, text, 0.0, pasted(text))
+    said = UserMessage("m", "e", 1, text, 0.0, pasted_spans(text))
     assert len(said.own_text) == len(text)
     return " ".join(said.own_text.replace(BLANK, " ").split())
 
@@ -76,7 +76,7 @@ def test_only_what_is_not_quoted_or_pasted_is_left(text: str, left: str) -> None
 
 @given(st.text(alphabet='ab:.\n`~>"“”«»<x/', max_size=300))
 def test_spans_are_in_order_and_within_the_text(text: str) -> None:
-    spans = pasted(text)
+    spans = pasted_spans(text)
     ends = [0, *(place for span in spans for place in span), len(text)]
     assert ends == sorted(ends)
     assert all(span.start < span.end for span in spans)
@@ -86,5 +86,5 @@ def test_spans_are_in_order_and_within_the_text(text: str) -> None:
 def test_work_grows_with_the_length_alone(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
     began = time.process_time()
-    pasted(text)
+    pasted_spans(text)
     assert time.process_time() - began < 10

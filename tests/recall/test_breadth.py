@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proxy.recall.query.question import read_question
-from proxy.recall.ranking.breadth import BEST_FIRST, MIN_SCORE_SHARE, broadly
+from proxy.recall.ranking.breadth import BEST_FIRST, MIN_SCORE_SHARE, diversify_sessions
 from proxy.recall.ranking.score import Ranked
 from tests.support.store.remembering import NOW
 
@@ -18,7 +18,7 @@ def ranked(*found: tuple[int, float]) -> list[Ranked]:
 
 
 def order(*found: tuple[int, float]) -> list[int]:
-    return [each.number for each in broadly(ranked(*found))]
+    return [each.number for each in diversify_sessions(ranked(*found))]
 
 
 def test_each_session_has_one_before_any_has_a_further_one() -> None:

@@ -22,10 +22,10 @@ from proxy.recall.lexicon.regex import (
     Repetition,
     parse,
 )
-from proxy.recall.own_words import voices
+from proxy.recall.own_words import own_texts
 from proxy.recall.query.dates import tells_time
 from proxy.recall.query.words import CUES, TokenizedText
-from proxy.recall.standing.standing import _instructions_in, notice
+from proxy.recall.standing.standing import _instructions_in, find_instructions
 from proxy.recall.standing.wording import WORDINGS
 from tests.recall.test_standing import INSTRUCTIONS, LEANINGS, PREFERENCES, WITHDRAWALS
 from tests.recall.test_standing_nothing import NOTHING
@@ -95,8 +95,10 @@ def said() -> Iterator[str]:
 def test_texts_say_the_same_with_and_without_a_look_at_their_words() -> None:
     times = wishes = 0
     for text in said():
-        plain = [s for voice in voices(text) for s in _instructions_in(voice, WORDINGS, ALL_CUES)]
-        assert list(notice(text)) == plain, text
+        plain = [
+            s for voice in own_texts(text) for s in _instructions_in(voice, WORDINGS, ALL_CUES)
+        ]
+        assert list(find_instructions(text)) == plain, text
         told = tells_time(text)
         assert tells_time(text, TokenizedText(text).possible_cues) == told, text
         times, wishes = times + told, wishes + bool(plain)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proxy.recall.query.question import read_question
-from proxy.recall.ranking.select import FEW_TOKENS, deserved
+from proxy.recall.ranking.select import FEW_TOKENS, allotted_tokens
 from tests.support.store.remembering import NOW, Person, Said
 
 TALK = (
@@ -94,7 +94,7 @@ def test_what_a_person_asks_of_their_own_gets_all_the_room() -> None:
 
 def test_all_that_is_known_of_somebody_gets_all_the_room() -> None:
     told = SOMEBODY.matches(read_question("Tell me everything about the plumber", (), NOW))
-    assert deserved(told, 1500) > 3 * FEW_TOKENS
+    assert allotted_tokens(told, 1500) > 3 * FEW_TOKENS
 
 
 def test_a_general_question_whose_words_were_said_gets_all_the_room() -> None:
@@ -105,10 +105,10 @@ def test_the_surer_it_is_that_something_is_meant_the_more_room_there_is() -> Non
     matches = SOMEBODY.matches(read_question("how do magnets work", (), NOW))
     covers = (0, 0.5, 0.6, 0.7, 0.8)
     surer = [matches.best_cover._replace(strict=cover) for cover in covers]
-    given = [deserved(matches._replace(best_cover=each), 1500) for each in surer]
+    given = [allotted_tokens(matches._replace(best_cover=each), 1500) for each in surer]
     assert given == sorted(given)
     assert (given[0], given[1], given[-1]) == (FEW_TOKENS, FEW_TOKENS, 1500)
-    assert deserved(matches, 100) == 100
+    assert allotted_tokens(matches, 100) == 100
 
 
 @pytest.mark.parametrize(

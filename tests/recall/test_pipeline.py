@@ -12,7 +12,7 @@ from proxy.memory.archive import Message
 from proxy.memory.model import SessionKey
 from proxy.recall.index import ROW_SIZE, Rows
 from proxy.recall.indexing.state import read_state
-from proxy.recall.pipeline import Selection, Shortlist, matched, rank, select
+from proxy.recall.pipeline import Selection, Shortlist, match_terms, rank, select
 from proxy.recall.query.query import RecallOptions, RecallQuery
 from proxy.recall.query.question import read_question
 from proxy.recall.ranking.packing import mark_check
@@ -42,8 +42,8 @@ async def begun(told: Memory, asks: RecallQuery) -> tuple[Selection, Rows]:
     look = await told.store.look(KAI, question.terms, 100, session=asks.key.session)
     state = read_state(look.state)
     assert state is not None
-    selection = select(asks, matched(question, look, state), look, state, NOW)
-    return selection, await told.store.rows(KAI, selection.all.tolist())
+    selection = select(asks, match_terms(question, look, state), look, state, NOW)
+    return selection, await told.store.rows(KAI, selection.all_numbers.tolist())
 
 
 async def looked_up(told: Memory, asks: RecallQuery) -> Shortlist:

@@ -20,8 +20,8 @@ from proxy.recall.ranking.score import (
     PARTS,
     SHORT,
     WEIGHTS,
-    Options,
-    ranked,
+    RankingOptions,
+    rank_passages,
 )
 from tests.support.store.remembering import NOW, Person, Said, person
 
@@ -37,7 +37,7 @@ TEXTS = st.lists(
 )
 
 
-def first(who: Person, text: str, options: Options | None = None) -> str:
+def first(who: Person, text: str, options: RankingOptions | None = None) -> str:
     return who.said[who.ranked(text, (), options)[0].number].text
 
 
@@ -165,7 +165,7 @@ def test_age_halves_a_score() -> None:
             Said("Something else.", session=3),
         ]
     )
-    fresh, old = who.ranked("meeting room", (), Options(now=NOW, half_life_days=30))[:2]
+    fresh, old = who.ranked("meeting room", (), RankingOptions(now=NOW, half_life_days=30))[:2]
     assert (fresh.number, old.number) == (1, 0)
     assert old.score == pytest.approx(fresh.score / 2, rel=1e-3)
 
@@ -176,24 +176,24 @@ def test_only_the_sessions_and_roles_wanted_are_ranked() -> None:
         Said("The lighthouse opens at nine.", "assistant", session=1),
         Said("The lighthouse is tall.", "user", session=2),
     )
-    in_session = who.ranked("lighthouse", (), Options(session=1))
+    in_session = who.ranked("lighthouse", (), RankingOptions(session=1))
     assert {each.session for each in in_session} == {1}
-    by_user = who.ranked("lighthouse", (), Options(roles=frozenset({"user"})))
+    by_user = who.ranked("lighthouse", (), RankingOptions(roles=frozenset({"user"})))
     assert {who.said[each.number].role for each in by_user} == {"user"}
-    assert who.ranked("lighthouse", (), Options(session=77)) == []
+    assert who.ranked("lighthouse", (), RankingOptions(session=77)) == []
 
 
 def test_a_dense_score_can_decide() -> None:
     who = person(Said("A lighthouse.", session=1), Said("A beacon.", session=1))
-    assert first(who, "lighthouse", Options(dense={0: 0.1, 1: 0.9})) == "A lighthouse."
+    assert first(who, "lighthouse", RankingOptions(dense={0: 0.1, 1: 0.9})) == "A lighthouse."
     far = person(*(Said(f"lighthouse {n}", session=n + 1) for n in range(5)))
-    assert first(far, "lighthouse", Options(dense={3: 0.9, 1: 0.1})) == "lighthouse 3"
+    assert first(far, "lighthouse", RankingOptions(dense={3: 0.9, 1: 0.1})) == "lighthouse 3"
 
 
 def test_dense_scores_of_other_passages_change_nothing() -> None:
     who = person(Said("A lighthouse."))
-    assert who.ranked("lighthouse", (), Options(dense={999: 1.0})) == who.ranked(
-        "lighthouse", (), Options()
+    assert who.ranked("lighthouse", (), RankingOptions(dense={999: 1.0})) == who.ranked(
+        "lighthouse", (), RankingOptions()
     )
 
 
@@ -233,7 +233,7 @@ def test_a_passage_that_has_no_row_is_not_ranked() -> None:
     who = person(Said("The lighthouse is open."))
     matches = who.matches(read_question("lighthouse", (), NOW))
     numbers = who.numbers(matches)
-    assert ranked(matches, numbers, np.zeros(numbers.size, ROW), Options()) == []
+    assert rank_passages(matches, numbers, np.zeros(numbers.size, ROW), RankingOptions()) == []
 
 
 def test_candidates_are_few_and_come_with_their_neighbours() -> None:

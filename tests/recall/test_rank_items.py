@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from proxy.recall.query.question import read_question
-from proxy.recall.ranking.rank_items import rank, sought_in, texts_of
+from proxy.recall.ranking.rank_items import question_terms_in, rank, texts_of
 
 NOW = 1_700_000_000.0
 
 
 def found(query: str, *values: object) -> list[int]:
     asked = read_question(query, (), NOW)
-    ranked = rank(asked, [sought_in(asked, value) for value in values])
+    ranked = rank(asked, [question_terms_in(asked, value) for value in values])
     assert all(score > 0 for _, score in ranked)
     assert ranked == sorted(ranked, key=lambda pair: -pair[1])
     return [index for index, _ in ranked]

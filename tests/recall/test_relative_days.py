@@ -7,20 +7,20 @@ from datetime import date, datetime
 import pytest
 from msgspec.structs import replace
 
-from proxy.recall.notes.notes import MOST_DAYS, OF_THE_DAY, names_day, noted
+from proxy.recall.notes.notes import MAX_LENGTH, MOST_DAYS, names_relative_day, with_notes
 from proxy.recall.query.dates import relative_days
 from proxy.recall.query.words import TokenizedText
 from proxy.recall.ranking.packing import NAMES_DAY
-from proxy.recall.results import Cost, Found, passage_lines
+from proxy.recall.results import Cost, RecallHit, passage_lines
 
 TUESDAY = datetime.fromisoformat("2023-11-14T12:00:00+00:00").timestamp()
 LATER = TUESDAY + 90 * 86_400
 
-FOUND = Found("passage", "", "x1.0", "s", 1, "user", 10, TUESDAY, flags=NAMES_DAY)
+FOUND = RecallHit("passage", "", "x1.0", "s", 1, "user", 10, TUESDAY, flags=NAMES_DAY)
 
 
-def said(text: str, now: float = LATER) -> Found:
-    (found,) = noted([replace(FOUND, text=text)], now)
+def said(text: str, now: float = LATER) -> RecallHit:
+    (found,) = with_notes([replace(FOUND, text=text)], now)
     return found
 
 
@@ -46,7 +46,7 @@ def test_which_day_a_word_means(text: str, day: int) -> None:
     read = TokenizedText(text)
     found = [each.day for each in relative_days(text, TUESDAY, read.possible_cues)]
     assert found == [date(2023, 11, day)]
-    assert names_day(read, TUESDAY)
+    assert names_relative_day(read, TUESDAY)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_what_was_said_today_needs_none() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "yesterday " + "x" * OF_THE_DAY,
+        "yesterday " + "x" * MAX_LENGTH,
         "I went yesterday, on 13 November.",
         "Date: 2023-05-08\nI went yesterday.",
         "> I went yesterday.\nWhat does he mean?",
@@ -87,13 +87,13 @@ def test_what_was_said_today_needs_none() -> None:
     ids=["long", "dated", "of-another-day", "quoted"],
 )
 def test_what_tells_its_day_or_is_not_surely_of_its_own_is_not_flagged(text: str) -> None:
-    assert not names_day(TokenizedText(text), TUESDAY)
+    assert not names_relative_day(TokenizedText(text), TUESDAY)
 
 
 def test_a_session_whose_days_its_messages_tell_gets_none() -> None:
     texts = ("[8 May 2023] Kai: Hello.", "I went yesterday.")
     found = [replace(FOUND, text=text) for text in texts]
-    assert noted(found, LATER) == found
+    assert with_notes(found, LATER) == found
 
 
 def test_so_many_days_are_told_of_a_message() -> None:
@@ -107,7 +107,7 @@ def test_what_is_said_twice_is_told_once() -> None:
     assert said(text).note == "Tomorrow = 2023-11-15; day after tomorrow = 2023-11-16"
 
 
-def written(one: Found) -> str:
+def written(one: RecallHit) -> str:
     return passage_lines([one], own="").splitlines()[1]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from proxy.recall.query.question import read_question
 from proxy.recall.ranking.repeats import FULL_WEIGHT_TOKENS
-from proxy.recall.ranking.score import Options, ranked
+from proxy.recall.ranking.score import RankingOptions, rank_passages
 from tests.support.store.remembering import NOW, Said, person
 
 QUESTION = "When is the harvest festival?"
@@ -18,7 +18,7 @@ def neighbours(said: tuple[Said, ...], budget: int | None) -> dict[int, float]:
     who = person(*said)
     matches = who.matches(read_question(QUESTION, (), NOW))
     numbers = who.numbers(matches)
-    found = ranked(matches, numbers, who.rows[numbers], Options(now=NOW), budget)
+    found = rank_passages(matches, numbers, who.rows[numbers], RankingOptions(now=NOW), budget)
     return {each.number: each.parts["neighbours"] for each in found}
 
 

@@ -15,7 +15,7 @@ from proxy.recall.results import (
     LABEL,
     SAME_DAY,
     Cost,
-    Found,
+    RecallHit,
     Recollection,
     passage_lines,
     standing_lines,
@@ -24,7 +24,7 @@ from proxy.recall.results import (
 DAY = 86_400.0
 
 
-def found(text: str, seq: int = 1, **fields: Any) -> Found:
+def found(text: str, seq: int = 1, **fields: Any) -> RecallHit:
     known: dict[str, Any] = {
         "kind": "passage",
         "message": f"x{seq}.0",
@@ -33,7 +33,7 @@ def found(text: str, seq: int = 1, **fields: Any) -> Found:
         "tokens": 10,
         "created_at": 0.0,
     }
-    return Found(text=text, seq=seq, **(known | fields))
+    return RecallHit(text=text, seq=seq, **(known | fields))
 
 
 def test_passages_stand_under_their_day_in_the_order_they_were_said() -> None:
@@ -118,7 +118,7 @@ FRAME = 5
 
 
 def fitted(found: Recollection, budget: int) -> Recollection:
-    kept = found.fitted("s", Cost(FRAME, words), budget)
+    kept = found.within_budget("s", Cost(FRAME, words), budget)
     blocks = [standing_lines(kept.standing)] * bool(kept.standing)
     blocks += [passage_lines(kept.passages, "s")] * bool(kept.passages)
     assert sum(words(lines) + FRAME for lines in blocks) <= budget
@@ -129,7 +129,7 @@ def test_without_counting_a_line_costs_about_what_its_message_did() -> None:
     whole = Recollection(tuple(found(f"said {n}", n, session=f"{n}") for n in range(9)))
     heading = int(len("[1970-01-01 Thu]") / HEADING)
     for budget in range(200):
-        kept = whole.fitted("s", Cost(FRAME), budget).passages
+        kept = whole.within_budget("s", Cost(FRAME), budget).passages
         assert len(kept) == min(9, max(0, budget - FRAME) // (10 + LABEL + heading))
 
 
@@ -163,7 +163,7 @@ def test_what_is_left_is_filled_with_what_fits_best_first() -> None:
     one, two = found("one two three", 1), found("four five six", 3, tokens=4)
     long, small = found("far too long " * 9, 2), found("small", 5, tokens=1)
     whole, less = Recollection((one, long, two, small)), Recollection((one,))
-    filled = [less.filled(whole, "s", Cost(0, words), left) for left in range(12)]
+    filled = [less.topped_up(whole, "s", Cost(0, words), left) for left in range(12)]
     assert filled[2] is less
     assert filled[3] == Recollection((one, small))
     assert filled[5] == filled[7] == Recollection((one, two))
@@ -179,7 +179,7 @@ def test_what_is_filled_is_no_larger_than_what_was_left(
         for seq, (session, size) in enumerate(made)
     )
     less, whole = Recollection(passages[::3]), Recollection(passages)
-    more = less.filled(whole, "own", Cost(0, words), left)
+    more = less.topped_up(whole, "own", Cost(0, words), left)
     before, after = (words(passage_lines(each.passages, "own")) for each in (less, more))
     assert after - before <= left
     assert all(each in more.passages for each in less.passages)

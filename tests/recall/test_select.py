@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 from proxy.memory_api.erasure.in_mind import forget_texts
 from proxy.recall.query.question import read_question
 from proxy.recall.ranking import select
-from proxy.recall.ranking.cutting import GAP, Cutter
-from proxy.recall.ranking.score import LONG, READ_FACTOR, Ranked, readable
+from proxy.recall.ranking.cutting import GAP, Excerpter
+from proxy.recall.ranking.score import LONG, READ_FACTOR, Ranked, count_worth_reading
 from proxy.recall.ranking.select import (
     BLOCK_TOKENS,
     BRIEF,
-    CUT,
+    EXCERPT_TOKENS,
     FEW_TOKENS,
-    MARKS,
+    OMISSION_TOKENS,
     PASSAGE_TOKENS,
     SESSION_TOKENS,
     Passage,
     choose,
-    relevant,
+    is_relevant,
 )
 from tests.support.store.remembering import NOW, Person, Said, person
 
@@ -63,7 +63,7 @@ def test_rank_order_is_kept_and_nothing_is_said_twice(made: list[tuple[str, int,
     got = chosen(passages(made), 2_000)
     numbers = [each.number for each in got]
     assert numbers == sorted(numbers)
-    texts = [frozenset(each.text.split()) for each in got if not each.cut]
+    texts = [frozenset(each.text.split()) for each in got if not each.is_excerpt]
     assert len(set(texts)) == len(texts)
 
 
@@ -148,8 +148,8 @@ def test_what_is_not_asked_of_memory_recalls_nothing_for_words_that_many_passage
     general = tests.matches(read_question("write me some tests", (), NOW))
     assert pointing_back.question.context_terms
     assert general.question.is_general
-    assert not relevant(pointing_back, 0.15)
-    assert not relevant(general, 0.15)
+    assert not is_relevant(pointing_back, 0.15)
+    assert not is_relevant(general, 0.15)
 
 
 def test_that_a_passage_tells_a_time_is_no_reason_to_recall_it() -> None:
@@ -160,13 +160,13 @@ def test_that_a_passage_tells_a_time_is_no_reason_to_recall_it() -> None:
 def test_the_floor_can_be_set() -> None:
     question = read_question("bees of Mongolia and Norwegian poems", (), NOW)
     matches = person(Said("My aunt keeps bees near Exeter.")).matches(question)
-    assert relevant(matches, 0.0)
-    assert not relevant(matches, 0.9)
+    assert is_relevant(matches, 0.0)
+    assert not is_relevant(matches, 0.9)
 
 
 def test_an_empty_memory_recalls_nothing() -> None:
     assert Person([]).recall("Where are the bees?") == []
-    assert not relevant(Person([]).matches(read_question("Where are the bees?", (), NOW)), 0.0)
+    assert not is_relevant(Person([]).matches(read_question("Where are the bees?", (), NOW)), 0.0)
 
 
 def test_a_long_passage_is_cut_to_what_matters() -> None:
@@ -190,9 +190,9 @@ def test_a_long_passage_without_breaks_is_cut_too() -> None:
 def test_an_excerpt_says_so_and_keeps_its_place() -> None:
     text = "apple bread. " * 400
     (got,) = chosen([Passage(0, 1, 5, "user", text, 1_200, NOW)], 1_000)
-    assert got.cut
+    assert got.is_excerpt
     assert (got.number, got.session, got.seq) == (0, 1, 5)
-    assert got.tokens <= 1.1 * CUT + 1 < LONG
+    assert got.tokens <= 1.1 * EXCERPT_TOKENS + 1 < LONG
 
 
 LONG_TEXT = "apple bread. " * 400
@@ -205,33 +205,33 @@ def long(number: int, tokens: int = 600) -> Passage:
 
 def test_an_excerpt_of_two_pieces_fits_into_the_room_of_a_general_question() -> None:
     (got,) = chosen([long(0, 400)], FEW_TOKENS)
-    assert got.cut and got.tokens > CUT
+    assert got.is_excerpt and got.tokens > EXCERPT_TOKENS
 
 
 def test_what_was_cut_is_whole_again_where_there_is_room_left() -> None:
     given = [long(0), long(1), long(2)]
-    assert [each.cut for each in chosen(given, 3 * 600 + 100)] == [False, False, False]
+    assert [each.is_excerpt for each in chosen(given, 3 * 600 + 100)] == [False, False, False]
     # Three excerpts, and the rest of the best two texts that it is enough for.
-    assert [each.cut for each in chosen(given, 1_600)] == [False, False, True]
-    assert [each.cut for each in chosen([given[0], long(1, 5_000), given[2]], 1_700)] == [
+    assert [each.is_excerpt for each in chosen(given, 1_600)] == [False, False, True]
+    assert [each.is_excerpt for each in chosen([given[0], long(1, 5_000), given[2]], 1_700)] == [
         *(False, True, False)
     ]
-    assert all(each.cut for each in chosen(given, 800))
+    assert all(each.is_excerpt for each in chosen(given, 800))
 
 
 def test_what_is_only_chosen_to_spare_makes_no_text_whole() -> None:
     given = long(0)
-    (whole,) = choose(MATCHES, [ranked(given)], {0: given}.get, 900, spare=200)
-    assert not whole.cut
-    (cut,) = choose(MATCHES, [ranked(given)], {0: given}.get, 900, spare=300)
-    assert cut.cut
+    (whole,) = choose(MATCHES, [ranked(given)], {0: given}.get, 900, reserve=200)
+    assert not whole.is_excerpt
+    (cut,) = choose(MATCHES, [ranked(given)], {0: given}.get, 900, reserve=300)
+    assert cut.is_excerpt
 
 
 def test_what_was_recalled_as_an_excerpt_is_one_again() -> None:
     given = long(0)
-    before = msgspec.structs.replace(ranked(given), tokens=CUT)
+    before = msgspec.structs.replace(ranked(given), tokens=EXCERPT_TOKENS)
     (got,) = choose(MATCHES, [before], {0: given}.get, 2_000)
-    assert got.cut
+    assert got.is_excerpt
 
 
 FOOD = ("rice", "toast", "pumpkin", "noodles", "lentils", "walnuts", "spinach", "grapes", "kiwi")
@@ -247,7 +247,9 @@ def sheet(yes: str, no: str, mark: str = "- ", between: str = "") -> str:
 
 def cut_for_spinach(text: str) -> str:
     question = read_question("How do I cook spinach?", (), NOW)
-    return Cutter(question, dict.fromkeys(question.terms, 1.0)).excerpt(text, len(text) // 4, CUT)
+    return Excerpter(question, dict.fromkeys(question.terms, 1.0)).excerpt(
+        text, len(text) // 4, EXCERPT_TOKENS
+    )
 
 
 @pytest.mark.parametrize(
@@ -267,7 +269,7 @@ def test_an_excerpt_of_a_list_begins_with_what_the_list_is_of(text: str) -> None
     assert "spinach" in cut and "toast" not in cut
     assert cut.count("Never eat any of") == 1
     assert "You may" not in cut and "Good for" not in cut and "你可以吃" not in cut
-    assert len(cut) // 4 <= CUT + MARKS
+    assert len(cut) // 4 <= EXCERPT_TOKENS + OMISSION_TOKENS
 
 
 @pytest.mark.parametrize(
@@ -290,8 +292,8 @@ def test_an_excerpt_of_code_has_its_fences() -> None:
     lines[120] = "greenhouse = key('barometer')"
     text = "Here it is:\n```python\n" + "\n".join(lines) + "\n```\nThat is all."
     question = read_question("Where is the greenhouse?", (), NOW)
-    cutter = Cutter(question, dict.fromkeys(question.terms, 1.0))
-    cut = cutter.excerpt(text, len(text) // 4, CUT)
+    cutter = Excerpter(question, dict.fromkeys(question.terms, 1.0))
+    cut = cutter.excerpt(text, len(text) // 4, EXCERPT_TOKENS)
     assert "greenhouse" in cut and "value_9 " not in cut
     before, _, after = cut.partition("greenhouse")
     assert before.count("```") == 1
@@ -303,7 +305,9 @@ def test_the_shortlist_holds_all_that_can_be_chosen_in_order(
     made: list[tuple[str, int, int]], budget: int
 ) -> None:
     given = [*map(ranked, passages(made))]
-    short = given[: readable(np.array([each.tokens for each in given], np.uint16), budget)]
+    short = given[
+        : count_worth_reading(np.array([each.tokens for each in given], np.uint16), budget)
+    ]
     rest = sum(min(each.tokens, LONG) for each in short)
     assert len(short) == len(given) or rest + PASSAGE_TOKENS * len(short) > READ_FACTOR * budget
 

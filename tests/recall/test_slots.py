@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from proxy.recall.notes.notes import noted
-from proxy.recall.notes.slots import LONGEST, later, slots
+from proxy.recall.notes.notes import with_notes
+from proxy.recall.notes.slots import LONGEST, replacing_values, slot_values
 from proxy.recall.query.words import TokenizedText
 from proxy.recall.ranking.packing import FILLS_SLOT
-from proxy.recall.results import Found
+from proxy.recall.results import RecallHit
 
 AGAINST = [
     ("My dog is called Rex.", "My dog is called Bruno.", "Bruno"),
@@ -165,19 +165,19 @@ NOT_AGAINST = [
 ]  # fmt: skip
 """What was said, and what was said later that is nothing against it."""
 
-SAID = Found("passage", "", "x1.0", "s", 1, "user", 10, 1000.0, flags=FILLS_SLOT)
+SAID = RecallHit("passage", "", "x1.0", "s", 1, "user", 10, 1000.0, flags=FILLS_SLOT)
 
 
 def notes(*texts: str) -> list[str]:
     """What is noted on each, said in this order; the newest comes first, as the best may."""
     found = [replace(SAID, text=text, seq=seq) for seq, text in enumerate(texts)]
-    return [each.note for each in noted(found[::-1], 0.0)][::-1]
+    return [each.note for each in with_notes(found[::-1], 0.0)][::-1]
 
 
 @pytest.mark.parametrize(("before", "after", "value"), AGAINST)
 def test_what_was_said_later_is_told(before: str, after: str, value: str) -> None:
     assert notes(before, after) == [f"later: {value}", ""]
-    assert all(slots(TokenizedText(text)) for text in (before, after))
+    assert all(slot_values(TokenizedText(text)) for text in (before, after))
 
 
 @pytest.mark.parametrize(("before", "after"), NOT_AGAINST)
@@ -205,13 +205,13 @@ def test_who_speaks_is_told_apart() -> None:
 
 def test_only_what_is_flagged_is_read() -> None:
     found = [replace(SAID, text=text, flags=0) for text, *_ in AGAINST]
-    assert noted(found, 0.0) == found
+    assert with_notes(found, 0.0) == found
 
 
 def test_long_messages_are_not_read() -> None:
     text = "My dog is called Rex. "
-    assert slots(TokenizedText(text)) and not slots(TokenizedText(text + "x" * LONGEST))
+    assert slot_values(TokenizedText(text)) and not slot_values(TokenizedText(text + "x" * LONGEST))
 
 
 def test_nothing_is_later_than_nothing() -> None:
-    assert later(()) == []
+    assert replacing_values(()) == []

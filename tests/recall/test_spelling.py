@@ -7,7 +7,7 @@ import re
 import pytest
 
 from proxy.recall.lexicon.spelling import spellings, without_required_accents
-from proxy.recall.standing.standing import notice
+from proxy.recall.standing.standing import find_instructions
 
 
 @pytest.mark.parametrize(
@@ -49,4 +49,8 @@ def test_plain_text_is_spelled_with_all_of_its_marks_or_none() -> None:
     ],
 )
 def test_a_wish_is_the_same_however_it_is_typed(written: str, typed: str) -> None:
-    assert [each.kind for each in notice(typed)] == [each.kind for each in notice(written)] != []
+    assert (
+        [each.kind for each in find_instructions(typed)]
+        == [each.kind for each in find_instructions(written)]
+        != []
+    )

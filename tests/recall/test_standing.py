@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.recall.standing.in_force import current
-from proxy.recall.standing.standing import is_standing, notice
+from proxy.recall.standing.in_force import instructions_in_force
+from proxy.recall.standing.standing import find_instructions, has_instruction
 
 INSTRUCTIONS = [
     "Always answer in French.",
@@ -214,7 +214,9 @@ WITHDRAWALS = [
 
 @pytest.mark.parametrize("text", INSTRUCTIONS)
 def test_an_instruction_is_noticed(text: str) -> None:
-    assert [(s.kind, s.text) for s in notice(text)][-1:] == [("instruction", notice_text(text))]
+    assert [(s.kind, s.text) for s in find_instructions(text)][-1:] == [
+        ("instruction", notice_text(text))
+    ]
 
 
 def notice_text(text: str) -> str:
@@ -224,25 +226,28 @@ def notice_text(text: str) -> str:
 
 @pytest.mark.parametrize("text", PREFERENCES)
 def test_a_preference_is_noticed(text: str) -> None:
-    assert [(s.kind, s.text) for s in notice(text)] == [("preference", text)]
+    assert [(s.kind, s.text) for s in find_instructions(text)] == [("preference", text)]
 
 
 @pytest.mark.parametrize("text", LEANINGS)
 def test_a_preference_said_softly_is_a_leaning(text: str) -> None:
-    assert [(s.kind, s.text) for s in notice(text)] == [("leaning", text)]
+    assert [(s.kind, s.text) for s in find_instructions(text)] == [("leaning", text)]
 
 
 @pytest.mark.parametrize("text", WITHDRAWALS)
 def test_a_withdrawal_is_noticed(text: str) -> None:
-    assert [(s.kind, s.text) for s in notice(text)] == [("withdrawal", text)]
+    assert [(s.kind, s.text) for s in find_instructions(text)] == [("withdrawal", text)]
 
 
 @pytest.mark.parametrize("text", [*INSTRUCTIONS, *PREFERENCES, *LEANINGS, *WITHDRAWALS])
 def test_a_message_that_holds_any_is_flagged(text: str) -> None:
-    assert is_standing(text)
+    assert has_instruction(text)
 
 
 def test_two_messages_that_say_the_same_are_two_instructions() -> None:
-    (older,), (newer,) = notice("Always answer in French."), notice("Always answer in French.")
+    (older,), (newer,) = (
+        find_instructions("Always answer in French."),
+        find_instructions("Always answer in French."),
+    )
     assert older == newer and older is not newer
-    assert current([newer, older]) == (newer,)
+    assert instructions_in_force([newer, older]) == (newer,)

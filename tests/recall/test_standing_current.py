@@ -6,23 +6,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.recall.standing.in_force import MOST, current, pinned
-from proxy.recall.standing.standing import StandingInstruction, notice
+from proxy.recall.standing.in_force import MOST, instructions_in_force, pinned
+from proxy.recall.standing.standing import StandingInstruction, find_instructions
 
 PLENTY = 10_000
 
 
 def said(*messages: str) -> list[StandingInstruction]:
     """What messages, oldest first, leave standing: newest first."""
-    return [standing for message in reversed(messages) for standing in reversed(notice(message))]
+    return [
+        standing
+        for message in reversed(messages)
+        for standing in reversed(find_instructions(message))
+    ]
 
 
 def holding(*messages: str) -> list[str]:
-    return [standing.text for standing in current(said(*messages))]
+    return [standing.text for standing in instructions_in_force(said(*messages))]
 
 
 def pins(question: str, budget: int, *messages: str) -> list[str]:
-    chosen = pinned(question, current(said(*messages)), budget, lambda text: len(text.split()))
+    chosen = pinned(
+        question, instructions_in_force(said(*messages)), budget, lambda text: len(text.split())
+    )
     return [standing.text for standing in chosen]
 
 
@@ -323,7 +329,10 @@ def test_what_is_taken_back_is_what_was_said_right_before() -> None:
     french, emojis = "Always answer in French.", "Never use emojis."
     standings = said(french, emojis, "Forget that.")
     assert holding(french, emojis, "Forget that.") == [french]
-    assert [each.text for each in current(standings, lambda *_: False)] == [emojis, french]
+    assert [each.text for each in instructions_in_force(standings, lambda *_: False)] == [
+        emojis,
+        french,
+    ]
 
 
 def test_a_withdrawal_leaves_other_matters() -> None:
@@ -352,12 +361,12 @@ def test_only_so_many_of_the_newest_are_looked_at() -> None:
     many = [
         StandingInstruction("instruction", str(i), frozenset({str(i)})) for i in range(MOST + 5)
     ]
-    assert current(many) == tuple(many[:MOST])
+    assert instructions_in_force(many) == tuple(many[:MOST])
 
 
 def test_of_so_many_with_many_parts_that_touch_each_other_fewer_are_looked_at() -> None:
     many = said(*(f"I'm allergic to wool {i} and silk {i} and down {i}." for i in range(100, 300)))
-    assert 20 < len(current(many)) < MOST
+    assert 20 < len(instructions_in_force(many)) < MOST
 
 
 def test_all_are_pinned_if_all_fit_newest_first() -> None:
@@ -412,8 +421,8 @@ STANDINGS = st.lists(
 def test_what_holds_goes_on_holding_and_the_newest_always_does(
     standings: list[StandingInstruction],
 ) -> None:
-    held = current(standings)
-    assert current(held) == held
+    held = instructions_in_force(standings)
+    assert instructions_in_force(held) == held
     assert standings[:1] == [*held[:1]] or standings[0].kind == "withdrawal" or not standings
 
 

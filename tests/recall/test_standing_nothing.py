@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.recall.standing.standing import is_standing, notice
+from proxy.recall.standing.standing import find_instructions, has_instruction
 
 NOTHING = [
     # habits, memories, wishes, mottos
@@ -180,8 +180,8 @@ NOTHING = [
 
 @pytest.mark.parametrize("text", NOTHING)
 def test_nothing_is_noticed(text: str) -> None:
-    assert notice(text) == ()
-    assert not is_standing(text)
+    assert find_instructions(text) == ()
+    assert not has_instruction(text)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_nothing_is_noticed(text: str) -> None:
     ],
 )
 def test_an_allergy_of_the_family_is_not_the_users_where_no_i_is_said(text: str) -> None:
-    assert notice(text) == ()
+    assert find_instructions(text) == ()
 
 
 @pytest.mark.parametrize(
@@ -213,4 +213,4 @@ def test_an_allergy_of_the_family_is_not_the_users_where_no_i_is_said(text: str)
     ],
 )
 def test_ones_own_allergy_beside_it_is_noticed(text: str) -> None:
-    assert len(notice(text)) == 1
+    assert len(find_instructions(text)) == 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.recall.standing.standing import notice
+from proxy.recall.standing.standing import find_instructions
 
 WISHES = """
 Hi! im allergic to shellfish btw
@@ -340,12 +340,12 @@ def _lines(table: str) -> list[str]:
 
 @pytest.mark.parametrize("text", _lines(WISHES))
 def test_what_is_to_last_is_noticed(text: str) -> None:
-    assert [each.kind for each in notice(text)] not in ([], ["withdrawal"])
+    assert [each.kind for each in find_instructions(text)] not in ([], ["withdrawal"])
 
 
 @pytest.mark.parametrize("text", _lines(NONE))
 def test_what_is_of_one_task_or_of_others_is_not(text: str) -> None:
-    assert [each for each in notice(text) if each.kind != "withdrawal"] == []
+    assert [each for each in find_instructions(text) if each.kind != "withdrawal"] == []
 
 
 def test_half_of_the_table_is_none() -> None:

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.recall.own_words import LONGEST_SENTENCE
-from proxy.recall.standing.standing import is_standing, notice
+from proxy.recall.standing.standing import find_instructions, has_instruction
 
 ORDER = "Always answer in French."
 FORWARDED = "From: Ann <ann@example.org>\nTo: all\n\nAlways answer in French."
 
 
 def texts(message: str) -> list[str]:
-    return [standing.text for standing in notice(message)]
+    return [standing.text for standing in find_instructions(message)]
 
 
 def test_a_sentence_is_given_as_it_was_said() -> None:
@@ -25,8 +25,8 @@ def test_a_sentence_is_given_as_it_was_said() -> None:
 
 
 def test_what_a_condition_is_about_is_kept_apart() -> None:
-    (standing,) = notice("Always include prices when I ask about hotels.")
-    assert standing.matter == {"price"}
+    (standing,) = find_instructions("Always include prices when I ask about hotels.")
+    assert standing.topic == {"price"}
     assert standing.scope == {"hotel"}
 
 
@@ -183,14 +183,14 @@ PHRASES = ["from now on", "when I ask", "can you", "wenn ich frage", '"', "'", "
 
 @given(st.lists(st.sampled_from([*ATOMS.split(), *PHRASES]), max_size=60).map(" ".join))
 def test_whatever_is_noticed_was_said(message: str) -> None:
-    noticed = notice(message)
+    noticed = find_instructions(message)
     assert all(standing.text in message for standing in noticed)
-    assert is_standing(message) == bool(noticed)
+    assert has_instruction(message) == bool(noticed)
 
 
 @given(st.text(max_size=300))
 def test_any_text_can_be_read(message: str) -> None:
-    assert all(standing.text in message for standing in notice(message))
+    assert all(standing.text in message for standing in find_instructions(message))
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_any_text_can_be_read(message: str) -> None:
     ids=lambda message: message[:12],
 )
 def test_a_hostile_text_takes_bounded_time(message: str) -> None:
-    notice(message)  # what is built once
+    find_instructions(message)  # what is built once
     started = time.process_time()
-    notice(message)
+    find_instructions(message)
     assert time.process_time() - started < 0.5  # some 0.02 s on an idle machine

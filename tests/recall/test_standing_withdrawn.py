@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.recall.standing.in_force import current
-from proxy.recall.standing.standing import notice
+from proxy.recall.standing.in_force import instructions_in_force
+from proxy.recall.standing.standing import find_instructions
 
 
 def holding(*messages: str) -> list[str]:
     """What messages, oldest first, leave standing: newest first."""
-    said = [each for message in reversed(messages) for each in reversed(notice(message))]
-    return [standing.text for standing in current(said)]
+    said = [each for message in reversed(messages) for each in reversed(find_instructions(message))]
+    return [standing.text for standing in instructions_in_force(said)]
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from proxy.recall.query.question import read_question
 from proxy.recall.query.words import MOST_TERMS, Analysis, TermEntry, analyse, pack
-from proxy.recall.ranking.cutting import Cutter
+from proxy.recall.ranking.cutting import Excerpter
 from proxy.recall.ranking.packing import (
-    ASKS,
+    ENDS_WITH_QUESTION,
     LENGTHS,
     SAID_BY_USER,
     coded_length,
@@ -47,7 +47,7 @@ def test_a_hostile_message_is_bounded(text: str) -> None:
     began = time.process_time()
     analysis = analyse(text, NOW)
     question = read_question(text, (text, text), NOW)
-    cut = Cutter(question, dict.fromkeys(question.terms, 1.0)).excerpt(text, 200_000, 250)
+    cut = Excerpter(question, dict.fromkeys(question.terms, 1.0)).excerpt(text, 200_000, 250)
     assert time.process_time() - began < 2.0
     assert len(analysis.terms) < 2 * MOST_TERMS
     assert len(question.terms) < 300
@@ -95,7 +95,7 @@ def test_rows_say_where_a_passage_is() -> None:
     packed = pack([entry(asking, 3, SAID_BY_USER, 70_000), entry(analyse("Yes.", NOW), 4)], 10)
     first, second = read_rows(packed.rows)
     assert first.tolist() == (
-        7, 3, 99, int(NOW), 65_535, coded_length(asking.length), SAID_BY_USER | ASKS,
+        7, 3, 99, int(NOW), 65_535, coded_length(asking.length), SAID_BY_USER | ENDS_WITH_QUESTION,
     )  # fmt: skip
     assert second["flags"] == 0
 

@@ -8,12 +8,12 @@ from zoneinfo import ZoneInfo
 import pytest
 from msgspec.structs import replace
 
-from proxy.recall.notes.notes import noted
+from proxy.recall.notes.notes import with_notes
 from proxy.recall.query.dates import day_term, utc_offset
 from proxy.recall.query.query import RecallOptions
 from proxy.recall.query.question import read_question
 from proxy.recall.ranking.packing import NAMES_DAY
-from proxy.recall.results import Found, passage_lines
+from proxy.recall.results import RecallHit, passage_lines
 from tests.support.store.passages import Memory, said
 
 CALIFORNIA = ZoneInfo("America/Los_Angeles")
@@ -34,8 +34,10 @@ def test_clocks_are_ahead_of_utc_by_what_they_are_on_that_day(
 
 def test_a_passage_stands_below_its_day_there_and_so_does_what_it_names() -> None:
     text = "My tooth broke yesterday, tomorrow I see Dr. Nguyen."
-    one = Found("passage", text, "x1.0", "s", 1, "user", 10, EVENING, flags=NAMES_DAY)
-    (there,) = noted([replace(one, ahead=utc_offset(EVENING, CALIFORNIA))], EVENING + 90 * 86_400)
+    one = RecallHit("passage", text, "x1.0", "s", 1, "user", 10, EVENING, flags=NAMES_DAY)
+    (there,) = with_notes(
+        [replace(one, utc_offset=utc_offset(EVENING, CALIFORNIA))], EVENING + 90 * 86_400
+    )
     assert there.note == "yesterday = 2026-11-17; tomorrow = 2026-11-19"
     assert passage_lines([there], own="").startswith("[2026-11-18 Wed]")
     assert passage_lines([one], own="").startswith("[2026-11-19 Thu]")

@@ -17,7 +17,7 @@ from proxy.recall.query.dates import (
     tells_time,
     terms_of_spans,
 )
-from proxy.recall.ranking.score import Options
+from proxy.recall.ranking.score import RankingOptions
 from tests.support.store.remembering import NOW, Said, person
 
 TODAY = date(2027, 1, 15)
@@ -170,7 +170,9 @@ def test_what_only_tells_a_time_is_left_out_where_a_message_has_the_words(
 def test_what_only_tells_a_time_is_found_where_no_message_asked_for_has_the_words() -> None:
     keys = Said("I lost my keys yesterday.", session=1)
     dentist = Said("The dentist has a place on Tuesday.", session=2)
-    found = person(keys, dentist).recall("When did I lose my keys?", options=Options(session=2))
+    found = person(keys, dentist).recall(
+        "When did I lose my keys?", options=RankingOptions(session=2)
+    )
     assert found == [dentist.text]
 
 

@@ -17,7 +17,7 @@ from proxy.memory.model import Recalled
 from proxy.memory.store import StoreError
 from proxy.recall.query.query import CountText, RecallQuery
 from proxy.recall.recaller import Recaller
-from proxy.recall.results import Cost, Recollection, order_of, passage_lines, standing_lines
+from proxy.recall.results import Cost, Recollection, passage_lines, standing_lines, writing_order
 from proxy.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
@@ -62,17 +62,19 @@ class RecallBlock(msgspec.Struct, frozen=True, gc=False):
         cls, found: Recollection, session: str, count: CountText, budget: int
     ) -> RecallBlock:
         frame, room = _frame(count) if found else 0, budget - FRAMING_TOKENS
-        first = cls._written(found.fitted(session, Cost(frame), room), session, count)
+        first = cls._written(found.within_budget(session, Cost(frame), room), session, count)
         complete = first.recalled == len(found.all)
         if first.tokens <= budget and (complete or first.tokens >= GOOD_FILL * budget):
             return first
         corrected = frame + (room - frame) * room / max(1, first.tokens)
-        second = cls._written(found.fitted(session, Cost(frame), int(corrected)), session, count)
+        second = cls._written(
+            found.within_budget(session, Cost(frame), int(corrected)), session, count
+        )
         fitting = [block for block in (first, second) if block.tokens <= budget]
         if fitting:
             return max(fitting, key=lambda block: block.tokens)
         exact = Cost(frame, lambda text: count(escaped(text)))
-        return cls._written(found.fitted(session, exact, room), session, count)
+        return cls._written(found.within_budget(session, exact, room), session, count)
 
     def _filled(self, found: Recollection, budget: int) -> RecallBlock:
         """The block with further passages that fit, counted exactly: there are few."""
@@ -80,7 +82,7 @@ class RecallBlock(msgspec.Struct, frozen=True, gc=False):
         if not self.recollection.passages or self.recalled == len(found.all) or left < MIN_ROOM:
             return self
         cost = Cost(0, lambda text: self.count(escaped(text)))
-        filled = self.recollection.filled(found, self.session, cost, left)
+        filled = self.recollection.topped_up(found, self.session, cost, left)
         if filled is self.recollection:
             return self
         more = self._written(filled, self.session, self.count)
@@ -114,7 +116,7 @@ class RecallBlock(msgspec.Struct, frozen=True, gc=False):
     def order(self) -> tuple[int, ...]:
         """The indexes into ``sources`` in the order of the blocks: passages come last."""
         standing, passages = self.recollection.standing, self.recollection.passages
-        return (*range(len(standing)), *(len(standing) + n for n in order_of(passages)))
+        return (*range(len(standing)), *(len(standing) + n for n in writing_order(passages)))
 
 
 NO_RECALL = RecallBlock()

@@ -23,7 +23,7 @@ from proxy.memory.model import Injection, SessionKey
 from proxy.memory.store import StoreError
 from proxy.recall.query.query import RecallQuery
 from proxy.recall.recaller import Recaller
-from proxy.recall.results import Cost, Found, Recollection, passage_lines
+from proxy.recall.results import Cost, RecallHit, Recollection, passage_lines
 from proxy.settings import ProfileSettings
 
 logger = logging.getLogger(__name__)
@@ -228,7 +228,7 @@ class Toolbox:
         ids = (*(fact.id for fact in kept), *(found.id for found in passages))
         return ToolResult(block("search", NOTE, "\n".join(lines)), ids)
 
-    async def _passages(self, whose: ToolContext, query: str, room: int) -> tuple[Found, ...]:
+    async def _passages(self, whose: ToolContext, query: str, room: int) -> tuple[RecallHit, ...]:
         """Passages found by recall under the profile's settings, in at most ``room`` tokens."""
         if not whose.profile.recall.enabled or room <= 0:
             return ()
@@ -242,7 +242,7 @@ class Toolbox:
             options=options_of(whose.profile.recall),
         )
         found = Recollection((await self._recaller.recall(wanted)).passages)
-        return found.fitted(whose.key.session, Cost(0, whose.count), room).passages
+        return found.within_budget(whose.key.session, Cost(0, whose.count), room).passages
 
     def _fact_tools(self, whose: ToolContext) -> FactTools:
         return FactTools(self._facts, whose.profile.facts, whose.profile.recall.zone)

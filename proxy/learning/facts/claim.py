@@ -37,7 +37,7 @@ from proxy.learning.facts.statements import (
     shares_word,
 )
 from proxy.learning.reading import has_caption
-from proxy.recall.notes.slots import Filled
+from proxy.recall.notes.slots import SlotValue
 from proxy.recall.own_words import BLANK, speaker_of
 
 PASTED, ENDS = "[pasted]", "[/pasted]"
@@ -253,7 +253,7 @@ class Claim(NamedTuple):
     source: Source
     fact: str | None
     apart: bool = False
-    slot: Filled | None = None
+    slot: SlotValue | None = None
 
 
 def checked_claims(

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from proxy.learning.collection import LearnedMemory, Stored, decode_item
 from proxy.learning.evidence import Source, source_fields
 from proxy.memory.items import PEOPLE, Item, Place
-from proxy.recall.notes.slots import Filled
+from proxy.recall.notes.slots import SlotValue
 from proxy.recall.query.dates import DAY, utc_offset
 from proxy.settings.written import FactsSettings
 
@@ -76,7 +76,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     superseded_by: str | None = None
     superseded_in: Source | None = None
     doubted_by: str | None = None
-    slot: Filled | None = None
+    slot: SlotValue | None = None
     later: str = ""
     sources: tuple[Source, ...] = ()
     inherited: tuple[Source, ...] = ()

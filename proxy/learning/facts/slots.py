@@ -14,14 +14,14 @@ from msgspec.structs import replace
 
 from proxy.learning.facts.fact import Fact, Facts
 from proxy.recall.lexicon.folding import fold
-from proxy.recall.notes.slots import Filled, later, slots
+from proxy.recall.notes.slots import SlotValue, replacing_values, slot_values
 from proxy.recall.query.words import tokenize
 
 
-def slot_of(text: str, quote: str, message: str) -> Filled | None:
+def slot_of(text: str, quote: str, message: str) -> SlotValue | None:
     """The slot of a message whose value is in both the fact's text and its quote."""
     both = (fold(text), fold(quote))
-    filled = slots(tokenize(message))
+    filled = slot_values(tokenize(message))
     return next((each for each in filled if all(fold(each.value) in one for one in both)), None)
 
 
@@ -40,7 +40,7 @@ def with_later(facts: Mapping[str, Fact]) -> Facts:
     for _, group in groupby(filled, _key):
         same = list(group)
         if len({fact.last_confirmed for fact in same}) == len(same):
-            values = later([fact.slot for fact in same if fact.slot])
+            values = replacing_values([fact.slot for fact in same if fact.slot])
             found.update(zip(map(attrgetter("id"), same), values, strict=True))
     return {
         id: fact if fact.later == found.get(id, "") else replace(fact, later=found.get(id, ""))

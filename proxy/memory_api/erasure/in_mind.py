@@ -21,8 +21,8 @@ def forget_texts(tenant: str) -> None:
     """Clear the caches of this tenant's texts, and of what was computed from them."""
     words.clear_caches()
     question.clear_caches()
-    standing.forget()
-    select.forget()
+    standing.clear_caches()
+    select.clear_cache()
     vectors.clear_caches(tenant)
     statements.clear_caches()
     days.clear_cache()

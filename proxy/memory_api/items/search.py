@@ -17,7 +17,7 @@ from proxy.memory_api.threads import Threads
 from proxy.recall.query import question
 from proxy.recall.query.question import Question
 from proxy.recall.query.words import Analysis
-from proxy.recall.ranking.rank_items import rank, sought_in
+from proxy.recall.ranking.rank_items import question_terms_in, rank
 
 MOST_RANKED = 5000
 """Items that are looked at for a query: the first ones of the prefix."""
@@ -108,7 +108,7 @@ def _fitting(items: Sequence[Item], wanted: Mapping[str, object]) -> list[Item]:
 
 def _read(items: Sequence[Item], asked: Question) -> list[Analysis]:
     """What the items have of the words that are looked for."""
-    return [sought_in(asked, decode_shallow(bytes(item.value))) for item in items]
+    return [question_terms_in(asked, decode_shallow(bytes(item.value))) for item in items]
 
 
 def is_shown(namespace: Namespace, prefix: Namespace) -> bool:

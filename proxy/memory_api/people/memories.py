@@ -32,7 +32,7 @@ from proxy.memory_api.shapes.people import (
 )
 from proxy.recall.index import Owner
 from proxy.recall.recaller import RecallAdmin
-from proxy.recall.results import Found
+from proxy.recall.results import RecallHit
 from proxy.settings.written import FactsSettings
 
 
@@ -43,7 +43,7 @@ class WriteContext(NamedTuple):
     now: float
 
 
-def found_memory(found: Found) -> Object:
+def found_memory(found: RecallHit) -> Object:
     """A passage or a standing instruction as a memory object."""
     source = {
         "session_id": found.session,

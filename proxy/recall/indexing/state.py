@@ -10,8 +10,8 @@ import msgspec
 
 from proxy.memory.archive import Message, Session
 from proxy.recall.index import ROW_SIZE, IndexBatch, IndexMark, Look, OwnOf
-from proxy.recall.notes.notes import names_day
-from proxy.recall.notes.slots import slots
+from proxy.recall.notes.notes import names_relative_day
+from proxy.recall.notes.slots import slot_values
 from proxy.recall.query import of_oneself
 from proxy.recall.query.small_talk import is_filler
 from proxy.recall.query.words import TermEntry, analyse, pack, tokenize
@@ -24,9 +24,9 @@ from proxy.recall.ranking.packing import (
     STANDING,
     check_of,
     mark_check,
-    share_of,
+    scale_tokens,
 )
-from proxy.recall.standing.standing import is_standing
+from proxy.recall.standing.standing import has_instruction
 
 FORMAT = 5
 """To be increased when rows change, or the terms of texts (unless queries search both): an index of
@@ -205,11 +205,11 @@ class Addition(msgspec.Struct, frozen=True):
         sent together by a client's first request."""
         card = message.card
         flags = SAID_BY_USER if card.role == "user" else 0
-        if flags and is_standing(text):
+        if flags and has_instruction(text):
             flags |= STANDING
-        if flags and known and names_day(tokenize(text), card.created_at):
+        if flags and known and names_relative_day(tokenize(text), card.created_at):
             flags |= NAMES_DAY
-        if flags and slots(tokenize(text)):
+        if flags and slot_values(tokenize(text)):
             flags |= FILLS_SLOT
         traits = of_oneself.told_trait_terms(tokenize(text)) if flags else ()
         if is_filler(text):
@@ -219,7 +219,7 @@ class Addition(msgspec.Struct, frozen=True):
             seq=message.seq,
             check=check_of(card),
             time=card.created_at,
-            tokens=share_of(card.tokens, share),
+            tokens=scale_tokens(card.tokens, share),
             flags=flags,
             analysis=analyse(text, card.created_at, language, traits),
         )

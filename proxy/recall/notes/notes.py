@@ -9,12 +9,12 @@ from itertools import islice
 
 import msgspec
 
-from proxy.recall.notes.slots import later, slots
-from proxy.recall.own_words import blanked, pasted
+from proxy.recall.notes.slots import replacing_values, slot_values
+from proxy.recall.own_words import blank_out, pasted_spans
 from proxy.recall.query.dates import RelativeDay, date_of, days_of_lines, named_days, relative_days
 from proxy.recall.query.words import TokenizedText, tokenize
 from proxy.recall.ranking.packing import FILLS_SLOT, NAMES_DAY
-from proxy.recall.results import Found
+from proxy.recall.results import RecallHit
 
 Notes = defaultdict[int, list[str]]
 """By place among what was found."""
@@ -22,40 +22,40 @@ Notes = defaultdict[int, list[str]]
 MOST_DAYS = 2
 """Days that are noted of one message."""
 
-OF_THE_DAY = 600
+MAX_LENGTH = 600
 """Characters; in a longer message is much that was not said on its day."""
 
 
-def names_day(read: TokenizedText, at: float) -> bool:
+def names_relative_day(read: TokenizedText, at: float) -> bool:
     """Whether a user's message of a known time (Unix seconds) names a day by its own, and does not
     say which that is; for the flag of an indexed message."""
     text = read.text
-    if len(text) > OF_THE_DAY or not any(relative_days(text, at, read.possible_cues)):
+    if len(text) > MAX_LENGTH or not any(relative_days(text, at, read.possible_cues)):
         return False
-    return bool(_meant(text, at)) and not any(named_days(text, at, read.possible_cues))
+    return bool(_relative_days_said(text, at)) and not any(named_days(text, at, read.possible_cues))
 
 
-def noted(found: Sequence[Found], now: float) -> list[Found]:
+def with_notes(found: Sequence[RecallHit], now: float) -> list[RecallHit]:
     """The same, with notes on those that need one, as read at ``now`` (seconds on the wall)."""
     flags = {one.flags for one in found}
     notes: Notes = defaultdict(list)
     if any(each & NAMES_DAY for each in flags):
         _note_days(found, now, notes)
     if any(each & FILLS_SLOT for each in flags):
-        _note_later(found, notes)
+        _note_replaced_values(found, notes)
     return [
         msgspec.structs.replace(one, note="; ".join(notes[at])) if at in notes else one
         for at, one in enumerate(found)
     ]
 
 
-def _note_days(found: Sequence[Found], now: float, notes: Notes) -> None:
+def _note_days(found: Sequence[RecallHit], now: float, notes: Notes) -> None:
     """Which days are meant.  A passage of today gets no note: its "yesterday" is the reader's."""
     today = date_of(now)
     places = [
         at
         for at, one in enumerate(found)
-        if one.flags & NAMES_DAY and date_of(one.on_the_wall) != today
+        if one.flags & NAMES_DAY and date_of(one.local_time) != today
     ]
     # Where a message says what day it is of, nobody knows for which others that holds.
     sessions = {found[at].session for at in places}
@@ -64,24 +64,24 @@ def _note_days(found: Sequence[Found], now: float, notes: Notes) -> None:
     for at in places:
         one = found[at]
         if one.session not in dated:
-            meant = _meant(one.text, one.on_the_wall)
+            meant = _relative_days_said(one.text, one.local_time)
             notes[at] += [f"{each.words} = {each.day}" for each in meant]
 
 
-def _note_later(found: Sequence[Found], notes: Notes) -> None:
+def _note_replaced_values(found: Sequence[RecallHit], notes: Notes) -> None:
     places = [at for at, one in enumerate(found) if one.flags & FILLS_SLOT]
     # Sessions of one time have no order.
     places.sort(key=lambda at: (found[at].created_at, found[at].session, found[at].seq))
-    filled = [(at, each) for at in places for each in slots(tokenize(found[at].text))]
-    instead = later([each for _, each in filled])
+    filled = [(at, each) for at in places for each in slot_values(tokenize(found[at].text))]
+    instead = replacing_values([each for _, each in filled])
     for (at, _), value in zip(filled, instead, strict=True):
         if value:
             notes[at].append(f"later: {value}")
 
 
-def _meant(text: str, at: float) -> list[RelativeDay]:
+def _relative_days_said(text: str, at: float) -> list[RelativeDay]:
     """The days that somebody's own words mean, said at ``at`` (Unix seconds); each word once."""
-    own = blanked(text, pasted(text))
+    own = blank_out(text, pasted_spans(text))
     found = {
         each.words.casefold(): each for each in relative_days(own, at, tokenize(text).possible_cues)
     }

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from proxy.recall.lexicon.folding import UNSPACED, fold
 from proxy.recall.lexicon.language import Slot
 from proxy.recall.lexicon.loader import named_groups
-from proxy.recall.notes.wording import WORDINGS, How, Wording
-from proxy.recall.own_words import BLANK, Sentence, speaker_of, voices
+from proxy.recall.notes.wording import WORDINGS, Change, Wording
+from proxy.recall.own_words import BLANK, Sentence, own_texts, speaker_of
 from proxy.recall.query.words import TokenizedText, is_unspaced
 
 LONGEST = 600
@@ -32,24 +32,24 @@ _END = " \t\r\n.!?。！？~～…)\"'"
 _DOUBT = "?？"
 
 
-class Filled(NamedTuple):
-    """A slot of somebody (``whose``, a name or "") and of something (``of``): its value, and how it
-    has that; ``old``: the value that it had, "" if that is not said."""
+class SlotValue(NamedTuple):
+    """A slot of somebody (``person``, a name or "") and of something (``subject``): its value, and
+    how it has that; ``old_value``: the value that it had, "" if that is not said."""
 
     slot: Slot
-    whose: str
-    of: str
+    person: str
+    subject: str
     value: str
-    how: How = "holds"
-    old: str = ""
+    change: Change = "holds"
+    old_value: str = ""
 
     @property
     def key(self) -> tuple[str, str, str]:
         """The same for what is of one slot; who has a role has it by a name."""
-        return "name" if self.slot == "role" else self.slot, self.whose, self.of
+        return "name" if self.slot == "role" else self.slot, self.person, self.subject
 
 
-def slots(read: TokenizedText) -> tuple[Filled, ...]:
+def slot_values(read: TokenizedText) -> tuple[SlotValue, ...]:
     """The slots that a user's message fills, in its order.  Time is bounded for any text."""
     text = read.text
     if len(text) > LONGEST:
@@ -58,25 +58,27 @@ def slots(read: TokenizedText) -> tuple[Filled, ...]:
     wordings = [each for each in wordings if not each.others.search(text)]
     if not wordings:
         return ()
-    said = [each for voice in voices(text) for each in voice.sentences]
+    said = [each for voice in own_texts(text) for each in voice.sentences]
     whose = fold(speaker_of(text))
-    return tuple(_filled(said, wordings, whose))
+    return tuple(_values_in(said, wordings, whose))
 
 
-def _filled(said: Iterable[Sentence], wordings: Sequence[Wording], whose: str) -> Iterator[Filled]:
+def _values_in(
+    said: Iterable[Sentence], wordings: Sequence[Wording], whose: str
+) -> Iterator[SlotValue]:
     for sentence in said:
         words = sentence.words
         asked = any(mark in words for mark in _DOUBT)
         if asked or BLANK in words or len(words) > LONGEST_SENTENCE:
             continue
         for wording in wordings:
-            found = _found(words.strip(_END), wording, whose)
+            found = _match(words.strip(_END), wording, whose)
             if found is not None:
                 yield found
                 break
 
 
-def _found(words: str, wording: Wording, whose: str) -> Filled | None:
+def _match(words: str, wording: Wording, whose: str) -> SlotValue | None:
     for how, slot, pattern in wording.patterns:
         match = pattern.fullmatch(words)
         if match is None:
@@ -86,7 +88,7 @@ def _found(words: str, wording: Wording, whose: str) -> Filled | None:
         parts = named_groups(match)
         value, old = parts["value"].strip(), parts.get("old", "").strip()
         if _is_value(slot, value):
-            return Filled(slot, whose, fold(parts.get("of", "")), value, how, old)
+            return SlotValue(slot, whose, fold(parts.get("of", "")), value, how, old)
     return None
 
 
@@ -100,8 +102,8 @@ def _is_value(slot: Slot, value: str) -> bool:
 _WORD = re.compile(rf"[{UNSPACED}]+|[^\W_]+")
 
 
-def same(one: str, other: str) -> bool:
-    """Whether two values may be one: any word of both begins alike."""
+def may_be_same(one: str, other: str) -> bool:
+    """Whether two values may be the same: a word of one and a word of the other begin alike."""
     if "@" in one + other or (_digits(one) and _digits(other)):
         return fold(one) == fold(other) or _digits(one) == _digits(other) != ""
     ours, theirs = _words(one), _words(other)
@@ -122,14 +124,14 @@ def _alike(one: str, other: str) -> bool:
     return one[:_STEM] == other[:_STEM]
 
 
-def later(filled: Sequence[Filled]) -> list[str]:
+def replacing_values(filled: Sequence[SlotValue]) -> list[str]:
     """By what is filled, oldest first: the value that was said later where it is another, "" where
     it is none, and "no more" where it was said to hold no more."""
-    newest: dict[tuple[str, str, str], list[Filled]] = {}
+    newest: dict[tuple[str, str, str], list[SlotValue]] = {}
     found: list[str] = []
     for one in reversed(filled):
         behind = newest.setdefault(one.key, [])
-        found.append(_instead(one, behind))
+        found.append(_replacing_value(one, behind))
         behind.append(one)
     return found[::-1]
 
@@ -140,16 +142,16 @@ _EXCLUSIVE = frozenset({"name", "number", "favourite"})
 forms, and is another's in a game or a story, so that a change of it must be said."""
 
 
-def _instead(one: Filled, newer: Sequence[Filled]) -> str:
+def _replacing_value(one: SlotValue, newer: Sequence[SlotValue]) -> str:
     """What the newest of those that were said after ``one`` says against it."""
-    if one.how == "ends" or one.old or not newer:
+    if one.change == "ends" or one.old_value or not newer:
         return ""  # much else than a home is moved from one to another
     last = newer[0]
-    if last.how == "ends":
-        return NO_MORE if same(one.value, last.value) else ""
-    if same(one.value, last.value):
+    if last.change == "ends":
+        return NO_MORE if may_be_same(one.value, last.value) else ""
+    if may_be_same(one.value, last.value):
         return ""
-    instead = last.how == "becomes" or last.slot in _EXCLUSIVE
-    if last.old and not same(last.old, one.value):
+    instead = last.change == "becomes" or last.slot in _EXCLUSIVE
+    if last.old_value and not may_be_same(last.old_value, one.value):
         return ""
     return last.value if instead else ""

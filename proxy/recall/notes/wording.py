@@ -18,7 +18,7 @@ from proxy.recall.lexicon.loader import (
     with_parts,
 )
 
-How = Literal["holds", "becomes", "ends"]
+Change = Literal["holds", "becomes", "ends"]
 
 _MARKS = r"[^\n,;:!?()\[\]{}\"<>，。！？；：、（）「」『』]"
 _PARTS = {"VALUE": rf"(?P<value>{_MARKS}{{1,40}}?)", "OLD": rf"(?P<old>{_MARKS}{{1,40}}?)"}
@@ -29,15 +29,15 @@ class Wording(NamedTuple):
     sentences and of messages that are left out."""
 
     any: Cue
-    patterns: tuple[tuple[How, Slot, re.Pattern[str]], ...]
+    patterns: tuple[tuple[Change, Slot, re.Pattern[str]], ...]
     doubts: re.Pattern[str]
     others: re.Pattern[str]
 
 
-def _worded(language: Language) -> Wording:
+def _wording_of(language: Language) -> Wording:
     said = language.slots
     parts = {**_PARTS, **said.parts}
-    kinds: tuple[tuple[How, Mapping[Slot, tuple[str, ...]]], ...] = (
+    kinds: tuple[tuple[Change, Mapping[Slot, tuple[str, ...]]], ...] = (
         ("ends", said.ends),
         ("becomes", said.becomes),
         ("holds", said.holds),
@@ -67,6 +67,6 @@ def _worded(language: Language) -> Wording:
     )
 
 
-WORDINGS = tuple(_worded(each) for each in LANGUAGES if each.slots.holds)
+WORDINGS = tuple(_wording_of(each) for each in LANGUAGES if each.slots.holds)
 
 CUES = tuple(each.any for each in WORDINGS)

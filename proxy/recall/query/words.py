@@ -36,7 +36,7 @@ from proxy.recall.notes import wording as notes_wording
 from proxy.recall.query import dates, speakers, wording
 from proxy.recall.query.dates import named_days, tells_time, terms_of_days
 from proxy.recall.query.stemming import stem
-from proxy.recall.ranking.packing import ASKS, POSTING, ROW, coded_length, term_of
+from proxy.recall.ranking.packing import ENDS_WITH_QUESTION, POSTING, ROW, coded_length, term_of
 from proxy.recall.standing import wording as standing_wording
 
 MOST_CHARACTERS = 65_536
@@ -380,7 +380,7 @@ def pack(entries: Sequence[TermEntry], first: int) -> Packed:
         session, seq, check, time, tokens, flags, analysis = entry
         length = coded_length(analysis.length)
         seconds = min(max(0, int(time)), 2**32 - 1)
-        flags |= ASKS * analysis.asks
+        flags |= ENDS_WITH_QUESTION * analysis.asks
         rows.append(_ROW.pack(session, seq, check, seconds, min(tokens, 65_535), length, flags))
         once = _POSTING.pack(number, 1, length)
         for term_, frequency in analysis.terms.items():

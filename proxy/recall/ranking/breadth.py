@@ -14,7 +14,7 @@ MIN_SCORE_SHARE = 0.3
 """A session's best passage is preferred only with at least this share of the best score."""
 
 
-def broadly(ranked: Sequence[Ranked]) -> list[Ranked]:
+def diversify_sessions(ranked: Sequence[Ranked]) -> list[Ranked]:
     """The best passages, then one of each session without one so far, then the others."""
     best, firsts, others = list[Ranked](), list[Ranked](), list[Ranked]()
     sessions: set[int] = set()

@@ -13,9 +13,15 @@ import numpy as np
 
 from proxy.recall.index import Postings
 from proxy.recall.query.question import QueryWord, Question, query_words
-from proxy.recall.ranking.following import of_row, told_briefly
-from proxy.recall.ranking.match import NOBODY, Numbers
-from proxy.recall.ranking.packing import SAID_BY_USER, WHO_SAYS, Array, newest_of, read_postings
+from proxy.recall.ranking.following import is_brief_statement, unscored
+from proxy.recall.ranking.match import NO_PASSAGES, Numbers
+from proxy.recall.ranking.packing import (
+    SAID_BY_USER,
+    STATEMENT_MASK,
+    Array,
+    newest_passage,
+    read_postings,
+)
 from proxy.recall.ranking.score import SHORT, Ranked
 
 MOST_CHANGES = 4
@@ -31,7 +37,7 @@ NEXT_TURN_DISTANCE = 2
 """Passages from a user's message to their next one; the answer in between often repeats it."""
 
 
-class Named(NamedTuple):
+class NewWords(NamedTuple):
     """A passage, by number, and its words that are not in the question."""
 
     number: int
@@ -48,32 +54,32 @@ class Named(NamedTuple):
         for word in self.words:
             of_word = list(islice(left, len(word.terms)))
             if 1 < sum([each.count for each in of_word]) <= MAX_RARE_PASSAGES:
-                found += [each.newest for each in of_word if newest_of(each.newest) >= first]
+                found += [each.newest for each in of_word if newest_passage(each.newest) >= first]
         if not found:
-            return NOBODY
+            return NO_PASSAGES
         numbers = read_postings(b"".join(found))["passage"]
         return np.unique(numbers[numbers >= first])
 
 
-def best_told(ranked: Iterable[Ranked]) -> Ranked | None:
+def best_statement(ranked: Iterable[Ranked]) -> Ranked | None:
     """The best statement of the user (no question); None if it is long, since values are said in
     few words."""
     for each in ranked:
-        if each.flags & WHO_SAYS == SAID_BY_USER:
+        if each.flags & STATEMENT_MASK == SAID_BY_USER:
             return each if each.tokens <= SHORT else None
     return None
 
 
-def told(number: int, text: str, question: Question) -> Named:
+def new_words_of(number: int, text: str, question: Question) -> NewWords:
     """The words of a passage's text that are neither in the question nor numbers."""
     asked = frozenset(question.terms)
     beside = (word for word in query_words(text) if asked.isdisjoint(word.terms))
     names = (word for word in beside if not word.text.isdecimal())
-    return Named(number, tuple(islice(names, MOST_NAMED)))
+    return NewWords(number, tuple(islice(names, MOST_NAMED)))
 
 
-def changes(numbers: Numbers, rows: Array, known: Collection[int]) -> list[Ranked]:
+def later_statements(numbers: Numbers, rows: Array, known: Collection[int]) -> list[Ranked]:
     """The newest brief statements of the user among these, in order, without ``known`` ones."""
-    (fits,) = ((rows["seq"] > 0) & told_briefly(rows)).nonzero()
-    found = [of_row(int(numbers[place]), rows[place]) for place in fits.tolist()]
+    (fits,) = ((rows["seq"] > 0) & is_brief_statement(rows)).nonzero()
+    found = [unscored(int(numbers[place]), rows[place]) for place in fits.tolist()]
     return [each for each in found if each.number not in known][-MOST_CHANGES:]

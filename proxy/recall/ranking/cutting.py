@@ -12,7 +12,7 @@ from proxy.recall.lexicon.folding import fold
 from proxy.recall.query.question import Question
 from proxy.recall.query.words import is_unspaced
 
-PIECE = 100
+MIN_PIECE_TOKENS = 100
 """The minimum of tokens of a piece, which is lines, or sentences of a long line."""
 
 GAP = " … "
@@ -48,7 +48,7 @@ class Piece(NamedTuple):
         return self.end - self.start
 
 
-class Cutter:
+class Excerpter:
     """Makes excerpts for one question; ``term_weights`` are as in ``Matches``."""
 
     def __init__(self, question: Question, term_weights: Mapping[bytes, float]) -> None:
@@ -71,7 +71,7 @@ class Cutter:
         """
         room = budget * len(text) / max(1, tokens)
         taken: set[Piece] = set()
-        for piece in self._best_first(text, PIECE * len(text) // max(1, tokens)):
+        for piece in self._best_first(text, MIN_PIECE_TOKENS * len(text) // max(1, tokens)):
             if piece.length > room:
                 continue
             room -= piece.length

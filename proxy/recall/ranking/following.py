@@ -9,8 +9,8 @@ from collections.abc import Collection
 
 import numpy as np
 
-from proxy.recall.ranking.match import NOBODY, Matches, Numbers
-from proxy.recall.ranking.packing import SAID_BY_USER, WHO_SAYS, Array
+from proxy.recall.ranking.match import NO_PASSAGES, Matches, Numbers
+from proxy.recall.ranking.packing import SAID_BY_USER, STATEMENT_MASK, Array
 from proxy.recall.ranking.score import PARTS, Ranked
 from proxy.recall.ranking.select import BRIEF
 
@@ -22,34 +22,36 @@ BEST_MATCHES, FOLLOWING = 3, 10
 _BEHIND = np.arange(1, FOLLOWING + 1)
 
 
-def behind(matches: Matches) -> Numbers:
+def numbers_after_best(matches: Matches) -> Numbers:
     """The numbers after those of the best matches, ascending; some may have no passage."""
     best = matches.numbers
     if best.size > BEST_MATCHES:
         best = best[matches.scores.argpartition(-BEST_MATCHES)[-BEST_MATCHES:]]
-    return np.unique(best[:, None] + _BEHIND) if best.size else NOBODY
+    return np.unique(best[:, None] + _BEHIND) if best.size else NO_PASSAGES
 
 
-def following(best: Ranked, numbers: Numbers, rows: Array, known: Collection[int]) -> list[Ranked]:
+def brief_statements_after(
+    best: Ranked, numbers: Numbers, rows: Array, known: Collection[int]
+) -> list[Ranked]:
     """The first brief statements of the user after the best passage in its session, without
     ``known`` ones.  ``rows`` are those of ``numbers``, which ascend."""
     first, last = np.searchsorted(numbers, (best.number + 1, best.number + FOLLOWING + 1)).tolist()
     near = rows[first:last]
     fits = (near["session"] == best.session) & (near["seq"] > best.seq)
-    fits &= told_briefly(near)
+    fits &= is_brief_statement(near)
     found = [
-        of_row(int(numbers[first + place]), near[place]) for place in fits.nonzero()[0].tolist()
+        unscored(int(numbers[first + place]), near[place]) for place in fits.nonzero()[0].tolist()
     ]
     return [each for each in found if each.number not in known][:MOST_FOLLOWING]
 
 
-def told_briefly(rows: Array) -> Array:
+def is_brief_statement(rows: Array) -> Array:
     """A mask of the brief messages of the user that are no questions."""
-    found: Array = ((rows["flags"] & WHO_SAYS) == SAID_BY_USER) & (rows["tokens"] <= BRIEF)
+    found: Array = ((rows["flags"] & STATEMENT_MASK) == SAID_BY_USER) & (rows["tokens"] <= BRIEF)
     return found
 
 
-def of_row(number: int, row: Array) -> Ranked:
+def unscored(number: int, row: Array) -> Ranked:
     """A passage without a score of its own."""
     names = ("session", "seq", "check", "tokens")
     session, seq, check, tokens = (int(row[name]) for name in names)

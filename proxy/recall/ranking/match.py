@@ -48,7 +48,7 @@ _B_TIMES_LENGTH = B * LENGTHS
 Floats = NDArray[np.float32]
 Numbers = NDArray[np.integer[Any]]
 
-NOBODY: Numbers = np.zeros(0, np.intp)
+NO_PASSAGES: Numbers = np.zeros(0, np.intp)
 """The numbers of no passages."""
 
 
@@ -132,7 +132,7 @@ def match(question: Question, look: Look, corpus: Corpus) -> Matches:
     (numbers,) = scores.nonzero()
     distinctive = weights * is_distinctive
     full_weight = _full_weight(question, distinctive)
-    held = _held(postings, distinctive, scores.size)
+    held = _weight_by_passage(postings, distinctive, scores.size)
     best_cover = BestCover()
     if question.is_general or question.context_terms:
         as_rare = _idf(np.maximum(counts, 1), corpus.passages) * _question_weights(question)
@@ -162,7 +162,7 @@ def _read(postings: Sequence[Postings]) -> tuple[Array, list[int]]:
     return read_postings(b"".join(data)), [len(each) // POSTING_SIZE for each in data]
 
 
-def _held(postings: Sequence[Postings], weights: Array, size: int = 0) -> Array:
+def _weight_by_passage(postings: Sequence[Postings], weights: Array, size: int = 0) -> Array:
     """The sum of the ``weights``, float32[n terms], of the terms that a passage has: float64 by
     passage number, ``size`` long or longer.  Terms of weight 0 are skipped: common words have most
     of the postings."""
@@ -185,8 +185,10 @@ def _best_cover(
         question, [word.terms[0] in question.context_terms for word in question.words]
     )
     return BestCover(
-        context=_best_share(question, _held(postings, weights * context), weights * context),
-        own=_best_share(question, _held(postings, weights * own), as_rare * own),
+        context=_best_share(
+            question, _weight_by_passage(postings, weights * context), weights * context
+        ),
+        own=_best_share(question, _weight_by_passage(postings, weights * own), as_rare * own),
         strict=strict,
     )
 
@@ -271,12 +273,12 @@ def _passages(postings: Sequence[Postings]) -> Numbers:
     are."""
     some = [each.newest for each in postings if each.newest]
     if not some:
-        return NOBODY
+        return NO_PASSAGES
     found = read_postings(b"".join(some))["passage"]
     return np.unique(found) if len(some) > 1 else found
 
 
-def members(numbers: Numbers, some: Numbers) -> NDArray[np.bool_]:
+def is_member(numbers: Numbers, some: Numbers) -> NDArray[np.bool_]:
     """A mask of those of ``numbers``, bool[n numbers], that are in ``some``; both ascend."""
     if not some.size:
         return np.zeros(numbers.size, np.bool_)

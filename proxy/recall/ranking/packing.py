@@ -40,18 +40,18 @@ SAID_BY_USER = 1
 """Flag of a row: the user's own words."""
 STANDING = 2
 """Flag of a row: it holds a standing instruction or a preference."""
-ASKS = 4
+ENDS_WITH_QUESTION = 4
 """Flag of a row: it ends with a question, so what follows is an answer."""
 FILLER = 8
 """Flag of a row: thanks, praise and the like; it is relevant only as an answer."""
-WHO_SAYS = SAID_BY_USER | ASKS | FILLER
+STATEMENT_MASK = SAID_BY_USER | ENDS_WITH_QUESTION | FILLER
 """A mask: a statement of the user has only the first of these flags."""
 
 NAMES_DAY = 16
 """Flag of a row: the user names a day relative to the message's ("yesterday"), which is known."""
 FILLS_SLOT = 32
 """Flag of a row: the user says a slot's value, such as where they live."""
-NOTED = NAMES_DAY | FILLS_SLOT
+NOTE_FLAGS = NAMES_DAY | FILLS_SLOT
 """Flags of passages that get a note."""
 
 STEPS = 16
@@ -92,7 +92,7 @@ def mark_check(message_id: str) -> int:
     return int.from_bytes(hashed.digest(), "little")
 
 
-def share_of(tokens: int, share: float) -> int:
+def scale_tokens(tokens: int, share: float) -> int:
     """The tokens of so much of a message, about."""
     return tokens if share == 1 else 1 + int(tokens * share)
 
@@ -107,6 +107,6 @@ def read_postings(data: bytes) -> Array:
     return np.frombuffer(data, POSTING)
 
 
-def newest_of(data: bytes) -> int:
+def newest_passage(data: bytes) -> int:
     """The number of the newest passage in postings, 0 where there are none."""
     return int.from_bytes(data[-POSTING_SIZE:][:4], "little")

@@ -29,7 +29,7 @@ def texts_of(value: object) -> Iterator[str]:
             yield from texts_of(each)
 
 
-def sought_in(question: Question, value: object) -> Analysis:
+def question_terms_in(question: Question, value: object) -> Analysis:
     """The question's terms in a value, and the value's length.
 
     Without terms for days and speakers, which passages have: they would cost more than the words.

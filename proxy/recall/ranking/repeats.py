@@ -42,10 +42,12 @@ def repeats(
     # Spaced so that the last place of a term is not next to the first of another.
     spaced = np.arange(terms.sizes.size).repeat(terms.sizes)[laid] * (bm25.size + REACH)
     keys = spaced + laid_at
-    return [_apart(keys, laid_at, scores, distance, bm25.size) for distance in (1, 2)]
+    return [_repeats_at_distance(keys, laid_at, scores, distance, bm25.size) for distance in (1, 2)]
 
 
-def _apart(keys: Array, places: Array, scores: Array, distance: int, size: int) -> Repeats:
+def _repeats_at_distance(
+    keys: Array, places: Array, scores: Array, distance: int, size: int
+) -> Repeats:
     """The repeats of passages at this distance, ``size`` places long; the others are [postings].
 
     ``keys`` ascend by term and, within a term, by place.  Two places so far apart have at most

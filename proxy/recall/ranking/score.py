@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proxy.recall.query.dates import DAY
-from proxy.recall.ranking.match import REACH, Matches, Numbers, members, time_scores
-from proxy.recall.ranking.packing import ASKS, FILLER, SAID_BY_USER, Array
+from proxy.recall.ranking.match import REACH, Matches, Numbers, is_member, time_scores
+from proxy.recall.ranking.packing import ENDS_WITH_QUESTION, FILLER, SAID_BY_USER, Array
 from proxy.recall.ranking.repeats import Repeats, repeats, weight_of_repeats
 
 MOST_RANKED = 200
@@ -74,7 +74,7 @@ class Weights(msgspec.Struct, frozen=True):
 WEIGHTS = Weights()
 
 
-class Options(msgspec.Struct, frozen=True):
+class RankingOptions(msgspec.Struct, frozen=True):
     """How to rank.
 
     ``now`` is in Unix seconds; ``half_life_days``: age that halves a score, None for no decay.
@@ -149,14 +149,18 @@ class Layout(NamedTuple):
         laid[self.places] = values
         return laid
 
-    def only(self, eligible: Array) -> Layout:
+    def restricted_to(self, eligible: Array) -> Layout:
         """Without the scores and days of all places but these, bool[m]: they add to no other."""
         dated = None if self.dated is None else self.dated & eligible
         return self._replace(bm25=np.where(eligible, self.bm25, _NONE), dated=dated)
 
 
-def ranked(
-    matches: Matches, numbers: Numbers, rows: Array, options: Options, budget: int | None = None
+def rank_passages(
+    matches: Matches,
+    numbers: Numbers,
+    rows: Array,
+    options: RankingOptions,
+    budget: int | None = None,
 ) -> list[Ranked]:
     """The best passages, in order, ``MOST_RANKED`` at most.
 
@@ -171,7 +175,7 @@ def ranked(
     (found,) = eligible[layout.places].nonzero()
     if not found.size:
         return []
-    layout = layout.only(eligible)
+    layout = layout.restricted_to(eligible)
     parts = _parts(matches, layout, layout.places[found], options, weight_of_repeats(budget))
     sums = reduce(add, [part for part in parts if part is not None])[layout.places[found]]
     found, scores = _best(found, np.maximum(sums, 0.0), rows, options, budget)
@@ -192,11 +196,11 @@ def _layout(matches: Matches, numbers: Numbers, rows: Array) -> Layout:
     opens, bm25 = np.zeros(size, np.bool_), np.zeros(size, np.float32)
     opens[places], bm25[places] = rows["seq"] == 1, _bm25_of(matches, numbers)
     same_session = (sessions[1:] == sessions[:-1], sessions[2:] == sessions[:-2])
-    asks = (flags & ASKS) > 0
+    asks = (flags & ENDS_WITH_QUESTION) > 0
     layout = Layout(numbers, places, sessions, flags, asks, opens, bm25, None, same_session)
     if not matches.dated.size:
         return layout
-    return layout._replace(dated=layout.by_place(members(numbers, matches.dated)))
+    return layout._replace(dated=layout.by_place(is_member(numbers, matches.dated)))
 
 
 def _bm25_of(matches: Matches, numbers: Numbers) -> Array:
@@ -210,7 +214,7 @@ def _bm25_of(matches: Matches, numbers: Numbers) -> Array:
 
 
 def _within_reach(
-    matches: Matches, layout: Layout, allowed: Array, options: Options
+    matches: Matches, layout: Layout, allowed: Array, options: RankingOptions
 ) -> NDArray[np.bool_]:
     """A mask of places, bool[m]: passages that match, are of the right days or have a dense score,
     and those of the same session up to ``REACH`` places from one."""
@@ -240,12 +244,12 @@ def _tells_only_time(matches: Matches, layout: Layout, allowed: Array) -> NDArra
     if for_time is None:
         return None
     answers = matches.numbers[matches.cover >= ANSWERED_COVER]
-    if not members(answers, layout.numbers[allowed[layout.places]]).any():
+    if not is_member(answers, layout.numbers[allowed[layout.places]]).any():
         return None
     return layout.bm25 <= layout.by_place(for_time)
 
 
-def _allowed(layout: Layout, options: Options) -> NDArray[np.bool_]:
+def _allowed(layout: Layout, options: RankingOptions) -> NDArray[np.bool_]:
     """A mask of places, bool[m]: passages of the session and the roles of ``options`` that say
     something."""
     allowed: NDArray[np.bool_] = (layout.sessions > 0) & ~_says_nothing(layout)
@@ -265,7 +269,7 @@ def _says_nothing(layout: Layout) -> NDArray[np.bool_]:
 
 
 def _parts(
-    matches: Matches, layout: Layout, eligible: Array, options: Options, repeat_weight: float
+    matches: Matches, layout: Layout, eligible: Array, options: RankingOptions, repeat_weight: float
 ) -> list[Array | None]:
     """The parts of the scores in the order of ``PARTS``, each float32[m]; None for one that is 0
     everywhere.
@@ -303,7 +307,7 @@ def _mean_of_best(scores: Array) -> float:
     return max(mean, 1e-6)
 
 
-def _dense(layout: Layout, eligible: Array, options: Options) -> Array | None:
+def _dense(layout: Layout, eligible: Array, options: RankingOptions) -> Array | None:
     """The dense part: similarity of meaning with the question."""
     numbers = layout.numbers[np.searchsorted(layout.places, eligible)].tolist()
     similarity = np.array([options.dense.get(number, np.nan) for number in numbers], np.float32)
@@ -354,7 +358,7 @@ def _said(matches: Matches, layout: Layout) -> Array | None:
     """The part of passages whose speaker the question is about: someone named, the user, or the
     model."""
     question = matches.question
-    named = members(layout.numbers, matches.by_speaker) if matches.by_speaker.size else None
+    named = is_member(layout.numbers, matches.by_speaker) if matches.by_speaker.size else None
     said = None if named is None else layout.by_place(named)
     if question.about_assistant or question.about_user:
         by_role = ((layout.flags & SAID_BY_USER) > 0) != question.about_assistant
@@ -365,7 +369,7 @@ def _said(matches: Matches, layout: Layout) -> Array | None:
 
 
 def _best(
-    found: Array, sums: Array, rows: Array, options: Options, budget: int | None
+    found: Array, sums: Array, rows: Array, options: RankingOptions, budget: int | None
 ) -> tuple[Array, Array]:
     """Of the passages ``found``, indexes of ``rows``, those that are worth reading, best first, and
     their scores; ``sums`` are those of their parts."""
@@ -375,11 +379,11 @@ def _best(
     scores = _priced(sums[near_best], rows["time"][found], tokens, options)
     order = (-scores).argsort(kind="stable")[:MOST_RANKED]
     if budget is not None:
-        order = order[: readable(tokens[order], budget)]
+        order = order[: count_worth_reading(tokens[order], budget)]
     return found[order], scores[order]
 
 
-def _priced(sums: Array, time: Array, tokens: Array, options: Options) -> Array:
+def _priced(sums: Array, time: Array, tokens: Array, options: RankingOptions) -> Array:
     """Scores: sums of parts, less by age, divided by the price of their size.  ``time`` is in Unix
     seconds."""
     if options.half_life_days:
@@ -390,7 +394,7 @@ def _priced(sums: Array, time: Array, tokens: Array, options: Options) -> Array:
     return scores
 
 
-def readable(tokens: Array, budget: int) -> int:
+def count_worth_reading(tokens: Array, budget: int) -> int:
     """How many passages, of these sizes in rank order, are read until they are more than enough for
     a budget; both in tokens."""
     read = np.minimum(tokens, LONG).cumsum(dtype=np.int64)

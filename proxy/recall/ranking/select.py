@@ -11,7 +11,7 @@ import msgspec
 
 from proxy.recall.query.counting import count_words
 from proxy.recall.query.question import has_question_mark
-from proxy.recall.ranking.cutting import GAP, Cutter
+from proxy.recall.ranking.cutting import GAP, Excerpter
 from proxy.recall.ranking.match import Matches
 from proxy.recall.ranking.score import LONG, Ranked
 
@@ -39,13 +39,13 @@ MIN_OWN_WORDS = 2
 """Otherwise such a message is about older ones only if one passage has so large a share of its own
 words, and it has so many of them; one is enough for a question about what was, or is the user's."""
 
-ALIKE_SHARE = 0.8
+SIMILAR_SHARE = 0.8
 """Passages with this share of their words in common, or more, count as the same."""
 
 MAX_COMPARED = 3
 """Up to so many texts are compared without a preliminary test."""
 
-CUT = 200
+EXCERPT_TOKENS = 200
 """Tokens, about, of the excerpt of a long passage: two pieces.  A third one, or the whole text, is
 worth less than other passages."""
 
@@ -58,10 +58,12 @@ BRIEF = 40
 EXCERPT_DENSITY = 1.1
 """Tokens per character of an excerpt, relative to the whole text: it has more names and code."""
 
-MARKS = 3 * len(GAP)
+OMISSION_TOKENS = 3 * len(GAP)
 """Tokens of the marks in an excerpt of two pieces, where each character is one."""
 
-FEW_TOKENS = BLOCK_TOKENS + SESSION_TOKENS + 1 + int(EXCERPT_DENSITY * (CUT + MARKS))
+FEW_TOKENS = (
+    BLOCK_TOKENS + SESSION_TOKENS + 1 + int(EXCERPT_DENSITY * (EXCERPT_TOKENS + OMISSION_TOKENS))
+)
 """The least room of a general question, block included: a few passages, or an excerpt."""
 
 CACHED_TEXTS = 512
@@ -75,7 +77,8 @@ _MAX_WORD_LENGTH = 12
 
 
 class Passage(msgspec.Struct, frozen=True, gc=False):
-    """A message as it is in history; ``time`` in Unix seconds.  ``cut``: an excerpt of it."""
+    """A message as it is in history; ``time`` in Unix seconds.  ``is_excerpt``: an excerpt of
+    it."""
 
     number: int
     session: int
@@ -84,10 +87,10 @@ class Passage(msgspec.Struct, frozen=True, gc=False):
     text: str
     tokens: int
     time: float
-    cut: bool = False
+    is_excerpt: bool = False
 
 
-def relevant(matches: Matches, min_score: float) -> bool:
+def is_relevant(matches: Matches, min_score: float) -> bool:
     """Whether there is anything to recall: passages of the right days, or with enough of the words.
 
     ``min_score``: the least ``cover`` (0 to 1) of the best passage.
@@ -114,7 +117,7 @@ def _own_words_are_found(matches: Matches) -> bool:
     return words >= (1 if question.asks_past_or_own else MIN_OWN_WORDS)
 
 
-def deserved(matches: Matches, room: int) -> int:
+def allotted_tokens(matches: Matches, room: int) -> int:
     """How much of ``room`` (tokens) a question gets: less if it may not be about this history."""
     if matches.dated.size or matches.by_speaker.size:
         return room
@@ -143,26 +146,26 @@ def choose(
     passage_of: Callable[[int], Passage | None],
     budget: int,
     shown: Iterable[str] = (),
-    is_meant: Callable[[int], bool] = _always,
-    spare: int = 0,
+    is_current: Callable[[int], bool] = _always,
+    reserve: int = 0,
 ) -> list[Passage]:
     """The passages to inject, in rank order, each answer with its question behind it: greedy, those
-    that do not fit are skipped.  What is left of the budget, less ``spare`` tokens, is used to
+    that do not fit are skipped.  What is left of the budget, less ``reserve`` tokens, is used to
     restore whole texts of excerpts.
 
     Skipped are numbers for which ``passage_of`` returns None (deleted, or already in the prompt),
     passages that repeat one of the ``shown`` texts or an earlier passage, and those for which
-    ``is_meant`` is False (another message has their place now); that is called last, since it is
+    ``is_current`` is False (another message has their place now); that is called last, since it is
     slowest.
     """
-    packer = _Packer(matches, passage_of, is_meant, budget - BLOCK_TOKENS, shown)
+    packer = _Packer(matches, passage_of, is_current, budget - BLOCK_TOKENS, shown)
     by_next = {each.number + 1: each for each in ranked}
     for each in ranked:
         taken = packer.take(each)
         previous = by_next.get(each.number) if taken else None
         if taken and previous and _is_question_of(previous, taken, passage_of):
             packer.take(previous)
-    packer.restore(spare)
+    packer.restore(reserve)
     return packer.chosen
 
 
@@ -194,24 +197,24 @@ class _Packer:
         self._taken: set[int] = set()
         self._sessions: set[int] = set()
         self._whole_by_place: dict[int, Passage] = {}
-        self._seen_words, self._seen_texts = AlreadySaid(), set(shown)
+        self._seen_words, self._seen_texts = SimilarTexts(), set(shown)
         for text in self._seen_texts:
             self._seen_words.add(_words_of(text))
 
     @cached_property
-    def _cutter(self) -> Cutter:
+    def _cutter(self) -> Excerpter:
         """Made for the first long passage: nearly all are short."""
-        return Cutter(self._matches.question, self._matches.term_weights)
+        return Excerpter(self._matches.question, self._matches.term_weights)
 
     def take(self, each: Ranked) -> Passage | None:
         """Take a passage, or an excerpt of it; None if it does not fit or says nothing new."""
         framing = PASSAGE_TOKENS + SESSION_TOKENS * (each.session not in self._sessions)
         room = self._tokens_left - framing
         # By the size in the index most passages can be skipped without reading them.
-        if room < min(CUT, each.tokens) or each.number in self._taken:
+        if room < min(EXCERPT_TOKENS, each.tokens) or each.number in self._taken:
             return None
         whole = self._passage_of(each.number)
-        if whole is None or room < min(CUT, whole.tokens):
+        if whole is None or room < min(EXCERPT_TOKENS, whole.tokens):
             return None
         words = self._new_words(whole.text)
         if words is None or not self._is_meant(each.number):
@@ -220,7 +223,7 @@ class _Packer:
         if passage.tokens > room:
             return None
         # A passage that an earlier round recalled as an excerpt has the excerpt's tokens: it stays.
-        if passage.cut and each.tokens >= whole.tokens:
+        if passage.is_excerpt and each.tokens >= whole.tokens:
             self._whole_by_place[len(self.chosen)] = whole
         self._tokens_left = room - passage.tokens
         self._add(passage, words)
@@ -245,7 +248,7 @@ class _Packer:
         if text in self._seen_texts:  # the same again, as a question is put twice
             return None
         words = _words_of(text)
-        if not self._seen_words.has_alike(words):
+        if not self._seen_words.has_similar(words):
             return words
         self._seen_texts.add(text)
         return None
@@ -261,11 +264,11 @@ def _answers(answer: Passage, question: Passage) -> bool:
     return has_question_mark(question.text)
 
 
-def _excerpt(passage: Passage, cutter: Cutter) -> Passage:
-    """The parts that matter of a long passage, about ``CUT`` tokens."""
-    text = cutter.excerpt(passage.text, passage.tokens, CUT)
+def _excerpt(passage: Passage, cutter: Excerpter) -> Passage:
+    """The parts that matter of a long passage, about ``EXCERPT_TOKENS`` tokens."""
+    text = cutter.excerpt(passage.text, passage.tokens, EXCERPT_TOKENS)
     tokens = 1 + int(EXCERPT_DENSITY * passage.tokens * len(text) / max(1, len(passage.text)))
-    return msgspec.structs.replace(passage, text=text, tokens=tokens, cut=True)
+    return msgspec.structs.replace(passage, text=text, tokens=tokens, is_excerpt=True)
 
 
 def _words_of(text: str) -> frozenset[str]:
@@ -273,7 +276,7 @@ def _words_of(text: str) -> frozenset[str]:
     return _cached_words(text) if len(text) <= CACHED_LENGTH else _split(text)
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Clear the cache of texts."""
     _cached_words.cache_clear()
 
@@ -292,9 +295,9 @@ def _split(text: str) -> frozenset[str]:
     return frozenset(first + second for first, second in pairwise(text))
 
 
-class AlreadySaid:
+class SimilarTexts:
     """The words of each text that was taken, to find texts that are alike: their Jaccard index, the
-    words of both as a share of the words of either, is at least ``ALIKE_SHARE``.
+    words of both as a share of the words of either, is at least ``SIMILAR_SHARE``.
 
     They are sorted by their number: texts with far more or fewer words are not alike.
     """
@@ -310,16 +313,16 @@ class AlreadySaid:
         self._texts.insert(place, words)
         self._words |= words
 
-    def has_alike(self, words: frozenset[str]) -> bool:
+    def has_similar(self, words: frozenset[str]) -> bool:
         size = len(words)
-        first = bisect_left(self._sizes, ALIKE_SHARE * size)
-        last = bisect_right(self._sizes, size / ALIKE_SHARE)
+        first = bisect_left(self._sizes, SIMILAR_SHARE * size)
+        last = bisect_right(self._sizes, size / SIMILAR_SHARE)
         # Most texts have too few words in common with all texts together.
-        if last - first > MAX_COMPARED and len(words & self._words) < ALIKE_SHARE * size:
+        if last - first > MAX_COMPARED and len(words & self._words) < SIMILAR_SHARE * size:
             return False
         for other in self._texts[first:last]:
             # Of similar texts the difference is smaller, and so faster, than the intersection.
             shared = size - len(words - other)
-            if shared >= ALIKE_SHARE * (size + len(other) - shared):
+            if shared >= SIMILAR_SHARE * (size + len(other) - shared):
                 return True
         return False

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from proxy.recall.standing.matter import ALLERGY, EATING, NO_NAMES, OWN, likeness, stems
-from proxy.recall.standing.standing import StandingInstruction, ends
+from proxy.recall.standing.matter import ALLERGY, EATING, GENERIC, SINGLE_VALUED, jaccard, stems
+from proxy.recall.standing.standing import StandingInstruction, head_and_tail
 
-SAME = 0.6
+SAME_TOPIC = 0.6
 """Two are about the same if they share this part of all their words."""
 WITHDRAWN = 0.5
-"""A withdrawal means what holds this part of its words."""
+"""A withdrawal applies to parts that have this share of its words."""
 MOST = 200
 """Older ones than the newest of this number are not looked at."""
 MOST_COMPARED = MOST * MOST // 2
@@ -24,7 +24,7 @@ def _adjacent(older: int, newer: int) -> bool:
     return True
 
 
-def current(
+def instructions_in_force(
     standings: Sequence[StandingInstruction],
     right_after: Callable[[int, int], bool] = _adjacent,
 ) -> tuple[StandingInstruction, ...]:
@@ -38,21 +38,21 @@ def current(
     newer: list[StandingInstruction] = []
     compared = 0
     for place, standing in enumerate(standings[:MOST]):
-        taken_back = newer and newer[-1].takes_back and right_after(place, place - 1)
+        taken_back = newer and newer[-1].withdraws_previous and right_after(place, place - 1)
         if standing.kind != "withdrawal" and not taken_back:
             near = [n for n in newer if n.touches(standing)]
             compared += len(standing.parts) * sum(len(n.parts) for n in near) if near else 0
             if compared > MOST_COMPARED:
                 break
-            kept.update(_kept(standing, near))
+            kept.update(_ids_in_force(standing, near))
         newer.append(standing)
     return tuple(standing for standing in newer if id(standing) in kept)
 
 
-def _kept(old: StandingInstruction, newer: Sequence[StandingInstruction]) -> set[int]:
+def _ids_in_force(old: StandingInstruction, newer: Sequence[StandingInstruction]) -> set[int]:
     """The ids of what stays in force of an older one: none, or it and the withdrawals of its
     parts."""
-    gone_by = [_gone(new, old) for new in newer]
+    gone_by = [_superseded_parts(new, old) for new in newer]
     if newer and set().union(*gone_by) >= set(range(len(old.parts))):
         return set()
     back = [
@@ -60,47 +60,50 @@ def _kept(old: StandingInstruction, newer: Sequence[StandingInstruction]) -> set
         for place, new in enumerate(newer)
         if gone_by[place]
         and new.kind == "withdrawal"
-        and not any(_gone(n, new) for n in newer[:place])
+        and not any(_superseded_parts(n, new) for n in newer[:place])
     ]
     return {id(old), *map(id, back)}
 
 
-def _gone(new: StandingInstruction, old: StandingInstruction) -> set[int]:
-    """Which parts of an older one a newer one that touches it leaves nothing of."""
+def _superseded_parts(new: StandingInstruction, old: StandingInstruction) -> set[int]:
+    """The parts of an older instruction that a newer one which touches it supersedes or
+    withdraws."""
     if new.kind == "withdrawal":
-        return _withdrawn(new, old)
+        return _withdrawn_parts(new, old)
     said = new.parts if len(new.parts) < 2 else (new, *new.parts)
     parts = enumerate(old.parts)
     return {place for place, part in parts if any(_supersedes(each, part) for each in said)}
 
 
 def _supersedes(new: StandingInstruction, old: StandingInstruction) -> bool:
-    if new.matter.isdisjoint(old.matter):
+    if new.topic.isdisjoint(old.topic):
         return False
     if new.kind == "leaning" and old.kind != "leaning":
         return False
-    if bool(new.scope) != bool(old.scope) or (new.scope and likeness(new.scope, old.scope) < SAME):
+    if bool(new.scope) != bool(old.scope) or (
+        new.scope and jaccard(new.scope, old.scope) < SAME_TOPIC
+    ):
         return False
     shared = new.values & old.values
-    if shared & OWN:
+    if shared & SINGLE_VALUED:
         return True
     if shared & ALLERGY:
-        return old.matter <= new.matter and not new.narrows(old)
+        return old.topic <= new.topic and not new.narrows(old)
     if shared:
-        return likeness(new.matter - new.values, old.matter - old.values) >= WITHDRAWN
-    return likeness(new.matter, old.matter) >= SAME
+        return jaccard(new.topic - new.values, old.topic - old.values) >= WITHDRAWN
+    return jaccard(new.topic, old.topic) >= SAME_TOPIC
 
 
-def _withdrawn(new: StandingInstruction, old: StandingInstruction) -> set[int]:
+def _withdrawn_parts(new: StandingInstruction, old: StandingInstruction) -> set[int]:
     """Which parts of an older one are taken back: those of which all is named, or, if there are
     none, those that have most of what is."""
     parts = {i: part for i, part in enumerate(old.parts) if not new.narrows(part)}
     if not new.words:
         return set(parts)
     # Who is not allergic to one thing, has not one diet or eats one food says nothing of others.
-    named = (new.words - ALLERGY - OWN or new.words) - EATING
+    named = (new.words - ALLERGY - SINGLE_VALUED or new.words) - EATING
     shared = {place: len(named & part.words) for place, part in parts.items()}
-    whole = {i for i, part in parts.items() if shared[i] and part.words - NO_NAMES <= named}
+    whole = {i for i, part in parts.items() if shared[i] and part.words - GENERIC <= named}
     most = max(1, WITHDRAWN * len(named), *shared.values())
     return whole or {place for place, share in shared.items() if share >= most}
 
@@ -111,7 +114,8 @@ def pinned(
     budget: int,
     count: Callable[[str], int],
 ) -> tuple[StandingInstruction, ...]:
-    """Those of ``current`` standings, newest first, that go into the prompt of a question.
+    """Those of ``instructions_in_force`` standings, newest first, that go into the prompt of a
+    question.
 
     ``count`` gives the tokens that a text costs, its line's framing included; together they cost at
     most ``budget``.  A leaning is pinned only where the question touches its matter.  Where not
@@ -119,7 +123,7 @@ def pinned(
     """
     if not standings:
         return ()
-    asked = stems(ends(question))
+    asked = stems(head_and_tail(question))
     touched = sorted(
         (s for s in standings if s.words & asked),
         key=lambda s: (s.kind == "leaning", -len(s.words & asked)),

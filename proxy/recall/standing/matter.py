@@ -35,7 +35,7 @@ _HANGUL = re.compile(r"[가-힣]")
 _ARTICLE = lazy_pattern("^" + any_of(lambda each: each.standing.articles))
 
 
-def _bare(word: str) -> str:
+def _plain_letters(word: str) -> str:
     """Small letters without accents; without an article that is written together with it."""
     plain = normalized(word.casefold().replace("œ", "oe"), "NFKD")
     plain = "".join(c for c in plain if not unicodedata.combining(c))
@@ -48,21 +48,23 @@ def _typed(word: str) -> tuple[str, ...]:
 
 
 _STOPS = frozenset(
-    _bare(typed)
+    _plain_letters(typed)
     for word in vocabulary(lambda each: each.standing.general)
     for typed in _typed(word)
 )
-EATING = frozenset(_bare(word)[:STEM] for word in vocabulary(lambda each: each.standing.eating))
+EATING = frozenset(
+    _plain_letters(word)[:STEM] for word in vocabulary(lambda each: each.standing.eating)
+)
 """Stems that distinguish no food from another."""
-OWN = frozenset({"<name>", "<diet>"})
+SINGLE_VALUED = frozenset({"<name>", "<diet>"})
 """Of these a user has one, whatever else a sentence is about."""
 ALLERGY = frozenset({"<allergy>"})
 """Of these a user may have several: only who names all of them again means them."""
-NO_NAMES = ALLERGY | OWN | EATING
+GENERIC = ALLERGY | SINGLE_VALUED | EATING
 """None of these says which allergy, diet or food is meant."""
 _GENERAL_UNSPACED = lazy_pattern(any_of(lambda each: each.standing.general_unspaced))
 _VALUE_OF = {
-    _bare(word): f"<{value}>"
+    _plain_letters(word): f"<{value}>"
     for each in LANGUAGES
     for value, words in each.standing.values.items()
     for word in words.split()
@@ -102,17 +104,17 @@ def stems(text: str) -> frozenset[str]:
     A word that is one of several values of the same thing, as the name of a language, stands for
     that thing, in angle brackets, and for itself.
     """
-    text, found = _less_unspaced(normalized(text)[: max_normalized_length(text)])
-    return found.union(*_row(text))
+    text, found = _without_unspaced(normalized(text)[: max_normalized_length(text)])
+    return found.union(*_stems_by_word(text))
 
 
-def _less_unspaced(text: str) -> tuple[str, frozenset[str]]:
+def _without_unspaced(text: str) -> tuple[str, frozenset[str]]:
     """A text without what says nothing, or sets a value, in scripts without spaces; the values."""
     text, found = _taken_out(text, _UNSPACED_VALUES)
     return _GENERAL_UNSPACED.sub(" ", text), found
 
 
-def _less_phrases(text: str) -> tuple[str, frozenset[str]]:
+def _without_phrases(text: str) -> tuple[str, frozenset[str]]:
     """A text without whole phrases that say nothing, or set a value; the values."""
     text, found = _taken_out(text, _VALUE_PHRASES)
     return _GENERAL_PHRASES.sub(" ", text), found
@@ -127,7 +129,7 @@ def _taken_out(text: str, values: Mapping[str, re.Pattern[str]]) -> tuple[str, f
     return text, frozenset(found)
 
 
-def _row(text: str) -> Iterator[Iterable[str]]:
+def _stems_by_word(text: str) -> Iterator[Iterable[str]]:
     """The stems of each word of a text, none for one that says nothing; Chinese in pairs, with
     nothing between two runs of it."""
     for match in _WORD.finditer(text):
@@ -141,7 +143,7 @@ def _row(text: str) -> Iterator[Iterable[str]]:
 def _stems_of(word: str) -> Iterable[str]:
     if _HAN.match(word):
         return [word[i : i + 2] for i in range(len(word) - 1)] or [word]
-    plain = _bare(word)
+    plain = _plain_letters(word)
     if plain in _VALUE_OF:
         return [_VALUE_OF[plain]]
     if plain in _STOPS or (plain.isdigit() and len(plain) < 3) or word.casefold() in _STOPS:
@@ -149,9 +151,9 @@ def _stems_of(word: str) -> Iterable[str]:
     return [unicodedata.normalize("NFC", plain)[:2] if _HANGUL.match(word) else plain[:STEM]]
 
 
-def matter_of(rule: str) -> frozenset[str]:
-    """What a wish is about: its stems, and what whole phrases of it stand for."""
-    text, found = _less_phrases(_plain(rule))
+def topic_of(rule: str) -> frozenset[str]:
+    """The topic of an instruction: its stems, and the values that its phrases stand for."""
+    text, found = _without_phrases(_plain(rule))
     return stems(text).union(found)
 
 
@@ -159,21 +161,21 @@ def _plain(text: str) -> str:
     return normalized(text).replace("’", "'")
 
 
-def beside(text: str) -> Mapping[str, frozenset[str]]:
+def neighbour_stems(text: str) -> Mapping[str, frozenset[str]]:
     """By each word of a text what stands right before and behind it where it is said first, which
     may narrow it ("pine nuts", "noix de coco")."""
     found: dict[str, frozenset[str]] = {}
     for clause in clauses(text):
-        telling, _ = _less_phrases(_LINKS.sub(" ", _plain(clause.text)))
-        row = [(), *_row(_less_unspaced(telling)[0]), ()]
+        telling, _ = _without_phrases(_LINKS.sub(" ", _plain(clause.text)))
+        row = [(), *_stems_by_word(_without_unspaced(telling)[0]), ()]
         for before, words, behind in zip(row, row[1:], row[2:], strict=False):
             for word in words:
                 found.setdefault(word, frozenset(before).union(behind))
     return found
 
 
-def likeness(a: frozenset[str], b: frozenset[str]) -> float:
-    """The part of all words that both have; two without any words are the same."""
+def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
+    """The Jaccard index of two sets of words; 1 if both are empty."""
     return len(a & b) / len(a | b) if a | b else 1.0
 
 

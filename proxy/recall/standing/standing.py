@@ -15,19 +15,19 @@ from itertools import chain
 
 from proxy.recall.lexicon.cues import Cue, PossibleCues
 from proxy.recall.lexicon.loader import any_of, lazy_pattern, phrase_pattern
-from proxy.recall.own_words import BLANK, LONG, Sentence, Voice, end_with_list, voices
+from proxy.recall.own_words import BLANK, LONG, OwnText, Sentence, end_with_list, own_texts
 from proxy.recall.query.words import tokenize
 from proxy.recall.standing.matter import (
     ALLERGY,
-    NO_NAMES,
-    OWN,
+    GENERIC,
+    SINGLE_VALUED,
     after_but,
     before_but,
-    beside,
     clauses,
-    matter_of,
+    neighbour_stems,
     split_scope,
     stems,
+    topic_of,
 )
 from proxy.recall.standing.wording import REPORTED, WORDINGS, Kind, Wording
 
@@ -54,14 +54,14 @@ class StandingInstruction:
     """Something said to hold from now on.
 
     ``kind``: an instruction to the assistant, a preference of the user, a leaning (a preference
-    said softly), or the withdrawal of one.  ``text``: as it was said.  ``matter``: the stems it is
+    said softly), or the withdrawal of one.  ``text``: as it was said.  ``topic``: the stems it is
     about; ``scope``: those of the condition under which it holds ("when I ask about ...").
     ``rules``: the sentences it is made of, without their conditions.
     """
 
     kind: Kind
     text: str
-    matter: frozenset[str]
+    topic: frozenset[str]
     scope: frozenset[str] = frozenset()
     rules: tuple[str, ...] = ()
 
@@ -71,16 +71,16 @@ class StandingInstruction:
         matters = [matter for rule in self.rules for matter in _matters_of_parts(rule)]
         if len(matters) < 2:
             return (self,)
-        return tuple(replace(self, matter=matter, rules=()) for matter in matters)
+        return tuple(replace(self, topic=matter, rules=()) for matter in matters)
 
     @cached_property
     def values(self) -> frozenset[str]:
         """What it sets one of several values of, as the language of answers."""
-        return _values(self.matter)
+        return _values(self.topic)
 
     @cached_property
     def words(self) -> frozenset[str]:
-        return self.matter | self.scope
+        return self.topic | self.scope
 
     def touches(self, other: StandingInstruction) -> bool:
         """Whether it can take the place of an older one, or of a part of it."""
@@ -90,17 +90,19 @@ class StandingInstruction:
 
     @cached_property
     def _beside(self) -> Mapping[str, frozenset[str]]:
-        return beside(before_but(self.text))
+        return neighbour_stems(before_but(self.text))
 
     def narrows(self, other: StandingInstruction) -> bool:
         """Whether it is of less than an older one's food or allergy: of pine nuts, not nuts."""
-        if other.values & OWN or not (other.kind == "preference" or other.values & ALLERGY):
+        if other.values & SINGLE_VALUED or not (
+            other.kind == "preference" or other.values & ALLERGY
+        ):
             return False
-        named, known = self.words & other.words - NO_NAMES, other.words | NO_NAMES
+        named, known = self.words & other.words - GENERIC, other.words | GENERIC
         return any(self._beside.get(word, known) - known for word in named)
 
     @property
-    def takes_back(self) -> bool:
+    def withdraws_previous(self) -> bool:
         """Whether it withdraws what was said right before it, whatever that was."""
         said = (language.taken_back.search(self.text) for language in WORDINGS)
         return self.kind == "withdrawal" and any(said)
@@ -110,47 +112,47 @@ def _values(matter: frozenset[str]) -> frozenset[str]:
     return frozenset(stem for stem in matter if stem.startswith("<"))
 
 
-def notice(text: str) -> tuple[StandingInstruction, ...]:
+def find_instructions(text: str) -> tuple[StandingInstruction, ...]:
     """What a user's message says to hold from now on, in the order said; nearly always nothing.
 
     The text must be of role user.  Only a bounded part of a long one is read.
     """
     # Copies: two messages that say the same are two instructions, the older of which gives way.
-    return tuple(map(copy, (_known if len(text) <= LONG else _found)(text)))
+    return tuple(map(copy, (_find_cached if len(text) <= LONG else _find)(text)))
 
 
-def _found(text: str) -> tuple[StandingInstruction, ...]:
-    read = ends(text)
+def _find(text: str) -> tuple[StandingInstruction, ...]:
+    read = head_and_tail(text)
     seen = tokenize(read).possible_cues
-    cued = _cued(read, _likely(seen))
+    cued = _with_cues(read, _likely(seen))
     if not cued:
         return ()
-    found = (_instructions_in(voice, cued, seen) for voice in voices(text))
+    found = (_instructions_in(voice, cued, seen) for voice in own_texts(text))
     return tuple(chain.from_iterable(found))
 
 
 # What holds is asked for with every question, and was found in the same few messages each time.
-_known = lru_cache(maxsize=REMEMBERED)(_found)
+_find_cached = lru_cache(maxsize=REMEMBERED)(_find)
 
 
-def forget() -> None:
+def clear_caches() -> None:
     """Clear the caches of texts."""
-    _known.cache_clear()
+    _find_cached.cache_clear()
     _matters_of_parts.cache_clear()
 
 
-def is_standing(text: str) -> bool:
-    """Whether ``notice`` finds anything; for the flag of an indexed message."""
-    return bool(notice(text))
+def has_instruction(text: str) -> bool:
+    """Whether ``find_instructions`` finds anything; for the flag of an indexed message."""
+    return bool(find_instructions(text))
 
 
-def ends(text: str) -> str:
+def head_and_tail(text: str) -> str:
     """The beginning and the end of a long text, all of a short one."""
     return text[:LONG] + text[LONG:][-LONG:]
 
 
 def _instructions_in(
-    voice: Voice, cued: Sequence[Wording], seen: PossibleCues
+    voice: OwnText, cued: Sequence[Wording], seen: PossibleCues
 ) -> list[StandingInstruction]:
     """What a voice says to hold from now on, in the order said, each text once.
 
@@ -163,7 +165,7 @@ def _instructions_in(
     for place, sentence in enumerate(voice.sentences):
         if sentence.start < read_on_from:
             continue
-        kind = _kind(sentence, cued, seen)
+        kind = _classify(sentence, cued, seen)
         before = voice.sentences[max(0, place - NEAR) : place]
         if kind is None:
             starts = read_on_from, own_orders_from
@@ -174,7 +176,7 @@ def _instructions_in(
             read_on_from = end_with_list(voice.text, sentence.end)
             new = _standing(kind, voice, voice.text[sentence.start : read_on_from])
             same = by_text.get(new.text)
-            by_text[new.text] = _joined(same, new) if same else new
+            by_text[new.text] = _merge(same, new) if same else new
     return list(by_text.values())
 
 
@@ -201,7 +203,9 @@ def _of_work(
 ) -> bool:
     """Whether an instruction is for the piece of work that was ordered before it, in the sentences
     there or in its own."""
-    ordered = any(_orders(each.words, cued) for each in before) or _led(sentence.words, cued, seen)
+    ordered = any(_orders(each.words, cued) for each in before) or _work_is_ordered_first(
+        sentence.words, cued, seen
+    )
     return ordered and not any(language.lasting.search(sentence.words) for language in cued)
 
 
@@ -209,13 +213,15 @@ def _orders(words: str, cued: Sequence[Wording]) -> bool:
     return any(language.works.search(words) for language in cued)
 
 
-def _led(words: str, cued: Sequence[Wording], seen: PossibleCues) -> bool:
+def _work_is_ordered_first(words: str, cued: Sequence[Wording], seen: PossibleCues) -> bool:
     """Whether a piece of work is ordered before the first clause that is a wish by itself."""
     found = [clause.text for clause in clauses(words)]
     order = next((i for i, each in enumerate(found) if _orders(each, cued)), len(found))
-    if order == len(found) or any(_wished(each, cued, seen) for each in found[: order + 1]):
+    if order == len(found) or any(
+        _classify_clause(each, cued, seen) for each in found[: order + 1]
+    ):
         return False
-    return any(_wished(each, cued, seen) for each in found[order + 1 :])
+    return any(_classify_clause(each, cued, seen) for each in found[order + 1 :])
 
 
 def _likely(seen: PossibleCues) -> list[Wording]:
@@ -223,26 +229,26 @@ def _likely(seen: PossibleCues) -> list[Wording]:
     return [language for language in WORDINGS if language.any in seen]
 
 
-def _cued(words: str, languages: Sequence[Wording]) -> list[Wording]:
+def _with_cues(words: str, languages: Sequence[Wording]) -> list[Wording]:
     """Those of the languages that a text may say it in; of nearly all texts there are none."""
     small = words.lower().replace("’", "'") if languages else ""
     return [each for each in languages if any(map(small.__contains__, each.cues))]
 
 
-def _kind(sentence: Sentence, cued: Sequence[Wording], seen: PossibleCues) -> Kind | None:
+def _classify(sentence: Sentence, cued: Sequence[Wording], seen: PossibleCues) -> Kind | None:
     """What a sentence is by the first pattern that it has; None for one that has none, repeats
     another's words or is about the work at hand."""
-    words, languages = sentence.words, _cued(sentence.words, cued)
+    words, languages = sentence.words, _with_cues(sentence.words, cued)
     for language in languages:
         for kind, patterns in language.patterns:
-            found = _first(words, patterns, seen)
-            if found and (patterns is not language.ended or _is_so(words, found, language)):
-                passing = _by_others(words, found, language) or _is_here(sentence, languages)
+            found = _first_match(words, patterns, seen)
+            if found and (patterns is not language.ended or _is_asserted(words, found, language)):
+                passing = _is_reported(words, found, language) or _is_about_now(sentence, languages)
                 return None if passing and kind != "withdrawal" else kind
     return None
 
 
-def _is_so(words: str, found: re.Match[str], language: Wording) -> bool:
+def _is_asserted(words: str, found: re.Match[str], language: Wording) -> bool:
     """Whether the user states what is found, for all it says: an allergy that is gone by mistake
     may cost a life, so that what is asked, doubted, another's opinion or put right ends nothing."""
     before, after = after_but(words[: found.start()]), words[found.end() :]
@@ -255,18 +261,18 @@ def _is_so(words: str, found: re.Match[str], language: Wording) -> bool:
     return not (others or language.unsure.search(before))
 
 
-def _is_here(sentence: Sentence, languages: Sequence[Wording]) -> bool:
+def _is_about_now(sentence: Sentence, languages: Sequence[Wording]) -> bool:
     """Whether it is about the work at hand, or this moment."""
     return any(language.here.search(sentence.words) for language in languages)
 
 
-def _first(words: str, patterns: Sequence[Cue], seen: PossibleCues) -> re.Match[str] | None:
+def _first_match(words: str, patterns: Sequence[Cue], seen: PossibleCues) -> re.Match[str] | None:
     """What is found first; of what begins at the same place the first counts."""
     found = [match for each in patterns if (match := each.search(words, seen))]
     return min(found, key=lambda match: match.start(), default=None)
 
 
-def _by_others(words: str, found: re.Match[str], language: Wording) -> bool:
+def _is_reported(words: str, found: re.Match[str], language: Wording) -> bool:
     """Whether what is found is given as another's words, and not as what a doctor found."""
     before, said = words[: found.start()], found[0]
     if not before.rstrip().endswith((":", "：")):
@@ -274,23 +280,23 @@ def _by_others(words: str, found: re.Match[str], language: Wording) -> bool:
     return bool(REPORTED.search(before + said) or _SAID_AFTER.search(words[found.end() :]))
 
 
-def _standing(kind: Kind, voice: Voice, said: str) -> StandingInstruction:
+def _standing(kind: Kind, voice: OwnText, said: str) -> StandingInstruction:
     """The instruction in ``said``; of a short message a preference keeps all sentences."""
     rule, condition = split_scope(said)
     whole = voice.text[voice.sentences[0].start : voice.sentences[-1].end]
     alone = kind in ("instruction", "withdrawal") or len(whole) > SHORT
     text, scope = said if alone else whole, stems(condition)
     if kind == "withdrawal":
-        return StandingInstruction(kind, text, matter_of(before_but(rule)), scope)
-    return StandingInstruction(kind, text, matter_of(rule), scope, (rule,))
+        return StandingInstruction(kind, text, topic_of(before_but(rule)), scope)
+    return StandingInstruction(kind, text, topic_of(rule), scope, (rule,))
 
 
-def _joined(one: StandingInstruction, other: StandingInstruction) -> StandingInstruction:
+def _merge(one: StandingInstruction, other: StandingInstruction) -> StandingInstruction:
     """Two sentences of a message that is kept as a whole, as one instruction."""
     return StandingInstruction(
         "preference" if "preference" in (one.kind, other.kind) else one.kind,
         one.text,
-        one.matter | other.matter,
+        one.topic | other.topic,
         one.scope & other.scope,
         one.rules + other.rules,
     )
@@ -329,11 +335,11 @@ def _matters_of_clauses(rule: str) -> Iterator[tuple[frozenset[str], bool]]:
     """What each clause is about, in stems, and whether it can be a part of its own: it sets a
     value, is a wish by itself, or goes on with a list.  All that names an allergy
     is such a list."""
-    allergy, seen = matter_of(rule) & ALLERGY, tokenize(rule).possible_cues
+    allergy, seen = topic_of(rule) & ALLERGY, tokenize(rule).possible_cues
     likely = _likely(seen)
     kind: Kind | None = None
     for clause in clauses(rule):
-        matter, own = matter_of(clause.text), _wished(clause.text, likely, seen)
+        matter, own = topic_of(clause.text), _classify_clause(clause.text, likely, seen)
         kind = own or kind
         if own or _values(matter):
             yield matter, True
@@ -342,11 +348,11 @@ def _matters_of_clauses(rule: str) -> Iterator[tuple[frozenset[str], bool]]:
             yield matter | allergy, bool(allergy or in_list)
 
 
-def _wished(clause: str, cued: Sequence[Wording], seen: PossibleCues) -> Kind | None:
+def _classify_clause(clause: str, cued: Sequence[Wording], seen: PossibleCues) -> Kind | None:
     """As what a part of a sentence would be noticed if it was said alone."""
     words = clause.replace("’", "'")
-    for language in _cued(words, cued):
+    for language in _with_cues(words, cued):
         for kind, patterns in language.patterns:
-            if kind != "withdrawal" and _first(words, patterns, seen):
+            if kind != "withdrawal" and _first_match(words, patterns, seen):
                 return kind
     return None

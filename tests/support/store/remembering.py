@@ -15,8 +15,8 @@ from proxy.recall.query.question import Question, read_question
 from proxy.recall.query.words import Corpus, TermEntry, analyse, pack, tokenize
 from proxy.recall.ranking.match import Matches, Numbers, candidates, match
 from proxy.recall.ranking.packing import SAID_BY_USER, Array, read_rows
-from proxy.recall.ranking.score import Options, Ranked, ranked, readable
-from proxy.recall.ranking.select import Passage, choose, deserved, relevant
+from proxy.recall.ranking.score import Ranked, RankingOptions, count_worth_reading, rank_passages
+from proxy.recall.ranking.select import Passage, allotted_tokens, choose, is_relevant
 
 NOW = 1_800_000_000.0
 """15 January 2027, a Friday."""
@@ -79,27 +79,31 @@ class Person:
         return numbers[numbers < len(self.said)]
 
     def ranked(
-        self, text: str, before: Sequence[str] = (), options: Options | None = None
+        self, text: str, before: Sequence[str] = (), options: RankingOptions | None = None
     ) -> list[Ranked]:
         matches = self.matches(read_question(text, before, NOW))
         numbers = self.numbers(matches)
-        return ranked(matches, numbers, self.rows[numbers], options or Options(now=NOW))
+        return rank_passages(
+            matches, numbers, self.rows[numbers], options or RankingOptions(now=NOW)
+        )
 
     def recall(
         self,
         text: str,
         before: Sequence[str] = (),
         budget: int = 1_000,
-        options: Options | None = None,
+        options: RankingOptions | None = None,
     ) -> list[str]:
         """The texts that a question gets, best first."""
         question = read_question(text, before, NOW)
         matches = self.matches(question)
-        if question.is_empty or not relevant(matches, RecallOptions().min_score):
+        if question.is_empty or not is_relevant(matches, RecallOptions().min_score):
             return []
         ranked = self.ranked(text, before, options)
-        short = ranked[: readable(np.array([each.tokens for each in ranked], np.uint16), budget)]
-        room = deserved(matches, budget)
+        short = ranked[
+            : count_worth_reading(np.array([each.tokens for each in ranked], np.uint16), budget)
+        ]
+        room = allotted_tokens(matches, budget)
         chosen = choose(matches, short, self.passages.get, room, (text,))
         return [passage.text for passage in chosen]
 

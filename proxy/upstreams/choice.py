@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from fnmatch import translate
 from functools import lru_cache
 
+from proxy.chat.models.limits import MAX_NAME
 from proxy.errors import unknown_upstream
 from proxy.settings.upstreams import DEFAULT
 from proxy.upstreams.destination import Destination
-
-MAX_NAME = 200
-"""Longer model names (characters) match no glob."""
 
 REMEMBERED = 1024
 """Choices by model name that are cached; names come from clients."""
@@ -40,7 +38,8 @@ class Upstreams:
         return found
 
     def of_model(self, model: str) -> Destination | None:
-        """The first upstream with a glob that matches the model's name, case-sensitively."""
+        """The first upstream with a glob that matches the model's name, case-sensitively; none for
+        a name over ``MAX_NAME``."""
         return self._remembered(model) if len(model) <= MAX_NAME else None
 
     def _matching(self, model: str) -> Destination | None:

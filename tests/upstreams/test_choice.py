@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from proxy.chat.models.limits import MAX_NAME
 from proxy.errors import ProxyError
-from proxy.upstreams.choice import MAX_NAME, REMEMBERED, Upstreams
+from proxy.upstreams.choice import REMEMBERED, Upstreams
 from tests.support.upstream.several import destination
 
 SEVERAL = Upstreams(

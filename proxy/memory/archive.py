@@ -34,10 +34,10 @@ PAGE_BYTES = 8_000_000
 the second message."""
 
 
-LONGEST_TITLE = 200
+MAX_TITLE = 200
 """Characters."""
 
-LARGEST_METADATA = 16 * 1024
+MAX_METADATA = 16 * 1024
 """Bytes of a session's."""
 
 

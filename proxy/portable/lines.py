@@ -14,7 +14,7 @@ from proxy.chat.jsontext import UNREADABLE
 from proxy.memory.archive import PlacedExchange, Session, SessionArchive, StoredMessage
 from proxy.memory.items import Item
 from proxy.portable import format
-from proxy.portable.check import MOST_VALUES, NOT_UTF8, is_utf8
+from proxy.portable.check import MAX_VALUES, NOT_UTF8, is_utf8
 from proxy.portable.format import put
 from proxy.portable.gathering import ItemBatcher, SessionBuilder, Together, one_by_one
 from proxy.portable.source import Broken, ImportedSession, Piece, Splitter, Warnings
@@ -69,8 +69,8 @@ class Export:
 
     def _decoded(self, raw: bytes) -> format.ExportLine | None:
         """The line; None for one of a kind that is not known."""
-        if has_more_values(MOST_VALUES, raw):
-            raise self._broken(f"has over {MOST_VALUES} values")
+        if has_more_values(MAX_VALUES, raw):
+            raise self._broken(f"has over {MAX_VALUES} values")
         try:
             fields = _FIELDS.decode(raw)
             kind = _TEXT.decode(fields.get("kind", b"null"))

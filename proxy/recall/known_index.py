@@ -40,16 +40,16 @@ from proxy.recall.ranking.packing import ROW, Array, read_rows
 
 T = TypeVar("T")
 
-MOST_ROWS = 200_000
+MAX_ROWS = 200_000
 """Rows of all owners together, 21 bytes each; of an owner who has more nothing is kept."""
 
-MOST_BYTES = 16_000_000
+MAX_BYTES = 16_000_000
 """Of the terms and postings of all owners together."""
 
 SMALL = 4_000
 """Passages of an index of which all postings are kept; below ``NEWEST``."""
 
-MOST_TERMS = 16_000
+MAX_TERMS = 16_000
 """Terms of such an index: some milliseconds to read."""
 
 _OWNER = 1_500
@@ -144,7 +144,7 @@ class KnownIndex:
     """Caches the indexes of the owners with the latest queries; reads the rest from ``index``."""
 
     def __init__(
-        self, index: Index, most_rows: int = MOST_ROWS, most_bytes: int = MOST_BYTES
+        self, index: Index, most_rows: int = MAX_ROWS, most_bytes: int = MAX_BYTES
     ) -> None:
         self._index, self._most_rows, self._most_bytes = index, most_rows, most_bytes
         self._owners: OrderedDict[Owner, _Known] = OrderedDict()
@@ -172,7 +172,7 @@ class KnownIndex:
             return self._remember(owner, terms, await self._look(owner, terms, session))
         found = known.terms.find(terms)
         if None in found and seen is None and self._is_worth_reading_whole(known):
-            whole = await self._index.whole(owner, MOST_TERMS, session)
+            whole = await self._index.whole(owner, MAX_TERMS, session)
             if whole is not None:
                 return self._remember_whole(owner, terms, whole)
             known.too_large, found = True, known.terms.find(terms)

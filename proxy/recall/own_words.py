@@ -22,9 +22,9 @@ FEW_LINES = 3
 """A recorded talk has at least so many lines with a speaker before them."""
 LONG = 2_000
 """Characters; of a longer message only its first and last line can be the user's own words."""
-LONGEST_SENTENCE = 500
+MAX_SENTENCE_CHARACTERS = 500
 """Characters; who says how things shall be done says it in fewer."""
-MOST_SENTENCES = 60
+MAX_SENTENCES = 60
 _FEW_ITEMS = 2
 """More list items than that were written with care, or pasted."""
 
@@ -194,7 +194,7 @@ def _merged(spans: Iterable[Span]) -> tuple[Span, ...]:
 def end_with_list(text: str, end: int) -> int:
     """Where a sentence ends that may announce a list ("From now on:"), with what it announces."""
     items = _LIST.match(text, end) if text[end - 1] in ":：" else None
-    return items.end() if items and items.end() - end <= LONGEST_SENTENCE else end
+    return items.end() if items and items.end() - end <= MAX_SENTENCE_CHARACTERS else end
 
 
 def own_texts(text: str) -> tuple[OwnText, ...]:
@@ -278,7 +278,7 @@ def _sentences(words: str) -> tuple[Sentence, ...]:
         if sentence.words.strip(BLANK):
             found.append(sentence)
         start = after
-    return tuple(s for s in found if len(s.words) <= LONGEST_SENTENCE)[:MOST_SENTENCES]
+    return tuple(s for s in found if len(s.words) <= MAX_SENTENCE_CHARACTERS)[:MAX_SENTENCES]
 
 
 def _trimmed(words: str, start: int, end: int) -> Sentence:

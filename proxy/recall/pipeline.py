@@ -41,7 +41,7 @@ from proxy.recall.semantic.vectors import NO_SIMILARITIES, Similarities
 
 PlaceOf = Callable[[int, int, int], Place | None]
 
-MOST_READ = 80
+MAX_PASSAGES = 80
 """Passages that are looked up in history for one question."""
 
 NO_SESSION = 2**32 - 1
@@ -241,11 +241,11 @@ def _following(selection: Selection, found: Sequence[Ranked], rows: Array) -> Se
 
 
 def _placed(ranked: Iterable[Ranked], place_of: PlaceOf) -> tuple[list[Ranked], dict[int, Place]]:
-    """The first ``MOST_READ`` of those that have a place, and their places by number."""
+    """The first ``MAX_PASSAGES`` of those that have a place, and their places by number."""
     listed: list[Ranked] = []
     places: dict[int, Place] = {}
     for each in ranked:
-        if len(listed) == MOST_READ:
+        if len(listed) == MAX_PASSAGES:
             break
         place = place_of(each.session, each.seq, each.check)
         if place is not None:

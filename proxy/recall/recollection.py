@@ -25,7 +25,7 @@ Messages = Mapping[tuple[str, int], Message]
 OVERCOMMIT = 1.15
 """So much of the budget is chosen, in case that the estimates of tokens are too high."""
 
-MORE, MOST = 200, 1.55
+EXTRA_TOKENS, MAX_OVERCOMMIT = 200, 1.55
 """Tokens beside that, up to so much of the budget: what is left of a small one is filled with what
 fits."""
 
@@ -108,7 +108,7 @@ def _room(shortlist: Shortlist, left: int) -> tuple[int, int]:
 
     A search gets excerpts alone; what was recalled once already gets the whole budget.
     """
-    query, room = shortlist.query, int(min(OVERCOMMIT * left + MORE, MOST * left))
+    query, room = shortlist.query, int(min(OVERCOMMIT * left + EXTRA_TOKENS, MAX_OVERCOMMIT * left))
     if query.is_search:
         return room, room
     if query.replayed is not None or shortlist.has_similar:

@@ -133,7 +133,7 @@ async def test_what_begins_during_an_erasure_is_refused_and_what_begins_behind_i
 async def test_marks_of_an_erasure_that_was_cut_off_run_out_by_themselves(
     store: Backend, eraser: Eraser, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_LOWERED", 0)  # as far as a kill can be had here
+    monkeypatch.setattr(module, "MAX_LOWERED", 0)  # as far as a kill can be had here
     await store.commit(key("a"), chat("x1", user="kai"))
 
     async def fails(asked: SessionKey) -> bool:
@@ -178,7 +178,7 @@ async def test_a_store_that_cannot_lower_a_mark_keeps_nobody_waiting(
     """It goes on behind the answer, of so many at once."""
     monkeypatch.setattr(module, "LOWERED_WITHIN", 0.001)
     monkeypatch.setattr(module, "LOWER_AFTER", 0.0)
-    monkeypatch.setattr(module, "MOST_LOWERED", 1)
+    monkeypatch.setattr(module, "MAX_LOWERED", 1)
     free, mark = asyncio.Event(), store.mark
 
     async def locked(subjects: Sequence[Subject], until: float) -> None:

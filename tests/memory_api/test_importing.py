@@ -528,7 +528,7 @@ class TestWithSmallLimits:
     async def test_a_body_may_take_long_that_comes_fast_enough(
         self, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("proxy.memory_api.transfer.import_route.LEAST", 1)
+        monkeypatch.setattr("proxy.memory_api.transfer.import_route.MIN_RECEIVED_BYTES", 1)
         late = asyncio.Event()
 
         async def body() -> AsyncIterator[bytes]:

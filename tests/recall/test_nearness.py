@@ -266,7 +266,7 @@ async def test_a_model_that_is_always_late_is_left_alone_for_a_while(
 async def test_only_so_many_questions_wait_for_a_model(
     sense: Sense, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vectors, "MOST_RUNNING", 4)
+    monkeypatch.setattr(vectors, "MAX_RUNNING", 4)
     sense.embedder.gate = asyncio.Event()
     hasty = Sense(sense.memory, sense.embedder, patience=0.0)
     for n in range(6):

@@ -10,7 +10,7 @@ from proxy.learning.collection import Collection, Forgotten, accept_any, delete_
 from proxy.learning.episodes.episode import (
     FEATURE,
     KIND,
-    MOST_EPISODES,
+    MAX_EPISODES,
     Entry,
     Episode,
     EpisodeCard,
@@ -76,7 +76,7 @@ def _source(scored: Scored) -> Recalled:
     )
 
 
-MOST_LOOKED_AT = 1000
+MAX_SCANNED = 1000
 """Many more than are ever kept."""
 
 
@@ -136,8 +136,8 @@ class EpisodeStore(Collection):
     async def card_change(self, shelf: ItemOwner) -> Change:
         """What makes the card anew from the episodes there are: the newest of them."""
         held = await self.held(shelf)
-        page = await self.page(shelf, namespace(shelf.user), None, MOST_LOOKED_AT, Episode)
-        kept = sorted(page.items, key=lambda each: each.created_at)[-MOST_EPISODES:]
+        page = await self.page(shelf, namespace(shelf.user), None, MAX_SCANNED, Episode)
+        kept = sorted(page.items, key=lambda each: each.created_at)[-MAX_EPISODES:]
         return self._card_change(shelf, held, kept)
 
     def changes(
@@ -146,7 +146,7 @@ class EpisodeStore(Collection):
         """What keeps and drops episodes, if the card is still what ``held`` says."""
         now, ids = self.clock(), {episode.id for episode in new} | set(gone)
         left = [each for each in held.episodes if each.id not in ids and not each.expired(now)]
-        kept = sorted([*left, *new], key=lambda episode: episode.created_at)[-MOST_EPISODES:]
+        kept = sorted([*left, *new], key=lambda episode: episode.created_at)[-MAX_EPISODES:]
         there = {episode.id for episode in kept}
         lost = [episode.id for episode in held.episodes if episode.id not in there]
         return [

@@ -31,7 +31,7 @@ NO_JSON = "the answer about facts is not the JSON that was asked for"
 SHOWN = 30
 """Facts that the model is shown: all if they are no more, else those most like the messages."""
 
-MOST_KIN = 10
+MAX_KIN = 10
 """Of these, names and family that are shown whatever the messages are about."""
 
 CUE = 300
@@ -128,7 +128,7 @@ def _shown(kept: StoredFacts, batch: Batch, now: float) -> list[Fact]:
         lines = zip(kept.card.value.lines, scores, strict=True)
         likeness = {line.id: score for line, score in lines}
         latest = sorted(held, key=lambda fact: -fact.last_confirmed)
-        kin = [fact for fact in latest if names_family(fact.text)][:MOST_KIN]
+        kin = [fact for fact in latest if names_family(fact.text)][:MAX_KIN]
         latest.sort(key=lambda fact: -likeness.get(fact.id, 0.0))
         held = list({fact.id: fact for fact in (*kin, *latest)}.values())[:SHOWN]
     return sorted(held, key=lambda fact: (fact.valid_from, fact.id))

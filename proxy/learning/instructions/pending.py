@@ -18,7 +18,7 @@ from proxy.learning.collection import (
 )
 from proxy.learning.feedback import UNOWNED_FEEDBACK, Feedback
 from proxy.learning.instructions.document import (
-    MOST_PENDING,
+    MAX_PENDING,
     PENDING,
     FeedbackSource,
     IsAffected,
@@ -46,7 +46,7 @@ class PendingFeedback(Collection):
     ) -> Sequence[tuple[Item, FeedbackSource]]:
         """All that waits, the newest first."""
         where = namespace(application, PENDING)
-        page = await self._items.items(shelf, where, None, MOST_PENDING)
+        page = await self._items.items(shelf, where, None, MAX_PENDING)
         found = [
             (item, msgspec.json.decode(item.value, type=FeedbackSource)) for item in page.items
         ]
@@ -63,7 +63,7 @@ class PendingFeedback(Collection):
         async def step() -> tuple[None, Sequence[Change]]:
             found = await self._items.items_at(shelf, [place, counted])
             held, old = _decode_reflection(found.get(counted)), found.get(place)
-            if old is None and held.value.waiting >= MOST_PENDING:
+            if old is None and held.value.waiting >= MAX_PENDING:
                 return None, ()
             then = replace(held.value, waiting=held.value.waiting + (old is None))
             return None, [

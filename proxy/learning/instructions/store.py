@@ -16,8 +16,8 @@ from proxy.learning.collection import (
     put_change,
 )
 from proxy.learning.instructions.document import (
-    MOST_PROPOSALS,
-    MOST_VERSIONS,
+    MAX_PROPOSALS,
+    MAX_VERSIONS,
     PROPOSALS,
     Instructions,
     IsAffected,
@@ -125,16 +125,16 @@ class InstructionStore(Collection):
         self, shelf: ItemOwner, application: str, proposal: Proposal
     ) -> list[Change]:
         """What keeps a proposal; of too many the oldest goes."""
-        page = await self.proposals(shelf, application, None, MOST_PROPOSALS)
+        page = await self.proposals(shelf, application, None, MAX_PROPOSALS)
         places = [proposal_place(application, proposal.id)]
-        if len(page.items) >= MOST_PROPOSALS:
+        if len(page.items) >= MAX_PROPOSALS:
             places.append(proposal_place(application, page.items[0].id))
         return [put_change(places[0], proposal, 0), *map(delete_change, places[1:])]
 
     async def all_proposals(self, shelf: ItemOwner, application: str) -> dict[Place, Proposal]:
         """All proposals."""
         where = namespace(application, PROPOSALS)
-        page = await self._items.items(shelf, where, None, MOST_PROPOSALS)
+        page = await self._items.items(shelf, where, None, MAX_PROPOSALS)
         return {item.place: msgspec.json.decode(item.value, type=Proposal) for item in page.items}
 
     async def drop_proposals(
@@ -174,7 +174,7 @@ class InstructionStore(Collection):
             put_change(current_place(application), now, held.version),
             put_change(revision_place(application, revision.version), dated, 0),
         ]
-        if revision.version > MOST_VERSIONS:
-            oldest = revision_place(application, revision.version - MOST_VERSIONS)
+        if revision.version > MAX_VERSIONS:
+            oldest = revision_place(application, revision.version - MAX_VERSIONS)
             changes.append(delete_change(oldest))
         return changes

@@ -21,7 +21,7 @@ from proxy.recall.indexing.indexer import Indexer, OnWrite, ignore_write, put_ze
 from proxy.recall.indexing.state import State, read_state
 from proxy.recall.ranking.packing import check_of, read_rows
 from proxy.recall.semantic.embedders import Embedder, EmbedderError, EmbedderRefused, text_to_embed
-from proxy.recall.semantic.vectors import MOST_SEARCHED, pack, vector_set_name
+from proxy.recall.semantic.vectors import MAX_SEARCHED, pack, vector_set_name
 
 logger = logging.getLogger(__name__)
 
@@ -146,7 +146,7 @@ class EmbeddingBackfill:
         state = read_state((await self._index.look(owner, (), 0)).state)
         if state is None:
             return None
-        first = max(state.embedded.get(name, 0), state.passages - MOST_SEARCHED)
+        first = max(state.embedded.get(name, 0), state.passages - MAX_SEARCHED)
         end = min(state.passages, first + self._size)
         if first >= end:
             return None

@@ -32,10 +32,10 @@ FORMAT = 5
 """To be increased when rows change, or the terms of texts (unless queries search both): an index of
 another format is rebuilt."""
 
-MOST_STANDING = 64
+MAX_STANDING = 64
 """Passages with standing instructions that are kept, the newest."""
 
-MOST_DISMISSED = 512
+MAX_DISMISSED = 512
 """Standing instructions removed by hand that are remembered, the newest."""
 
 
@@ -77,7 +77,7 @@ class State(msgspec.Struct, frozen=True, array_like=True):
             passages=self.passages + len(lengths),
             length=self.length + sum(lengths),
             sessions=sessions,
-            standing=(*self.standing, *standing)[-MOST_STANDING:],
+            standing=(*self.standing, *standing)[-MAX_STANDING:],
             check=crc32(rows, self.check),
         )
 
@@ -88,7 +88,7 @@ class State(msgspec.Struct, frozen=True, array_like=True):
     def with_dismissed(self, instruction: str) -> State:
         """The state with a standing instruction dismissed."""
         kept = tuple(id for id in self.dismissed if id != instruction)
-        return msgspec.structs.replace(self, dismissed=(*kept, instruction)[-MOST_DISMISSED:])
+        return msgspec.structs.replace(self, dismissed=(*kept, instruction)[-MAX_DISMISSED:])
 
     def with_vectors(self, name: str, end: int) -> State:
         """The state with the passages before ``end`` embedded."""

@@ -25,13 +25,13 @@ from proxy.recall.lexicon.folding import (
 from proxy.recall.lexicon.loader import lazy_pattern, with_numbered_groups
 from proxy.recall.lexicon.pieces import EDGE, pieces
 
-LONGEST_WORD = 40
+MAX_WORD = 40
 """Characters; longer words (keys, URLs, texts without spaces) are cut to these."""
 
 WORD_CACHE_SIZE = 8192
 """Words in a cache: those that people use, a megabyte for each cache."""
 
-_MOST_LETTERS = 256
+_MAX_LETTERS = 256
 """For a longer word all patterns are tried, which takes no longer than looking it up."""
 
 _ASCII_RUN = re.compile(r"[a-z0-9]+")
@@ -155,7 +155,7 @@ class Cues:
         """Which of them a text may have, by its words as ``words_to_check`` returns them."""
         if words is None:
             return ALL_CUES
-        short = max(map(len, words), default=0) <= LONGEST_WORD
+        short = max(map(len, words), default=0) <= MAX_WORD
         found = set(map(self._in_word if short else self._in_any, words))
         if None in found:
             return ALL_CUES
@@ -163,10 +163,10 @@ class Cues:
 
     def _in_any(self, word: str) -> CuesOfWord:
         """The cues of a word of any length; those of a long one are not cached."""
-        return self._in_word(word) if len(word) <= LONGEST_WORD else self._find(word)
+        return self._in_word(word) if len(word) <= MAX_WORD else self._find(word)
 
     def _find(self, word: str) -> CuesOfWord:
-        if len(word) > _MOST_LETTERS or (_INDIAN.search(word) and _INDIAN.sub("", word)):
+        if len(word) > _MAX_LETTERS or (_INDIAN.search(word) and _INDIAN.sub("", word)):
             return None
         padded, found = f"{EDGE}{word}{EDGE}", frozenset[Cue]()
         for at in range(len(padded)):

@@ -19,7 +19,7 @@ from proxy.recall.results import RecallHit
 Notes = defaultdict[int, list[str]]
 """By place among what was found."""
 
-MOST_DAYS = 2
+MAX_DAYS = 2
 """Days that are noted of one message."""
 
 MAX_LENGTH = 600
@@ -85,4 +85,4 @@ def _relative_days_said(text: str, at: float) -> list[RelativeDay]:
     found = {
         each.words.casefold(): each for each in relative_days(own, at, tokenize(text).possible_cues)
     }
-    return list(islice(found.values(), MOST_DAYS))
+    return list(islice(found.values(), MAX_DAYS))

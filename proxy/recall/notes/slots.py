@@ -17,12 +17,12 @@ from proxy.recall.notes.wording import WORDINGS, Change, Wording
 from proxy.recall.own_words import BLANK, Sentence, own_texts, speaker_of
 from proxy.recall.query.words import TokenizedText, is_unspaced
 
-LONGEST = 600
+MAX_MESSAGE = 600
 """Characters of a message that is read."""
 
-LONGEST_SENTENCE = 160
+MAX_SENTENCE_CHARACTERS = 160
 
-MOST_WORDS = 4
+MAX_NAME_WORDS = 4
 """Of a name."""
 
 _STEM = 4
@@ -52,7 +52,7 @@ class SlotValue(NamedTuple):
 def slot_values(read: TokenizedText) -> tuple[SlotValue, ...]:
     """The slots that a user's message fills, in its order.  Time is bounded for any text."""
     text = read.text
-    if len(text) > LONGEST:
+    if len(text) > MAX_MESSAGE:
         return ()
     wordings = [each for each in WORDINGS if each.any in read.possible_cues]
     wordings = [each for each in wordings if not each.others.search(text)]
@@ -69,7 +69,7 @@ def _values_in(
     for sentence in said:
         words = sentence.words
         asked = any(mark in words for mark in _DOUBT)
-        if asked or BLANK in words or len(words) > LONGEST_SENTENCE:
+        if asked or BLANK in words or len(words) > MAX_SENTENCE_CHARACTERS:
             continue
         for wording in wordings:
             found = _match(words.strip(_END), wording, whose)
@@ -95,7 +95,7 @@ def _match(words: str, wording: Wording, whose: str) -> SlotValue | None:
 def _is_value(slot: Slot, value: str) -> bool:
     if slot == "number":
         return any(map(str.isdigit, value)) or "@" in value
-    named = not value[:1].islower() and len(value.split()) <= MOST_WORDS
+    named = not value[:1].islower() and len(value.split()) <= MAX_NAME_WORDS
     return slot == "favourite" or named
 
 

@@ -65,7 +65,7 @@ _TELLS = (
 )
 """Each language by itself: nearly all texts are in one."""
 
-_MOST_CHARACTERS = 4096
+_MAX_CHARACTERS = 4096
 """What is read of a text to find days."""
 
 
@@ -76,8 +76,8 @@ def tells_time(text: str, seen: PossibleCues = ALL_CUES) -> bool:
 
 def named_days(text: str, now: float, seen: PossibleCues = ALL_CUES) -> Iterator[float]:
     """The days that a text names, in Unix seconds; without a year the last one before ``now``."""
-    seen = seen if len(text) <= _MOST_CHARACTERS else ALL_CUES
-    text = text[:_MOST_CHARACTERS]
+    seen = seen if len(text) <= _MAX_CHARACTERS else ALL_CUES
+    text = text[:_MAX_CHARACTERS]
     dates = _DATES.within(seen)
     if dates is None or not any(map(str.isdigit, text)):
         return
@@ -87,7 +87,7 @@ def named_days(text: str, now: float, seen: PossibleCues = ALL_CUES) -> Iterator
             yield day
 
 
-_LONGEST_ABOVE = 60
+_MAX_HEADING = 60
 """Characters at the beginning of a line in which the day must stand that it is of."""
 
 
@@ -98,7 +98,7 @@ def days_of_lines(text: str) -> Iterator[float]:
     Only a label or a day of the week may stand before a date, and it must have a year.
     """
     for line in text.split("\n"):
-        start = line[:_LONGEST_ABOVE]
+        start = line[:_MAX_HEADING]
         found = _DATES.pattern.search(start) if any(map(str.isdigit, start)) else None
         if found is None or "year" not in named_groups(found):
             continue
@@ -161,10 +161,10 @@ def month_term(day: date) -> bytes:
 DaySpan = tuple[date, date]
 """The first and the last day of a span."""
 
-MOST_DAYS = 31
+MAX_DAYS = 31
 """Days of a span that are asked for one by one; longer spans are asked for by the month."""
-MOST_MONTHS = 24
-_MOST_DATES = 8
+MAX_MONTHS = 24
+_MAX_DATES = 8
 
 _UNIT = {
     word: unit
@@ -317,7 +317,7 @@ def _days_after(found: Mapping[str, str], today: date) -> int | None:
 def day_spans(text: str, now: float, seen: PossibleCues = ALL_CUES) -> tuple[DaySpan, ...]:
     """The spans of days that folded text points at, each once, seen at ``now`` (Unix seconds)."""
     today = date_of(now)
-    named = islice(named_days(text, now, seen), _MOST_DATES)
+    named = islice(named_days(text, now, seen), _MAX_DATES)
     exact = tuple((day, day) for day in map(date_of, named))
     if exact:
         return exact
@@ -436,11 +436,11 @@ def terms_of_spans(found: tuple[DaySpan, ...], offset: float = 0.0) -> tuple[byt
     seen: dict[bytes, None] = {}
     for first, last in found:
         seen.update(dict.fromkeys(_terms_of_span(first - before, last + after)))
-    return tuple(seen)[: MOST_DAYS + MOST_MONTHS]
+    return tuple(seen)[: MAX_DAYS + MAX_MONTHS]
 
 
 def _terms_of_span(first: date, last: date) -> Iterator[bytes]:
-    if (last - first).days < MOST_DAYS - 3:
+    if (last - first).days < MAX_DAYS - 3:
         for day in range((last - first).days + 1):
             yield day_term(first + timedelta(days=day))
         return

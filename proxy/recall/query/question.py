@@ -75,7 +75,7 @@ def has_question_mark(text: str) -> bool:
     return any(mark in text for mark in "?؟")
 
 
-MOST_WORDS = 48
+MAX_WORDS = 48
 """Words that are searched; of a longer message the first content words."""
 
 FEW_WORDS = 3
@@ -250,7 +250,7 @@ def expand(question: Question) -> Question:
 def _synonyms(text: str) -> Iterator[bytes]:
     """The terms that the thesaurus has for the words of a message, in the order of the words."""
     said = tokenize(text)
-    for word in _content_words(said)[:MOST_WORDS]:
+    for word in _content_words(said)[:MAX_WORDS]:
         if not word.unspaced:
             yield from _synonyms_of(word.text, said.likely_languages or (ENGLISH,))
 
@@ -271,7 +271,7 @@ def _synonyms_of(word: str, spoken: tuple[str, ...]) -> tuple[bytes, ...]:
 def _words_and_traits(text: str) -> tuple[QueryWord, ...]:
     """The words of a message, and the traits of the user that it asks for."""
     own, traits = (
-        tuple(islice(_words_and_related(text), MOST_WORDS)),
+        tuple(islice(_words_and_related(text), MAX_WORDS)),
         of_oneself.asked_trait_terms(tokenize(text)),
     )
     if not traits:

@@ -16,7 +16,7 @@ from proxy.recall.lexicon.folding import fold
 from proxy.recall.lexicon.language import Language
 from proxy.recall.lexicon.loader import COMMON, LANGUAGES
 
-MOST = 24
+MAX_WORDS = 24
 """Words near one in meaning that are looked for with it."""
 
 _Known = Mapping[str, Mapping[str, tuple[str, ...]]]
@@ -29,7 +29,7 @@ def irregular_forms(word: str, language: str) -> tuple[str, ...]:
 
 
 def related_words(word: str, language: str) -> tuple[str, ...]:
-    """Words of similar meaning to a folded word, at most ``MOST``."""
+    """Words of similar meaning to a folded word, at most ``MAX_WORDS``."""
     return _RELATED.get(language, {}).get(word, ())
 
 
@@ -43,7 +43,9 @@ def _words_by_word(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...
     for asked, meant in pairs:
         for word in fold(asked).split():
             found.setdefault(word, {}).update(dict.fromkeys(fold(meant).split()))
-    return {word: tuple(each for each in of if each != word)[:MOST] for word, of in found.items()}
+    return {
+        word: tuple(each for each in of if each != word)[:MAX_WORDS] for word, of in found.items()
+    }
 
 
 def _near(language: Language) -> Iterable[tuple[str, str]]:

@@ -54,7 +54,7 @@ _POLITE_UNSPACED = lazy_pattern(any_of(lambda each: each.small_talk.polite_unspa
 _TITLE = lazy_pattern(f"{alternation(vocabulary(lambda each: each.small_talk.titles))}$")
 _NEAR = 2
 """Words before a name among which one of small talk is looked for."""
-_MOST_NAMED = 3
+_MAX_NAME = 3
 """Characters of a name without a title, in scripts without spaces."""
 
 _MARKS = "".join(vocabulary(lambda each: each.small_talk.question_marks))
@@ -113,7 +113,7 @@ def _is_addressee(text: str, found: Sequence[Word], place: int) -> bool:
     if word.unspaced:
         polite = any(_POLITE_UNSPACED.search(each.text) for each in found)
         name = _TITLE.sub("", _POLITE_UNSPACED.split(_UNSPACED.sub("", word.text))[0])
-        return polite and len(name) <= _MOST_NAMED
+        return polite and len(name) <= _MAX_NAME
     if not any(each.text in POLITE or _POLITE_UNSPACED.search(each.text) for each in found):
         return False
     beside = [*found[max(0, place - _NEAR) : place], *found[place + 1 : place + 2]]
@@ -139,14 +139,14 @@ def clear_caches() -> None:
         kept.cache_clear()
 
 
-MOST_FILLER = 240
+MAX_FILLER = 240
 """Characters; a longer message says something."""
 
 
 def is_filler(text: str) -> bool:
     """Whether a message has nothing worth recalling later."""
     said = without_speaker(text)
-    if len(said) > MOST_FILLER:
+    if len(said) > MAX_FILLER:
         return False
     sentences = _SENTENCE.findall(said)
     # A sentence has a name beside its filler at most: most messages have far more words than that

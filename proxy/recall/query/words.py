@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from proxy.recall.lexicon.cues import (
-    LONGEST_WORD,
+    MAX_WORD,
     WORD_CACHE_SIZE,
     Cues,
     PossibleCues,
@@ -39,7 +39,7 @@ from proxy.recall.query.stemming import stem
 from proxy.recall.ranking.packing import ENDS_WITH_QUESTION, POSTING, ROW, coded_length, term_of
 from proxy.recall.standing import wording as standing_wording
 
-MOST_CHARACTERS = 65_536
+MAX_CHARACTERS = 65_536
 """What is read of a text: nobody looks for word 15,000 of a message, and time must be bounded."""
 
 _ASCII = re.compile(r"\d+(?:,\d\d\d)+(?!\d)|[a-z0-9]+")
@@ -57,16 +57,16 @@ class Word(NamedTuple):
 
 
 def words(text: str) -> list[Word]:
-    """The words of a text in their order, folded, at most ``MOST_CHARACTERS`` of it."""
-    return words_of(fold_beginning(text, MOST_CHARACTERS))
+    """The words of a text in their order, folded, at most ``MAX_CHARACTERS`` of it."""
+    return words_of(fold_beginning(text, MAX_CHARACTERS))
 
 
 def words_of(folded: str) -> list[Word]:
     """The words of folded text."""
     runs = (_ASCII if folded.isascii() else _ANY).findall(folded)
-    if max(map(len, runs), default=0) <= LONGEST_WORD:
+    if max(map(len, runs), default=0) <= MAX_WORD:
         return list(map(_cached_word, runs))
-    return [_cached_word(run) if len(run) <= LONGEST_WORD else _word(run) for run in runs]
+    return [_cached_word(run) if len(run) <= MAX_WORD else _word(run) for run in runs]
 
 
 def is_unspaced(run: str) -> bool:
@@ -84,7 +84,7 @@ _cached_word = lru_cache(maxsize=WORD_CACHE_SIZE)(_word)
 
 
 def _plain(word: str) -> str:
-    return word.replace(",", "")[:LONGEST_WORD]
+    return word.replace(",", "")[:MAX_WORD]
 
 
 def grams(run: str) -> Iterator[str]:
@@ -173,7 +173,7 @@ _KEPT = 64
 
 
 class TokenizedText:
-    """A text and what is derived from it, each computed once; ``MOST_CHARACTERS`` are read.
+    """A text and what is derived from it, each computed once; ``MAX_CHARACTERS`` are read.
 
     A message is read as a question first and indexed afterwards, so these are cached.
     """
@@ -186,7 +186,7 @@ class TokenizedText:
 
     @cached_property
     def folded(self) -> str:
-        return fold_beginning(self.text, MOST_CHARACTERS)
+        return fold_beginning(self.text, MAX_CHARACTERS)
 
     @cached_property
     def words(self) -> list[Word]:
@@ -209,7 +209,7 @@ class TokenizedText:
     @cached_property
     def possible_cues(self) -> PossibleCues:
         """The cues that it may have."""
-        return CUES.seen(words_to_check(self.text[:MOST_CHARACTERS], self.folded))
+        return CUES.seen(words_to_check(self.text[:MAX_CHARACTERS], self.folded))
 
 
 _cached_text = lru_cache(maxsize=_KEPT)(TokenizedText)
@@ -272,10 +272,10 @@ def gram_term(gram: str) -> bytes | None:
     return term_of(gram)
 
 
-MOST_TERMS = 16_384
+MAX_TERMS = 16_384
 """Terms that are read of one message."""
 
-_MOST_DAYS = 8
+_MAX_DATES = 8
 """Dates that are read in one message."""
 
 TELLS_TIME = term_of("\0tells time")
@@ -335,10 +335,10 @@ def analyse(text: str, time: float, hint: str = "", further: Iterable[bytes] = (
     read = tokenize(text)
     found = read.words
     language = read.language or hint
-    terms = list(islice(terms_of(found, language), MOST_TERMS))
+    terms = list(islice(terms_of(found, language), MAX_TERMS))
     length = len(terms)
     terms += _beginnings(found, language)
-    beside = terms_of_days([*islice(named_days(text, time, read.possible_cues), _MOST_DAYS), time])
+    beside = terms_of_days([*islice(named_days(text, time, read.possible_cues), _MAX_DATES), time])
     terms += beside.union(_traits(read), further)
     return Analysis(Counter(terms), length, language, _ends_asking(text))
 
@@ -368,7 +368,7 @@ def _traits(read: TokenizedText) -> Iterator[bytes]:
     said_by = speakers.speaker_term(read.text)
     if said_by is not None:
         yield said_by
-    if tells_time(read.text[:MOST_CHARACTERS], read.possible_cues):
+    if tells_time(read.text[:MAX_CHARACTERS], read.possible_cues):
         yield TELLS_TIME
 
 

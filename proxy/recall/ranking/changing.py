@@ -24,9 +24,9 @@ from proxy.recall.ranking.packing import (
 )
 from proxy.recall.ranking.score import SHORT, Ranked
 
-MOST_CHANGES = 4
+MAX_CHANGES = 4
 
-MOST_NAMED = 8
+MAX_WORDS = 8
 """Words of a passage that are searched in later messages."""
 
 MAX_RARE_PASSAGES = 8
@@ -75,11 +75,11 @@ def new_words_of(number: int, text: str, question: Question) -> NewWords:
     asked = frozenset(question.terms)
     beside = (word for word in query_words(text) if asked.isdisjoint(word.terms))
     names = (word for word in beside if not word.text.isdecimal())
-    return NewWords(number, tuple(islice(names, MOST_NAMED)))
+    return NewWords(number, tuple(islice(names, MAX_WORDS)))
 
 
 def later_statements(numbers: Numbers, rows: Array, known: Collection[int]) -> list[Ranked]:
     """The newest brief statements of the user among these, in order, without ``known`` ones."""
     (fits,) = ((rows["seq"] > 0) & is_brief_statement(rows)).nonzero()
     found = [unscored(int(numbers[place]), rows[place]) for place in fits.tolist()]
-    return [each for each in found if each.number not in known][-MOST_CHANGES:]
+    return [each for each in found if each.number not in known][-MAX_CHANGES:]

@@ -24,9 +24,9 @@ FENCE = "```"
 NEIGHBOUR_WEIGHT = 0.5
 """The weight of the neighbours' scores in a piece's score."""
 
-MOST_CHARACTERS = 32_768
+MAX_CHARACTERS = 32_768
 
-MOST_LINES = 200
+MAX_LINES = 200
 """Lines above a piece in which its heading is looked for."""
 
 COLONS = (":", "：", "﹕", "፦", "᠄")
@@ -85,7 +85,7 @@ class Excerpter:
     def _best_first(self, text: str, size: int) -> list[Piece]:
         """The pieces of a text, of some ``size`` characters, by score; the earlier of two with the
         same."""
-        pieces = list(_pieces(text[:MOST_CHARACTERS], max(1, size)))
+        pieces = list(_pieces(text[:MAX_CHARACTERS], max(1, size)))
         scores = _smooth([self._score(text[start:end]) for start, end in pieces])
         return [pieces[n] for n in sorted(range(len(pieces)), key=lambda n: -scores[n])]
 
@@ -125,12 +125,12 @@ def _heading(text: str, start: int) -> Piece | None:
     That is a title anywhere above, or a line with a colon at its end directly above.
     """
     at = text.rfind("\n", 0, start) + 1
-    own_line = text[at:MOST_CHARACTERS].partition("\n")[0]
+    own_line = text[at:MAX_CHARACTERS].partition("\n")[0]
     if _introduces(own_line) or text.count(FENCE, 0, start) % 2:
         return None
     # Between may be items of the same list, or lines of the same paragraph.
     directly_above, in_list, in_code = True, bool(_ITEM.match(own_line)), False
-    for line in islice(reversed(text[:at].splitlines(keepends=True)), MOST_LINES):
+    for line in islice(reversed(text[:at].splitlines(keepends=True)), MAX_LINES):
         at -= len(line)
         in_code ^= line.startswith(FENCE)
         if not in_code and (_TITLE.match(line) or (directly_above and _introduces(line))):

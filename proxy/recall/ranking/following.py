@@ -14,7 +14,7 @@ from proxy.recall.ranking.packing import SAID_BY_USER, STATEMENT_MASK, Array
 from proxy.recall.ranking.score import PARTS, Ranked
 from proxy.recall.ranking.select import BRIEF
 
-MOST_FOLLOWING = 4
+MAX_FOLLOWING = 4
 
 BEST_MATCHES, FOLLOWING = 3, 10
 """After each of so many of the best matches so many passages are read."""
@@ -42,7 +42,7 @@ def brief_statements_after(
     found = [
         unscored(int(numbers[first + place]), near[place]) for place in fits.nonzero()[0].tolist()
     ]
-    return [each for each in found if each.number not in known][:MOST_FOLLOWING]
+    return [each for each in found if each.number not in known][:MAX_FOLLOWING]
 
 
 def is_brief_statement(rows: Array) -> Array:

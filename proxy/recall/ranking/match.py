@@ -36,7 +36,7 @@ SMOOTHING = 40
 """Passages without any of the words that are added to the corpus, so that in a history of two
 messages a word in both still has a weight."""
 
-MOST_CANDIDATES = 200
+MAX_CANDIDATES = 200
 REACH = 2
 """Passages to either side that are considered with a candidate."""
 
@@ -303,7 +303,7 @@ def candidates(matches: Matches) -> Numbers:
     """The numbers to rank, ascending: the best matches, passages of the right days, and their
     neighbours.  Some numbers may have no passage.
     """
-    best, most = matches.numbers, MOST_CANDIDATES
+    best, most = matches.numbers, MAX_CANDIDATES
     if best.size > most:
         best = best[matches.scores.argpartition(-most)[-most:]]
     seeds = np.concatenate([best, matches.dated[-most:]])

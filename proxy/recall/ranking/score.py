@@ -17,7 +17,7 @@ from proxy.recall.ranking.match import REACH, Matches, Numbers, is_member, time_
 from proxy.recall.ranking.packing import ENDS_WITH_QUESTION, FILLER, SAID_BY_USER, Array
 from proxy.recall.ranking.repeats import Repeats, repeats, weight_of_repeats
 
-MOST_RANKED = 200
+MAX_RANKED = 200
 """Passages in a ranking; no budget holds more."""
 
 SHORT = 90
@@ -162,7 +162,7 @@ def rank_passages(
     options: RankingOptions,
     budget: int | None = None,
 ) -> list[Ranked]:
-    """The best passages, in order, ``MOST_RANKED`` at most.
+    """The best passages, in order, ``MAX_RANKED`` at most.
 
     ``numbers``, int[n], ascending, are those of the candidates, ``rows``, ROW[n], theirs.  With
     ``budget`` those that are worth reading for so many tokens: more than it holds.
@@ -377,7 +377,7 @@ def _best(
     found = found[near_best]
     tokens = rows["tokens"][found]
     scores = _priced(sums[near_best], rows["time"][found], tokens, options)
-    order = (-scores).argsort(kind="stable")[:MOST_RANKED]
+    order = (-scores).argsort(kind="stable")[:MAX_RANKED]
     if budget is not None:
         order = order[: count_worth_reading(tokens[order], budget)]
     return found[order], scores[order]

@@ -27,7 +27,7 @@ from proxy.wire.upstream import Upstream
 
 logger = logging.getLogger(__name__)
 
-LONGEST = 2_000
+MAX_CHARACTERS = 2_000
 """Characters of a text that are embedded: the rest of a long message moves its vector little, costs
 as much again, and models refuse or cut what is longer."""
 
@@ -66,7 +66,7 @@ class Embedder(Protocol):
 
 def text_to_embed(text: str) -> str:
     """The part of a text to embed; never empty or with lone surrogates, which APIs refuse."""
-    return text[:LONGEST].strip().encode("utf-8", "replace").decode() or PROBE
+    return text[:MAX_CHARACTERS].strip().encode("utf-8", "replace").decode() or PROBE
 
 
 MAX_RESPONSE_BYTES = 32 * 1024 * 1024
@@ -75,7 +75,7 @@ MAX_RESPONSE_BYTES = 32 * 1024 * 1024
 TIMEOUT = 30.0
 """Seconds for a response in the background; a chat waits less."""
 
-LARGEST = 1e18
+MAX_COMPONENT = 1e18
 """A component; the square of one has to be a number too."""
 
 
@@ -201,7 +201,7 @@ class RemoteEmbedder:
         if self._dimensions and lengths != {self._dimensions}:
             raise EmbedderError(f"embeddings: {lengths.pop()} dimensions, not {self._dimensions}")
         rows = np.array(found)
-        if not np.abs(rows).max() <= LARGEST:
+        if not np.abs(rows).max() <= MAX_COMPONENT:
             raise EmbedderError("embeddings: numbers that no direction has")
         return rows.astype(np.float32)
 

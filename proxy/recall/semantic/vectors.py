@@ -29,10 +29,10 @@ from proxy.recall.ranking.match import REACH, Floats, Numbers
 from proxy.recall.ranking.packing import Array
 from proxy.recall.semantic.embedders import Embedder, EmbedderError, text_to_embed
 
-MOST_SEARCHED = 20_000
+MAX_SEARCHED = 20_000
 """Vectors of an owner that are searched, the newest."""
 
-MOST_NEAREST = 50
+MAX_NEAREST = 50
 """Passages that are candidates because of their similarity."""
 
 MIN_DISTINCTION = 0.36
@@ -74,7 +74,7 @@ class Similarities(msgspec.Struct, frozen=True):
         others = (float(self.scores.sum()) - best) / max(1, self.scores.size - 1)
         return best - others >= MIN_DISTINCTION * (1 - others)
 
-    def nearest(self, most: int = MOST_NEAREST) -> Numbers:
+    def nearest(self, most: int = MAX_NEAREST) -> Numbers:
         """The numbers of the nearest passages and of those around them, ascending."""
         best = self.numbers
         if best.size > most:
@@ -115,9 +115,9 @@ class Matrix(msgspec.Struct, frozen=True):
         return self.data.nbytes + self.lengths.nbytes
 
     def extended(self, more: Matrix) -> Matrix:
-        """With the vectors that follow; the newest ``MOST_SEARCHED`` of all."""
-        data = np.concatenate([self.data, more.data])[-MOST_SEARCHED:]
-        lengths = np.concatenate([self.lengths, more.lengths])[-MOST_SEARCHED:]
+        """With the vectors that follow; the newest ``MAX_SEARCHED`` of all."""
+        data = np.concatenate([self.data, more.data])[-MAX_SEARCHED:]
+        lengths = np.concatenate([self.lengths, more.lengths])[-MAX_SEARCHED:]
         return Matrix(more.end - lengths.size, data, lengths)
 
     def similarities(self, question: Array) -> Similarities:
@@ -144,13 +144,13 @@ logger = logging.getLogger(__name__)
 
 ResultT = TypeVar("ResultT")
 
-MOST_BYTES = 128 * 1024 * 1024
+MAX_BYTES = 128 * 1024 * 1024
 """Bytes of vectors in the cache."""
 
-MOST_QUESTIONS = 256
+MAX_QUESTIONS = 256
 """Questions whose vectors are kept: the same one comes again when an answer is made anew."""
 
-MOST_RUNNING = 128
+MAX_RUNNING = 128
 """Concurrent tasks, two for each question; further questions are searched by words alone."""
 
 BACKOFF = 10.0
@@ -183,7 +183,7 @@ class VectorSearch:
     def __init__(self, index: Index, embedder: Embedder, patience: float) -> None:
         self._embedder, self._patience = embedder, patience
         self._vectors = VectorCache(index)
-        self._question_vectors: LRUCache[str, Array] = LRUCache(MOST_QUESTIONS)
+        self._question_vectors: LRUCache[str, Array] = LRUCache(MAX_QUESTIONS)
         self._running: set[asyncio.Task[Any]] = set()
         self._backoff_until = 0.0
         self._late = 0
@@ -206,7 +206,7 @@ class VectorSearch:
     def start_embedding(self, text: str) -> PendingQuestion | None:
         """Start to embed a question; None while the model fails or too much is in progress."""
         now = asyncio.get_running_loop().time()
-        if now < self._backoff_until or len(self._running) >= MOST_RUNNING:
+        if now < self._backoff_until or len(self._running) >= MAX_RUNNING:
             return None
         return PendingQuestion(self._start(self._vector(text_to_embed(text))), now + self._patience)
 
@@ -275,7 +275,7 @@ class CachedVectors(msgspec.Struct, frozen=True):
 class VectorCache:
     """A cache of owners' vectors, which are read once and then extended by new ones."""
 
-    def __init__(self, index: Index, most: int = MOST_BYTES) -> None:
+    def __init__(self, index: Index, most: int = MAX_BYTES) -> None:
         self._index = index
         self._kept: LRUCache[tuple[Owner, str], CachedVectors] = LRUCache(
             most, getsizeof=lambda kept: kept.matrix.bytes
@@ -286,7 +286,7 @@ class VectorCache:
             del self._kept[key]
 
     async def matrix(self, owner: Owner, name: str, size: int, state: State) -> Matrix:
-        """The newest ``MOST_SEARCHED`` vectors of that name, up to the state's end of them.  Raises
+        """The newest ``MAX_SEARCHED`` vectors of that name, up to the state's end of them.  Raises
         StoreError."""
         end = state.embedded.get(name, 0)
         kept = self._kept.get((owner, name))
@@ -295,10 +295,10 @@ class VectorCache:
             or kept.matrix.end > end
             or not await self._is_same_index(owner, kept.state, state)
         ):
-            matrix = Matrix.read(max(0, end - MOST_SEARCHED), b"", size)
+            matrix = Matrix.read(max(0, end - MAX_SEARCHED), b"", size)
         else:
             matrix = kept.matrix
-        begin = max(matrix.end, end - MOST_SEARCHED)
+        begin = max(matrix.end, end - MAX_SEARCHED)
         if begin < end:
             data = await self._index.vectors(owner, name, size, begin, end)
             more = Matrix.read(begin, data.ljust((end - begin) * size, b"\0"), size)

@@ -14,9 +14,9 @@ SAME_TOPIC = 0.6
 """Two are about the same if they share this part of all their words."""
 WITHDRAWN = 0.5
 """A withdrawal applies to parts that have this share of its words."""
-MOST = 200
+MAX_INSTRUCTIONS = 200
 """Older ones than the newest of this number are not looked at."""
-MOST_COMPARED = MOST * MOST // 2
+MAX_COMPARED = MAX_INSTRUCTIONS * MAX_INSTRUCTIONS // 2
 """Nor are older ones than those of which so many parts were compared."""
 
 
@@ -28,7 +28,7 @@ def instructions_in_force(
     standings: Sequence[StandingInstruction],
     right_after: Callable[[int, int], bool] = _adjacent,
 ) -> tuple[StandingInstruction, ...]:
-    """Of standings, newest first, those that are in force, whole or in part; ``MOST`` are read.
+    """Of ``MAX_INSTRUCTIONS`` standings, newest first, those that are in force, whole or in part.
 
     A withdrawal is among them where it takes back a part of one.  ``right_after`` says by their
     places here whether of two neighbours the newer one was said with nothing of the user's between
@@ -37,12 +37,12 @@ def instructions_in_force(
     kept: set[int] = set()
     newer: list[StandingInstruction] = []
     compared = 0
-    for place, standing in enumerate(standings[:MOST]):
+    for place, standing in enumerate(standings[:MAX_INSTRUCTIONS]):
         taken_back = newer and newer[-1].withdraws_previous and right_after(place, place - 1)
         if standing.kind != "withdrawal" and not taken_back:
             near = [n for n in newer if n.touches(standing)]
             compared += len(standing.parts) * sum(len(n.parts) for n in near) if near else 0
-            if compared > MOST_COMPARED:
+            if compared > MAX_COMPARED:
                 break
             kept.update(_ids_in_force(standing, near))
         newer.append(standing)

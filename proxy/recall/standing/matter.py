@@ -26,7 +26,7 @@ from proxy.recall.lexicon.spelling import without_required_accents
 
 STEM = 5
 """Letters kept of a word."""
-MOST_CLAUSES = 12
+MAX_CLAUSES = 12
 """More of a sentence are one with the last."""
 
 _WORD = re.compile(r"[一-鿿]+|[ァ-ヶー]{2,}|[가-힣]+|[^\W_぀-ヿ一-鿿가-힣]{2,}")
@@ -204,7 +204,7 @@ _ITEM = 2
 def clauses(text: str) -> Iterator[Clause]:
     """The parts of a sentence between commas and words as "and"."""
     start, joined = 0, False
-    for joint in islice(_JOINT.finditer(text), MOST_CLAUSES - 1):
+    for joint in islice(_JOINT.finditer(text), MAX_CLAUSES - 1):
         if part := text[start : joint.start()].strip():
             yield Clause(part, joined)
             joined = False

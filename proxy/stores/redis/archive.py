@@ -22,7 +22,7 @@ from proxy.memory.archive import (
     StoredMessage,
 )
 from proxy.memory.model import (
-    MOST_VERSIONS,
+    MAX_VERSIONS,
     Exchange,
     SessionKey,
     State,
@@ -89,7 +89,7 @@ class RedisSummaries(RedisBase):
         at = "" if changes is None else changes
         keys = [*session_keys(key), mark_key(session_subject(key))]
         times = format_time(since), format_time(began)
-        arguments = (packed, after, at, MOST_VERSIONS, *times, seen or "")
+        arguments = (packed, after, at, MAX_VERSIONS, *times, seen or "")
         return bool(await self._change(self._scripts.summary_put, keys, arguments))
 
     async def drop_summaries(self, key: SessionKey) -> bool:

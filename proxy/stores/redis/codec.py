@@ -19,7 +19,7 @@ from proxy.memory.archive import (
 )
 from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
-    MOST_VERSIONS,
+    MAX_VERSIONS,
     Amendment,
     Ask,
     Commit,
@@ -377,7 +377,7 @@ def restored_values(archived: SessionArchive, name: str) -> Iterator[Value]:
     for id in known.choices:
         yield CHOICES, id.encode(), b""
     versions = [(b"%d" % kept.version, pack_version(kept)) for kept in archived.summaries]
-    for number, version in versions[:MOST_VERSIONS]:
+    for number, version in versions[:MAX_VERSIONS]:
         yield SUMMARIES, number, version
     for _, in_force in versions[:1]:
         yield META, b"summary", in_force

@@ -152,7 +152,7 @@ class RedisCommits(RedisLists, RedisQueue):
 
 # The marks
 
-LONGEST = 1e10
+MAX_MARK_SECONDS = 1e10
 """Seconds that a mark lives at most: times to live have a limit."""
 
 
@@ -161,7 +161,7 @@ class RedisErasures(RedisBase):
 
     @with_timeout("write")
     async def mark(self, subjects: Sequence[Subject], until: float) -> None:
-        left = min(expiry(until) - self._clock(), LONGEST)
+        left = min(expiry(until) - self._clock(), MAX_MARK_SECONDS)
         how = (repr(until), max(1, int(left * 1000)))
         keys = [mark_key(subject) for subject in subjects]
         script = self._scripts.mark.text  # short: not worth a hash that a server may not know

@@ -18,7 +18,7 @@ from proxy.stores.redis.scripts import Script
 from proxy.stores.redis.wire import raise_errors
 
 PASSED_AT_ONCE = 4096
-MOST_PASSED = 50_000
+MAX_SKIPPED = 50_000
 """Pieces that one look reads past, because they are of tenants that it is without."""
 
 LOOKS, TIDIED_AT_ONCE = 16, 500
@@ -38,7 +38,7 @@ class RedisQueue(RedisBase):
     async def waiting(
         self, now: float, limit: int, without: Collection[str] = ()
     ) -> Sequence[Work]:
-        """Of more than ``MOST_PASSED`` that are passed over, those behind are not found."""
+        """Of more than ``MAX_SKIPPED`` that are passed over, those behind are not found."""
         for _ in range(LOOKS):
             pieces, lost = await self._look_for(now, limit, without)
             if not lost:
@@ -52,7 +52,7 @@ class RedisQueue(RedisBase):
         """The pieces that are due first, and names among these of which none is kept."""
         found, passed, others = dict[bytes, bytes](), 0, _tenants_in_names(without)
         at_once = max(limit, PASSED_AT_ONCE) if others else limit
-        while len(found) < limit and passed < MOST_PASSED:
+        while len(found) < limit and passed < MAX_SKIPPED:
             names = await self._due(now, passed, at_once)
             found |= {name: at for name, at in names if _tenant_in(name) not in others}
             passed += at_once

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from proxy.memory.archive import PlacedExchange, SessionArchive, StoredMessage
 from proxy.memory.erasure import Subject
-from proxy.memory.model import MOST_VERSIONS, SessionKey
+from proxy.memory.model import MAX_VERSIONS, SessionKey
 from proxy.memory.store import StoreError
 from proxy.stores.common import codec
 from proxy.stores.common.history import RestoredCounts, counts_of
@@ -233,5 +233,5 @@ def _keep(connection: sqlite3.Connection, head: Head, archived: SessionArchive) 
     )
     connection.executemany(
         "INSERT INTO summaries (session, version, data) VALUES (?, ?, ?)",
-        [(head.id, x.version, codec.encode(x)) for x in archived.summaries[:MOST_VERSIONS]],
+        [(head.id, x.version, codec.encode(x)) for x in archived.summaries[:MAX_VERSIONS]],
     )

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
-from proxy.memory.model import MOST_VERSIONS, Position, SessionKey, Summary
+from proxy.memory.model import MAX_VERSIONS, Position, SessionKey, Summary
 from proxy.stores.common import codec
 from proxy.stores.common.rules import session_subject
 from proxy.stores.sqlite.marks import erased
@@ -49,7 +49,7 @@ def put(
         "INSERT INTO summaries (session, version, data) VALUES (?, ?, ?)",
         (head.id, after + 1, codec.encode(replace(summary, version=after + 1))),
     )
-    for old in _versions(connection, head.id)[MOST_VERSIONS:]:
+    for old in _versions(connection, head.id)[MAX_VERSIONS:]:
         _remove(connection, head.id, old)
     connection.execute(_STALL, (False, head.id))
     return True

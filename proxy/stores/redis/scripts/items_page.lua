@@ -8,7 +8,7 @@
 if unlisted() then return false end
 local limit, places, now = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local rows = { '' }
-local MOST_BYTES = 1000000 -- of records at once, so that the server is never busy for long
+local MAX_BYTES = 1000000 -- of records at once, so that the server is never busy for long
 local size = 0
 local looked = redis.call('ZRANGEBYLEX', PLACES, ARGV[1], ARGV[2], 'LIMIT', 0, places)
 for i, place in ipairs(looked) do
@@ -18,7 +18,7 @@ for i, place in ipairs(looked) do
     rows[#rows + 1] = record
     size = size + #record
   end
-  if i == places or #rows > 2 * limit or size >= MOST_BYTES then
+  if i == places or #rows > 2 * limit or size >= MAX_BYTES then
     rows[1] = place
     break
   end

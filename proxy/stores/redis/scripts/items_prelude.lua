@@ -6,7 +6,7 @@
 
 local ITEMS, PLACES, ENDS = KEYS[1], KEYS[2], KEYS[3]
 local GRACE = 60 -- seconds by which the clocks of hosts may differ
-local LONGEST = 1e10 -- seconds; times to live have a limit
+local MAX_SECONDS = 1e10 -- seconds; times to live have a limit
 
 -- Has it items that are in no list of places, because the server evicts keys?  None is in the list
 -- that is not there, but where the items are lost: then there are more of these.
@@ -57,7 +57,7 @@ local function tidy(now)
   local ends = #last > 0 and redis.call('ZCARD', ENDS) == redis.call('ZCARD', PLACES)
   for i = 1, 3 do
     if ends then
-      local left = math.min(math.max(0, tonumber(last[2]) - now) + GRACE, LONGEST)
+      local left = math.min(math.max(0, tonumber(last[2]) - now) + GRACE, MAX_SECONDS)
       redis.call('PEXPIRE', KEYS[i], string.format('%.0f', left * 1000))
     else
       redis.call('PERSIST', KEYS[i])

@@ -16,10 +16,10 @@
 -- with load_choices.lua (0/1), whether the newest passage is still there (0/1), when it began }.
 -- Of a whole log the entries are the first PIECE: the server does nothing else meanwhile; the others are
 -- asked for with load_more.lua.
--- Where more than MOST are to be shown it is { 'large' }, and of a whole log the bodies are left out.
+-- Where more than MAX_MESSAGES are to be shown it is { 'large' }, and of a whole log the bodies are left out.
 -- What is gone of a session, because the server evicts keys, say, is left out.
 
-local MOST = 24000 -- messages that are shown: the server does nothing else meanwhile
+local MAX_MESSAGES = 24000 -- messages that are shown: the server does nothing else meanwhile
 local SOON = 60000 -- ms in which all keys of a session that has expired are gone
 local profile, whole, key, oldest = ARGV[1], ARGV[2] == '1', ARGV[5], tonumber(ARGV[6])
 local max_messages, max_tokens, uncovered = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[7])
@@ -142,13 +142,13 @@ if uncovered and covered < begin then
 end
 local others = begin > 0 and older_turns(begin) or {}
 local known = not whole and stamp == ARGV[8] and #others == 0 and begin >= tonumber(ARGV[9])
-  and tonumber(meta[1]) - tonumber(ARGV[10]) <= MOST and is_there(ARGV[12], ARGV[13])
+  and tonumber(meta[1]) - tonumber(ARGV[10]) <= MAX_MESSAGES and is_there(ARGV[12], ARGV[13])
 
 -- Is more to be shown than is read at once?  A turn may have any number of messages.
 local function too_many()
   local all = redis.call('ZCOUNT', ACTIVE, begin, '+inf')
   for _, turn in ipairs(others) do all = all + redis.call('ZCOUNT', ACTIVE, turn, turn) end
-  return all > MOST
+  return all > MAX_MESSAGES
 end
 local large = not known and too_many()
 if large and not whole then return { 'large' } end

@@ -8,10 +8,10 @@ local function page(at, limit, wanted, most, whole)
   local next = tonumber(redis.call('HGET', META, 'next') or 0)
   local last = math.min(at + most, next - 1)
   local entries, states, texts = {}, {}, {}
-  local MOST_BYTES = 1000000 -- of texts at once, so that the server is never busy for long
+  local MAX_BYTES = 1000000 -- of texts at once, so that the server is never busy for long
   local size = 0
 
-  while at < last and #entries < limit and size < MOST_BYTES do
+  while at < last and #entries < limit and size < MAX_BYTES do
     at = at + 1
     local seq = padded(at)
     local card = redis.call('HGET', CARDS, seq)

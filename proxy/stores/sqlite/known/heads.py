@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from proxy.recall.index import IndexBatch, IndexMark, Look, Owner
 from proxy.stores.sqlite.known.changes import Era
 
-MOST_OWNERS = 2_000
+MAX_OWNERS = 2_000
 """Whose indexes are kept: what they know of themselves, up to some kilobytes each."""
 
-MOST_MARKS = 64
+MAX_MARKS = 64
 """Sessions of an owner whose places in the index are kept."""
 
 
@@ -30,7 +30,7 @@ class _Head:
 class IndexHeadCache:
     """Looks at the indexes of those who asked last, without postings."""
 
-    def __init__(self, most: int = MOST_OWNERS) -> None:
+    def __init__(self, most: int = MAX_OWNERS) -> None:
         self._heads: LRUCache[Owner, _Head] = LRUCache(most)
         self.writes = 0
         """Changes with each write: what was read before may not be what is there."""
@@ -51,7 +51,7 @@ class IndexHeadCache:
             return
         if head is None or head.era is not era or head.look.revision < look.revision:
             head = self._heads[owner] = _Head(era, replace(look, postings=(), mark=None))
-        if len(head.marks) >= MOST_MARKS:
+        if len(head.marks) >= MAX_MARKS:
             head.marks.clear()
         head.marks[session] = look.mark
 

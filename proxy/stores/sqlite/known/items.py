@@ -15,7 +15,7 @@ from cachetools import LRUCache
 from proxy.memory.items import Item, ItemOwner, Place
 from proxy.stores.sqlite.known.changes import Era
 
-MOST_BYTES = 4 * 1024 * 1024
+MAX_BYTES = 4 * 1024 * 1024
 """Of all that is kept: values, and ITEM_BYTES for each place, empty ones too."""
 
 ITEM_BYTES = 700
@@ -35,7 +35,7 @@ class _Kept(NamedTuple):
 class ItemCache:
     """Answers to those who asked last, within ``most`` bytes."""
 
-    def __init__(self, most: int = MOST_BYTES) -> None:
+    def __init__(self, most: int = MAX_BYTES) -> None:
         self._answers: LRUCache[Asked, _Kept] = LRUCache(most, getsizeof=attrgetter("size"))
 
     def __repr__(self) -> str:

@@ -27,7 +27,7 @@ from proxy.recall.index import (
     NO_POSTINGS,
     Index,
     IndexBatch,
-    Look,
+    IndexLookup,
     Owner,
     Postings,
     Rows,
@@ -67,8 +67,8 @@ class _Known:
     is the number of the last lookup of terms.
     """
 
-    def __init__(self, look: Look, state: State) -> None:
-        self.revision, self.state_data, self.state = look.revision, look.state, state
+    def __init__(self, lookup: IndexLookup, state: State) -> None:
+        self.revision, self.state_data, self.state = lookup.revision, lookup.state, state
         self.is_sole_writer = True
         self.names: dict[int, str] = {}
         self.terms: SomeTerms | AllTerms = SomeTerms()
@@ -86,9 +86,9 @@ class _Known:
     def bytes_held(self) -> int:
         return _OWNER + self.terms.bytes_held
 
-    def is_current(self, look: Look) -> bool:
+    def is_current(self, lookup: IndexLookup) -> bool:
         """Whether the index has not changed since it was cached."""
-        return self.revision == look.revision and self.state_data == look.state
+        return self.revision == lookup.revision and self.state_data == lookup.state
 
     def keep_all(self, postings: Mapping[bytes, bytes]) -> None:
         """Cache these as all terms of the index."""
@@ -124,10 +124,10 @@ class _Known:
             self._is_known = np.concatenate([self._is_known, np.zeros(more, np.bool_)])
 
 
-class LookWithState(NamedTuple):
+class LookupWithState(NamedTuple):
     """A lookup in an index, and the index's state: None if that has another format."""
 
-    look: Look
+    lookup: IndexLookup
     state: State | None
 
 
@@ -156,9 +156,13 @@ class KnownIndex:
         sizes = f"rows: {self._rows}, terms: {terms}, bytes: {self._bytes}"
         return f"<KnownIndex [owners: {len(self._owners)}, {sizes}]>"
 
-    async def look(
-        self, owner: Owner, terms: Sequence[bytes], session: str = "", seen: Look | None = None
-    ) -> LookWithState:
+    async def lookup(
+        self,
+        owner: Owner,
+        terms: Sequence[bytes],
+        session: str = "",
+        seen: IndexLookup | None = None,
+    ) -> LookupWithState:
         """Look up terms in an index; only the postings that are not cached are read.
 
         ``seen`` is a lookup of the same session made just before: if all terms are cached no other
@@ -172,7 +176,7 @@ class KnownIndex:
             return self._remember(owner, terms, await self._look(owner, terms, session))
         found = known.terms.find(terms)
         if None in found and seen is None and self._is_worth_reading_whole(known):
-            whole = await self._index.whole(owner, MAX_TERMS, session)
+            whole = await self._index.whole_index(owner, MAX_TERMS, session)
             if whole is not None:
                 return self._remember_whole(owner, terms, whole)
             known.too_large, found = True, known.terms.find(terms)
@@ -185,24 +189,24 @@ class KnownIndex:
         terms: Sequence[bytes],
         found: Sequence[Postings | None],
         session: str,
-        seen: Look | None,
-    ) -> LookWithState:
+        seen: IndexLookup | None,
+    ) -> LookupWithState:
         """Look up the terms that were not ``found`` in the cache; all of them if the cache turns
         out to be out of date."""
         kept, revision = known.terms, known.revision
         missing = [term for term, postings in zip(terms, found, strict=True) if postings is None]
-        look = await self._look(owner, missing, session) if missing or seen is None else seen
+        lookup = await self._look(owner, missing, session) if missing or seen is None else seen
         # Somebody may have erased something meanwhile, and all terms are forgotten.
         if not (
-            known.is_current(look) and self._owners.get(owner) is known and known.terms is kept
+            known.is_current(lookup) and self._owners.get(owner) is known and known.terms is kept
         ):
             if len(missing) < len(terms):
-                look = await self._look(owner, terms, session)
-            return self._remember(owner, terms, look)
-        read = dict(zip(missing, look.postings, strict=True)) if missing else {}
+                lookup = await self._look(owner, terms, session)
+            return self._remember(owner, terms, lookup)
+        read = dict(zip(missing, lookup.postings, strict=True)) if missing else {}
         found = found if known.revision == revision else kept.find(terms)
         postings = [each or read[term] for term, each in zip(terms, found, strict=True)]
-        return self._with_known(owner, known, read, replace(look, postings=tuple(postings)))
+        return self._with_known(owner, known, read, replace(lookup, postings=tuple(postings)))
 
     async def rows(self, owner: Owner, numbers: Numbers, state: State, revision: int) -> Rows:
         """Rows by number, and the names of their sessions, of an index that was of this revision
@@ -238,7 +242,7 @@ class KnownIndex:
     def _start(self, owner: Owner) -> _Known:
         """Cache an index that this process has made: all of its terms will be known."""
         self._drop(owner)
-        known = self._owners[owner] = _Known(Look(), State())
+        known = self._owners[owner] = _Known(IndexLookup(), State())
         known.keep_all({})
         self._bytes += known.bytes_held
         return known
@@ -253,8 +257,8 @@ class KnownIndex:
                 known.clear()
         self._bytes = sum([known.bytes_held for known in self._owners.values()])
 
-    async def _look(self, owner: Owner, terms: Sequence[bytes], session: str) -> Look:
-        return await self._index.look(owner, terms, NEWEST, session=session)
+    async def _look(self, owner: Owner, terms: Sequence[bytes], session: str) -> IndexLookup:
+        return await self._index.lookup(owner, terms, NEWEST, session=session)
 
     def _is_worth_reading_whole(self, known: _Known) -> bool:
         """Whether to read all terms of a small index: if as many fit for each owner that was
@@ -266,11 +270,13 @@ class KnownIndex:
 
     def _remember_whole(
         self, owner: Owner, terms: Sequence[bytes], whole: WholeIndex
-    ) -> LookWithState:
+    ) -> LookupWithState:
         """Cache all terms; returns the lookup of those asked for."""
-        found = dict(zip(whole.terms, whole.look.postings, strict=True))
-        look = replace(whole.look, postings=tuple([found.get(term, NO_POSTINGS) for term in terms]))
-        seen = self._remember(owner, terms, look)
+        found = dict(zip(whole.terms, whole.lookup.postings, strict=True))
+        lookup = replace(
+            whole.lookup, postings=tuple([found.get(term, NO_POSTINGS) for term in terms])
+        )
+        seen = self._remember(owner, terms, lookup)
         known = self._owners.get(owner)
         if known is not None and known.state.passages <= SMALL:
             postings = {term: each.newest for term, each in found.items()}
@@ -278,31 +284,33 @@ class KnownIndex:
         return seen
 
     def _with_known(
-        self, owner: Owner, known: _Known, read: Mapping[bytes, Postings], look: Look
-    ) -> LookWithState:
+        self, owner: Owner, known: _Known, read: Mapping[bytes, Postings], lookup: IndexLookup
+    ) -> LookupWithState:
         """Cache the terms that were read in addition to cached ones; returns the lookup."""
         self._owners.move_to_end(owner)
         if read:
             self._resize(known, known.terms.learn, read)
-        return LookWithState(look, known.state)
+        return LookupWithState(lookup, known.state)
 
-    def _remember(self, owner: Owner, terms: Sequence[bytes], look: Look) -> LookWithState:
+    def _remember(
+        self, owner: Owner, terms: Sequence[bytes], lookup: IndexLookup
+    ) -> LookupWithState:
         """Cache a lookup of which nothing was cached, and return it."""
-        state, known = read_state(look.state), self._owners.get(owner)
-        if state is None or not look.revision or state.passages > self._most_rows:
+        state, known = read_state(lookup.state), self._owners.get(owner)
+        if state is None or not lookup.revision or state.passages > self._most_rows:
             self._drop(owner)
-            return LookWithState(look, state)
-        if known is None or not known.is_current(look):
+            return LookupWithState(lookup, state)
+        if known is None or not known.is_current(lookup):
             self._drop(owner)
-            known, before = _Known(look, state), known
+            known, before = _Known(lookup, state), known
             known.is_sole_writer, known.last_lookup = before is None, self._looks
             self._owners[owner] = known
             self._bytes += known.bytes_held
         else:
             known.is_sole_writer = True
         self._owners.move_to_end(owner)
-        self._resize(known, known.terms.learn, dict(zip(terms, look.postings, strict=True)))
-        return LookWithState(look, state)
+        self._resize(known, known.terms.learn, dict(zip(terms, lookup.postings, strict=True)))
+        return LookupWithState(lookup, state)
 
     def _drop(self, owner: Owner) -> None:
         known = self._owners.pop(owner, None)

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from proxy.memory.model import Recalled
-from proxy.recall.index import Look, Rows
+from proxy.recall.index import IndexLookup, Rows
 from proxy.recall.indexing.state import State
 from proxy.recall.query.query import RecallQuery
 from proxy.recall.query.question import Question
@@ -65,12 +65,12 @@ class Selection(msgspec.Struct, frozen=True):
     dismissed: frozenset[str]
     now: float
     state: State
-    look: Look
+    lookup: IndexLookup
 
     @property
     def session(self) -> int | None:
         """The number of the session of the query, None if it is not indexed."""
-        return self.look.mark.number if self.look.mark else None
+        return self.lookup.mark.number if self.lookup.mark else None
 
     @property
     def all_numbers(self) -> Numbers:
@@ -101,15 +101,15 @@ class Shortlist(msgspec.Struct, frozen=True):
         return seqs
 
 
-def match_terms(question: Question, look: Look, state: State) -> Matches:
+def match_terms(question: Question, lookup: IndexLookup, state: State) -> Matches:
     """Score the passages that hold terms of a question."""
-    return match(question, look, Corpus(state.passages, state.length))
+    return match(question, lookup, Corpus(state.passages, state.length))
 
 
 def select(
     query: RecallQuery,
     matches: Matches,
-    look: Look,
+    lookup: IndexLookup,
     state: State,
     now: float,
     near: Similarities = NO_SIMILARITIES,
@@ -127,7 +127,7 @@ def select(
         dismissed=frozenset(state.dismissed),
         now=now,
         state=state,
-        look=look,
+        lookup=lookup,
     )
 
 

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from cachetools import LRUCache
 
 from proxy.memory.model import SessionKey
-from proxy.recall.index import Look, Owner, OwnOf, PassageHistory
+from proxy.recall.index import IndexLookup, Owner, OwnOf, PassageHistory
 from proxy.recall.indexing.index_updater import IndexUpdater
 from proxy.recall.indexing.indexer import Indexer
 from proxy.recall.indexing.state import State
-from proxy.recall.known_index import KnownIndex, LookWithState
+from proxy.recall.known_index import KnownIndex, LookupWithState
 from proxy.recall.pipeline import (
     Selection,
     Shortlist,
@@ -96,11 +96,11 @@ class Recaller:
         if best is None or selection is None:
             return None
         owner, session = shortlist.query.owner, shortlist.query.key.session
-        look, state = await self._index.look(owner, best.terms, session, selection.look)
-        numbers = best.later(look.postings)
+        lookup, state = await self._index.lookup(owner, best.terms, session, selection.lookup)
+        numbers = best.later(lookup.postings)
         if state is None or not numbers.size:
             return None
-        rows = await self._index.rows(owner, numbers, state, look.revision)
+        rows = await self._index.rows(owner, numbers, state, lookup.revision)
         more = later_changes(shortlist, selection, numbers, rows)
         return more if more.places else None
 
@@ -130,7 +130,7 @@ class Recaller:
             return None
         if query.replayed is not None:
             return replay(selection, query.replayed)
-        state, revision = selection.state, selection.look.revision
+        state, revision = selection.state, selection.lookup.revision
         rows = await self._index.rows(query.owner, numbers, state, revision)
         return rank(selection, rows)
 
@@ -142,31 +142,31 @@ class Recaller:
         owner = query.owner
         if owner in self._with_several_sessions:
             return False
-        look, state = self._checked(query, await self._index.look(owner, (), query.key.session))
-        if state is None or state.sessions <= (1 if look.mark else 0):
+        lookup, state = self._checked(query, await self._index.lookup(owner, (), query.key.session))
+        if state is None or state.sessions <= (1 if lookup.mark else 0):
             return state is not None
         self._with_several_sessions[owner] = None
         return False
 
-    def _checked(self, query: RecallQuery, seen: LookWithState) -> LookWithState:
+    def _checked(self, query: RecallQuery, seen: LookupWithState) -> LookupWithState:
         """The same lookup.  An index that is missing or has another format is queued to be made."""
         owner, state = query.owner, seen.state
         if state is None:
             self._index_updater.on_stale_index(owner)
-        elif not seen.look.revision or (owner.user and state.caught_up <= 0):
+        elif not seen.lookup.revision or (owner.user and state.caught_up <= 0):
             self._index_updater.on_missing_index(owner)
         return seen
 
-    async def _look(self, query: RecallQuery, question: Question) -> LookWithState:
+    async def _look(self, query: RecallQuery, question: Question) -> LookupWithState:
         """Look up the question, after indexing what of this session is recorded but not shown."""
         key, owner, terms = query.key, query.owner, question.terms
-        seen = await self._index.look(owner, terms, key.session)
-        indexed = seen.look.mark.seq if seen.look.mark else 0
+        seen = await self._index.lookup(owner, terms, key.session)
+        indexed = seen.lookup.mark.seq if seen.lookup.mark else 0
         lacks = self._has_unindexed if owner.user else self._has_unindexed_without_user
         if not lacks(query, indexed):
             return seen
         await self._index_updater.flush(owner)
-        return await self._index.look(owner, terms, key.session)
+        return await self._index.lookup(owner, terms, key.session)
 
     def _has_unindexed(self, query: RecallQuery, indexed: int) -> bool:
         """Whether, as far as this process knows, hidden messages of this session are not
@@ -192,28 +192,28 @@ class Recaller:
         now = self._clock()
         question = read_question(query.text, query.previous_texts, now, query.options.zone)
         asked = self._start_embedding(query, question)
-        look, state = self._checked(query, await self._look(query, question))
+        lookup, state = self._checked(query, await self._look(query, question))
         if state is None:
             return None
-        matches = match_terms(question, look, state)
+        matches = match_terms(question, lookup, state)
         if query.replayed is None and needs_expansion(matches):
-            look, state, matches = await self._expanded(query, matches, look, state)
+            lookup, state, matches = await self._expanded(query, matches, lookup, state)
         near = NO_SIMILARITIES
         if self._nearness and asked:
             near = await self._nearness.search(asked, query.owner, state)
-        return select(query, matches, look, state, now, near)
+        return select(query, matches, lookup, state, now, near)
 
     async def _expanded(
-        self, query: RecallQuery, matches: Matches, look: Look, state: State
-    ) -> tuple[Look, State, Matches]:
+        self, query: RecallQuery, matches: Matches, lookup: IndexLookup, state: State
+    ) -> tuple[IndexLookup, State, Matches]:
         """Repeat the lookup with query expansion; unchanged if the thesaurus has no words."""
         question = expand(matches.question)
         if question is not matches.question:
-            again = await self._index.look(query.owner, question.terms, query.key.session, look)
+            again = await self._index.lookup(query.owner, question.terms, query.key.session, lookup)
             if again.state is not None:
-                look, state = again.look, again.state
-                matches = match_terms(question, look, state)
-        return look, state, matches
+                lookup, state = again.lookup, again.state
+                matches = match_terms(question, lookup, state)
+        return lookup, state, matches
 
     def _start_embedding(self, query: RecallQuery, question: Question) -> PendingQuestion | None:
         """Start to embed the question while its words are looked up; None without an embedder."""

@@ -493,7 +493,7 @@ async def test_what_is_in_the_index_of_a_session_has_no_vector_any_more(
     left = await store.vectors(owner, "m/4", 4, 0, 6)
     assert left.ljust(24, b"\0") == bytes(8) + b"\3" * 4 + b"\4" * 4 + bytes(8)
     await eraser.person("t", "kai")
-    assert (await store.look(owner, (), 0)).revision == 0
+    assert (await store.lookup(owner, (), 0)).revision == 0
     assert not (await store.vectors(owner, "m/4", 4, 0, 6)).strip(b"\0")
 
 
@@ -506,10 +506,10 @@ async def test_a_session_in_an_index_of_another_format_leaves_no_vector_there(
         await store.commit(key(session), chat(f"x-{session}", user="kai"))
         await indexer.index_session(key(session))
     await store.put_vectors(owner, "m/4", 4, dict.fromkeys(range(4), b"1234"))
-    look, other = await store.look(owner, (), 0), b'[999,4,0,2,[],["tea"],0.0,0.0,{"m/4":4}]'
-    assert await store.write(owner, IndexBatch(look.revision, other, "b", None, first=4))
+    lookup, other = await store.lookup(owner, (), 0), b'[999,4,0,2,[],["tea"],0.0,0.0,{"m/4":4}]'
+    assert await store.write(owner, IndexBatch(lookup.revision, other, "b", None, first=4))
     assert await eraser.count_session(key("a")) is not None
-    assert (await store.look(owner, (), 0)).state == other
+    assert (await store.lookup(owner, (), 0)).state == other
     assert await eraser.session(key("a")) is not None
     assert not (await store.vectors(owner, "m/4", 4, 0, 4)).strip(b"\0")
     assert await indexer.dismissed(owner) == ("tea",)
@@ -540,7 +540,7 @@ async def test_passages_that_lead_nowhere_any_more_are_not_counted(
     assert everything.counts.index_passages == 3
     counted, receipt = await eraser.count_person("t", "kai"), await eraser.person("t", "kai")
     assert receipt.counts == counted.counts and receipt.counts.index_passages == 2
-    assert (await store.look(Owner("t", "kai"), (), 0)).revision == 0
+    assert (await store.lookup(Owner("t", "kai"), (), 0)).revision == 0
 
 
 # What nobody finds, and what is in the files

@@ -153,7 +153,7 @@ async def test_an_owner_that_is_gone_meanwhile_does_not_come_back(remembering: M
     await remembering.store.drop(KAI)
     embedder.gate.set()
     await work
-    assert (await remembering.store.look(KAI, (), 0)).state == b""
+    assert (await remembering.store.lookup(KAI, (), 0)).state == b""
 
 
 async def test_what_is_indexed_is_embedded_a_moment_later(remembering: Memory) -> None:

@@ -109,7 +109,7 @@ async def test_looking_for_it_costs_one_look_at_the_store_and_none_where_words_a
     monkeypatch.setattr(remembering.recaller, "_index", KnownIndex(store))  # type: ignore[arg-type]
     monkeypatch.setattr(remembering.recaller, "_history", store)
     assert TOLD in await texts(remembering)
-    assert sorted(asked) == ["look", "look", "passages", "rows"]
+    assert sorted(asked) == ["lookup", "lookup", "passages", "rows"]
     asked.clear()
     assert TOLD in await texts(remembering)
-    assert sorted(asked) == ["look", "passages"]
+    assert sorted(asked) == ["lookup", "passages"]

@@ -12,7 +12,7 @@ from proxy.chat.message import typed_text_of
 from proxy.memory.model import SessionKey
 from proxy.memory_api.erasure.in_mind import forget_texts
 from proxy.recall import known_index
-from proxy.recall.index import Look, Owner, Rows, WholeIndex
+from proxy.recall.index import IndexLookup, Owner, Rows, WholeIndex
 from proxy.recall.indexing.indexer import Indexer
 from proxy.recall.known_index import KnownIndex
 from proxy.recall.known_terms import NEWEST
@@ -38,24 +38,26 @@ class Watched:
             memory.store, memory.store, typed_text_of, memory.clock, on_write=self.known.on_write
         )
 
-    async def look(
+    async def lookup(
         self, owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
-    ) -> Look:
+    ) -> IndexLookup:
         self.looked.append(len(terms))
-        return await self.memory.store.look(owner, terms, newest, session=session)
+        return await self.memory.store.lookup(owner, terms, newest, session=session)
 
-    async def whole(self, owner: Owner, most: int, session: str = "") -> WholeIndex | None:
+    async def whole_index(
+        self, owner: Owner, max_terms: int, session: str = ""
+    ) -> WholeIndex | None:
         self.looked.append("all")
-        return await self.memory.store.whole(owner, most, session)
+        return await self.memory.store.whole_index(owner, max_terms, session)
 
     async def rows(self, owner: Owner, numbers: Sequence[int]) -> Rows:
         self.read += len(numbers)
         return await self.memory.store.rows(owner, numbers)
 
     async def asked(self, owner: Owner, numbers: Sequence[int]) -> Rows:
-        look, state = await self.known.look(owner, ())
+        lookup, state = await self.known.lookup(owner, ())
         assert state is not None
-        return await self.known.rows(owner, np.array(numbers, np.uint32), state, look.revision)
+        return await self.known.rows(owner, np.array(numbers, np.uint32), state, lookup.revision)
 
     async def check(self, owner: Owner, numbers: Sequence[int]) -> None:
         """What is said of these rows is what the store says."""
@@ -69,8 +71,8 @@ class Watched:
 
     async def check_terms(self, owner: Owner, terms: Sequence[bytes], session: str = "a") -> None:
         """And what is said of these terms."""
-        found = await self.known.look(owner, terms, session)
-        assert found.look == await self.memory.store.look(owner, terms, NEWEST, session=session)
+        found = await self.known.lookup(owner, terms, session)
+        assert found.lookup == await self.memory.store.lookup(owner, terms, NEWEST, session=session)
 
     async def says(
         self, session: str, exchange: str, text: str = "A boat.", *, user: str, here: bool
@@ -222,10 +224,10 @@ async def test_an_owner_who_asks_seldom_has_no_index_read_whole(remembering: Mem
 
 async def test_what_was_just_seen_is_not_asked_for_again(watched: Watched) -> None:
     await watched.says("a", "x1", "boat soup", user="kai", here=True)
-    seen = await watched.known.look(KAI, (BOAT,), "a")
-    again = await watched.known.look(KAI, TERMS, "a", seen.look)
+    seen = await watched.known.lookup(KAI, (BOAT,), "a")
+    again = await watched.known.lookup(KAI, TERMS, "a", seen.lookup)
     assert watched.looked == [0]
-    assert again.look == await watched.memory.store.look(KAI, TERMS, NEWEST, session="a")
+    assert again.lookup == await watched.memory.store.lookup(KAI, TERMS, NEWEST, session="a")
 
 
 async def test_who_is_not_the_only_one_to_write_asks_for_all_at_once(watched: Watched) -> None:
@@ -290,15 +292,15 @@ async def test_terms_that_are_forgotten_while_others_are_read_are_read_too(
     await watched.says("a", "x1", user="kai", here=True)
     for _ in range(2):
         await watched.check_terms(KAI, (BOAT,))
-    look = watched.look
+    lookup = watched.lookup
 
     async def meanwhile(
         owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
-    ) -> Look:
-        found = await look(owner, terms, newest, session)
+    ) -> IndexLookup:
+        found = await lookup(owner, terms, newest, session)
         forget_texts(KAI.tenant)
         return found
 
-    monkeypatch.setattr(watched, "look", meanwhile)
+    monkeypatch.setattr(watched, "lookup", meanwhile)
     await watched.check_terms(KAI, TERMS)
     await watched.check_terms(KAI, (BOAT,))

@@ -224,7 +224,7 @@ async def test_a_question_that_is_refused_is_near_to_nothing(
         return np.zeros((len(texts), 8), np.float32)
 
     monkeypatch.setattr(sense.embedder, "embed", embed)
-    state = read_state((await sense.memory.store.look(KAI, (), 0)).state)
+    state = read_state((await sense.memory.store.lookup(KAI, (), 0)).state)
     assert state is not None
     for _ in range(2):
         asked = sense.near.start_embedding(ASKED)

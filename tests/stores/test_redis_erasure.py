@@ -362,7 +362,7 @@ async def test_the_index_of_a_person_has_forgotten_a_session_before_it_is_gone(
     await store.commit(key, chat("x1", LATE, user="kai"))
     indexer = Indexer(store, store, whole, lambda: MARK)
     await indexer.index_session(key)
-    assert (await store.look(kai, (), 0, session="a")).mark is not None
+    assert (await store.lookup(kai, (), 0, session="a")).mark is not None
 
     async def fails(*asked: object) -> None:
         raise StoreError
@@ -372,7 +372,7 @@ async def test_the_index_of_a_person_has_forgotten_a_session_before_it_is_gone(
         with pytest.raises(StoreError):
             await store.delete(key)
     assert await store.session(key) is None
-    assert (await store.look(kai, (), 0, session="a")).mark is None
+    assert (await store.lookup(kai, (), 0, session="a")).mark is None
 
 
 async def test_a_deletion_that_was_cut_off_is_ended_by_who_repeats_it(

@@ -15,7 +15,7 @@ import pytest
 from proxy.memory.items import Change, ItemOwner, Place
 from proxy.memory.model import Amendment, Ask, SessionKey
 from proxy.memory.store import StoreError
-from proxy.recall.index import IndexBatch, IndexMark, Look, Owner
+from proxy.recall.index import IndexBatch, IndexLookup, IndexMark, Owner
 from proxy.stores.sqlite import read as sqlite_read
 from proxy.stores.sqlite import write as sqlite_write
 from proxy.stores.sqlite.known.heads import IndexHeadCache
@@ -37,7 +37,7 @@ Read = Callable[[SQLiteStore], Awaitable[object]]
 READS: dict[str, Read] = {
     "load": lambda store: store.load(KEY, NEAR),
     "passages": lambda store: store.passages("tenant", None, PLACES),
-    "look": lambda store: store.look(OWNER, (), 0, session="session"),
+    "lookup": lambda store: store.lookup(OWNER, (), 0, session="session"),
     "items": lambda store: store.items_at(SHELF, [CARD, Place(("b",), "none")]),
 }
 
@@ -107,7 +107,7 @@ async def test_what_this_process_writes_is_known(
     unread(store, monkeypatch)
     snapshot = await store.load(KEY, NEAR)
     assert snapshot.last is not None and snapshot.last.id == "x4"
-    assert await store.look(OWNER, (), 0, session="session") == Look(
+    assert await store.lookup(OWNER, (), 0, session="session") == IndexLookup(
         2, b"[1]", (), IndexMark(1, 7, 0)
     )
 
@@ -269,7 +269,7 @@ async def test_what_is_known_is_bounded(store: SQLiteStore) -> None:
     assert items.of((SHELF, (CARD,) * 9), era) is None
     heads = IndexHeadCache(most=10)
     for n in range(50):
-        heads.put(Owner("tenant", session=str(n)), str(n), Look(1, b"[]"), era)
+        heads.put(Owner("tenant", session=str(n)), str(n), IndexLookup(1, b"[]"), era)
     assert len(heads._heads) == 10
 
 

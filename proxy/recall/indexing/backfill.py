@@ -143,7 +143,7 @@ class EmbeddingBackfill:
     async def _step(self, owner: Owner) -> int | None:
         """Embed the next batch; returns how many of it still exist, None if nothing is left."""
         name = self._name or await self._learn_name()
-        state = read_state((await self._index.look(owner, (), 0)).state)
+        state = read_state((await self._index.lookup(owner, (), 0)).state)
         if state is None:
             return None
         first = max(state.embedded.get(name, 0), state.passages - MAX_SEARCHED)

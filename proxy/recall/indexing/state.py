@@ -9,7 +9,7 @@ from zlib import crc32
 import msgspec
 
 from proxy.memory.archive import Message, Session
-from proxy.recall.index import ROW_SIZE, IndexBatch, IndexMark, Look, OwnOf
+from proxy.recall.index import ROW_SIZE, IndexBatch, IndexLookup, IndexMark, OwnOf
 from proxy.recall.notes.notes import names_relative_day
 from proxy.recall.notes.slots import slot_values
 from proxy.recall.query import of_oneself
@@ -139,7 +139,7 @@ class Addition(msgspec.Struct, frozen=True):
     since passages with adjacent numbers are treated as neighbours in the conversation.
     """
 
-    look: Look
+    lookup: IndexLookup
     state: State
     session: Session
     messages: Sequence[Message]
@@ -163,7 +163,7 @@ class Addition(msgspec.Struct, frozen=True):
             max(number, self.state.sessions),
         )
         return IndexBatch(
-            revision=self.look.revision,
+            revision=self.lookup.revision,
             state=write_state(state),
             session=self.session.id,
             mark=None if self.is_edit else IndexMark(number, last.seq, mark_check(last.card.id)),
@@ -177,7 +177,7 @@ class Addition(msgspec.Struct, frozen=True):
     @property
     def _number(self) -> int:
         """The session's number, from 1; 0 is that of an empty row."""
-        return self.look.mark.number if self.look.mark else self.state.sessions + 1
+        return self.lookup.mark.number if self.lookup.mark else self.state.sessions + 1
 
     def _entries(self) -> list[TermEntry]:
         entries: list[TermEntry] = []

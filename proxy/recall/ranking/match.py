@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from proxy.recall.index import POSTING_SIZE, Look, Postings
+from proxy.recall.index import POSTING_SIZE, IndexLookup, Postings
 from proxy.recall.query.question import Question, has_question_mark
 from proxy.recall.query.words import TELLS_TIME, Corpus
 from proxy.recall.ranking.packing import LENGTHS, Array, read_postings
@@ -116,14 +116,14 @@ class Matches(NamedTuple):
         return dict(zip(self.question.terms, self.terms.weights.tolist(), strict=False))
 
 
-def match(question: Question, look: Look, corpus: Corpus) -> Matches:
+def match(question: Question, lookup: IndexLookup, corpus: Corpus) -> Matches:
     """Score all passages in the postings of a look for ``question.terms``.
 
     Those are the terms of its words, then of its days, then of the speakers that it names.
     """
     words_end = sum([len(word.terms) for word in question.words])
     days_end = words_end + len(question.day_terms)
-    postings = look.postings[:words_end]
+    postings = lookup.postings[:words_end]
     counts = np.array(_counts(question, postings), np.float32)
     weights = _idf(counts, corpus.passages) * _question_weights(question)
     is_distinctive = _is_distinctive(question, counts, corpus.passages)
@@ -145,8 +145,8 @@ def match(question: Question, look: Look, corpus: Corpus) -> Matches:
         distinctive=full_weight > 0,
         best_cover=best_cover,
         terms=terms,
-        dated=_passages(look.postings[words_end:days_end]),
-        by_speaker=_passages(look.postings[days_end:]),
+        dated=_passages(lookup.postings[words_end:days_end]),
+        by_speaker=_passages(lookup.postings[days_end:]),
     )
 
 

@@ -20,9 +20,9 @@ from proxy.recall.index import (
     POSTING_SIZE,
     TERM_SIZE,
     IndexBatch,
+    IndexLookup,
     IndexLost,
     IndexMark,
-    Look,
     Owner,
     Postings,
     Rows,
@@ -42,28 +42,30 @@ AT_ONCE = 1000
 class RedisIndex(RedisBase):
     """See :class:`proxy.recall.index.Index`."""
 
-    async def look(
+    async def lookup(
         self, owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
-    ) -> Look:
-        if not terms and (just := told.take_index_look(self._passages, owner, session)):
-            return read_look(just, 0)
+    ) -> IndexLookup:
+        if not terms and (just := told.take_index_lookup(self._passages, owner, session)):
+            return read_lookup(just, 0)
         keys = index_keys(owner) + term_keys(owner, terms)
         reply = await self._look(self._scripts.index_look, keys, (newest, session))
-        return read_look(reply, len(terms))
+        return read_lookup(reply, len(terms))
 
     @with_timeout("read")
-    async def whole(self, owner: Owner, most: int, session: str = "") -> WholeIndex | None:
+    async def whole_index(
+        self, owner: Owner, max_terms: int, session: str = ""
+    ) -> WholeIndex | None:
         meta, *_, vocabulary, _ = index_keys(owner)
-        read = ("GETRANGE", vocabulary, 0, (most + 1) * TERM_SIZE - 1)
+        read = ("GETRANGE", vocabulary, 0, (max_terms + 1) * TERM_SIZE - 1)
         there = ("EXISTS", vocabulary)
         asked = [(meta, ("HGET", meta, "revision")), (vocabulary, there), (vocabulary, read)]
         revision, named, joined = await self._link.many(asked)
-        if revision is None or not named or len(joined) > most * TERM_SIZE:
+        if revision is None or not named or len(joined) > max_terms * TERM_SIZE:
             return None
         terms = split_terms(joined)
-        look = await self.look(owner, terms, EVERY_POSTING, session)
+        lookup = await self.lookup(owner, terms, EVERY_POSTING, session)
         # Of the same revision before the terms and behind them: so these are all.
-        return WholeIndex(terms, look) if look.revision == int(revision) else None
+        return WholeIndex(terms, lookup) if lookup.revision == int(revision) else None
 
     async def rows(self, owner: Owner, numbers: Sequence[int]) -> Rows:
         arguments = (pack(f"<{len(numbers)}I", *numbers),)
@@ -219,18 +221,18 @@ def write_arguments(batch: IndexBatch) -> list[Any]:
     return [*head, mark, format_time(batch.began), *batch.postings.values()]
 
 
-def read_look(reply: Sequence[Any], terms: int) -> Look:
+def read_lookup(reply: Sequence[Any], terms: int) -> IndexLookup:
     """A look for so many terms from the reply to its script."""
     if not reply:
-        return Look(postings=(NO_POSTINGS,) * terms)
+        return IndexLookup(postings=(NO_POSTINGS,) * terms)
     revision, state, mark, *found = reply
     if not int(revision):  # what was kept of a dropped one
-        return Look(state=state, postings=(NO_POSTINGS,) * terms)
+        return IndexLookup(state=state, postings=(NO_POSTINGS,) * terms)
     postings = tuple(
         Postings(size // POSTING_SIZE, newest)
         for size, newest in zip(found[::2], found[1::2], strict=True)
     )
-    return Look(
+    return IndexLookup(
         int(revision), state, postings, IndexMark(*map(int, mark.split())) if mark else None
     )
 

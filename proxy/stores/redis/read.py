@@ -77,7 +77,7 @@ class LoadReply(msgspec.Struct, frozen=True, gc=False):
     stamp: bytes
     begin: int
     known: bool
-    look: Sequence[Any]
+    lookup: Sequence[Any]
     unread_choices: bool
     recallable: bool
 
@@ -88,7 +88,7 @@ class Loaded(NamedTuple):
 
     snapshot: Snapshot
     learned: CachedLog | None = None
-    look: Sequence[Any] = ()
+    lookup: Sequence[Any] = ()
     recallable: bool = False
 
 
@@ -116,11 +116,11 @@ class RedisReading(RedisBase):
         began, recalled = told.now(), self._passages.of(key)
         index = self._index_of(key, known)
         loaded = await load(self._scripts, key, ask, self._clock(), known, recalled, index)
-        snapshot, learned, look, recallable = loaded
+        snapshot, learned, lookup, recallable = loaded
         if learned is not None:
             learned = replace(learned, is_ownerless=snapshot.owner is None)
             stamp = learned.stamp if recallable else b""
-            told.remember(self._passages, key, stamp, snapshot.owner, look, began)
+            told.remember(self._passages, key, stamp, snapshot.owner, lookup, began)
         if not ask.whole:
             self._logs.put(key, learned, era)
         return snapshot
@@ -207,7 +207,7 @@ async def load(
         if known is not None and first.known:
             if learned := extend_known(known, first):
                 snapshot = replace(first.snapshot, log=learned.log, bodies=learned.bodies)
-                return Loaded(snapshot, learned, first.look, first.recallable)
+                return Loaded(snapshot, learned, first.lookup, first.recallable)
             known = None  # a late answer stands in its turn, before the end
             continue
         if loaded := await _read_rest(scripts, keys, first):
@@ -251,7 +251,7 @@ def _whole(first: LoadReply, more: Sequence[Entry]) -> Loaded:
         bodies=snapshot.bodies,
         newest=newest_of(log),
     )
-    return Loaded(snapshot, learned, first.look, first.recallable)
+    return Loaded(snapshot, learned, first.lookup, first.recallable)
 
 
 def newest_of(entries: Sequence[Entry]) -> Newest:
@@ -330,7 +330,7 @@ def pieces(all_of_them: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 def read_first(reply: Sequence[Any], ask: Ask) -> LoadReply:
     owner, system, system_tokens, messages, tokens, start, last, last_usage = reply[:8]
     attempt, attempt_usage, joined, shown, seqs, bodies, choices = reply[8:15]
-    summary, changes, stalled, size, stamp, end, begin, known, look = reply[15:24]
+    summary, changes, stalled, size, stamp, end, begin, known, lookup = reply[15:24]
     unread_choices, recallable, created = reply[24:]
     numbers = [int(number) for number in seqs.split(b",")] if seqs else []
     snapshot = Snapshot(
@@ -361,7 +361,7 @@ def read_first(reply: Sequence[Any], ask: Ask) -> LoadReply:
         stamp=stamp,
         begin=int(begin),
         known=bool(known),
-        look=look,
+        lookup=lookup,
         unread_choices=bool(unread_choices),
         recallable=bool(recallable),
     )

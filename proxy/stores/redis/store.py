@@ -14,14 +14,14 @@ from typing import Self
 from proxy.memory.archive import OnProgress, do_nothing
 from proxy.memory.model import SessionKey, State
 from proxy.memory.store import StoreError
-from proxy.recall.index import Behind, Owner, behind_in, sessions_of
+from proxy.recall.index import Owner, Unindexed, read_unindexed, sessions_of
 from proxy.stores.redis.archive import SCANNED_AT_ONCE, RedisArchive, RedisSummaries, page_of
 from proxy.stores.redis.base import PAGES_AT_ONCE, list_keys, session_keys, with_timeout
 from proxy.stores.redis.codec import read_messages, read_session
 from proxy.stores.redis.commit import RedisCommits, RedisErasures
 from proxy.stores.redis.concerns import QUESTIONS, concerns_of
 from proxy.stores.redis.connection import Link
-from proxy.stores.redis.index import RedisIndex, index_keys, read_look
+from proxy.stores.redis.index import RedisIndex, index_keys, read_lookup
 from proxy.stores.redis.items import RedisItems
 from proxy.stores.redis.lists import MOVE_SECONDS
 from proxy.stores.redis.read import RedisReading
@@ -65,7 +65,9 @@ class RedisStore(
     def __repr__(self) -> str:
         return f"<RedisStore [{self.name}]>"
 
-    async def behind(self, key: SessionKey, states: Collection[State], limit: int) -> Behind | None:
+    async def unindexed(
+        self, key: SessionKey, states: Collection[State], limit: int
+    ) -> Unindexed | None:
         """In one round trip where the session is nobody's: then its index lies beside it."""
         keys = index_keys(Owner(key.tenant, session=key.session))
         wanted = (int("active" in states), int("superseded" in states))
@@ -78,11 +80,11 @@ class RedisStore(
         if session is None:
             return None
         if reply[1:]:
-            _, look, (more, *found) = reply
+            _, lookup, (more, *found) = reply
             rows = read_messages(*found)
             if not more or len(rows) > limit:
-                return Behind(session, read_look(look, 0), page_of(rows, limit))
-        return await behind_in(self, key, states, limit)
+                return Unindexed(session, read_lookup(lookup, 0), page_of(rows, limit))
+        return await read_unindexed(self, key, states, limit)
 
     async def open(self) -> None:
         """Nothing to get ready: connections are made when they are needed."""

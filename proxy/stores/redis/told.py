@@ -34,7 +34,7 @@ class LoadedSession(msgspec.Struct):
     key: SessionKey
     stamp: bytes
     owner: str | None
-    look: Sequence[Any]
+    lookup: Sequence[Any]
     until: float
 
     def confirms(self, key: SessionKey, user: str | None, stamp: bytes) -> bool:
@@ -55,10 +55,10 @@ def remember(
     key: SessionKey,
     stamp: bytes,
     owner: str | None,
-    look: Sequence[Any],
+    lookup: Sequence[Any],
     at: float,
 ) -> None:
-    _loaded.set(LoadedSession(known, key, stamp, owner, look, at + FRESH_SECONDS))
+    _loaded.set(LoadedSession(known, key, stamp, owner, lookup, at + FRESH_SECONDS))
 
 
 def take(known: PassageCache) -> LoadedSession | None:
@@ -69,13 +69,13 @@ def take(known: PassageCache) -> LoadedSession | None:
     return told
 
 
-def take_index_look(known: PassageCache, owner: Owner, session: str) -> Sequence[Any]:
+def take_index_lookup(known: PassageCache, owner: Owner, session: str) -> Sequence[Any]:
     """The head of this index if the load read it, only once; else empty."""
     told = _of(known)
     if told is None or owner.session != session or told.key != SessionKey(owner.tenant, session):
         return ()
-    look, told.look = told.look, ()
-    return look
+    lookup, told.lookup = told.lookup, ()
+    return lookup
 
 
 def _of(known: PassageCache) -> LoadedSession | None:

@@ -27,7 +27,7 @@ from proxy.memory.model import (
     State,
     message_id,
 )
-from proxy.recall.index import Behind, Owner, after_mark, owner_of
+from proxy.recall.index import Owner, Unindexed, after_mark, owner_of
 from proxy.stores.common import codec
 from proxy.stores.common.history import (
     locate,
@@ -166,23 +166,22 @@ def messages(
     return Page(page, str(page[-1].seq) if more else None)
 
 
-def behind(
+def unindexed(
     connection: sqlite3.Connection,
     now: float,
     key: SessionKey,
     states: Collection[State],
     limit: int,
-) -> Behind | None:
-    """The session, what its index says of itself, and messages that this lacks: in one job, for
-    each has to find its way to a thread and back."""
+) -> Unindexed | None:
+    """See ``Index.unindexed``: one job instead of three, since each is handed to a thread."""
     found = session(connection, now, key)
     if found is None:
         return None
-    seen, _ = index_reading.look(
+    lookup, _ = index_reading.lookup(
         connection, now, owner_of(key, found.user), (), 0, session=key.session
     )
-    after = after_mark(seen.mark)
-    return Behind(found, seen, messages(connection, now, key, states, after, limit))
+    after = after_mark(lookup.mark)
+    return Unindexed(found, lookup, messages(connection, now, key, states, after, limit))
 
 
 def message(

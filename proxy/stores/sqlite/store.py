@@ -24,7 +24,7 @@ from proxy.memory.archive import Message, OnProgress, Revision, SessionArchive, 
 from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
 from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
 from proxy.memory.store import StoreError, StoreTimeout
-from proxy.recall.index import IndexBatch, Look, Owner
+from proxy.recall.index import IndexBatch, IndexLookup, Owner
 from proxy.stores.common.history import counts_of
 from proxy.stores.common.known_logs import CachedLog, LastLoad
 from proxy.stores.common.known_passages import CachedPassages
@@ -271,18 +271,18 @@ class SQLiteStore(SQLiteFile):
 
     # Index
 
-    async def look(
+    async def lookup(
         self, owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
-    ) -> Look:
+    ) -> IndexLookup:
         era, heads = self._changes.era(), self._heads
         head = None if terms else heads.of(owner, session, era)
         if head is not None:
             return head
         writes = heads.writes
-        look, lasts = await self._read_look(owner, terms, newest, session)
+        lookup, lasts = await self._read_lookup(owner, terms, newest, session)
         if lasts and era is not None and writes == heads.writes:
-            heads.put(owner, session, look, era)
-        return look
+            heads.put(owner, session, lookup, era)
+        return lookup
 
     async def write(self, owner: Owner, batch: IndexBatch) -> bool:
         work = partial(index_writing.write, now=self._clock(), owner=owner, batch=batch)
@@ -293,10 +293,10 @@ class SQLiteStore(SQLiteFile):
         finally:
             self._heads.written(owner, batch if done else None)
 
-    behind = lists(sqlite_archive.behind)
-    whole = reads(index_reading.whole, single=True)
+    unindexed = lists(sqlite_archive.unindexed)
+    whole_index = reads(index_reading.whole_index, single=True)
     rows = reads(index_reading.rows)
-    _read_look = reads(index_reading.look, single=True)
+    _read_lookup = reads(index_reading.lookup, single=True)
     vectors = reads(index_vectors.vectors)
     put_vectors = writes_later(index_vectors.put_vectors)
     drop_session = writes(index_writing.drop_session)

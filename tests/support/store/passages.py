@@ -54,7 +54,7 @@ class Memory:
         return key
 
     async def state(self, owner: Owner) -> State:
-        state = read_state((await self.store.look(owner, (), 0)).state)
+        state = read_state((await self.store.lookup(owner, (), 0)).state)
         assert state is not None
         return state
 

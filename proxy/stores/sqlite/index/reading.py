@@ -17,8 +17,8 @@ from proxy.recall.index import (
     NO_POSTINGS,
     POSTING_SIZE,
     ROW_SIZE,
+    IndexLookup,
     IndexMark,
-    Look,
     Owner,
     Postings,
     Rows,
@@ -43,7 +43,7 @@ WITH known AS (
 
 # All blocks of each term that may hold one of its newest postings, of those terms that have any:
 # joined, and as JSON the term, the number and the bytes of each.  One row, as with _JOINED_ROWS.
-_LOOK = f"""{_KNOWN}, asked(place, term) AS (VALUES {{}}),
+_LOOKUP = f"""{_KNOWN}, asked(place, term) AS (VALUES {{}}),
 found AS (
     SELECT place, p.block AS block, p.data AS data FROM known CROSS JOIN asked
     CROSS JOIN postings p ON p.owner = known.id AND p.term = asked.term AND p.block >= (
@@ -112,28 +112,28 @@ def find(connection: sqlite3.Connection, owner: Owner, now: float) -> IndexRow |
 # Reading
 
 
-def look(
+def lookup(
     connection: sqlite3.Connection,
     now: float,
     owner: Owner,
     terms: Sequence[bytes],
     newest: int,
     session: str = "",
-) -> tuple[Look, bool]:
-    """A look, and whether the index is there for as long as nobody drops it."""
+) -> tuple[IndexLookup, bool]:
+    """The lookup, and whether the index stays until somebody drops it: it never expires."""
     asked: list[object] = [part for numbered in enumerate(terms) for part in numbered]
     asked = asked or [None, None]
     row = connection.execute(
-        _LOOK.format(",".join(["(?,?)"] * (len(asked) // 2))),
+        _LOOKUP.format(",".join(["(?,?)"] * (len(asked) // 2))),
         # The newest block may hold a single posting.
         (*owner, now, *asked, newest // BLOCK + 1, session),
     ).fetchone()
     if row is None:
-        return Look(postings=(NO_POSTINGS,) * len(terms)), False
+        return IndexLookup(postings=(NO_POSTINGS,) * len(terms)), False
     revision, state, number, seq, digest, blocks, data, lasts = row
     postings = _postings(len(terms), _blocks.decode(blocks), data or b"", newest)
     mark = None if number is None else IndexMark(number, seq, digest)
-    return Look(revision, state, postings, mark), bool(lasts)
+    return IndexLookup(revision, state, postings, mark), bool(lasts)
 
 
 def _postings(
@@ -149,15 +149,15 @@ def _postings(
     return tuple(postings)
 
 
-def whole(
-    connection: sqlite3.Connection, now: float, owner: Owner, most: int, session: str = ""
+def whole_index(
+    connection: sqlite3.Connection, now: float, owner: Owner, max_blocks: int, session: str = ""
 ) -> WholeIndex | None:
-    row = connection.execute(_WHOLE, (*owner, now, most + 1, session)).fetchone()
+    row = connection.execute(_WHOLE, (*owner, now, max_blocks + 1, session)).fetchone()
     if row is None:
         return None
     revision, state, number, seq, digest, joined, sizes, data = row
     blocks = _all_blocks.decode(sizes)
-    if len(blocks) > most:
+    if len(blocks) > max_blocks:
         return None
     of_blocks = split_terms(joined or b"")
     terms = list(dict.fromkeys(of_blocks))
@@ -165,7 +165,7 @@ def whole(
     placed = [(place[term], *block) for term, block in zip(of_blocks, blocks, strict=True)]
     postings = _postings(len(terms), placed, data or b"", len(data or b""))
     mark = None if number is None else IndexMark(number, seq, digest)
-    return WholeIndex(terms, Look(revision, state, postings, mark))
+    return WholeIndex(terms, IndexLookup(revision, state, postings, mark))
 
 
 def rows(connection: sqlite3.Connection, now: float, owner: Owner, numbers: Sequence[int]) -> Rows:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from cachetools import LRUCache
 from msgspec.structs import replace
 
-from proxy.recall.index import IndexBatch, IndexMark, Look, Owner
+from proxy.recall.index import IndexBatch, IndexLookup, IndexMark, Owner
 from proxy.stores.sqlite.known.changes import Era
 
 MAX_OWNERS = 2_000
@@ -22,8 +22,8 @@ MAX_MARKS = 64
 class _Head:
     """What an index says of itself, and the marks of sessions that were asked for."""
 
-    def __init__(self, era: Era, look: Look) -> None:
-        self.era, self.look = era, look
+    def __init__(self, era: Era, lookup: IndexLookup) -> None:
+        self.era, self.lookup = era, lookup
         self.marks: dict[str, IndexMark | None] = {}
 
 
@@ -38,22 +38,22 @@ class IndexHeadCache:
     def __repr__(self) -> str:
         return f"<IndexHeadCache [{len(self._heads)}]>"
 
-    def of(self, owner: Owner, session: str, era: Era | None) -> Look | None:
+    def of(self, owner: Owner, session: str, era: Era | None) -> IndexLookup | None:
         head = self._heads.get(owner)
         if head is None or head.era is not era or session not in head.marks:
             return None
-        return replace(head.look, mark=head.marks[session])
+        return replace(head.lookup, mark=head.marks[session])
 
-    def put(self, owner: Owner, session: str, look: Look, era: Era) -> None:
+    def put(self, owner: Owner, session: str, lookup: IndexLookup, era: Era) -> None:
         """Keep what was read in this era, unless more has been written since."""
         head = self._heads.get(owner)
-        if head is not None and head.era is era and head.look.revision > look.revision:
+        if head is not None and head.era is era and head.lookup.revision > lookup.revision:
             return
-        if head is None or head.era is not era or head.look.revision < look.revision:
-            head = self._heads[owner] = _Head(era, replace(look, postings=(), mark=None))
+        if head is None or head.era is not era or head.lookup.revision < lookup.revision:
+            head = self._heads[owner] = _Head(era, replace(lookup, postings=(), mark=None))
         if len(head.marks) >= MAX_MARKS:
             head.marks.clear()
-        head.marks[session] = look.mark
+        head.marks[session] = lookup.mark
 
     def written(self, owner: Owner, batch: IndexBatch | None) -> None:
         """This process has added a batch to an index; None: it may have."""
@@ -61,10 +61,10 @@ class IndexHeadCache:
         head = self._heads.get(owner)
         if head is None:
             return
-        if batch is None or batch.ttl or head.look.revision != batch.revision:
+        if batch is None or batch.ttl or head.lookup.revision != batch.revision:
             del self._heads[owner]
             return
-        head.look = replace(head.look, revision=batch.revision + 1, state=batch.state)
+        head.lookup = replace(head.lookup, revision=batch.revision + 1, state=batch.state)
         if batch.mark is not None:
             head.marks[batch.session] = batch.mark
 

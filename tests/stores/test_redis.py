@@ -442,7 +442,7 @@ async def test_pages_that_a_patient_one_waits_for_keep_no_lists_waiting() -> Non
     patient = store.patient(PATIENCE)
     assert isinstance(patient, RedisStore)
     for _ in range(PAGES_AT_ONCE):
-        await patient._turns.acquire()
+        await patient._page_slots.acquire()
     async with asyncio.timeout(PATIENCE):
         with pytest.raises(StoreError):
             await store.sessions("t", None, None, 10)

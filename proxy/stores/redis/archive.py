@@ -38,10 +38,10 @@ from proxy.stores.redis.base import (
     RedisBase,
     field_of,
     format_time,
+    limits_concurrency,
     list_keys,
     mark_key,
     session_keys,
-    takes_turns,
     with_timeout,
 )
 from proxy.stores.redis.codec import (
@@ -90,13 +90,15 @@ class RedisSummaries(RedisBase):
         keys = [*session_keys(key), mark_key(session_subject(key))]
         times = format_time(since), format_time(began)
         arguments = (packed, after, at, MAX_VERSIONS, *times, seen or "")
-        return bool(await self._change(self._scripts.summary_put, keys, arguments))
+        return bool(await self._write_script(self._scripts.summary_put, keys, arguments))
 
     async def drop_summaries(self, key: SessionKey) -> bool:
-        return bool(await self._change(self._scripts.summary_drop, session_keys(key), ()))
+        return bool(await self._write_script(self._scripts.summary_drop, session_keys(key), ()))
 
     async def stall(self, key: SessionKey, began: float | None = None) -> None:
-        await self._change(self._scripts.summary_stall, session_keys(key), (format_time(began),))
+        await self._write_script(
+            self._scripts.summary_stall, session_keys(key), (format_time(began),)
+        )
 
 
 SCANNED_AT_ONCE = 1000
@@ -144,7 +146,7 @@ class RedisArchive(RedisLists, RedisIndex):
         rows, more = await self._page_rows(key, after, limit, (*EVERY, 1), read_lines)
         return Page(rows, str(rows[-1].position.seq) if more else None)
 
-    @takes_turns
+    @limits_concurrency
     async def _page_rows(
         self, key: SessionKey, after: int, limit: int, wanted: tuple[int, int, int], read: Read[T]
     ) -> tuple[tuple[T, ...], bool]:
@@ -154,7 +156,9 @@ class RedisArchive(RedisLists, RedisIndex):
         at, size, (*states, whole) = b"%d" % after, 0, wanted
         while at and len(rows) <= limit and (size < PAGE_BYTES or len(rows) < 2):
             arguments = (at, limit + 1 - len(rows), *states, SCANNED_AT_ONCE, whole)
-            at, *found = await self._look(self._scripts.messages, session_keys(key), arguments)
+            at, *found = await self._read_script(
+                self._scripts.messages, session_keys(key), arguments
+            )
             rows += read(*found)
             size += sum([len(text) for text in found[-1] if text])
         return tuple(rows[:limit]), bool(at) or len(rows) > limit
@@ -166,7 +170,7 @@ class RedisArchive(RedisLists, RedisIndex):
         if seq is None:
             return None
         arguments = (seq - 1, 1, *EVERY, 1, 1)
-        _, *found = await self._look(self._scripts.messages, session_keys(key), arguments)
+        _, *found = await self._read_script(self._scripts.messages, session_keys(key), arguments)
         # Between the two looks the session may have become another.
         return next((line for line in read_lines(*found) if line.card.id == message), None)
 
@@ -195,7 +199,9 @@ class RedisArchive(RedisLists, RedisIndex):
         more = True
         while more and len(rows) <= limit:
             arguments = (at, limit + 1 - len(rows), SCANNED_AT_ONCE)
-            at, *found = await self._look(self._scripts.exchanges, session_keys(key), arguments)
+            at, *found = await self._read_script(
+                self._scripts.exchanges, session_keys(key), arguments
+            )
             rows += read_placed(found)
             more = bool(at)
         page = tuple(rows[:limit])
@@ -220,9 +226,9 @@ class RedisArchive(RedisLists, RedisIndex):
         for step in revision_steps(revision):
             arguments = revise_arguments(step, secrets.token_hex(8))
             try:
-                reply = await self._change(self._scripts.revise, session_keys(key), arguments)
+                reply = await self._write_script(self._scripts.revise, session_keys(key), arguments)
             finally:
-                self._forget()
+                self._clear_caches()
             if not reply:
                 return False
         _, owner, *activity = reply
@@ -244,7 +250,7 @@ class RedisArchive(RedisLists, RedisIndex):
         brought = session_keys(key, prefix=f"brought-{name}-".encode())
         fill, seconds = self._scripts.restore_fill, STAGED_SECONDS
         for values in batches(restored_values(archived, name)):
-            await self._step(fill, brought, (seconds, *values))
+            await self._write_unreplicated(fill, brought, (seconds, *values))
         status, owner, *activity = await self._settle(key, brought, archived.session, name, since)
         if status == LOST:
             raise StoreError("Redis: putting a session back took too long")
@@ -269,7 +275,7 @@ class RedisArchive(RedisLists, RedisIndex):
         ttl = session.details.ttl if self._one_slot else STAGED_SECONDS
         arguments = (ttl, name, format_time(since), len(marks), key.session)
         keys = [*session_keys(key), *brought, *marks, *lists]
-        reply: Sequence[Any] = await self._change(self._scripts.restore, keys, arguments)
+        reply: Sequence[Any] = await self._write_script(self._scripts.restore, keys, arguments)
         return reply
 
     @with_timeout("write")

@@ -77,7 +77,7 @@ class RedisCommits(RedisLists, RedisQueue):
 
     async def amend(self, key: SessionKey, amendment: Amendment) -> int | None:
         arguments = amend_arguments(amendment)
-        edited = await self._change(self._scripts.amend, session_keys(key), arguments)
+        edited = await self._write_script(self._scripts.amend, session_keys(key), arguments)
         expire()
         return int(edited) or None
 
@@ -145,7 +145,7 @@ class RedisCommits(RedisLists, RedisQueue):
         try:
             gone = await self._scripts.write(script, keys, arguments)
         finally:
-            self._forget()
+            self._clear_caches()
         if gone:
             await self._unlist(key, owner)
 

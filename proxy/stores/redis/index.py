@@ -48,7 +48,7 @@ class RedisIndex(RedisBase):
         if not terms and (just := told.take_index_lookup(self._passages, owner, session)):
             return read_lookup(just, 0)
         keys = index_keys(owner) + term_keys(owner, terms)
-        reply = await self._look(self._scripts.index_look, keys, (newest, session))
+        reply = await self._read_script(self._scripts.index_look, keys, (newest, session))
         return read_lookup(reply, len(terms))
 
     @with_timeout("read")
@@ -69,7 +69,7 @@ class RedisIndex(RedisBase):
 
     async def rows(self, owner: Owner, numbers: Sequence[int]) -> Rows:
         arguments = (pack(f"<{len(numbers)}I", *numbers),)
-        reply = await self._look(self._scripts.index_rows, index_keys(owner), arguments)
+        reply = await self._read_script(self._scripts.index_rows, index_keys(owner), arguments)
         return read_rows(reply)
 
     async def write(self, owner: Owner, batch: IndexBatch) -> bool:
@@ -85,7 +85,7 @@ class RedisIndex(RedisBase):
         that was there is only added to as it was, so an erased person's was made anew.
         """
         meta = session_keys(SessionKey(owner.tenant, batch.session))[0]
-        began = await self._ask(meta, "HGET", meta, "created")
+        began = await self._run_command(meta, "HGET", meta, "created")
         if began is not None and float(began) == batch.began:
             return True
         if batch.revision:
@@ -99,10 +99,10 @@ class RedisIndex(RedisBase):
         if batch.began is not None:
             keys.append(session_keys(SessionKey(owner.tenant, batch.session))[0])
         arguments = write_arguments(batch)
-        done = await self._step(self._scripts.index_write, keys, arguments)
+        done = await self._write_unreplicated(self._scripts.index_write, keys, arguments)
         if done == LEFT:
             await self._sweep(owner)
-            done = await self._step(self._scripts.index_write, keys, arguments)
+            done = await self._write_unreplicated(self._scripts.index_write, keys, arguments)
         if done == LOST:
             raise IndexLost("Redis: a part of an index is gone")
         if done == 2:
@@ -110,15 +110,15 @@ class RedisIndex(RedisBase):
         return int(done) > 0
 
     async def drop_session(self, owner: Owner, session: str) -> None:
-        await self._step(self._scripts.index_forget, index_keys(owner), (session,))
+        await self._write_unreplicated(self._scripts.index_forget, index_keys(owner), (session,))
 
     async def drop(self, owner: Owner, state: bytes = b"") -> None:
         keys = index_keys(owner)
         # Gone for everybody; the rest goes bit by bit.
         if state:
-            there = await self._step(self._scripts.index_drop, keys, (state,))
+            there = await self._write_unreplicated(self._scripts.index_drop, keys, (state,))
         else:
-            there = await self._ask(keys[0], "DEL", keys[0])
+            there = await self._run_command(keys[0], "DEL", keys[0])
         await self._sweep(owner, there=bool(there))
 
     async def put_vectors(
@@ -126,7 +126,7 @@ class RedisIndex(RedisBase):
     ) -> None:
         keys = [*index_keys(owner), vectors_key(owner, model, size)]
         flat = [part for item in vectors.items() for part in item]
-        await self._step(self._scripts.index_vectors, keys, (size, model, *flat))
+        await self._write_unreplicated(self._scripts.index_vectors, keys, (size, model, *flat))
 
     @with_timeout("read")
     async def vectors(self, owner: Owner, model: str, size: int, first: int, last: int) -> bytes:
@@ -140,7 +140,7 @@ class RedisIndex(RedisBase):
     async def _prolong(self, owner: Owner, ttl: int) -> None:
         """Let an index live at least so long (s) from now on, 0 for ever."""
         meta = index_keys(owner)[0]
-        left = await self._ask(meta, "PTTL", meta)
+        left = await self._run_command(meta, "PTTL", meta)
         if left >= 0 and (ttl == 0 or left < ttl * 1000):
             await self._renew(owner, 2 * ttl)
 
@@ -150,38 +150,46 @@ class RedisIndex(RedisBase):
         ``there``: a moment ago it was not.
         """
         keys = index_keys(owner)
-        rows, vocabulary = [await self._ask(keys[n], "EXISTS", keys[n]) for n in (1, 3)]
+        rows, vocabulary = [await self._run_command(keys[n], "EXISTS", keys[n]) for n in (1, 3)]
         if (there or rows) and not vocabulary:
             await self._sweep_unnamed(owner)
         fixed = [*keys[1:3], keys[4], *await self._vectors(owner)]
-        there = not await self._step(self._scripts.index_sweep, [*keys, *fixed], ("",))
+        there = not await self._write_unreplicated(
+            self._scripts.index_sweep, [*keys, *fixed], ("",)
+        )
         while not there:
-            tail = await self._ask(keys[3], "GETRANGE", keys[3], -AT_ONCE * TERM_SIZE, -1)
+            tail = await self._run_command(keys[3], "GETRANGE", keys[3], -AT_ONCE * TERM_SIZE, -1)
             if not tail:
                 return
             gone = term_keys(owner, split_terms(tail))
-            there = not await self._step(self._scripts.index_sweep, [*keys, *gone], (tail,))
+            there = not await self._write_unreplicated(
+                self._scripts.index_sweep, [*keys, *gone], (tail,)
+            )
 
     async def _sweep_unnamed(self, owner: Owner) -> None:
         """Remove the terms of a vocabulary that is lost; before the rows, which tell of them."""
-        async for terms in self._each_key(term_keys(owner, [b"*"])[0]):
-            await self._step(self._scripts.index_sweep, [*index_keys(owner), *terms], ("",))
+        async for terms in self._scan(term_keys(owner, [b"*"])[0]):
+            await self._write_unreplicated(
+                self._scripts.index_sweep, [*index_keys(owner), *terms], ("",)
+            )
 
     async def _renew(self, owner: Owner, seconds: int) -> None:
         """Let all keys live so long, 0 for ever."""
         keys = index_keys(owner)
         size, at = AT_ONCE * TERM_SIZE, 0
-        while terms := await self._ask(keys[3], "GETRANGE", keys[3], at, at + size - 1):
+        while terms := await self._run_command(keys[3], "GETRANGE", keys[3], at, at + size - 1):
             some = [*keys, *term_keys(owner, split_terms(terms))]
-            await self._step(self._scripts.index_renew, some, (seconds, 0))
+            await self._write_unreplicated(self._scripts.index_renew, some, (seconds, 0))
             at += size
         rest = [*keys, *await self._vectors(owner)]
-        await self._step(self._scripts.index_renew, rest, (seconds, 1))
+        await self._write_unreplicated(self._scripts.index_renew, rest, (seconds, 1))
 
     async def _vectors(self, owner: Owner) -> list[bytes]:
         """The keys of the vectors that there are."""
         models = index_keys(owner)[4]
-        names = [name.split(b" ", 1) for name in await self._ask(models, "SMEMBERS", models)]
+        names = [
+            name.split(b" ", 1) for name in await self._run_command(models, "SMEMBERS", models)
+        ]
         return [vectors_key(owner, model.decode(), int(size)) for size, model in names]
 
 

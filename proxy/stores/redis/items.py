@@ -24,10 +24,10 @@ from proxy.stores.common.rules import (
 from proxy.stores.redis.base import (
     RedisBase,
     format_time,
+    limits_concurrency,
     mark_key,
     tag_of,
     tag_pattern,
-    takes_turns,
     with_timeout,
 )
 from proxy.stores.redis.connection import collect_keys
@@ -90,7 +90,7 @@ class RedisItems(RedisBase):
         return {item.place: item for item in alive}
 
     @with_listed_places
-    @takes_turns
+    @limits_concurrency
     @with_timeout("read")
     async def items(
         self, shelf: ItemOwner, prefix: Namespace, after: Place | None, limit: int
@@ -114,7 +114,7 @@ class RedisItems(RedisBase):
         return rows, left
 
     @with_listed_places
-    @takes_turns
+    @limits_concurrency
     @with_timeout("read")
     async def namespaces(
         self, shelf: ItemOwner, prefix: Namespace, after: Namespace | None, limit: int
@@ -140,7 +140,7 @@ class RedisItems(RedisBase):
         for change in changes:
             arguments += _arguments(change)
         keys = [*shelf_keys(shelf), mark_key(Subject(*shelf))]
-        return bool(await self._change(self._scripts.items_change, keys, arguments))
+        return bool(await self._write_script(self._scripts.items_change, keys, arguments))
 
     async def adopt_items(
         self, shelf: ItemOwner, items: Sequence[Item], since: float | None = None
@@ -150,7 +150,9 @@ class RedisItems(RedisBase):
         filled, began = 0, format_time(since)
         for first in range(0, len(items), AT_ONCE):
             rows = map(_row, items[first : first + AT_ONCE])
-            filled += await self._change(script, keys, (repr(self._clock()), began, *_flat(rows)))
+            filled += await self._write_script(
+                script, keys, (repr(self._clock()), began, *_flat(rows))
+            )
         return filled
 
     @with_listed_places
@@ -160,13 +162,15 @@ class RedisItems(RedisBase):
         script, keys = self._scripts.items_drop, shelf_keys(shelf)
         gone, removed = 0, AT_ONCE
         while removed == AT_ONCE:
-            removed, there = _checked_reply(shelf, await self._change(script, keys, arguments))
+            removed, there = _checked_reply(
+                shelf, await self._write_script(script, keys, arguments)
+            )
             gone += there
         return gone
 
     async def _list_places(self, shelf: ItemOwner) -> None:
         script, keys, at = self._scripts.items_relist, shelf_keys(shelf), 0
-        while at := await self._step(script, keys, (at, LISTED_AT_ONCE)):
+        while at := await self._write_unreplicated(script, keys, (at, LISTED_AT_ONCE)):
             pass
 
     async def _move_items(self, old: str, new: str) -> None:

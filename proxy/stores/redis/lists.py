@@ -21,12 +21,12 @@ from proxy.stores.redis.base import (
     RedisBase,
     format_time,
     head_pattern,
+    limits_concurrency,
     list_keys,
     mark_key,
     read_head,
     read_tenant,
     session_keys,
-    takes_turns,
     with_timeout,
 )
 from proxy.stores.redis.codec import read_session
@@ -70,8 +70,8 @@ class RedisLists(RedisBase):
         """The head of each session says whose it is.  A list may lack some where its key was
         evicted, a server came back empty, or a proxy was killed between a session and its lists."""
         (listed, _) = list_keys(tenant, user)
-        lost = {name.decode() for name in await self._ask(listed, "ZRANGE", listed, 0, -1)}
-        async for keys in self._each_key(head_pattern(tenant)):
+        lost = {name.decode() for name in await self._run_command(listed, "ZRANGE", listed, 0, -1)}
+        async for keys in self._scan(head_pattern(tenant)):
             heads = {key: name for key in keys if (name := read_head(key))}
             lost.difference_update(heads.values())
             if heads:
@@ -88,7 +88,7 @@ class RedisLists(RedisBase):
             keys = list_keys(tenant, whose)
             await self._scripts.write(self._scripts.relist, keys, arguments)
 
-    @takes_turns
+    @limits_concurrency
     @with_timeout("read")
     async def sessions(
         self, tenant: str, user: str | None, after: str | None, limit: int
@@ -202,7 +202,7 @@ class RedisLists(RedisBase):
         try:
             reply = await self._scripts.write(self._scripts.discard, session_keys(key), (stamp,))
         finally:
-            self._forget()
+            self._clear_caches()
         status, owner = int(reply[0]), reply[1].decode()
         if status == 1:
             await self._unlist(key, owner)

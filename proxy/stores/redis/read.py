@@ -150,7 +150,9 @@ class RedisReading(RedisBase):
             return {}
         _, _, log, _, exchanges, *_ = session_keys(key)
         named = list(dict.fromkeys(place.exchange for place in places))
-        values = await self._ask(exchanges, "HMGET", exchanges, *(f"x{name}" for name in named))
+        values = await self._run_command(
+            exchanges, "HMGET", exchanges, *(f"x{name}" for name in named)
+        )
         pairs = zip(named, values, strict=True)
         spans = {name: read_stored(value).span for name, value in pairs if value}
         seqs: dict[str, int] = {}
@@ -161,7 +163,7 @@ class RedisReading(RedisBase):
         found: dict[str, bytes] = {}
         for some in pieces(list(seqs), BODIES):
             fields = (before + field_of(seqs[id]) for id in some)
-            texts = await self._ask(log, "HMGET", log, *fields)
+            texts = await self._run_command(log, "HMGET", log, *fields)
             found |= {id: text for id, text in zip(some, texts, strict=True) if text is not None}
         return found
 

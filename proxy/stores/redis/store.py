@@ -71,7 +71,7 @@ class RedisStore(
         """In one round trip where the session is nobody's: then its index lies beside it."""
         keys = index_keys(Owner(key.tenant, session=key.session))
         wanted = (int("active" in states), int("superseded" in states))
-        reply = await self._look(
+        reply = await self._read_script(
             self._scripts.behind,
             [*session_keys(key), keys[0], keys[2]],
             (key.session, limit + 1, *wanted, SCANNED_AT_ONCE),
@@ -92,7 +92,7 @@ class RedisStore(
     def patient(self, seconds: float) -> Self:
         twin = copy(self)
         twin._timeout = twin._commit_timeout = seconds
-        twin._turns = asyncio.Semaphore(PAGES_AT_ONCE)
+        twin._page_slots = asyncio.Semaphore(PAGES_AT_ONCE)
         twin._shared = True
         return twin
 
@@ -143,7 +143,7 @@ class RedisStore(
 
     async def _owner_of(self, key: SessionKey) -> str:
         meta = session_keys(key)[0]
-        return (await self._ask(meta, "HGET", meta, "owner") or b"").decode()
+        return (await self._run_command(meta, "HGET", meta, "owner") or b"").decode()
 
     async def clear(self, tenant: str, user: str) -> None:
         """The server has removed what has expired, and does so with what is being put back: left

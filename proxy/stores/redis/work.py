@@ -32,7 +32,7 @@ class RedisQueue(RedisBase):
         await self._enqueue(key, (due,))
 
     async def _enqueue(self, key: SessionKey, dues: Sequence[Due]) -> None:
-        await self._change(self._scripts.work_enqueue, QUEUE_KEYS, due_arguments(key, dues))
+        await self._write_script(self._scripts.work_enqueue, QUEUE_KEYS, due_arguments(key, dues))
 
     @with_timeout("read")
     async def waiting(
@@ -118,10 +118,10 @@ class RedisQueue(RedisBase):
         await self._of(work, self._scripts.work_put_off, work.lease, repr(due), int(failed))
 
     async def _forget_work(self, key: SessionKey) -> None:
-        await self._change(self._scripts.work_forget, QUEUE_KEYS, all_names(key))
+        await self._write_script(self._scripts.work_forget, QUEUE_KEYS, all_names(key))
 
     async def _of(self, work: Work, script: Script, *arguments: Any) -> Any:
-        return await self._change(script, QUEUE_KEYS, (name_of(work), *arguments))
+        return await self._write_script(script, QUEUE_KEYS, (name_of(work), *arguments))
 
 
 # Keys and arguments of its scripts, and what they reply

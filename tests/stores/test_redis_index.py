@@ -17,7 +17,7 @@ from proxy.recall.indexing.indexer import Indexer, drop_index, seqs_by_session
 from proxy.recall.indexing.state import State
 from proxy.stores.open import Backend, open_store
 from proxy.stores.redis.base import list_keys, session_keys
-from proxy.stores.redis.index import PARTS, index_keys, term_keys
+from proxy.stores.redis.index import KEY_NAMES, index_keys, term_keys
 from tests.support.processes.redis import Server, wait_until
 from tests.support.store.archives import revise
 from tests.support.store.batches import batch, term
@@ -62,7 +62,7 @@ def together(found: dict[bytes, int], seconds: int) -> bool:
 
 
 def _part(name: str) -> bytes:
-    return index_keys(KAI)[PARTS.index(name.encode())]
+    return index_keys(KAI)[KEY_NAMES.index(name.encode())]
 
 
 async def fill(store: Backend, owner: Owner = KAI, ttl: int = 0) -> None:

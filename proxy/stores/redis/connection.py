@@ -1,7 +1,7 @@
 """Sends commands to the servers that have their keys: one server, or a cluster.  Knows no chats.
 
-redis-py connects, authenticates and parses; its pools and retries are not used: a pool costs as much
-per command as the command, and ten retries with backoff are no use to a request that waits.
+redis-py connects, authenticates and parses.  Its pools and retries are not used: a pool costs as
+much per command as the command, and ten retries with backoff are no use to a request that waits.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ class RedisIndex(RedisBase):
 
     async def _sweep_unnamed(self, owner: Owner) -> None:
         """Delete the terms' keys of a lost vocabulary, found by a scan; before the rows, whose
-        existence shows that replaced may be some."""
+        existence shows that there may be some."""
         async for terms in self._scan(term_keys(owner, [b"*"])[0]):
             await self._write_unreplicated(
                 self._scripts.index_sweep, [*index_keys(owner), *terms], ("",)

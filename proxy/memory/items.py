@@ -163,12 +163,12 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 class Items(Protocol):
     """Implemented by every store.  All methods raise StoreError."""
 
-    async def items_at(self, shelf: ItemOwner, places: Collection[Place]) -> dict[Place, Item]:
+    async def items_at(self, owner: ItemOwner, places: Collection[Place]) -> dict[Place, Item]:
         """The items at these places, in one round trip; those that are not there are left out."""
         ...
 
     async def items(
-        self, shelf: ItemOwner, prefix: Namespace, after: Place | None, limit: int
+        self, owner: ItemOwner, prefix: Namespace, after: Place | None, limit: int
     ) -> Page[Item]:
         """The items whose namespace begins with ``prefix``, by namespace and key, ascending.
 
@@ -177,7 +177,7 @@ class Items(Protocol):
         ...
 
     async def namespaces(
-        self, shelf: ItemOwner, prefix: Namespace, after: Namespace | None, limit: int
+        self, owner: ItemOwner, prefix: Namespace, after: Namespace | None, limit: int
     ) -> Sequence[Namespace]:
         """The namespaces below a prefix that have items, ascending, beginning behind ``after``.
 
@@ -193,7 +193,7 @@ class Items(Protocol):
         ...
 
     async def change_items(
-        self, shelf: ItemOwner, changes: Sequence[Change], since: float | None = None
+        self, owner: ItemOwner, changes: Sequence[Change], since: float | None = None
     ) -> bool:
         """Make all changes, or, if one of them finds another version than it must, none: False.
 
@@ -203,7 +203,7 @@ class Items(Protocol):
         ...
 
     async def adopt_items(
-        self, shelf: ItemOwner, items: Sequence[Item], since: float | None = None
+        self, owner: ItemOwner, items: Sequence[Item], since: float | None = None
     ) -> int:
         """Put items where there are none, versions and times as they are; how many were put.
 
@@ -211,7 +211,7 @@ class Items(Protocol):
         """
         ...
 
-    async def drop_items(self, shelf: ItemOwner, prefix: Namespace) -> int:
+    async def drop_items(self, owner: ItemOwner, prefix: Namespace) -> int:
         """Delete all items whose namespace begins with ``prefix``; how many there were."""
         ...
 
@@ -221,12 +221,12 @@ NAMESPACES_AT_ONCE = 250
 
 
 async def namespace_pages(
-    items: Items, shelf: ItemOwner, prefix: Namespace
+    items: Items, owner: ItemOwner, prefix: Namespace
 ) -> AsyncIterator[Sequence[Namespace]]:
     """All namespaces below a prefix that have items, some together.  Raises StoreError."""
     after: Namespace | None = None
     while True:
-        page = await items.namespaces(shelf, prefix, after, NAMESPACES_AT_ONCE)
+        page = await items.namespaces(owner, prefix, after, NAMESPACES_AT_ONCE)
         yield page
         if len(page) < NAMESPACES_AT_ONCE:
             return
@@ -234,12 +234,12 @@ async def namespace_pages(
 
 
 async def item_pages(
-    items: Items, shelf: ItemOwner, prefix: Namespace, at_once: int
+    items: Items, owner: ItemOwner, prefix: Namespace, at_once: int
 ) -> AsyncIterator[Sequence[Item]]:
     """All items whose namespace begins with ``prefix``, so many together.  Raises StoreError."""
     after: Place | None = None
     while True:
-        page = await items.items(shelf, prefix, after, at_once)
+        page = await items.items(owner, prefix, after, at_once)
         yield page.items
         if page.after is None:
             return
@@ -247,9 +247,9 @@ async def item_pages(
 
 
 async def all_items(
-    items: Items, shelf: ItemOwner, prefix: Namespace, at_once: int
+    items: Items, owner: ItemOwner, prefix: Namespace, at_once: int
 ) -> AsyncIterator[Item]:
     """The same, one by one."""
-    async for page in item_pages(items, shelf, prefix, at_once):
+    async for page in item_pages(items, owner, prefix, at_once):
         for item in page:
             yield item

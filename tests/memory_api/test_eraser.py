@@ -600,7 +600,7 @@ async def test_a_session_that_begins_while_one_of_its_name_is_looked_for_is_eras
 async def test_there_is_no_receipt_while_a_reader_keeps_the_text_in_the_log(
     store: Backend, eraser: Eraser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file, "WIPE_AFTER", 0.001)
+    monkeypatch.setattr(file, "WIPE_PAUSE", 0.001)
     for session in "ab":
         secret = replace(draft(f"x-{session}", 0), body=f'"of {session}"'.encode())
         await store.commit(key(session), record(f"x-{session}", secret, user="kai"))

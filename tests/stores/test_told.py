@@ -105,9 +105,9 @@ async def test_else_it_is_asked(
 
 async def test_what_is_erased_is_not_kept_in_mind(redis: RedisStore, key: SessionKey) -> None:
     await known_session(redis, key)
-    assert redis._passages.of(key).messages
+    assert redis._passages.get(key).messages
     await revise(redis, key, removed=("x0.0",))
-    assert redis._passages.of(key) is NO_PASSAGES
+    assert redis._passages.get(key) is NO_PASSAGES
 
 
 async def session_with_index(store: RedisStore, key: SessionKey) -> Owner:

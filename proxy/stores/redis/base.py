@@ -208,8 +208,8 @@ class RedisBase:
 
     def _clear_caches(self) -> None:
         """Clear the caches, because something was erased."""
-        self._logs.forget()
-        self._passages.forget()
+        self._logs.clear()
+        self._passages.clear()
 
     def _seconds(self, limit: Literal["read", "write"] | float) -> float:
         if limit == "read":

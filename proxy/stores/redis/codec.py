@@ -199,7 +199,7 @@ def passage_arguments(
     user: str | None, seqs: Collection[int], known: CachedPassages
 ) -> list[Argument]:
     there = known.messages
-    parts = (known.lacks(seqs), [seq for seq in seqs if seq in there] if there else ())
+    parts = (known.missing(seqs), [seq for seq in seqs if seq in there] if there else ())
     packed = [pack(f"<{len(part)}I", *part) for part in parts]
     return [int(user is not None), user or "", known.stamp, *packed, *known.newest]
 

@@ -101,7 +101,9 @@ class PassageLookup(NamedTuple):
 
     def is_current(self, loaded: told.LoadedSession, user: str | None) -> bool:
         """Whether all of them are cached, with the stamp of this request's load."""
-        return loaded.confirms(self.key, user, self.known.stamp) and not self.known.lacks(self.seqs)
+        return loaded.confirms(self.key, user, self.known.stamp) and not self.known.missing(
+            self.seqs
+        )
 
     def call(self, user: str | None) -> tuple[Sequence[bytes], Sequence[Any]]:
         return session_keys(self.key), passage_arguments(user, self.seqs, self.known)
@@ -112,8 +114,8 @@ class RedisReading(RedisBase):
 
     @with_timeout("read")
     async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
-        era, known = self._logs.era, None if ask.whole else self._logs.of(key)
-        began, cached_passages = told.now(), self._passages.of(key)
+        era, known = self._logs.era, None if ask.whole else self._logs.get(key)
+        began, cached_passages = told.now(), self._passages.get(key)
         index = self._index_of(key, known)
         loaded = await load(self._scripts, key, ask, self._clock(), known, cached_passages, index)
         snapshot, cached, lookup, passages_current = loaded
@@ -128,7 +130,7 @@ class RedisReading(RedisBase):
     def _index_of(self, key: SessionKey, known: CachedLog | None) -> Sequence[bytes]:
         """The keys of meta and marks of a session's own index; none unless passages were found in
         it: while a cluster moves a slot it refuses scripts with a key that does not exist."""
-        if known is None or not known.is_ownerless or not self._passages.of(key).messages:
+        if known is None or not known.is_ownerless or not self._passages.get(key).messages:
             return ()
         meta, _, marks, *_ = index_keys(Owner(key.tenant, session=key.session))
         return meta, marks
@@ -173,7 +175,7 @@ class RedisReading(RedisBase):
     ) -> dict[tuple[str, int], Message]:
         era, loaded = self._passages.era, told.take(self._passages)
         keys = {SessionKey(tenant, name): seqs for name, seqs in places.items()}
-        lookups = [PassageLookup(key, seqs, self._passages.of(key)) for key, seqs in keys.items()]
+        lookups = [PassageLookup(key, seqs, self._passages.get(key)) for key, seqs in keys.items()]
         unconfirmed = [each for each in lookups if not (loaded and each.is_current(loaded, user))]
         calls = [each.call(user) for each in unconfirmed]
         replies = await self._scripts.many(self._scripts.passages, calls)
@@ -185,7 +187,7 @@ class RedisReading(RedisBase):
         for key, seqs, known in lookups:
             passages = read.get(key, known)
             self._passages.put(key, passages, era)
-            found |= passages.of(key.session, seqs)
+            found |= passages.select(key.session, seqs)
         return found
 
 
@@ -268,7 +270,7 @@ def newest_of(entries: Sequence[Entry]) -> Newest:
 
 def extend_cached(known: CachedLog, first: LoadReply) -> CachedLog | None:
     """The cached log with the appended entries; None if that is not the complete log."""
-    before, added = known.since(first.begin), first.snapshot.log
+    before, added = known.part_from(first.begin), first.snapshot.log
     if len(before.entries) + len(added) != first.window_size or len(added) != len(first.texts):
         return None
     entries = (*before.entries[-1:], *added)

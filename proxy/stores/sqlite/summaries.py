@@ -23,7 +23,7 @@ _BEGAN = "SELECT created_at FROM sessions WHERE id = ?"
 
 
 def versions(connection: sqlite3.Connection, now: float, key: SessionKey) -> Sequence[Summary]:
-    """Those that are kept, newest first."""
+    """All stored versions, newest first."""
     return _versions(connection, find(connection, key, now))
 
 
@@ -76,7 +76,7 @@ def stall(
 def drop_covering(
     connection: sqlite3.Connection, session: int, positions: Collection[Position]
 ) -> None:
-    """Remove the versions that cover one of these places."""
+    """Remove the versions that cover one of these positions."""
     for version in _versions(connection, session) if positions else ():
         if any(version.covers(position) for position in positions):
             _remove(connection, session, version)
@@ -85,7 +85,7 @@ def drop_covering(
 def _head_of(
     connection: sqlite3.Connection, now: float, key: SessionKey, began: float | None
 ) -> Head | None:
-    """The head of the session that ``began`` then; None for ``began``: of whichever there is."""
+    """The head of the session, if it was created at ``began`` (None: any time)."""
     head = find_head(connection, key, now)
     if head is None or began is None:
         return head

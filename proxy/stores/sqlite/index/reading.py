@@ -1,6 +1,7 @@
 """Reading the index in the SQLite file: functions of a connection inside a transaction.
 
-A block of postings is full before the next begins, so its number tells how many come before it.
+A block of postings is filled before the next one is begun, so its number tells how many postings
+come before it.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ WITH known AS (
         AND (expires_at IS NULL OR expires_at > ?)
 )"""
 
-# All blocks of each term that may hold one of its newest postings, of those terms that have any:
-# joined, and as JSON the term, the number and the bytes of each.  One row, as with _JOINED_ROWS.
+# The blocks that may hold the newest postings of each term: joined, and as JSON the place of the
+# term, the number and the length of each.  One row, as with _JOINED_ROWS.
 _LOOKUP = f"""{_KNOWN}, asked(place, term) AS (VALUES {{}}),
 found AS (
     SELECT place, p.block AS block, p.data AS data FROM known CROSS JOIN asked
@@ -59,7 +60,7 @@ CROSS JOIN (
 )
 """
 
-# Every block of at most so many.
+# All blocks, up to a limit.
 _WHOLE = f"""{_KNOWN}, found AS (
     SELECT term, block, data FROM known CROSS JOIN postings ON owner = known.id
     ORDER BY term, block LIMIT ?
@@ -73,13 +74,13 @@ CROSS JOIN (
 )
 """
 
-# CROSS JOIN: what is asked for comes first, and each is looked up.
+# CROSS JOIN makes the numbers the outer loop, with one lookup for each.
 ROWS = """
 SELECT p.number AS number, p.data AS data FROM json_each(?) AS asked
 CROSS JOIN passages p ON p.owner = ? AND p.number = asked.value
 """
 
-# As one row: each that is fetched waits for the interpreter, see read.py.
+# As one row, since fetching each would wait for the GIL: see read.py.
 _JOINED_ROWS = f"""
 SELECT CAST(group_concat(data, '') AS BLOB), group_concat(number) FROM ({ROWS})
 """
@@ -103,7 +104,8 @@ class IndexRow(msgspec.Struct, frozen=True):
 
 
 def find(connection: sqlite3.Connection, owner: Owner, now: float) -> IndexRow | None:
-    """None too where only the state of a dropped one was kept."""
+    """The row of an owner's index; None without one, also if only the state of a dropped one is
+    left."""
     row = connection.execute(_OWNER, (now, *owner)).fetchone()
     index = IndexRow(*row[:4]) if row and row[4] else None
     return index if index and index.revision else None
@@ -181,7 +183,7 @@ def rows(connection: sqlite3.Connection, now: float, owner: Owner, numbers: Sequ
 
 
 def _filled(numbers: Sequence[int], data: bytes, there: str) -> bytes:
-    """The rows of these numbers, where only some of them are ``there``."""
+    """The joined rows of these numbers, with zeros for those that are not ``there``."""
     found = {
         int(number): data[place * ROW_SIZE : (place + 1) * ROW_SIZE]
         for place, number in enumerate(there.split(",") if there else ())

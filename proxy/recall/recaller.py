@@ -18,7 +18,7 @@ from proxy.recall.index import IndexLookup, Owner, OwnOf, PassageHistory
 from proxy.recall.indexing.index_updater import IndexUpdater
 from proxy.recall.indexing.indexer import Indexer
 from proxy.recall.indexing.state import State
-from proxy.recall.known_index import KnownIndex, LookupWithState
+from proxy.recall.known_index import IndexCache, LookupWithState
 from proxy.recall.pipeline import (
     Selection,
     Shortlist,
@@ -54,7 +54,7 @@ class Recaller:
 
     def __init__(
         self,
-        index: KnownIndex,
+        index: IndexCache,
         history: PassageHistory,
         index_updater: IndexUpdater,
         own_of: OwnOf,

@@ -14,7 +14,7 @@ from proxy.memory_api.erasure.in_mind import forget_texts
 from proxy.recall import known_index
 from proxy.recall.index import IndexLookup, Owner, Rows, WholeIndex
 from proxy.recall.indexing.indexer import Indexer
-from proxy.recall.known_index import KnownIndex
+from proxy.recall.known_index import IndexCache
 from proxy.recall.known_terms import NEWEST
 from proxy.recall.query.words import analyse
 from proxy.recall.ranking.packing import read_rows
@@ -33,7 +33,7 @@ class Watched:
 
     def __init__(self, memory: Memory, rows: int = 1_000, size: int = 100_000) -> None:
         self.memory, self.read, self.looked = memory, 0, list[int | str]()
-        self.known = KnownIndex(self, rows, size)  # type: ignore[arg-type]
+        self.known = IndexCache(self, rows, size)  # type: ignore[arg-type]
         self.here = Indexer(
             memory.store, memory.store, typed_text_of, memory.clock, on_write=self.known.on_write
         )
@@ -168,7 +168,7 @@ async def test_whatever_is_written_and_forgotten(watched: Watched, seed: int) ->
             case 1:
                 await store.drop(KAI)
             case 2:
-                watched.known.forget()
+                watched.known.clear()
             case kind:
                 text = " ".join(random.sample(["boat", "oars", "soup"], 2))
                 await watched.says(session, f"x{step}", text, user="kai", here=kind > 4)
@@ -189,7 +189,7 @@ async def test_postings_that_are_known_are_not_read_again(watched: Watched) -> N
 async def test_only_what_is_not_known_is_read(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(known_index, "SMALL", 0)
+    monkeypatch.setattr(known_index, "SMALL_INDEX", 0)
     await watched.says("a", "x1", "boat soup", user="kai", here=False)
     await watched.check_terms(KAI, (BOAT,))
     await watched.check_terms(KAI, (SOUP, BOAT, NONE))
@@ -256,7 +256,7 @@ async def test_an_index_that_lost_what_was_written_is_read_anew(watched: Watched
 async def test_postings_are_kept_within_a_bound(
     remembering: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(known_index, "SMALL", 0)
+    monkeypatch.setattr(known_index, "SMALL_INDEX", 0)
     watched = Watched(remembering, size=4_000)
     for n in range(3):
         for user in ("kai", "eve"):

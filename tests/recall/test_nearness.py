@@ -16,7 +16,7 @@ from proxy.memory_api.erasure.in_mind import forget_texts
 from proxy.recall.index import Owner
 from proxy.recall.indexing.backfill import EmbeddingBackfill
 from proxy.recall.indexing.state import read_state
-from proxy.recall.known_index import KnownIndex
+from proxy.recall.known_index import IndexCache
 from proxy.recall.query.query import RecallOptions
 from proxy.recall.ranking.packing import Array
 from proxy.recall.recaller import Recaller
@@ -40,7 +40,7 @@ class Sense:
         self.memory, self.embedder = memory, embedder
         self.near = VectorSearch(memory.store, embedder, patience)
         self.memory.recaller = Recaller(
-            KnownIndex(memory.store),
+            IndexCache(memory.store),
             memory.store,
             memory.index_updater,
             typed_text_of,
@@ -78,7 +78,7 @@ async def test_what_says_it_in_other_words_is_recalled(sense: Sense) -> None:
 async def test_without_a_model_it_is_not(sense: Sense) -> None:
     memory = sense.memory
     words = Recaller(
-        KnownIndex(memory.store), memory.store, memory.index_updater, typed_text_of, memory.clock
+        IndexCache(memory.store), memory.store, memory.index_updater, typed_text_of, memory.clock
     )
     memory.recaller = words
     assert not await sense.recall()

@@ -13,7 +13,7 @@ from proxy.memory.store import StoreError
 from proxy.recall.index import IndexBatch, IndexLookup, Owner
 from proxy.recall.indexing.index_updater import DEFERRED_EXCHANGES
 from proxy.recall.indexing.indexer import Indexer
-from proxy.recall.known_index import KnownIndex
+from proxy.recall.known_index import IndexCache
 from proxy.recall.query.query import RecallOptions
 from proxy.recall.recaller import MIN_AHEAD, Recaller
 from tests.support.store.passages import KAI, TENANT, Memory, ids, said
@@ -270,7 +270,7 @@ async def test_a_question_costs_three_looks_at_the_store_and_two_where_rows_are_
 
     store: object = Watching()
     recaller = remembering.recaller
-    monkeypatch.setattr(recaller, "_index", KnownIndex(store))  # type: ignore[arg-type]
+    monkeypatch.setattr(recaller, "_index", IndexCache(store))  # type: ignore[arg-type]
     monkeypatch.setattr(recaller, "_history", store)
     assert isinstance(recaller, Recaller)
     assert await remembering.recall(ASKED)

@@ -15,7 +15,7 @@ from proxy.recall.index import Owner
 from proxy.recall.indexing.backfill import EmbeddingBackfill
 from proxy.recall.indexing.indexer import Indexer
 from proxy.recall.indexing.state import State, read_state
-from proxy.recall.known_index import KnownIndex
+from proxy.recall.known_index import IndexCache
 from proxy.recall.query.words import analyse
 from proxy.recall.ranking.packing import Array
 from proxy.recall.semantic.vectors import VectorCache, pack, vector_set_name
@@ -137,7 +137,7 @@ async def test_of_an_index_that_is_known_and_lost_nothing_is_taken_for_true(
     here: bool,
 ) -> None:
     """The lost message and the other one are of the same length, and at the same place."""
-    owner, known = Owner(key.tenant, user="kai"), KnownIndex(store)
+    owner, known = Owner(key.tenant, user="kai"), IndexCache(store)
     terms = [next(iter(analyse(word, 0.0).terms)) for word in ("boat", "soup")]
     writer = Indexer(store, store, typed_text_of, clock, on_write=known.on_write)
     another = Indexer(other, other, typed_text_of, clock)

@@ -44,8 +44,8 @@ async def recalling_of(resources: Resources, delay: float | None) -> Recalling:
     index_updater = IndexUpdater(indexer, time.monotonic, resources.telemetry.indexed, delay)
     index_updater.open()
     opened.push_async_callback(index_updater.close, SHUTDOWN_SECONDS)
-    nearness = _nearness(resources.settings, store, embedder, opened)
-    recaller = Recaller(known, store, index_updater, typed_text_of, time.time, nearness)
+    vector_search = _nearness(resources.settings, store, embedder, opened)
+    recaller = Recaller(known, store, index_updater, typed_text_of, time.time, vector_search)
     return Recalling(indexer, index_updater, recaller)
 
 
@@ -92,6 +92,6 @@ def _nearness(
     profiles = (settings.memory, *settings.profiles.values())
     half = min(profile.recall.timeout for profile in profiles) / 2
     patience = min(half, settings.memory.recall.embeddings.timeout)
-    nearness = VectorSearch(store, embedder, patience)
-    opened.push_async_callback(nearness.close)
-    return nearness
+    vector_search = VectorSearch(store, embedder, patience)
+    opened.push_async_callback(vector_search.close)
+    return vector_search

@@ -98,8 +98,9 @@ def owner_of(key: SessionKey, user: str | None) -> Owner:
     return Owner(key.tenant, user=user) if user else Owner(key.tenant, session=key.session)
 
 
-OwnOf = Callable[[bytes], tuple[str, float]]
-"""From a message's JSON to its author's own text, and the share of the whole text that it is."""
+OwnTextOf = Callable[[bytes], tuple[str, float]]
+"""From a message's JSON to the author's own text in it, and the share of the whole text that this
+is."""
 
 ROW_SIZE = 20
 """Bytes of a row; the first four are the session's number, little-endian."""

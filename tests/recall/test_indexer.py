@@ -102,12 +102,12 @@ async def test_what_takes_long_is_not_read_in_the_loop(
 ) -> None:
     threads: set[int] = set()
 
-    def own_of(wire: bytes) -> tuple[str, float]:
+    def own_text_of(wire: bytes) -> tuple[str, float]:
         threads.add(threading.get_ident())
         return "soup", 1.0
 
     key = await remembering.commit("a", said("x1", *texts), indexed=False)
-    indexer = Indexer(remembering.store, remembering.store, own_of, remembering.clock)
+    indexer = Indexer(remembering.store, remembering.store, own_text_of, remembering.clock)
     assert await indexer.index_session(key) == len(texts)
     assert len(threads) == 1 and (threading.get_ident() in threads) == here
 

@@ -310,8 +310,8 @@ async def test_vectors_at_hand_take_bounded_memory(sense: Sense) -> None:
     size = sense.embedder.dimensions
     name, state = vector_set_name("meanings", size), await sense.memory.state(KAI)
     one = (await VectorCache(sense.memory.store).matrix(KAI, name, size, state)).bytes
-    shelf = VectorCache(sense.memory.store, most=2 * one)
+    shelf = VectorCache(sense.memory.store, max_bytes=2 * one)
     owners = [KAI._replace(user=f"{n}") for n in range(5)]
     for owner in [*owners, *owners]:
         assert (await shelf.matrix(owner, name, size, state)).bytes == one
-    assert [owner for owner, _ in shelf._kept] == owners[-2:]
+    assert [owner for owner, _ in shelf._vectors] == owners[-2:]

@@ -352,6 +352,6 @@ def test_words_of_what_is_erased_are_not_kept() -> None:
 
 def test_only_short_texts_are_kept() -> None:
     forget_texts("tenant")
-    long = "word " * select.CACHED_LENGTH
+    long = "word " * select.MAX_CACHED_CHARACTERS
     assert select._words_of(long) == {"word"}
     assert not select._cached_words.cache_info().currsize

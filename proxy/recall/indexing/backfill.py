@@ -16,7 +16,7 @@ import msgspec
 
 from proxy.memory.archive import Message
 from proxy.memory.store import StoreError
-from proxy.recall.index import Index, Owner, OwnOf, PassageHistory
+from proxy.recall.index import Index, Owner, OwnTextOf, PassageHistory
 from proxy.recall.indexing.indexer import Indexer, OnWrite, ignore_write, put_zeros
 from proxy.recall.indexing.state import State, read_state
 from proxy.recall.ranking.packing import check_of, read_rows
@@ -62,14 +62,14 @@ class EmbeddingBackfill:
         index: Index,
         history: PassageHistory,
         embedder: Embedder,
-        own_of: OwnOf,
+        own_text_of: OwnTextOf,
         clock: Callable[[], float],
         pace: Pace = DEFAULT_PACE,
         on_write: OnWrite = ignore_write,
     ) -> None:
         self._index, self._history, self._embedder = index, history, embedder
-        self._own_of, self._clock, self._pace = own_of, clock, pace
-        self._indexer = Indexer(index, history, own_of, clock, on_write=on_write)
+        self._own_text_of, self._clock, self._pace = own_text_of, clock, pace
+        self._indexer = Indexer(index, history, own_text_of, clock, on_write=on_write)
         self._name: str | None = None
         self._size = embedder.at_once
         """Texts of a batch: half as many after a failure, one more after each success."""
@@ -202,7 +202,7 @@ class EmbeddingBackfill:
         }
 
     def _text(self, message: Message) -> str:
-        return text_to_embed(self._own_of(message.wire)[0])
+        return text_to_embed(self._own_text_of(message.wire)[0])
 
 
 def _with_progress(now: State, then: State, name: str, first: int, end: int) -> State:

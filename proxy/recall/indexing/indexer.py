@@ -30,7 +30,7 @@ from proxy.recall.index import (
     IndexLost,
     IndexMark,
     Owner,
-    OwnOf,
+    OwnTextOf,
     PassageHistory,
     newest_session,
     owner_of,
@@ -92,8 +92,8 @@ def ignore_write(owner: Owner, batch: IndexBatch) -> None:
 class Indexer:
     """Reads history and writes the index.
 
-    ``own_of`` returns the author's own text of a message's JSON.  ``on_up_to_date`` is called with
-    the owner of an index that was brought up to date, ``on_write`` with each batch that was
+    ``own_text_of`` returns the author's own text of a message's JSON.  ``on_up_to_date`` is called
+    with the owner of an index that was brought up to date, ``on_write`` with each batch that was
     written.
     """
 
@@ -101,13 +101,13 @@ class Indexer:
         self,
         index: Index,
         history: PassageHistory,
-        own_of: OwnOf,
+        own_text_of: OwnTextOf,
         clock: Callable[[], float],
         on_up_to_date: Callable[[Owner], None] = ignore_owner,
         on_write: OnWrite = ignore_write,
     ) -> None:
         self._index, self._history, self._on_write = index, history, on_write
-        self._own_of, self._clock, self._on_level = own_of, clock, on_up_to_date
+        self._own_text_of, self._clock, self._on_level = own_text_of, clock, on_up_to_date
 
     async def index_session(self, key: SessionKey) -> int:
         """Index the messages of a session that are not indexed yet; returns their number.
@@ -140,7 +140,7 @@ class Indexer:
                 return await self.index_session(key)
             page = await self._history.messages(key, STATES, seq - 1, 1)
             found = [message for message in page.items if message.seq == seq]
-            addition = Addition(lookup, state, session, found, self._own_of, is_edit=True)
+            addition = Addition(lookup, state, session, found, self._own_text_of, is_edit=True)
             if not found or await self._write(owner, addition):
                 self._on_level(owner)
                 return len(found)
@@ -257,7 +257,7 @@ class Indexer:
             await self._index.drop_session(owner, key.session)
             return TRY_AGAIN
         before = page.items[0].card.created_at if lookup.mark else 0.0
-        addition = Addition(lookup, state, session, found, self._own_of, previous_time=before)
+        addition = Addition(lookup, state, session, found, self._own_text_of, previous_time=before)
         if found and not await self._write(owner, addition):
             return TRY_AGAIN
         level = page.after is None

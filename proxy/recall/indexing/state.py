@@ -9,7 +9,7 @@ from zlib import crc32
 import msgspec
 
 from proxy.memory.archive import Message, Session
-from proxy.recall.index import ROW_SIZE, IndexBatch, IndexLookup, IndexMark, OwnOf
+from proxy.recall.index import ROW_SIZE, IndexBatch, IndexLookup, IndexMark, OwnTextOf
 from proxy.recall.notes.notes import names_relative_day
 from proxy.recall.notes.slots import slot_values
 from proxy.recall.query import of_oneself
@@ -143,7 +143,7 @@ class Addition(msgspec.Struct, frozen=True):
     state: State
     session: Session
     messages: Sequence[Message]
-    own_of: OwnOf
+    own_text_of: OwnTextOf
     is_edit: bool = False
     previous_time: float = 0.0
     """The time of the message before them, Unix seconds."""
@@ -189,7 +189,7 @@ class Addition(msgspec.Struct, frozen=True):
                 language, exchange = "", message.card.exchange
             if message.card.role not in ROLES:
                 continue
-            text, share = self.own_of(message.wire)
+            text, share = self.own_text_of(message.wire)
             if text.strip():  # a message may consist of calls alone, or of what a program put in
                 at = message.card.created_at
                 known = times[at] == 1 and at != self.previous_time and not self.is_edit

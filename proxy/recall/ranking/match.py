@@ -117,7 +117,7 @@ class Matches(NamedTuple):
 
 
 def match(question: Question, lookup: IndexLookup, corpus: Corpus) -> Matches:
-    """Score all passages in the postings of a look for ``question.terms``.
+    """Score all passages in the postings of a lookup of ``question.terms``.
 
     Those are the terms of its words, then of its days, then of the speakers that it names.
     """

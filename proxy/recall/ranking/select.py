@@ -67,7 +67,7 @@ FEW_TOKENS = (
 """The least room of a general question, block included: a few passages, or an excerpt."""
 
 CACHED_TEXTS = 512
-CACHED_LENGTH = 400
+MAX_CACHED_CHARACTERS = 400
 """Texts whose words are cached, and their maximum of characters: 2 MB, or 18 MB of texts without
 spaces."""
 
@@ -187,12 +187,12 @@ class _Packer:
         self,
         matches: Matches,
         passage_of: Callable[[int], Passage | None],
-        is_meant: Callable[[int], bool],
+        is_current: Callable[[int], bool],
         room: int,
         shown: Iterable[str],
     ) -> None:
         self.chosen: list[Passage] = []
-        self._matches, self._passage_of, self._is_meant = matches, passage_of, is_meant
+        self._matches, self._passage_of, self._is_current = matches, passage_of, is_current
         self._tokens_left = room
         self._taken: set[int] = set()
         self._sessions: set[int] = set()
@@ -217,7 +217,7 @@ class _Packer:
         if whole is None or room < min(EXCERPT_TOKENS, whole.tokens):
             return None
         words = self._new_words(whole.text)
-        if words is None or not self._is_meant(each.number):
+        if words is None or not self._is_current(each.number):
             return None
         passage = _excerpt(whole, self._cutter) if whole.tokens > LONG else whole
         if passage.tokens > room:
@@ -235,12 +235,12 @@ class _Packer:
         self._sessions.add(passage.session)
         self._seen_words.add(words)
 
-    def restore(self, spare: int) -> None:
-        """Replace excerpts by whole texts, the best first, while more than ``spare`` tokens are
+    def restore(self, reserve: int) -> None:
+        """Replace excerpts by whole texts, the best first, while more than ``reserve`` tokens are
         left."""
         for place, whole in self._whole_by_place.items():
             left = self._tokens_left - (whole.tokens - self.chosen[place].tokens)
-            if left >= spare:
+            if left >= reserve:
                 self.chosen[place], self._tokens_left = whole, left
 
     def _new_words(self, text: str) -> frozenset[str] | None:
@@ -273,7 +273,7 @@ def _excerpt(passage: Passage, cutter: Excerpter) -> Passage:
 
 def _words_of(text: str) -> frozenset[str]:
     """The words of a text, cached: consecutive turns recall much the same passages."""
-    return _cached_words(text) if len(text) <= CACHED_LENGTH else _split(text)
+    return _cached_words(text) if len(text) <= MAX_CACHED_CHARACTERS else _split(text)
 
 
 def clear_cache() -> None:

@@ -74,11 +74,11 @@ class Similarities(msgspec.Struct, frozen=True):
         others = (float(self.scores.sum()) - best) / max(1, self.scores.size - 1)
         return best - others >= MIN_DISTINCTION * (1 - others)
 
-    def nearest(self, most: int = MAX_NEAREST) -> Numbers:
+    def nearest(self, limit: int = MAX_NEAREST) -> Numbers:
         """The numbers of the nearest passages and of those around them, ascending."""
         best = self.numbers
-        if best.size > most:
-            best = best[np.argpartition(self.scores, -most)[-most:]]
+        if best.size > limit:
+            best = best[np.argpartition(self.scores, -limit)[-limit:]]
         around = (best.astype(np.int64)[:, None] + np.arange(-REACH, REACH + 1)).ravel()
         return np.unique(around[around >= 0]).astype(np.uint32)
 
@@ -210,15 +210,15 @@ class VectorSearch:
             return None
         return PendingQuestion(self._start(self._vector(text_to_embed(text))), now + self._patience)
 
-    async def search(self, asked: PendingQuestion, owner: Owner, state: State) -> Similarities:
+    async def search(self, pending: PendingQuestion, owner: Owner, state: State) -> Similarities:
         """The similarities of an owner's passages; none if they are not computed in time.
 
         Late work goes on, and its result is cached for the next time.
         """
-        work = self._start(self._search(asked, owner, state))
-        left = asked.deadline - asyncio.get_running_loop().time()
+        work = self._start(self._search(pending, owner, state))
+        left = pending.deadline - asyncio.get_running_loop().time()
         done, _ = await asyncio.wait({work}, timeout=max(0.0, left))
-        self._late = 0 if asked.vector.done() else self._late + 1
+        self._late = 0 if pending.vector.done() else self._late + 1
         if self._late >= MAX_LATE:
             self._back_off("is slow")
         return work.result() if done else NO_SIMILARITIES
@@ -229,8 +229,8 @@ class VectorSearch:
         task.add_done_callback(self._running.discard)
         return task
 
-    async def _search(self, asked: PendingQuestion, owner: Owner, state: State) -> Similarities:
-        vector = await asked.vector
+    async def _search(self, pending: PendingQuestion, owner: Owner, state: State) -> Similarities:
+        vector = await pending.vector
         if vector is None:
             return NO_SIMILARITIES
         name = vector_set_name(self._embedder.model, vector.size)
@@ -275,21 +275,21 @@ class CachedVectors(msgspec.Struct, frozen=True):
 class VectorCache:
     """A cache of owners' vectors, which are read once and then extended by new ones."""
 
-    def __init__(self, index: Index, most: int = MAX_BYTES) -> None:
+    def __init__(self, index: Index, max_bytes: int = MAX_BYTES) -> None:
         self._index = index
-        self._kept: LRUCache[tuple[Owner, str], CachedVectors] = LRUCache(
-            most, getsizeof=lambda kept: kept.matrix.bytes
+        self._vectors: LRUCache[tuple[Owner, str], CachedVectors] = LRUCache(
+            max_bytes, getsizeof=lambda entry: entry.matrix.bytes
         )
 
     def clear(self, tenant: str) -> None:
-        for key in [key for key in self._kept if key[0].tenant == tenant]:
-            del self._kept[key]
+        for key in [key for key in self._vectors if key[0].tenant == tenant]:
+            del self._vectors[key]
 
     async def matrix(self, owner: Owner, name: str, size: int, state: State) -> Matrix:
         """The newest ``MAX_SEARCHED`` vectors of that name, up to the state's end of them.  Raises
         StoreError."""
         end = state.embedded.get(name, 0)
-        kept = self._kept.get((owner, name))
+        kept = self._vectors.get((owner, name))
         if (
             kept is None
             or kept.matrix.end > end
@@ -303,8 +303,8 @@ class VectorCache:
             data = await self._index.vectors(owner, name, size, begin, end)
             more = Matrix.read(begin, data.ljust((end - begin) * size, b"\0"), size)
             matrix = matrix.extended(more) if matrix.end == begin else more
-        if matrix.bytes <= self._kept.maxsize:
-            self._kept[owner, name] = CachedVectors(state, matrix)
+        if matrix.bytes <= self._vectors.maxsize:
+            self._vectors[owner, name] = CachedVectors(state, matrix)
         return matrix
 
     async def _is_same_index(self, owner: Owner, one: State, other: State) -> bool:

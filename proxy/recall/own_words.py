@@ -104,11 +104,11 @@ class OwnText(NamedTuple):
 
 def blank_out(text: str, spans: Iterable[Span]) -> str:
     """The text with these spans replaced by ``BLANK``, character by character."""
-    kept, at = [], 0
+    parts, at = [], 0
     for start, end in spans:
-        kept += [text[at:start], BLANK * (end - start)]
+        parts += [text[at:start], BLANK * (end - start)]
         at = end
-    return "".join([*kept, text[at:]])
+    return "".join([*parts, text[at:]])
 
 
 def pasted_spans(text: str) -> tuple[Span, ...]:
@@ -182,13 +182,13 @@ def _talk(lines: list[Line], end: int) -> Iterator[Span]:
 
 
 def _merged(spans: Iterable[Span]) -> tuple[Span, ...]:
-    kept: list[Span] = []
+    merged: list[Span] = []
     for span in sorted(spans):
-        if kept and span.start <= kept[-1].end:
-            kept[-1] = Span(kept[-1].start, max(span.end, kept[-1].end))
+        if merged and span.start <= merged[-1].end:
+            merged[-1] = Span(merged[-1].start, max(span.end, merged[-1].end))
         elif span.end > span.start:
-            kept.append(span)
-    return tuple(kept)
+            merged.append(span)
+    return tuple(merged)
 
 
 def end_with_list(text: str, end: int) -> int:

@@ -113,15 +113,15 @@ class Recollection(msgspec.Struct, frozen=True):
     def topped_up(self, more: Recollection, own: str, cost: Cost, left: int) -> Recollection:
         """With the passages of ``more`` that fit into the ``left`` tokens in addition, in the order
         of ``more``; itself if none does."""
-        kept = {(one.session, one.seq) for one in self.passages}
-        others = [one for one in more.passages if (one.session, one.seq) not in kept]
+        places = {(one.session, one.seq) for one in self.passages}
+        others = [one for one in more.passages if (one.session, one.seq) not in places]
         fitting = [one for one in others if one.tokens <= SURELY_TOO_LARGE * left]
         headed = {(one.session, _heading(one, own)) for one in self.passages}
         added = _passages_within(fitting, own, cost, left, headed)
         if not added:
             return self
-        kept.update((one.session, one.seq) for one in added)
-        passages = tuple(one for one in more.passages if (one.session, one.seq) in kept)
+        places.update((one.session, one.seq) for one in added)
+        passages = tuple(one for one in more.passages if (one.session, one.seq) in places)
         return Recollection(passages, self.standing)
 
 
@@ -149,13 +149,13 @@ def _standing_within(
 ) -> tuple[tuple[RecallHit, ...], int]:
     """The instructions that fit into ``left`` tokens, in this order, and the tokens left after
     them."""
-    kept: list[RecallHit] = []
+    fitting: list[RecallHit] = []
     for each in found:
-        tokens = cost.line(each, _instruction) + (0 if kept else cost.frame)
+        tokens = cost.line(each, _instruction) + (0 if fitting else cost.frame)
         if tokens <= left:
             left -= tokens
-            kept.append(each)
-    return tuple(kept), left
+            fitting.append(each)
+    return tuple(fitting), left
 
 
 def _passages_within(
@@ -167,7 +167,7 @@ def _passages_within(
 ) -> tuple[RecallHit, ...]:
     """The passages that fit into ``left`` tokens, in this order.  ``headed``: the sessions, each
     with the line of its day, that are in the block already."""
-    kept: list[RecallHit] = []
+    fitting: list[RecallHit] = []
     written = set(headed)
     for one in found:
         heading = _heading(one, own)
@@ -175,9 +175,9 @@ def _passages_within(
         tokens += cost.heading(GAP if (one.session, heading) in written else heading)
         if tokens <= left:
             left -= tokens
-            kept.append(one)
+            fitting.append(one)
             written.add((one.session, heading))
-    return tuple(kept)
+    return tuple(fitting)
 
 
 def writing_order(found: Sequence[RecallHit]) -> list[int]:

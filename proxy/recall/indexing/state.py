@@ -87,8 +87,8 @@ class State(msgspec.Struct, frozen=True, array_like=True):
 
     def with_dismissed(self, instruction: str) -> State:
         """The state with a standing instruction dismissed."""
-        kept = tuple(id for id in self.dismissed if id != instruction)
-        return msgspec.structs.replace(self, dismissed=(*kept, instruction)[-MAX_DISMISSED:])
+        others = tuple(id for id in self.dismissed if id != instruction)
+        return msgspec.structs.replace(self, dismissed=(*others, instruction)[-MAX_DISMISSED:])
 
     def with_vectors(self, name: str, end: int) -> State:
         """The state with the passages before ``end`` embedded."""

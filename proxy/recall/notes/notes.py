@@ -64,8 +64,8 @@ def _note_days(found: Sequence[RecallHit], now: float, notes: Notes) -> None:
     for at in places:
         one = found[at]
         if one.session not in dated:
-            meant = _relative_days_said(one.text, one.local_time)
-            notes[at] += [f"{each.words} = {each.day}" for each in meant]
+            days = _relative_days_said(one.text, one.local_time)
+            notes[at] += [f"{each.words} = {each.day}" for each in days]
 
 
 def _note_replaced_values(found: Sequence[RecallHit], notes: Notes) -> None:

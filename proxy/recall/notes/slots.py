@@ -68,8 +68,8 @@ def _values_in(
 ) -> Iterator[SlotValue]:
     for sentence in said:
         words = sentence.words
-        asked = any(mark in words for mark in _DOUBT)
-        if asked or BLANK in words or len(words) > MAX_SENTENCE_CHARACTERS:
+        is_doubted = any(mark in words for mark in _DOUBT)
+        if is_doubted or BLANK in words or len(words) > MAX_SENTENCE_CHARACTERS:
             continue
         for wording in wordings:
             found = _match(words.strip(_END), wording, whose)
@@ -130,9 +130,9 @@ def replacing_values(filled: Sequence[SlotValue]) -> list[str]:
     newest: dict[tuple[str, str, str], list[SlotValue]] = {}
     found: list[str] = []
     for one in reversed(filled):
-        behind = newest.setdefault(one.key, [])
-        found.append(_replacing_value(one, behind))
-        behind.append(one)
+        newer = newest.setdefault(one.key, [])
+        found.append(_replacing_value(one, newer))
+        newer.append(one)
     return found[::-1]
 
 

@@ -289,14 +289,14 @@ def query_words(text: str) -> Iterator[QueryWord]:
 def clear_caches() -> None:
     """Clear the caches of texts and words."""
     small_talk.clear_caches()
-    for kept in (_words_and_traits, _self_contained, _of_word, _synonyms_of):
-        kept.cache_clear()
+    for cached in (_words_and_traits, _self_contained, _of_word, _synonyms_of):
+        cached.cache_clear()
 
 
-def _distinct(sought: Sequence[QueryWord]) -> Iterator[QueryWord]:
+def _distinct(words: Sequence[QueryWord]) -> Iterator[QueryWord]:
     """Each word once, with the weight of its first occurrence."""
     seen: set[bytes] = set()
-    for word in sought:
+    for word in words:
         if word.terms[0] not in seen:
             seen.add(word.terms[0])
             yield word

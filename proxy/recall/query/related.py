@@ -40,9 +40,9 @@ def _known(of: Callable[[Language], Iterable[tuple[str, str]]]) -> _Known:
 def _words_by_word(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
     """By each word of the first text of a pair: the words of the second, without itself."""
     found: dict[str, dict[str, None]] = {}
-    for asked, meant in pairs:
-        for word in fold(asked).split():
-            found.setdefault(word, {}).update(dict.fromkeys(fold(meant).split()))
+    for words, related in pairs:
+        for word in fold(words).split():
+            found.setdefault(word, {}).update(dict.fromkeys(fold(related).split()))
     return {
         word: tuple(each for each in of if each != word)[:MAX_WORDS] for word, of in found.items()
     }
@@ -51,8 +51,8 @@ def _words_by_word(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...
 def _near(language: Language) -> Iterable[tuple[str, str]]:
     yield from ((each, each) for each in language.words.alike)
     for kind in language.words.kinds:
-        asked, _, meant = kind.partition(":")
-        yield asked, meant
+        word, _, related = kind.partition(":")
+        yield word, related
 
 
 _FORMS = _known(lambda each: ((same, same) for same in each.words.forms))

@@ -135,8 +135,8 @@ _ASKING = re.compile("[?？؟]")
 
 def clear_caches() -> None:
     """Clear the caches of words and sentences."""
-    for kept in (_is_small_talk_word, _is_filler_word, _is_never_filler, _is_filler_sentence):
-        kept.cache_clear()
+    for cached in (_is_small_talk_word, _is_filler_word, _is_never_filler, _is_filler_sentence):
+        cached.cache_clear()
 
 
 MAX_FILLER = 240

@@ -222,8 +222,8 @@ def tokenize(text: str) -> TokenizedText:
 
 def clear_caches() -> None:
     """Clear the caches of texts and words."""
-    for kept in (_cached_text, _cached_word, word_term, prefix_term, gram_term):
-        kept.cache_clear()
+    for cached in (_cached_text, _cached_word, word_term, prefix_term, gram_term):
+        cached.cache_clear()
     speakers.clear_cache()
     CUES.forget()
 

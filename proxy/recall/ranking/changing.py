@@ -72,10 +72,10 @@ def best_statement(ranked: Iterable[Ranked]) -> Ranked | None:
 
 def new_words_of(number: int, text: str, question: Question) -> NewWords:
     """The words of a passage's text that are neither in the question nor numbers."""
-    asked = frozenset(question.terms)
-    beside = (word for word in query_words(text) if asked.isdisjoint(word.terms))
-    names = (word for word in beside if not word.text.isdecimal())
-    return NewWords(number, tuple(islice(names, MAX_WORDS)))
+    question_terms = frozenset(question.terms)
+    new = (word for word in query_words(text) if question_terms.isdisjoint(word.terms))
+    without_numbers = (word for word in new if not word.text.isdecimal())
+    return NewWords(number, tuple(islice(without_numbers, MAX_WORDS)))
 
 
 def later_statements(numbers: Numbers, rows: Array, known: Collection[int]) -> list[Ranked]:

@@ -69,18 +69,18 @@ class Excerpter:
         Each comes with its heading, if that fits.  Omissions are marked.  Only the beginning of a
         very long text is searched.
         """
-        room = budget * len(text) / max(1, tokens)
-        taken: set[Piece] = set()
+        characters_left = budget * len(text) / max(1, tokens)
+        chosen: set[Piece] = set()
         for piece in self._best_first(text, MIN_PIECE_TOKENS * len(text) // max(1, tokens)):
-            if piece.length > room:
+            if piece.length > characters_left:
                 continue
-            room -= piece.length
-            taken.add(piece)
+            characters_left -= piece.length
+            chosen.add(piece)
             heading = _heading(text, piece.start)
-            if heading and heading not in taken and heading.length <= room:
-                room -= heading.length
-                taken.add(heading)
-        return _join(text, sorted(taken)) or text[: int(room)]
+            if heading and heading not in chosen and heading.length <= characters_left:
+                characters_left -= heading.length
+                chosen.add(heading)
+        return _join(text, sorted(chosen)) or text[: int(characters_left)]
 
     def _best_first(self, text: str, size: int) -> list[Piece]:
         """The pieces of a text, of some ``size`` characters, by score; the earlier of two with the
@@ -153,8 +153,8 @@ def _join(text: str, pieces: Sequence[Piece]) -> str:
             piece = Piece(last.start, max(last.end, piece.end))
         runs.append(piece)
     before = GAP if runs and runs[0].start else ""
-    behind = GAP if runs and runs[-1].end < len(text) else ""
-    return f"{before}{GAP.join(_fenced(text, run) for run in runs)}{behind}".strip()
+    after = GAP if runs and runs[-1].end < len(text) else ""
+    return f"{before}{GAP.join(_fenced(text, run) for run in runs)}{after}".strip()
 
 
 def _fenced(text: str, run: Piece) -> str:

@@ -132,16 +132,18 @@ def match(question: Question, lookup: IndexLookup, corpus: Corpus) -> Matches:
     (numbers,) = scores.nonzero()
     distinctive = weights * is_distinctive
     full_weight = _full_weight(question, distinctive)
-    held = _weight_by_passage(postings, distinctive, scores.size)
+    passage_weights = _weight_by_passage(postings, distinctive, scores.size)
     best_cover = BestCover()
     if question.is_general or question.context_terms:
         as_rare = _idf(np.maximum(counts, 1), corpus.passages) * _question_weights(question)
-        best_cover = _best_cover(question, postings, held, distinctive, as_rare * is_distinctive)
+        best_cover = _best_cover(
+            question, postings, passage_weights, distinctive, as_rare * is_distinctive
+        )
     return Matches(
         question=question,
         numbers=numbers,
         scores=scores[numbers].astype(np.float32),
-        cover=np.minimum(held[numbers] / max(full_weight, 1e-9), 1.0).astype(np.float32),
+        cover=np.minimum(passage_weights[numbers] / max(full_weight, 1e-9), 1.0).astype(np.float32),
         distinctive=full_weight > 0,
         best_cover=best_cover,
         terms=terms,
@@ -172,11 +174,15 @@ def _weight_by_passage(postings: Sequence[Postings], weights: Array, size: int =
 
 
 def _best_cover(
-    question: Question, postings: Sequence[Postings], held: Array, weights: Array, as_rare: Array
+    question: Question,
+    postings: Sequence[Postings],
+    passage_weights: Array,
+    weights: Array,
+    as_rare: Array,
 ) -> BestCover:
-    """``held`` is the sum of the ``weights`` by passage number; ``as_rare`` are the same weights
-    where words that are in no passage count as the rarest: float32[n terms] both."""
-    strict = _best_share(question, held, as_rare) if question.is_general else 1.0
+    """``passage_weights``: by passage number the sum of its terms' ``weights``.  ``as_rare``: the
+    same weights if words in no passage count as the rarest; both are float32[n terms]."""
+    strict = _best_share(question, passage_weights, as_rare) if question.is_general else 1.0
     if not question.context_terms:
         return BestCover(strict=strict)
     own_words = set(question.own_words)
@@ -193,9 +199,9 @@ def _best_cover(
     )
 
 
-def _best_share(question: Question, held: Array, weights: Array) -> float:
+def _best_share(question: Question, passage_weights: Array, weights: Array) -> float:
     """The most that one passage holds, as a share of the weight of all words."""
-    return float(held.max(initial=0.0)) / max(_full_weight(question, weights), 1e-9)
+    return float(passage_weights.max(initial=0.0)) / max(_full_weight(question, weights), 1e-9)
 
 
 def _of_terms(question: Question, of_words: Sequence[bool]) -> NDArray[np.bool_]:

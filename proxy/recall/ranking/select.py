@@ -26,8 +26,8 @@ MIN_UNEXPANDED_COVER = 0.45
 question's own words find more, related ones only add irrelevant passages."""
 
 DOUBTED_COVER, SURE_COVER = 0.5, 0.75
-"""``BestCover.strict`` of a general question up to which it gets the least room, and from which
-it gets all of it: it may not be about this history at all."""
+"""``BestCover.strict`` of a general question up to which it gets the least tokens, and from which
+it gets all of the budget: it may not be about this history at all."""
 
 MIN_CONTEXT, MIN_CONTEXT_IN_PAIRS = 0.3, 0.45
 """The least ``BestCover.context`` of a message that depends on those before it; with less it is
@@ -64,7 +64,7 @@ OMISSION_TOKENS = 3 * len(GAP)
 FEW_TOKENS = (
     BLOCK_TOKENS + SESSION_TOKENS + 1 + int(EXCERPT_DENSITY * (EXCERPT_TOKENS + OMISSION_TOKENS))
 )
-"""The least room of a general question, block included: a few passages, or an excerpt."""
+"""The least tokens of a general question, block included: a few passages, or an excerpt."""
 
 CACHED_TEXTS = 512
 MAX_CACHED_CHARACTERS = 400
@@ -117,13 +117,14 @@ def _own_words_are_found(matches: Matches) -> bool:
     return words >= (1 if question.asks_past_or_own else MIN_OWN_WORDS)
 
 
-def allotted_tokens(matches: Matches, room: int) -> int:
-    """How much of ``room`` (tokens) a question gets: less if it may not be about this history."""
+def allotted_tokens(matches: Matches, budget: int) -> int:
+    """The part of ``budget`` (tokens) that a question gets: less if it may not be about this
+    history."""
     if matches.dated.size or matches.by_speaker.size:
-        return room
+        return budget
     sureness = (matches.best_cover.strict - DOUBTED_COVER) / (SURE_COVER - DOUBTED_COVER)
     share = min(1.0, max(0.0, sureness))
-    return min(room, FEW_TOKENS + int(share * max(0, room - FEW_TOKENS)))
+    return min(budget, FEW_TOKENS + int(share * max(0, budget - FEW_TOKENS)))
 
 
 def needs_expansion(matches: Matches) -> bool:
@@ -181,19 +182,19 @@ def _is_question_of(
 
 
 class _Packer:
-    """Takes passages while there is room, each once, without repetition."""
+    """Takes passages while they fit into the budget, each once, without repetition."""
 
     def __init__(
         self,
         matches: Matches,
         passage_of: Callable[[int], Passage | None],
         is_current: Callable[[int], bool],
-        room: int,
+        budget: int,
         shown: Iterable[str],
     ) -> None:
         self.chosen: list[Passage] = []
         self._matches, self._passage_of, self._is_current = matches, passage_of, is_current
-        self._tokens_left = room
+        self._tokens_left = budget
         self._taken: set[int] = set()
         self._sessions: set[int] = set()
         self._whole_by_place: dict[int, Passage] = {}
@@ -209,23 +210,23 @@ class _Packer:
     def take(self, each: Ranked) -> Passage | None:
         """Take a passage, or an excerpt of it; None if it does not fit or says nothing new."""
         framing = PASSAGE_TOKENS + SESSION_TOKENS * (each.session not in self._sessions)
-        room = self._tokens_left - framing
+        available = self._tokens_left - framing
         # By the size in the index most passages can be skipped without reading them.
-        if room < min(EXCERPT_TOKENS, each.tokens) or each.number in self._taken:
+        if available < min(EXCERPT_TOKENS, each.tokens) or each.number in self._taken:
             return None
         whole = self._passage_of(each.number)
-        if whole is None or room < min(EXCERPT_TOKENS, whole.tokens):
+        if whole is None or available < min(EXCERPT_TOKENS, whole.tokens):
             return None
         words = self._new_words(whole.text)
         if words is None or not self._is_current(each.number):
             return None
         passage = _excerpt(whole, self._cutter) if whole.tokens > LONG else whole
-        if passage.tokens > room:
+        if passage.tokens > available:
             return None
         # A passage that an earlier round recalled as an excerpt has the excerpt's tokens: it stays.
         if passage.is_excerpt and each.tokens >= whole.tokens:
             self._whole_by_place[len(self.chosen)] = whole
-        self._tokens_left = room - passage.tokens
+        self._tokens_left = available - passage.tokens
         self._add(passage, words)
         return passage
 

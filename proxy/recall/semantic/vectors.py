@@ -122,13 +122,13 @@ class Matrix(msgspec.Struct, frozen=True):
 
     def similarities(self, question: Array) -> Similarities:
         """The cosine of each vector with a question's."""
-        sought = (question / max(float(np.linalg.norm(question)), 1e-30)).astype(np.float32)
-        there = np.flatnonzero(self.lengths)
-        products = [part.astype(np.float32) @ sought for part in _chunks(self.data)]
-        if not there.size:
+        unit_vector = (question / max(float(np.linalg.norm(question)), 1e-30)).astype(np.float32)
+        present = np.flatnonzero(self.lengths)
+        products = [part.astype(np.float32) @ unit_vector for part in _chunks(self.data)]
+        if not present.size:
             return NO_SIMILARITIES
-        scores = (np.concatenate(products)[there] / self.lengths[there]).astype(np.float32)
-        return Similarities((there + self.first).astype(np.uint32), scores)
+        scores = (np.concatenate(products)[present] / self.lengths[present]).astype(np.float32)
+        return Similarities((present + self.first).astype(np.uint32), scores)
 
 
 def _chunks(data: NDArray[np.int8]) -> Sequence[NDArray[np.int8]]:
@@ -289,15 +289,15 @@ class VectorCache:
         """The newest ``MAX_SEARCHED`` vectors of that name, up to the state's end of them.  Raises
         StoreError."""
         end = state.embedded.get(name, 0)
-        kept = self._vectors.get((owner, name))
+        cached = self._vectors.get((owner, name))
         if (
-            kept is None
-            or kept.matrix.end > end
-            or not await self._is_same_index(owner, kept.state, state)
+            cached is None
+            or cached.matrix.end > end
+            or not await self._is_same_index(owner, cached.state, state)
         ):
             matrix = Matrix.read(max(0, end - MAX_SEARCHED), b"", size)
         else:
-            matrix = kept.matrix
+            matrix = cached.matrix
         begin = max(matrix.end, end - MAX_SEARCHED)
         if begin < end:
             data = await self._index.vectors(owner, name, size, begin, end)

@@ -170,9 +170,9 @@ def neighbour_stems(text: str) -> Mapping[str, frozenset[str]]:
     for clause in clauses(text):
         words_only, _ = _without_phrases(_LINKS.sub(" ", _plain(clause.text)))
         row = [(), *_stems_by_word(_without_unspaced(words_only)[0]), ()]
-        for before, words, behind in zip(row, row[1:], row[2:], strict=False):
+        for before, words, after in zip(row, row[1:], row[2:], strict=False):
             for word in words:
-                found.setdefault(word, frozenset(before).union(behind))
+                found.setdefault(word, frozenset(before).union(after))
     return found
 
 

@@ -71,9 +71,9 @@ class RedisSummaries(RedisBase):
         meta, versions = keys[0], keys[-1]
         # Keys of one session expire together, but not in the same instant on every server.
         replies = await self._link.run(meta, ("EXISTS", meta), ("HVALS", versions))
-        there, found = raise_errors(replies)
-        kept = map(read_version, found if there else ())
-        return sorted(kept, key=lambda summary: summary.version, reverse=True)
+        exists, found = raise_errors(replies)
+        found = map(read_version, found if exists else ())
+        return sorted(found, key=lambda summary: summary.version, reverse=True)
 
     async def put_summary(
         self,
@@ -190,7 +190,7 @@ class RedisArchive(RedisLists, RedisIndex):
         span = read_stored(value).span
         places = [(cards, ("HEXISTS", cards, field_of(span.first + n))) for n in range(span.size)]
         known = await self._link.many(places)
-        ids = tuple(message_id(exchange, n) for n, there in enumerate(known) if there)
+        ids = tuple(message_id(exchange, n) for n, exists in enumerate(known) if exists)
         return read_exchange(value, usage), ids
 
     async def exchanges(

@@ -198,8 +198,8 @@ def load_arguments(
 def passage_arguments(
     user: str | None, seqs: Collection[int], known: CachedPassages
 ) -> list[Argument]:
-    there = known.messages
-    parts = (known.missing(seqs), [seq for seq in seqs if seq in there] if there else ())
+    cached = known.messages
+    parts = (known.missing(seqs), [seq for seq in seqs if seq in cached] if cached else ())
     packed = [pack(f"<{len(part)}I", *part) for part in parts]
     return [int(user is not None), user or "", known.stamp, *packed, *known.newest]
 
@@ -376,7 +376,7 @@ def restored_values(archived: SessionArchive, name: str) -> Iterator[Value]:
             yield META, b"profile", exchange.profile.encode()
     for id in known.choices:
         yield CHOICES, id.encode(), b""
-    versions = [(b"%d" % kept.version, pack_version(kept)) for kept in archived.summaries]
+    versions = [(b"%d" % summary.version, pack_version(summary)) for summary in archived.summaries]
     for number, version in versions[:MAX_VERSIONS]:
         yield SUMMARIES, number, version
     for _, in_force in versions[:1]:

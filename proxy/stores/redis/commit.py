@@ -144,10 +144,10 @@ class RedisCommits(RedisLists, RedisQueue):
         arguments = (commit.exchange.id, commit.system or b"")
         script, keys = self._scripts.take_back, session_keys(key)
         try:
-            gone = await self._scripts.write(script, keys, arguments)
+            is_removed = await self._scripts.write(script, keys, arguments)
         finally:
             self._clear_caches()
-        if gone:
+        if is_removed:
             await self._remove_from_lists(key, owner)
 
 

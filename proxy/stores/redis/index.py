@@ -44,8 +44,8 @@ class RedisIndex(RedisBase):
     async def lookup(
         self, owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
     ) -> IndexLookup:
-        if not terms and (just := told.take_index_lookup(self._passages, owner, session)):
-            return read_lookup(just, 0)
+        if not terms and (loaded_head := told.take_index_lookup(self._passages, owner, session)):
+            return read_lookup(loaded_head, 0)
         keys = index_keys(owner) + term_keys(owner, terms)
         reply = await self._read_script(self._scripts.index_look, keys, (newest, session))
         return read_lookup(reply, len(terms))
@@ -56,9 +56,9 @@ class RedisIndex(RedisBase):
     ) -> WholeIndex | None:
         meta, *_, vocabulary, _ = index_keys(owner)
         read = ("GETRANGE", vocabulary, 0, (max_terms + 1) * TERM_SIZE - 1)
-        there = ("EXISTS", vocabulary)
-        asked = [(meta, ("HGET", meta, "revision")), (vocabulary, there), (vocabulary, read)]
-        revision, named, joined = await self._link.many(asked)
+        exists = ("EXISTS", vocabulary)
+        commands = [(meta, ("HGET", meta, "revision")), (vocabulary, exists), (vocabulary, read)]
+        revision, named, joined = await self._link.many(commands)
         if revision is None or not named or len(joined) > max_terms * TERM_SIZE:
             return None
         terms = split_terms(joined)
@@ -134,8 +134,8 @@ class RedisIndex(RedisBase):
             return b""
         meta, key = index_keys(owner)[0], vectors_key(owner, model, size)
         read = ("GETRANGE", key, first * size, last * size - 1)
-        there, data = await self._link.many([(meta, ("HEXISTS", meta, "revision")), (key, read)])
-        return bytes(data) if there else b""
+        exists, data = await self._link.many([(meta, ("HEXISTS", meta, "revision")), (key, read)])
+        return bytes(data) if exists else b""
 
     async def _prolong(self, owner: Owner, ttl: int) -> None:
         """Let an index live at least so long (s) from now on, 0 for ever."""
@@ -163,9 +163,9 @@ class RedisIndex(RedisBase):
             )
             if not tail:
                 return
-            gone = term_keys(owner, split_terms(tail))
+            swept = term_keys(owner, split_terms(tail))
             replaced = not await self._write_unreplicated(
-                self._scripts.index_sweep, [*keys, *gone], (tail,)
+                self._scripts.index_sweep, [*keys, *swept], (tail,)
             )
 
     async def _sweep_unnamed(self, owner: Owner) -> None:

@@ -168,13 +168,13 @@ class RedisItems(RedisBase):
         begin = lower_bound(prefix)
         arguments = (b"(" + begin, b"(" + upper_bound(begin), PLACES_AT_ONCE, repr(self._clock()))
         script, keys = self._scripts.items_drop, item_keys(owner)
-        gone, removed = 0, PLACES_AT_ONCE
+        total, removed = 0, PLACES_AT_ONCE
         while removed == PLACES_AT_ONCE:
-            removed, there = _checked_reply(
+            removed, deleted = _checked_reply(
                 owner, await self._write_script(script, keys, arguments)
             )
-            gone += there
-        return gone
+            total += deleted
+        return total
 
     async def _list_places(self, owner: ItemOwner) -> None:
         script, keys, at = self._scripts.items_relist, item_keys(owner), 0
@@ -191,23 +191,23 @@ class RedisItems(RedisBase):
             await self._move_items_of(ItemOwner(old, user), ItemOwner(new, user))
 
     @relists_lost_places
-    async def _move_items_of(self, here: ItemOwner, there: ItemOwner) -> None:
+    async def _move_items_of(self, source: ItemOwner, target: ItemOwner) -> None:
         end = upper_bound(b"")
-        rows, _ = await self._rows(here, b"", end, PLACES_AT_ONCE)
+        rows, _ = await self._rows(source, b"", end, PLACES_AT_ONCE)
         while rows:
-            await self._move_rows(here, there, rows)
-            rows, _ = await self._rows(here, rows[-1][0], end, PLACES_AT_ONCE)
+            await self._move_rows(source, target, rows)
+            rows, _ = await self._rows(source, rows[-1][0], end, PLACES_AT_ONCE)
 
-    async def _move_rows(self, here: ItemOwner, there: ItemOwner, rows: Sequence[Row]) -> None:
+    async def _move_rows(self, source: ItemOwner, target: ItemOwner, rows: Sequence[Row]) -> None:
         """Copy and remove these rows; those that change meanwhile are copied once more."""
         copied: dict[bytes, bytes] = {}
         while rows:
             flat = [(place, record, copied.get(place, b"")) for place, record in rows]
             arguments = (repr(self._clock()), *_flat(flat))
             adopt, leave = self._scripts.items_adopt, self._scripts.items_leave
-            taken = await self._scripts.write(adopt, item_keys(there), arguments)
-            copied = dict(row for row, ours in zip(rows, taken, strict=True) if ours)
-            left = await self._scripts.write(leave, item_keys(here), _flat(copied.items()))
+            adopted = await self._scripts.write(adopt, item_keys(target), arguments)
+            copied = dict(row for row, ours in zip(rows, adopted, strict=True) if ours)
+            left = await self._scripts.write(leave, item_keys(source), _flat(copied.items()))
             rows = _pairs(left)
 
 

@@ -84,8 +84,8 @@ class RedisLists(RedisBase):
 
     @with_timeout("write")
     async def _relist_some(self, tenant: str, user: str, heads: Mapping[bytes, str]) -> None:
-        asked = [(key, ("HMGET", key, "owner", "active_at", "ttl")) for key in heads]
-        found = zip(heads.values(), await self._link.many(asked), strict=True)
+        commands = [(key, ("HMGET", key, "owner", "active_at", "ttl")) for key in heads]
+        found = zip(heads.values(), await self._link.many(commands), strict=True)
         theirs = [(name, at, ttl) for name, (owner, at, ttl) in found if owner == user.encode()]
         arguments = [part for one in theirs for part in one]
         for whose in (None, user) if theirs else ():
@@ -158,10 +158,12 @@ class RedisLists(RedisBase):
         headless = [name for (_, name), lost in expired.items() if lost and user is not None]
         keys = [session_keys(SessionKey(tenant, name)) for name in headless]
         left = await self._link.many([(rest[0], ("EXISTS", *rest)) for _, *rest in keys])
-        kept = {name for name, has_keys in zip(headless, left, strict=True) if has_keys}
-        gone = [part for at, name in expired if name not in kept for part in (name, repr(at))]
-        if gone:
-            await self._scripts.read(self._scripts.forget, list_keys(tenant, user), gone)
+        with_keys = {name for name, has_keys in zip(headless, left, strict=True) if has_keys}
+        removed = [
+            part for at, name in expired if name not in with_keys for part in (name, repr(at))
+        ]
+        if removed:
+            await self._scripts.read(self._scripts.forget, list_keys(tenant, user), removed)
 
     async def _places_after(
         self, key: bytes, place: ListPosition, limit: int

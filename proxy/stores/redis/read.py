@@ -395,8 +395,8 @@ def snapshot_of(first: LoadReply, more: Sequence[Entry]) -> Snapshot:
         for position, entry in (sorted(entries.items()) if more else entries.items())
         if position.seq < first.end and texts.get(position.seq, b"") is not None
     )
-    there = (entry for entry in log if entry.position.seq in texts)
-    bodies = {entry.card.id: text for entry in there if (text := texts[entry.position.seq])}
+    with_text = (entry for entry in log if entry.position.seq in texts)
+    bodies = {entry.card.id: text for entry in with_text if (text := texts[entry.position.seq])}
     expected = first.size if snapshot.whole else first.window_size
     emptied = snapshot.messages if not first.size else 0
     lost = max(0, expected - len(log)) + emptied

@@ -72,9 +72,11 @@ class RedisQueue(RedisBase):
             return [], []
         pieces = QUEUE_KEYS[1]
         (packed,) = await self._link.many([(pieces, ("HMGET", pieces, *found))])
-        kept = dict(zip(found, packed, strict=True))
-        works = [read_piece(name, found[name], piece) for name, piece in kept.items() if piece]
-        return works, [name for name, piece in kept.items() if not piece]
+        packed_by_name = dict(zip(found, packed, strict=True))
+        works = [
+            read_piece(name, found[name], piece) for name, piece in packed_by_name.items() if piece
+        ]
+        return works, [name for name, piece in packed_by_name.items() if not piece]
 
     async def _tidy(self, names: Sequence[bytes]) -> None:
         for first in range(0, len(names), TIDIED_AT_ONCE):
@@ -223,18 +225,18 @@ class RedisMeter(RedisBase):
         days = _key(old, "")
         for key in await collect_keys(self._link.scan(days + b"*")):
             if not key.startswith(days + _LEAVING):
-                once = f"{secrets.token_hex(8)}-".encode()
-                aside = days + _LEAVING + once + key.removeprefix(days)
-                raise_errors(await self._link.run(key, ("RENAME", key, aside)))
+                unique = f"{secrets.token_hex(8)}-".encode()
+                renamed = days + _LEAVING + unique + key.removeprefix(days)
+                raise_errors(await self._link.run(key, ("RENAME", key, renamed)))
         for key in await collect_keys(self._link.scan(days + _LEAVING + b"*")):
             await self._add(key, _key(new, key.decode()[-len("YYYY-MM-DD") :]))
 
-    async def _add(self, aside: bytes, there: bytes) -> None:
-        (flat,) = raise_errors(await self._link.run(aside, ("HGETALL", aside)))
+    async def _add(self, renamed: bytes, target: bytes) -> None:
+        (flat,) = raise_errors(await self._link.run(renamed, ("HGETALL", renamed)))
         added = self._scripts.usage_adopt
-        await self._scripts.write(added, [there], (aside, KEPT_SECONDS, *flat))
-        raise_errors(await self._link.run(aside, ("DEL", aside)))
-        raise_errors(await self._link.run(there, ("HDEL", there, aside)))
+        await self._scripts.write(added, [target], (renamed, KEPT_SECONDS, *flat))
+        raise_errors(await self._link.run(renamed, ("DEL", renamed)))
+        raise_errors(await self._link.run(target, ("HDEL", target, renamed)))
 
 
 def _key(tenant: str, day: str) -> bytes:

@@ -347,8 +347,8 @@ def passages(
     places: Mapping[str, Collection[int]],
 ) -> tuple[dict[tuple[str, int], Message], set[str]]:
     """Messages by session and seq, and which sessions do not expire by themselves."""
-    asked = json.dumps({session: list(seqs) for session, seqs in places.items()})
-    named = {"places": asked, "tenant": tenant, "user": user, "now": now}
+    seqs_by_session = json.dumps({session: list(seqs) for session, seqs in places.items()})
+    named = {"places": seqs_by_session, "tenant": tenant, "user": user, "now": now}
     count = sum(map(len, places.values()))
     entries, bodies, homes_json = _rows(connection, _PASSAGES, named, count, _HOMES)
     homes = json.loads(homes_json)

@@ -110,7 +110,7 @@ def _remove(
     connection: sqlite3.Connection, head: Head, places: Iterable[MessagePlace]
 ) -> list[Position]:
     """Remove messages; the positions of those that existed."""
-    gone: dict[Position, str] = {}
+    removed: dict[Position, str] = {}
     for place in places:
         found = find_message(connection, head.id, place)
         if found is None:
@@ -119,11 +119,11 @@ def _remove(
         connection.execute("DELETE FROM messages WHERE session = ? AND seq = ?", (head.id, seq))
         head.messages -= active
         head.tokens -= tokens if active else 0
-        gone[Position(turn, seq)] = place.exchange
-    head.changes += len(gone)
-    for exchange in set(gone.values()):
+        removed[Position(turn, seq)] = place.exchange
+    head.changes += len(removed)
+    for exchange in set(removed.values()):
         _update_exchange(connection, head, exchange)
-    return list(gone)
+    return list(removed)
 
 
 def _update_exchange(connection: sqlite3.Connection, head: Head, exchange: str) -> None:

@@ -123,12 +123,12 @@ def lookup(
     session: str = "",
 ) -> tuple[IndexLookup, bool]:
     """The lookup, and whether the index stays until somebody drops it: it never expires."""
-    asked: list[object] = [part for numbered in enumerate(terms) for part in numbered]
-    asked = asked or [None, None]
+    parameters: list[object] = [part for numbered in enumerate(terms) for part in numbered]
+    parameters = parameters or [None, None]
     row = connection.execute(
-        _LOOKUP.format(",".join(["(?,?)"] * (len(asked) // 2))),
+        _LOOKUP.format(",".join(["(?,?)"] * (len(parameters) // 2))),
         # The newest block may hold a single posting.
-        (*owner, now, *asked, newest // BLOCK + 1, session),
+        (*owner, now, *parameters, newest // BLOCK + 1, session),
     ).fetchone()
     if row is None:
         return IndexLookup(postings=(NO_POSTINGS,) * len(terms)), False
@@ -175,17 +175,17 @@ def rows(connection: sqlite3.Connection, now: float, owner: Owner, numbers: Sequ
     if index is None:
         return Rows(bytes(ROW_SIZE * len(numbers)))
     wanted = (json.dumps(list(numbers)), index.id)
-    data, there = connection.execute(_JOINED_ROWS, wanted).fetchone()
-    if there != ",".join(map(str, numbers)):
-        data = _filled(numbers, data or b"", there or "")
+    data, existing = connection.execute(_JOINED_ROWS, wanted).fetchone()
+    if existing != ",".join(map(str, numbers)):
+        data = _filled(numbers, data or b"", existing or "")
     sessions = {int.from_bytes(data[at : at + 4], "little") for at in range(0, len(data), ROW_SIZE)}
     return Rows(data, dict(connection.execute(_NAMES, (json.dumps(list(sessions)), index.id))))
 
 
-def _filled(numbers: Sequence[int], data: bytes, there: str) -> bytes:
-    """The joined rows of these numbers, with zeros for those that are not ``there``."""
+def _filled(numbers: Sequence[int], data: bytes, existing: str) -> bytes:
+    """The joined rows of these numbers, with zeros for those that are not ``existing``."""
     found = {
         int(number): data[place * ROW_SIZE : (place + 1) * ROW_SIZE]
-        for place, number in enumerate(there.split(",") if there else ())
+        for place, number in enumerate(existing.split(",") if existing else ())
     }
     return b"".join([found.get(number, bytes(ROW_SIZE)) for number in numbers])

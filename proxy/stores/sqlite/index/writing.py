@@ -95,8 +95,8 @@ WHERE tenant = ?1 AND user = ?2 AND session = ?3 AND expires_at > ?4
 
 def write(connection: sqlite3.Connection, now: float, owner: Owner, batch: IndexBatch) -> bool:
     named = {**owner._asdict(), "now": now, "talk": batch.session, "began": batch.began}
-    there, *row, lives = connection.execute(_BEFORE, named).fetchone()
-    index = IndexRow(*row) if row[0] and lives else IndexRow(0)
+    there, *row, is_alive = connection.execute(_BEFORE, named).fetchone()
+    index = IndexRow(*row) if row[0] and is_alive else IndexRow(0)
     if not there or (index.revision, index.passages) != (batch.revision, batch.first):
         return False
     if row[0] and not index.id:

@@ -29,10 +29,10 @@ from proxy.recall.ranking.changing import later_statements
 from proxy.recall.ranking.following import brief_statements_after, numbers_after_best
 from proxy.recall.ranking.match import NO_PASSAGES, Matches, Numbers, candidates, match
 from proxy.recall.ranking.packing import Array, read_rows
-from proxy.recall.ranking.score import LONG, PARTS, Ranked, RankingOptions, rank_passages
+from proxy.recall.ranking.score import LONG_TOKENS, PARTS, Ranked, RankingOptions, rank_passages
 from proxy.recall.ranking.select import (
     BLOCK_TOKENS,
-    BRIEF,
+    BRIEF_TOKENS,
     SESSION_TOKENS,
     is_relevant,
 )
@@ -47,7 +47,7 @@ MAX_PASSAGES = 80
 NO_SESSION = 2**32 - 1
 """A number that no session has."""
 
-MIN_TOKENS_LEFT = BLOCK_TOKENS + SESSION_TOKENS + BRIEF
+MIN_TOKENS_LEFT = BLOCK_TOKENS + SESSION_TOKENS + BRIEF_TOKENS
 """Tokens that suffice for a brief message of another session."""
 
 
@@ -236,7 +236,7 @@ def _tokens_left(selection: Selection, found: Sequence[Ranked]) -> int:
     query = selection.query
     if not found or query.is_search or "user" not in query.options.roles:
         return 0
-    return query.budget - sum([min(each.tokens, LONG) for each in found])
+    return query.budget - sum([min(each.tokens, LONG_TOKENS) for each in found])
 
 
 def _following(selection: Selection, found: Sequence[Ranked], rows: Array) -> Sequence[Ranked]:

@@ -14,11 +14,11 @@ from proxy.recall.ranking.match import MAX_CANDIDATES, REACH, candidates
 from proxy.recall.ranking.packing import FILLER as POLITE
 from proxy.recall.ranking.packing import ROW
 from proxy.recall.ranking.score import (
-    LONG,
+    LONG_TOKENS,
     MAX_RANKED,
     MIN_SHARE,
     PARTS,
-    SHORT,
+    SHORT_TOKENS,
     WEIGHTS,
     RankingOptions,
     rank_passages,
@@ -133,7 +133,7 @@ def test_a_long_passage_must_be_worth_its_price() -> None:
 def test_a_score_is_the_sum_of_its_parts_less_the_price(said: list[Said], times: int) -> None:
     longer = [replace(each, text=f"{each.text} " * times) for each in said]
     for each in Person(longer).ranked("apple cedar"):
-        size = min(max(each.tokens, SHORT), LONG) / SHORT
+        size = min(max(each.tokens, SHORT_TOKENS), LONG_TOKENS) / SHORT_TOKENS
         expected = max(0.0, sum(each.values)) / size**WEIGHTS.price
         assert each.score == pytest.approx(expected, rel=1e-4, abs=1e-5)
         assert list(each.parts) == list(PARTS)

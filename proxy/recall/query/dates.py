@@ -69,16 +69,16 @@ _MAX_CHARACTERS = 4096
 """What is read of a text to find days."""
 
 
-def tells_time(text: str, seen: PossibleCues = ALL_CUES) -> bool:
-    """Whether a text tells when something is or was; ``seen``: the cues it may have."""
-    return any(each.search(text, seen) for each in _TELLS)
+def tells_time(text: str, cues: PossibleCues = ALL_CUES) -> bool:
+    """Whether a text tells when something is or was; ``cues``: the cues it may have."""
+    return any(each.search(text, cues) for each in _TELLS)
 
 
-def named_days(text: str, now: float, seen: PossibleCues = ALL_CUES) -> Iterator[float]:
+def named_days(text: str, now: float, cues: PossibleCues = ALL_CUES) -> Iterator[float]:
     """The days that a text names, in Unix seconds; without a year the last one before ``now``."""
-    seen = seen if len(text) <= _MAX_CHARACTERS else ALL_CUES
+    cues = cues if len(text) <= _MAX_CHARACTERS else ALL_CUES
     text = text[:_MAX_CHARACTERS]
-    dates = _DATES.within(seen)
+    dates = _DATES.possible_pattern(cues)
     if dates is None or not any(map(str.isdigit, text)):
         return
     for match in dates.finditer(text):
@@ -289,11 +289,11 @@ class RelativeDay(NamedTuple):
     day: date
 
 
-def relative_days(text: str, now: float, seen: PossibleCues = ALL_CUES) -> Iterator[RelativeDay]:
+def relative_days(text: str, now: float, cues: PossibleCues = ALL_CUES) -> Iterator[RelativeDay]:
     """Words that unambiguously name one day relative to ``now`` (Unix seconds).  Linear time."""
     today = date_of(now)
     for match in chain.from_iterable(
-        each.pattern.finditer(text) for each in _RELATIVE if each in seen
+        each.pattern.finditer(text) for each in _RELATIVE if each in cues
     ):
         found = {name: words.lower() for name, words in named_groups(match).items()}
         after = _days_after(found, today)
@@ -314,15 +314,15 @@ def _days_after(found: Mapping[str, str], today: date) -> int | None:
     return -exact if exact and _UNIT.get(found["unit"]) == "day" else None
 
 
-def day_spans(text: str, now: float, seen: PossibleCues = ALL_CUES) -> tuple[DaySpan, ...]:
+def day_spans(text: str, now: float, cues: PossibleCues = ALL_CUES) -> tuple[DaySpan, ...]:
     """The spans of days that folded text points at, each once, seen at ``now`` (Unix seconds)."""
     today = date_of(now)
-    named = islice(named_days(text, now, seen), _MAX_DATES)
+    named = islice(named_days(text, now, cues), _MAX_DATES)
     exact = tuple((day, day) for day in map(date_of, named))
     if exact:
         return exact
     for pointing, read in _READERS:
-        pattern = pointing.within(seen)
+        pattern = pointing.possible_pattern(cues)
         found = tuple(dict.fromkeys(read(pattern, text, today))) if pattern else ()
         if found:
             return found
@@ -433,10 +433,10 @@ def terms_of_spans(found: tuple[DaySpan, ...], offset: float = 0.0) -> tuple[byt
     ``offset`` is the user's from UTC in seconds: unless 0, each span is extended by a day.
     """
     before, after = timedelta(days=offset > 0), timedelta(days=offset < 0)
-    seen: dict[bytes, None] = {}
+    terms: dict[bytes, None] = {}
     for first, last in found:
-        seen.update(dict.fromkeys(_terms_of_span(first - before, last + after)))
-    return tuple(seen)[: MAX_DAYS + MAX_MONTHS]
+        terms.update(dict.fromkeys(_terms_of_span(first - before, last + after)))
+    return tuple(terms)[: MAX_DAYS + MAX_MONTHS]
 
 
 def _terms_of_span(first: date, last: date) -> Iterator[bytes]:

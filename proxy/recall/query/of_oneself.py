@@ -53,13 +53,13 @@ def _asked_traits(read: TokenizedText) -> Iterator[Trait]:
 
 
 def _traits_in(
-    cues: Mapping[Trait, Iterable[Cue]], text: str, seen: PossibleCues
+    cues: Mapping[Trait, Iterable[Cue]], text: str, possible: PossibleCues
 ) -> Iterator[Trait]:
-    return (trait for trait, each in cues.items() if _any_matches(each, text, seen))
+    return (trait for trait, each in cues.items() if _any_matches(each, text, possible))
 
 
-def _any_matches(cues: Iterable[Cue], text: str, seen: PossibleCues) -> bool:
-    return any(cue.search(text, seen) for cue in cues)
+def _any_matches(cues: Iterable[Cue], text: str, possible: PossibleCues) -> bool:
+    return any(cue.search(text, possible) for cue in cues)
 
 
 def _plain(text: str) -> str:

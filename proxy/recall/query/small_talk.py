@@ -88,12 +88,12 @@ def is_closing(message: TokenizedText) -> bool:
 
 def _is_question(message: TokenizedText) -> bool:
     """Whether a message is a question; "how nice!" is not, nor is "how are you?"."""
-    text, seen = message.text.lower(), message.possible_cues
-    if wording.HOW_ARE_YOU in seen:
+    text, cues = message.text.lower(), message.possible_cues
+    if wording.HOW_ARE_YOU in cues:
         # What stood around it stands together now.
-        text, seen = wording.HOW_ARE_YOU.pattern.sub("", text), ALL_CUES
+        text, cues = wording.HOW_ARE_YOU.pattern.sub("", text), ALL_CUES
     exclaims = text.rstrip().endswith(("!", "！"))
-    return bool(_MARK.search(text)) or (not exclaims and bool(wording.ASKING.search(text, seen)))
+    return bool(_MARK.search(text)) or (not exclaims and bool(wording.ASKING.search(text, cues)))
 
 
 @lru_cache(maxsize=4096)

@@ -168,7 +168,7 @@ CUES = Cues((*dates.CUES, *wording.CUES, *standing_wording.CUES, *notes_wording.
 _SHORT = 4096
 """Characters of a text that is cached."""
 
-_KEPT = 64
+_CACHED_TEXTS = 64
 """Texts in the cache: those of turns in progress or waiting to be indexed."""
 
 
@@ -209,10 +209,10 @@ class TokenizedText:
     @cached_property
     def possible_cues(self) -> PossibleCues:
         """The cues that it may have."""
-        return CUES.seen(words_to_check(self.text[:MAX_CHARACTERS], self.folded))
+        return CUES.possible(words_to_check(self.text[:MAX_CHARACTERS], self.folded))
 
 
-_cached_text = lru_cache(maxsize=_KEPT)(TokenizedText)
+_cached_text = lru_cache(maxsize=_CACHED_TEXTS)(TokenizedText)
 
 
 def tokenize(text: str) -> TokenizedText:
@@ -225,7 +225,7 @@ def clear_caches() -> None:
     for cached in (_cached_text, _cached_word, word_term, prefix_term, gram_term):
         cached.cache_clear()
     speakers.clear_cache()
-    CUES.forget()
+    CUES.clear_cache()
 
 
 def languages_by_script(word: str) -> tuple[str, ...]:
@@ -337,9 +337,9 @@ def analyse(text: str, time: float, hint: str = "", further: Iterable[bytes] = (
     language = read.language or hint
     terms = list(islice(terms_of(found, language), MAX_TERMS))
     length = len(terms)
-    terms += _beginnings(found, language)
-    beside = terms_of_days([*islice(named_days(text, time, read.possible_cues), _MAX_DATES), time])
-    terms += beside.union(_traits(read), further)
+    terms += _prefix_terms(found, language)
+    others = terms_of_days([*islice(named_days(text, time, read.possible_cues), _MAX_DATES), time])
+    terms += others.union(_traits(read), further)
     return Analysis(Counter(terms), length, language, _ends_asking(text))
 
 
@@ -357,7 +357,7 @@ def terms_of(found: Sequence[Word], language: str) -> Iterator[bytes]:
             yield known
 
 
-def _beginnings(found: Sequence[Word], language: str) -> list[bytes]:
+def _prefix_terms(found: Sequence[Word], language: str) -> list[bytes]:
     stops = STOP_WORDS.get(language, _NO_WORDS)
     # Most words are too short.
     long = [text for text, unspaced in found if len(text) > _BEGINNING and not unspaced]

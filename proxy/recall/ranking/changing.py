@@ -22,7 +22,7 @@ from proxy.recall.ranking.packing import (
     newest_passage,
     read_postings,
 )
-from proxy.recall.ranking.score import SHORT, Ranked
+from proxy.recall.ranking.score import SHORT_TOKENS, Ranked
 
 MAX_CHANGES = 4
 
@@ -66,7 +66,7 @@ def best_statement(ranked: Iterable[Ranked]) -> Ranked | None:
     few words."""
     for each in ranked:
         if each.flags & STATEMENT_MASK == SAID_BY_USER:
-            return each if each.tokens <= SHORT else None
+            return each if each.tokens <= SHORT_TOKENS else None
     return None
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from proxy.recall.ranking.match import NO_PASSAGES, Matches, Numbers
 from proxy.recall.ranking.packing import SAID_BY_USER, STATEMENT_MASK, Array
 from proxy.recall.ranking.score import PARTS, Ranked
-from proxy.recall.ranking.select import BRIEF
+from proxy.recall.ranking.select import BRIEF_TOKENS
 
 MAX_FOLLOWING = 4
 
@@ -47,7 +47,9 @@ def brief_statements_after(
 
 def is_brief_statement(rows: Array) -> Array:
     """A mask of the brief messages of the user that are no questions."""
-    found: Array = ((rows["flags"] & STATEMENT_MASK) == SAID_BY_USER) & (rows["tokens"] <= BRIEF)
+    found: Array = ((rows["flags"] & STATEMENT_MASK) == SAID_BY_USER) & (
+        rows["tokens"] <= BRIEF_TOKENS
+    )
     return found
 
 

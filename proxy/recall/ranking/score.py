@@ -20,10 +20,10 @@ from proxy.recall.ranking.repeats import Repeats, repeats, weight_of_repeats
 MAX_RANKED = 200
 """Passages in a ranking; no budget holds more."""
 
-SHORT = 90
-LONG = 300
-"""Tokens: shorter passages are priced like ``SHORT`` ones, longer ones are cut and priced like
-``LONG`` ones."""
+SHORT_TOKENS = 90
+LONG_TOKENS = 300
+"""Shorter passages are priced like ``SHORT_TOKENS`` ones; longer ones are cut, and priced like
+``LONG_TOKENS`` ones."""
 
 ROLES = frozenset({"user", "assistant"})
 
@@ -389,7 +389,7 @@ def _priced(sums: Array, time: Array, tokens: Array, options: RankingOptions) ->
     if options.half_life_days:
         age_days = np.maximum(0.0, options.now - time.astype(np.float64)) / DAY
         sums = sums * 0.5 ** (age_days / options.half_life_days)
-    size = np.minimum(np.maximum(tokens, SHORT), LONG) / np.float32(SHORT)
+    size = np.minimum(np.maximum(tokens, SHORT_TOKENS), LONG_TOKENS) / np.float32(SHORT_TOKENS)
     scores: Array = sums / size**WEIGHTS.price
     return scores
 
@@ -397,8 +397,8 @@ def _priced(sums: Array, time: Array, tokens: Array, options: RankingOptions) ->
 def count_worth_reading(tokens: Array, budget: int) -> int:
     """How many passages, of these sizes in rank order, are read until they are more than enough for
     a budget; both in tokens."""
-    read = np.minimum(tokens, LONG).cumsum(dtype=np.int64)
-    return int(read.searchsorted(READ_FACTOR * budget + LONG, side="right")) + 1
+    read = np.minimum(tokens, LONG_TOKENS).cumsum(dtype=np.int64)
+    return int(read.searchsorted(READ_FACTOR * budget + LONG_TOKENS, side="right")) + 1
 
 
 def _as_ranked(

@@ -13,7 +13,7 @@ from proxy.recall.query.counting import count_words
 from proxy.recall.query.question import has_question_mark
 from proxy.recall.ranking.cutting import GAP, Excerpter
 from proxy.recall.ranking.match import Matches
-from proxy.recall.ranking.score import LONG, Ranked
+from proxy.recall.ranking.score import LONG_TOKENS, Ranked
 
 BLOCK_TOKENS = 40
 SESSION_TOKENS = 9
@@ -52,7 +52,7 @@ worth less than other passages."""
 MAX_QUESTION_TOKENS = 60
 """Questions of up to so many tokens are added to their answers."""
 
-BRIEF = 40
+BRIEF_TOKENS = 40
 """A user's message of up to so many tokens depends on the message before it."""
 
 EXCERPT_DENSITY = 1.1
@@ -220,7 +220,7 @@ class _Packer:
         words = self._new_words(whole.text)
         if words is None or not self._is_current(each.number):
             return None
-        passage = _excerpt(whole, self._cutter) if whole.tokens > LONG else whole
+        passage = _excerpt(whole, self._cutter) if whole.tokens > LONG_TOKENS else whole
         if passage.tokens > available:
             return None
         # A passage that an earlier round recalled as an excerpt has the excerpt's tokens: it stays.
@@ -260,7 +260,7 @@ def _answers(answer: Passage, question: Passage) -> bool:
     by the user."""
     if question.role == answer.role or question.seq != answer.seq - 1:
         return False
-    if answer.role == "user" and answer.tokens > BRIEF:
+    if answer.role == "user" and answer.tokens > BRIEF_TOKENS:
         return False
     return has_question_mark(question.text)
 

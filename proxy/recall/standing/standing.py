@@ -15,7 +15,7 @@ from itertools import chain
 
 from proxy.recall.lexicon.cues import Cue, PossibleCues
 from proxy.recall.lexicon.loader import any_of, lazy_pattern, phrase_pattern
-from proxy.recall.own_words import BLANK, LONG, OwnText, Sentence, end_with_list, own_texts
+from proxy.recall.own_words import BLANK, LONG_MESSAGE, OwnText, Sentence, end_with_list, own_texts
 from proxy.recall.query.words import tokenize
 from proxy.recall.standing.matter import (
     ALLERGY,
@@ -118,7 +118,7 @@ def find_instructions(text: str) -> tuple[StandingInstruction, ...]:
     Of a long text only the beginning and the end are read.
     """
     # Copies, since callers compare identities, and the same text in two messages is cached once.
-    return tuple(map(copy, (_find_cached if len(text) <= LONG else _find)(text)))
+    return tuple(map(copy, (_find_cached if len(text) <= LONG_MESSAGE else _find)(text)))
 
 
 def _find(text: str) -> tuple[StandingInstruction, ...]:
@@ -147,8 +147,8 @@ def has_instruction(text: str) -> bool:
 
 
 def head_and_tail(text: str) -> str:
-    """The first and the last ``LONG`` characters of a text."""
-    return text[:LONG] + text[LONG:][-LONG:]
+    """The first and the last ``LONG_MESSAGE`` characters of a text."""
+    return text[:LONG_MESSAGE] + text[LONG_MESSAGE:][-LONG_MESSAGE:]
 
 
 def _instructions_in(

@@ -170,7 +170,7 @@ class Conversations:
         if coding_of(reply.headers) != IDENTITY:
             outgoing = outgoing.unrecorded("encoded_body")
             call.report = outgoing.report
-        assert call.report is not None  # ``Asker.ask`` has made it
+        assert call.report is not None  # ``Asker.call_upstream`` has made it
         self._services.telemetry.injected(call.report.tokens)
         if not 200 <= reply.status < 300:
             return None

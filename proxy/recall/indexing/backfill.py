@@ -35,20 +35,20 @@ class Pace(msgspec.Struct, frozen=True):
 
     ``share``: the maximum share of time spent embedding, so that a large backlog does not use up
     the processor or an API's quota.  ``patience``: timeout of one batch.  ``retry``: pause after a
-    failure, doubled with each further one up to ``most``.  ``refused``: pause after a permanent
-    refusal.
+    failure, doubled with each further one up to ``max_pause``.  ``refused``: pause after a
+    permanent refusal.
     """
 
     share: float = 0.5
     patience: float = 60.0
     retry: float = 2.0
-    most: float = 120.0
+    max_pause: float = 120.0
     refused: float = 600.0
 
     def after(self, failure: Exception, failures: int) -> float:
         if isinstance(failure, EmbedderRefused):
             return self.refused
-        return float(min(self.most, self.retry * 2.0 ** min(failures - 1, 16)))
+        return float(min(self.max_pause, self.retry * 2.0 ** min(failures - 1, 16)))
 
 
 DEFAULT_PACE = Pace()

@@ -428,7 +428,7 @@ async def zero_vectors(index: Index, owner: Owner, numbers: Sequence[int]) -> No
 
 
 async def put_zeros(index: Index, owner: Owner, name: str, numbers: Sequence[int]) -> None:
-    """The same for one model; ``name``: see ``proxy.recall.semantic.vectors.name_of``."""
+    """The same for one model; ``name``: see ``semantic.vectors.vector_set_name``."""
     size = int(name.rpartition("/")[2])
     if numbers:
         await index.put_vectors(owner, name, size, dict.fromkeys(numbers, bytes(size)))

@@ -33,10 +33,10 @@ FORMAT = 5
 another format is rebuilt."""
 
 MAX_STANDING = 64
-"""Passages with standing instructions that are kept, the newest."""
+"""Passages with standing instructions in a state, the newest."""
 
 MAX_DISMISSED = 512
-"""Standing instructions removed by hand that are remembered, the newest."""
+"""Dismissed standing instructions in a state, the newest."""
 
 
 DISMISSED_AT = 5
@@ -133,7 +133,7 @@ ROLES = ("user", "assistant")
 
 
 class Addition(msgspec.Struct, frozen=True):
-    """Messages to add: consecutive ones in history after the session's mark in ``look``.
+    """Messages to add: consecutive ones in history after the session's mark in ``lookup``.
 
     With ``is_edit`` they are edited messages before the mark.  These are surrounded by empty rows,
     since passages with adjacent numbers are treated as neighbours in the conversation.
@@ -185,7 +185,7 @@ class Addition(msgspec.Struct, frozen=True):
         times = Counter(each.card.created_at for each in self.messages if each.card.role == "user")
         for message in self.messages:
             if message.card.exchange != exchange:
-                # What is indexed together is chance; it must not decide the language.
+                # Which messages share a batch is chance, so it must not decide the language.
                 language, exchange = "", message.card.exchange
             if message.card.role not in ROLES:
                 continue

@@ -18,10 +18,10 @@ from proxy.recall.query.words import TokenizedText
 from proxy.recall.ranking.packing import term_of
 
 READ = 1_000
-"""Characters of a message that are read: who introduces themselves does it first."""
+"""Characters of a message that are read, since introductions come first."""
 
 ASKED = 200
-"""The same of a question: its last ones."""
+"""Characters of a question that are read, the last ones."""
 
 _TERMS: Mapping[Trait, bytes] = MappingProxyType(
     {trait: term_of(f"\0tells {trait}") for trait in wording.TRAITS}

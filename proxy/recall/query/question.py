@@ -48,7 +48,7 @@ MAX_CHARACTERS = 2048
 """Characters of a message that are parsed; what follows is text to be worked on."""
 
 _FRAMES = {each.language.name: frozenset(fold(each.question.frame).split()) for each in LANGUAGES}
-"""Words of how one asks by Snowball's name of the language, folded."""
+"""Words that are typical of questions, folded, by Snowball's name of the language."""
 
 
 _MATERIAL = re.compile(r"[:\n]")
@@ -107,8 +107,8 @@ TIME_WEIGHT = 1.0
 
 TRAIT_WEIGHT = 1.0
 TRAIT_SHARE = 0.4
-"""What telling of oneself counts as an answer to who asks for it: in words, and of all words of the
-question, if that is more, as it is in scripts without spaces."""
+"""The weight of a trait that a question asks for: in words, or as a share of the weight of all its
+words, whichever is more (the latter in scripts without spaces)."""
 
 _CONTEXT_MESSAGES = 4
 _CONTEXT_WORDS = 8
@@ -158,12 +158,12 @@ class Question(msgspec.Struct, frozen=True):
 
     @property
     def own_words(self) -> list[QueryWord]:
-        """The words of the message itself, of one that goes on about something before."""
+        """The words of the message itself, if it refers to earlier messages."""
         return [w for w in self.words if w.text and w.terms[0] not in self.context_terms]
 
     @property
     def context_is_unspaced(self) -> bool:
-        """Whether what it goes on about is in a script without spaces."""
+        """Whether the earlier messages that it refers to are in a script without spaces."""
         return any(is_unspaced(w.text) for w in self.words if w.terms[0] in self.context_terms)
 
     @property
@@ -365,7 +365,7 @@ def _weighted(words: Iterable[QueryWord], share: float) -> Iterator[QueryWord]:
 
 
 Parts: TypeAlias = "tuple[Iterable[QueryWord], tuple[QueryWord, ...], tuple[QueryWord, ...]]"
-"""What is searched for a word: the word itself, its prefix, words related in meaning."""
+"""What to search for a word: the word itself, its prefix, words related in meaning."""
 
 
 def _parts(word: Word, likely: tuple[str, ...]) -> Parts:

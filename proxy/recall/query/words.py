@@ -40,7 +40,7 @@ from proxy.recall.ranking.packing import ENDS_WITH_QUESTION, POSTING, ROW, coded
 from proxy.recall.standing import wording as standing_wording
 
 MAX_CHARACTERS = 65_536
-"""What is read of a text: nobody looks for word 15,000 of a message, and time must be bounded."""
+"""Characters of a text that are read, to bound the time."""
 
 _ASCII = re.compile(r"\d+(?:,\d\d\d)+(?!\d)|[a-z0-9]+")
 _ANY = re.compile(
@@ -123,7 +123,7 @@ def _by_script(scripts: Mapping[str, str]) -> tuple[tuple[re.Pattern[str], tuple
 _OWN_SCRIPT = _by_script(COMMON.scripts.own)
 _SHARED_SCRIPT = _by_script(COMMON.scripts.shared)
 _SAMPLE = 200
-"""Words that are looked at."""
+"""Words of a text by which its language is guessed."""
 
 
 def _inverted() -> dict[str, tuple[str, ...]]:
@@ -328,9 +328,9 @@ class Corpus(NamedTuple):
 def analyse(text: str, time: float, hint: str = "", further: Iterable[bytes] = ()) -> Analysis:
     """The terms of a message sent at ``time`` (Unix seconds).
 
-    ``hint`` is the language to assume where nothing tells (the one of the message before).  Terms
-    beside the words' own, without length: beginnings, days that the text names and the day of
-    ``time``, who speaks, whether it tells a time, and ``further`` ones.
+    ``hint`` is the language to assume if the text does not tell (that of the message before).
+    Terms that do not count in the length: prefixes, days that the text names and the day of
+    ``time``, the speaker, whether it tells a time, and ``further`` ones.
     """
     read = tokenize(text)
     found = read.words

@@ -13,7 +13,7 @@ from proxy.recall.query.question import Question
 from proxy.recall.query.words import is_unspaced
 
 MIN_PIECE_TOKENS = 100
-"""The minimum of tokens of a piece, which is lines, or sentences of a long line."""
+"""The minimum of tokens of a piece: whole lines, or sentences of a long line."""
 
 GAP = " … "
 """Marks omissions."""
@@ -95,7 +95,8 @@ class Excerpter:
 
 
 def _pieces(text: str, size: int) -> Iterator[Piece]:
-    """Pieces of whole lines or sentences, ``size`` characters or more; what has no end is cut."""
+    """Pieces of whole lines or sentences, of ``size`` characters or more; longer ones without an
+    end are cut."""
     start = 0
     for match in _BREAK.finditer(text):
         if match.end() - start >= size:
@@ -104,10 +105,10 @@ def _pieces(text: str, size: int) -> Iterator[Piece]:
     yield from _bounded(start, len(text), 2 * size)
 
 
-def _bounded(start: int, end: int, most: int) -> Iterator[Piece]:
-    """A piece in parts of at most so many characters."""
-    for first in range(start, end, most):
-        yield Piece(first, min(end, first + most))
+def _bounded(start: int, end: int, max_length: int) -> Iterator[Piece]:
+    """A piece in parts of at most ``max_length`` characters."""
+    for first in range(start, end, max_length):
+        yield Piece(first, min(end, first + max_length))
 
 
 def _smooth(scores: Sequence[float]) -> list[float]:
@@ -128,7 +129,7 @@ def _heading(text: str, start: int) -> Piece | None:
     own_line = text[at:MAX_CHARACTERS].partition("\n")[0]
     if _introduces(own_line) or text.count(FENCE, 0, start) % 2:
         return None
-    # Between may be items of the same list, or lines of the same paragraph.
+    # Items of the same list, or lines of the same paragraph, may be in between.
     directly_above, in_list, in_code = True, bool(_ITEM.match(own_line)), False
     for line in islice(reversed(text[:at].splitlines(keepends=True)), MAX_LINES):
         at -= len(line)
@@ -140,7 +141,7 @@ def _heading(text: str, start: int) -> Piece | None:
 
 
 def _introduces(line: str) -> bool:
-    """Whether a line is a title, or ends with a colon."""
+    """Whether a line is a heading: a title, or a line that ends with a colon."""
     return bool(_TITLE.match(line)) or line.rstrip().rstrip("*_").endswith(COLONS)
 
 

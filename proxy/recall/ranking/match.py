@@ -29,12 +29,12 @@ COMMON_MIN_PASSAGES = 20
 """A word in so large a share of the passages is ignored, if there are at least so many passages."""
 
 ABSENT_SHARE = 1 / 20
-"""A word in no passage has the weight of one in this share of them: many words of questions are in
-no answer."""
+"""A word that is in no passage gets the weight of one that is in this share of them, since many
+words of questions are in no answer."""
 
 SMOOTHING = 40
-"""Passages without any of the words that are added to the corpus, so that in a history of two
-messages a word in both still has a weight."""
+"""Virtual passages without any of the words, so that in a history of two messages a word that both
+have still has a weight."""
 
 MAX_CANDIDATES = 200
 REACH = 2
@@ -200,7 +200,7 @@ def _best_cover(
 
 
 def _best_share(question: Question, passage_weights: Array, weights: Array) -> float:
-    """The most that one passage holds, as a share of the weight of all words."""
+    """The largest share of the weight of all words that one passage has."""
     return float(passage_weights.max(initial=0.0)) / max(_full_weight(question, weights), 1e-9)
 
 
@@ -233,9 +233,9 @@ def _question_weights(question: Question) -> Array:
 
 
 def _is_distinctive(question: Question, counts: Array, passages: int) -> NDArray[np.bool_]:
-    """A mask of terms, bool[n terms], that make a passage relevant: not "tells a time", and none
-    that many of all ``passages`` have.  These do where a question by itself, with its question
-    mark, has no other word that was said: it is about what is talked of most."""
+    """A mask of terms, bool[n terms], that make a passage relevant: not "tells a time", and not
+    those that many of all ``passages`` have.  The latter count too if a self-contained question
+    with a question mark has no other word that is in a passage: then it is about the main topic."""
     found = _of_terms(question, [word.terms != _HINT for word in question.words])
     if passages < COMMON_MIN_PASSAGES:
         return found
@@ -295,8 +295,8 @@ def is_member(numbers: Numbers, some: Numbers) -> NDArray[np.bool_]:
 
 
 def time_scores(matches: Matches, numbers: Numbers) -> Floats | None:
-    """What telling a time adds to the BM25 scores of passages, float32[n numbers], which ascend;
-    None where the question does not ask for a time."""
+    """The part of "tells a time" in the BM25 scores of passages, float32[n numbers]; ``numbers``
+    ascend.  None if the question does not ask for a time."""
     question, terms = matches.question, matches.terms
     if not any(word.terms == _HINT for word in question.words):
         return None

@@ -150,7 +150,8 @@ class Layout(NamedTuple):
         return laid
 
     def restricted_to(self, eligible: Array) -> Layout:
-        """Without the scores and days of all places but these, bool[m]: they add to no other."""
+        """Without the scores and days of all places but ``eligible``, bool[m], so that they add
+        nothing to the scores of others."""
         dated = None if self.dated is None else self.dated & eligible
         return self._replace(bm25=np.where(eligible, self.bm25, _NONE), dated=dated)
 
@@ -297,8 +298,8 @@ def _parts(
 
 
 def _mean_of_best(scores: Array) -> float:
-    """What scores are divided by, so that those of every question are near 1: the mean of the three
-    best that are above 0."""
+    """The mean of the three best scores above 0, by which scores are divided so that those of every
+    question are near 1."""
     best = np.sort(scores)[-3:]
     best = best[best > 0]
     if not best.size:
@@ -395,8 +396,8 @@ def _priced(sums: Array, time: Array, tokens: Array, options: RankingOptions) ->
 
 
 def count_worth_reading(tokens: Array, budget: int) -> int:
-    """How many passages, of these sizes in rank order, are read until they are more than enough for
-    a budget; both in tokens."""
+    """The number of passages to read, given their tokens in rank order, so that they are more than
+    enough for a budget of tokens."""
     read = np.minimum(tokens, LONG_TOKENS).cumsum(dtype=np.int64)
     return int(read.searchsorted(READ_FACTOR * budget + LONG_TOKENS, side="right")) + 1
 
@@ -404,7 +405,7 @@ def count_worth_reading(tokens: Array, budget: int) -> int:
 def _as_ranked(
     numbers: Numbers, rows: Array, scores: Array, parts: Sequence[Array | None]
 ) -> list[Ranked]:
-    """Passages, best first, as values; all arrays are [passages]."""
+    """The passages as Ranked values, best first; all arrays are [passages]."""
     columns = [
         numbers.tolist(),
         *(rows[name].tolist() for name in ("session", "seq", "check", "tokens")),

@@ -1,8 +1,8 @@
 """Finds passages similar to a question in meaning: packed vectors, and the search among them.
 
-A byte for each dimension: a vector is scaled so that its largest component is 127, and its length
-is not kept, as only directions are compared.  That costs about a thousandth of a cosine.  Zeros
-stand for no vector.
+A packed vector has a byte for each dimension: it is scaled so that its largest component is 127;
+its length is lost, but only directions are compared.  The error of a cosine is about 0.001.  A zero
+vector stands for a missing one.
 
 The question is embedded while its words are looked up, and embedding and search together have
 ``patience`` seconds: a slow or unreachable model delays a chat no longer, and recall by words
@@ -36,11 +36,11 @@ MAX_NEAREST = 50
 """Passages that are candidates because of their similarity."""
 
 MIN_DISTINCTION = 0.36
-"""Of questions about a conversation about nine of ten have a passage that stands out so far from
-the others, of questions about another conversation one of twenty."""
+"""See ``Similarities.related``.  About nine of ten questions about a conversation have a passage
+that stands out so far from the others, of questions about another conversation one of twenty."""
 
 CHUNK = 2_048
-"""Vectors at a time: what is unpacked stays within the processor's cache."""
+"""Vectors that are unpacked at a time, so that they stay in the processor's cache."""
 
 
 def vector_set_name(model: str, dimensions: int) -> str:
@@ -49,7 +49,7 @@ def vector_set_name(model: str, dimensions: int) -> str:
 
 
 def pack(vectors: Array) -> list[bytes]:
-    """Each row packed."""
+    """The packed form of each row."""
     largest = np.abs(vectors).max(axis=1, initial=0.0, keepdims=True)
     scaled = vectors * (127.0 / np.maximum(largest, 1e-30))
     return [row.tobytes() for row in np.rint(scaled).astype(np.int8)]
@@ -93,7 +93,7 @@ NO_SIMILARITIES = Similarities(np.zeros(0, np.uint32), np.zeros(0, np.float32))
 
 
 class Matrix(msgspec.Struct, frozen=True):
-    """The packed vectors of passages ``first`` and on; ``lengths`` are as they are packed."""
+    """The packed vectors of the passages from ``first`` on, and their lengths after packing."""
 
     first: int
     data: NDArray[np.int8]
@@ -101,7 +101,7 @@ class Matrix(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, first: int, data: bytes, dimensions: int) -> Matrix:
-        """From what an index holds.  The last vectors may be missing."""
+        """Decode vectors as an index stores them; the last ones may be missing."""
         whole = len(data) - len(data) % dimensions
         rows = np.frombuffer(data[:whole], np.int8).reshape(-1, dimensions)
         return cls(first, rows, _lengths(rows))
@@ -115,7 +115,7 @@ class Matrix(msgspec.Struct, frozen=True):
         return self.data.nbytes + self.lengths.nbytes
 
     def extended(self, more: Matrix) -> Matrix:
-        """With the vectors that follow; the newest ``MAX_SEARCHED`` of all."""
+        """With the vectors of ``more``, which follow; the newest ``MAX_SEARCHED`` of all."""
         data = np.concatenate([self.data, more.data])[-MAX_SEARCHED:]
         lengths = np.concatenate([self.lengths, more.lengths])[-MAX_SEARCHED:]
         return Matrix(more.end - lengths.size, data, lengths)
@@ -148,7 +148,7 @@ MAX_BYTES = 128 * 1024 * 1024
 """Bytes of vectors in the cache."""
 
 MAX_QUESTIONS = 256
-"""Questions whose vectors are kept: the same one comes again when an answer is made anew."""
+"""Questions whose vectors are cached: the same one comes again when an answer is regenerated."""
 
 MAX_RUNNING = 128
 """Concurrent tasks, two for each question; further questions are searched by words alone."""

@@ -2,9 +2,9 @@
 store.
 
 The model is that of LangGraph's store: a namespace is a tuple of labels.  What is learned of people
-is made of items too: facts, profiles, episodes, and the marks that say how far was read.  A *shelf*
-holds the items of one person, or those of a tenant that are nobody's in particular; changes to one
-shelf are atomic.
+is made of items too: facts, profiles, episodes, and the marks that say how far was read.  An owner
+(elsewhere also *shelf*) is one person, or a tenant, for items that are nobody's in particular;
+changes to the items of one owner are atomic.
 
 The rules are those of LangGraph's store.  A filter names fields: {"field": wanted}, nested as the
 value is.  What is wanted is a value to be equal to, or operators that must all hold.  A field that
@@ -198,7 +198,7 @@ class Items(Protocol):
         """Make all changes, or, if one of them finds another version than it must, none: False.
 
         No place is changed twice in one call.  ``since`` is when that was read which they are made
-        from: False too if the shelf's person was erased then or later.
+        from: False too if the owner was erased then or later.
         """
         ...
 

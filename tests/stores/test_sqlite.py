@@ -633,7 +633,7 @@ async def test_a_log_that_has_grown_under_a_reader_goes_back_to_the_disk(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a backup that takes minutes, or a shell that somebody left open."""
-    monkeypatch.setattr(schema, "KEPT_LOG", 100_000)
+    monkeypatch.setattr(schema, "MAX_IDLE_LOG", 100_000)
     async with opened(path, Clock()) as store:
         await store.commit(KEY, chat("x0", 1000.0))
         with reading(path):

@@ -1,7 +1,7 @@
-"""What a file of a language holds, and what each of its lists is for.
+"""The content of a language's file: what each of its lists is for.
 
-A language may leave out any of them: it is understood with less finesse then.  What is no regular
-expression is called words, and is text with blanks between them.
+A language may leave out any list, at the cost of precision.  Lists are regular expressions, except
+those that are called words, which are texts of words with blanks between them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Unit = Literal["day", "week", "weekend", "month", "season", "year"]
 
 
 class Phrases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Patterns of phrases that indicate something where a text has one.
+    """Patterns of phrases; a text that has one of them has the meaning of the list.
 
     ``words`` match between word boundaries, ``anywhere`` also inside words and in scripts without
     spaces.
@@ -27,11 +27,11 @@ class Phrases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class LanguageInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The language itself.
 
-    ``name`` is Snowball's, ``script`` a name of ``common.toml``.  ``stop_words`` are function
-    words: they say nothing, and tell the language; so do they with the ``conjunction`` that is
-    written together with the word behind it.  ``stop_characters`` are grammar too, in scripts
-    without spaces.  ``article`` is one that is written together with its word, and ``articles``
-    what such words begin with: it, and what may stand before it.
+    ``name`` is Snowball's, ``script`` a name in ``common.toml``.  ``stop_words`` are function
+    words, which have no content and identify the language; also with the ``conjunction`` before
+    them, which is joined to the next word.  ``stop_characters`` are the same in scripts without
+    spaces.  ``article`` is one that is joined to its word, and ``articles`` match the beginning of
+    such words: the article, and what may come before it.
     """
 
     name: str
@@ -44,58 +44,60 @@ class LanguageInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the wording of a question tells what it is about, beside its topic."""
+    """Wordings that tell what kind of thing a question asks for."""
 
     frame: str = ""
-    """Words of how one asks, in all their forms: they say little of what is asked about."""
+    """Words that are typical of questions, in all their forms; they say little about the topic."""
     likened: Phrases = Phrases()
-    """What ends with a word that says nothing there ("what is it like", "looks like")."""
+    """Phrases whose last word has no content there ("what is it like", "looks like")."""
     before_nouns: str = ""
-    """Articles and the like, where nouns have a capital: what is behind one is nobody's name."""
+    """Articles and the like, in languages with capitalised nouns: the next word is no name."""
     about_user: Phrases = Phrases()
     """Words of the first person."""
     about_assistant: Phrases = Phrases()
-    """It asks for what the assistant said ("what did you recommend")."""
+    """Asks for what the assistant said ("what did you recommend")."""
     when: Phrases = Phrases()
-    """It asks for a time."""
+    """Asks for a time."""
     orders: Phrases = Phrases()
-    """It asks in which order things were."""
+    """Asks for the order of events."""
     general: Phrases = Phrases()
-    """How one begins that anybody might ask: for work, or for what is known ("write me a ...")."""
+    """Beginnings of requests that anybody might make, for a task or for general knowledge ("write
+    me a ...")."""
     works_on: Phrases = Phrases()
-    """Which of these ask for work on a text that is given ("translate")."""
+    """Those of them that ask for work on a given text ("translate")."""
     lists: Phrases = Phrases()
-    """It asks for all there are of something, or how many they are."""
+    """Asks for all of something, or for their number."""
     goes_on: Phrases = Phrases()
-    """What a message begins with that goes on about what was said ("and ...")."""
+    """Beginnings of messages that continue the topic ("and ...")."""
     points_back: Phrases = Phrases()
-    """Words that stand for something said before ("it", "the other")."""
+    """Anaphors: words that refer to something said before ("it", "the other")."""
     determiners: str = ""
-    """Those of them that stand before what they mean too ("that bike")."""
+    """Those of them that may be determiners ("that bike")."""
     auxiliaries: str = ""
-    """Verbs behind which they do not, where one word follows ("does that work?")."""
+    """Verbs after which they are no determiners if one word follows ("does that work?")."""
     was: Phrases = Phrases()
-    """It asks for what was ("who was the vet")."""
+    """Asks about the past ("who was the vet")."""
     again: Phrases = Phrases()
-    """It asks for what was told already ("what was that called again")."""
+    """Asks to repeat something ("what was that called again")."""
 
 
 class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What words have in common that their endings do not tell."""
+    """Relations of words that stemming does not find."""
 
     forms: tuple[str, ...] = ()
-    """Forms of one word ("go went gone")."""
+    """Irregular forms of one word ("go went gone")."""
     alike: tuple[str, ...] = ()
-    """Words that say nearly the same: each finds the others, for less."""
+    """Words with nearly the same meaning: each also finds the others, with less weight."""
     kinds: tuple[str, ...] = ()
-    """Words for a kind of thing, a colon, and what is of it: those find these, for less."""
+    """Words for a kind of thing, a colon, and words for things of that kind: the former also find
+    the latter, with less weight."""
 
 
 class Dates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How days are named.
+    """Expressions for days and times.
 
-    Patterns may use {NUMBER}, {UNIT}, {YEAR} and {DAY}, and say what they found in groups: number,
-    unit, year, month, day, weekday.
+    Patterns may use {NUMBER}, {UNIT}, {YEAR} and {DAY}; their results are the groups number, unit,
+    year, month, day and weekday.
     """
 
     months: tuple[str, ...] = ()
@@ -103,278 +105,279 @@ class Dates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     weekdays: tuple[str, ...] = ()
     """Words for each day of the week, from Monday on."""
     units: dict[Unit, str] = {}
-    """Words for spans of time, in all their forms."""
+    """Words for units of time, in all their forms."""
     numbers: tuple[str, ...] = ()
     """Words for one, two, three and so on."""
     ordinals: str = ""
-    """What a day's number may end with ("3rd")."""
+    """Endings of a day's number ("3rd")."""
     of: str = ""
     """Words between day, month and year ("3rd of May")."""
     before_month: tuple[str, ...] = ()
     before_year: tuple[str, ...] = ()
-    """Words before a month or a year that say it is one ("in May")."""
+    """Words before a month or a year, which identify it as one ("in May")."""
     tells: Phrases = Phrases()
-    """Anything that tells when something was or will be."""
+    """Any expression that tells when something was or will be."""
     today: Phrases = Phrases()
     yesterday: Phrases = Phrases()
     day_before_yesterday: Phrases = Phrases()
     tomorrow: Phrases = Phrases()
     day_after_tomorrow: Phrases = Phrases()
     ago: tuple[str, ...] = ()
-    """So many units ago."""
+    """A number of units ago."""
     last: tuple[str, ...] = ()
     """The last unit."""
     this: tuple[str, ...] = ()
-    """The unit that is now, as far as it has come; not of years, in which most of it all was."""
+    """The current unit, up to now; not for years, which most of a history is in."""
     last_weekday: tuple[str, ...] = ()
-    """The last day of this name before today, where it cannot be another; {WEEKDAY} is one."""
+    """Unambiguously the last such day before today; {WEEKDAY} matches a day of the week."""
     weekday: tuple[str, ...] = ()
     date: tuple[str, ...] = ()
     month: tuple[str, ...] = ()
     year: tuple[str, ...] = ()
-    """Other ways to write these than with the words above."""
+    """Other notations than with the words above."""
 
 
 Slot = Literal["own_name", "name", "role", "home", "work", "number", "favourite"]
-"""What has one value at a time; a ``name`` is another's or a thing's, a ``role`` is who is one's
-boss or doctor.  Of a ``number`` the value
-has a digit or an @; of all others but a ``favourite`` it is a name, with a capital where the script
-has them."""
+"""Things that have one value at a time.  A ``name`` is that of another person or of a thing; a
+``role`` is somebody's boss or doctor, say.  The value of a ``number`` has a digit or an @; those of
+the others, except a ``favourite``, are names, capitalised if the script has capitals."""
 
 
 class Slots(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What users tell that has one value at a time, by slot: patterns of whole sentences, without
-    what ``leads`` in and what follows the first of ``goes_on``.
+    """Statements of users that give a slot's value: patterns of whole sentences, without ``leads``
+    at their beginning and without the rest from a match of ``goes_on`` on.
 
-    Patterns may use their language's ``parts`` and {VALUE}, and {OLD} for what was before; a group
-    ``of`` tells whose value it is.
+    Patterns may use their language's ``parts``, {VALUE}, and {OLD} for the value before; a group
+    ``of`` is the subject that has the value.
     """
 
     leads: tuple[str, ...] = ()
     goes_on: tuple[str, ...] = ()
     doubts: Phrases = Phrases()
-    """A sentence is of another time then, or not sure."""
+    """The sentence is about another time, or uncertain."""
     others: Phrases = Phrases()
-    """There may be several of what a message is about ("my other dog")."""
+    """The message tells that there are several of the thing ("my other dog")."""
     parts: dict[str, str] = {}
     holds: dict[Slot, tuple[str, ...]] = {}
     becomes: dict[Slot, tuple[str, ...]] = {}
-    """It is so now, and was not."""
+    """The value is new."""
     ends: dict[Slot, tuple[str, ...]] = {}
-    """It is so no more."""
+    """The value does not hold any more."""
 
 
 class SmallTalk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Messages that ask for nothing."""
+    """Words of messages without content."""
 
     polite: str = ""
-    """Words that are said to somebody, whose name may follow: thanks, greetings."""
+    """Thanks and greetings, which the name of who is addressed may follow."""
     others: str = ""
-    """Words that, beside those and each other, ask for nothing."""
+    """Words that, alone or with these, ask for nothing."""
     in_questions: str = ""
-    """Those of both that ask for nothing in a question either."""
+    """Those of both lists that ask for nothing in a question either."""
     unspaced: tuple[str, ...] = ()
-    """The same in scripts without spaces: what remains without these asks for something."""
+    """The same in scripts without spaces; any remaining text asks for something."""
     polite_unspaced: tuple[str, ...] = ()
     filler: str = ""
-    """Further words that sentences of thanks, praise and comfort are made of."""
+    """Further words of sentences of thanks, praise and comfort."""
     filler_unspaced: tuple[str, ...] = ()
     titles: str = ""
-    """Words that follow a name without a space."""
+    """Titles that are joined to the end of a name."""
     vocative: str = ""
-    """A word that says a name follows."""
+    """Words that are followed by a name."""
     sounds: tuple[str, ...] = ()
-    """Laughter and the like, however long; each is all of a word."""
+    """Laughter and the like, of any length; each matches a whole word."""
     how_are_you: tuple[str, ...] = ()
-    """Questions that ask for nothing."""
+    """Questions that are only polite."""
     asking: Phrases = Phrases()
     """Words that questions begin with."""
     question_marks: str = ""
-    """Characters that make a question, beside the question mark."""
+    """Further characters that mark a question."""
 
 
 class Standing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a user says shall be done from now on, or prefers.  Each is searched in a sentence.
+    """Standing instructions and preferences of users.  The patterns are searched in sentences.
 
     Patterns may use {START}, where an order can begin, and their language's ``parts``.
     """
 
     cues: tuple[str, ...] = ()
-    """Plain text in small letters: a sentence without any is not looked at."""
+    """Plain texts in small letters: sentences without any of them are skipped."""
     parts: dict[str, str] = {}
     orders: tuple[str, ...] = ()
     preferences: tuple[str, ...] = ()
     leanings: tuple[str, ...] = ()
-    """Preferences said softly: what answers shall keep to or avoid, and no mere likes and moods."""
+    """Weak preferences, about what answers should keep to or avoid; no mere likes and moods."""
     withdrawals: tuple[str, ...] = ()
-    """Of what was said before."""
+    """Withdrawals of earlier instructions or preferences."""
     ended: tuple[str, ...] = ()
-    """The same, told of oneself: what somebody is, has or eats is so no more."""
+    """Withdrawals by a statement about oneself: something that one is, has or eats has ended."""
     unsure: tuple[str, ...] = ()
-    """Before one of those: it is asked, doubted, supposed, or what another thinks."""
+    """Before ``ended``: it is asked, doubted, supposed, or another's opinion."""
     sure: tuple[str, ...] = ()
-    """But not by this, up to the end: it is so, whoever says it ("the doctor says")."""
+    """What makes it certain in spite of that ("the doctor says")."""
     mistaken: tuple[str, ...] = ()
-    """Nor by this: what tells it is wrong ("a false test")."""
+    """Before ``ended``: its source is wrong ("a false test")."""
     corrected: tuple[str, ...] = ()
-    """Behind one of those: it was only told wrongly ("it's a severe one"), or another goes on."""
+    """After ``ended``: it was only described wrongly ("it's a severe one"), or another one goes
+    on."""
     eating: str = ""
-    """Verbs that all food and drink is taken with: they do not tell which is taken again."""
+    """Verbs of eating and drinking, which do not tell which food is meant."""
     reported: Phrases = Phrases()
-    """Another one's words follow."""
+    """Another person's words follow."""
     reported_after: tuple[str, ...] = ()
-    """Another one's words came before."""
+    """Another person's words came before."""
     everything: Phrases = Phrases()
-    """A withdrawal of all."""
+    """In a withdrawal: of everything."""
     taken_back: tuple[str, ...] = ()
-    """Whole sentences that withdraw what was said right before them."""
+    """Whole sentences that withdraw the instruction right before them."""
     here: tuple[str, ...] = ()
-    """It is about the work at hand or this moment ("in this letter", "today"), and not to last."""
+    """Only about the current task or moment ("in this letter", "today")."""
     works: tuple[str, ...] = ()
-    """A piece of work is ordered: orders that follow in the message are about it."""
+    """Orders of a task: instructions after one are only for that task."""
     lasting: tuple[str, ...] = ()
-    """But not those that say they are to last."""
+    """What makes an instruction after such an order permanent in spite of that."""
     conditions: tuple[str, ...] = ()
-    """Under which an order holds, up to where they end."""
+    """Conditions under which an instruction holds, to their end."""
     joins: Phrases = Phrases()
-    """Words between two parts of a sentence, each of which may be taken back alone ("and")."""
+    """Words between parts of a sentence that may be withdrawn separately ("and")."""
     but: Phrases = Phrases()
-    """The same where the other side follows."""
+    """The same before an opposite ("but")."""
     links: Phrases = Phrases()
-    """Words before what narrows a thing that is named before them ("noix de coco")."""
+    """Words between a thing and what specifies it ("noix de coco")."""
     general: str = ""
-    """Words that say nothing of an order's matter."""
+    """Words that do not belong to the topic of an instruction."""
     general_unspaced: tuple[str, ...] = ()
     general_phrases: tuple[str, ...] = ()
-    """The same of several words."""
+    """The same as phrases."""
     articles: tuple[str, ...] = ()
-    """What words may begin with that is no part of them."""
+    """Articles that are joined to the beginning of a word."""
     values: dict[str, str] = {}
-    """By what they are a choice of, words one of which takes the place of another: languages."""
+    """By the name of a thing, words for its alternative values, such as languages: a new value
+    replaces the old one."""
     unspaced_values: dict[str, tuple[str, ...]] = {}
     value_phrases: dict[str, tuple[str, ...]] = {}
-    """The same where an order sets one by several words ("call me ...")."""
+    """By the name of a thing, phrases that give it a value ("call me ...")."""
 
 
 class OwnWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What of a message is not its writer's own words."""
+    """What identifies text that is not the author's own."""
 
     mail: tuple[str, ...] = ()
-    """Lines before a mail that is forwarded or answered."""
+    """Lines before a forwarded or answered mail."""
     mail_from: tuple[str, ...] = ()
-    """How the line with a mail's sender begins."""
+    """Beginnings of the line with a mail's sender."""
     please: tuple[str, ...] = ()
-    """What may stand before an order."""
+    """What may come before an order."""
     tasks: Phrases = Phrases()
-    """Orders before a text that something shall be done with ("translate this: ...")."""
+    """Orders before the text that they apply to ("translate this: ...")."""
     roles: str = ""
-    """How recorded talks with assistants name their speakers."""
+    """Names of the speakers in transcripts of chats with assistants."""
     no_speakers: str = ""
-    """Before a colon, words that are no name of who speaks here."""
+    """Words before a colon that are no speaker of the conversation."""
     says: str = ""
-    """Characters before a colon that tell another's words."""
+    """Characters before a colon after which another person's words follow."""
     role_play: tuple[str, ...] = ()
-    """How messages begin that set up a part to be played."""
+    """Beginnings of messages that set up a role play."""
     abbreviations: str = ""
-    """Words whose full stop ends no sentence."""
+    """Abbreviations, whose full stop does not end a sentence."""
 
 
 Trait = Literal["name", "home", "work", "age"]
-"""What people tell of themselves and ask for again; an ``age`` is a birthday too."""
+"""What people tell about themselves and ask for later; ``age`` includes the birthday."""
 
 
 class Person(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What messages say of the one who writes them."""
+    """What messages tell about their author."""
 
     tells: Phrases = Phrases()
-    """A sentence tells something of them."""
+    """A sentence tells something about the author."""
     pleased: Phrases = Phrases()
-    """The answer before was good."""
+    """The author likes the answer before."""
     traits: dict[Trait, Phrases] = {}
-    """A message tells this of them."""
+    """A message tells this trait."""
     asks: dict[Trait, Phrases] = {}
-    """A message asks for it."""
+    """A message asks for this trait."""
     asks_all: Phrases = Phrases()
-    """It asks for all that is known of them."""
+    """A message asks for everything that is known about the author."""
 
 
 class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whom a statement is about, and whether two say the same."""
+    """Tells whom a statement is about, and whether two statements say the same."""
 
     user_names: tuple[str, ...] = ()
-    """What the user is called, in small letters, where it is asked whom a fact is about."""
+    """Names for the user, in small letters, in the ``about`` of a fact."""
     before: tuple[str, ...] = ()
-    """What a sentence may begin with before it comes to somebody."""
+    """What a sentence may begin with before its subject."""
     others: tuple[str, ...] = ()
-    """Somebody else ("my friend Jack"), and no compound with them ("my mother tongue"); {NAME}
-    stands for a name that may follow."""
+    """Another person ("my friend Jack"), but no compound ("my mother tongue"); {NAME} stands for a
+    name that may follow."""
     first_person: Phrases = Phrases()
-    """The sentence comes to the user after all."""
+    """The sentence is about the user after all."""
     user: Phrases = Phrases()
-    """The user, where others tell of them ("the user's")."""
+    """The user in the third person ("the user's")."""
     addressed: Phrases = Phrases()
-    """Somebody who is spoken to; no word that may be another's as well."""
+    """The second person; no words that may also be the third person."""
     own: Phrases = Phrases()
-    """Somebody is the user's own ("my")."""
+    """Possessives of the user ("my")."""
     kin: Phrases = Phrases()
-    """A fact tells a name, or of the family, beside those of the next two."""
+    """A fact is about a name or the family, besides the next two lists."""
     married: Phrases = Phrases()
-    """Who has somebody called so, as their own, is married; and other words for that."""
+    """Words for a spouse, with a possessive, and other words that tell that somebody is married."""
     children: Phrases = Phrases()
-    """Those whose father or mother the one is who has them."""
+    """Words for children: whoever has them is their father or mother."""
     denies: Phrases = Phrases()
-    """Words that make the opposite of a statement."""
+    """Negations."""
 
 
 class Injection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Text that tells the assistant what to do, or is about secrets."""
+    """Text that gives orders to the assistant, or is about secrets."""
 
     set_aside: tuple[str, ...] = ()
-    """To ignore what holds."""
+    """Orders to ignore the rules."""
     system: tuple[str, ...] = ()
     """Words of the system message and the like."""
     you_are: tuple[str, ...] = ()
     articles: tuple[str, ...] = ()
     machines: tuple[str, ...] = ()
-    """What the assistant is told to be: "you are", "a", "bot"."""
+    """Parts of a sentence that gives the assistant a role: "you are", "a", "bot"."""
     assistant: tuple[str, ...] = ()
     that: tuple[str, ...] = ()
     must: tuple[str, ...] = ()
-    """What it is told it must: "that", "the assistant", "must"."""
+    """Parts of a sentence that gives it a duty: "that", "the assistant", "must"."""
     from_now_on: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
-    """How it shall answer from now on."""
+    """Orders how to answer from now on."""
     orders: tuple[str, ...] = ()
     """Other orders."""
     gives_away: tuple[str, ...] = ()
     secrets: Phrases = Phrases()
     rules: tuple[str, ...] = ()
-    """The rules that hold, or to ignore them."""
+    """The current rules, or orders to ignore them."""
 
 
 class Chat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How models chat where they should write."""
+    """Wordings of models that chat instead of writing."""
 
     openings: tuple[str, ...] = ()
-    """How answers to people begin, and no summary does."""
+    """Beginnings of answers to people, which no summary has."""
     second_person: Phrases = Phrases()
 
 
 class SummaryWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What models put around a summary: "Sure!  Here is the updated summary: ..."."""
+    """What models write around a summary: "Sure!  Here is the updated summary: ..."."""
 
     names: tuple[str, ...] = ()
-    """What it is called."""
+    """Names for a summary."""
     before: Phrases = Phrases()
-    """What stands before that in a title."""
+    """What comes before that name in a title."""
     consent: tuple[str, ...] = ()
     here: tuple[str, ...] = ()
     closings: tuple[str, ...] = ()
-    """How offers of more begin."""
+    """Beginnings of offers of more."""
 
 
 class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A file of a language."""
+    """A language's file."""
 
     language: LanguageInfo
     question: Question = Question()
@@ -400,7 +403,7 @@ class Scripts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Common(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``common.toml``: ``order`` are the codes of all languages, ``sounds`` as in small talk,
-    ``captions`` what a machine's words of a picture begin with."""
+    ``captions`` the beginnings of machine-made descriptions of pictures."""
 
     order: tuple[str, ...]
     sounds: tuple[str, ...]

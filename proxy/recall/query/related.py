@@ -17,10 +17,10 @@ from proxy.recall.lexicon.language import Language
 from proxy.recall.lexicon.loader import COMMON, LANGUAGES
 
 MAX_WORDS = 24
-"""Words near one in meaning that are looked for with it."""
+"""Related words that are searched for a word."""
 
 _Known = Mapping[str, Mapping[str, tuple[str, ...]]]
-"""By Snowball's name of a language and folded word: other words."""
+"""Other words by Snowball's name of the language and folded word."""
 
 
 def irregular_forms(word: str, language: str) -> tuple[str, ...]:
@@ -76,6 +76,6 @@ def synonyms(stem: str, language: str) -> tuple[str, ...]:
 
 @cache
 def _lines(code: str) -> Mapping[str, str]:
-    """What is near each stem; read when first needed, and then half a megabyte in memory."""
+    """The thesaurus by stem; loaded when first needed, half a megabyte in memory."""
     text = (_FOLDER / f"{code}.txt").read_text(encoding="utf-8")
     return dict(line.split(" ", 1) for line in text.splitlines())

@@ -41,10 +41,10 @@ def _folded(of: Callable[[Language], str]) -> frozenset[str]:
 
 
 POLITE = _folded(lambda each: each.small_talk.polite)
-"""Words that are said to somebody, whose name may follow."""
+"""Thanks and greetings, which the name of who is addressed may follow."""
 SMALL_TALK = POLITE | _folded(lambda each: each.small_talk.others)
-"""Words that alone, with each other or with function words ask for nothing, unless in a question:
-"thanks for the work today" does not, "When do I start work?" does."""
+"""Words that ask for nothing, alone or with function words, except in questions: "thanks for the
+work today" asks for nothing, unlike "When do I start work?"."""
 _IN_QUESTIONS = _folded(lambda each: each.small_talk.in_questions)
 _VOCATIVES = _folded(lambda each: each.small_talk.vocative)
 
@@ -53,7 +53,7 @@ _UNSPACED = lazy_pattern(any_of(lambda each: each.small_talk.unspaced))
 _POLITE_UNSPACED = lazy_pattern(any_of(lambda each: each.small_talk.polite_unspaced))
 _TITLE = lazy_pattern(f"{alternation(vocabulary(lambda each: each.small_talk.titles))}$")
 _NEAR = 2
-"""Words before a name among which one of small talk is looked for."""
+"""Words before a name of which one must be of small talk."""
 _MAX_NAME = 3
 """Characters of a name without a title, in scripts without spaces."""
 
@@ -81,8 +81,8 @@ def is_small_talk(message: TokenizedText, says_nothing: Callable[[str], bool]) -
 
 
 def is_closing(message: TokenizedText) -> bool:
-    """Whether a message of small talk only closes ("That's all for today!"), so that a day in it is
-    not asked about."""
+    """Whether a message of small talk closes a conversation ("That's all for today!"), so that it
+    does not ask about a day that it names."""
     return not _is_question(message) and any(map(_is_small_talk_word, message.words))
 
 
@@ -90,7 +90,7 @@ def _is_question(message: TokenizedText) -> bool:
     """Whether a message is a question; "how nice!" is not, nor is "how are you?"."""
     text, cues = message.text.lower(), message.possible_cues
     if wording.HOW_ARE_YOU in cues:
-        # What stood around it stands together now.
+        # The cues may be wrong now, since the words around it have become neighbours.
         text, cues = wording.HOW_ARE_YOU.pattern.sub("", text), ALL_CUES
     exclaims = text.rstrip().endswith(("!", "！"))
     return bool(_MARK.search(text)) or (not exclaims and bool(wording.ASKING.search(text, cues)))
@@ -140,7 +140,7 @@ def clear_caches() -> None:
 
 
 MAX_FILLER = 240
-"""Characters; a longer message says something."""
+"""Characters; a longer message counts as having content."""
 
 
 def is_filler(text: str) -> bool:
@@ -149,8 +149,8 @@ def is_filler(text: str) -> bool:
     if len(said) > MAX_FILLER:
         return False
     sentences = _SENTENCE.findall(said)
-    # A sentence has a name beside its filler at most: most messages have far more words than that
-    # and those of a label, and what these are is known already.
+    # A fast test with cached results: a filler sentence has at most one other word, a name, and the
+    # label may have some; most messages have far more.
     most = len(sentences) + len(words(text[: len(text) - len(said)]))
     if sum(map(_is_never_filler, tokenize(text).words)) > most:
         return False
@@ -163,7 +163,7 @@ def _is_filler_sentence(sentence: str) -> bool:
     if _ASKING.search(sentence):
         return False
     message = TokenizedText(sentence)
-    # Nearly all sentences have two of them: that is told before their language is.
+    # A fast test before guessing the language: nearly all sentences have two such words.
     if len(list(islice(filter(_is_never_filler, message.words), 2))) > 1:
         return False
     likely = message.likely_languages[0] if message.likely_languages else ENGLISH

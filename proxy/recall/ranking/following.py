@@ -19,7 +19,7 @@ MAX_FOLLOWING = 4
 BEST_MATCHES, FOLLOWING = 3, 10
 """After each of so many of the best matches so many passages are read."""
 
-_BEHIND = np.arange(1, FOLLOWING + 1)
+_OFFSETS = np.arange(1, FOLLOWING + 1)
 
 
 def numbers_after_best(matches: Matches) -> Numbers:
@@ -27,7 +27,7 @@ def numbers_after_best(matches: Matches) -> Numbers:
     best = matches.numbers
     if best.size > BEST_MATCHES:
         best = best[matches.scores.argpartition(-BEST_MATCHES)[-BEST_MATCHES:]]
-    return np.unique(best[:, None] + _BEHIND) if best.size else NO_PASSAGES
+    return np.unique(best[:, None] + _OFFSETS) if best.size else NO_PASSAGES
 
 
 def brief_statements_after(
@@ -47,10 +47,9 @@ def brief_statements_after(
 
 def is_brief_statement(rows: Array) -> Array:
     """A mask of the brief messages of the user that are no questions."""
-    found: Array = ((rows["flags"] & STATEMENT_MASK) == SAID_BY_USER) & (
-        rows["tokens"] <= BRIEF_TOKENS
-    )
-    return found
+    is_statement = (rows["flags"] & STATEMENT_MASK) == SAID_BY_USER
+    is_brief: Array = is_statement & (rows["tokens"] <= BRIEF_TOKENS)
+    return is_brief
 
 
 def unscored(number: int, row: Array) -> Ranked:

@@ -24,10 +24,10 @@ FRESH_SECONDS = 0.05
 
 
 class LoadedSession(msgspec.Struct):
-    """Stamp and owner of a loaded session and the head of its index, valid until a time of the
-    loop.
+    """Stamp and owner of a loaded session and the head of its index, valid ``until`` a time of the
+    event loop's clock.
 
-    ``cache`` is the cache of the store that loaded it.
+    ``cache`` is that of the store that loaded it.
     """
 
     cache: PassageCache

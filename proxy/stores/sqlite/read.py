@@ -206,7 +206,10 @@ def load(
     known: CachedLog | None = None,
 ) -> tuple[Snapshot, CachedLog | None]:
     """The snapshot, and the log to cache, which the next load gets as ``known``."""
-    found = since(connection, now, key, ask, known) if known is not None else None
+    if known is not None:
+        found = since(connection, now, key, ask, known)
+    else:  # most often a new session, which takes one statement to see
+        found = None if _head(connection, key, ask, now) else (Snapshot(), None)
     return found or consistent_read(connection, lambda c: _load(c, now, key, ask))
 
 

@@ -199,17 +199,12 @@ class LogQuery(NamedTuple):
 
 
 def load(
-    connection: sqlite3.Connection,
-    now: float,
-    key: SessionKey,
-    ask: Ask,
-    known: CachedLog | None = None,
+    connection: sqlite3.Connection, now: float, key: SessionKey, ask: Ask, known: CachedLog | None
 ) -> tuple[Snapshot, CachedLog | None]:
     """The snapshot, and the log to cache, which the next load gets as ``known``."""
-    if known is not None:
-        found = since(connection, now, key, ask, known)
-    else:  # most often a new session, which takes one statement to see
-        found = None if _head(connection, key, ask, now) else (Snapshot(), None)
+    if known is None and _head(connection, key, ask, now) is None:
+        return Snapshot(), None  # a new session: one statement
+    found = since(connection, now, key, ask, known) if known is not None else None
     return found or consistent_read(connection, lambda c: _load(c, now, key, ask))
 
 

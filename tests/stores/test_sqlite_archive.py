@@ -24,6 +24,7 @@ from proxy.memory.store import StoreError
 from proxy.memory.usage import UsageKey, UsageTotals
 from proxy.stores.sqlite import archive as sqlite_archive
 from proxy.stores.sqlite import marks as sqlite_marks
+from proxy.stores.sqlite import read as sqlite_read
 from proxy.stores.sqlite import restore as sqlite_restore
 from proxy.stores.sqlite import revise as sqlite_revise
 from proxy.stores.sqlite import waste as sqlite_waste
@@ -243,6 +244,7 @@ EVERYTHING = Revision(
     was=Details(),
 )
 NEW = SessionKey("tenant", "new")
+KAIS = msgspec.structs.replace(chat("x"), user="kai")
 SUBJECTS = [Subject("tenant", "kai"), Subject("tenant", session="s")]
 
 
@@ -302,3 +304,24 @@ def test_a_page_takes_few_queries(
     large.set_trace_callback(None)
     asked = [each for each in run if not each.startswith("--")]
     assert len(asked) <= most
+
+
+@IN_ONE_PROCESS
+@pytest.mark.parametrize(
+    ("work", "most"),
+    [
+        pytest.param(lambda c: sqlite_read.load(c, 1.0, NEW, Ask("default"), None), 1, id="load"),
+        pytest.param(lambda c: sqlite_write.commit(c, 1.0, NEW, chat("x")), 4, id="commit"),
+        pytest.param(lambda c: sqlite_write.commit(c, 1.0, KEY, KAIS), 4, id="next commit"),
+    ],
+)
+def test_a_turn_takes_few_statements(
+    large: sqlite3.Connection, work: Callable[[sqlite3.Connection], object], most: int
+) -> None:
+    run: list[str] = []
+    large.execute("BEGIN IMMEDIATE")
+    large.set_trace_callback(run.append)
+    assert work(large)
+    large.set_trace_callback(None)
+    large.execute("ROLLBACK")
+    assert 0 < len(run) <= most

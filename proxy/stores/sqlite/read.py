@@ -197,13 +197,11 @@ class LogQuery(NamedTuple):
 
 
 def load(
-    connection: sqlite3.Connection,
-    now: float,
-    key: SessionKey,
-    ask: Ask,
-    known: CachedLog | None = None,
+    connection: sqlite3.Connection, now: float, key: SessionKey, ask: Ask, known: CachedLog | None
 ) -> tuple[Snapshot, CachedLog | None]:
     """The snapshot, and the log to cache, which the next load gets as ``known``."""
+    if known is None and _head(connection, key, ask, now) is None:
+        return Snapshot(), None  # a new session: one statement
     found = load_from_cache(connection, now, key, ask, known) if known is not None else None
     return found or consistent_read(connection, lambda c: _load(c, now, key, ask))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import accumulate, chain, islice
 from typing import Any, NamedTuple
 
@@ -270,29 +270,30 @@ def _remove_rows(
     return last + 1 == len(found) < REMOVED_ROWS
 
 
-ROWS = 50
-"""Rows that one statement inserts: each statement releases the GIL and waits for it again."""
+ROWS = 64
+"""Rows that one statement inserts at most, a power of two: each statement releases the GIL and
+waits for it again."""
 
 
 class Insertion(NamedTuple):
-    """The statements that insert a row, and ``ROWS`` of them."""
+    """The statements that insert rows, by their number: the powers of two up to ``ROWS``."""
 
-    one: str
-    many: str
+    statements: Mapping[int, str]
 
     @classmethod
     def into(cls, table: str, *columns: str) -> Insertion:
         head = f"INSERT INTO {table} ({', '.join(columns)}) VALUES "
         row = f"({', '.join('?' * len(columns))})"
-        return cls(head + row, head + ", ".join([row] * ROWS))
+        sizes = [1 << power for power in range(ROWS.bit_length())]
+        return cls({size: head + ", ".join([row] * size) for size in sizes})
 
     def run(self, connection: sqlite3.Connection, rows: Iterable[tuple[Any, ...]]) -> None:
         left = iter(rows)
         while some := list(islice(left, ROWS)):
-            if len(some) == ROWS:
-                connection.execute(self.many, list(chain.from_iterable(some)))
-            else:
-                connection.executemany(self.one, some)
+            while some:
+                size = 1 << (len(some).bit_length() - 1)
+                connection.execute(self.statements[size], list(chain.from_iterable(some[:size])))
+                del some[:size]
 
 
 _MESSAGES = Insertion.into(

@@ -242,13 +242,11 @@ class Worker:
             _deliver(batch, self._perform(batch), self._changes.invalidate)
 
     def _perform(self, batch: list[Job]) -> list[object]:
-        write = self._run_alone if len(batch) == 1 else self._run_in_savepoint
-        done = write if self._writes else self._read
         try:
             with self._transaction(
                 synced=any(job.priority != "later" for job in batch)
             ) as connection:
-                results = [done(connection, job) for job in batch]
+                results = self._results(connection, batch)
             if self._writes:
                 # A failed job that was alone has released the lock in between.
                 whole = not any([isinstance(result, Exception) for result in results])
@@ -261,6 +259,21 @@ class Worker:
         except (sqlite3.Error, OSError, StoreError) as error:
             self._disconnect()
             return [as_store_error(error)] * len(batch)
+
+    def _results(self, connection: sqlite3.Connection, batch: list[Job]) -> list[object]:
+        """The results of jobs, or their exceptions."""
+        if not self._writes:
+            return [self._read(connection, job) for job in batch]
+        if len(batch) == 1:
+            return [self._run_alone(connection, batch[0])]
+        try:
+            return [job.work(connection) for job in batch]
+        # Failures are rare, so no job has a savepoint, which takes two statements: all run again.
+        except Exception:  # noqa: BLE001 - raised again by the job itself
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            self._begin(connection)
+            return [self._run_in_savepoint(connection, job) for job in batch]
 
     def _empty_log(self, connection: sqlite3.Connection) -> None:
         """Empty the write-ahead log, unless a reader stays in it; either way all is committed."""
@@ -288,12 +301,15 @@ class Worker:
         if synced != self._synced:
             connection.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
             self._synced = synced
+        self._begin(connection)
+        yield connection
+        connection.execute("COMMIT")
+
+    def _begin(self, connection: sqlite3.Connection) -> None:
         # A deferred BEGIN that reads and then writes fails at once where another process wrote
         # in between; IMMEDIATE waits for its turn.
         connection.execute("BEGIN IMMEDIATE")
         self._changes.on_begin(self._index)
-        yield connection
-        connection.execute("COMMIT")
 
     def _abandoned(self) -> bool:
         """Whether nobody waits for the current read any more; True makes SQLite interrupt it."""

@@ -57,7 +57,10 @@ from proxy.stores.sqlite.waste import WASTE, purge
 _FOUND = f"""
 SELECT ({WASTE.replace("?1", ":now")}), (
     SELECT max(until) FROM erasures WHERE expires_at > :now AND subject IN (:mark, :user_mark)
-), EXISTS (SELECT 1 FROM exchanges WHERE session = s.id AND id = :exchange), {HEAD}
+), EXISTS (SELECT 1 FROM exchanges WHERE session = s.id AND id = :exchange), (
+    SELECT instr({text_in("record")}, :broken_off) FROM exchanges
+    WHERE s.last <> :seen AND session = s.id AND id = s.last
+), {HEAD}
 FROM (SELECT 1) LEFT JOIN sessions s ON s.tenant = :tenant AND s.session = :session
 """
 
@@ -66,8 +69,6 @@ SELECT x.id, x.started_at, x.size FROM keys k
 JOIN exchanges x ON x.session = k.session AND x.id = k.exchange
 WHERE k.session = ? AND k.key = ? AND x.created_at > ?
 """
-
-_BROKEN_OFF = f"SELECT instr({text_in('record')}, ?) FROM exchanges WHERE session = ? AND id = ?"
 
 # A window moves only forwards, unless it was computed anew.
 _MOVE_WINDOW = """
@@ -86,12 +87,14 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class CommitState(msgspec.Struct, frozen=True):
-    """The head of a commit's session, whether it has the exchange already, and the latest erasure
-    mark of the session and of the commit's user."""
+    """The head of a commit's session, whether it has the exchange already, the latest erasure mark
+    of the session and of the commit's user, and whether the newest exchange is not the one that the
+    commit has seen, and was broken off."""
 
     head: Head | None
     known: bool
     mark: float
+    newest_broken_off: bool
 
 
 def commit(connection: sqlite3.Connection, now: float, key: SessionKey, commit: Commit) -> Outcome:
@@ -100,7 +103,7 @@ def commit(connection: sqlite3.Connection, now: float, key: SessionKey, commit: 
     head, attempt = found.head, None
     if head is not None:
         attempt = _attempt(connection, head.id, commit.idempotency_key, exchange.created_at)
-        refused = _refusal(connection, found, head, commit, attempt)
+        refused = _refusal(found, head, commit, attempt)
         if refused:
             return refused
     if is_refused(_latest_mark(connection, key.tenant, found, commit, now), exchange.started_at):
@@ -158,13 +161,16 @@ def _read_state(
         "exchange": commit.exchange.id,
         "mark": mark,
         "user_mark": digest_of(Subject(key.tenant, commit.user)) if commit.user else mark,
+        "seen": commit.seen.last if commit.seen else None,
+        "broken_off": codec.BROKEN_OFF,
     }
-    waste, until, known, *row = connection.execute(_FOUND, named).fetchone()
+    waste, until, known, broken_off, *row = connection.execute(_FOUND, named).fetchone()
     if waste:
         purge(connection, now)
-        _, until, known, *row = connection.execute(_FOUND, named).fetchone()
+        _, until, known, broken_off, *row = connection.execute(_FOUND, named).fetchone()
     head = live_head(connection, row if row[0] is not None else None, now)
-    return CommitState(head, head is not None and bool(known), NO_MARK if until is None else until)
+    latest = NO_MARK if until is None else until
+    return CommitState(head, head is not None and bool(known), latest, bool(broken_off))
 
 
 def _latest_mark(
@@ -188,11 +194,7 @@ def _attempt(
 
 
 def _refusal(
-    connection: sqlite3.Connection,
-    found: CommitState,
-    head: Head,
-    commit: Commit,
-    attempt: Attempt | None,
+    found: CommitState, head: Head, commit: Commit, attempt: Attempt | None
 ) -> Outcome | None:
     if found.known:
         return "duplicate"
@@ -202,10 +204,10 @@ def _refusal(
         return "stale"
     if attempt is not None and attempt.started_at > commit.exchange.started_at:
         return "outrun"
-    return "outdated" if _is_outdated(connection, head, commit) else None
+    return "outdated" if _is_outdated(found, head, commit) else None
 
 
-def _is_outdated(connection: sqlite3.Connection, head: Head, commit: Commit) -> bool:
+def _is_outdated(found: CommitState, head: Head, commit: Commit) -> bool:
     seen = commit.seen
     if seen is None:
         return False
@@ -213,13 +215,7 @@ def _is_outdated(connection: sqlite3.Connection, head: Head, commit: Commit) -> 
         return True
     if seen.last == (head.last or ""):
         return False
-    return commit.branches_off or commit.exchange.incomplete or _newest_broken_off(connection, head)
-
-
-def _newest_broken_off(connection: sqlite3.Connection, head: Head) -> bool:
-    named = (codec.BROKEN_OFF, head.id, head.last)
-    row = connection.execute(_BROKEN_OFF, named).fetchone()
-    return row is not None and bool(row[0])
+    return commit.branches_off or commit.exchange.incomplete or found.newest_broken_off
 
 
 # Superseding and activating

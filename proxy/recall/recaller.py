@@ -120,7 +120,7 @@ class Recaller:
             return None
         if owner.user:
             own = query.key if query.newest_hidden_seq is not None else None
-            await self._index_updater.flush(owner, but=own)
+            await self._index_updater.flush(owner, excluding=own)
             if query.nothing_hidden and await self._is_only_session(query):
                 return None
         selection = await self._select(query)

@@ -264,7 +264,7 @@ async def test_who_asks_has_their_other_sessions_indexed_first(bench: Bench) -> 
         index_updater.on_query(key, KAI)
         index_updater.on_recorded(key)
     index_updater.on_recorded(SessionKey("tenant", "another's"))
-    await index_updater.flush(KAI, but=KEY)
+    await index_updater.flush(KAI, excluding=KEY)
     assert bench.indexer.done == [("index_session", OTHER)]
     assert index_updater.has_unindexed(KEY) and not index_updater.has_unindexed(OTHER)
     await index_updater.flush(KAI)
@@ -400,7 +400,7 @@ async def test_what_rests_is_not_indexed_until_somebody_asks(bench: Bench) -> No
         index_updater.on_recorded(KEY)
     await index_updater._drain()
     assert bench.indexer.done == [] and index_updater.has_unindexed(KEY)
-    await index_updater.flush(owner, but=KEY)
+    await index_updater.flush(owner, excluding=KEY)
     assert bench.indexer.done == []
     index_updater.on_query(KEY, owner)
     await index_updater.flush(owner)

@@ -66,12 +66,12 @@ class QueuedRounds(NamedTuple):
     last: int
 
 
-class LateSessions:
+class UnindexedSessions:
     """Sessions with messages that are known not to be indexed yet, by owner."""
 
     def __init__(self) -> None:
         self._owners: OrderedDict[SessionKey, Owner] = OrderedDict()
-        self._late: dict[Owner, Counter[SessionKey]] = {}
+        self._unindexed: dict[Owner, Counter[SessionKey]] = {}
 
     def set_owner(self, key: SessionKey, owner: Owner) -> None:
         """Set the owner of a session, as its requests name it."""
@@ -83,24 +83,24 @@ class LateSessions:
             self._drop(next(iter(self._owners)))
 
     def of_owner(self, owner: Owner) -> tuple[SessionKey, ...]:
-        return tuple(self._late.get(owner, ()))
+        return tuple(self._unindexed.get(owner, ()))
 
     def has(self, key: SessionKey) -> bool:
         owner = self._owners.get(key)
-        return owner is not None and key in self._late.get(owner, ())
+        return owner is not None and key in self._unindexed.get(owner, ())
 
     def add(self, work: Work) -> None:
         if isinstance(work, SessionKey) and (owner := self._owners.get(work)):
-            self._late.setdefault(owner, Counter())[work] += 1
+            self._unindexed.setdefault(owner, Counter())[work] += 1
 
     def done(self, work: Work) -> None:
         """Queued work has been indexed."""
         if not isinstance(work, SessionKey):
             return
         owner = self._owners.get(work)
-        late = self._late.get(owner) if owner else None
-        if late and late[work] > 1:
-            late[work] -= 1
+        unindexed = self._unindexed.get(owner) if owner else None
+        if unindexed and unindexed[work] > 1:
+            unindexed[work] -= 1
         else:
             self._clear(work)
 
@@ -110,11 +110,11 @@ class LateSessions:
 
     def _clear(self, key: SessionKey) -> None:
         owner = self._owners.get(key)
-        late = self._late.get(owner) if owner else None
-        if owner and late:
-            late.pop(key, None)
-            if not late:
-                del self._late[owner]
+        unindexed = self._unindexed.get(owner) if owner else None
+        if owner and unindexed:
+            unindexed.pop(key, None)
+            if not unindexed:
+                del self._unindexed[owner]
 
 
 class IndexUpdater:
@@ -135,7 +135,7 @@ class IndexUpdater:
         self._delay = delay
         self._waiting: OrderedDict[Work, QueuedRounds] = OrderedDict()
         self._due: deque[Work] = deque()
-        self._late = LateSessions()
+        self._unindexed = UnindexedSessions()
         self._deferred: OrderedDict[SessionKey, int] = OrderedDict()
         """Deferred sessions, with the number of exchanges that are not indexed."""
         self._round = 0
@@ -170,14 +170,14 @@ class IndexUpdater:
 
     def on_recorded(self, key: SessionKey) -> None:
         """An exchange of this session was recorded."""
-        late = self._deferred.get(key)
-        if late is None:
+        unindexed = self._deferred.get(key)
+        if unindexed is None:
             self._add(key)
             return
-        if not late:
-            self._late.add(key)
-        self._deferred[key] = late + 1
-        if late + 1 == DEFERRED_EXCHANGES:
+        if not unindexed:
+            self._unindexed.add(key)
+        self._deferred[key] = unindexed + 1
+        if unindexed + 1 == DEFERRED_EXCHANGES:
             self._stop_deferring(key)
 
     def on_edited(self, key: SessionKey, seqs: Sequence[int]) -> None:
@@ -196,38 +196,40 @@ class IndexUpdater:
     def on_query(self, key: SessionKey, owner: Owner) -> None:
         """A query in this session, which belongs to this owner."""
         self.check_soon(owner)
-        self._late.set_owner(key, owner)
+        self._unindexed.set_owner(key, owner)
         self._stop_deferring(key)
 
     def _stop_deferring(self, key: SessionKey) -> None:
         if self._deferred.pop(key, 0):
-            self._late.done(key)
+            self._unindexed.done(key)
             self._add(key)
 
     def defer(self, key: SessionKey, owner: Owner) -> None:
         """Index a session without user only after ``DEFERRED_EXCHANGES`` exchanges or before the
         next query: all that recall could find is in its prompt.  Most such sessions end before
         that."""
-        self._late.set_owner(key, owner)
+        self._unindexed.set_owner(key, owner)
         self._deferred.setdefault(key, 0)
         self._deferred.move_to_end(key)
         if len(self._deferred) > MAX_REMEMBERED:
-            forgotten, late = self._deferred.popitem(last=False)
-            if late:
-                self._late.done(forgotten)
+            forgotten, unindexed = self._deferred.popitem(last=False)
+            if unindexed:
+                self._unindexed.done(forgotten)
 
     def has_unindexed(self, key: SessionKey) -> bool:
         """Whether a session is known to have messages that are not indexed yet."""
-        return self._late.has(key)
+        return self._unindexed.has(key)
 
-    async def flush(self, owner: Owner, but: SessionKey | None = None) -> None:
-        """Index the queued work of an owner's sessions now, except of session ``but``.
+    async def flush(self, owner: Owner, excluding: SessionKey | None = None) -> None:
+        """Index the queued work of an owner's sessions now, except of session ``excluding``.
 
         Concurrent callers share the work, and cancelling them does not stop it.  If the store
         refuses writes (it is full), the work stays queued and the query uses the index as it is.
         """
-        for key in self._late.of_owner(owner):
-            if key != but and not await asyncio.shield(self._next.get(key) or self._begin(key)):
+        for key in self._unindexed.of_owner(owner):
+            if key != excluding and not await asyncio.shield(
+                self._next.get(key) or self._begin(key)
+            ):
                 return
 
     def _begin(self, key: SessionKey) -> asyncio.Task[bool]:
@@ -244,7 +246,7 @@ class IndexUpdater:
         async with self._locks.of(key):
             del self._next[key]
             # Work that was in progress may not have included the newest messages.
-            if self._late.has(key):
+            if self._unindexed.has(key):
                 self._waiting.pop(key, None)
                 try:
                     await self._index(key)
@@ -264,10 +266,10 @@ class IndexUpdater:
     def _add(self, work: Work) -> None:
         before = self._waiting.get(work)
         if before is None:
-            self._late.add(work)
+            self._unindexed.add(work)
         self._waiting[work] = QueuedRounds(before.first if before else self._round, self._round)
         if len(self._waiting) > MAX_QUEUED:
-            self._late.done(self._waiting.popitem(last=False)[0])
+            self._unindexed.done(self._waiting.popitem(last=False)[0])
         self._awake.set()
 
     async def _run(self) -> None:
@@ -280,7 +282,7 @@ class IndexUpdater:
                 self._awake.clear()
             workers = min(CONCURRENCY, len(self._due))
             outcomes = await asyncio.gather(
-                *(self._work() for _ in range(workers)), return_exceptions=True
+                *(self._perform_due() for _ in range(workers)), return_exceptions=True
             )
             failed = [outcome for outcome in outcomes if outcome is not None]
             if failed:
@@ -297,9 +299,9 @@ class IndexUpdater:
         """Do all queued work.  Raises StoreError; failed work stays queued."""
         while self._waiting:
             self._due.extend(self._waiting)
-            await self._work()
+            await self._perform_due()
 
-    async def _work(self) -> None:
+    async def _perform_due(self) -> None:
         """Do the work that is due.  Raises StoreError; failed work stays queued."""
         while self._due:
             work = self._due.popleft()
@@ -316,16 +318,16 @@ class IndexUpdater:
     async def _index(self, work: Work) -> None:
         """Do one piece of work.  Raises StoreError; failed work stays queued."""
         try:
-            self._on_indexed(await self._do(work))
+            self._on_indexed(await self._perform(work))
         except (StoreError, asyncio.CancelledError):
             self._add(work)
             raise
         except Exception:  # a background task has no caller: the work is dropped
             logger.exception("a session could not be indexed")
         finally:
-            self._late.done(work)
+            self._unindexed.done(work)
 
-    async def _do(self, work: Work) -> int:
+    async def _perform(self, work: Work) -> int:
         if isinstance(work, EditedMessage):
             return await self._indexer.index_edited(*work)
         if isinstance(work, SessionKey):

@@ -107,7 +107,7 @@ class Indexer:
         on_write: OnWrite = ignore_write,
     ) -> None:
         self._index, self._history, self._on_write = index, history, on_write
-        self._own_text_of, self._clock, self._on_level = own_text_of, clock, on_up_to_date
+        self._own_text_of, self._clock, self._on_up_to_date = own_text_of, clock, on_up_to_date
 
     async def index_session(self, key: SessionKey) -> int:
         """Index the messages of a session that are not indexed yet; returns their number.
@@ -142,7 +142,7 @@ class Indexer:
             found = [message for message in page.items if message.seq == seq]
             addition = Addition(lookup, state, session, found, self._own_text_of, is_edit=True)
             if not found or await self._write(owner, addition):
-                self._on_level(owner)
+                self._on_up_to_date(owner)
                 return len(found)
         raise StoreError(TOO_MANY_WRITERS)
 
@@ -157,8 +157,8 @@ class Indexer:
         if await self._is_unknown_owner(owner):
             return 0
         count, state = await self._catch_up(owner)
-        gone = await self._is_mostly_dead(owner, state)
-        return count + (await self.rebuild(owner) if gone else 0)
+        is_mostly_dead = await self._is_mostly_dead(owner, state)
+        return count + (await self.rebuild(owner) if is_mostly_dead else 0)
 
     async def _is_unknown_owner(self, owner: Owner) -> bool:
         """Whether the owner has neither sessions nor an index: then none is created, so that a
@@ -177,13 +177,13 @@ class Indexer:
                 break
             count += await self.index_session(SessionKey(owner.tenant, session.id))
 
-        def level(found: State) -> State:
+        def with_caught_up(found: State) -> State:
             """Only if the index was neither rebuilt nor marked for another check meanwhile."""
             same = (found.born, found.caught_up) == (old.born, old.caught_up)
             return replace(found, caught_up=now) if same else found
 
-        state = await self.update(owner, level)
-        self._on_level(owner)
+        state = await self.update(owner, with_caught_up)
+        self._on_up_to_date(owner)
         return count, state
 
     async def _is_mostly_dead(self, owner: Owner, state: State) -> bool:
@@ -191,21 +191,21 @@ class Indexer:
         live ones are counted again each time the index has doubled."""
         if state.passages < 2 * state.counted + MIN_PASSAGES_TO_REBUILD:
             return False
-        there = 0
+        live = 0
         async for session in sessions_of(self._history, owner.tenant, owner.user):
-            there += session.end
-        if 2 * there <= state.passages:
+            live += session.end
+        if 2 * live <= state.passages:
             return True
         await self._set_counted(owner, state)
         return False
 
     async def _set_counted(self, owner: Owner, state: State) -> None:
-        def counted(found: State) -> State:
+        def with_counted(found: State) -> State:
             """Only if the index exists and was not rebuilt meanwhile."""
             same = found.born == state.born
             return replace(found, counted=state.passages) if same else found
 
-        await self.update(owner, counted)
+        await self.update(owner, with_counted)
 
     async def rebuild(self, owner: Owner) -> int:
         """Rebuild an index from history.  Raises StoreError."""
@@ -260,10 +260,10 @@ class Indexer:
         addition = Addition(lookup, state, session, found, self._own_text_of, previous_time=before)
         if found and not await self._write(owner, addition):
             return TRY_AGAIN
-        level = page.after is None
-        if level:
-            self._on_level(owner)
-        return Step(len(found), is_up_to_date=level)
+        is_up_to_date = page.after is None
+        if is_up_to_date:
+            self._on_up_to_date(owner)
+        return Step(len(found), is_up_to_date=is_up_to_date)
 
     async def _write(self, owner: Owner, addition: Addition) -> bool:
         found = addition.messages

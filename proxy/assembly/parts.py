@@ -156,7 +156,7 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
             counter=lambda model: counter(model).count,
             counters=self.resources.tokenizers.in_use,
             count_text=self.resources.count_text,
-            shelves=store,
+            items=store,
             meter=store,
             learned=self.learned,
             patient=self.patient,

@@ -24,7 +24,7 @@ class BatchKey(NamedTuple):
     """Identifies a batch by the first message in it, for whichever session it is read; ``left`` is
     the number of that one's unread characters."""
 
-    shelf: ItemOwner
+    owner: ItemOwner
     feature: str
     session: str
     message: str
@@ -33,13 +33,13 @@ class BatchKey(NamedTuple):
 
 def batch_key(feature: str, batch: Batch) -> BatchKey:
     first = batch.messages[0]
-    return BatchKey(batch.shelf, feature, first.session, first.message, len(first.text))
+    return BatchKey(batch.owner, feature, first.session, first.message, len(first.text))
 
 
 class ImprovementKey(NamedTuple):
     """Identifies an improvement of something that belongs to a tenant."""
 
-    shelf: ItemOwner
+    owner: ItemOwner
     feature: str
     subject: str
 
@@ -78,7 +78,7 @@ class BatchFailures:
         The wait doubles with each unreadable answer for the person until one is readable: an
         upstream that reports failures with status 200 must not make all batches be skipped.
         """
-        known, reader = self._of(name), (name.shelf, name.feature)
+        known, reader = self._of(name), (name.owner, name.feature)
         in_a_row = self._in_a_row.get(reader, 0)
         self._in_a_row[reader] = in_a_row + 1
         if known.unreadable >= UNREADABLE_ATTEMPTS:
@@ -89,7 +89,7 @@ class BatchFailures:
 
     def learned(self, name: BatchKey) -> None:
         """Reset the person's wait: an answer was readable."""
-        self._in_a_row.pop((name.shelf, name.feature), None)
+        self._in_a_row.pop((name.owner, name.feature), None)
 
     def failed(
         self, name: BatchKey | ImprovementKey, failure: Failed, backoff: Backoff, now: float

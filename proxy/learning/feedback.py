@@ -71,16 +71,16 @@ async def drop_feedback(
     items: Items, key: SessionKey, user: str | None, messages: Collection[str]
 ) -> None:
     """Drop what was said of messages, whoever had their session then.  Raises StoreError."""
-    for shelf, where in _shelves(key, user) if messages else ():
+    for item_owner, where in _owned_namespaces(key, user) if messages else ():
         gone = [delete_change(Place(where, message)) for message in messages]
-        await items.change_items(shelf, gone)
+        await items.change_items(item_owner, gone)
 
 
 async def count_feedback(items: Items, key: SessionKey, user: str | None) -> int:
     """How much feedback there is about a session.  Raises StoreError."""
     found = 0
-    for shelf, where in _shelves(key, user):
-        async for page in item_pages(items, shelf, where, PAGE):
+    for item_owner, where in _owned_namespaces(key, user):
+        async for page in item_pages(items, item_owner, where, PAGE):
             found += len(page)
     return found
 
@@ -88,13 +88,13 @@ async def count_feedback(items: Items, key: SessionKey, user: str | None) -> int
 async def forget_feedback(items: Items, key: SessionKey, user: str | None) -> int:
     """Drop all feedback about a session that is deleted; how many it was.  Raises StoreError."""
     found = 0
-    for shelf, where in _shelves(key, user):
-        if (await items.items(shelf, where, None, 1)).items:
-            found += await items.drop_items(shelf, where)
+    for item_owner, where in _owned_namespaces(key, user):
+        if (await items.items(item_owner, where, None, 1)).items:
+            found += await items.drop_items(item_owner, where)
     return found
 
 
-def _shelves(key: SessionKey, user: str | None) -> list[tuple[ItemOwner, Namespace]]:
+def _owned_namespaces(key: SessionKey, user: str | None) -> list[tuple[ItemOwner, Namespace]]:
     return [
         (ItemOwner(key.tenant, owner), namespace(owner, key.session)) for owner in _owners(user)
     ]

@@ -93,8 +93,8 @@ class FeedbackService(msgspec.Struct, frozen=True):
         except NoMessage:
             await drop_feedback(self.items, key, session.user, [message])
             if session.user:
-                shelf = ItemOwner(key.tenant, session.user)
-                await self.episodes.drop(shelf, episode_id(key.session, message))
+                owner = ItemOwner(key.tenant, session.user)
+                await self.episodes.drop(owner, episode_id(key.session, message))
             await self.instructions_forgetting.session(key, message)
             raise
 
@@ -122,15 +122,15 @@ class FeedbackService(msgspec.Struct, frozen=True):
         since: float,
     ) -> None:
         """A good answer becomes an example, and one that is not found good any more is none."""
-        shelf = ItemOwner(key.tenant, session.user or "")
+        owner = ItemOwner(key.tenant, session.user or "")
         if feedback.score < 1:
-            await self.episodes.drop(shelf, episode_id(key.session, feedback.message))
+            await self.episodes.drop(owner, episode_id(key.session, feedback.message))
         elif settings is not None and settings.episodes.enabled:
             found = await self.exchanges.answered_question(key, feedback.message)
             if found is not None:
                 ttl, now = session.details.ttl, feedback.created_at
                 episode = make_episode(found, "feedback", self.count, now, ttl)
-                await self.episodes.keep(shelf, episode, since)
+                await self.episodes.keep(owner, episode, since)
 
     async def _instruct(
         self, session: Session, key: SessionKey, feedback: Feedback, settings: ProfileSettings
@@ -138,9 +138,9 @@ class FeedbackService(msgspec.Struct, frozen=True):
         """A judgement or a comment waits for the next reflection, which is due if it is enough."""
         if not feedback.score and not feedback.comment:
             return
-        shelf, chosen = ItemOwner(key.tenant), settings.instructions
-        await self.pending.note(shelf, chosen.name, session.user or "", feedback)
-        waiting = await self.pending.waiting(shelf, chosen.name)
+        owner, chosen = ItemOwner(key.tenant), settings.instructions
+        await self.pending.note(owner, chosen.name, session.user or "", feedback)
+        waiting = await self.pending.waiting(owner, chosen.name)
         if waiting.value.due(chosen.after_feedback):
             due = Due(kind="learning", profile=feedback.profile, at=feedback.created_at)
             await self.queue.enqueue(key, due)

@@ -57,16 +57,16 @@ MOST_SESSIONS = 10_000
 all.  Others are read when their own work is due."""
 
 
-def person_key(shelf: ItemOwner) -> SessionKey:
+def person_key(owner: ItemOwner) -> SessionKey:
     """The queue key of the lease on reading a person; no session can have this id."""
-    digest = hashlib.sha256(shelf.user.encode()).hexdigest()
-    return SessionKey(shelf.tenant, f" {digest}")
+    digest = hashlib.sha256(owner.user.encode()).hexdigest()
+    return SessionKey(owner.tenant, f" {digest}")
 
 
 def improvement_key(improvement: ImprovementKey) -> SessionKey:
     """The queue key of the lease on an improvement; longer than any ``person_key``."""
     digest = hashlib.sha256(improvement.subject.encode()).hexdigest()
-    return SessionKey(improvement.shelf.tenant, f" {improvement.feature} {digest}")
+    return SessionKey(improvement.owner.tenant, f" {improvement.feature} {digest}")
 
 
 @asynccontextmanager
@@ -206,7 +206,7 @@ class LearningJob(msgspec.Struct):
     async def _read_exclusively(self, context: LearningContext, results: StepResults) -> bool:
         """Read the person's sessions; False if another process is reading them."""
         try:
-            async with exclusive(self.queue, person_key(context.shelf), self.clock) as may:
+            async with exclusive(self.queue, person_key(context.owner), self.clock) as may:
                 if may:
                     await self._read(context, results)
                 return may
@@ -221,20 +221,20 @@ class LearningJob(msgspec.Struct):
             if extractor.model.wants(context.settings):
                 reading = [own, *(x for x in others if _may_read(extractor, x))]
                 await results.step(partial(self._read_all, extractor, reading))
-        await self._sweep.step(self.items, self.reader.history, context.shelf, self.clock())
+        await self._sweep.step(self.items, self.reader.history, context.owner, self.clock())
 
     async def _others(self, context: LearningContext) -> AsyncIterator[LearningContext]:
         """The person's other sessions that learning is queued for."""
-        shelf, after, seen = context.shelf, None, 0
+        owner, after, seen = context.owner, None, 0
         while seen < MOST_SESSIONS:
             listed = self.reader.history.sessions
-            page = await listed(shelf.tenant, shelf.user, after, PAGE)
+            page = await listed(owner.tenant, owner.user, after, PAGE)
             ids = [session.id for session in page.items if session.id != context.session.id]
-            asked = await self.queue.asked_for(shelf.tenant, ids, "learning")
+            asked = await self.queue.asked_for(owner.tenant, ids, "learning")
             for session in page.items:
                 if session.id in asked:
                     profile, since = asked[session.id], context.since or 0.0
-                    other = await self._context(session, shelf.tenant, profile, since)
+                    other = await self._context(session, owner.tenant, profile, since)
                     if other is not None:
                         yield other
             seen, after = seen + len(page.items), page.after
@@ -325,14 +325,14 @@ class LearningJob(msgspec.Struct):
         """
         gone = await self.reader.deleted_of(batch)
         if gone is not None:
-            await extractor.take_back(batch.shelf, gone)
+            await extractor.take_back(batch.owner, gone)
 
     async def _skip(self, extractor: Extractor, batch: Batch, failure: CompletionError) -> bool:
         """Mark a batch as read that cannot be learned, so that the next ones are."""
         logger.warning("a batch of %s is skipped: %s", extractor.model.feature, failure)
         self.skipped(extractor.model.feature)
         read = batch.mark_changes(extractor.model.feature)
-        return await self.items.change_items(batch.shelf, read, batch.since)
+        return await self.items.change_items(batch.owner, read, batch.since)
 
     async def _improve(self, improver: Improver, context: LearningContext) -> bool:
         """Improve what is due, if anything; False if it is to be tried again.

@@ -13,7 +13,7 @@ import msgspec
 
 from proxy.background.completion import Completer
 from proxy.learning.batch import READ_MARKS, Exchanges, Extractor, History, Improver, ReadMark
-from proxy.learning.collection import Collection, KindStore, LearnedMemory, ListedStore, ShelfLocks
+from proxy.learning.collection import Collection, KindStore, LearnedMemory, ListedStore, OwnerLocks
 from proxy.learning.episodes import store as episode_card
 from proxy.learning.episodes.episode import Episode, EpisodeCard, episode_memory
 from proxy.learning.episodes.extract import EpisodeExtractor
@@ -71,10 +71,10 @@ class KindResources(msgspec.Struct, frozen=True):
     schemas: Schemas
     count: Callable[[str], int]
     clock: Callable[[], float]
-    shelf_locks: ShelfLocks = msgspec.field(default_factory=ShelfLocks)
+    owner_locks: OwnerLocks = msgspec.field(default_factory=OwnerLocks)
 
     def make(self, collection: type[CollectionT]) -> CollectionT:
-        return collection(self.store, self.count, self.clock, self.shelf_locks)
+        return collection(self.store, self.count, self.clock, self.owner_locks)
 
 
 class LearningObserver(msgspec.Struct, frozen=True):

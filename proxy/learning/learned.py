@@ -20,7 +20,7 @@ from proxy.learning.batch import (
     mark_place,
     read_mark_from,
 )
-from proxy.learning.collection import Forgotten, KindStore, ShelfLocks, put_change, update
+from proxy.learning.collection import Forgotten, KindStore, OwnerLocks, put_change, update
 from proxy.learning.episodes.store import EpisodeStore
 from proxy.learning.evidence import is_from
 from proxy.learning.facts.store import FactStore
@@ -55,7 +55,7 @@ class Forgetter:
     def __init__(
         self,
         items: Items,
-        locks: ShelfLocks,
+        locks: OwnerLocks,
         sessions: Sessions,
         features: Sequence[str],
         parts: Sequence[KindStore],
@@ -64,31 +64,31 @@ class Forgetter:
         self._features, self._parts = tuple(features), tuple(parts)
 
     async def forget(
-        self, shelf: ItemOwner, session: str, exchange: str | None, dry_run: bool
+        self, owner: ItemOwner, session: str, exchange: str | None, dry_run: bool
     ) -> list[Forgotten]:
         """What was forgotten, or with ``dry_run`` would be.  Raises StoreError and Busy."""
         if not dry_run:  # first, so that a batch that is being learned now cannot be stored
-            await self._fence_batches(shelf, session, exchange)
+            await self._fence_batches(owner, session, exchange)
         found: list[Forgotten] = []
         for part in self._parts:
-            found += await part.forget(shelf, is_from(session, exchange), dry_run)
+            found += await part.forget(owner, is_from(session, exchange), dry_run)
         return found
 
-    async def _fence_batches(self, shelf: ItemOwner, session: str, exchange: str | None) -> None:
+    async def _fence_batches(self, owner: ItemOwner, session: str, exchange: str | None) -> None:
         async def step() -> tuple[None, Sequence[Change]]:
-            return None, await self._marks(shelf, session, exchange)
+            return None, await self._marks(owner, session, exchange)
 
-        await update(self._items, self._locks, shelf, step)
+        await update(self._items, self._locks, owner, step)
 
-    async def _marks(self, shelf: ItemOwner, session: str, exchange: str | None) -> list[Change]:
+    async def _marks(self, owner: ItemOwner, session: str, exchange: str | None) -> list[Change]:
         """Changes of the marks of all features, so that no batch that was read before is stored."""
-        key = SessionKey(shelf.tenant, session)
+        key = SessionKey(owner.tenant, session)
         found = await self._sessions.session(key)
         newest = await self._sessions.load(key, NEWEST_TURN)
         began = found.created_at if found else 0.0
         last = max((entry.position.seq for entry in newest.log), default=0)
-        places = [mark_place(shelf.user, feature, session) for feature in self._features]
-        held = await self._items.items_at(shelf, places)
+        places = [mark_place(owner.user, feature, session) for feature in self._features]
+        held = await self._items.items_at(owner, places)
         return [
             put_change(
                 place,
@@ -161,7 +161,7 @@ class Learned:
         )
         self.prompt_cards = PromptCards(store, kinds, clock)
         stores = [made for kind in self.kinds.ranked if (made := kind.stores(over))]
-        self.forgetting = Forgetter(store, over.shelf_locks, store, self.kinds.reading, stores)
+        self.forgetting = Forgetter(store, over.owner_locks, store, self.kinds.reading, stores)
         self._store = store
 
     @classmethod
@@ -206,8 +206,8 @@ class Learned:
         for kind in self.kinds.personal:
             store = kind.stores(self.over) if kind.repeats and user else None
             if store is not None:
-                shelf = ItemOwner(key.tenant, user or "")
-                gone = await store.forget(shelf, is_from(key.session), dry_run)
+                owner = ItemOwner(key.tenant, user or "")
+                gone = await store.forget(owner, is_from(key.session), dry_run)
                 memories[kind.memory] = len(gone)
         proposals = await self.instructions_forgetting.session(key, dry_run=dry_run)
         feedback = await (count_feedback if dry_run else forget_feedback)(self._store, key, user)
@@ -220,11 +220,11 @@ class Learned:
         Raises StoreError and Busy.
         """
         if user:
-            shelf = ItemOwner(key.tenant, user)
-            for episode in (await self.episodes.held(shelf)).episodes:
+            owner = ItemOwner(key.tenant, user)
+            for episode in (await self.episodes.held(owner)).episodes:
                 answers = [x.message for x in episode.sources if x.session == key.session]
                 if await self._within(key, answers, turn):
-                    await self.episodes.drop(shelf, episode.id)
+                    await self.episodes.drop(owner, episode.id)
         messages = await self._within(key, await self.instructions_forgetting.judged(key), turn)
         if messages:
             await self.instructions_forgetting.proposed(key, messages)

@@ -78,9 +78,9 @@ CARDS = "card"
 
 
 class CardPlace(NamedTuple):
-    """A card's place on its shelf."""
+    """Whose card it is, and its place among that owner's items."""
 
-    shelf: ItemOwner
+    owner: ItemOwner
     place: Place
 
 
@@ -141,14 +141,14 @@ class PromptCards:
         self._counted: LRUCache[tuple[CountText, int], int] = LRUCache(MAX_CACHED_COUNTS)
 
     async def look(self, tenant: str, user: str | None, settings: ProfileSettings) -> Cards:
-        """Load the cards, in one round trip to each shelf.  Raises StoreError."""
+        """Load the cards, in one round trip for each owner.  Raises StoreError."""
         wanted: dict[ItemOwner, dict[str, Place]] = {}
         for kind in self._kinds:
             on = kind.settings(settings).enabled
             where = kind.where(tenant, user, settings) if on else None
             if where is not None:
-                wanted.setdefault(where.shelf, {})[kind.name] = where.place
-        looks = (self._at(shelf, places.values()) for shelf, places in wanted.items())
+                wanted.setdefault(where.owner, {})[kind.name] = where.place
+        looks = (self._at(owner, places.values()) for owner, places in wanted.items())
         found = await asyncio.gather(*looks)
         return Cards(
             settings,
@@ -160,8 +160,8 @@ class PromptCards:
             },
         )
 
-    async def _at(self, shelf: ItemOwner, places: Collection[Place]) -> dict[Place, Item]:
-        return await self._items.items_at(shelf, places)
+    async def _at(self, owner: ItemOwner, places: Collection[Place]) -> dict[Place, Item]:
+        return await self._items.items_at(owner, places)
 
     def choose(self, cards: Cards, question: str, budget: int, count: CountText) -> KnownBlocks:
         """The blocks that fit into ``budget`` tokens and each kind's ``max_tokens``; pure, fast."""

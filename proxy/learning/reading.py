@@ -182,8 +182,8 @@ class Reader(msgspec.Struct, frozen=True):
         """The sessions that have messages which a feature has not read."""
         found = []
         for context in contexts:
-            place = mark_place(context.shelf.user, feature, context.key.session)
-            item = (await items.items_at(context.shelf, [place])).get(place)
+            place = mark_place(context.owner.user, feature, context.key.session)
+            item = (await items.items_at(context.owner, [place])).get(place)
             mark, version = await self._mark(context, item), item.version if item else 0
             async with aclosing(self._unread_messages(context.key, mark)) as said:
                 first = await anext(said, None)
@@ -359,7 +359,7 @@ def _batch(taken: Sequence[SessionPiece], versions: dict[SessionKey, int]) -> Ba
     versions.update({key: versions[key] + 1 for key in then})
     context = taken[0].unread.context
     return Batch(
-        shelf=context.shelf,
+        owner=context.owner,
         settings=context.settings,
         messages=tuple(each.piece.said for each in taken),
         model=context.model,

@@ -2,7 +2,7 @@
 
 A *reference* stands for a session in names that are given out: 128 bits, random for a session that
 the proxy has named itself, which is called by it, and else a hash of the name that its client gave
-it.  For the latter an item on the tenant's own shelf says which session is meant.
+it.  For the latter an item of the tenant's own says which session is meant.
 """
 
 from __future__ import annotations

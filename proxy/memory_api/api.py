@@ -115,7 +115,7 @@ class Api:
     counter: Callable[[str | None], Count]
     counters: Callable[[], Mapping[str, str]]
     count_text: Callable[[str], int]
-    shelves: Items
+    items: Items
     meter: Meter
     learned: Learned
     patient: Patient

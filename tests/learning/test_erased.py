@@ -318,13 +318,13 @@ async def test_a_proposal_goes_with_the_session_or_the_message_it_was_made_of(
 async def test_a_decided_proposal_goes_as_well_and_the_text_in_force_stays(
     proposed: Env,
 ) -> None:
-    shelf = proposed.learned.instructions
-    page = await shelf.proposals(TENANT, "shop", None, 10)
-    await shelf.decide(TENANT, "shop", page.items[0].id, approve=True)
-    await shelf.decide(TENANT, "shop", page.items[2].id, approve=False)
+    owner = proposed.learned.instructions
+    page = await owner.proposals(TENANT, "shop", None, 10)
+    await owner.decide(TENANT, "shop", page.items[0].id, approve=True)
+    await owner.decide(TENANT, "shop", page.items[2].id, approve=False)
     assert await proposed.learned.instructions_forgetting.person("t", "kai") == 2
     assert await texts(proposed) == ["eve wants it short."]
-    assert (await shelf.current(TENANT, "shop")).value.text == "kai wants it short."
+    assert (await owner.current(TENANT, "shop")).value.text == "kai wants it short."
 
 
 @pytest.mark.parametrize("session", ["feedback", "proposals"])

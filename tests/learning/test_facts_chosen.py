@@ -200,7 +200,7 @@ async def put(store: Backend, where: CardPlace | None) -> None:
     assert where is not None
     namespace, key = where.place
     assert await store.change_items(
-        where.shelf, [Change(namespace=namespace, key=key, value=b"{}")]
+        where.owner, [Change(namespace=namespace, key=key, value=b"{}")]
     )
 
 

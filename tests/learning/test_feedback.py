@@ -70,12 +70,12 @@ async def test_of_a_message_that_is_not_there_nothing_can_be_said(env: Env, mess
 
 @pytest.mark.parametrize(("user", "shelf"), [("kai", KAI), (None, TENANT)])
 async def test_it_lies_with_the_person_or_else_with_the_tenant(
-    env: Env, user: str | None, shelf: ItemOwner
+    env: Env, user: str | None, owner: ItemOwner
 ) -> None:
     (exchange,) = await env.harness.say("What is a bulla?", user=user)
     await env.judge(exchange, 1, "XYZZY")
     place = feedback_place(user or "", "s", message_id(exchange, 1))
-    assert place in await env.harness.store.items_at(shelf, [place])
+    assert place in await env.harness.store.items_at(owner, [place])
     assert env.learned.kinds.is_reserved(place.namespace)
     other = TENANT if user else KAI
     page = await env.harness.store.items(other, (), None, 100)
@@ -84,7 +84,7 @@ async def test_it_lies_with_the_person_or_else_with_the_tenant(
 
 async def places(env: Env) -> list[tuple[str, ...]]:
     """Where there is feedback: the namespaces, on whosever shelf."""
-    pages = [await env.harness.store.items(shelf, (), None, 100) for shelf in (TENANT, KAI)]
+    pages = [await env.harness.store.items(owner, (), None, 100) for owner in (TENANT, KAI)]
     found = [item.namespace for page in pages for item in page.items]
     return [namespace for namespace in found if namespace[-1] == "s"]
 

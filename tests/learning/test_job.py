@@ -70,13 +70,13 @@ class ScriptedExtractor:
             self.busy -= 1
             return False
         learned = await self._harness.store.change_items(
-            batch.shelf, batch.mark_changes(self.feature)
+            batch.owner, batch.mark_changes(self.feature)
         )
         if learned:
             self.batches.append(batch)
         return learned
 
-    async def take_back(self, shelf: ItemOwner, gone: DeletedSources) -> None:
+    async def take_back(self, owner: ItemOwner, gone: DeletedSources) -> None:
         raise NotImplementedError
 
     @property

@@ -323,7 +323,7 @@ async def chosen(env: Env, budget: int = 1000) -> Any:
     settings = env.harness.settings
     where = PROFILE.where("t", "kai", settings)
     assert where is not None and where.place == card_place("kai", "profile")
-    found = await env.harness.store.items_at(where.shelf, [where.place])
+    found = await env.harness.store.items_at(where.owner, [where.place])
     value = bytes(found[where.place].value)
     return block_of(PROFILE, value, settings, QueryText("", 0.0), budget)
 

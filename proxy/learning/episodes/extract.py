@@ -132,18 +132,18 @@ class EpisodeExtractor(msgspec.Struct, frozen=True):
     clock: Callable[[], float]
 
     async def learn(self, batch: Batch) -> bool:
-        held = await self.episodes.held(batch.shelf)
+        held = await self.episodes.held(batch.owner)
         pairs = await self._pairs(batch, held)
         good = await self._good(batch, pairs) if pairs else []
         new = await self._episodes(good)
         changes = batch.mark_changes(FEATURE)
         if new:
-            changes += self.episodes.changes(batch.shelf, held, new, ())
-        return await self.items.change_items(batch.shelf, changes, batch.since)
+            changes += self.episodes.changes(batch.owner, held, new, ())
+        return await self.items.change_items(batch.owner, changes, batch.since)
 
-    async def take_back(self, shelf: ItemOwner, gone: DeletedSources) -> None:
+    async def take_back(self, owner: ItemOwner, gone: DeletedSources) -> None:
         """A session takes its episodes with it."""
-        await self.episodes.forget(shelf, lambda source: source.session in gone.sessions, False)
+        await self.episodes.forget(owner, lambda source: source.session in gone.sessions, False)
 
     async def _pairs(self, batch: Batch, held: StoredEpisodes) -> list[Pair]:
         known = {episode.id for episode in held.episodes}
@@ -152,20 +152,20 @@ class EpisodeExtractor(msgspec.Struct, frozen=True):
             said = [
                 x for x in batch.messages if x.session == range_.key.session and seems_pleased(x)
             ]
-            found += await self._pairs_in(range_.key, batch.shelf, said, known) if said else []
+            found += await self._pairs_in(range_.key, batch.owner, said, known) if said else []
         return sorted(found, key=lambda pair: pair.after.at)[-MOST_PAIRS:]
 
     async def _pairs_in(
         self,
         key: SessionKey,
-        shelf: ItemOwner,
+        owner: ItemOwner,
         pleased: Sequence[UserMessage],
         known: Collection[str],
     ) -> list[Pair]:
         log = (await self.exchanges.history.load(key, WHOLE_LOG)).log
         found = list(previous_turns(pleased, log))[-MOST_PAIRS:]
         answers = [answer for _, _, answer in found]
-        judged = await feedback_on(self.items, shelf.tenant, shelf.user, key.session, answers)
+        judged = await feedback_on(self.items, owner.tenant, owner.user, key.session, answers)
         texts = await self.exchanges.texts(key, [question for _, question, _ in found])
         return [
             Pair(key, texts[question], answer, said)

@@ -88,60 +88,60 @@ class StoredEpisodes(msgspec.Struct, frozen=True):
 
 
 class EpisodeStore(Collection):
-    async def held(self, shelf: ItemOwner) -> StoredEpisodes:
-        card = await self.read(shelf, card_place(shelf.user, FEATURE), EpisodeCard())
+    async def held(self, owner: ItemOwner) -> StoredEpisodes:
+        card = await self.read(owner, card_place(owner.user, FEATURE), EpisodeCard())
         return StoredEpisodes(tuple(entry.episode for entry in card.value.entries), card.version)
 
-    async def keep(self, shelf: ItemOwner, episode: Episode, since: float) -> None:
+    async def keep(self, owner: ItemOwner, episode: Episode, since: float) -> None:
         """Keep one more that was read at ``since``: see Items.change_items.
 
         One with its id is replaced.  Raises Busy as well.
         """
 
         async def step() -> tuple[None, Sequence[Change]]:
-            return None, self.changes(shelf, await self.held(shelf), [episode], ())
+            return None, self.changes(owner, await self.held(owner), [episode], ())
 
-        await self.update(shelf, step, since)
+        await self.update(owner, step, since)
 
     async def drop(
-        self, shelf: ItemOwner, id: str, check: Callable[[Item], None] = accept_any
+        self, owner: ItemOwner, id: str, check: Callable[[Item], None] = accept_any
     ) -> bool:
         """See :class:`proxy.learning.collection.ListedStore`."""
 
         async def step() -> tuple[bool, Sequence[Change]]:
             held, item = (
-                await self.held(shelf),
-                await self.item_at(shelf, episode_place(shelf.user, id)),
+                await self.held(owner),
+                await self.item_at(owner, episode_place(owner.user, id)),
             )
             if item is None or all(episode.id != id for episode in held.episodes):
                 return False, ()
             check(item)
-            return True, self.changes(shelf, held, (), [id])
+            return True, self.changes(owner, held, (), [id])
 
-        return await self.update(shelf, step)
+        return await self.update(owner, step)
 
-    async def forget(self, shelf: ItemOwner, is_gone: IsGone, dry_run: bool) -> list[Forgotten]:
+    async def forget(self, owner: ItemOwner, is_gone: IsGone, dry_run: bool) -> list[Forgotten]:
         """See :class:`proxy.learning.collection.KindStore`."""
 
         async def step() -> tuple[list[Forgotten], Sequence[Change]]:
-            held = await self.held(shelf)
+            held = await self.held(owner)
             gone = [each for each in held.episodes if any(map(is_gone, each.sources))]
             told = [Forgotten(each.id, KIND, "deleted", each.question) for each in gone]
             if not gone or dry_run:
                 return told, ()
-            return told, self.changes(shelf, held, (), [each.id for each in gone])
+            return told, self.changes(owner, held, (), [each.id for each in gone])
 
-        return await self.update(shelf, step)
+        return await self.update(owner, step)
 
-    async def card_change(self, shelf: ItemOwner) -> Change:
+    async def card_change(self, owner: ItemOwner) -> Change:
         """What makes the card anew from the episodes there are: the newest of them."""
-        held = await self.held(shelf)
-        page = await self.page(shelf, namespace(shelf.user), None, MOST_LOOKED_AT, Episode)
+        held = await self.held(owner)
+        page = await self.page(owner, namespace(owner.user), None, MOST_LOOKED_AT, Episode)
         kept = sorted(page.items, key=lambda each: each.created_at)[-MOST_EPISODES:]
-        return self._card_change(shelf, held, kept)
+        return self._card_change(owner, held, kept)
 
     def changes(
-        self, shelf: ItemOwner, held: StoredEpisodes, new: Sequence[Episode], gone: Sequence[str]
+        self, owner: ItemOwner, held: StoredEpisodes, new: Sequence[Episode], gone: Sequence[str]
     ) -> list[Change]:
         """What keeps and drops episodes, if the card is still what ``held`` says."""
         now, ids = self.clock(), {episode.id for episode in new} | set(gone)
@@ -150,18 +150,18 @@ class EpisodeStore(Collection):
         there = {episode.id for episode in kept}
         lost = [episode.id for episode in held.episodes if episode.id not in there]
         return [
-            self._card_change(shelf, held, kept),
-            *(delete_change(episode_place(shelf.user, id)) for id in lost),
-            *(_put_episode(shelf, episode) for episode in new if episode.id in there),
+            self._card_change(owner, held, kept),
+            *(delete_change(episode_place(owner.user, id)) for id in lost),
+            *(_put_episode(owner, episode) for episode in new if episode.id in there),
         ]
 
     def _card_change(
-        self, shelf: ItemOwner, held: StoredEpisodes, kept: Sequence[Episode]
+        self, owner: ItemOwner, held: StoredEpisodes, kept: Sequence[Episode]
     ) -> Change:
         card = EpisodeCard(tuple(make_entry(episode, self._count) for episode in kept))
-        return put_change(card_place(shelf.user, FEATURE), card, held.stored)
+        return put_change(card_place(owner.user, FEATURE), card, held.stored)
 
 
-def _put_episode(shelf: ItemOwner, episode: Episode) -> Change:
-    place = episode_place(shelf.user, episode.id)
+def _put_episode(owner: ItemOwner, episode: Episode) -> Change:
+    place = episode_place(owner.user, episode.id)
     return put_change(place, episode, None, expires_at=episode.expires_at)

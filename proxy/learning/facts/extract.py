@@ -53,16 +53,16 @@ class FactExtractor(msgspec.Struct, frozen=True):
     async def learn(self, batch: Batch) -> bool:
         if not batch.has_own_words:
             read = batch.mark_changes(FACTS)
-            return await self.items.change_items(batch.shelf, read, batch.since)
-        kept = await self.facts.load(batch.shelf)
+            return await self.items.change_items(batch.owner, read, batch.since)
+        kept = await self.facts.load(batch.owner)
         now = self.facts.clock()
         shown = await asyncio.to_thread(_shown, kept, batch, now)
         operations = await self._operations(batch, shown, len(_held(kept, now)))
         found = await asyncio.to_thread(checked_claims, operations, batch, shown)
         return await self._enter(batch, kept, found)
 
-    async def take_back(self, shelf: ItemOwner, gone: DeletedSources) -> None:
-        await self.facts.forget(shelf, gone.has, False)
+    async def take_back(self, owner: ItemOwner, gone: DeletedSources) -> None:
+        await self.facts.forget(owner, gone.has, False)
 
     async def _enter(self, batch: Batch, kept: StoredFacts, found: Sequence[Claim]) -> bool:
         """Store what was learned; others' changes are no reason to ask the model again.
@@ -75,11 +75,11 @@ class FactExtractor(msgspec.Struct, frozen=True):
                 apply_claims, kept.facts, found, settings, self.ids, now
             )
             read = batch.mark_changes(FACTS)
-            if await self.facts.save(batch.shelf, kept, facts, read, batch.since):
+            if await self.facts.save(batch.owner, kept, facts, read, batch.since):
                 return True
             if not await batch.is_unread(self.items, FACTS):
                 return False
-            kept = await self.facts.load(batch.shelf)
+            kept = await self.facts.load(batch.owner)
         return False
 
     async def _operations(

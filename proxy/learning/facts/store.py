@@ -44,23 +44,23 @@ class StoredFacts(msgspec.Struct, frozen=True):
 
 
 class FactStore(Collection):
-    async def card(self, shelf: ItemOwner) -> FactCard:
+    async def card(self, owner: ItemOwner) -> FactCard:
         """The card, in one round trip."""
-        return (await self._card(shelf)).value
+        return (await self._card(owner)).value
 
-    async def find(self, shelf: ItemOwner, fact: str) -> Stored[Fact] | None:
-        item = await self.item_at(shelf, fact_place(shelf.user, fact))
+    async def find(self, owner: ItemOwner, fact: str) -> Stored[Fact] | None:
+        item = await self.item_at(owner, fact_place(owner.user, fact))
         return decode_item(item, Fact) if item else None
 
-    async def load(self, shelf: ItemOwner) -> StoredFacts:
+    async def load(self, owner: ItemOwner) -> StoredFacts:
         """All facts.  The card is read first, so that any change meanwhile changes its version."""
-        card, where = await self._card(shelf), (PEOPLE, shelf.user, FACTS)
-        found = all_items(self._items, shelf, where, PAGE)
+        card, where = await self._card(owner), (PEOPLE, owner.user, FACTS)
+        found = all_items(self._items, owner, where, PAGE)
         return StoredFacts({item.key: decode_item(item, Fact) async for item in found}, card)
 
     async def save(
         self,
-        shelf: ItemOwner,
+        owner: ItemOwner,
         kept: StoredFacts,
         facts: Mapping[str, Fact],
         also: Sequence[Change],
@@ -71,12 +71,12 @@ class FactStore(Collection):
 
         Their sources were read at ``since``: see Items.change_items.
         """
-        changes = [*self._changes(shelf, kept, facts), *also]
-        return await self._items.change_items(shelf, changes, since)
+        changes = [*self._changes(owner, kept, facts), *also]
+        return await self._items.change_items(owner, changes, since)
 
     async def change(
         self,
-        shelf: ItemOwner,
+        owner: ItemOwner,
         make: Callable[[Facts], T],
         since: float | None = None,
         check: Callable[[StoredFacts], None] = accept_any,
@@ -89,72 +89,72 @@ class FactStore(Collection):
         """
 
         async def step() -> tuple[T, Sequence[Change]]:
-            kept = await self.load(shelf)
+            kept = await self.load(owner)
             check(kept)
             facts = kept.facts
             made = make(facts)
-            return made, self._changes(shelf, kept, facts)
+            return made, self._changes(owner, kept, facts)
 
-        return await self.update(shelf, step, since)
+        return await self.update(owner, step, since)
 
-    async def forget(self, shelf: ItemOwner, is_gone: IsGone, dry_run: bool) -> list[Forgotten]:
+    async def forget(self, owner: ItemOwner, is_gone: IsGone, dry_run: bool) -> list[Forgotten]:
         """See :class:`proxy.learning.collection.KindStore`."""
 
         async def step() -> tuple[list[Forgotten], Sequence[Change]]:
-            kept = await self.load(shelf)
+            kept = await self.load(owner)
             # Of thousands of facts what is current again is compared with each: no chat waits.
             after = await asyncio.to_thread(without_sources, kept.facts, is_gone)
-            changes = [] if dry_run else self._changes(shelf, kept, after)
+            changes = [] if dry_run else self._changes(owner, kept, after)
             return list(_forgotten(kept.facts, after)), changes
 
-        return await self.update(shelf, step)
+        return await self.update(owner, step)
 
     async def drop(
-        self, shelf: ItemOwner, id: str, check: Callable[[Item], None] = accept_any
+        self, owner: ItemOwner, id: str, check: Callable[[Item], None] = accept_any
     ) -> bool:
         """See :class:`proxy.learning.collection.ListedStore`."""
 
         async def step() -> tuple[bool, Sequence[Change]]:
             kept, item = (
-                await self.load(shelf),
-                await self.item_at(shelf, fact_place(shelf.user, id)),
+                await self.load(owner),
+                await self.item_at(owner, fact_place(owner.user, id)),
             )
             if item is None or id not in kept.stored:
                 return False, ()
             check(item)
-            return True, self._changes(shelf, kept, without_fact(kept.facts, id))
+            return True, self._changes(owner, kept, without_fact(kept.facts, id))
 
-        return await self.update(shelf, step)
+        return await self.update(owner, step)
 
-    async def card_change(self, shelf: ItemOwner) -> Change:
+    async def card_change(self, owner: ItemOwner) -> Change:
         """See :class:`proxy.learning.collection.ListedStore`."""
-        kept = await self.load(shelf)
-        return self._card_change(shelf, kept, kept.facts)
+        kept = await self.load(owner)
+        return self._card_change(owner, kept, kept.facts)
 
-    async def _card(self, shelf: ItemOwner) -> Stored[FactCard]:
-        return await self.read(shelf, card_place(shelf.user, FACTS), FactCard())
+    async def _card(self, owner: ItemOwner) -> Stored[FactCard]:
+        return await self.read(owner, card_place(owner.user, FACTS), FactCard())
 
     def _changes(
-        self, shelf: ItemOwner, kept: StoredFacts, facts: Mapping[str, Fact]
+        self, owner: ItemOwner, kept: StoredFacts, facts: Mapping[str, Fact]
     ) -> list[Change]:
         """The changes that store ``facts`` in place of ``kept``; none if they are equal."""
         facts = with_later(facts)
         new = Stored(Fact(id="", text=""))
         before = {id: kept.stored.get(id, new) for id in facts}
         changes = [
-            put_change(fact_place(shelf.user, id), fact, before[id].version)
+            put_change(fact_place(owner.user, id), fact, before[id].version)
             for id, fact in facts.items()
             if before[id].value != fact
         ]
         gone = kept.stored.keys() - facts.keys()
-        changes += [delete_change(fact_place(shelf.user, id)) for id in gone]
-        return [*changes, self._card_change(shelf, kept, facts)] if changes else []
+        changes += [delete_change(fact_place(owner.user, id)) for id in gone]
+        return [*changes, self._card_change(owner, kept, facts)] if changes else []
 
     def _card_change(
-        self, shelf: ItemOwner, kept: StoredFacts, facts: Mapping[str, Fact]
+        self, owner: ItemOwner, kept: StoredFacts, facts: Mapping[str, Fact]
     ) -> Change:
         card = build_card(facts.values(), kept.card.value, self._count, self.clock())
-        return put_change(card_place(shelf.user, FACTS), card, kept.card.version)
+        return put_change(card_place(owner.user, FACTS), card, kept.card.version)
 
 
 def without_sources(facts: Facts, gone: IsGone) -> Facts:

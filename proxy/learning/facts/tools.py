@@ -44,7 +44,7 @@ class FactTools:
         self._facts, self._settings, self._zone = facts, settings, zone
 
     async def save(
-        self, shelf: ItemOwner, text: str, source: Source, since: float | None = None
+        self, owner: ItemOwner, text: str, source: Source, since: float | None = None
     ) -> Fact:
         """Keep a statement; one that says the same already is confirmed.
 
@@ -57,10 +57,10 @@ class FactTools:
         if not 0 < len(plain) <= MOST_CHARACTERS:
             raise ValueError(f"must have 1 to {MOST_CHARACTERS} characters")
         return await self._facts.change(
-            shelf, lambda facts: self._enter(facts, plain, source), since
+            owner, lambda facts: self._enter(facts, plain, source), since
         )
 
-    async def note(self, shelf: ItemOwner, text: str, about: str, *, afresh: bool = False) -> Fact:
+    async def note(self, owner: ItemOwner, text: str, about: str, *, afresh: bool = False) -> Fact:
         """Keep a statement that no message is the source of, as :meth:`save` does; one in the same
         words stays as it is, unless it is to be kept ``afresh``.
 
@@ -75,11 +75,11 @@ class FactTools:
                 check_max_given(facts)
             return duplicate or new
 
-        return await self._facts.change(shelf, noted)
+        return await self._facts.change(owner, noted)
 
-    async def find(self, shelf: ItemOwner, query: str, limit: int) -> list[FoundFact]:
+    async def find(self, owner: ItemOwner, query: str, limit: int) -> list[FoundFact]:
         """Facts in force that share words with a question, best first.  One round trip."""
-        card = await self._facts.card(shelf)
+        card = await self._facts.card(owner)
         now = self._facts.clock()
         scores = card.term_lists.scores(QueryText(query, now, self._zone))
         found = [

@@ -1,7 +1,7 @@
 """How to answer: a text for each application of a tenant, which feedback improves, in prompts and
 checked.
 
-It is kept on the tenant's own shelf under ("instructions", APPLICATION): "current", and below it
+It is kept among the tenant's own items under ("instructions", APPLICATION): "current", and below it
 "versions", "proposals", and the "feedback" that no proposal has been made of yet; "reflection" says
 when there is to be one.  Who changes the current one compares its version first.
 

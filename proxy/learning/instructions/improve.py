@@ -136,20 +136,20 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
     async def improve(self, context: LearningContext) -> bool:
         if await self.subject(context) is None:
             return True
-        chosen, shelf = context.settings.instructions, ItemOwner(context.key.tenant)
-        pending = await self.pending.pending(shelf, chosen.name)
-        held = await self.instructions.current(shelf, chosen.name)
-        remarks = await self._remarks(shelf.tenant, [each for _, each in pending])
+        chosen, owner = context.settings.instructions, ItemOwner(context.key.tenant)
+        pending = await self.pending.pending(owner, chosen.name)
+        held = await self.instructions.current(owner, chosen.name)
+        remarks = await self._remarks(owner.tenant, [each for _, each in pending])
         taken = self._fitting(context, held, remarks)
         improved = await self._improved(context, held, taken) if taken else None
         if taken and improved is None:
             self.skipped(FEATURE)
-            return await self.pending.tried(shelf, chosen.name)
+            return await self.pending.tried(owner, chosen.name)
         changes: list[Change] = []
         if improved is not None and improved.text != held.value.text:
             changes = await self._propose(context, held, improved, taken)
         items = [item for item, _ in pending]
-        return await self.pending.done(shelf, chosen.name, items, changes)
+        return await self.pending.done(owner, chosen.name, items, changes)
 
     async def _remarks(self, tenant: str, pending: Sequence[FeedbackSource]) -> list[Remark]:
         """The feedback that is still there about exchanges that are still there, newest first."""
@@ -213,7 +213,7 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
         improved: Improved,
         remarks: Sequence[Remark],
     ) -> list[Change]:
-        chosen, shelf = context.settings.instructions, ItemOwner(context.key.tenant)
+        chosen, owner = context.settings.instructions, ItemOwner(context.key.tenant)
         now, current = self.clock(), held.value
         said = [text for remark in remarks for text in remark.said]
         found = doubts(improved.text, current.text, said)
@@ -230,7 +230,7 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
             created_at=now,
             decided_at=now if applied else None,
         )
-        changes = await self.instructions.propose_changes(shelf, chosen.name, proposal)
+        changes = await self.instructions.propose_changes(owner, chosen.name, proposal)
         if applied:
             changes += self.instructions.apply_changes(chosen.name, held, proposal)
         return changes

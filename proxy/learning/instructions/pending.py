@@ -36,23 +36,23 @@ Waiting = Stored[Reflection]
 
 
 class PendingFeedback(Collection):
-    """Those methods that change something raise Busy as well.  A shelf is a tenant's own."""
+    """The methods that change something also raise Busy.  Each ``owner`` is a tenant itself."""
 
-    async def waiting(self, shelf: ItemOwner, application: str) -> Waiting:
-        return await self.read(shelf, reflection_place(application), Reflection())
+    async def waiting(self, owner: ItemOwner, application: str) -> Waiting:
+        return await self.read(owner, reflection_place(application), Reflection())
 
     async def pending(
-        self, shelf: ItemOwner, application: str
+        self, owner: ItemOwner, application: str
     ) -> Sequence[tuple[Item, FeedbackSource]]:
         """All that waits, the newest first."""
         where = namespace(application, PENDING)
-        page = await self._items.items(shelf, where, None, MOST_PENDING)
+        page = await self._items.items(owner, where, None, MOST_PENDING)
         found = [
             (item, msgspec.json.decode(item.value, type=FeedbackSource)) for item in page.items
         ]
         return sorted(found, key=lambda pair: pair[1].at, reverse=True)
 
-    async def note(self, shelf: ItemOwner, application: str, user: str, feedback: Feedback) -> None:
+    async def note(self, owner: ItemOwner, application: str, user: str, feedback: Feedback) -> None:
         """Let a piece of feedback wait; of the same message it waits once."""
         place = pending_place(application, feedback.session, feedback.message)
         session, message, at = feedback.session, feedback.message, feedback.created_at
@@ -61,7 +61,7 @@ class PendingFeedback(Collection):
         counted = reflection_place(application)
 
         async def step() -> tuple[None, Sequence[Change]]:
-            found = await self._items.items_at(shelf, [place, counted])
+            found = await self._items.items_at(owner, [place, counted])
             held, old = _decode_reflection(found.get(counted)), found.get(place)
             if old is None and held.value.waiting >= MOST_PENDING:
                 return None, ()
@@ -71,29 +71,29 @@ class PendingFeedback(Collection):
                 _put_reflection(application, then, held),
             ]
 
-        await self.update(shelf, step)
+        await self.update(owner, step)
 
-    async def ask(self, shelf: ItemOwner, application: str) -> FeedbackSource | None:
+    async def ask(self, owner: ItemOwner, application: str) -> FeedbackSource | None:
         """Want a proposal now: the newest feedback there is for it, None if there is none."""
 
         async def step() -> tuple[FeedbackSource | None, Sequence[Change]]:
-            held = await self.waiting(shelf, application)
-            pending = await self.pending(shelf, application)
+            held = await self.waiting(owner, application)
+            pending = await self.pending(owner, application)
             if not pending:
                 return None, ()
             then = replace(held.value, asked=True)
             return pending[0][1], [_put_reflection(application, then, held)]
 
-        return await self.update(shelf, step)
+        return await self.update(owner, step)
 
-    async def tried(self, shelf: ItemOwner, application: str) -> bool:
+    async def tried(self, owner: ItemOwner, application: str) -> bool:
         """Wait for as much feedback again before the next attempt.  False: not done."""
-        held = await self.waiting(shelf, application)
+        held = await self.waiting(owner, application)
         then = Reflection(waiting=held.value.waiting, tried=held.value.waiting)
-        return await self._items.change_items(shelf, [_put_reflection(application, then, held)])
+        return await self._items.change_items(owner, [_put_reflection(application, then, held)])
 
     async def done(
-        self, shelf: ItemOwner, application: str, pending: Sequence[Item], changes: Sequence[Change]
+        self, owner: ItemOwner, application: str, pending: Sequence[Item], changes: Sequence[Change]
     ) -> bool:
         """Make changes that come of feedback, which waits no longer; what was said anew stays.
 
@@ -103,8 +103,8 @@ class PendingFeedback(Collection):
         places = [item.place for item in pending]
 
         async def step() -> tuple[bool, Sequence[Change]]:
-            held = await self.waiting(shelf, application)
-            found = await self._items.items_at(shelf, places)
+            held = await self.waiting(owner, application)
+            found = await self._items.items_at(owner, places)
             now = {place: item.version for place, item in found.items()}
             read = [p for p in pending if now.get(p.place) == p.version]
             if found and len(found) < len(pending):
@@ -116,16 +116,16 @@ class PendingFeedback(Collection):
             return True, [*leaving, _put_reflection(application, then, held), *changes]
 
         try:
-            return await self.update(shelf, step)
+            return await self.update(owner, step)
         except Busy:
             return False
 
-    async def drop(self, shelf: ItemOwner, application: str, is_affected: IsAffected) -> int:
+    async def drop(self, owner: ItemOwner, application: str, is_affected: IsAffected) -> int:
         """Let nothing wait any more that is theirs; how many pieces it was."""
 
         async def step() -> tuple[int, Sequence[Change]]:
-            held = await self.waiting(shelf, application)
-            pending = await self.pending(shelf, application)
+            held = await self.waiting(owner, application)
+            pending = await self.pending(owner, application)
             gone = [item for item, given in pending if is_affected(given)]
             if not gone:
                 return 0, ()
@@ -133,7 +133,7 @@ class PendingFeedback(Collection):
             leaving = [delete_change(item.place, item.version) for item in gone]
             return len(gone), [*leaving, _put_reflection(application, then, held)]
 
-        return await self.update(shelf, step)
+        return await self.update(owner, step)
 
 
 def _put_reflection(application: str, then: Reflection, held: Waiting) -> Change:
@@ -175,37 +175,37 @@ class FeedbackForgetter(msgspec.Struct, frozen=True):
 
     async def judged(self, key: SessionKey) -> set[str]:
         """The messages of a session that something was proposed because of."""
-        shelf = ItemOwner(key.tenant)
+        owner = ItemOwner(key.tenant)
         return {
             given.message
-            for application in await self._applications(shelf)
-            for proposal in (await self.instructions.all_proposals(shelf, application)).values()
+            for application in await self._applications(owner)
+            for proposal in (await self.instructions.all_proposals(owner, application)).values()
             for given in proposal.sources
             if given.session == key.session
         }
 
     async def proposed(self, key: SessionKey, messages: Many[str]) -> None:
         """Drop what was proposed because of these messages; feedback that waits stays."""
-        shelf = ItemOwner(key.tenant)
-        for application in await self._applications(shelf):
+        owner = ItemOwner(key.tenant)
+        for application in await self._applications(owner):
             await self.instructions.drop_proposals(
-                shelf,
+                owner,
                 application,
                 lambda given: given.session == key.session and given.message in messages,
             )
 
     async def _forget(self, tenant: str, is_affected: IsAffected, dry_run: bool) -> int:
-        shelf, proposals = ItemOwner(tenant), 0
-        for application in await self._applications(shelf):
+        owner, proposals = ItemOwner(tenant), 0
+        for application in await self._applications(owner):
             # First: what is being proposed of it must find that it is gone.
             if not dry_run:
-                await self.pending.drop(shelf, application, is_affected)
+                await self.pending.drop(owner, application, is_affected)
             proposals += await self.instructions.drop_proposals(
-                shelf, application, is_affected, dry_run=dry_run
+                owner, application, is_affected, dry_run=dry_run
             )
         return proposals
 
-    async def _applications(self, shelf: ItemOwner) -> set[str]:
-        pages = namespace_pages(self.items, shelf, (INSTRUCTIONS,))
+    async def _applications(self, owner: ItemOwner) -> set[str]:
+        pages = namespace_pages(self.items, owner, (INSTRUCTIONS,))
         found = [name async for page in pages for _, *labels in page for name in labels[:1]]
         return set(found) - {UNOWNED_FEEDBACK}

@@ -46,58 +46,58 @@ class Outdated(Exception):
 
 
 class InstructionStore(Collection):
-    """Those methods that change something raise Busy as well.  A shelf is a tenant's own."""
+    """The methods that change something also raise Busy.  Each ``owner`` is a tenant itself."""
 
-    async def current(self, shelf: ItemOwner, application: str) -> StoredInstructions:
-        return await self.read(shelf, current_place(application), Instructions())
+    async def current(self, owner: ItemOwner, application: str) -> StoredInstructions:
+        return await self.read(owner, current_place(application), Instructions())
 
     async def versions(
-        self, shelf: ItemOwner, application: str, after: int, limit: int
+        self, owner: ItemOwner, application: str, after: int, limit: int
     ) -> Page[Revision]:
         """By number, ascending, behind ``after``."""
         where, key = revision_place(application, after)
-        page = await self.page(shelf, where, key, limit, Revision)
+        page = await self.page(owner, where, key, limit, Revision)
         return Page(page.items, str(int(page.after)) if page.after is not None else None)
 
     async def proposals(
-        self, shelf: ItemOwner, application: str, after: str | None, limit: int
+        self, owner: ItemOwner, application: str, after: str | None, limit: int
     ) -> Page[Proposal]:
         """The oldest first, behind the id ``after``."""
         where = namespace(application, PROPOSALS)
-        return await self.page(shelf, where, after or None, limit, Proposal)
+        return await self.page(owner, where, after or None, limit, Proposal)
 
     async def write(
-        self, shelf: ItemOwner, application: str, text: str, check: Check = accept_any
+        self, owner: ItemOwner, application: str, text: str, check: Check = accept_any
     ) -> StoredInstructions:
         """A person's text; as it is afterwards."""
         return await self._revise(
-            shelf, application, lambda held: Revision(version=held.version + 1, text=text), check
+            owner, application, lambda held: Revision(version=held.version + 1, text=text), check
         )
 
     async def roll_back(
-        self, shelf: ItemOwner, application: str, number: int, check: Check = accept_any
+        self, owner: ItemOwner, application: str, number: int, check: Check = accept_any
     ) -> StoredInstructions:
         """Put an earlier version into force again.  Raises NotThere."""
-        item = await self.item_at(shelf, revision_place(application, number))
+        item = await self.item_at(owner, revision_place(application, number))
         if item is None:
             raise NotThere
         text = msgspec.json.decode(item.value, type=Revision).text
         return await self._revise(
-            shelf,
+            owner,
             application,
             lambda held: Revision(version=held.version + 1, text=text, rolled_back_to=number),
             check,
         )
 
-    async def decide(self, shelf: ItemOwner, application: str, id: str, approve: bool) -> Proposal:
+    async def decide(self, owner: ItemOwner, application: str, id: str, approve: bool) -> Proposal:
         """Put a proposal into force, or not; as it is afterwards.  Raises NotThere and Outdated."""
 
         async def step() -> tuple[Proposal, Sequence[Change]]:
-            item = await self.item_at(shelf, proposal_place(application, id))
+            item = await self.item_at(owner, proposal_place(application, id))
             if item is None:
                 raise NotThere
             proposal = decode_item(item, Proposal).value
-            held = await self.current(shelf, application)
+            held = await self.current(owner, application)
             if proposal.state != "pending" or (approve and proposal.base != held.value.version):
                 raise Outdated
             decided = replace(
@@ -109,7 +109,7 @@ class InstructionStore(Collection):
                 *self.apply_changes(application, held, decided),
             ] if approve else changes
 
-        return await self.update(shelf, step)
+        return await self.update(owner, step)
 
     def apply_changes(
         self, application: str, held: StoredInstructions, proposal: Proposal
@@ -122,48 +122,48 @@ class InstructionStore(Collection):
         return self._revise_changes(application, held, revision)
 
     async def propose_changes(
-        self, shelf: ItemOwner, application: str, proposal: Proposal
+        self, owner: ItemOwner, application: str, proposal: Proposal
     ) -> list[Change]:
         """What keeps a proposal; of too many the oldest goes."""
-        page = await self.proposals(shelf, application, None, MOST_PROPOSALS)
+        page = await self.proposals(owner, application, None, MOST_PROPOSALS)
         places = [proposal_place(application, proposal.id)]
         if len(page.items) >= MOST_PROPOSALS:
             places.append(proposal_place(application, page.items[0].id))
         return [put_change(places[0], proposal, 0), *map(delete_change, places[1:])]
 
-    async def all_proposals(self, shelf: ItemOwner, application: str) -> dict[Place, Proposal]:
+    async def all_proposals(self, owner: ItemOwner, application: str) -> dict[Place, Proposal]:
         """All proposals."""
         where = namespace(application, PROPOSALS)
-        page = await self._items.items(shelf, where, None, MOST_PROPOSALS)
+        page = await self._items.items(owner, where, None, MOST_PROPOSALS)
         return {item.place: msgspec.json.decode(item.value, type=Proposal) for item in page.items}
 
     async def drop_proposals(
-        self, shelf: ItemOwner, application: str, is_affected: IsAffected, *, dry_run: bool = False
+        self, owner: ItemOwner, application: str, is_affected: IsAffected, *, dry_run: bool = False
     ) -> int:
         """Drop those made of feedback that is theirs; how many there were."""
-        made = await self.all_proposals(shelf, application)
+        made = await self.all_proposals(owner, application)
         gone = [place for place, each in made.items() if any(map(is_affected, each.sources))]
         if gone and not dry_run:
-            await self._items.change_items(shelf, [*map(delete_change, gone)])
+            await self._items.change_items(owner, [*map(delete_change, gone)])
         return len(gone)
 
     async def _revise(
         self,
-        shelf: ItemOwner,
+        owner: ItemOwner,
         application: str,
         revised: Callable[[Instructions], Revision],
         check: Check,
     ) -> StoredInstructions:
         async def step() -> tuple[None, Sequence[Change]]:
-            held = await self.current(shelf, application)
+            held = await self.current(owner, application)
             check(held)
             revision = revised(held.value)
             if revision.text == held.value.text and held.version:
                 return None, ()
             return None, self._revise_changes(application, held, revision)
 
-        await self.update(shelf, step)
-        return await self.current(shelf, application)
+        await self.update(owner, step)
+        return await self.current(owner, application)
 
     def _revise_changes(
         self, application: str, held: StoredInstructions, revision: Revision

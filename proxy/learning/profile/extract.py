@@ -97,7 +97,7 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
     async def learn(self, batch: Batch) -> bool:
         if not batch.has_own_words:
             return await self.items.change_items(
-                batch.shelf, batch.mark_changes(FEATURE), batch.since
+                batch.owner, batch.mark_changes(FEATURE), batch.since
             )
         held, grounds = await self._known(batch)
         proposal = await self._proposed(batch, held, grounds)
@@ -109,13 +109,13 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
             held, grounds = await self._known(batch)
         return False
 
-    async def take_back(self, shelf: ItemOwner, gone: DeletedSources) -> None:
-        await self.profiles.forget(shelf, gone.has, False)
+    async def take_back(self, owner: ItemOwner, gone: DeletedSources) -> None:
+        await self.profiles.forget(owner, gone.has, False)
 
     async def _known(self, batch: Batch) -> tuple[StoredProfile, ReviewContext]:
         """The profile, and by what a proposal for it is judged."""
-        held = await self.profiles.current(batch.shelf)
-        versions = await self.profiles.all_versions(batch.shelf) if held.value.kept else ()
+        held = await self.profiles.current(batch.owner)
+        versions = await self.profiles.all_versions(batch.owner) if held.value.kept else ()
         schema = self.schemas.of(batch.settings.profile.schema)
         return held, ReviewContext(batch.messages, schema, last_said_times(versions))
 
@@ -154,11 +154,11 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
         """
         changes = batch.mark_changes(FEATURE)
         if proposal is not None:
-            changes += await self._learned(batch.shelf, held, proposal, grounds)
-        return await self.items.change_items(batch.shelf, changes, batch.since)
+            changes += await self._learned(batch.owner, held, proposal, grounds)
+        return await self.items.change_items(batch.owner, changes, batch.since)
 
     async def _learned(
-        self, shelf: ItemOwner, held: StoredProfile, proposal: Proposal, grounds: ReviewContext
+        self, owner: ItemOwner, held: StoredProfile, proposal: Proposal, grounds: ReviewContext
     ) -> list[Change]:
         try:
             made = accept_proposal(proposal, held.value.document, grounds)
@@ -167,7 +167,7 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
         first = bool(made.said) and not held.value.kept  # it must lie in some version
         told = any(each.operations for each in made.said)
         if made.document == held.value.document and not (told or first):
-            return await self.profiles.add_idle_changes(shelf, held, made.said)
+            return await self.profiles.add_idle_changes(owner, held, made.said)
         version = Version(
             version=held.value.last + 1,
             document=made.document,
@@ -176,4 +176,4 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
             said=limit_idle(made.said),
             created_at=self.clock(),
         )
-        return await self.profiles.changes(shelf, held, version)
+        return await self.profiles.changes(owner, held, version)

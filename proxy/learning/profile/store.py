@@ -118,25 +118,25 @@ class NoVersion(LookupError):
 
 
 class ProfileStore(Collection):
-    async def current(self, shelf: ItemOwner) -> StoredProfile:
-        return await self.read(shelf, profile_place(shelf.user), Profile())
+    async def current(self, owner: ItemOwner) -> StoredProfile:
+        return await self.read(owner, profile_place(owner.user), Profile())
 
-    async def versions(self, shelf: ItemOwner, after: int, limit: int) -> Page[Version]:
+    async def versions(self, owner: ItemOwner, after: int, limit: int) -> Page[Version]:
         """By number, ascending, after ``after``."""
-        where, key = version_place(shelf.user, after)
-        page = await self.page(shelf, where, key, limit, Version)
+        where, key = version_place(owner.user, after)
+        page = await self.page(owner, where, key, limit, Version)
         return Page(page.items, str(int(page.after)) if page.after is not None else None)
 
-    async def all_versions(self, shelf: ItemOwner) -> list[Version]:
+    async def all_versions(self, owner: ItemOwner) -> list[Version]:
         """By number; at most ``MOST_VERSIONS``."""
-        return [decode_version(item) for item in await self._version_items(shelf)]
+        return [decode_version(item) for item in await self._version_items(owner)]
 
-    async def _version_items(self, shelf: ItemOwner) -> Sequence[Item]:
-        where = version_place(shelf.user, 0).namespace
-        return (await self._items.items(shelf, where, None, MOST_VERSIONS + 1)).items
+    async def _version_items(self, owner: ItemOwner) -> Sequence[Item]:
+        where = version_place(owner.user, 0).namespace
+        return (await self._items.items(owner, where, None, MOST_VERSIONS + 1)).items
 
     async def edit(
-        self, shelf: ItemOwner, patching: Patching, schema: Schema, check: Check = accept_any
+        self, owner: ItemOwner, patching: Patching, schema: Schema, check: Check = accept_any
     ) -> StoredProfile:
         """Apply a person's edit; returns the profile after it.  Raises PatchError and Busy."""
 
@@ -154,53 +154,53 @@ class ProfileStore(Collection):
             )
 
         async def step() -> tuple[None, Sequence[Change]]:
-            held = await self.current(shelf)
+            held = await self.current(owner)
             check(held)
             version = edited(held.value)
-            return None, await self.changes(shelf, held, version) if version else ()
+            return None, await self.changes(owner, held, version) if version else ()
 
-        await self.update(shelf, step)
-        return await self.current(shelf)
+        await self.update(owner, step)
+        return await self.current(owner)
 
     async def roll_back(
-        self, shelf: ItemOwner, number: int, check: Check = accept_any
+        self, owner: ItemOwner, number: int, check: Check = accept_any
     ) -> StoredProfile:
         """Make an earlier version the current one again.  Raises NoVersion and Busy."""
 
         async def step() -> tuple[None, Sequence[Change]]:
-            held = await self.current(shelf)
+            held = await self.current(owner)
             check(held)
-            until = await self._until(shelf, held.value, number)
+            until = await self._until(owner, held.value, number)
             version = self._rollback_version(until, held.value)
-            return None, await self.changes(shelf, held, version)
+            return None, await self.changes(owner, held, version)
 
-        await self.update(shelf, step)
-        return await self.current(shelf)
+        await self.update(owner, step)
+        return await self.current(owner)
 
-    async def forget(self, shelf: ItemOwner, is_gone: IsGone, dry_run: bool) -> list[Forgotten]:
+    async def forget(self, owner: ItemOwner, is_gone: IsGone, dry_run: bool) -> list[Forgotten]:
         """Remove sources; the remaining versions are applied again without them.
 
         See :class:`proxy.learning.collection.KindStore`.
         """
 
         async def step() -> tuple[list[Forgotten], Sequence[Change]]:
-            held = await self.current(shelf)
+            held = await self.current(owner)
             if not held.value.kept:
                 return [], ()
-            items = await self._version_items(shelf)
+            items = await self._version_items(owner)
             before = [decode_version(item) for item in items]
             left = replayed(before, is_gone)
             told = list(rolled_back(before, left))
             if dry_run or left == before:
                 return told, ()
-            return told, [*self._restore_changes(shelf, held, left), *_rewrite_changes(items, left)]
+            return told, [*self._restore_changes(owner, held, left), *_rewrite_changes(items, left)]
 
-        return await self.update(shelf, step)
+        return await self.update(owner, step)
 
-    async def _until(self, shelf: ItemOwner, profile: Profile, number: int) -> list[Version]:
+    async def _until(self, owner: ItemOwner, profile: Profile, number: int) -> list[Version]:
         """The versions up to this one.  Raises NoVersion if it does not exist."""
-        places = [version_place(shelf.user, each) for each in profile.kept]
-        found = await self._items.items_at(shelf, places)
+        places = [version_place(owner.user, each) for each in profile.kept]
+        found = await self._items.items_at(owner, places)
         until = [decode_version(found[place]) for place in places if place in found]
         until = [version for version in until if version.version <= number]
         if not until or until[-1].version != number:
@@ -208,7 +208,7 @@ class ProfileStore(Collection):
         return until
 
     def _restore_changes(
-        self, shelf: ItemOwner, held: StoredProfile, left: Sequence[Version]
+        self, owner: ItemOwner, held: StoredProfile, left: Sequence[Version]
     ) -> list[Change]:
         """The changes that make the newest of the remaining versions the current one."""
         newest = left[-1] if left else Version(version=0, document={})
@@ -218,16 +218,16 @@ class ProfileStore(Collection):
             last=held.value.last,
             kept=tuple(version.version for version in left),
         )
-        return self._current_changes(shelf, profile, held.version)
+        return self._current_changes(owner, profile, held.version)
 
     async def changes(
-        self, shelf: ItemOwner, held: StoredProfile, version: Version
+        self, owner: ItemOwner, held: StoredProfile, version: Version
     ) -> list[Change]:
         """The changes that make this version the current one, if that is still ``held``."""
         kept = (*held.value.kept, version.version)
-        places = [version_place(shelf.user, each) for each in kept]
+        places = [version_place(owner.user, each) for each in kept]
         oldest = places[:_MERGED_VERSIONS] if len(kept) > MOST_VERSIONS else []
-        found = await self._items.items_at(shelf, oldest) if oldest else {}
+        found = await self._items.items_at(owner, oldest) if oldest else {}
         changes = [put_change(places[-1], version, 0)]
         if oldest and all(place in found for place in oldest):
             kept = kept[1:]
@@ -238,25 +238,25 @@ class ProfileStore(Collection):
             changes.append(put_change(oldest[1], both, found[oldest[1]].version))
         number = version.version
         profile = Profile(document=version.document, version=number, last=number, kept=kept)
-        return [*self._current_changes(shelf, profile, held.version), *changes]
+        return [*self._current_changes(owner, profile, held.version), *changes]
 
     async def add_idle_changes(
-        self, shelf: ItemOwner, held: StoredProfile, said: Sequence[Statement]
+        self, owner: ItemOwner, held: StoredProfile, said: Sequence[Statement]
     ) -> list[Change]:
         """The change that adds idle statements to the current version."""
-        place = version_place(shelf.user, held.value.version)
-        item = await self.item_at(shelf, place) if said else None
+        place = version_place(owner.user, held.value.version)
+        item = await self.item_at(owner, place) if said else None
         if item is None:
             return []
         return [put_change(place, with_idle_statements(decode_version(item), said), item.version)]
 
-    def _current_changes(self, shelf: ItemOwner, profile: Profile, stored: int) -> list[Change]:
+    def _current_changes(self, owner: ItemOwner, profile: Profile, stored: int) -> list[Change]:
         """The changes of the current profile and its card; ``stored`` is the version of the item
         that it replaces."""
         card = build_card(profile.document, self._count)
         return [
-            put_change(profile_place(shelf.user), profile, stored),
-            put_change(card_place(shelf.user, FEATURE), card, None),
+            put_change(profile_place(owner.user), profile, stored),
+            put_change(card_place(owner.user, FEATURE), card, None),
         ]
 
     def _rollback_version(self, until: Sequence[Version], profile: Profile) -> Version:

@@ -149,7 +149,7 @@ async def _copied(
     if not await api.store.restore(new, copy, began):
         raise await _refused(api, at, new)
     reading = api.learned.kinds.reading
-    await copy_read_marks(api.shelves, reading, archived.session, copy.session, at.tenant)
+    await copy_read_marks(api.items, reading, archived.session, copy.session, at.tenant)
 
 
 async def _refused(api: Api, at: SessionKey, new: SessionKey) -> ProxyError:

@@ -16,7 +16,7 @@ from proxy.memory.items import matches_filter
 from proxy.memory_api.fields import invalid
 from proxy.memory_api.items.params import filter_of
 from proxy.memory_api.objects import Object
-from proxy.memory_api.people.memories import STATES, Listing, Memories, found_memory, shelf_of
+from proxy.memory_api.people.memories import STATES, Listing, Memories, as_item_owner, found_memory
 from proxy.memory_api.shapes import people as shapes
 from proxy.memory_api.shapes.people import memory_kinds
 from proxy.recall.index import Owner
@@ -83,7 +83,7 @@ class MemorySearch(msgspec.Struct, frozen=True):
 
     async def _known(self, owner: Owner) -> Mapping[str, bytes]:
         """The terms of facts in force, by their ids: these are kept."""
-        card = await self.facts.card(shelf_of(owner))
+        card = await self.facts.card(as_item_owner(owner))
         return {id: terms for (id, _), terms in card.terms_by_line().items()}
 
     def _scored(

@@ -22,15 +22,15 @@ from proxy.portable.check import (
     check_text,
     fields_in,
     list_in,
-    moment_in,
+    replace_lone_surrogates,
     text_in,
-    whole,
+    timestamp_in,
 )
 from proxy.portable.programs.blocks import (
     FILES,
     THOUGHTS,
     Block,
-    Prose,
+    TextBlock,
     ToolCall,
     ToolResult,
     answer,
@@ -71,7 +71,7 @@ def flat(item: bytes) -> Fields:
     Raises ValueError.
     """
     check_text(item)
-    item = whole(item)
+    item = replace_lone_surrogates(item)
     events = ijson.sendable_list()
     parser = ijson.basic_parse_coro(events, use_float=True)  # see opening
     reading = _Flat()
@@ -154,7 +154,7 @@ def _entries(messages: list[object], warnings: Warnings) -> Iterator[TreeEntry]:
 
 
 def _said(message: Fields, own: str, warnings: Warnings) -> Iterator[TimedMessage]:
-    at = moment_in(message, "createdAt")
+    at = timestamp_in(message, "createdAt")
     if message.get("error") is True:
         warnings.add(ERRORS)
         return
@@ -165,7 +165,9 @@ def _said(message: Fields, own: str, warnings: Warnings) -> Iterator[TimedMessag
         yield from _answer(parts, files, own, at, warnings)
         return
     blocks = [block for part in parts for block in _blocks(part, at, warnings)]
-    yield from _asked([*(block.text for block in blocks if isinstance(block, Prose)), *files], at)
+    yield from _asked(
+        [*(block.text for block in blocks if isinstance(block, TextBlock)), *files], at
+    )
 
 
 def _asked(texts: Iterable[str], at: float | None) -> Iterator[TimedMessage]:
@@ -187,7 +189,7 @@ def _answer(
             blocks, made = [], f"{own}_{place}"
         else:
             blocks += _blocks(part, at, warnings)
-    yield from answer([*blocks, *(Prose(line, at) for line in files)], made, warnings)
+    yield from answer([*blocks, *(TextBlock(line, at) for line in files)], made, warnings)
 
 
 def _files(of: Fields, warnings: Warnings) -> list[str]:
@@ -211,9 +213,9 @@ def _blocks(part: Fields, at: float | None, warnings: Warnings) -> Iterator[Bloc
         yield from _called(call, at)
     elif kind == "text":
         inner = fields_in(part, "text")
-        yield Prose(text_in(inner, "value") if inner else text_in(part, "text"), at)
+        yield TextBlock(text_in(inner, "value") if inner else text_in(part, "text"), at)
     elif kind not in SKIPPED_PARTS:
-        yield Prose(result_text([part]), at)
+        yield TextBlock(result_text([part]), at)
 
 
 def _called(call: Fields, at: float | None) -> Iterator[Block]:

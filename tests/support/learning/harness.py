@@ -12,7 +12,7 @@ from proxy.background.completion import Assignment, Completed, Failed
 from proxy.background.runner import Backoff
 from proxy.chat.message import typed_string_of
 from proxy.learning.batch import Extractor
-from proxy.learning.collection import ShelfLocks, Stored
+from proxy.learning.collection import OwnerLocks, Stored
 from proxy.learning.facts.extract import FactExtractor
 from proxy.learning.facts.fact import Fact
 from proxy.learning.facts.store import FactStore
@@ -190,7 +190,7 @@ class Harness:
 
     @property
     def forgetting(self) -> Forgetter:
-        return Forgetter(self.store, ShelfLocks(), self.store, ["facts"], [self.fact_store])
+        return Forgetter(self.store, OwnerLocks(), self.store, ["facts"], [self.fact_store])
 
     async def say(
         self,

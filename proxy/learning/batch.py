@@ -157,7 +157,7 @@ class Batch(msgspec.Struct, frozen=True):
     @property
     def has_own_words(self) -> bool:
         """Whether any of its text is not pasted."""
-        return any(said.own_text.strip(f"{BLANK} \n\t") for said in self.messages)
+        return any(message.own_text.strip(f"{BLANK} \n\t") for message in self.messages)
 
     def mark_changes(self, feature: str) -> list[Change]:
         """The changes that mark it as read; to be made in one step with what was learned."""
@@ -183,7 +183,7 @@ class Model(Protocol):
     @property
     def wants(self) -> Callable[[ProfileSettings], bool]: ...
 
-    def room(self, profile: ProfileSettings) -> int: ...
+    def message_budget(self, profile: ProfileSettings) -> int: ...
     def ready(self, tenant: str, profile: ProfileSettings) -> bool: ...
 
 

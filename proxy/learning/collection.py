@@ -121,7 +121,7 @@ class Forgotten(msgspec.Struct, frozen=True):
     text: str
 
 
-def accept_any(held: object) -> None:
+def accept_any(stored: object) -> None:
     """A check that never raises."""
 
 

@@ -139,9 +139,9 @@ class NotLearned(Exception):
 class LearningJob(msgspec.Struct):
     """See :class:`proxy.background.runner.Job`; the kind is "learning".
 
-    ``profile_of`` gives a profile by its name, "" the default one.  ``skipped`` is called with the
-    feature of each batch that is skipped.  ``clock`` gives Unix seconds; ``backoff`` is the wait
-    of a batch after a failure of its model's upstream.
+    ``profile_of`` gives a profile by its name, "" the default one.  ``on_skipped`` is called with
+    the feature of each skipped batch.  ``clock`` gives Unix seconds; ``backoff`` is the wait of a
+    batch after a failure of its model's upstream.
     """
 
     reader: Reader
@@ -152,7 +152,7 @@ class LearningJob(msgspec.Struct):
     backoff: Backoff
     extractors: Sequence[Extractor] = ()
     improvers: Sequence[Improver] = ()
-    skipped: Callable[[str], None] = msgspec.field(default=lambda feature: None)
+    on_skipped: Callable[[str], None] = msgspec.field(default=lambda feature: None)
     _failures: BatchFailures = msgspec.field(default_factory=BatchFailures)
     _sweep: MarkSweep = msgspec.field(default_factory=MarkSweep)
 
@@ -275,9 +275,9 @@ class LearningJob(msgspec.Struct):
         Raises NotLearned, and StoreError.
         """
         unread = await self.reader.unread(self.items, extractor.model.feature, contexts)
-        room = partial(_max_tokens, extractor)
+        message_budget = partial(_max_tokens, extractor)
         refused = 0
-        async with aclosing(self.reader.batches(unread, room)) as batches:
+        async with aclosing(self.reader.batches(unread, message_budget)) as batches:
             async for batch in batches:
                 try:
                     learned, refusal = await self._learn(extractor, batch)
@@ -298,11 +298,11 @@ class LearningJob(msgspec.Struct):
 
         Failures are counted by batch, for whichever session of the person the job runs.
         """
-        name = batch_key(extractor.model.feature, batch)
-        self._failures.check(name, self.clock())
+        key = batch_key(extractor.model.feature, batch)
+        self._failures.check(key, self.clock())
         try:
             learned = await extractor.learn(batch)
-            self._failures.learned(name)
+            self._failures.reset_backoff(key)
             if learned:
                 await self._take_back(extractor, batch)
             return learned, None
@@ -311,11 +311,11 @@ class LearningJob(msgspec.Struct):
         except Refused as refusal:
             return await self._skip(extractor, batch, refusal), refusal
         except Unreadable as failure:
-            if self._failures.unreadable(name, self.backoff, self.clock()):
+            if self._failures.count_unreadable(key, self.backoff, self.clock()):
                 raise
             return await self._skip(extractor, batch, failure), None
         except Failed as failure:
-            self._failures.failed(name, failure, self.backoff, self.clock())
+            self._failures.count_failure(key, failure, self.backoff, self.clock())
             raise
 
     async def _take_back(self, extractor: Extractor, batch: Batch) -> None:
@@ -330,7 +330,7 @@ class LearningJob(msgspec.Struct):
     async def _skip(self, extractor: Extractor, batch: Batch, failure: CompletionError) -> bool:
         """Mark a batch as read that cannot be learned, so that the next ones are."""
         logger.warning("a batch of %s is skipped: %s", extractor.model.feature, failure)
-        self.skipped(extractor.model.feature)
+        self.on_skipped(extractor.model.feature)
         read = batch.mark_changes(extractor.model.feature)
         return await self.items.change_items(batch.owner, read, batch.since)
 
@@ -343,7 +343,7 @@ class LearningJob(msgspec.Struct):
         if subject is None:
             return True
         what = ImprovementKey(ItemOwner(context.tenant), improver.model.feature, subject)
-        if self._failures.wait(what, self.clock()) > 0:
+        if self._failures.seconds_left(what, self.clock()) > 0:
             return True
         try:
             async with exclusive(self.queue, improvement_key(what), self.clock) as may:
@@ -358,12 +358,12 @@ class LearningJob(msgspec.Struct):
             improved = await improver.improve(context)
         except Denied as denied:
             failure = Failed(str(denied), self.backoff.most)
-            self._failures.failed(what, failure, self.backoff, self.clock())
+            self._failures.count_failure(what, failure, self.backoff, self.clock())
             raise
         except Failed as failure:
-            self._failures.failed(what, failure, self.backoff, self.clock())
+            self._failures.count_failure(what, failure, self.backoff, self.clock())
             raise
-        self._failures.forget(what)
+        self._failures.clear(what)
         return improved
 
 
@@ -381,4 +381,4 @@ def _may_read(extractor: Extractor, context: LearningContext) -> bool:
 
 
 def _max_tokens(extractor: Extractor, context: LearningContext) -> int:
-    return extractor.model.room(context.settings)
+    return extractor.model.message_budget(context.settings)

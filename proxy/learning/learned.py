@@ -88,12 +88,12 @@ class Forgetter:
         began = found.created_at if found else 0.0
         last = max((entry.position.seq for entry in newest.log), default=0)
         places = [mark_place(owner.user, feature, session) for feature in self._features]
-        held = await self._items.items_at(owner, places)
+        marks = await self._items.items_at(owner, places)
         return [
             put_change(
                 place,
-                _skip(read_mark_from(held.get(place), began), last, exchange),
-                held[place].version if place in held else 0,
+                _skip(read_mark_from(marks.get(place), began), last, exchange),
+                marks[place].version if place in marks else 0,
             )
             for place in places
         ]
@@ -117,7 +117,7 @@ class LearnedStore(KindsStore, Queue, Protocol):
 
 
 class DroppedCopies(NamedTuple):
-    """How many copies of a session's text were dropped; memories by kind."""
+    """Counts of what was deleted because it had copies of a session's text; memories by kind."""
 
     memories: Mapping[str, int]
     feedback: int
@@ -142,26 +142,29 @@ class Learned:
     ) -> None:
         exchanges = Exchanges(store, text_of)
         self.kinds = Kinds(kinds)
-        self.over = over = KindResources(store, exchanges, schemas, count, clock)
+        self.resources = resources = KindResources(store, exchanges, schemas, count, clock)
         self.schemas = schemas
-        self.facts, self.profiles = over.make(FactStore), over.make(ProfileStore)
-        self.episodes, self.instructions = over.make(EpisodeStore), over.make(InstructionStore)
-        self.pending = over.make(PendingFeedback)
-        self.instructions_forgetting = FeedbackForgetter(store, self.pending, self.instructions)
+        self.facts, self.profiles = resources.make(FactStore), resources.make(ProfileStore)
+        self.episodes, self.instructions = (
+            resources.make(EpisodeStore),
+            resources.make(InstructionStore),
+        )
+        self.pending = resources.make(PendingFeedback)
+        self.feedback_forgetter = FeedbackForgetter(store, self.pending, self.instructions)
         self.feedback = FeedbackService(
             store,
             exchanges,
             self.episodes,
             self.pending,
-            self.instructions_forgetting,
+            self.feedback_forgetter,
             store,
             profile_of,
             count,
             clock,
         )
         self.prompt_cards = PromptCards(store, kinds, clock)
-        stores = [made for kind in self.kinds.ranked if (made := kind.stores(over))]
-        self.forgetting = Forgetter(store, over.owner_locks, store, self.kinds.reading, stores)
+        stores = [made for kind in self.kinds.ranked if (made := kind.store_from(resources))]
+        self.forgetting = Forgetter(store, resources.owner_locks, store, self.kinds.reading, stores)
         self._store = store
 
     @classmethod
@@ -174,22 +177,22 @@ class Learned:
         clock: Clock,
         kinds: Sequence[Kind] = KINDS,
     ) -> Learned:
-        """With the schemas of all profiles.  Raises ValueError for one that is none."""
+        """With the schemas of all profiles.  Raises ValueError for an invalid schema."""
         schemas = Schemas(settings.schemas)
         return cls(store, schemas, text_of, count, settings.profile, clock, kinds)
 
-    def extractors(self, completer: Completer, watch: LearningObserver) -> list[Extractor]:
+    def extractors(self, completer: Completer, observer: LearningObserver) -> list[Extractor]:
         """For a LearningJob."""
         return [
-            kind.extractor(self.over, kind.model(completer), watch)
+            kind.extractor(self.resources, kind.model(completer), observer)
             for kind in self.kinds.ranked
             if kind.extractor is not None
         ]
 
-    def improvers(self, completer: Completer, watch: LearningObserver) -> list[Improver]:
+    def improvers(self, completer: Completer, observer: LearningObserver) -> list[Improver]:
         """For a LearningJob."""
         return [
-            kind.improver(self.over, kind.model(completer), watch)
+            kind.improver(self.resources, kind.model(completer), observer)
             for kind in self.kinds.ranked
             if kind.improver is not None
         ]
@@ -197,37 +200,39 @@ class Learned:
     async def drop_session(
         self, key: SessionKey, user: str | None, *, dry_run: bool = False
     ) -> DroppedCopies:
-        """Drop what has copies of a session's text, when it is deleted: episodes, comments, and
+        """Delete what has copies of the text of a deleted session: episodes, comments, and
         proposals made from these.
 
         With ``dry_run`` they are only counted.  Raises StoreError and Busy.
         """
         memories: dict[str, int] = {}
         for kind in self.kinds.personal:
-            store = kind.stores(self.over) if kind.repeats and user else None
+            store = kind.store_from(self.resources) if kind.copies_messages and user else None
             if store is not None:
                 owner = ItemOwner(key.tenant, user or "")
                 gone = await store.forget(owner, is_from(key.session), dry_run)
                 memories[kind.memory] = len(gone)
-        proposals = await self.instructions_forgetting.session(key, dry_run=dry_run)
+        proposals = await self.feedback_forgetter.forget_session(key, dry_run=dry_run)
         feedback = await (count_feedback if dry_run else forget_feedback)(self._store, key, user)
         return DroppedCopies(memories, feedback, proposals)
 
     async def drop_turn(self, key: SessionKey, user: str | None, turn: int) -> None:
-        """Drop what may have copies of a turn's text: the episodes whose question or answer is in
+        """Delete what may have copies of a turn's text: the episodes whose question or answer is in
         it, and the proposals made from feedback on its answers.
 
         Raises StoreError and Busy.
         """
         if user:
             owner = ItemOwner(key.tenant, user)
-            for episode in (await self.episodes.held(owner)).episodes:
+            for episode in (await self.episodes.load(owner)).episodes:
                 answers = [x.message for x in episode.sources if x.session == key.session]
                 if await self._within(key, answers, turn):
                     await self.episodes.drop(owner, episode.id)
-        messages = await self._within(key, await self.instructions_forgetting.judged(key), turn)
+        messages = await self._within(
+            key, await self.feedback_forgetter.messages_with_proposals(key), turn
+        )
         if messages:
-            await self.instructions_forgetting.proposed(key, messages)
+            await self.feedback_forgetter.drop_proposals(key, messages)
 
     async def _within(self, key: SessionKey, messages: Iterable[str], turn: int) -> set[str]:
         """Those of the messages that exist and are in this turn."""

@@ -58,7 +58,7 @@ async def good(env: Env, *texts: str, session: str = "s") -> list[str]:
 async def chosen(env: Env, question: str, budget: int = 1000) -> Block | None:
     """The block for a question, from the card on the shelf."""
     settings, now = env.harness.settings, env.harness.clock()
-    where = EPISODES.where("t", "kai", settings)
+    where = EPISODES.card_place("t", "kai", settings)
     assert where is not None
     found = await env.harness.store.items_at(where.owner, [where.place])
     if where.place not in found:
@@ -147,7 +147,7 @@ async def test_an_episode_does_not_outlive_its_session(env: Env) -> None:
     known = await env.harness.store.session(key)
     assert known is not None
     mortal = replace(known, details=Details(ttl=60))
-    await env.learned.feedback.take(mortal, key, message_id(exchange, 1), 1, "")
+    await env.learned.feedback.record(mortal, key, message_id(exchange, 1), 1, "")
     assert await chosen(env, SORTING) is not None
     env.harness.clock.now += 61
     assert await chosen(env, SORTING) is None

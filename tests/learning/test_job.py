@@ -57,7 +57,7 @@ class ScriptedExtractor:
     def wants(self, settings: ProfileSettings) -> bool:
         return True
 
-    def room(self, settings: ProfileSettings) -> int:
+    def message_budget(self, settings: ProfileSettings) -> int:
         return self._size
 
     def ready(self, tenant: str, settings: ProfileSettings) -> bool:

@@ -16,7 +16,7 @@ from proxy.learning.profile.document import (
     Schema,
     Version,
     Way,
-    differences,
+    diff_patch,
 )
 from proxy.learning.profile.proposal import ProfileChange, Proposal, ProposedPatch
 from proxy.learning.profile.replay import merge_versions
@@ -161,7 +161,7 @@ def read(versions: Sequence[Version], at: float, *proposals: Proposal) -> list[V
 
 def edited(versions: Sequence[Version], at: float, document: Document) -> list[Version]:
     """The versions after a person has changed the document."""
-    patch = tuple(differences(versions[-1].document, document))
+    patch = tuple(diff_patch(versions[-1].document, document))
     number = versions[-1].version + 1
     made = Version(version=number, document=document, patch=patch, origin="edited", created_at=at)
     return [*versions, made]

@@ -28,7 +28,7 @@ async def test_all_that_is_noted_at_once_is_kept_and_done_once(harness: Harness)
     harness.store.items = counted  # type: ignore[assignment, method-assign]
     stores = (FactStore(harness.store, count, harness.clock, locks) for _ in range(50))
     tools = [FactTools(each, harness.settings.facts) for each in stores]
-    await asyncio.gather(*(one.note(KAI, f"Has {n} boats.", USER) for n, one in enumerate(tools)))
+    await asyncio.gather(*(one.add(KAI, f"Has {n} boats.", USER) for n, one in enumerate(tools)))
     assert loads == 50
     assert len(await harness.facts()) == 50
 

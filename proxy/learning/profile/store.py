@@ -27,9 +27,9 @@ from proxy.learning.profile.document import (
     Statement,
     Version,
     apply_patch,
-    differences,
+    diff_patch,
+    equal_json,
     profile_place,
-    same,
     version_place,
 )
 from proxy.learning.profile.replay import merge_versions, replayed, rolled_back
@@ -85,17 +85,17 @@ def _plain(value: object) -> str:
 
 
 def choose(
-    card: bytes, profile: ProfileSettings, question: QueryText, room: TokenBudget
+    card: bytes, profile: ProfileSettings, query: QueryText, budget: TokenBudget
 ) -> Block | None:
     """The first lines that fit: a document has its most general members first."""
-    render_lines = _first(_cards.decode(card).lines, room.tokens - FRAME_TOKENS)
-    return whole_block(FEATURE, NOTE, list(render_lines), room)
+    render_lines = _first(_cards.decode(card).lines, budget.tokens - FRAME_TOKENS)
+    return whole_block(FEATURE, NOTE, list(render_lines), budget)
 
 
-def _first(render_lines: Iterable[ProfileLine], room: int) -> Iterator[str]:
+def _first(render_lines: Iterable[ProfileLine], budget: int) -> Iterator[str]:
     for line in render_lines:
-        room -= line.tokens
-        if room < 0:
+        budget -= line.tokens
+        if budget < 0:
             return
         yield line.text
 
@@ -143,7 +143,7 @@ class ProfileStore(Collection):
         def edited(profile: Profile) -> Version | None:
             patch = patching(profile.document)
             document = apply_edit(profile.document, patch, schema)
-            if same(document, profile.document):
+            if equal_json(document, profile.document):
                 return None
             return Version(
                 version=profile.last + 1,
@@ -154,10 +154,10 @@ class ProfileStore(Collection):
             )
 
         async def step() -> tuple[None, Sequence[Change]]:
-            held = await self.current(owner)
-            check(held)
-            version = edited(held.value)
-            return None, await self.changes(owner, held, version) if version else ()
+            stored = await self.current(owner)
+            check(stored)
+            version = edited(stored.value)
+            return None, await self.changes(owner, stored, version) if version else ()
 
         await self.update(owner, step)
         return await self.current(owner)
@@ -168,11 +168,11 @@ class ProfileStore(Collection):
         """Make an earlier version the current one again.  Raises NoVersion and Busy."""
 
         async def step() -> tuple[None, Sequence[Change]]:
-            held = await self.current(owner)
-            check(held)
-            until = await self._until(owner, held.value, number)
-            version = self._rollback_version(until, held.value)
-            return None, await self.changes(owner, held, version)
+            stored = await self.current(owner)
+            check(stored)
+            until = await self._until(owner, stored.value, number)
+            version = self._rollback_version(until, stored.value)
+            return None, await self.changes(owner, stored, version)
 
         await self.update(owner, step)
         return await self.current(owner)
@@ -184,8 +184,8 @@ class ProfileStore(Collection):
         """
 
         async def step() -> tuple[list[Forgotten], Sequence[Change]]:
-            held = await self.current(owner)
-            if not held.value.kept:
+            stored = await self.current(owner)
+            if not stored.value.kept:
                 return [], ()
             items = await self._version_items(owner)
             before = [decode_version(item) for item in items]
@@ -193,7 +193,10 @@ class ProfileStore(Collection):
             told = list(rolled_back(before, left))
             if dry_run or left == before:
                 return told, ()
-            return told, [*self._restore_changes(owner, held, left), *_rewrite_changes(items, left)]
+            return told, [
+                *self._restore_changes(owner, stored, left),
+                *_rewrite_changes(items, left),
+            ]
 
         return await self.update(owner, step)
 
@@ -208,23 +211,23 @@ class ProfileStore(Collection):
         return until
 
     def _restore_changes(
-        self, owner: ItemOwner, held: StoredProfile, left: Sequence[Version]
+        self, owner: ItemOwner, stored: StoredProfile, left: Sequence[Version]
     ) -> list[Change]:
         """The changes that make the newest of the remaining versions the current one."""
         newest = left[-1] if left else Version(version=0, document={})
         profile = Profile(
             document=newest.document,
             version=newest.version,
-            last=held.value.last,
+            last=stored.value.last,
             kept=tuple(version.version for version in left),
         )
-        return self._current_changes(owner, profile, held.version)
+        return self._current_changes(owner, profile, stored.version)
 
     async def changes(
-        self, owner: ItemOwner, held: StoredProfile, version: Version
+        self, owner: ItemOwner, stored: StoredProfile, version: Version
     ) -> list[Change]:
-        """The changes that make this version the current one, if that is still ``held``."""
-        kept = (*held.value.kept, version.version)
+        """The changes that make this version the current one, if that is still ``stored``."""
+        kept = (*stored.value.kept, version.version)
         places = [version_place(owner.user, each) for each in kept]
         oldest = places[:_MERGED_VERSIONS] if len(kept) > MOST_VERSIONS else []
         found = await self._items.items_at(owner, oldest) if oldest else {}
@@ -238,13 +241,13 @@ class ProfileStore(Collection):
             changes.append(put_change(oldest[1], both, found[oldest[1]].version))
         number = version.version
         profile = Profile(document=version.document, version=number, last=number, kept=kept)
-        return [*self._current_changes(owner, profile, held.version), *changes]
+        return [*self._current_changes(owner, profile, stored.version), *changes]
 
     async def add_idle_changes(
-        self, owner: ItemOwner, held: StoredProfile, said: Sequence[Statement]
+        self, owner: ItemOwner, stored: StoredProfile, said: Sequence[Statement]
     ) -> list[Change]:
         """The change that adds idle statements to the current version."""
-        place = version_place(owner.user, held.value.version)
+        place = version_place(owner.user, stored.value.version)
         item = await self.item_at(owner, place) if said else None
         if item is None:
             return []
@@ -262,11 +265,11 @@ class ProfileStore(Collection):
     def _rollback_version(self, until: Sequence[Version], profile: Profile) -> Version:
         """A new version with the document of the last of these, and the sources of all of them."""
         again = until[-1]
-        sources = (source for version in until for source in version.taught_by)
+        sources = (source for version in until for source in version.all_sources)
         return Version(
             version=profile.last + 1,
             document=again.document,
-            patch=tuple(differences(profile.document, again.document)),
+            patch=tuple(diff_patch(profile.document, again.document)),
             origin="edited",
             sources=tuple(dict.fromkeys(sources)),
             created_at=self.clock(),

@@ -162,7 +162,7 @@ class Eraser:
             for found in await _gather(keys, partial(self._history, places)):
                 counts.add(found)
         theirs = set(ids)
-        counts.proposals = await self._learned.instructions_forgetting.person(
+        counts.proposals = await self._learned.feedback_forgetter.forget_person(
             tenant, user, theirs, dry_run=True
         )
         counts.spooled = await self._spooled(EntryOwner(tenant, ids, user))
@@ -198,7 +198,9 @@ class Eraser:
             await marks.put(*(Subject(tenant, session=key.session) for key in keys))
             # First: what is proposed of their remarks must find that they are gone.
             ids = {key.session for key in keys}
-            found.proposals += await self._learned.instructions_forgetting.person(tenant, user, ids)
+            found.proposals += await self._learned.feedback_forgetter.forget_person(
+                tenant, user, ids
+            )
             await self._forget_names(tenant, keys)
             for at in range(0, len(keys), SEVERAL):
                 some = keys[at : at + SEVERAL]

@@ -266,8 +266,8 @@ class Memories(msgspec.Struct, frozen=True):
         return self._memory(kind, item).fields(self.count)
 
     def _memory(self, kind: Kind, item: Item) -> LearnedMemory:
-        assert kind.view is not None
-        return kind.view(item, self.clock())
+        assert kind.to_memory is not None
+        return kind.to_memory(item, self.clock())
 
 
 def memories_of(api: Api) -> Memories:

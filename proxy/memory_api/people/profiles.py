@@ -184,7 +184,7 @@ def version_object(version: Version) -> ProfileVersion:
         document=version.document,
         patch=version.patch,
         origin=version.origin,
-        sources=[source_object(source) for source in version.taught_by],
+        sources=[source_object(source) for source in version.all_sources],
         rolled_back_to=version.rolled_back_to,
         created_at=version.created_at,
     )

@@ -38,7 +38,7 @@ async def save_fact(api: Api, owner: PersonAt, said: Statement) -> Object:
     """
     facts = FactTools(api.learned.facts, api.settings.memory.facts)
     try:
-        fact = await facts.note(as_item_owner(owner), said.text, said.about, afresh=said.afresh)
+        fact = await facts.add(as_item_owner(owner), said.text, said.about, always_new=said.afresh)
     except TooManyFacts:
         raise too_many_memories() from None
     found = await memories_of(api).one(owner, fact.id)

@@ -201,9 +201,9 @@ def _check(api: Api, given: Conditions, wanted: str) -> Callable[[StoredFacts], 
     """Raises where a fact is not there, or not as the request says."""
 
     def check(kept: StoredFacts) -> None:
-        if wanted not in kept.stored:
+        if wanted not in kept.by_id:
             raise memory_not_found()
-        given.check(fact_fields(kept.stored[wanted], time.time(), api.count_text))
+        given.check(fact_fields(kept.by_id[wanted], time.time(), api.count_text))
 
     return check
 
@@ -212,7 +212,7 @@ async def _drop(api: Api, owner: ItemOwner, kind: Kind, wanted: str, given: Cond
     def check(item: Item) -> None:
         given.check(memories_of(api).learned(kind, item))
 
-    store = kind.listed(api.learned.over) if kind.listed else None
+    store = kind.make_listed_store(api.learned.resources) if kind.make_listed_store else None
     if store is None or not await store.drop(owner, wanted, check):
         raise memory_not_found()
 

@@ -35,7 +35,7 @@ class ItemImporter:
     """Stores items of an import, except those whose place is taken."""
 
     def __init__(self, items: Items, learned: Learned) -> None:
-        self._items, self._kinds, self._over = items, learned.kinds, learned.over
+        self._items, self._kinds, self._resources = items, learned.kinds, learned.resources
         self._facts = learned.facts
 
     async def adopt(self, owner: ItemOwner, items: Sequence[Item], since: float) -> Adopted:
@@ -43,10 +43,10 @@ class ItemImporter:
 
         Raises ValueError as :meth:`check` does, StoreError, and Busy.
         """
-        async with self._over.owner_locks.hold(owner):  # nobody adds to what was counted
+        async with self._resources.owner_locks.hold(owner):  # nobody adds to what was counted
             await self.check(owner, items)
             others = await self._others(owner, items)
-            taken = [item for item in items if self._kinds.story(item) not in others]
+            taken = [item for item in items if self._kinds.current_place_of(item) not in others]
             cards = [item for item in taken if is_card(item)]
             put = await self._put(owner, [item for item in taken if not is_card(item)], since)
             kept = await self._items.items_at(owner, [card.place for card in cards])
@@ -99,7 +99,7 @@ class ItemImporter:
     async def _others(self, owner: ItemOwner, items: Sequence[Item]) -> set[Place | None]:
         """The stories of which another is there already."""
         mine = {item.place: bytes(item.value) for item in items}
-        stories = {story for item in items if (story := self._kinds.story(item))}
+        stories = {story for item in items if (story := self._kinds.current_place_of(item))}
         there = await self._items.items_at(owner, stories)
         return {place for place, item in there.items() if bytes(item.value) != mine.get(place)}
 
@@ -111,8 +111,8 @@ class ItemImporter:
 
     async def _recard(self, owner: ItemOwner, features: Collection[str], since: float) -> None:
         for kind in self._kinds.ranked:
-            if kind.listed is not None and kind.name in features:
-                await self._write(owner, kind.listed(self._over).card_change, since)
+            if kind.make_listed_store is not None and kind.name in features:
+                await self._write(owner, kind.make_listed_store(self._resources).card_change, since)
 
     async def _write(
         self, owner: ItemOwner, card_change: Callable[[ItemOwner], Awaitable[Change]], since: float
@@ -120,7 +120,7 @@ class ItemImporter:
         async def step() -> tuple[None, Sequence[Change]]:
             return None, [await card_change(owner)]
 
-        await update(self._items, self._over.owner_locks, owner, step, since)
+        await update(self._items, self._resources.owner_locks, owner, step, since)
 
 
 def _too_many(what: str, most: int) -> str:

@@ -99,7 +99,7 @@ class Env:
         known = await self.harness.store.session(key)
         assert known is not None
         answer = message_id(exchange, 1)
-        await self.learned.feedback.take(known, key, answer, score, comment)
+        await self.learned.feedback.record(known, key, answer, score, comment)
 
     async def reflect(self, session: str = "s") -> float | None:
         """Let the job look at what there is to make better."""

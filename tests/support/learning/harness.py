@@ -185,7 +185,7 @@ class Harness:
             clock=self.clock,
             backoff=BACKOFF,
             extractors=self.extractors or (extractor,),
-            skipped=self.skipped.append,
+            on_skipped=self.skipped.append,
         )
 
     @property
@@ -239,7 +239,7 @@ class Harness:
         return await self.job.run(work(session))
 
     async def filed(self) -> dict[str, Stored[Fact]]:
-        return dict((await self.fact_store.load(KAI)).stored)
+        return dict((await self.fact_store.load(KAI)).by_id)
 
     async def facts(self) -> list[Fact]:
         """All of them, in the order since when they hold."""

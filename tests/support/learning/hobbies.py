@@ -150,12 +150,14 @@ HOBBIES = Kind(
     values={NAME: Hobby},
     by_id=True,
     card=HobbyCard,
-    where=personal_card(NAME),
+    card_place=personal_card(NAME),
     choose=choose,
-    listed=lambda over: HobbyStore(over.store, over.count, over.clock),
-    view=memory,
-    extractor=lambda over, model, watch: HobbyExtractor(
-        model, over.store, HobbyStore(over.store, over.count, over.clock)
+    make_listed_store=lambda resources: HobbyStore(
+        resources.store, resources.count, resources.clock
+    ),
+    to_memory=memory,
+    extractor=lambda resources, model, watch: HobbyExtractor(
+        model, resources.store, HobbyStore(resources.store, resources.count, resources.clock)
     ),
 )
 """The entry."""

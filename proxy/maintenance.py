@@ -19,7 +19,7 @@ from proxy.recall.indexing.indexer import Indexer
 from proxy.settings import Settings
 from proxy.stores.open import Backend
 
-PATIENCE = 60.0
+STORE_TIMEOUT = 60.0
 """Seconds for one look at the store: nobody waits for an answer here."""
 
 
@@ -80,7 +80,7 @@ def _waiting(settings: Settings, store: str, tenant: str) -> int:
 
 @asynccontextmanager
 async def _store(settings: Settings) -> AsyncIterator[Backend]:
-    store = store_of(settings, PATIENCE, as_is=True)
+    store = store_of(settings, STORE_TIMEOUT, as_is=True)
     try:
         await store.open()
         yield store

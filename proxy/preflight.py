@@ -27,7 +27,7 @@ else:
 
 logger = logging.getLogger(__name__)
 
-PATIENCE = 10.0
+STORE_LOCK_TIMEOUT = 10.0
 """Seconds to wait for other processes that lock the store's file."""
 
 
@@ -102,7 +102,7 @@ def schema_problem(settings: Settings) -> str | None:
     if address.kind != "sqlite":
         return None
     try:
-        schema_of(address.path, PATIENCE)
+        schema_of(address.path, STORE_LOCK_TIMEOUT)
     except Unusable as error:
         return f"store.url: {address.path}: {error}"
     except (sqlite3.Error, OSError):
@@ -116,7 +116,7 @@ def migrate_store(settings: Settings) -> None:
     if address.kind != "sqlite":
         return
     try:
-        connect(address.path, PATIENCE).close()
+        connect(address.path, STORE_LOCK_TIMEOUT).close()
     except (sqlite3.Error, OSError, StoreError) as error:
         logger.warning("the database cannot be used yet: %s", error)
 
@@ -137,7 +137,7 @@ def write_problem(file: Path) -> str | None:
     return None
 
 
-LOCK_PATIENCE = 5.0
+FILE_LOCK_TIMEOUT = 5.0
 """Seconds to wait for other processes that lock a file."""
 
 TRIAL_BYTES = 64 * 1024
@@ -195,7 +195,7 @@ def _try_beside(path: Path) -> None:
 
 @contextmanager
 def _opened(address: str, *, uri: bool = False) -> Iterator[sqlite3.Connection]:
-    made = sqlite3.connect(address, timeout=LOCK_PATIENCE, isolation_level=None, uri=uri)
+    made = sqlite3.connect(address, timeout=FILE_LOCK_TIMEOUT, isolation_level=None, uri=uri)
     with closing(made) as connection:
         connection.execute("PRAGMA synchronous = FULL")
         yield connection

@@ -161,8 +161,8 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
             learned=self.learned,
             patient=self.patient,
             rooms=self.rooms,
-            troubled=lambda: self.recorder.troubled,
-            losing=lambda: self.recorder.losing,
+            failing_sessions=lambda: self.recorder.failing_sessions,
+            is_losing=lambda: self.recorder.is_losing,
         )
         self.resources.opened.push_async_callback(api.eraser.close)
         return api

@@ -91,7 +91,7 @@ def _nearness(
         return None
     profiles = (settings.memory, *settings.profiles.values())
     half = min(profile.recall.timeout for profile in profiles) / 2
-    patience = min(half, settings.memory.recall.embeddings.timeout)
-    nearness = VectorSearch(store, embedder, patience)
+    timeout = min(half, settings.memory.recall.embeddings.timeout)
+    nearness = VectorSearch(store, embedder, timeout)
     opened.push_async_callback(nearness.close)
     return nearness

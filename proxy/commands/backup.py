@@ -19,7 +19,7 @@ from proxy.stores.sqlite.schema import BESIDE, Unusable, reopen, version
 PAGES = 2048
 """Copied at once: 8 MiB between two looks at whether somebody has interrupted."""
 
-PATIENCE = 60.0
+STORE_TIMEOUT = 60.0
 
 
 def back_up(settings: Settings, target: Path, on_pages: OnProgress) -> int:
@@ -84,7 +84,7 @@ def _refuse(source: Path, target: Path) -> None:
 
 
 def _copy(source: Path, target: Path, on_pages: OnProgress) -> None:
-    with closing(reopen(source, PATIENCE)) as live:
+    with closing(reopen(source, STORE_TIMEOUT)) as live:
         _check_is_store(live)
         copy_all(live, target, on_pages)
 

@@ -25,7 +25,7 @@ from proxy.server import embedded_config
 from proxy.settings import Settings
 from proxy.stores.address import read_address
 
-PATIENCE = 60.0
+STORE_TIMEOUT = 60.0
 """Seconds for one look at the store: a person waits, not a chat."""
 
 ENDING = 10
@@ -57,7 +57,7 @@ def serving(settings: Settings) -> Iterator[Local]:
     """The memory API on the store of the settings.  Raises CommandError."""
     key = secrets.token_urlsafe(32)
     server = settings.server.model_copy(update={"admin_key": SecretStr(key)})
-    application = memory_api(settings.model_copy(update={"server": server}), PATIENCE)
+    application = memory_api(settings.model_copy(update={"server": server}), STORE_TIMEOUT)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         running = _Server(embedded_config(application, ENDING, lifespan="on"))
         arguments = {"sockets": [listener]}
@@ -91,7 +91,7 @@ def tenants_in(settings: Settings) -> Sequence[str]:
 
 
 async def _tenants(settings: Settings) -> Sequence[str]:
-    store = store_of(settings, PATIENCE, as_is=True)
+    store = store_of(settings, STORE_TIMEOUT, as_is=True)
     try:
         await store.open()
         await store.ping()

@@ -36,7 +36,7 @@ from proxy.stores.sqlite.schema import (
     version,
 )
 
-PATIENCE = 2.0
+STORE_TIMEOUT = 2.0
 """Seconds for a command that looks at the file; a proxy has it open all the time."""
 
 MOVE = "Nothing was changed: move it away, with its -wal if there is one, then restore."
@@ -114,7 +114,7 @@ def _opened(file: Path) -> sqlite3.Connection:
     file = Path(os.path.realpath(file))
     alone = not any(os.path.exists(f"{file}{end}") for end in BESIDE)
     address = f"{file.as_uri()}?mode=ro{'&immutable=1' if alone else ''}"
-    return sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)
+    return sqlite3.connect(address, timeout=STORE_TIMEOUT, isolation_level=None, uri=True)
 
 
 def _schema(backup: sqlite3.Connection) -> int:
@@ -143,7 +143,7 @@ def _exclusive(path: Path) -> Iterator[None]:
     if not path.exists() or _unreadable(path):
         yield
         return
-    with closing(reopen(path, PATIENCE)) as connection:
+    with closing(reopen(path, STORE_TIMEOUT)) as connection:
         try:
             _lock(connection)
         except sqlite3.Error as error:
@@ -155,7 +155,7 @@ def _exclusive(path: Path) -> Iterator[None]:
 
 def _unreadable(path: Path) -> bool:
     """Raises CommandError where somebody has it open: so asked, SQLite says that first."""
-    with closing(reopen(path, PATIENCE)) as connection:
+    with closing(reopen(path, STORE_TIMEOUT)) as connection:
         try:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -248,7 +248,7 @@ def _sync(folder: Path) -> None:
 
 def _waiting(settings: Settings) -> int:
     name = read_address(settings.store.url).name
-    found = waiting_in(Path(settings.spool.path), PATIENCE).items()
+    found = waiting_in(Path(settings.spool.path), STORE_TIMEOUT).items()
     return sum(number for store, number in found if is_same_store(store, name))
 
 

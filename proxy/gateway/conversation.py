@@ -110,7 +110,7 @@ class Conversations:
         outgoing = await self._asker.first_attempt(call, await prepare(exchange, self._services))
         call.reservation.grow_body(outgoing.memory_bytes)
         key, ttl = exchange.context.key, exchange.context.profile.ttl
-        if outgoing.exchange.names is not None and not self._services.recorder.spools(key):
+        if outgoing.exchange.names is not None and not self._services.recorder.is_spooling(key):
             await self._services.state.keep_name(key, ttl, outgoing.session_began)
         return outgoing
 

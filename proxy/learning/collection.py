@@ -21,7 +21,7 @@ from proxy.memory.locks import Locks
 
 ATTEMPTS = 20
 
-PATIENCE = 15.0
+LOCK_TIMEOUT = 15.0
 """Seconds that a change waits for earlier changes of the same owner."""
 
 T = TypeVar("T")
@@ -41,8 +41,8 @@ class Busy(Exception):
 class OwnerLocks:
     """A lock for each owner whose items this process changes; dropped when nothing uses it."""
 
-    def __init__(self, patience: float = PATIENCE) -> None:
-        self._patience = patience
+    def __init__(self, timeout: float = LOCK_TIMEOUT) -> None:
+        self._timeout = timeout
         self._locks: Locks[ItemOwner] = Locks()
 
     @asynccontextmanager
@@ -50,7 +50,7 @@ class OwnerLocks:
         """Hold the lock of an owner.  Raises Busy if it is not free in time."""
         lock = self._locks.of(owner)
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._timeout):
                 await lock.acquire()
         except TimeoutError:
             raise Busy from None

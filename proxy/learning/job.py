@@ -25,7 +25,7 @@ from proxy.background.completion import (
     Unreadable,
     try_again,
 )
-from proxy.background.runner import LEASE, Backoff, LeaseLost, held
+from proxy.background.runner import LEASE, Backoff, LeaseLost, lease_held
 from proxy.learning.batch import Batch, Extractor, Improver, LearningContext
 from proxy.learning.failures import BatchFailures, ImprovementKey, batch_key
 from proxy.learning.marks import MarkSweep
@@ -87,7 +87,7 @@ async def exclusive(
         yield False
         return
     try:
-        async with held(queue, claimed, clock):
+        async with lease_held(queue, claimed, clock):
             yield True
     finally:
         await queue.finish(claimed, clock())

@@ -55,14 +55,14 @@ class Planned(msgspec.Struct, frozen=True, gc=False):
     """A plan, its prompt, and the JSON of the stored messages in it.
 
     ``snapshot`` is what they were made from, with the summary that stays valid under the plan.
-    ``said`` are the request's messages as they were planned: see ``split_known_answers``.
+    ``messages`` are the request's messages as they were planned: see ``split_known_answers``.
     """
 
     snapshot: Snapshot
     plan: Plan
     prompt: Prompt
     bodies: Mapping[str, bytes]
-    said: Sequence[ChatMessage]
+    messages: Sequence[ChatMessage]
 
 
 class PlanningStore(Memory, Summaries, Protocol):

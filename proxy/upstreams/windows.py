@@ -22,7 +22,7 @@ from proxy.wire.upstream import Reply
 
 logger = logging.getLogger(__name__)
 
-PATIENCE = 5.0
+TIMEOUT = 5.0
 """Timeout of a list of models, in seconds."""
 
 REFRESH_SECONDS = 3600.0
@@ -85,7 +85,7 @@ class ContextWindows:
             b"?" + upstream.query_for_models if upstream.query_for_models else b""
         )
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT):
                 reply = await upstream.upstream.send("GET", target, headers, None)
                 models = await models_in(reply)
         except (UpstreamError, TimeoutError) as failure:

@@ -57,7 +57,7 @@ async def test_who_is_cancelled_is_in_nobodys_way() -> None:
 
 
 async def test_who_waits_too_long_is_told_that_others_are_busy(harness: Harness) -> None:
-    locks = OwnerLocks(patience=0)
+    locks = OwnerLocks(timeout=0)
 
     async def step() -> tuple[str, Sequence[Change]]:
         return "done", ()

@@ -450,9 +450,9 @@ async def test_a_session_that_only_the_spool_knows_can_be_erased(
     await store.delete(key("a"))
     spooled(spool, "a", "x2", "kai")
     counted = await eraser.count_session(key("a"))
-    assert counted is not None and counted.counts.spooled == 1 and not spool.idle()
+    assert counted is not None and counted.counts.spooled == 1 and not spool.is_idle()
     receipt = await eraser.session(key("a"))
-    assert receipt is not None and receipt.counts == counted.counts and spool.idle()
+    assert receipt is not None and receipt.counts == counted.counts and spool.is_idle()
     assert await store.commit(key("a"), chat("x2", user="kai")) == "erased"
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from proxy.chat.message import SYSTEM_ROLES, ChatMessage
 from proxy.memory.model import Card, Entry, Snapshot
-from proxy.memory.reconciliation.align import Log, Match, MatchKind, Side, align, last_run
+from proxy.memory.reconciliation.align import AnyMessage, Log, Match, MatchKind, align, last_run
 from proxy.memory.reconciliation.rounds import reorder_results, skips_stored_results
 
 History = Literal["auto", "full", "delta"]
@@ -225,7 +225,7 @@ def _is_repeated(card: Card, following: Card) -> bool:
     return (card.exchange, card.digest) == (following.exchange, following.digest)
 
 
-def _digest_and_call(message: Side) -> tuple[str, str | None]:
+def _digest_and_call(message: AnyMessage) -> tuple[str, str | None]:
     return message.digest, message.answers
 
 
@@ -255,8 +255,10 @@ def _align_visible(
         return bool(find_alternate(snapshot, card, message.digest) or rerendered(message, card))
 
     seen = [m[i] for i in mine]
-    made_up = {j for j, card in enumerate(cards) if card.role == "assistant" and not card.evidence}
-    found = align(seen, cards, similar, made_up, returned)
+    client_made = {
+        j for j, card in enumerate(cards) if card.role == "assistant" and not card.evidence
+    }
+    found = align(seen, cards, similar, client_made, returned)
     found = _with_edited_answers(found, seen, cards, returned)
     if not found:
         return Alignment(log)
@@ -277,8 +279,8 @@ def _repeats_an_answer(run: Sequence[Card], cards: Sequence[Card]) -> bool:
     """
     if not any(card.evidence for card in run):
         return False
-    made_up = Counter(card.digest for card in cards if not card.evidence)
-    return bool(Counter(card.digest for card in run) - made_up)
+    client_made = Counter(card.digest for card in cards if not card.evidence)
+    return bool(Counter(card.digest for card in run) - client_made)
 
 
 def bodies_to_compare(snapshot: Snapshot, m: Sequence[ChatMessage]) -> list[str]:
@@ -293,7 +295,7 @@ def bodies_to_compare(snapshot: Snapshot, m: Sequence[ChatMessage]) -> list[str]
         return []
     stored, wanted = Log(cards), dict[str, None]()
     for j, card in enumerate(cards):
-        k = stored.answer_behind(j) if card.digest in asked else None
+        k = stored.next_answer(j) if card.digest in asked else None
         if k is not None and cards[k].id not in snapshot.bodies:
             wanted[cards[k].id] = None
     return list(wanted)[-MAX_COMPARED_BODIES:]
@@ -308,7 +310,10 @@ def find_alternate(snapshot: Snapshot, card: Card, digest: str) -> Entry | None:
 
 
 def _with_edited_answers(
-    matches: Sequence[Match], m: Sequence[Side], h: Sequence[Side], returned: AbstractSet[str]
+    matches: Sequence[Match],
+    m: Sequence[AnyMessage],
+    h: Sequence[AnyMessage],
+    returned: AbstractSet[str],
 ) -> tuple[Match, ...]:
     """Add the altered answers that stand directly behind a run (inside runs they are found).
 
@@ -328,13 +333,13 @@ def _with_edited_answers(
         i = match.i + 1
         if m[i].role != "assistant":
             continue
-        free = [j for j in log.altered_by(m[i], match.j) if j < end]
+        free = [j for j in log.alterable_by(m[i], match.j) if j < end]
         added += [Match(i, j, MatchKind.REPLACED) for j in free[:1]]
     return tuple(sorted((*matches, *added)))
 
 
 def _edited_between(
-    matches: Sequence[Match], m: Sequence[Side], h: Sequence[Side]
+    matches: Sequence[Match], m: Sequence[AnyMessage], h: Sequence[AnyMessage]
 ) -> Iterator[Match]:
     """Matches of what the client edited and kept the answers of: a question, or a result of the
     same call.  On both sides it stands alone between the same two matches, or before the first."""

@@ -47,13 +47,13 @@ class Probe:
     """Checks that a part of the store answers at all; concurrent checks of a part share one
     request.
 
-    A check fails after ``patience`` seconds.
+    A check fails after ``timeout`` seconds.
     """
 
     def __init__(
-        self, peek: Callable[[SessionKey], Awaitable[None]], part_of: PartOf, patience: float
+        self, peek: Callable[[SessionKey], Awaitable[None]], part_of: PartOf, timeout: float
     ) -> None:
-        self._peek, self._part_of, self._patience = peek, part_of, patience
+        self._peek, self._part_of, self._timeout = peek, part_of, timeout
         self._asking: dict[str, asyncio.Task[bool]] = {}
 
     def begin(self, key: SessionKey) -> asyncio.Task[bool]:
@@ -69,7 +69,7 @@ class Probe:
 
     async def _ask(self, key: SessionKey) -> bool:
         try:
-            async with TimeLimit(self._patience):
+            async with TimeLimit(self._timeout):
                 await self._peek(key)
         except (TimeoutError, StoreError):
             return False

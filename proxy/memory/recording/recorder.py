@@ -75,11 +75,11 @@ REVIEW_EVERY = 600.0
 class Prepared(msgspec.Struct, frozen=True, gc=False):
     """The session and the plan for a request.
 
-    ``spools``: as far as known, its exchange will go to the spool.
+    ``will_spool``: as far as known, its exchange will go to the spool.
     """
 
     planned: Planned
-    spools: bool
+    will_spool: bool
 
     @property
     def snapshot(self) -> Snapshot:
@@ -111,12 +111,12 @@ class Recorder:
         return self._backlog.tally
 
     @property
-    def losing(self) -> bool:
+    def is_losing(self) -> bool:
         """Was an exchange lost lately, taken by neither store nor spool?"""
-        return self._backlog.lost_lately
+        return self._backlog.has_lost_recently
 
     @property
-    def troubled(self) -> int:
+    def failing_sessions(self) -> int:
         """The number of sessions that lately could not be loaded whole or replayed in time."""
         return len(self._failing) + len(self._incomplete) + self._backlog.slow
 
@@ -174,7 +174,7 @@ class Recorder:
             raise StoreError("the store is left alone for a moment")
         try:
             async with TimeLimit(self._load_timeout):
-                if not self._backlog.waiting(key):
+                if not self._backlog.has_waiting(key):
                     near = await self._store.load(key, Ask("", max_messages=NEAR_MESSAGES))
                     if enough(near):
                         return near
@@ -213,7 +213,7 @@ class Recorder:
         """Load, within the load timeout, and plan.  Raises StoreError: the chat goes on without."""
         if failure := self._pauses.load_failure(key) or self._failing.pause_cause(key):
             raise failure
-        waiting = self._backlog.waiting(key)
+        waiting = self._backlog.has_waiting(key)
         began: list[asyncio.Task[bool]] = []
         asked = asyncio.get_running_loop().call_later(
             self._load_timeout * PROBE_SHARE, lambda: began.append(self._probe.begin(key))
@@ -231,8 +231,8 @@ class Recorder:
         self._failing.mark_recovered(key)
         if planned.snapshot.lost:
             self._note_damage(key, planned.snapshot.lost)
-        spools = waiting or self._pauses.commits_paused(key)
-        return Prepared(planned, spools)
+        will_spool = waiting or self._pauses.commits_paused(key)
+        return Prepared(planned, will_spool)
 
     async def _planned(
         self,
@@ -297,9 +297,9 @@ class Recorder:
 
     # Recording
 
-    def spools(self, key: SessionKey) -> bool:
+    def is_spooling(self, key: SessionKey) -> bool:
         """Would an exchange of this session go to the spool now?"""
-        return self._pauses.commits_paused(key) or self._backlog.waiting(key)
+        return self._pauses.commits_paused(key) or self._backlog.has_waiting(key)
 
     async def record(self, key: SessionKey, commit: Commit) -> CommitResult:
         """Put an exchange into history, or into the spool.  Does not raise; cannot be cancelled."""
@@ -353,7 +353,7 @@ class Recorder:
         large: bool = False,
     ) -> CommitResult | None:
         """Write to the store, unless it is known to fail or earlier writes of the session wait."""
-        if self.spools(key):
+        if self.is_spooling(key):
             return None
         try:
             return await write()

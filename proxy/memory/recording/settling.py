@@ -22,7 +22,7 @@ from proxy.memory.store import Store, StoreTimeout
 TRIES = 8
 """How often it is looked at again what others have changed.  Then it is recorded as it is."""
 
-PATIENCE = 5.0
+TIMEOUT = 5.0
 """Seconds for looking, and for waiting until others have: the end of an answer waits for it."""
 
 
@@ -33,16 +33,16 @@ class CommitSettler:
     def __init__(self, store: Store, locks: Locks[SessionKey]) -> None:
         self._store, self._locks = store, locks
 
-    async def commit(self, key: SessionKey, commit: Commit, patience: float = PATIENCE) -> Outcome:
+    async def commit(self, key: SessionKey, commit: Commit, timeout: float = TIMEOUT) -> Outcome:
         """See the store's; never ``outdated``.  Raises StoreError."""
         outcome = await self._store.commit(key, commit)
-        return outcome if outcome != "outdated" else await self._settled(key, commit, patience)
+        return outcome if outcome != "outdated" else await self._settled(key, commit, timeout)
 
-    async def _settled(self, key: SessionKey, commit: Commit, patience: float) -> Outcome:
-        until = asyncio.get_running_loop().time() + patience
+    async def _settled(self, key: SessionKey, commit: Commit, timeout: float) -> Outcome:
+        until = asyncio.get_running_loop().time() + timeout
         async with AsyncExitStack() as turn:
             try:
-                async with TimeLimit(patience):
+                async with TimeLimit(timeout):
                     await turn.enter_async_context(self._locks.of(key))
             except TimeoutError:  # whoever has the turn waits for the store
                 return await self._store.commit(key, replace(commit, seen=None))
@@ -73,7 +73,7 @@ class CommitSettler:
         found = await self._store.load(key, NEWEST_TURN)
         if is_outlived(commit, found):
             return None
-        if found.last and found.last.created_at > commit.exchange.created_at + PATIENCE:
+        if found.last and found.last.created_at > commit.exchange.created_at + TIMEOUT:
             return replace(commit, seen=None)  # it has waited in the spool, and others have gone on
         if await self._only_appends(key, commit):
             meant = replacing_broken_off(commit, found)

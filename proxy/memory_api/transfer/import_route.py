@@ -123,8 +123,8 @@ Strict = Annotated[
 class Incoming:
     """A file as it comes.  ``held`` is its room: of what has come, whatever was declared."""
 
-    def __init__(self, request: Request, held: Reservation, patience: float) -> None:
-        self.chunks, self.patience = _chunks(request, patience), patience
+    def __init__(self, request: Request, held: Reservation, timeout: float) -> None:
+        self.chunks, self.timeout = _chunks(request, timeout), timeout
         self._held, self._waiting = held, 0
 
     async def took(self, size: int, *, complete: bool) -> None:
@@ -278,19 +278,19 @@ async def _each(
 async def _drain(file: Incoming) -> None:
     """Let the rest come, so that the client reads the answer instead of failing to write."""
     with suppress(ProxyError, TimeoutError):
-        async with asyncio.timeout(file.patience):
+        async with asyncio.timeout(file.timeout):
             async for _ in file.chunks:
                 pass
 
 
-async def _chunks(request: Request, patience: float) -> AsyncIterator[bytes]:
-    """The body as it comes: ``LEAST`` bytes, or its end, within each ``patience`` seconds of
+async def _chunks(request: Request, timeout: float) -> AsyncIterator[bytes]:
+    """The body as it comes: ``LEAST`` bytes, or its end, within each ``timeout`` seconds of
     waiting for it.
 
     Raises ProxyError 408, and ClientDisconnect.
     """
     stream, clock = request.stream(), asyncio.get_running_loop().time
-    left, came = patience, 0
+    left, came = timeout, 0
     while True:
         began = clock()
         try:
@@ -302,7 +302,7 @@ async def _chunks(request: Request, patience: float) -> AsyncIterator[bytes]:
             raise request_timeout() from None
         left, came = left - (clock() - began), came + len(chunk)
         if came >= LEAST:
-            left, came = patience, 0
+            left, came = timeout, 0
         yield chunk
 
 

@@ -181,7 +181,7 @@ class Importer:
             return self._count(archived) if await self._try(head.id) else self._is_there(head.id)
         if head.user:
             await self._announce(head.user)
-        if self._api.spool.waiting(key) or not await self._restore(key, archived):
+        if self._api.spool.has_waiting(key) or not await self._restore(key, archived):
             return await self._leave_out(head)
         self._count(archived)
         await self._store.unmark(Subject(self._tenant, session=head.id), self._began)

@@ -21,6 +21,7 @@ from proxy.learning.profile.document import (
 from proxy.learning.profile.proposal import ProfileChange, Proposal, ProposedPatch
 from proxy.learning.profile.replay import merge_versions
 from proxy.learning.profile.times import last_said_times
+from tests.support.learning.environment import version_of
 
 QUOTE = "I took up chess"
 SAID = f"{QUOTE}. My hobby is golf, with tea and a piano, in Bonn or Berlin."
@@ -155,7 +156,7 @@ def read(versions: Sequence[Version], at: float, *proposals: Proposal) -> list[V
         made = accept_proposal(proposal, document, grounds)
         if made.document != document:
             number = len(known) + 1
-            known.append(Version(version=number, **made._asdict()))
+            known.append(version_of(number, made))
     return known
 
 

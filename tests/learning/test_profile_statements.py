@@ -33,7 +33,7 @@ from proxy.learning.profile.statement import MOST_ALIKE, MOST_IDLE, limit_idle, 
 from proxy.learning.profile.times import last_said_times
 from proxy.memory_api.people.profiles import version_object
 from tests.support.learning import environment
-from tests.support.learning.environment import Env, adding
+from tests.support.learning.environment import Env, adding, version_of
 from tests.support.learning.harness import DAY, KAI, MAY, Harness
 
 
@@ -75,7 +75,7 @@ def read(known: list[Version], batch: Iterable[tuple[int, Told]], chance: Random
         tuple(proposal), held.document, ReviewContext(said, Schema(), last_said_times(known))
     )
     if made.patch or not known:
-        return [*known, Version(version=held.version + 1, **made._asdict())]
+        return [*known, version_of(held.version + 1, made)]
     return [*known[:-1], with_idle_statements(held, made.statements)]
 
 

@@ -413,7 +413,7 @@ def test_what_a_worker_had_no_time_to_tell_of_is_seen_a_moment_later(
 ) -> None:
     key = SessionKey("tenant", "session")
     assert not spool.has_waiting(key)
-    monkeypatch.setattr(Stamp, "renew", lambda self: None)
+    monkeypatch.setattr(Stamp, "update", lambda self: None)
     other_worker.put(key, "x1", "commit", b"{}")
     time.sleep(STAMP_SECONDS)
     assert spool.has_waiting(key)

@@ -91,7 +91,7 @@ class Cell(NamedTuple):
     before: Cell | None
 
 
-_place = attrgetter("j", "founded")
+_place = attrgetter("j", "has_answer")
 
 Best = dict[tuple[int, bool], Cell]
 """The best cells by a number and ``has_answer``; in a row of M the number is the place in H."""

@@ -71,7 +71,7 @@ class MemoryProxy:
         delivery = Delivery(send)
         await delivery.start(error.status, error.raw_headers)
         await delivery.end(error.body)
-        self._telemetry.answered("other", error.status, "none")
+        self._telemetry.count_request("other", error.status, "none")
         line = Access(
             request=secrets.token_hex(8),
             method=scope["method"],

@@ -1,7 +1,7 @@
 """The checks of ``memory-proxy check``.
 
-Knows how to try the store, the upstream, the spool and the address to listen on; must not know how
-findings are shown.  What was not there before is not there afterwards.
+Tests the store, the upstreams, the spool and the address to listen on; must not know how findings
+are shown.  Leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from proxy.wire.origin import egress_proxy
 from proxy.wire.upstream import Upstream
 
 TIMEOUT = 10.0
-"""Seconds for which an upstream may be silent: its own limit is that of a model that thinks."""
+"""Seconds to wait for an upstream, less than its read timeout, which allows for slow models."""
 
 PROBE_SECONDS = 2.0
-"""Seconds for a look at who is behind a port."""
+"""Seconds for finding out which protocol a port speaks."""
 
 ANSWER_BYTES = 4096
-"""Bytes of an answer that tell who that is."""
+"""Bytes of an answer that are read for that."""
 
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 _REFUSED = (401, 403)
@@ -54,8 +54,8 @@ Grade = Literal["ok", "warning", "problem"]
 class Finding(msgspec.Struct, frozen=True):
     """``ok`` and ``warning`` are fine, a ``problem`` is not.
 
-    A problem is what makes the proxy or its memory fail now, a warning what may lose memory later
-    or is probably not meant.
+    A problem makes the proxy or its memory fail now; a warning is about what may lose memory later
+    or is probably a mistake.
     """
 
     grade: Grade

@@ -250,8 +250,8 @@ def _recorder(
         on_recorded=recalling.index_updater.on_recorded,
         on_edited=recalling.index_updater.on_edited,
         on_due=writing.due if writing else do_nothing,
-        on_quarantine=resources.telemetry.quarantined,
-        on_trouble=resources.telemetry.troubled,
+        on_quarantine=resources.telemetry.count_quarantined,
+        on_trouble=resources.telemetry.count_failing_session,
     )
     last_resort = resources.settings.store.commit_limit
     backlog = Backlog(spool, live, patient, listeners, last_resort)

@@ -41,7 +41,7 @@ async def recalling_of(resources: Resources, delay: float | None) -> Recalling:
     patient = resources.patient
     indexer = Indexer(patient, patient, typed_text_of, time.time, on_up_to_date, known.on_write)
     delay = DELAY if delay is None else delay
-    index_updater = IndexUpdater(indexer, time.monotonic, resources.telemetry.indexed, delay)
+    index_updater = IndexUpdater(indexer, time.monotonic, resources.telemetry.count_indexed, delay)
     index_updater.open()
     opened.push_async_callback(index_updater.close, SHUTDOWN_SECONDS)
     nearness = _nearness(resources.settings, store, embedder, opened)

@@ -204,7 +204,7 @@ class UpstreamCompleter:
         feature, spent = request.assignment.feature, self._spent(request)
         outcome = "failed" if request.written is None else "done"
         self._budget.note(request.assignment.tenant, feature, spent)
-        self._telemetry.completed(
+        self._telemetry.count_completion(
             feature,
             "refused" if request.refused else outcome,
             seconds,

@@ -102,12 +102,12 @@ class CommandContext(msgspec.Struct, frozen=True):
         """
         most = limit or (None if self.out.as_json else usual)
         found = self.pages(path, most, **filters, **params)
-        if not self.out.many(found, columns) and not self.out.as_json:
+        if not self.out.print_list(found, columns) and not self.out.as_json:
             filtered = any(value is not None for value in filters.values())
-            return self.out.say(f"{NO_MATCH if filtered else none} for {self.tenant_in_words()}.")
+            return self.out.note(f"{NO_MATCH if filtered else none} for {self.tenant_in_words()}.")
         if found.more:
             sentence = f"These are {found.count}; there are more: --limit N shows N of them."
-            self.out.aside.print(Text(sentence), soft_wrap=True)
+            self.out.stderr.print(Text(sentence), soft_wrap=True)
 
     def with_tenant(self, error: MemoryProxyError) -> MemoryProxyError:
         """The error; if something was not found, with the tenant: another key may have it."""
@@ -172,17 +172,17 @@ class Pages(msgspec.Struct):
 
 
 def command(
-    group: typer.Typer, name: str, *, of_all: bool = False
+    group: typer.Typer, name: str, *, all_tenants: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a function as a command of the group; ``of_all``: it is about all tenants."""
+    """Register a function as a command of the group; ``all_tenants``: it is about all tenants."""
 
     def register(work: Callable[..., None]) -> Callable[..., None]:
-        run, own = _run(work, of_all=of_all), own_options(work)
+        run, own = _run(work, all_tenants=all_tenants), own_options(work)
         given = {parameter.name for parameter in own}
         common = [
             option(name, kind, default=False if name == "as_json" else None)
             for name, kind in _COMMON.items()
-            if name not in given and not (of_all and name == "tenant")
+            if name not in given and not (all_tenants and name == "tenant")
         ]
         group.command(name)(with_options(run, [*own, *common]))
         return work
@@ -209,7 +209,7 @@ def with_options(
     return run
 
 
-def _run(work: Callable[..., None], *, of_all: bool) -> Callable[..., None]:
+def _run(work: Callable[..., None], *, all_tenants: bool) -> Callable[..., None]:
     @functools.wraps(work)
     def run(
         *,
@@ -220,12 +220,12 @@ def _run(work: Callable[..., None], *, of_all: bool) -> Callable[..., None]:
         tenant: str | None = None,
         **own: Any,
     ) -> None:
-        with ending(), Connection(url, store, tenant, config, of_all).api() as api:
-            desk = CommandContext(api, Output(as_json=as_json))
+        with ending(), Connection(url, store, tenant, config, all_tenants).api() as api:
+            context = CommandContext(api, Output(as_json=as_json))
             try:
-                work(desk, **own)
+                work(context, **own)
             except MemoryProxyError as error:
-                raise desk.with_tenant(error) from error
+                raise context.with_tenant(error) from error
 
     del run.__wrapped__
     return run

@@ -28,10 +28,10 @@ from proxy.stores.address import read_address
 STORE_TIMEOUT = 60.0
 """Seconds for one look at the store: a person waits, not a chat."""
 
-ENDING = 10
+DRAIN_SECONDS = 10
 
 
-class Local(msgspec.Struct, frozen=True):
+class LocalApi(msgspec.Struct, frozen=True):
     """Where the memory API is for now, and what it takes to be let in."""
 
     url: str
@@ -53,13 +53,13 @@ class _Server(uvicorn.Server):
 
 
 @contextmanager
-def serving(settings: Settings) -> Iterator[Local]:
+def serving(settings: Settings) -> Iterator[LocalApi]:
     """The memory API on the store of the settings.  Raises CommandError."""
     key = secrets.token_urlsafe(32)
     server = settings.server.model_copy(update={"admin_key": SecretStr(key)})
     application = memory_api(settings.model_copy(update={"server": server}), STORE_TIMEOUT)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        running = _Server(embedded_config(application, ENDING, lifespan="on"))
+        running = _Server(embedded_config(application, DRAIN_SECONDS, lifespan="on"))
         arguments = {"sockets": [listener]}
         thread = threading.Thread(target=running.run, kwargs=arguments, name="memory API")
         thread.start()
@@ -67,7 +67,7 @@ def serving(settings: Settings) -> Iterator[Local]:
             running.ready.wait()
             if not running.started:
                 raise CommandError("The store cannot be used; the lines above say why.")
-            yield Local(f"http://127.0.0.1:{listener.getsockname()[1]}", key)
+            yield LocalApi(f"http://127.0.0.1:{listener.getsockname()[1]}", key)
         finally:
             running.should_exit = True
             thread.join()

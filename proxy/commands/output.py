@@ -30,7 +30,7 @@ Object = Mapping[str, Any]
 _AGES = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
-class _Paper(Console):
+class _TextConsole(Console):
     """A console of stored text, which leaves it to the command how a broken pipe ends."""
 
     def __init__(self, file: TextIO | None = None, *, stderr: bool = False) -> None:
@@ -48,25 +48,25 @@ class Output:
 
     @cached_property
     def console(self) -> Console:
-        return _Paper(standard_output())
+        return _TextConsole(standard_output())
 
     @cached_property
-    def aside(self) -> Console:
+    def stderr(self) -> Console:
         """Standard error, for people: also where the output is for programs."""
-        return _Paper(stderr=True)
+        return _TextConsole(stderr=True)
 
-    def one(self, found: Object, fields: Mapping[str, object]) -> None:
+    def print_object(self, found: Object, fields: Mapping[str, object]) -> None:
         """An object: as it came, or some of its fields under each other."""
         if self.as_json:
-            return self.raw(found)
+            return self.print_json(found)
         self.console.print(field_table(fields))
 
-    def many(self, found: Iterable[Object], columns: Mapping[str, str]) -> bool:
+    def print_list(self, found: Iterable[Object], columns: Mapping[str, str]) -> bool:
         """Objects: a line each, or a table of some fields (by heading).  False: there are none."""
         if self.as_json:
             some = False
             for each in found:
-                self.raw(each)
+                self.print_json(each)
                 some = True
             return some
         rows = list(found)
@@ -74,18 +74,20 @@ class Output:
             return False
         table = Table(box=None, pad_edge=False, header_style="bold")
         for heading in columns:
-            table.add_column(heading, overflow="fold", justify=_side(heading))
+            table.add_column(heading, overflow="fold", justify=_justify_of(heading))
         for row in rows:
-            table.add_row(*(cell(_at(row, path), heading) for heading, path in columns.items()))
+            table.add_row(
+                *(cell(_field_at(row, path), heading) for heading, path in columns.items())
+            )
         self.console.print(table)
         return True
 
-    def say(self, sentence: str) -> None:
+    def note(self, sentence: str) -> None:
         """For people only."""
         if not self.as_json:
             self.console.print(Text(sentence), soft_wrap=True)
 
-    def raw(self, found: object) -> None:
+    def print_json(self, found: object) -> None:
         file = standard_output()
         file.write(json.dumps(found, ensure_ascii=True) + "\n")
         file.flush()
@@ -126,11 +128,11 @@ TIMES = frozenset({"active", "since", "created"})
 SHORT = 60
 
 
-def _side(heading: str) -> Any:
+def _justify_of(heading: str) -> Any:
     return "right" if heading in NUMBERS else "left"
 
 
-def _at(row: Object, path: str) -> object:
+def _field_at(row: Object, path: str) -> object:
     """The first of several fields, with ``|`` between them, that has something."""
     return next((row[name] for name in path.split("|") if row.get(name) not in (None, "")), None)
 
@@ -180,7 +182,7 @@ _JOINERS = frozenset("\u200c\u200d")
 
 def plain(text: str) -> str:
     """The text with every character that a terminal would act on replaced by its name."""
-    return "".join(_shown(character) for character in text)
+    return "".join(_escaped(character) for character in text)
 
 
 def line(text: str) -> str:
@@ -188,7 +190,7 @@ def line(text: str) -> str:
     return plain(" ".join(text.split()))
 
 
-def _shown(character: str) -> str:
+def _escaped(character: str) -> str:
     if character in _KEPT or character in _JOINERS:
         return character
     if unicodedata.category(character) not in _HIDDEN:

@@ -41,7 +41,7 @@ class Connection(msgspec.Struct, frozen=True):
     store: str | None = None
     tenant: str | None = None
     config: Path | None = None
-    of_all: bool = False
+    all_tenants: bool = False
     """About no tenant, but all of them: for administrators."""
 
     @contextmanager
@@ -58,13 +58,13 @@ class Connection(msgspec.Struct, frozen=True):
 
     def _at_proxy(self, environ: Mapping[str, str]) -> MemoryApi:
         url = _address(self.url or environ.get(URL) or DEFAULT_URL)
-        tenant = None if self.of_all else self.tenant or environ.get(TENANT)
+        tenant = None if self.all_tenants else self.tenant or environ.get(TENANT)
         admin_key, key = _key(ADMIN_KEY, environ), _key(KEY, environ)
-        if (tenant or self.of_all) and not admin_key:
-            what = "This" if self.of_all else "--tenant"
+        if (tenant or self.all_tenants) and not admin_key:
+            what = "This" if self.all_tenants else "--tenant"
             sentence = f"{what} needs the administrator's key in {ADMIN_KEY}."
             raise CommandError(sentence, NOT_ALLOWED)
-        if key and not tenant and not self.of_all:
+        if key and not tenant and not self.all_tenants:
             return memory_api.MemoryApi(url, key, None, None)
         api = memory_api.MemoryApi(url, admin_key, tenant, None)
         if admin_key and not tenant:
@@ -76,13 +76,13 @@ class Connection(msgspec.Struct, frozen=True):
         settings = settings_of(self.config, {"store.url": self.store}, environ)
         known = local.tenants_in(settings)
         tenant, key = None, None
-        if not self.of_all:
+        if not self.all_tenants:
             tenant = self.tenant or environ.get(TENANT)
             key = None if tenant else _own_key(settings, environ)
         if tenant:
-            doubt(settings, tenant)
-        elif not key and not self.of_all:
-            tenant = _only(settings, known)
+            warn_of_unknown_tenant(settings, tenant)
+        elif not key and not self.all_tenants:
+            tenant = _single_tenant(settings, known)
         with (
             local.serving(settings) as served,
             _closing(memory_api.MemoryApi(served.url, key or served.key, tenant, None)) as api,
@@ -112,7 +112,7 @@ def settings_of(
     return settings
 
 
-def doubt(settings: Settings, tenant: str) -> None:
+def warn_of_unknown_tenant(settings: Settings, tenant: str) -> None:
     """Say so where only named clients have memory, and none is called so."""
     names = {client.name for client in settings.clients}
     if settings.tenancy.mode == "clients" and tenant not in names:
@@ -153,7 +153,7 @@ def _own_key(settings: Settings, environ: Mapping[str, str]) -> str | None:
     return key if settings.tenancy.mode == "key" else None
 
 
-def _only(settings: Settings, known: Sequence[str]) -> str:
+def _single_tenant(settings: Settings, known: Sequence[str]) -> str:
     """The tenant that is meant where none is named."""
     if settings.tenancy.mode == "single":
         return SINGLE

@@ -49,7 +49,7 @@ def output_file(path: Path) -> Iterator[BinaryIO]:
         standard_output().buffer.flush()
         return
     whole = _is_regular(path)
-    with _beside(Path(os.path.realpath(path))) if whole else _as_it_is(path) as file:
+    with _temporary_file(Path(os.path.realpath(path))) if whole else _existing_device(path) as file:
         yield file
 
 
@@ -72,7 +72,7 @@ def temporary_beside(path: Path) -> tuple[int, str]:
 
 
 @contextmanager
-def _beside(path: Path) -> Iterator[BinaryIO]:
+def _temporary_file(path: Path) -> Iterator[BinaryIO]:
     descriptor, beside = temporary_beside(path)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -85,7 +85,7 @@ def _beside(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _as_it_is(path: Path) -> Iterator[BinaryIO]:
+def _existing_device(path: Path) -> Iterator[BinaryIO]:
     try:
         file = path.open("wb")
     except OSError as error:
@@ -156,13 +156,13 @@ def _progress(amount: ProgressColumn) -> Progress:
 
 
 def export(
-    desk: CommandContext, path: str, output: Path, sessions: int | None, user: str | None
+    context: CommandContext, path: str, output: Path, sessions: int | None, user: str | None
 ) -> None:
     """Write an export; the bar counts its sessions, of ``sessions`` if that is known."""
     params = [("user", user)] if user is not None else []
     with output_file(output) as file, counting() as progress:
         task = progress.add_task("sessions", total=sessions)
-        with desk.api.stream("GET", path, params) as response:
+        with context.api.stream("GET", path, params) as response:
             for row in lines(response.iter_bytes()):
                 file.write(row)
                 if row.startswith(SESSION_ENDS):
@@ -186,34 +186,34 @@ def lines(pieces: Iterable[bytes]) -> Iterable[bytes]:
         yield b"".join(rest)
 
 
-def import_file(desk: CommandContext, file: Path, params: Sequence[tuple[str, str]]) -> None:
+def import_file(context: CommandContext, file: Path, params: Sequence[tuple[str, str]]) -> None:
     """Send a file to be imported, and say what came of it."""
     with input_file(file) as opened, loading() as progress:
         task = progress.add_task("sent", total=size_of(file))
         body = pieces(opened, lambda size: progress.advance(task, size))
-        found = desk.api.ask("POST", "/import", params, body, long=True)
-    if desk.out.as_json:
-        desk.out.raw(found)
+        found = context.api.ask("POST", "/import", params, body, long=True)
+    if context.out.as_json:
+        context.out.print_json(found)
     else:
-        _print_counts(desk, found)
-    if found["warnings"] and not _anything(found):
+        _print_counts(context, found)
+    if found["warnings"] and not _has_imports(found):
         sentence = f"There is nothing to import in {file}, read as {found['format']}"
         raise CommandError(f"{sentence}: --format names another format.")
 
 
-def _anything(found: Object) -> bool:
+def _has_imports(found: Object) -> bool:
     """Is there what was imported, or is there already?"""
     return bool(found["sessions"] or found["memories"] or any(found["skipped"].values()))
 
 
-def _print_counts(desk: CommandContext, found: Object) -> None:
+def _print_counts(context: CommandContext, found: Object) -> None:
     sessions, messages, memories = (
         count_of(found[things], things) for things in ("sessions", "messages", "memories")
     )
     done = "would be imported" if found.get("dry_run") else "imported"
-    desk.out.say(f"{sessions} with {messages} and {memories} {done} ({found['format']})")
+    context.out.note(f"{sessions} with {messages} and {memories} {done} ({found['format']})")
     skipped = [count_of(count, things) for things, count in found["skipped"].items() if count]
     if skipped:
-        desk.out.say(f"skipped, as they are there already: {', '.join(skipped)}")
+        context.out.note(f"skipped, as they are there already: {', '.join(skipped)}")
     for warning in found["warnings"]:
-        desk.out.say(f"note: {line(str(warning))}")
+        context.out.note(f"note: {line(str(warning))}")

@@ -171,7 +171,7 @@ class Conversations:
             outgoing = outgoing.unrecorded("encoded_body")
             call.report = outgoing.report
         assert call.report is not None  # ``Asker.ask`` has made it
-        self._services.telemetry.injected(call.report.tokens)
+        self._services.telemetry.count_injected_tokens(call.report.tokens)
         if not 200 <= reply.status < 300:
             return None
         presence.outlives_client = outgoing.drains

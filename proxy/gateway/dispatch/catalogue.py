@@ -61,15 +61,15 @@ class ModelCatalogue:
             async with asyncio.timeout(TIMEOUT):
                 models = await models_in(await ask(upstream))
         except UpstreamError as failure:
-            self._telemetry.upstream_failed(failure.kind)
+            self._telemetry.count_upstream_failure(failure.kind)
             why = failure.kind
         except TimeoutError:
-            self._telemetry.upstream_failed("timeout")
+            self._telemetry.count_upstream_failure("timeout")
             why = "timeout"
         except ProxyError as refusal:
             why = refusal.code
         if models is None:
-            self._telemetry.upstream_asked(name, "unlisted")
+            self._telemetry.count_upstream_request(name, "unlisted")
             logger.warning("the upstream %s is left out of the list of models: %s", name, why)
         else:
             self._windows.learn(name, models)

@@ -125,10 +125,10 @@ class Health:
         """Prometheus' text format."""
         look, problem = await asyncio.gather(self._looked(), self._problem(self._api.store.ping()))
         telemetry = self._api.telemetry
-        telemetry.store_up(problem is None)
-        telemetry.tasks(len(asyncio.all_tasks()))
+        telemetry.set_store_up(problem is None)
+        telemetry.set_tasks(len(asyncio.all_tasks()))
         if look.depth is not None:
-            telemetry.spool_depth(look.depth.waiting)
+            telemetry.set_spool_depth(look.depth.waiting)
         text = await self._threads.run(telemetry.render)
         return Response(text, headers={"content-type": CONTENT_TYPE})
 

@@ -88,7 +88,7 @@ def _is_refused(snapshot: Snapshot, commit: Commit, attempt: Exchange | None) ->
 
 def _entries_by_id(snapshot: Snapshot, commit: Commit) -> dict[str, Entry]:
     """Every entry in sight by its id, the new ones behind all others and in the window."""
-    known = {entry.card.id: entry for entry in (*snapshot.log, *snapshot.idle)}
+    known = {entry.card.id: entry for entry in (*snapshot.log, *snapshot.inactive_choices)}
     seqs = [entry.position.seq for entry in known.values()]
     # Behind all that the summary has seen: of what is new it covers nothing.
     seen = snapshot.summary.seen if snapshot.summary else 0
@@ -121,7 +121,9 @@ def _switched_positions(
     """Where messages stand that leave the log or come back; twice where one does both."""
     left = [entry.position for entry in snapshot.log if entry.card.id in gone]
     back = set(commit.activated) - kept
-    return left + [e.position for e in (*snapshot.log, *snapshot.idle) if e.card.id in back]
+    return left + [
+        e.position for e in (*snapshot.log, *snapshot.inactive_choices) if e.card.id in back
+    ]
 
 
 def _summary(snapshot: Snapshot, switched: Sequence[Position]) -> Summary | None:

@@ -64,7 +64,7 @@ class Probe:
         return asking
 
     async def answers(self, key: SessionKey, begun: asyncio.Task[bool] | None = None) -> bool:
-        """Does the session's part of the store answer?  ``begun`` is a check begun earlier."""
+        """Whether the session's part of the store answers; ``begun`` is a check begun earlier."""
         return await asyncio.shield(begun or self.begin(key))
 
     async def _ask(self, key: SessionKey) -> bool:
@@ -105,7 +105,7 @@ class PausedParts:
         return copy_of_error(failure) if failure and self._clock() < until else None
 
     def commits_paused(self, key: SessionKey) -> bool:
-        """Are commits to the session's part paused?"""
+        """Whether commits to the session's part are paused."""
         return self._clock() < self._commits.get(self._part_of(key), 0.0)
 
 

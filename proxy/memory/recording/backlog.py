@@ -74,7 +74,7 @@ class Backlog:
 
     @property
     def has_lost_recently(self) -> bool:
-        """Was an exchange lost within the last ``LOSS_SECONDS``?"""
+        """Whether an exchange was lost within the last ``LOSS_SECONDS``."""
         return self._clock() - self._lost_at < LOSS_SECONDS
 
     @property
@@ -168,7 +168,7 @@ class Backlog:
     # Showing
 
     def has_waiting(self, key: SessionKey) -> bool:
-        """Does this session have waiting entries?"""
+        """Whether this session has waiting entries."""
         try:
             return self._spool.has_waiting(key)
         except SpoolError:

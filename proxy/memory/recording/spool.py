@@ -104,7 +104,7 @@ class Spool:
         self._seen_stamp, self._stamp_read_at = NO_STAMP, -STAMP_SECONDS
         self._sessions: frozenset[SessionKey] = frozenset()
         self._missed = False
-        """Was it logged that the file is not at the path any more?"""
+        """Whether it was logged that the file is not at the path any more."""
         self._renewing = False
         self._damaged: OpenFile | None = None
         """The file that was found to be so, which may be in use no more."""
@@ -323,7 +323,7 @@ class Spool:
             return spool_owners.sessions_of(db, self._store, tenant, user)
 
     def has_tenant(self, tenant: str) -> bool:
-        """Are there entries of this tenant, quarantined or for any store?"""
+        """Whether there are entries of this tenant, quarantined ones and for any store."""
         with self._reading() as db:
             found = db.execute("SELECT 1 FROM entries WHERE tenant = ? LIMIT 1", (tenant,))
             return found.fetchone() is not None

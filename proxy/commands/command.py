@@ -1,4 +1,4 @@
-"""How a command is made: what all have in common is added to its own arguments.
+"""Makes commands: adds the options that all have in common, and ends them with an exit status.
 
 A command is a function of a :class:`CommandContext` and of its own options.
 """
@@ -110,7 +110,7 @@ class CommandContext(msgspec.Struct, frozen=True):
             self.out.stderr.print(Text(sentence), soft_wrap=True)
 
     def with_tenant(self, error: MemoryProxyError) -> MemoryProxyError:
-        """The error; if something was not found, with the tenant: another key may have it."""
+        """The error, with the tenant if something was not found: another key may have it."""
         if error.status != 404 or error.code not in NOT_THERE:
             return error
         sentence = f"{error.message.removesuffix('.')} for {self.tenant_in_words()}."
@@ -191,7 +191,7 @@ def command(
 
 
 def own_options(work: Callable[..., None]) -> list[inspect.Parameter]:
-    """What the command line gives a command, whose first argument comes from elsewhere."""
+    """The parameters of a command that are options: all except the first, its context."""
     return [*inspect.signature(work, eval_str=True).parameters.values()][1:]
 
 
@@ -202,7 +202,7 @@ def option(name: str, kind: Any, default: object = None) -> inspect.Parameter:
 def with_options(
     run: Callable[..., None], options: Sequence[inspect.Parameter]
 ) -> Callable[..., None]:
-    """Let the command line give these to a function, by name."""
+    """The function with a signature of these options, which it gets by name."""
     given = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in options]
     run.__signature__ = inspect.Signature(given)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in given}
@@ -233,14 +233,14 @@ def _run(work: Callable[..., None], *, all_tenants: bool) -> Callable[..., None]
 
 @contextmanager
 def ending() -> Iterator[None]:
-    """Whatever a command fails at, and what ends it, becomes a sentence and an exit status."""
+    """End the program with a sentence and an exit status on errors and signals of a command."""
     with failing(), _interrupt_on_signals():
         yield
 
 
 @contextmanager
 def failing() -> Iterator[None]:
-    """Whatever a program fails at becomes a sentence and an exit status."""
+    """End the program with a sentence and an exit status on errors."""
     try:
         yield
     except MemoryProxyError as error:
@@ -266,7 +266,7 @@ def failing() -> Iterator[None]:
 
 
 def _output_closed() -> NoReturn:
-    """Who read the output reads no further: that is no failure."""
+    """End the program without an error, as the reader of its output has closed the pipe."""
     discard_output()
     raise typer.Exit(0) from None
 
@@ -277,10 +277,10 @@ _ENDS = tuple(each for each in signal.Signals if each.name in ("SIGTERM", "SIGHU
 
 @contextmanager
 def _interrupt_on_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end a command as Ctrl-C does, so that no half file is left.
+    """Let SIGTERM and SIGHUP end a command as Ctrl-C does, so that no partial file is left.
 
-    With SystemExit, which event loops pass on.  Where a command is run in a thread of something
-    else, signals are that one's.
+    They raise SystemExit, which event loops pass on.  Outside of the main thread, as in a test,
+    signals are left alone.
     """
     of_process = threading.current_thread() is threading.main_thread()
     # What nohup has set to be ignored stays so.

@@ -1,6 +1,6 @@
-"""Settings that are valid and probably not meant, for ``memory-proxy check``.
+"""Finds settings that are valid but probably mistakes, for ``memory-proxy check``.
 
-Knows nothing but the settings: whether something works that they name is tried elsewhere.
+Knows the settings only: whether what they name works is tested elsewhere.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from proxy.settings import ProfileSettings, Settings
 from proxy.stores.address import read_address
 
 SHORT_KEY = 16
-"""Characters below which an administrator's key can be guessed."""
+"""An administrator's key with fewer characters can be guessed."""
 
 IN_THE_CLEAR = "is plain http to another host: messages travel in the clear"
 KEYS_IN_THE_CLEAR = "is plain http to another host: keys and messages travel in the clear"
@@ -66,7 +66,7 @@ def _upstream(settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def _unsent(settings: Settings) -> bool:
-    """Is there a key of the upstream that neither chats nor embeddings are asked with?"""
+    """Whether the upstream has a key that neither chats nor embeddings use."""
     chosen = settings.memory.recall.embeddings
     embeds = chosen.model and not (chosen.local or chosen.url or chosen.api_key)
     other = settings.tenancy.mode != "clients" and not embeds

@@ -1,6 +1,6 @@
-"""The memory API on a store, in this process, for as long as a command takes.
+"""Serves the memory API on a store in this process while a command runs.
 
-It listens on a free port of this machine, and only who knows the key that is made here gets in.
+It listens on a free loopback port and requires a key that is made here.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from proxy.settings import Settings
 from proxy.stores.address import read_address
 
 STORE_TIMEOUT = 60.0
-"""Seconds for one look at the store: a person waits, not a chat."""
+"""Seconds for one call of the store: longer than for a chat, as a person waits."""
 
 DRAIN_SECONDS = 10
 
 
 class LocalApi(msgspec.Struct, frozen=True):
-    """Where the memory API is for now, and what it takes to be let in."""
+    """The temporary memory API: its URL and key."""
 
     url: str
     key: str
 
 
 class _Server(uvicorn.Server):
-    """Says when it serves, or that it never will."""
+    """A server that signals when it serves or has failed to start."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -74,7 +74,7 @@ def serving(settings: Settings) -> Iterator[LocalApi]:
 
 
 def check_exists(settings: Settings) -> None:
-    """Raises CommandError for a file that is not there: opening the store would make it."""
+    """Raise CommandError if the store's file does not exist, as opening it would create it."""
     address = read_address(settings.store.url)
     if address.kind == "sqlite" and not Path(address.path).exists():
         sentence = f"There is no database at {address.path}. Name the one you mean with --store."
@@ -82,7 +82,7 @@ def check_exists(settings: Settings) -> None:
 
 
 def tenants_in(settings: Settings) -> Sequence[str]:
-    """Who has memory in the store.  Raises CommandError where it cannot be reached."""
+    """The tenants with memory in the store.  Raises CommandError if it cannot be reached."""
     check_exists(settings)
     try:
         return asyncio.run(_tenants(settings))

@@ -1,8 +1,7 @@
-"""What a command prints: tables and conversations for people, or with ``--json`` the API's own
-objects.
+"""Prints for commands: tables and conversations for people, or with ``--json`` the API's objects.
 
-Stored text is whatever somebody once said: escape sequences, controls and marks that turn the
-direction of writing around are shown on a terminal, not obeyed (Unicode TR36, section 3.6).
+Stored text is not trusted: escape sequences, control characters and bidirectional marks are shown
+as text, not sent to the terminal (Unicode TR36, section 3.6).
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _AGES = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 class _TextConsole(Console):
-    """A console of stored text, which leaves it to the command how a broken pipe ends."""
+    """A console for stored text, which leaves the handling of a broken pipe to the command."""
 
     def __init__(self, file: TextIO | None = None, *, stderr: bool = False) -> None:
         super().__init__(file=file, stderr=stderr, highlight=False, markup=False, emoji=False)
@@ -52,17 +51,20 @@ class Output:
 
     @cached_property
     def stderr(self) -> Console:
-        """Standard error, for people: also where the output is for programs."""
+        """Standard error, for messages to people even if the output is for programs."""
         return _TextConsole(stderr=True)
 
     def print_object(self, found: Object, fields: Mapping[str, object]) -> None:
-        """An object: as it came, or some of its fields under each other."""
+        """Print an object: with --json itself, else some of its fields below each other."""
         if self.as_json:
             return self.print_json(found)
         self.console.print(field_table(fields))
 
     def print_list(self, found: Iterable[Object], columns: Mapping[str, str]) -> bool:
-        """Objects: a line each, or a table of some fields (by heading).  False: there are none."""
+        """Print objects: with --json one a line, else a table of some fields (path by heading).
+
+        False if there are none.
+        """
         if self.as_json:
             some = False
             for each in found:
@@ -83,7 +85,7 @@ class Output:
         return True
 
     def note(self, sentence: str) -> None:
-        """For people only."""
+        """Print a sentence, unless the output is for programs."""
         if not self.as_json:
             self.console.print(Text(sentence), soft_wrap=True)
 
@@ -101,14 +103,14 @@ def count_of(count: int, things: str) -> str:
 
 
 def standard_output() -> TextIO:
-    """Raises CommandError where who started this has closed it."""
+    """Standard output.  Raises CommandError if it is closed."""
     if sys.stdout is None:
         raise CommandError("Standard output is closed.")
     return sys.stdout
 
 
 def discard_output() -> None:
-    """Give up what standard output has not taken: the interpreter must not try to flush it."""
+    """Drop what standard output has not written yet, so that the interpreter does not flush it."""
     with suppress(OSError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -133,7 +135,7 @@ def _justify_of(heading: str) -> Any:
 
 
 def _field_at(row: Object, path: str) -> object:
-    """The first of several fields, with ``|`` between them, that has something."""
+    """The first non-empty value of the fields in ``path``, separated by ``|``."""
     return next((row[name] for name in path.split("|") if row.get(name) not in (None, "")), None)
 
 
@@ -165,7 +167,7 @@ def clock(moment: float) -> str:
 
 
 def text_of(message: Object) -> str:
-    """What a message says, its parts one under the other."""
+    """The text of a message, its parts on lines of their own."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -181,7 +183,7 @@ _JOINERS = frozenset("\u200c\u200d")
 
 
 def plain(text: str) -> str:
-    """The text with every character that a terminal would act on replaced by its name."""
+    """The text with control and other invisible characters escaped."""
     return "".join(_escaped(character) for character in text)
 
 
@@ -232,7 +234,7 @@ def _marks(session: Object) -> dict[int, str]:
 
 
 def render_message(message: Object) -> Iterator[Text]:
-    """One message: its head, and its words and calls below."""
+    """One message: a heading, and its text and calls below."""
     said: dict[str, Any] = message["message"]
     notes = [clock(message["created_at"])]
     notes += ["superseded"] if message["state"] == "superseded" else []

@@ -40,9 +40,9 @@ PIECE = 1 << 18
 
 @contextmanager
 def output_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write: it takes its name once all is in it, so that a half one is never there.
+    """A file to write, which gets its name once it is complete, so that it is never partial.
 
-    What is there and is no regular file, a pipe or a device, is written as it is.
+    An existing pipe or device is written directly.
     """
     if path == STANDARD:
         yield standard_output().buffer
@@ -54,7 +54,8 @@ def output_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def _is_regular(path: Path) -> bool:
-    """A regular file, or nothing yet?  Raises CommandError for what cannot be written."""
+    """Whether it is a regular file or does not exist.  Raises CommandError if it cannot be
+    written."""
     try:
         if path.is_dir():
             raise CommandError(f"Cannot write {path}: it is a directory", USAGE)
@@ -64,7 +65,7 @@ def _is_regular(path: Path) -> bool:
 
 
 def temporary_beside(path: Path) -> tuple[int, str]:
-    """Descriptor and name of a hidden file that is to become this one.  Raises CommandError."""
+    """Descriptor and name of a hidden temporary file beside this one.  Raises CommandError."""
     try:
         return tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
@@ -96,7 +97,7 @@ def _existing_device(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def input_file(path: Path) -> Iterator[BinaryIO]:
-    """Raises CommandError where there is no such file."""
+    """A file to read.  Raises CommandError if it does not exist."""
     if path == STANDARD:
         if sys.stdin is None:
             raise CommandError("Standard input is closed.", USAGE)
@@ -110,24 +111,24 @@ def input_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def size_of(path: Path) -> int | None:
-    """Bytes, None where nobody knows."""
+    """The size in bytes, None if unknown."""
     return path.stat().st_size if path != STANDARD and path.is_file() else None
 
 
 def pieces(file: BinaryIO, on_read: Callable[[int], None]) -> Iterable[bytes]:
-    """The bytes of a file; ``on_read`` is told how many each time."""
+    """The bytes of a file in pieces; ``on_read`` is called with the size of each."""
     while piece := file.read(PIECE):
         yield piece
         on_read(len(piece))
 
 
 def counting() -> Progress:
-    """A bar of things that are counted."""
+    """A progress bar that counts things."""
     return _progress(MofNCompleteColumn())
 
 
 def progress_callback(progress: Progress, things: str) -> OnProgress:
-    """Makes a bar: what is called draws how many of these are done, and of how many."""
+    """Add a bar; returns a function that updates it with the number done and the total."""
     task = progress.add_task(things, total=None)
 
     def tell(done: int, total: int) -> None:
@@ -137,13 +138,13 @@ def progress_callback(progress: Progress, things: str) -> OnProgress:
 
 
 def loading() -> Progress:
-    """A bar of bytes."""
+    """A progress bar of bytes."""
     return _progress(DownloadColumn())
 
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """A bar without an end, while something goes on of which nobody knows how long it takes."""
+    """Show a bar without a total while the block runs."""
     with _progress(TextColumn("")) as progress:
         progress.add_task(what, total=None)
         yield
@@ -170,11 +171,11 @@ def export(
 
 
 SESSION_ENDS = b'{"kind":"session_end"'
-"""How the line begins that ends a session in an export."""
+"""The beginning of the line that ends a session in an export."""
 
 
 def lines(pieces: Iterable[bytes]) -> Iterable[bytes]:
-    """Whole lines, their ends included."""
+    """The lines of these pieces, with their line breaks."""
     rest: list[bytes] = []
     for piece in pieces:
         *whole, last = piece.split(b"\n")
@@ -187,7 +188,7 @@ def lines(pieces: Iterable[bytes]) -> Iterable[bytes]:
 
 
 def import_file(context: CommandContext, file: Path, params: Sequence[tuple[str, str]]) -> None:
-    """Send a file to be imported, and say what came of it."""
+    """Import a file, and print the result."""
     with input_file(file) as opened, loading() as progress:
         task = progress.add_task("sent", total=size_of(file))
         body = pieces(opened, lambda size: progress.advance(task, size))
@@ -202,7 +203,7 @@ def import_file(context: CommandContext, file: Path, params: Sequence[tuple[str,
 
 
 def _has_imports(found: Object) -> bool:
-    """Is there what was imported, or is there already?"""
+    """Whether anything was imported or existed already."""
     return bool(found["sessions"] or found["memories"] or any(found["skipped"].values()))
 
 

@@ -8,14 +8,14 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-LARGEST = 64 << 20
+MAX_BODY_BYTES = 64 << 20
 """Bytes of a request."""
 
 
 @asynccontextmanager
 async def posts(handlers: Mapping[str, Handler]) -> AsyncIterator[str]:
     """The URL of a server that answers POST requests, by path."""
-    app = web.Application(client_max_size=LARGEST)
+    app = web.Application(client_max_size=MAX_BODY_BYTES)
     for path, handler in handlers.items():
         app.router.add_post(path, handler)
     runner = web.AppRunner(app, access_log=None)

@@ -41,7 +41,7 @@ RawHeaders = list[tuple[bytes, bytes]]
 
 RETRY_AFTER_SECONDS = 1
 
-LONGEST_NAME = 80
+MAX_NAME = 80
 """Characters of a name from a request that are repeated in an error."""
 
 _AN_ID = "must be 1 to 256 visible ASCII characters, and not '.' or '..'."
@@ -277,7 +277,7 @@ def tenant_not_found(tenant: str) -> ProxyError:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+    return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
 
 
 def message_not_found() -> ProxyError:

@@ -17,7 +17,14 @@ from proxy.lazy import lazy_import
 from proxy.memory.store import StoreError
 from proxy.settings import Settings
 from proxy.stores.address import read_address
-from proxy.stores.sqlite.schema import A_FOLDER, BESIDE, Unusable, connect, schema_of, sqlite_name
+from proxy.stores.sqlite.schema import (
+    IS_FOLDER,
+    SUFFIXES,
+    Unusable,
+    connect,
+    schema_of,
+    sqlite_name,
+)
 
 if TYPE_CHECKING:
     from proxy.learning.profile import document as profile_schema
@@ -131,7 +138,7 @@ def write_problem(file: Path) -> str | None:
     except OSError as error:
         return f"cannot write in the folder {file.parent}: {error.strerror or error}"
     if file.is_dir():
-        return f"{file} {A_FOLDER}"
+        return f"{file} {IS_FOLDER}"
     if file.exists() and not os.access(file, os.R_OK | os.W_OK):
         return f"cannot write the file {file}"
     return None
@@ -150,7 +157,7 @@ def database_problem(path: Path) -> str | None:
     Nothing that was not there stays: neither folders nor files.
     """
     if path.is_dir():
-        return f"{path} {A_FOLDER}"
+        return f"{path} {IS_FOLDER}"
     try:
         if path.exists():
             _try_existing(path)
@@ -221,5 +228,5 @@ def _scratch(folder: Path, name: str) -> Iterator[Path]:
     try:
         yield path
     finally:
-        for end in ("", *BESIDE):
+        for end in ("", *SUFFIXES):
             path.with_name(path.name + end).unlink(missing_ok=True)

@@ -16,14 +16,16 @@ _UNTRUSTED = frozenset({18, 19, 20, 21})
 """OpenSSL's X509_V_ERR_…"""
 
 _NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER", "PACKET_LENGTH", "UNKNOWN_PROTOCOL")
-_LONGEST = 200
+_MAX_LENGTH = 200
 _URL = re.compile(r"(?<=://)[^\s'\"]+")
 
 
 def explain_failure(error: BaseException) -> str:
     """One clause, without line breaks and without URLs, which may hold a password or a key."""
     found = next(filter(None, map(_explain, _chain(error))), None)
-    return found or _URL.sub("…", " ".join(str(error).split()))[:_LONGEST] or type(error).__name__
+    return (
+        found or _URL.sub("…", " ".join(str(error).split()))[:_MAX_LENGTH] or type(error).__name__
+    )
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

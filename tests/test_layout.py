@@ -13,11 +13,11 @@ ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "proxy").rglob("*.py"))
 EVERYTHING = sorted([*SOURCES, *(ROOT / "tests").rglob("*.py")])
 
-LONGEST_FILE = 450
-LONGEST_FUNCTION = 60
-MOST_MODULES = 15
-MOST_OF_A_PREFIX = 3
-MOST_OF_A_NAME = 2
+MAX_FILE_LINES = 450
+MAX_FUNCTION_LINES = 60
+MAX_MODULES = 15
+MAX_OF_A_PREFIX = 3
+MAX_OF_A_NAME = 2
 
 # Which of our modules a part may import, besides itself; a part is the first name under proxy.
 # None is everything: the composition root and what people start.  Loading late is open to all.
@@ -224,7 +224,7 @@ def test_files_stay_short() -> None:
     wrong = [
         named(path)
         for path in SOURCES
-        if len(path.read_text(encoding="utf-8").splitlines()) > LONGEST_FILE
+        if len(path.read_text(encoding="utf-8").splitlines()) > MAX_FILE_LINES
     ]
     assert not wrong
 
@@ -239,7 +239,7 @@ def folders() -> dict[Path, list[Path]]:
 
 
 def test_a_folder_has_a_page_of_modules() -> None:
-    wrong = [named(folder) for folder, modules in folders().items() if len(modules) > MOST_MODULES]
+    wrong = [named(folder) for folder, modules in folders().items() if len(modules) > MAX_MODULES]
     assert not wrong
 
 
@@ -248,7 +248,7 @@ def test_families_are_folders_and_no_prefixes() -> None:
         f"{named(folder)}: {prefix}_"
         for folder, modules in folders().items()
         for prefix, count in Counter(path.stem.partition("_")[0] for path in modules).items()
-        if count > MOST_OF_A_PREFIX
+        if count > MAX_OF_A_PREFIX
     ]
     assert not wrong
 
@@ -258,7 +258,7 @@ def test_a_name_means_one_thing() -> None:
     classes = Counter(
         node.name for path in SOURCES for node in parse(path).body if isinstance(node, ast.ClassDef)
     )
-    assert [name for name, count in classes.items() if count > MOST_OF_A_NAME] == []
+    assert [name for name, count in classes.items() if count > MAX_OF_A_NAME] == []
 
 
 def test_no_file_imports_itself_by_way_of_others() -> None:
@@ -326,15 +326,15 @@ def faults(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Global):
         yield f"line {node.lineno}: global"
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        if (node.end_lineno or 0) - node.lineno >= LONGEST_FUNCTION:
-            yield f"line {node.lineno}: {node.name} is longer than {LONGEST_FUNCTION} lines"
+        if (node.end_lineno or 0) - node.lineno >= MAX_FUNCTION_LINES:
+            yield f"line {node.lineno}: {node.name} is longer than {MAX_FUNCTION_LINES} lines"
         for inner in statements(node):
             if isinstance(inner, ast.Import | ast.ImportFrom):
                 yield f"line {inner.lineno}: import in {node.name}"
 
 
 def test_long_functions_globals_and_inner_imports_are_found() -> None:
-    body = "\n".join("    pass" for _ in range(LONGEST_FUNCTION))
+    body = "\n".join("    pass" for _ in range(MAX_FUNCTION_LINES))
     bad = f"def long():\n{body}\n\ndef inner():\n    global x\n    import os\n"
     found = [fault for node in statements(ast.parse(bad)) for fault in faults(node)]
     assert [fault.partition(": ")[2] for fault in found] == [

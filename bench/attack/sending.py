@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 ATTACKER = "sk-attacker"
-LONGEST = 150.0
+MAX_SECONDS = 150.0
 """Seconds after which a connection of an attacker is given up."""
 
 Json = dict[str, Any]
@@ -66,7 +66,7 @@ class Attacker:
     ) -> None:
         """One request on a connection of its own."""
         sent = {"authorization": f"Bearer {ATTACKER}", "content-type": "application/json"}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LONGEST)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=MAX_SECONDS)
         try:
             connection.request(method, path, body, {**sent, **(headers or {})})
             answer = connection.getresponse()

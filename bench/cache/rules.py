@@ -11,10 +11,10 @@ from hashlib import sha256
 from itertools import accumulate
 from typing import NamedTuple, Protocol
 
-MOST = 4
+MAX_MARKS = 4
 """Marks that a request may have at Anthropic, and that OpenAI writes of one."""
 
-LEAST = 1024
+MIN_TOKENS = 1024
 """Tokens below which nothing is cached: OpenAI, and Anthropic for most models."""
 
 BACK = 20
@@ -96,12 +96,12 @@ class Anthropic:
 
     def ask(self, prompt: Prompt) -> Used:
         marks = [at for at, block in enumerate(prompt.blocks) if block.marked]
-        if len(marks) > MOST:
-            raise Refused(f"A maximum of {MOST} blocks with cache_control: found {len(marks)}")
+        if len(marks) > MAX_MARKS:
+            raise Refused(f"A maximum of {MAX_MARKS} blocks with cache_control: found {len(marks)}")
         ends, names = _ends(prompt), list(_names(prompt))
         seen = {at for mark in marks for at in range(mark, max(-1, mark - BACK), -1)}
         read = max((ends[at] for at in seen if names[at] in self._known), default=0)
-        written = [at for at in marks if ends[at] >= LEAST]
+        written = [at for at in marks if ends[at] >= MIN_TOKENS]
         self._known.update(names[at] for at in written)
         return _used(ends, read, written)
 
@@ -122,14 +122,14 @@ class Breakpoints:
         if any(not prompt.blocks[at].ends for at in explicit):
             raise Refused("Unknown parameter: 'prompt_cache_breakpoint'")
         implicit = [at for at, block in enumerate(prompt.blocks) if block.ends]
-        considered, written = explicit, explicit[-MOST:]
+        considered, written = explicit, explicit[-MAX_MARKS:]
         if prompt.implicit:
             considered = sorted({*explicit, *implicit})
-            written = sorted({*explicit[-MOST + 1 :], *implicit[-1:]})
+            written = sorted({*explicit[-MAX_MARKS + 1 :], *implicit[-1:]})
         ends, names = _ends(prompt), [(prompt.key, name) for name in _names(prompt)]
         found = (ends[at] for at in considered[-CONSIDERED:] if names[at] in self._known)
         read = max(found, default=0)
-        written = [at for at in written if ends[at] >= LEAST]
+        written = [at for at in written if ends[at] >= MIN_TOKENS]
         self._known.update(names[at] for at in written)
         return _used(ends, read, written)
 
@@ -144,7 +144,7 @@ class Automatic:
         ends, names = _ends(prompt), list(_names(prompt))
         same = max((ends[at] for at, name in enumerate(names) if name in self._known), default=0)
         self._known.update(names)
-        read = same - same % STEP if same >= LEAST else 0
+        read = same - same % STEP if same >= MIN_TOKENS else 0
         return Used(ends[-1] if ends else 0, read)
 
 

@@ -12,7 +12,7 @@ from proxy.chat.message import typed_text_of
 from proxy.chat.models.tokens import Tokenizers
 from proxy.memory.model import SessionKey
 from proxy.recall.indexing.index_updater import IndexUpdater
-from proxy.recall.known_index import KnownIndex
+from proxy.recall.known_index import IndexCache
 from proxy.recall.query.query import RecallQuery
 from proxy.recall.recaller import Recaller
 from proxy.settings import RecallSettings
@@ -28,7 +28,7 @@ class Asker:
     def __init__(self, store: Backend, users: Sequence[Seeded], talk: Talk) -> None:
         # Never opened: nothing is indexed meanwhile.
         index_updater = IndexUpdater(indexer_of(store), time.monotonic, lambda _: None)
-        self._recaller = Recaller(KnownIndex(store), store, index_updater, typed_text_of, time.time)
+        self._recaller = Recaller(IndexCache(store), store, index_updater, typed_text_of, time.time)
         self._users, self._talk, self._drawn = users, talk, random.Random(7)
         self._count = Tokenizers().counter_for(None).count_text
         self._found = 0

@@ -91,11 +91,11 @@ async def _first(store: Backend, user: str, said: Sequence[str]) -> IndexBatch:
     """The first user of a history, and the batch that indexes it."""
     key = await commit(store, f"{user}-0", user, said, _EPOCH)
     owner = owner_of(key, user)
-    look = await store.look(owner, (), 0, session=key.session)
-    state, session = read_state(look.state), await store.session(key)
+    lookup = await store.lookup(owner, (), 0, session=key.session)
+    state, session = read_state(lookup.state), await store.session(key)
     page = await store.messages(key, _ACTIVE, 0, len(said))
     assert state is not None and session is not None
-    batch = Addition(look, state, session, page.items, typed_text_of).batch()
+    batch = Addition(lookup, state, session, page.items, typed_text_of).batch()
     await _done(store.write(owner, batch))
     return batch
 

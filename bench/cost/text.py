@@ -23,7 +23,7 @@ ON_TOPIC = 0.2
 
 MEDIAN_LENGTH, SPREAD = 18, 0.8
 """Words of a message: log-normal, with many short ones and a few of some hundred."""
-LONGEST = 400
+MAX_CHARACTERS = 400
 
 _FUNCTION = """
     the i to and a of you it in is that for my on was have with me this but be so we at not are
@@ -56,7 +56,7 @@ class Talk:
 
     def _message(self, topic: NDArray[np.int64]) -> str:
         length = int(self._random.lognormal(np.log(MEDIAN_LENGTH), SPREAD))
-        length = min(max(3, length), LONGEST)
+        length = min(max(3, length), MAX_CHARACTERS)
         ranks = np.searchsorted(self._bounds, self._random.random(length)).clip(max=WORDS - 1)
         on_topic = self._random.random(length) < ON_TOPIC
         ranks[on_topic] = self._random.choice(topic, int(on_topic.sum()))

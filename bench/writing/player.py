@@ -30,7 +30,7 @@ _SUMMARISED = re.compile(
 _SPEAKER = re.compile(r"^(?:(?:Human|AI): |\[.*\]$)", re.MULTILINE)
 _DOCUMENT = re.compile(r"^The document now:\n(.*)$", re.MULTILINE)
 _PAIR = re.compile(r"^\[(\d+)\] Request: .*\nAfterwards: (.*)$", re.MULTILINE)
-_MOST_WORDS = re.compile(r"At most (\d+) words")
+_MAX_WORDS = re.compile(r"At most (\d+) words")
 
 ADVICE = (
     "Begin with the result, and give the reason after it.",
@@ -104,7 +104,7 @@ def _episodes(prompt: str) -> str:
 
 def _instructions(prompt: str) -> str:
     """Advice in an order that depends on the prompt: each time something new."""
-    most, first = _MOST_WORDS.search(prompt), crc32(prompt.encode()) % len(ADVICE)
+    most, first = _MAX_WORDS.search(prompt), crc32(prompt.encode()) % len(ADVICE)
     text = " ".join((*ADVICE[first:], *ADVICE[:first])).split()
     chosen = " ".join(text[: int(most[1]) if most else None])
     return json.dumps({"instructions": chosen, "why": "What people found bad was too long."})

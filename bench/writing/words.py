@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from bench.cost.text import EXPONENT, FUNCTION, OFFSET
 
-SHORTEST, LONGEST = 20, 60
+MIN_WORDS, MAX_WORDS = 20, 60
 """Words of what a person says in a turn."""
 ANSWER = 40, 120
 """Words of an answer."""
@@ -92,7 +92,7 @@ class Speaker:
             head.append(self.telling().said)
         if _is_due(number, ASKS):
             head.append(f"{RECALLS} {self._random.choice(_RELATIONS)}?")
-        return self._text(head, self._random.randint(SHORTEST, LONGEST))
+        return self._text(head, self._random.randint(MIN_WORDS, MAX_WORDS))
 
     def answer(self) -> str:
         return self._text([], self._random.randint(*ANSWER))

@@ -12,7 +12,7 @@ from proxy.chat.message import typed_text_of
 from proxy.recall.indexing.backfill import EmbeddingBackfill
 from proxy.recall.indexing.index_updater import DELAY, IndexUpdater
 from proxy.recall.indexing.indexer import Indexer, ignore_owner
-from proxy.recall.known_index import KnownIndex
+from proxy.recall.known_index import IndexCache
 from proxy.recall.recaller import Recaller
 from proxy.recall.semantic.embedders import Embedder, RemoteEmbedder, UniversalEmbedder
 from proxy.recall.semantic.vectors import VectorSearch
@@ -35,7 +35,7 @@ async def recalling_of(resources: Resources, delay: float | None) -> Recalling:
     """Recall, with its index updater running; ``delay``: seconds from recording to indexing."""
     store, opened = resources.store, resources.opened
     embedder = await _embedder(resources)
-    known = KnownIndex(store)
+    known = IndexCache(store)
     backfill = _backfill(store, embedder, opened, known)
     on_up_to_date = backfill.enqueue if backfill else ignore_owner
     patient = resources.patient
@@ -44,8 +44,8 @@ async def recalling_of(resources: Resources, delay: float | None) -> Recalling:
     index_updater = IndexUpdater(indexer, time.monotonic, resources.telemetry.count_indexed, delay)
     index_updater.open()
     opened.push_async_callback(index_updater.close, SHUTDOWN_SECONDS)
-    nearness = _nearness(resources.settings, store, embedder, opened)
-    recaller = Recaller(known, store, index_updater, typed_text_of, time.time, nearness)
+    vector_search = _nearness(resources.settings, store, embedder, opened)
+    recaller = Recaller(known, store, index_updater, typed_text_of, time.time, vector_search)
     return Recalling(indexer, index_updater, recaller)
 
 
@@ -72,7 +72,7 @@ async def _embedder(resources: Resources) -> Embedder | None:
 
 
 def _backfill(
-    store: Backend, embedder: Embedder | None, opened: AsyncExitStack, known: KnownIndex
+    store: Backend, embedder: Embedder | None, opened: AsyncExitStack, known: IndexCache
 ) -> EmbeddingBackfill | None:
     if embedder is None:
         return None

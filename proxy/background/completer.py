@@ -15,7 +15,7 @@ from cachetools import LRUCache
 
 from proxy.background.budget import Budget
 from proxy.background.completion import (
-    LONGEST_NAME,
+    MAX_NAME,
     Assignment,
     Completed,
     CompletionError,
@@ -141,7 +141,7 @@ class UpstreamCompleter:
             with self._pauses.asking(assignment, model):
                 written = await self._in_time(request)
         except CompletionError as error:
-            error.asked = f"{assignment.feature} by {model[:LONGEST_NAME]}"
+            error.asked = f"{assignment.feature} by {model[:MAX_NAME]}"
             raise
         finally:
             await self._budget.settle()

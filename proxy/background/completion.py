@@ -204,10 +204,10 @@ class Completer(Protocol):
 
 FORMAT = "response_format"
 
-MOST_TOKENS = 100_000_000
+MAX_USAGE_TOKENS = 100_000_000
 """Larger numbers in a usage are ignored: ten times what any model accepts."""
 
-LONGEST_NAME = 200
+MAX_NAME = 200
 """Characters of a model's name."""
 
 _THOUGHTS = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>\s*|\Z)", re.DOTALL)
@@ -287,7 +287,7 @@ def read_answer(body: bytes) -> Written:
     model, used = fields.get("model"), fields.get("usage")
     return Written(
         text=_without_thoughts(text),
-        model=model if isinstance(model, str) and len(model) <= LONGEST_NAME else "",
+        model=model if isinstance(model, str) and len(model) <= MAX_NAME else "",
         cut=choice.get("finish_reason") in CUT_OFF,
         input_tokens=_tokens(used, "prompt_tokens"),
         output_tokens=_tokens(used, "completion_tokens"),
@@ -314,4 +314,4 @@ def _tokens(used: object, name: str) -> int | None:
     """A count in the usage; None for 0, which servers send that do not count, and for absurd
     numbers, which would use up the tenant's budget."""
     count = positive_int(used.get(name)) if isinstance(used, dict) else None
-    return count if count is not None and count <= MOST_TOKENS else None
+    return count if count is not None and count <= MAX_USAGE_TOKENS else None

@@ -14,7 +14,7 @@ from proxy.background.completion import Assignment, Failed, Paused, Refused, Unr
 MAX_KNOWN = 10_000
 """Failing models of tenants that are remembered."""
 
-LONGEST = 600.0
+MAX_PAUSE_SECONDS = 600.0
 """The longest pause without ``Retry-After``, in seconds."""
 
 
@@ -76,7 +76,7 @@ class ModelPauses:
         """Count a failure, unless the call began before the last failure: then it is the same."""
         known, now = self._of(whom), self._clock()
         if began >= known.at:
-            wait = min(known.times * (now - began), LONGEST)
+            wait = min(known.times * (now - began), MAX_PAUSE_SECONDS)
             self._known[whom] = _Failures(known.times + 1, now, now + wait)
 
     def _of(self, whom: _Target) -> _Failures:

@@ -14,7 +14,7 @@ from proxy.chat import jsontext
 _CONVERSATION = ("messages", "input", "system", "instructions")
 """Fields, by whatever API, into which memory writes."""
 
-_LONGEST_ERROR = 64 * 1024
+_MAX_ERROR = 64 * 1024
 _MAX_DETAILS = 16
 
 _NAME = re.compile(r"\W?(?:body\.)?(\w{1,64})")
@@ -23,7 +23,7 @@ _BEGINNING = re.compile(r"\W?(\w{1,64})\W?[.:\[]")
 
 def is_about_parameters(error: bytes, fields: Container[str]) -> bool:
     """Whether an error names parameters that are among the client's ``fields``, and no message."""
-    names = set(_names(error[:_LONGEST_ERROR]))
+    names = set(_names(error[:_MAX_ERROR]))
     return bool(names) and all(name in fields and name not in _CONVERSATION for name in names)
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeGuard
 
 from proxy.chat.jsontext import UNREADABLE, decode, encode
 
-_LARGEST = 2**53
+_MAX_NUMBER = 2**53
 """Larger numbers are no plausible counts of one request."""
 
 _PROMPT = ("prompt_tokens", "input_tokens")
@@ -60,7 +60,7 @@ def _number(said: Mapping[str, object], names: Iterable[str]) -> int:
     """The first of these fields that is a valid count, else 0."""
     for name in names:
         value = said.get(name)
-        if _is_number(value) and 0 <= value < _LARGEST:
+        if _is_number(value) and 0 <= value < _MAX_NUMBER:
             return int(value)
     return 0
 

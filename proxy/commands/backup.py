@@ -14,7 +14,7 @@ from proxy.commands.transfer import temporary_beside
 from proxy.memory.archive import OnProgress
 from proxy.settings import Settings
 from proxy.stores.address import read_address
-from proxy.stores.sqlite.schema import BESIDE, Unusable, reopen, version
+from proxy.stores.sqlite.schema import SUFFIXES, Unusable, reopen, version
 
 PAGES = 2048
 """Copied at once: 8 MiB between two looks at whether somebody has interrupted."""
@@ -49,7 +49,7 @@ def temporary_database(target: Path) -> Iterator[Path]:
     try:
         yield Path(name)
     finally:
-        for end in ("", *BESIDE):
+        for end in ("", *SUFFIXES):
             with suppress(FileNotFoundError):
                 os.unlink(name + end)
 
@@ -77,7 +77,7 @@ def _refuse(source: Path, target: Path) -> None:
     """Raises CommandError where the copy would take the place of what is in use, or of no file."""
     there = Path(os.path.realpath(target))
     ours = Path(os.path.realpath(source))
-    if there in (ours, *(ours.with_name(ours.name + end) for end in BESIDE)):
+    if there in (ours, *(ours.with_name(ours.name + end) for end in SUFFIXES)):
         raise CommandError(f"{target} is the database itself: name another file.", USAGE)
     if there.exists() and not there.is_file():
         raise CommandError(f"Cannot write {target}: it is no file.", USAGE)

@@ -202,7 +202,7 @@ def _escaped(character: str) -> str:
 
 
 STYLES = {"user": "bold green", "assistant": "bold blue", "tool": "magenta", "system": "yellow"}
-LONGEST = 4000
+MAX_SHOWN_CHARACTERS = 4000
 """Characters of a message that are shown; --json has all."""
 
 
@@ -262,6 +262,6 @@ def _blocks(said: Object) -> Iterator[str]:
         yield plain(f"→ {call.name}({call.arguments})")
 
 
-def cut(text: str, longest: int = LONGEST) -> str:
+def cut(text: str, longest: int = MAX_SHOWN_CHARACTERS) -> str:
     left = len(text) - longest
     return text if left <= 0 else f"{text[:longest]}… ({left} more characters)"

@@ -26,9 +26,9 @@ from proxy.memory.recording.store_names import waiting_in
 from proxy.settings import Settings
 from proxy.stores.address import is_same_store, read_address
 from proxy.stores.sqlite.schema import (
-    BESIDE,
     DAMAGED,
     SCHEMA,
+    SUFFIXES,
     Unusable,
     is_ours,
     reopen,
@@ -84,7 +84,7 @@ def _refuse(file: Path, path: Path) -> None:
         raise CommandError(f"There is no file {file}.", NOT_FOUND)
     if not file.is_file() or (path.exists() and not path.is_file()):
         raise CommandError(f"{path if file.is_file() else file} is no file.", USAGE)
-    there = [Path(f"{path}{end}") for end in ("", *BESIDE)]
+    there = [Path(f"{path}{end}") for end in ("", *SUFFIXES)]
     if any(each.exists() and file.samefile(each) for each in there):
         raise CommandError(f"{file} is the database itself: name a backup of it.", USAGE)
 
@@ -112,7 +112,7 @@ def _fetch(file: Path, beside: Path, progress: Progress) -> tuple[int, int]:
 def _opened(file: Path) -> sqlite3.Connection:
     """A backup may lie where nothing can be written; with a log beside it that is read too."""
     file = Path(os.path.realpath(file))
-    alone = not any(os.path.exists(f"{file}{end}") for end in BESIDE)
+    alone = not any(os.path.exists(f"{file}{end}") for end in SUFFIXES)
     address = f"{file.as_uri()}?mode=ro{'&immutable=1' if alone else ''}"
     return sqlite3.connect(address, timeout=STORE_TIMEOUT, isolation_level=None, uri=True)
 
@@ -209,7 +209,7 @@ def _swap(path: Path, beside: Path) -> Path | None:
 
     A log is there only of a file that is damaged or gone.
     """
-    there = [end for end in ("", *BESIDE) if os.path.exists(f"{path}{end}")]
+    there = [end for end in ("", *SUFFIXES) if os.path.exists(f"{path}{end}")]
     kept = _free_name(path)
     if "" in there:
         _keep(path, kept)
@@ -225,7 +225,9 @@ def _swap(path: Path, beside: Path) -> Path | None:
 def _free_name(path: Path) -> Path:
     """A name that neither a file nor a log has."""
     names = (Path(f"{path}.before-restore-{number}") for number in count(1))
-    return next(n for n in names if not any(os.path.lexists(f"{n}{end}") for end in ("", *BESIDE)))
+    return next(
+        n for n in names if not any(os.path.lexists(f"{n}{end}") for end in ("", *SUFFIXES))
+    )
 
 
 def _keep(path: Path, kept: Path) -> None:

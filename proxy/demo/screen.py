@@ -130,7 +130,7 @@ SCENES = (
 
 
 MARK = "memory >"
-LONGEST = 54
+MAX_LINE = 54
 """Characters of a message's line."""
 _MEMORY, _LABEL, _ROLE, _QUIET = "bold white on dark_green", "cyan", "bold", "dim"
 
@@ -211,7 +211,7 @@ def _block(message: Json) -> bool:
 
 
 def _shortened(line: Text) -> Text:
-    return Text.assemble(line[: LONGEST - 3], "...") if len(line) > LONGEST else line
+    return Text.assemble(line[: MAX_LINE - 3], "...") if len(line) > MAX_LINE else line
 
 
 def from_memory(sent: Sequence[Json], received: Sequence[Json]) -> list[bool]:

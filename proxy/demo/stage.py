@@ -156,7 +156,7 @@ class _Stage(msgspec.Struct):
     async def _indexed(self) -> None:
         """Wait until what was said before can be recalled: a week takes no time here."""
         async with asyncio.timeout(SECONDS):
-            while not (await self.store.look(Owner(TENANT, user=USER), (), 0)).state:
+            while not (await self.store.lookup(Owner(TENANT, user=USER), (), 0)).state:
                 await asyncio.sleep(0.01)
 
     async def _summarised(self, scene: Scene) -> None:

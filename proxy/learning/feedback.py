@@ -23,7 +23,7 @@ Score = Literal[-1, 0, 1]
 
 PAGE = 500
 
-LONGEST_COMMENT = 2000
+MAX_COMMENT = 2000
 """Characters of a comment."""
 
 

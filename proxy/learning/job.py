@@ -52,7 +52,7 @@ MAX_REFUSED = 3
 """Consecutive refused batches after which the job stops reading."""
 
 PAGE = 500
-MOST_SESSIONS = 10_000
+MAX_SESSIONS = 10_000
 """Sessions of a person that are checked for queued learning, the latest first: in a page, and in
 all.  Others are read when their own work is due."""
 
@@ -226,7 +226,7 @@ class LearningJob(msgspec.Struct):
     async def _others(self, context: LearningContext) -> AsyncIterator[LearningContext]:
         """The person's other sessions that learning is queued for."""
         owner, after, seen = context.owner, None, 0
-        while seen < MOST_SESSIONS:
+        while seen < MAX_SESSIONS:
             listed = self.reader.history.sessions
             page = await listed(owner.tenant, owner.user, after, PAGE)
             ids = [session.id for session in page.items if session.id != context.session.id]

@@ -25,7 +25,7 @@ async def listed(visit: Visit, cursor: str | None) -> shapes.ListedSessions:
     """A page of the sessions that the connection may see.  Raises what operations raise."""
     _must_read(visit)
     after = UNSET if cursor is None else cursor
-    return await sessions(visit, shapes.ListSessions(limit=shapes.MOST_LISTED, after=after))
+    return await sessions(visit, shapes.ListSessions(limit=shapes.MAX_LISTED, after=after))
 
 
 async def contents(visit: Visit, uri: str) -> shapes.SessionPart:
@@ -34,7 +34,7 @@ async def contents(visit: Visit, uri: str) -> shapes.SessionPart:
     name = unquote(uri.removeprefix(PREFIX), errors="replace")
     if not uri.startswith(PREFIX) or not is_id(name):
         raise session_not_found()
-    return await session(visit, shapes.ReadSession(session_id=name, limit=shapes.MOST_LISTED))
+    return await session(visit, shapes.ReadSession(session_id=name, limit=shapes.MAX_LISTED))
 
 
 def _must_read(visit: Visit) -> None:

@@ -21,7 +21,7 @@ from proxy.wire.hosts import Trusted
 from proxy.wire.places import RequestLimit
 
 PATH = "/mcp"
-MOST_BYTES = 256 * 1024
+MAX_BODY_BYTES = 256 * 1024
 """Limit on a request's body: its longest argument, a query, has 1000 characters."""
 
 Answer = Callable[[Visit, bytes], Awaitable[Response]]
@@ -36,7 +36,7 @@ class PostHandler:
         self._trusted = Trusted.of(server.cors_origins, tenancy.trusted_hosts)
         self._reader = IdentityReader(Aliases.of(server.session_aliases, server.user_aliases))
         self._places = RequestLimit(api.settings.mcp.max_concurrent_calls)
-        limit = min(MOST_BYTES, server.max_body_bytes)
+        limit = min(MAX_BODY_BYTES, server.max_body_bytes)
         self._limits = server.model_copy(update={"max_body_bytes": limit})
 
     async def post(self, request: Request) -> Response:

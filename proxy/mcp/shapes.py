@@ -12,22 +12,22 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from proxy.learning.facts.fact import MOST_ABOUT, MOST_CHARACTERS
+from proxy.learning.facts.fact import MAX_ABOUT, MAX_STATEMENT
 from proxy.memory_api.fields import VISIBLE, SessionId, UserId, error_text, whole
-from proxy.memory_api.shapes.people import ABOUT, MOST_FOUND, TEXT
+from proxy.memory_api.shapes.people import ABOUT, MAX_FOUND, TEXT
 
-LONGEST_QUERY = 1000
-LONGEST_TEXT = 4000
-LONGEST_ARGUMENTS = 1000
+MAX_QUERY = 1000
+MAX_TEXT = 4000
+MAX_ARGUMENTS = 1000
 """Characters of a question, of one text of an answer, and of the arguments of one call in it."""
 
-MOST_CALLS = 20
+MAX_CALLS = 20
 """Calls of one message in an answer."""
 
-MOST_LISTED = 50
+MAX_LISTED = 50
 """Sessions or messages of one answer."""
 
-LONGEST_CURSOR = 2048
+MAX_CURSOR = 2048
 
 User = Annotated[
     UserId,
@@ -45,10 +45,10 @@ class SearchMemories(Struct, kw_only=True, forbid_unknown_fields=True):
 
     query: Annotated[
         str,
-        _text(LONGEST_QUERY, "A question or a few words, as the user would say them."),
+        _text(MAX_QUERY, "A question or a few words, as the user would say them."),
     ]
     user: User | UnsetType = UNSET
-    limit: Annotated[int, whole(1, MOST_FOUND, "The most memories to answer.")] = 10
+    limit: Annotated[int, whole(1, MAX_FOUND, "The most memories to answer.")] = 10
 
 
 class SaveMemory(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -58,7 +58,7 @@ class SaveMemory(Struct, kw_only=True, forbid_unknown_fields=True):
         str,
         Meta(
             min_length=1,
-            max_length=MOST_CHARACTERS,
+            max_length=MAX_STATEMENT,
             pattern=VISIBLE,
             description="One fact in one sentence that can be understood alone.",
             examples=["Is allergic to peanuts."],
@@ -70,7 +70,7 @@ class SaveMemory(Struct, kw_only=True, forbid_unknown_fields=True):
             str,
             Meta(
                 min_length=1,
-                max_length=MOST_ABOUT,
+                max_length=MAX_ABOUT,
                 description="Whom or what the fact is about, where that is not the user.",
                 extra=ABOUT,
             ),
@@ -91,13 +91,13 @@ class ListSessions(Struct, kw_only=True, forbid_unknown_fields=True):
     """Which sessions."""
 
     query: (
-        Annotated[str, _text(LONGEST_QUERY, "Only sessions with this in their id, title or user.")]
+        Annotated[str, _text(MAX_QUERY, "Only sessions with this in their id, title or user.")]
         | UnsetType
     ) = UNSET
     user: User | UnsetType = UNSET
-    limit: Annotated[int, whole(1, MOST_LISTED, "The most sessions to answer.")] = 20
+    limit: Annotated[int, whole(1, MAX_LISTED, "The most sessions to answer.")] = 20
     after: (
-        Annotated[str, _text(LONGEST_CURSOR, "next of the answer before, for what follows.")]
+        Annotated[str, _text(MAX_CURSOR, "next of the answer before, for what follows.")]
         | UnsetType
     ) = UNSET
 
@@ -108,7 +108,7 @@ class ReadSession(Struct, kw_only=True, forbid_unknown_fields=True):
     session_id: Annotated[
         SessionId, Meta(description="The id of a session, as list_sessions answers it.")
     ]
-    limit: Annotated[int, whole(1, MOST_LISTED, "The most messages to answer.")] = 20
+    limit: Annotated[int, whole(1, MAX_LISTED, "The most messages to answer.")] = 20
     after: (
         Annotated[
             int,
@@ -245,5 +245,5 @@ def schema_of(kind: type[Struct]) -> Schema:
     return {**whole, "$defs": parts} if parts else whole
 
 
-def clipped(text: str, longest: int = LONGEST_TEXT) -> str:
+def clipped(text: str, longest: int = MAX_TEXT) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -16,7 +16,7 @@ from proxy.chat.tools.made import DisplayedCall, displayed_calls
 from proxy.errors import session_not_found
 from proxy.learning.facts.fact import USER, one_line
 from proxy.mcp import shapes
-from proxy.mcp.shapes import LONGEST_ARGUMENTS, MOST_CALLS, Schema, clipped, schema_of
+from proxy.mcp.shapes import MAX_ARGUMENTS, MAX_CALLS, Schema, clipped, schema_of
 from proxy.mcp.visit import Visit
 from proxy.memory_api.api import ReadMessage
 from proxy.memory_api.body import read
@@ -180,15 +180,15 @@ def _message(read_message: ReadMessage, seen: shapes.SeenMessage) -> shapes.Sess
         role=message.role if message else "",
         text=clipped(text),
         created_at=seen.created_at,
-        calls=[_call(each) for each in made[:MOST_CALLS]],
+        calls=[_call(each) for each in made[:MAX_CALLS]],
     )
     whole = [(each.name, each.arguments) for each in told.calls] == made
     return replace(told, cut=told.text != text or not whole)
 
 
 def _call(made: DisplayedCall) -> shapes.SessionCall:
-    arguments = clipped(made.arguments, LONGEST_ARGUMENTS)
-    return shapes.SessionCall(name=clipped(made.name, LONGEST_ARGUMENTS), arguments=arguments)
+    arguments = clipped(made.arguments, MAX_ARGUMENTS)
+    return shapes.SessionCall(name=clipped(made.name, MAX_ARGUMENTS), arguments=arguments)
 
 
 def _given(value: str | UnsetType) -> str | None:

@@ -34,10 +34,10 @@ PAGE_BYTES = 8_000_000
 one message."""
 
 
-LONGEST_TITLE = 200
+MAX_TITLE = 200
 """Characters of a title."""
 
-LARGEST_METADATA = 16 * 1024
+MAX_METADATA = 16 * 1024
 """Bytes of a session's metadata."""
 
 

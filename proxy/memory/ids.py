@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-LONGEST_ID = 256
+MAX_ID = 256
 
-_ID = re.compile(rf"[\x21-\x7e]{{1,{LONGEST_ID}}}")
+_ID = re.compile(rf"[\x21-\x7e]{{1,{MAX_ID}}}")
 
 
 def is_id(text: str) -> bool:

@@ -346,7 +346,7 @@ class Snapshot(msgspec.Struct, frozen=True, gc=False):
         return self.log[-1].position if self.log else LOG_START
 
 
-MOST_VERSIONS = 100
+MAX_VERSIONS = 100
 """Versions of a summary; of more, the oldest are deleted."""
 
 

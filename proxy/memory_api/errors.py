@@ -9,7 +9,7 @@ import msgspec
 
 from proxy import errors
 from proxy.errors import ProxyError
-from proxy.learning.facts.fact import MOST_GIVEN
+from proxy.learning.facts.fact import MAX_GIVEN
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -149,8 +149,7 @@ too_many_memories = Failure(
     422,
     "too_many_memories",
     "The person has as many memories as may be added or saved.",
-    f"This person has as many memories as may be added or saved, {MOST_GIVEN:,}. Delete some"
-    " first.",
+    f"This person has as many memories as may be added or saved, {MAX_GIVEN:,}. Delete some first.",
 )
 server_error = _shared(errors.server_error(), "The proxy failed.")
 memory_unavailable = _shared(

@@ -11,10 +11,10 @@ import msgspec
 from msgspec import Meta
 
 from proxy.errors import ProxyError, invalid_session_id, invalid_user_id
-from proxy.memory.archive import LONGEST_TITLE
-from proxy.memory.ids import LONGEST_ID
+from proxy.memory.archive import MAX_TITLE
+from proxy.memory.ids import MAX_ID
 from proxy.memory_api.errors import invalid_value
-from proxy.settings.memory import LONGEST_TTL
+from proxy.settings.memory import MAX_TTL_SECONDS
 
 T = TypeVar("T")
 
@@ -87,7 +87,7 @@ def whole(least: int, most: int, description: str | None = None) -> Meta:
 def _id(example: str, error: Callable[[str], ProxyError]) -> Meta:
     return Meta(
         min_length=1,
-        max_length=LONGEST_ID,
+        max_length=MAX_ID,
         pattern=ID_PATTERN,
         examples=[example],
         extra=refused(error),
@@ -101,18 +101,18 @@ Title = Annotated[
     str,
     Meta(
         min_length=1,
-        max_length=LONGEST_TITLE,
+        max_length=MAX_TITLE,
         examples=["A weekend in Lisbon"],
-        extra=error_text(f"must have 1 to {LONGEST_TITLE} characters; null removes it."),
+        extra=error_text(f"must have 1 to {MAX_TITLE} characters; null removes it."),
     ),
 ]
 Ttl = Annotated[
     int,
     Meta(
         ge=0,
-        le=LONGEST_TTL,
+        le=MAX_TTL_SECONDS,
         description="Seconds without activity after which the session goes; 0 is for ever.",
-        extra=error_text(f"must be seconds from 0, for ever, to {LONGEST_TTL}."),
+        extra=error_text(f"must be seconds from 0, for ever, to {MAX_TTL_SECONDS}."),
     ),
 ]
 

@@ -12,7 +12,7 @@ from urllib.parse import unquote_to_bytes
 
 from proxy import errors as refusals
 from proxy.errors import ProxyError
-from proxy.memory.ids import LONGEST_ID, is_id
+from proxy.memory.ids import MAX_ID, is_id
 from proxy.memory.model import SessionKey
 from proxy.memory_api.call import Call, Reader
 from proxy.memory_api.errors import (
@@ -34,7 +34,7 @@ from proxy.recall.index import Owner
 
 _DIGITS = re.compile(r"[0-9]{1,15}")
 
-ID = {"type": "string", "minLength": 1, "maxLength": LONGEST_ID, "pattern": ID_PATTERN}
+ID = {"type": "string", "minLength": 1, "maxLength": MAX_ID, "pattern": ID_PATTERN}
 TEXT = {"type": "string", "minLength": 1}
 FLAG = {"type": "boolean", "default": False}
 LABEL = {"type": "string", "minLength": 1, "maxLength": 256, "pattern": PLAIN}

@@ -17,8 +17,8 @@ from proxy.chat import jsontext
 from proxy.chat.extent import has_more_values
 from proxy.chat.message import SYSTEM_ROLES, read_message, read_stored
 from proxy.memory.archive import (
-    LARGEST_METADATA,
-    LONGEST_TITLE,
+    MAX_METADATA,
+    MAX_TITLE,
     PlacedExchange,
     SessionArchive,
     StoredMessage,
@@ -30,7 +30,7 @@ from proxy.memory.prompt.trace import PromptTrace, decode_trace
 
 Fields = dict[str, object]
 
-MOST_TOKENS = 2**40
+MAX_TOKENS = 2**40
 """Limit on the token counts of a record, since those of a tenant are summed."""
 
 MAX_TIME = 1e11
@@ -105,10 +105,10 @@ def _parse_timestamp(text: str) -> float | None:
         return None
 
 
-MOST_MESSAGES = 50_000
+MAX_MESSAGES = 50_000
 """Messages of a conversation: it is put into the store in one piece."""
 
-MOST_VALUES = 1_000_000
+MAX_VALUES = 1_000_000
 """Values in what is read at once (see ``has_more_values``): a line, or a conversation."""
 
 
@@ -119,20 +119,20 @@ def check_text(raw: bytes) -> None:
     """Raises ValueError for a text that is not UTF-8, or has too many values."""
     if not is_utf8(raw):
         raise ValueError(NOT_UTF8)
-    if has_more_values(MOST_VALUES, raw):
-        raise ValueError(f"over {MOST_VALUES} values in what is read at once")
+    if has_more_values(MAX_VALUES, raw):
+        raise ValueError(f"over {MAX_VALUES} values in what is read at once")
 
 
 def check_count(messages: int) -> None:
     """Raises ValueError for a conversation that is too long."""
-    if messages > MOST_MESSAGES:
-        raise ValueError(f"a conversation of over {MOST_MESSAGES} messages")
+    if messages > MAX_MESSAGES:
+        raise ValueError(f"a conversation of over {MAX_MESSAGES} messages")
 
 
 _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,1024}")
 _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 
-MOST_LABELS = 20
+MAX_LABELS = 20
 """Bytes."""
 
 
@@ -148,10 +148,10 @@ def check_session(archived: SessionArchive) -> None:
     check_id(session.id, "an id")
     if session.user is not None:
         check_id(session.user, "a user")
-    if len(session.details.title or "") > LONGEST_TITLE:
-        raise ValueError(f"a title of more than {LONGEST_TITLE} characters")
-    if len(session.details.metadata) > LARGEST_METADATA:
-        raise ValueError(f"metadata of more than {LARGEST_METADATA} bytes")
+    if len(session.details.title or "") > MAX_TITLE:
+        raise ValueError(f"a title of more than {MAX_TITLE} characters")
+    if len(session.details.metadata) > MAX_METADATA:
+        raise ValueError(f"metadata of more than {MAX_METADATA} bytes")
     _check_system(session.details.system)
     _check_exchanges(archived.exchanges, session.end)
     _check_lines(archived.lines, archived.exchanges)
@@ -186,7 +186,7 @@ def _check_record(exchange: Exchange) -> None:
     did.all_recalled()
     _RAWS.decode(did.tools)
     shown = decode_trace(did) or PromptTrace()
-    if max(did.tokens, did.evicted_tokens, shown.known, shown.recall) > MOST_TOKENS:
+    if max(did.tokens, did.evicted_tokens, shown.known, shown.recall) > MAX_TOKENS:
         raise ValueError("an exchange of more tokens than anybody can add up")
 
 
@@ -226,7 +226,7 @@ def _is_at_its_place(line: StoredMessage, exchanges: Mapping[str, PlacedExchange
 def check_item(item: Item, user: str) -> None:
     """Raise ValueError unless an item belongs to this user, or with "" to the tenant."""
     namespace = item.namespace
-    if not 1 <= len(namespace) <= MOST_LABELS or not all(map(_NAME.fullmatch, namespace)):
+    if not 1 <= len(namespace) <= MAX_LABELS or not all(map(_NAME.fullmatch, namespace)):
         raise ValueError("an item with an impossible namespace")
     if not _NAME.fullmatch(item.key) or item.version < 1:
         raise ValueError("an item with an impossible key or version")

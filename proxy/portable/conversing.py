@@ -19,7 +19,7 @@ from proxy.chat.jsontext import join_items
 from proxy.chat.message import ChatMessage, read_message
 from proxy.chat.tools.calltext import tokens_without_calls
 from proxy.memory.archive import (
-    LONGEST_TITLE,
+    MAX_TITLE,
     Details,
     PlacedExchange,
     Session,
@@ -75,7 +75,7 @@ def to_session(conversation: Conversation, options: ImportOptions) -> ImportedSe
         created_at=began if began is not None else min(times, default=options.now),
         last_active_at=max(times, default=options.now),
         details=Details(
-            title=(conversation.title or "").strip()[:LONGEST_TITLE] or None,
+            title=(conversation.title or "").strip()[:MAX_TITLE] or None,
             ttl=options.ttl,
             system=system,
             system_tokens=sum(map(options.count, kept)),

@@ -14,7 +14,7 @@ from proxy.chat.jsontext import UNREADABLE
 from proxy.memory.archive import PlacedExchange, Session, SessionArchive, StoredMessage
 from proxy.memory.items import Item
 from proxy.portable import format
-from proxy.portable.check import MOST_VALUES, NOT_UTF8, is_utf8
+from proxy.portable.check import MAX_VALUES, NOT_UTF8, is_utf8
 from proxy.portable.format import embed_json
 from proxy.portable.gathering import IsAtomic, ItemBatcher, SessionBuilder, never_atomic
 from proxy.portable.source import ImportedPart, ImportedSession, InvalidFile, Splitter, Warnings
@@ -73,8 +73,8 @@ class ExportReader:
 
     def _decode(self, raw: bytes) -> format.ExportLine | None:
         """The line; None for an unknown kind."""
-        if has_more_values(MOST_VALUES, raw):
-            raise self._error(f"has over {MOST_VALUES} values")
+        if has_more_values(MAX_VALUES, raw):
+            raise self._error(f"has over {MAX_VALUES} values")
         try:
             fields = _FIELDS.decode(raw)
             kind = _TEXT.decode(fields.get("kind", b"null"))

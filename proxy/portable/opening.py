@@ -12,7 +12,7 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.portable import format
-from proxy.portable.check import MOST_MESSAGES, NOT_UTF8, is_utf8
+from proxy.portable.check import MAX_MESSAGES, NOT_UTF8, is_utf8
 from proxy.portable.gathering import IsAtomic, never_atomic
 from proxy.portable.lines import ExportReader
 from proxy.portable.messages import ChatLines, Messages
@@ -99,7 +99,7 @@ def _notes(read: ReadNote, names: tuple[str, ...]) -> Callable[[Limits, Warnings
     return lambda limits, warnings: NoteList(limits.held, warnings, read, names)
 
 
-LIBRECHAT_DEPTH = 2 * MOST_MESSAGES + 100
+LIBRECHAT_DEPTH = 2 * MAX_MESSAGES + 100
 """The limit on nesting of a conversation whose messages are nested in each other."""
 
 
@@ -213,13 +213,13 @@ def detect(beginning: bytes) -> Format | None:
     if text[:1] not in (b"{", b"["):
         return None
     complete, end, _ = text.rpartition(b"\n")
-    rows = (complete if end else text).split(b"\n", MOST_LINES)[:MOST_LINES]
+    rows = (complete if end else text).split(b"\n", MAX_LINES)[:MAX_LINES]
     lines = tuple(map(_fields, rows))
     file = Beginning(text[:1] == b"[", frozenset(_keys(text)), lines, not end)
     return next((name for name, reader in READERS.items() if reader.matches(file)), None)
 
 
-MOST_LINES = 50
+MAX_LINES = 50
 """Lines that are parsed to detect a format."""
 
 

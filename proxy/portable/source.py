@@ -15,7 +15,7 @@ import msgspec
 
 from proxy.memory.archive import SessionArchive
 from proxy.memory.items import Item
-from proxy.portable.check import MOST_VALUES
+from proxy.portable.check import MAX_VALUES
 
 
 class Splitter:
@@ -118,8 +118,8 @@ class ListSplitter:
     def _check(self) -> None:
         if self._levels > self._max_depth:
             raise ValueError("too deep a nesting")
-        if self._brackets > 2 * MOST_VALUES:
-            raise ValueError(f"over {MOST_VALUES} lists and objects in item {self.number + 1}")
+        if self._brackets > 2 * MAX_VALUES:
+            raise ValueError(f"over {MAX_VALUES} lists and objects in item {self.number + 1}")
 
     @property
     def _base(self) -> int:

@@ -73,25 +73,24 @@ async def newest_session(
 
 
 class SearchableStore(PassageHistory, Protocol):
-    """A store, as far as ``behind_in`` needs it."""
+    """A store, as far as ``read_unindexed`` needs it."""
 
-    async def look(
+    async def lookup(
         self, owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
-    ) -> Look: ...
+    ) -> IndexLookup: ...
 
 
-async def behind_in(
+async def read_unindexed(
     store: SearchableStore, key: SessionKey, states: Collection[State], limit: int
-) -> Behind | None:
-    """``Index.behind`` for a store that cannot answer it in one go: its parts, one after the other.
-
-    Raises StoreError.
-    """
+) -> Unindexed | None:
+    """``Index.unindexed`` for a store that needs a round trip for each part.  Raises StoreError."""
     session = await store.session(key)
     if session is None:
         return None
-    look = await store.look(owner_of(key, session.user), (), 0, session=key.session)
-    return Behind(session, look, await store.messages(key, states, after_mark(look.mark), limit))
+    lookup = await store.lookup(owner_of(key, session.user), (), 0, session=key.session)
+    return Unindexed(
+        session, lookup, await store.messages(key, states, after_mark(lookup.mark), limit)
+    )
 
 
 def owner_of(key: SessionKey, user: str | None) -> Owner:
@@ -99,8 +98,9 @@ def owner_of(key: SessionKey, user: str | None) -> Owner:
     return Owner(key.tenant, user=user) if user else Owner(key.tenant, session=key.session)
 
 
-OwnOf = Callable[[bytes], tuple[str, float]]
-"""From a message's JSON to its author's own text, and the share of the whole text that it is."""
+OwnTextOf = Callable[[bytes], tuple[str, float]]
+"""From a message's JSON to the author's own text in it, and the share of the whole text that this
+is."""
 
 ROW_SIZE = 20
 """Bytes of a row; the first four are the session's number, little-endian."""
@@ -153,7 +153,7 @@ class IndexMark(NamedTuple):
     check: int = 0
 
 
-class Look(msgspec.Struct, frozen=True):
+class IndexLookup(msgspec.Struct, frozen=True):
     """The result of one lookup in an index.  The default is that of an index that does not exist.
 
     ``state`` is what the owner's last batch left, opaque to a back end.  ``postings`` are in the
@@ -170,7 +170,7 @@ class WholeIndex(NamedTuple):
     """All terms of an index, and a lookup with every posting of each."""
 
     terms: Sequence[bytes]
-    look: Look
+    lookup: IndexLookup
 
 
 class Rows(msgspec.Struct, frozen=True):
@@ -205,17 +205,20 @@ class IndexBatch(msgspec.Struct, frozen=True):
     began: float | None = None
 
 
-class Behind(NamedTuple):
-    """What an index may lack of a session: the session, a look at its owner's index without terms,
-    and its messages from the one on that the mark names, that one included."""
+class Unindexed(NamedTuple):
+    """What an index may lack of a session.
+
+    ``lookup`` is one of its owner's index, without terms.  ``page`` begins with the message that
+    the mark names, the last indexed one: whether it is still the same tells if the mark holds.
+    """
 
     session: Session
-    look: Look
+    lookup: IndexLookup
     page: Page[Message]
 
 
 def after_mark(mark: IndexMark | None) -> int:
-    """The seq behind which the messages of a ``Behind`` begin."""
+    """The seq after which the messages of an ``Unindexed`` begin."""
     return mark.seq - 1 if mark else 0
 
 
@@ -226,25 +229,29 @@ class IndexLost(StoreError):
 class Index(Protocol):
     """Implemented by every store.  All methods raise StoreError."""
 
-    async def behind(self, key: SessionKey, states: Collection[State], limit: int) -> Behind | None:
-        """At most ``limit`` messages of these states; None if there is no such session.
+    async def unindexed(
+        self, key: SessionKey, states: Collection[State], limit: int
+    ) -> Unindexed | None:
+        """What the index lacks of a session: at most ``limit`` messages in these states.
 
-        As few round trips as the store can do it in.
+        None if there is no such session.  Takes as few round trips as the store can do it in.
         """
         ...
 
-    async def look(
+    async def lookup(
         self, owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
-    ) -> Look:
+    ) -> IndexLookup:
         """State, mark of ``session``, and at most the ``newest`` postings of each term.
 
         One round trip.
         """
         ...
 
-    async def whole(self, owner: Owner, most: int, session: str = "") -> WholeIndex | None:
-        """All that a look can show; None where there is no index, or somebody adds to it meanwhile,
-        or it is larger than ``most`` terms (or pieces of long ones, as the back end has them).
+    async def whole_index(
+        self, owner: Owner, max_terms: int, session: str = ""
+    ) -> WholeIndex | None:
+        """All terms and postings; None if there is no index, if it has more than ``max_terms``
+        terms (or blocks of postings, in a back end that counts these), or if it changes meanwhile.
 
         Two round trips at most.
         """
@@ -266,8 +273,10 @@ class Index(Protocol):
         ...
 
     async def drop(self, owner: Owner, state: bytes = b"") -> None:
-        """Forget an index, vectors included.  A ``state`` takes the place of its own at once: looks
-        have it, with revision 0, until a new index is begun.  Nothing is kept where there is none.
+        """Delete an index, vectors included.
+
+        If there was one, ``state`` replaces its state at once: lookups return it, with revision 0,
+        until a new index is begun.
         """
         ...
 

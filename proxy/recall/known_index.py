@@ -1,15 +1,15 @@
 """A cache of indexes that this process has read or written: rows of passages, postings of terms.
 
-A small index whose owner sends another query soon is read as a whole: from then on a lookup needs
+A small index whose owner sends another query soon is read as a whole.  From then on a lookup needs
 only the index's revision and state, which the store has often returned already.
 
-A row never changes, and its number is not reused while its index lasts.  A session can be dropped:
-then its name is gone, and the index has another revision.  So cached names and postings are valid
-as long as this process wrote every revision since they were read, which each lookup verifies by
-revision and state.
+A row never changes, and its number is not reused while its index exists.  If a session is dropped
+its name is gone, and the index has another revision.  So cached names and postings are valid as
+long as only this process has written to the index since they were read, which each lookup verifies
+by revision and state.
 
-Contains numbers, names of sessions and terms; no text.  Terms are hashes of words that were said or
-searched, so they are cleared when anything is erased: see ``clear_terms_of``.
+The cache has numbers, names of sessions and terms, but no texts.  Terms are hashes of words that
+were said or searched, so they are cleared when anything is erased: see ``clear_terms_of``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from proxy.recall.index import (
     NO_POSTINGS,
     Index,
     IndexBatch,
-    Look,
+    IndexLookup,
     Owner,
     Postings,
     Rows,
@@ -40,26 +40,26 @@ from proxy.recall.ranking.packing import ROW, Array, read_rows
 
 T = TypeVar("T")
 
-MOST_ROWS = 200_000
-"""Rows of all owners together, 21 bytes each; of an owner who has more nothing is kept."""
+MAX_ROWS = 200_000
+"""Rows of all owners together, 21 bytes each; an owner with more is not cached."""
 
-MOST_BYTES = 16_000_000
-"""Of the terms and postings of all owners together."""
+MAX_BYTES = 16_000_000
+"""Bytes of the terms and postings of all owners together."""
 
-SMALL = 4_000
-"""Passages of an index of which all postings are kept; below ``NEWEST``."""
+SMALL_INDEX = 4_000
+"""Passages; all postings of a smaller index may be cached.  Less than ``NEWEST``."""
 
-MOST_TERMS = 16_000
+MAX_TERMS = 16_000
 """Terms of such an index: some milliseconds to read."""
 
-_OWNER = 1_500
-"""Bytes that an owner takes beside rows and postings, about."""
+_OWNER_BYTES = 1_500
+"""Approximate memory of an owner without rows and postings."""
 
-_PASSAGE = 200
-"""Bytes that a passage's postings and terms take where all are kept, about."""
+_PASSAGE_BYTES = 200
+"""Approximate memory of the terms and postings of a passage if all are cached."""
 
 
-class _Known:
+class _CachedIndex:
     """The cached part of one index.
 
     ``revision`` and ``state`` are the index's when it was last read or written;
@@ -67,8 +67,8 @@ class _Known:
     is the number of the last lookup of terms.
     """
 
-    def __init__(self, look: Look, state: State) -> None:
-        self.revision, self.state_data, self.state = look.revision, look.state, state
+    def __init__(self, lookup: IndexLookup, state: State) -> None:
+        self.revision, self.state_data, self.state = lookup.revision, lookup.state, state
         self.is_sole_writer = True
         self.names: dict[int, str] = {}
         self.terms: SomeTerms | AllTerms = SomeTerms()
@@ -83,14 +83,14 @@ class _Known:
         return self._rows.size
 
     @property
-    def bytes_held(self) -> int:
-        return _OWNER + self.terms.bytes_held
+    def size_bytes(self) -> int:
+        return _OWNER_BYTES + self.terms.size_bytes
 
-    def is_current(self, look: Look) -> bool:
+    def is_current(self, lookup: IndexLookup) -> bool:
         """Whether the index has not changed since it was cached."""
-        return self.revision == look.revision and self.state_data == look.state
+        return self.revision == lookup.revision and self.state_data == lookup.state
 
-    def keep_all(self, postings: Mapping[bytes, bytes]) -> None:
+    def cache_all(self, postings: Mapping[bytes, bytes]) -> None:
         """Cache these as all terms of the index."""
         self.terms = AllTerms(postings)
 
@@ -102,11 +102,11 @@ class _Known:
         """Apply a batch that this process has written."""
         self.revision += 1
         self.state_data, self.state = batch.state, read_state(batch.state) or self.state
-        if self.state.passages > SMALL and isinstance(self.terms, AllTerms):
+        if self.state.passages > SMALL_INDEX and isinstance(self.terms, AllTerms):
             self.clear()
         self.terms.add(batch.postings)
 
-    def lacks(self, numbers: Numbers) -> Numbers:
+    def missing(self, numbers: Numbers) -> Numbers:
         there = self._is_known.take(numbers)
         return NO_PASSAGES if there.all() else numbers[~there]
 
@@ -124,205 +124,217 @@ class _Known:
             self._is_known = np.concatenate([self._is_known, np.zeros(more, np.bool_)])
 
 
-class LookWithState(NamedTuple):
+class LookupWithState(NamedTuple):
     """A lookup in an index, and the index's state: None if that has another format."""
 
-    look: Look
+    lookup: IndexLookup
     state: State | None
 
 
-_ALL: WeakSet[KnownIndex] = WeakSet()
+_CACHES: WeakSet[IndexCache] = WeakSet()
 
 
 def clear_terms_of(tenant: str) -> None:
     """Clear the cached terms of a tenant in all caches: they reveal what was said."""
-    for each in _ALL:
-        each.forget_terms(tenant)
+    for each in _CACHES:
+        each.clear_terms(tenant)
 
 
-class KnownIndex:
+class IndexCache:
     """Caches the indexes of the owners with the latest queries; reads the rest from ``index``."""
 
-    def __init__(
-        self, index: Index, most_rows: int = MOST_ROWS, most_bytes: int = MOST_BYTES
-    ) -> None:
-        self._index, self._most_rows, self._most_bytes = index, most_rows, most_bytes
-        self._owners: OrderedDict[Owner, _Known] = OrderedDict()
-        self._rows = self._bytes = self._looks = 0
-        _ALL.add(self)
+    def __init__(self, index: Index, max_rows: int = MAX_ROWS, max_bytes: int = MAX_BYTES) -> None:
+        self._index, self._max_rows, self._max_bytes = index, max_rows, max_bytes
+        self._owners: OrderedDict[Owner, _CachedIndex] = OrderedDict()
+        self._rows = self._bytes = self._lookups = 0
+        _CACHES.add(self)
 
     def __repr__(self) -> str:
-        terms = sum([len(known.terms) for known in self._owners.values()])
+        terms = sum([len(cached.terms) for cached in self._owners.values()])
         sizes = f"rows: {self._rows}, terms: {terms}, bytes: {self._bytes}"
-        return f"<KnownIndex [owners: {len(self._owners)}, {sizes}]>"
+        return f"<IndexCache [owners: {len(self._owners)}, {sizes}]>"
 
-    async def look(
-        self, owner: Owner, terms: Sequence[bytes], session: str = "", seen: Look | None = None
-    ) -> LookWithState:
-        """Look up terms in an index; only the postings that are not cached are read.
-
-        ``seen`` is a lookup of the same session made just before: if all terms are cached no other
-        is needed.  Takes two round trips if the cache is out of date, or an index is read as a
-        whole.  Raises StoreError.
-        """
-        known = self._owners.get(owner)
-        if terms and seen is None:
-            self._looks += 1
-        if known is None or not known.is_sole_writer:
-            return self._remember(owner, terms, await self._look(owner, terms, session))
-        found = known.terms.find(terms)
-        if None in found and seen is None and self._is_worth_reading_whole(known):
-            whole = await self._index.whole(owner, MOST_TERMS, session)
-            if whole is not None:
-                return self._remember_whole(owner, terms, whole)
-            known.too_large, found = True, known.terms.find(terms)
-        return await self._look_for_missing(owner, known, terms, found, session, seen)
-
-    async def _look_for_missing(
+    async def lookup(
         self,
         owner: Owner,
-        known: _Known,
+        terms: Sequence[bytes],
+        session: str = "",
+        recent: IndexLookup | None = None,
+    ) -> LookupWithState:
+        """Look up terms in an index; only the postings that are not cached are read.
+
+        ``recent`` is a lookup of the same session made just before: if all terms are cached no
+        other is needed.  Takes two round trips if the cache is out of date, or an index is read as
+        a whole.  Raises StoreError.
+        """
+        cached = self._owners.get(owner)
+        if terms and recent is None:
+            self._lookups += 1
+        if cached is None or not cached.is_sole_writer:
+            return self._cache(owner, terms, await self._read(owner, terms, session))
+        found = cached.terms.find(terms)
+        if None in found and recent is None and self._is_worth_reading_whole(cached):
+            whole = await self._index.whole_index(owner, MAX_TERMS, session)
+            if whole is not None:
+                return self._cache_whole(owner, terms, whole)
+            cached.too_large, found = True, cached.terms.find(terms)
+        return await self._read_missing(owner, cached, terms, found, session, recent)
+
+    async def _read_missing(
+        self,
+        owner: Owner,
+        cached: _CachedIndex,
         terms: Sequence[bytes],
         found: Sequence[Postings | None],
         session: str,
-        seen: Look | None,
-    ) -> LookWithState:
-        """Look up the terms that were not ``found`` in the cache; all of them if the cache turns
-        out to be out of date."""
-        kept, revision = known.terms, known.revision
+        recent: IndexLookup | None,
+    ) -> LookupWithState:
+        """Look up the terms that were not ``found`` in the cache, or all of them if the cache turns
+        out to be outdated."""
+        cached_terms, revision = cached.terms, cached.revision
         missing = [term for term, postings in zip(terms, found, strict=True) if postings is None]
-        look = await self._look(owner, missing, session) if missing or seen is None else seen
-        # Somebody may have erased something meanwhile, and all terms are forgotten.
+        lookup = await self._read(owner, missing, session) if missing or recent is None else recent
+        # An erasure may have cleared the terms meanwhile.
         if not (
-            known.is_current(look) and self._owners.get(owner) is known and known.terms is kept
+            cached.is_current(lookup)
+            and self._owners.get(owner) is cached
+            and cached.terms is cached_terms
         ):
             if len(missing) < len(terms):
-                look = await self._look(owner, terms, session)
-            return self._remember(owner, terms, look)
-        read = dict(zip(missing, look.postings, strict=True)) if missing else {}
-        found = found if known.revision == revision else kept.find(terms)
+                lookup = await self._read(owner, terms, session)
+            return self._cache(owner, terms, lookup)
+        read = dict(zip(missing, lookup.postings, strict=True)) if missing else {}
+        found = found if cached.revision == revision else cached_terms.find(terms)
         postings = [each or read[term] for term, each in zip(terms, found, strict=True)]
-        return self._with_known(owner, known, read, replace(look, postings=tuple(postings)))
+        return self._cache_missing(owner, cached, read, replace(lookup, postings=tuple(postings)))
 
     async def rows(self, owner: Owner, numbers: Numbers, state: State, revision: int) -> Rows:
         """Rows by number, and the names of their sessions, of an index that was of this revision
         and state.  Raises StoreError."""
-        known = self._owners.get(owner)
-        if known is None or known.state.born != state.born or known.revision < revision:
+        cached = self._owners.get(owner)
+        if cached is None or cached.state.born != state.born or cached.revision < revision:
             return await self._index.rows(owner, numbers.tolist())
         self._owners.move_to_end(owner)
-        self._resize(known, known.enlarge, int(numbers.max(initial=0)) + 1)
-        missing = known.lacks(numbers[numbers < state.passages])
+        self._apply(cached, cached.enlarge, int(numbers.max(initial=0)) + 1)
+        missing = cached.missing(numbers[numbers < state.passages])
         if missing.size:
             found = await self._index.rows(owner, missing.tolist())
-            known.put(missing, read_rows(found.data))
-            known.names.update(found.sessions)
-        return Rows(known.rows_of(numbers), known.names)
+            cached.put(missing, read_rows(found.data))
+            cached.names.update(found.sessions)
+        return Rows(cached.rows_of(numbers), cached.names)
 
     def on_write(self, owner: Owner, batch: IndexBatch) -> None:
-        """To be called when this process has written a batch to an index."""
-        known = self._owners.get(owner) if batch.revision else self._start(owner)
-        if known is None or known.revision != batch.revision:
+        """Update the cache after this process has written a batch to an index."""
+        cached = self._owners.get(owner) if batch.revision else self._cache_new(owner)
+        if cached is None or cached.revision != batch.revision:
             return
         self._owners.move_to_end(owner)
-        self._resize(known, known.add, batch)
+        self._apply(cached, cached.add, batch)
         if not batch.rows:
             return
         rows = read_rows(batch.rows)
-        self._resize(known, known.enlarge, batch.first + rows.size)
-        known.put(slice(batch.first, batch.first + rows.size), rows)
-        known.names.update(
+        self._apply(cached, cached.enlarge, batch.first + rows.size)
+        cached.put(slice(batch.first, batch.first + rows.size), rows)
+        cached.names.update(
             (number, batch.session) for number in set(rows["session"].tolist()) - {0}
         )
 
-    def _start(self, owner: Owner) -> _Known:
-        """Cache an index that this process has made: all of its terms will be known."""
-        self._drop(owner)
-        known = self._owners[owner] = _Known(Look(), State())
-        known.keep_all({})
-        self._bytes += known.bytes_held
-        return known
+    def _cache_new(self, owner: Owner) -> _CachedIndex:
+        """Cache an index that this process has made, with all of its terms."""
+        self._evict(owner)
+        cached = self._owners[owner] = _CachedIndex(IndexLookup(), State())
+        cached.cache_all({})
+        self._bytes += cached.size_bytes
+        return cached
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         self._owners.clear()
         self._rows = self._bytes = 0
 
-    def forget_terms(self, tenant: str) -> None:
-        for owner, known in self._owners.items():
+    def clear_terms(self, tenant: str) -> None:
+        for owner, cached in self._owners.items():
             if owner.tenant == tenant:
-                known.clear()
-        self._bytes = sum([known.bytes_held for known in self._owners.values()])
+                cached.clear()
+        self._bytes = sum([cached.size_bytes for cached in self._owners.values()])
 
-    async def _look(self, owner: Owner, terms: Sequence[bytes], session: str) -> Look:
-        return await self._index.look(owner, terms, NEWEST, session=session)
+    async def _read(self, owner: Owner, terms: Sequence[bytes], session: str) -> IndexLookup:
+        return await self._index.lookup(owner, terms, NEWEST, session=session)
 
-    def _is_worth_reading_whole(self, known: _Known) -> bool:
-        """Whether to read all terms of a small index: if as many fit for each owner that was
-        queried since this one was last."""
-        between, known.last_lookup = self._looks - known.last_lookup, self._looks
-        passages = known.state.passages
-        fit = passages <= SMALL and between * passages * _PASSAGE <= self._most_bytes
-        return fit and not known.too_large
+    def _is_worth_reading_whole(self, cached: _CachedIndex) -> bool:
+        """Whether to read all terms of an index: if it is small, and as much would fit into the
+        cache for each lookup since this owner's last one."""
+        lookups_since, cached.last_lookup = self._lookups - cached.last_lookup, self._lookups
+        passages = cached.state.passages
+        fit = (
+            passages <= SMALL_INDEX and lookups_since * passages * _PASSAGE_BYTES <= self._max_bytes
+        )
+        return fit and not cached.too_large
 
-    def _remember_whole(
+    def _cache_whole(
         self, owner: Owner, terms: Sequence[bytes], whole: WholeIndex
-    ) -> LookWithState:
+    ) -> LookupWithState:
         """Cache all terms; returns the lookup of those asked for."""
-        found = dict(zip(whole.terms, whole.look.postings, strict=True))
-        look = replace(whole.look, postings=tuple([found.get(term, NO_POSTINGS) for term in terms]))
-        seen = self._remember(owner, terms, look)
-        known = self._owners.get(owner)
-        if known is not None and known.state.passages <= SMALL:
+        found = dict(zip(whole.terms, whole.lookup.postings, strict=True))
+        lookup = replace(
+            whole.lookup, postings=tuple([found.get(term, NO_POSTINGS) for term in terms])
+        )
+        result = self._cache(owner, terms, lookup)
+        cached = self._owners.get(owner)
+        if cached is not None and cached.state.passages <= SMALL_INDEX:
             postings = {term: each.newest for term, each in found.items()}
-            self._resize(known, known.keep_all, postings)
-        return seen
+            self._apply(cached, cached.cache_all, postings)
+        return result
 
-    def _with_known(
-        self, owner: Owner, known: _Known, read: Mapping[bytes, Postings], look: Look
-    ) -> LookWithState:
+    def _cache_missing(
+        self,
+        owner: Owner,
+        cached: _CachedIndex,
+        read: Mapping[bytes, Postings],
+        lookup: IndexLookup,
+    ) -> LookupWithState:
         """Cache the terms that were read in addition to cached ones; returns the lookup."""
         self._owners.move_to_end(owner)
         if read:
-            self._resize(known, known.terms.learn, read)
-        return LookWithState(look, known.state)
+            self._apply(cached, cached.terms.put, read)
+        return LookupWithState(lookup, cached.state)
 
-    def _remember(self, owner: Owner, terms: Sequence[bytes], look: Look) -> LookWithState:
-        """Cache a lookup of which nothing was cached, and return it."""
-        state, known = read_state(look.state), self._owners.get(owner)
-        if state is None or not look.revision or state.passages > self._most_rows:
-            self._drop(owner)
-            return LookWithState(look, state)
-        if known is None or not known.is_current(look):
-            self._drop(owner)
-            known, before = _Known(look, state), known
-            known.is_sole_writer, known.last_lookup = before is None, self._looks
-            self._owners[owner] = known
-            self._bytes += known.bytes_held
+    def _cache(self, owner: Owner, terms: Sequence[bytes], lookup: IndexLookup) -> LookupWithState:
+        """Cache a lookup that was read as a whole, and return it."""
+        state, cached = read_state(lookup.state), self._owners.get(owner)
+        if state is None or not lookup.revision or state.passages > self._max_rows:
+            self._evict(owner)
+            return LookupWithState(lookup, state)
+        if cached is None or not cached.is_current(lookup):
+            self._evict(owner)
+            cached, before = _CachedIndex(lookup, state), cached
+            cached.is_sole_writer, cached.last_lookup = before is None, self._lookups
+            self._owners[owner] = cached
+            self._bytes += cached.size_bytes
         else:
-            known.is_sole_writer = True
+            cached.is_sole_writer = True
         self._owners.move_to_end(owner)
-        self._resize(known, known.terms.learn, dict(zip(terms, look.postings, strict=True)))
-        return LookWithState(look, state)
+        self._apply(cached, cached.terms.put, dict(zip(terms, lookup.postings, strict=True)))
+        return LookupWithState(lookup, state)
 
-    def _drop(self, owner: Owner) -> None:
-        known = self._owners.pop(owner, None)
-        if known is not None:
-            self._rows, self._bytes = self._rows - known.size, self._bytes - known.bytes_held
+    def _evict(self, owner: Owner) -> None:
+        cached = self._owners.pop(owner, None)
+        if cached is not None:
+            self._rows, self._bytes = self._rows - cached.size, self._bytes - cached.size_bytes
 
-    def _resize(self, known: _Known, change: Callable[[T], None], to: T) -> None:
+    def _apply(self, cached: _CachedIndex, change: Callable[[T], None], to: T) -> None:
         """Apply a change to a cached index, and evict others if the cache is then too large."""
-        rows, bytes_ = known.size, known.bytes_held
+        rows, bytes_ = cached.size, cached.size_bytes
         change(to)
         self._rows, self._bytes = (
-            self._rows + known.size - rows,
-            self._bytes + known.bytes_held - bytes_,
+            self._rows + cached.size - rows,
+            self._bytes + cached.size_bytes - bytes_,
         )
         while len(self._owners) > 1 and self._is_full:
-            self._drop(next(iter(self._owners)))
-        if self._bytes > self._most_bytes:
-            known.clear()
-            self._bytes = known.bytes_held
+            self._evict(next(iter(self._owners)))
+        if self._bytes > self._max_bytes:
+            cached.clear()
+            self._bytes = cached.size_bytes
 
     @property
     def _is_full(self) -> bool:
-        return self._rows > self._most_rows or self._bytes > self._most_bytes
+        return self._rows > self._max_rows or self._bytes > self._max_bytes

@@ -1,7 +1,7 @@
 """Cached postings of an index: of the terms that were looked up, or of all terms.
 
-All terms are packed into arrays, with 12 bytes for a term beside its postings, where a dictionary
-takes 200; and a term that is not among all is in no passage, so that no lookup is needed.
+All terms are packed into arrays: they take 12 bytes per term beside its postings, a dictionary 200.
+If all are cached, a term that is not among them is in no passage, so no lookup is needed.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ import numpy as np
 from proxy.recall.index import NO_POSTINGS, POSTING_SIZE, TERM_SIZE, Postings, split_terms
 
 NEWEST = 5_000
-"""Postings of a term that are looked at: enough for what is rare, and bounded for what is not."""
+"""Postings that a lookup reads of a term: enough for rare terms, and a bound for frequent ones."""
 
-_TERM = 200
-"""Bytes that an entry of a dictionary takes beside its postings, about."""
+_TERM_BYTES = 200
+"""Approximate memory of a term in a dictionary, without its postings."""
 
-_PACKED_TERM = TERM_SIZE + 4
-"""Bytes that a term takes beside its postings in packed arrays."""
+_PACKED_TERM_BYTES = TERM_SIZE + 4
+"""Memory of a term in packed arrays, without its postings."""
 
 _LAST = b"\xff" * TERM_SIZE
 
 MIN_ADDED_TERMS = 256
-"""Added terms that may be kept unpacked; or as many as a quarter of the packed ones."""
+"""Added terms that may stay unpacked; if there are many packed ones, up to a quarter of them."""
 
 
 class SomeTerms:
-    """The newest postings of terms that were asked for."""
+    """The newest postings of the terms that were looked up."""
 
     def __init__(self) -> None:
         self._postings: dict[bytes, Postings] = {}
-        self.bytes_held = 0
+        self.size_bytes = 0
 
     def __len__(self) -> int:
         return len(self._postings)
@@ -42,15 +42,15 @@ class SomeTerms:
         """The postings of each term, None if they are not cached."""
         return [self._postings.get(term) for term in terms]
 
-    def learn(self, postings: Mapping[bytes, Postings]) -> None:
+    def put(self, postings: Mapping[bytes, Postings]) -> None:
         for term, found in postings.items():
             before = self._postings.get(term)
-            self.bytes_held += len(found.newest) - (len(before.newest) if before else -_TERM)
+            self.size_bytes += len(found.newest) - (len(before.newest) if before else -_TERM_BYTES)
             self._postings[term] = found
 
     def add(self, postings: Mapping[bytes, bytes]) -> None:
         """Append postings that were added to the index."""
-        self.learn(
+        self.put(
             {
                 term: _longer(self._postings[term], postings[term])
                 for term in self._postings.keys() & postings.keys()
@@ -74,14 +74,14 @@ class AllTerms:
         return self._terms.size - 1 + len(self._added)
 
     @property
-    def bytes_held(self) -> int:
+    def size_bytes(self) -> int:
         return self._packed_bytes + self._added_bytes
 
     def find(self, terms: Sequence[bytes]) -> list[Postings | None]:
         """The postings of each term, never None: a term that is not cached is in no passage."""
-        sought = np.frombuffer(b"".join(terms), np.uint64)
-        places = self._terms.searchsorted(sought)
-        (here,) = (self._terms.take(places) == sought).nonzero()
+        wanted = np.frombuffer(b"".join(terms), np.uint64)
+        places = self._terms.searchsorted(wanted)
+        (here,) = (self._terms.take(places) == wanted).nonzero()
         begins = self._begins.take(places[here]).tolist()
         ends = self._begins.take(places[here] + 1).tolist()
         found: list[Postings | None] = [NO_POSTINGS] * len(terms)
@@ -93,14 +93,14 @@ class AllTerms:
             found[at] = Postings(len(data) // POSTING_SIZE, data)
         return found
 
-    def learn(self, postings: Mapping[bytes, Postings]) -> None:
-        """Nothing: all is known."""
+    def put(self, postings: Mapping[bytes, Postings]) -> None:
+        """Nothing to do: all are cached."""
 
     def add(self, postings: Mapping[bytes, bytes]) -> None:
         """Append postings that were added to the index."""
         for term, data in postings.items():
             before = self._added.get(term)
-            self._added_bytes += len(data) + (_TERM if before is None else 0)
+            self._added_bytes += len(data) + (_TERM_BYTES if before is None else 0)
             self._added[term] = (before or b"") + data
         if len(self._added) > max(MIN_ADDED_TERMS, self._terms.size // 4):
             self._pack(self._all())
@@ -126,4 +126,7 @@ class AllTerms:
         self._begins = np.array(list(accumulate(sizes, initial=0)), np.uint32)
         self._data = b"".join(data)
         self._added.clear()
-        self._packed_bytes, self._added_bytes = len(self._data) + _PACKED_TERM * self._terms.size, 0
+        self._packed_bytes, self._added_bytes = (
+            len(self._data) + _PACKED_TERM_BYTES * self._terms.size,
+            0,
+        )

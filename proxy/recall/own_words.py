@@ -1,8 +1,8 @@
 """Separates the author's own words in a message from quoted, pasted and role-played text.  Pure.
 
-Told by form alone.  ``pasted_spans`` gives what is clearly another's; short quotations stay, as
-names and titles are written so.  ``own_texts`` gives sentences that can be nobody else's: it leaves
-more out.
+By form alone.  ``pasted_spans`` returns what is clearly another's; short quotations are not, since
+names and titles are quoted too.  ``own_texts`` returns only sentences that are surely the author's:
+it leaves more out.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import NamedTuple
 from proxy.recall.lexicon.loader import any_of, lazy_pattern, phrase_pattern, vocabulary
 
 BLANK = "\0"
-"""Stands for a character that is not the writer's own."""
-QUOTATION = 80
-"""Characters of a quotation that is more than a name or a title."""
-FEW_LINES = 3
-"""A recorded talk has at least so many lines with a speaker before them."""
-LONG = 2_000
-"""Characters; of a longer message only its first and last line can be the user's own words."""
-LONGEST_SENTENCE = 500
-"""Characters; who says how things shall be done says it in fewer."""
-MOST_SENTENCES = 60
-_FEW_ITEMS = 2
-"""More list items than that were written with care, or pasted."""
+"""Replaces a character that is not the author's own."""
+MIN_QUOTATION = 80
+"""Characters; a shorter quotation may be a name or a title."""
+MIN_SPEAKER_LINES = 3
+"""A transcript has at least so many lines that begin with a speaker."""
+LONG_MESSAGE = 2_000
+"""Characters; of a longer message only the first and the last line count as the user's own."""
+MAX_SENTENCE_CHARACTERS = 500
+"""Characters; longer sentences are left out."""
+MAX_SENTENCES = 60
+_MAX_LIST_ITEMS = 2
+"""Longer lists are left out: they were written with care, or pasted."""
 
 _FENCE = re.compile(
     r"[ \t]*(?P<fence>```+|~~~+|\"\"\"|''')|[ \t]*<(?P<tag>[\w-]{1,30})(?: [^>\n]{0,200})?>[ \t]*\Z"
@@ -66,7 +66,7 @@ _LESS_SURELY_OTHERS = (
 _TASK_ON = lazy_pattern(rf"{_TASK}.*", re.IGNORECASE | re.DOTALL)
 _ITEM = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,3}[.)、]|[（(]\d{1,3}[)）])[ \t]*\S.*$", re.MULTILINE)
 _LIST = re.compile(r"(?:[ \t]*\n{1,2}[ \t]*(?:[-*•–]|\d{1,3}[.)、])[ \t]*[^\n]+)+")
-# A part that is set up or played: neither is how the user wants things done elsewhere.
+# The setting of a role play, or a line in it, which tells nothing about other conversations.
 _ROLE_PLAY = lazy_pattern(
     rf"\s*(?:\*[^*\s][^*\n]{{2,80}}\*(?!\*)|{any_of(lambda each: each.own_words.role_play)})",
     re.IGNORECASE,
@@ -77,7 +77,7 @@ _ABBREVIATED = "".join(
 _END = re.compile(rf"(?<=[.!?…؟]){_ABBREVIATED}\s+|(?<=[。！？])|\n+")
 
 Line = tuple[int, str]
-"""Where a line begins, and the line."""
+"""The offset of a line, and the line."""
 
 
 class Span(NamedTuple):
@@ -88,7 +88,7 @@ class Span(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """A sentence: its place in the message, and its words with what is not the user's blanked."""
+    """A sentence: its place in the message, and its text with others' words blanked."""
 
     start: int
     end: int
@@ -96,7 +96,7 @@ class Sentence(NamedTuple):
 
 
 class OwnText(NamedTuple):
-    """A piece of a message that can be the user's own words, and its sentences."""
+    """A part of a message that may be the user's own words, and its sentences."""
 
     text: str
     sentences: tuple[Sentence, ...]
@@ -104,11 +104,11 @@ class OwnText(NamedTuple):
 
 def blank_out(text: str, spans: Iterable[Span]) -> str:
     """The text with these spans replaced by ``BLANK``, character by character."""
-    kept, at = [], 0
+    parts, at = [], 0
     for start, end in spans:
-        kept += [text[at:start], BLANK * (end - start)]
+        parts += [text[at:start], BLANK * (end - start)]
         at = end
-    return "".join([*kept, text[at:]])
+    return "".join([*parts, text[at:]])
 
 
 def pasted_spans(text: str) -> tuple[Span, ...]:
@@ -120,9 +120,15 @@ def pasted_spans(text: str) -> tuple[Span, ...]:
         *_mail(lines, len(text)),
         *_task(text),
         *_talk(lines, len(text)),
-        *(Span(*each.span()) for each in _QUOTED.finditer(text) if len(each[0]) - 2 >= QUOTATION),
+        *_quotations(text),
     ]
     return _merged(found)
+
+
+def _quotations(text: str) -> Iterator[Span]:
+    """Long quotations, with their marks."""
+    found = (Span(*each.span()) for each in _QUOTED.finditer(text))
+    return (each for each in found if each.end - each.start - 2 >= MIN_QUOTATION)
 
 
 def _lines(text: str) -> Iterator[Line]:
@@ -133,7 +139,7 @@ def _lines(text: str) -> Iterator[Line]:
 
 
 def _fenced(lines: Iterable[Line], end: int) -> Iterator[Span]:
-    """From a fence, or a tag on a line of its own, to its counterpart, or to the end."""
+    """From a fence, or a tag on a line of its own, to its counterpart; an open fence to the end."""
     start, closing = 0, ""
     for at, line in lines:
         if closing and closing in line:
@@ -151,29 +157,29 @@ def _fenced(lines: Iterable[Line], end: int) -> Iterator[Span]:
 
 
 def _mail(lines: Iterable[Line], end: int) -> Iterator[Span]:
-    """All that follows the first header of a forwarded or answered mail."""
+    """Everything after the first header of a forwarded or answered mail."""
     first = next((at for at, line in lines if _MAIL.match(line)), None)
     if first is not None:
         yield Span(first, end)
 
 
 def _task(text: str) -> Iterator[Span]:
-    """What a task at the beginning of a message is about."""
+    """The material of a task at the beginning of a message."""
     found = _BEGINS_WITH_TASK.match(text)
     if found:
         yield Span(found.end(), len(text))
 
 
 def _talk(lines: list[Line], end: int) -> Iterator[Span]:
-    """A recorded talk, to the end of its last speaker's paragraph.
+    """A transcript, to the end of its last speaker's paragraph.
 
-    Lines with labels are one if two speakers take turns; what is labelled once each is a list.
+    Lines with labels are one if two speakers take turns; if each label occurs once it is a list.
     """
     labelled = [
         (at, found["name"].lower()) for at, line in lines if (found := _SPEAKER.match(line))
     ]
     names = Counter(name for _, name in labelled)
-    turns = len(labelled) >= FEW_LINES and max(names.values()) > 1
+    turns = len(labelled) >= MIN_SPEAKER_LINES and max(names.values()) > 1
     if len(names) < 2 or not (turns or len(_ROLES & names.keys()) > 1):
         return
     first, last = labelled[0][0], labelled[-1][0]
@@ -182,29 +188,30 @@ def _talk(lines: list[Line], end: int) -> Iterator[Span]:
 
 
 def _merged(spans: Iterable[Span]) -> tuple[Span, ...]:
-    kept: list[Span] = []
+    merged: list[Span] = []
     for span in sorted(spans):
-        if kept and span.start <= kept[-1].end:
-            kept[-1] = Span(kept[-1].start, max(span.end, kept[-1].end))
+        if merged and span.start <= merged[-1].end:
+            merged[-1] = Span(merged[-1].start, max(span.end, merged[-1].end))
         elif span.end > span.start:
-            kept.append(span)
-    return tuple(kept)
+            merged.append(span)
+    return tuple(merged)
 
 
 def end_with_list(text: str, end: int) -> int:
-    """Where a sentence ends that may announce a list ("From now on:"), with what it announces."""
+    """The end of a sentence, after the list that it announces, if any ("From now on:")."""
     items = _LIST.match(text, end) if text[end - 1] in ":：" else None
-    return items.end() if items and items.end() - end <= LONGEST_SENTENCE else end
+    return items.end() if items and items.end() - end <= MAX_SENTENCE_CHARACTERS else end
 
 
 def own_texts(text: str) -> tuple[OwnText, ...]:
-    """The pieces of a message that can be the user's own words.  Time is bounded for any text."""
-    if _ROLE_PLAY.match(text[:LONG], _label_length(text[:LONG])):
+    """The parts of a message that may be the user's own words.  Time is bounded for any text."""
+    if _ROLE_PLAY.match(text[:LONG_MESSAGE], _label_length(text[:LONG_MESSAGE])):
         return ()
-    if len(text) <= LONG:
+    if len(text) <= LONG_MESSAGE:
         return (_own_text(text),)
-    first, last = text[:LONG].strip().split("\n")[0], text[-LONG:].strip().split("\n")[-1]
-    return tuple(_own_text(line) for line in (first, last) if len(line) < LONG // 2)
+    head, tail = text[:LONG_MESSAGE].strip(), text[-LONG_MESSAGE:].strip()
+    first, last = head.split("\n")[0], tail.split("\n")[-1]
+    return tuple(_own_text(line) for line in (first, last) if len(line) < LONG_MESSAGE // 2)
 
 
 def _label_length(text: str) -> int:
@@ -221,7 +228,7 @@ def _own_text(text: str) -> OwnText:
     words = BLANK * label + blank_out(text, pasted_spans(text))[label:].replace("’", "'")
     for pattern in _LESS_SURELY_OTHERS:
         words = pattern.sub(_blank, words)
-    if ":" in words or "：" in words:  # else there is none, and to look for it takes longest
+    if ":" in words or "：" in words:  # a fast test before the slowest pattern
         words = _TASK_ON.sub(_blank, words)
     words = _without_lists(_without_transcript(_without_labelled(words)))
     return OwnText(text, _sentences(words))
@@ -238,13 +245,13 @@ def _speaker(line: str) -> re.Match[str] | None:
 
 
 def speaker_of(text: str) -> str:
-    """The name of who speaks, as a text begins with it ("Anna: hello"), "" if there is none."""
+    """The name of the speaker with which a text begins ("Anna: hello"); "" if there is none."""
     match = _speaker(text)
     return match["name"] if match and not _is_no_speaker(text) else ""
 
 
 def _without_labelled(words: str) -> str:
-    """Lines with a label before them that is nobody who speaks here ("Rule: ...", "老师说：...").
+    """Blank lines whose label is no speaker of this conversation ("Rule: ...", "老师说：...").
 
     A label alone stays: it tells whose the lines below are.
     """
@@ -260,14 +267,14 @@ def _is_no_speaker(line: str) -> bool:
 
 
 def _without_transcript(words: str) -> str:
-    """Lines of several speakers are a recorded talk."""
+    """Blank everything if lines of several speakers are left: it is a transcript."""
     names = {found["name"] for line in words.split("\n") if (found := _speaker(line))}
     return "" if len(names) > 1 else words
 
 
 def _without_lists(words: str) -> str:
     items = list(_ITEM.finditer(words))
-    return _ITEM.sub(_blank, words) if len(items) > _FEW_ITEMS else words
+    return _ITEM.sub(_blank, words) if len(items) > _MAX_LIST_ITEMS else words
 
 
 def _sentences(words: str) -> tuple[Sentence, ...]:
@@ -278,11 +285,11 @@ def _sentences(words: str) -> tuple[Sentence, ...]:
         if sentence.words.strip(BLANK):
             found.append(sentence)
         start = after
-    return tuple(s for s in found if len(s.words) <= LONGEST_SENTENCE)[:MOST_SENTENCES]
+    return tuple(s for s in found if len(s.words) <= MAX_SENTENCE_CHARACTERS)[:MAX_SENTENCES]
 
 
 def _trimmed(words: str, start: int, end: int) -> Sentence:
-    """A sentence without white space around it, and without what is blanked before it."""
+    """A sentence without white space around it, and without blanked characters before it."""
     part = words[start:end]
     start += len(part) - len(part.lstrip(BLANK + " \t\r"))
     part = words[start:end].rstrip()

@@ -1,9 +1,9 @@
 """The pure steps from a question to a shortlist, between the reads of the store.
 
-In this order, each with what the store has answered:
+In this order, each with what the store has returned:
 
 1. ``match_terms``: the postings of the question's terms become matches, scored by BM25.
-2. ``select``: of the matches, and of what is near in meaning, those passages whose rows to read.
+2. ``select``: of the matches, and of what is similar in meaning, the passages whose rows to read.
 3. ``rank``: with their rows, the shortlist of passages to read in history, best first.
 4. ``later_changes``: later statements of the user about the best one; ``merged`` appends them.
 
@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from proxy.memory.model import Recalled
-from proxy.recall.index import Look, Rows
+from proxy.recall.index import IndexLookup, Rows
 from proxy.recall.indexing.state import State
 from proxy.recall.query.query import RecallQuery
 from proxy.recall.query.question import Question
@@ -29,10 +29,10 @@ from proxy.recall.ranking.changing import later_statements
 from proxy.recall.ranking.following import brief_statements_after, numbers_after_best
 from proxy.recall.ranking.match import NO_PASSAGES, Matches, Numbers, candidates, match
 from proxy.recall.ranking.packing import Array, read_rows
-from proxy.recall.ranking.score import LONG, PARTS, Ranked, RankingOptions, rank_passages
+from proxy.recall.ranking.score import LONG_TOKENS, PARTS, Ranked, RankingOptions, rank_passages
 from proxy.recall.ranking.select import (
     BLOCK_TOKENS,
-    BRIEF,
+    BRIEF_TOKENS,
     SESSION_TOKENS,
     is_relevant,
 )
@@ -41,20 +41,23 @@ from proxy.recall.semantic.vectors import NO_SIMILARITIES, Similarities
 
 PlaceOf = Callable[[int, int, int], Place | None]
 
-MOST_READ = 80
+MAX_PASSAGES = 80
 """Passages that are looked up in history for one question."""
 
 NO_SESSION = 2**32 - 1
-"""The number of no session."""
+"""A number that no session has."""
 
-MIN_TOKENS_LEFT = BLOCK_TOKENS + SESSION_TOKENS + BRIEF
-"""Tokens that leave room for a brief message of another session."""
+MIN_TOKENS_LEFT = BLOCK_TOKENS + SESSION_TOKENS + BRIEF_TOKENS
+"""Tokens that suffice for a brief message of another session."""
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """What an index of this ``state`` says to a question at a ``look``.  ``numbers``, ascending,
-    are the passages to rank, ``following`` some that follow the best; ``standing`` those with
-    standing instructions, newest first."""
+    """The passages whose rows to read for a question, from a ``lookup`` in an index of this
+    ``state``.
+
+    ``numbers``, ascending, are to be ranked, ``following`` come after the best ones; ``standing``
+    are those with standing instructions, newest first.
+    """
 
     query: RecallQuery
     matches: Matches
@@ -65,12 +68,12 @@ class Selection(msgspec.Struct, frozen=True):
     dismissed: frozenset[str]
     now: float
     state: State
-    look: Look
+    lookup: IndexLookup
 
     @property
     def session(self) -> int | None:
         """The number of the session of the query, None if it is not indexed."""
-        return self.look.mark.number if self.look.mark else None
+        return self.lookup.mark.number if self.lookup.mark else None
 
     @property
     def all_numbers(self) -> Numbers:
@@ -79,9 +82,11 @@ class Selection(msgspec.Struct, frozen=True):
 
 
 class Shortlist(msgspec.Struct, frozen=True):
-    """Passages that are worth looking up, best first, and those with standing instructions, newest
-    first; where each of them stands, and whether something is near the question in meaning.
-    ``selection``: what they were chosen from, where they leave room for what changed them later."""
+    """The passages to read from history, best first, and those with standing instructions, newest
+    first; the place of each; and whether any is similar to the question in meaning.
+
+    ``selection``: what they were ranked from, if they leave tokens for later changes of them.
+    """
 
     query: RecallQuery
     matches: Matches
@@ -101,20 +106,20 @@ class Shortlist(msgspec.Struct, frozen=True):
         return seqs
 
 
-def match_terms(question: Question, look: Look, state: State) -> Matches:
+def match_terms(question: Question, lookup: IndexLookup, state: State) -> Matches:
     """Score the passages that hold terms of a question."""
-    return match(question, look, Corpus(state.passages, state.length))
+    return match(question, lookup, Corpus(state.passages, state.length))
 
 
 def select(
     query: RecallQuery,
     matches: Matches,
-    look: Look,
+    lookup: IndexLookup,
     state: State,
     now: float,
     near: Similarities = NO_SIMILARITIES,
 ) -> Selection:
-    """Which passages to look at; ``near`` is what is near the question in meaning."""
+    """The passages whose rows to read; ``near``: similarities in meaning to the question."""
     has_relevant = near.related or is_relevant(matches, query.options.min_score)
     recalls = has_relevant and not matches.question.is_empty
     return Selection(
@@ -127,18 +132,18 @@ def select(
         dismissed=frozenset(state.dismissed),
         now=now,
         state=state,
-        look=look,
+        lookup=lookup,
     )
 
 
 def _numbers(matches: Matches, near: Similarities) -> Numbers:
-    """The passages to look at for their words, their days and their meaning."""
+    """The passages to rank for their words, their days and their meaning."""
     found = candidates(matches)
     return np.union1d(found, near.nearest()) if near.numbers.size else found
 
 
 def rank(selection: Selection, found: Rows) -> Shortlist:
-    """Which passages to look up in history; ``found`` are the rows of ``selection.all``."""
+    """The shortlist; ``found`` are the rows of ``selection.all_numbers``."""
     rows = read_rows(found.data)
     ranked_end = selection.numbers.size
     behind_end = ranked_end + selection.following.size
@@ -164,7 +169,7 @@ def rank(selection: Selection, found: Rows) -> Shortlist:
 
 
 def _standing_places(selection: Selection, rows: Array, place_of: PlaceOf) -> dict[int, Place]:
-    """Where the passages with standing instructions stand, by number; ``rows`` are theirs."""
+    """The places of the passages with standing instructions by number; ``rows`` are theirs."""
     places: dict[int, Place] = {}
     for number, row in zip(selection.standing, rows, strict=True):
         session, seq, check, *_ = row.item()
@@ -177,8 +182,8 @@ def _standing_places(selection: Selection, rows: Array, place_of: PlaceOf) -> di
 def later_changes(
     shortlist: Shortlist, selection: Selection, numbers: Numbers, found: Rows
 ) -> Shortlist:
-    """What of ``numbers`` was said by the user, and is not on the shortlist; ``found`` are their
-    rows."""
+    """A shortlist of those of ``numbers`` that are the user's and not on the shortlist yet;
+    ``found`` are their rows."""
     said = later_statements(numbers, read_rows(found.data), shortlist.places)
     listed, places = _placed(said, _place_of(selection, found.sessions))
     return msgspec.structs.replace(shortlist, ranked=listed, standing=(), places=places)
@@ -191,7 +196,7 @@ def merged(shortlist: Shortlist, more: Shortlist) -> Shortlist:
 
 
 def replay(selection: Selection, refs: Sequence[Recalled]) -> Shortlist:
-    """The shortlist of what was recalled for the same message before."""
+    """The shortlist of what an earlier request recalled for the same message."""
     sessions = list(dict.fromkeys(ref.session for ref in refs))
     places = {
         i: Place(ref.session, sessions.index(ref.session), ref.seq, message=ref.message)
@@ -226,11 +231,12 @@ def _ranked(selection: Selection, rows: Array) -> Sequence[Ranked]:
 
 
 def _tokens_left(selection: Selection, found: Sequence[Ranked]) -> int:
-    """Tokens of the budget that are left for what the user said later of what was found."""
+    """Tokens of the budget left for later statements of the user about what was found; 0 if there
+    shall be none."""
     query = selection.query
     if not found or query.is_search or "user" not in query.options.roles:
         return 0
-    return query.budget - sum([min(each.tokens, LONG) for each in found])
+    return query.budget - sum([min(each.tokens, LONG_TOKENS) for each in found])
 
 
 def _following(selection: Selection, found: Sequence[Ranked], rows: Array) -> Sequence[Ranked]:
@@ -241,11 +247,11 @@ def _following(selection: Selection, found: Sequence[Ranked], rows: Array) -> Se
 
 
 def _placed(ranked: Iterable[Ranked], place_of: PlaceOf) -> tuple[list[Ranked], dict[int, Place]]:
-    """The first ``MOST_READ`` of those that have a place, and their places by number."""
+    """The first ``MAX_PASSAGES`` of those that have a place, and their places by number."""
     listed: list[Ranked] = []
     places: dict[int, Place] = {}
     for each in ranked:
-        if len(listed) == MOST_READ:
+        if len(listed) == MAX_PASSAGES:
             break
         place = place_of(each.session, each.seq, each.check)
         if place is not None:
@@ -255,7 +261,8 @@ def _placed(ranked: Iterable[Ranked], place_of: PlaceOf) -> tuple[list[Ranked], 
 
 
 def _place_of(selection: Selection, names: Mapping[int, str]) -> PlaceOf:
-    """Where a row's session, seq and check lead; None: nowhere, or to what the prompt shows."""
+    """Makes a function from a row's session number, seq and check to a place; None if the session
+    was dropped, or if the prompt has the message."""
     own, shown = selection.session, selection.query.shown_seqs
     own_only = selection.query.own_session_only
 

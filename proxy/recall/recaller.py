@@ -14,11 +14,11 @@ from collections.abc import Callable
 from cachetools import LRUCache
 
 from proxy.memory.model import SessionKey
-from proxy.recall.index import Look, Owner, OwnOf, PassageHistory
+from proxy.recall.index import IndexLookup, Owner, OwnTextOf, PassageHistory
 from proxy.recall.indexing.index_updater import IndexUpdater
 from proxy.recall.indexing.indexer import Indexer
 from proxy.recall.indexing.state import State
-from proxy.recall.known_index import KnownIndex, LookWithState
+from proxy.recall.known_index import IndexCache, LookupWithState
 from proxy.recall.pipeline import (
     Selection,
     Shortlist,
@@ -47,23 +47,23 @@ indexed."""
 
 
 class Recaller:
-    """Answers recall queries; ``own_of`` returns the author's own text of a message's JSON.
+    """Answers recall queries; ``own_text_of`` returns the author's own text of a message's JSON.
 
-    ``nearness`` finds passages by meaning in addition; None: by words alone.
+    ``vector_search`` finds passages by meaning in addition; None: by words alone.
     """
 
     def __init__(
         self,
-        index: KnownIndex,
+        index: IndexCache,
         history: PassageHistory,
         index_updater: IndexUpdater,
-        own_of: OwnOf,
+        own_text_of: OwnTextOf,
         clock: Callable[[], float],
-        nearness: VectorSearch | None = None,
+        vector_search: VectorSearch | None = None,
     ) -> None:
         self._index, self._history = index, history
         self._index_updater = index_updater
-        self._own_of, self._clock, self._nearness = own_of, clock, nearness
+        self._own_text_of, self._clock, self._vector_search = own_text_of, clock, vector_search
         self._with_several_sessions: LRUCache[Owner, None] = LRUCache(MAX_OWNERS)
 
     def schedule_indexing(self, query: RecallQuery) -> None:
@@ -81,26 +81,27 @@ class Recaller:
         if shortlist is None:
             return Recollection()
         messages = await self._messages(shortlist)
-        more = await self._changed(shortlist, messages)
+        more = await self._later_changes(shortlist, messages)
         if more is not None:
             messages = {**messages, **await self._messages(more)}
             shortlist = merged(shortlist, more)
-        return resolve(shortlist, messages, self._own_of)
+        return resolve(shortlist, messages, self._own_text_of)
 
-    async def _changed(self, shortlist: Shortlist, messages: Messages) -> Shortlist | None:
+    async def _later_changes(self, shortlist: Shortlist, messages: Messages) -> Shortlist | None:
         """Later statements of the user about what was found; None if there are none.
 
         Needs no round trip if terms and rows are cached.
         """
-        best, selection = new_words_of_best(shortlist, messages, self._own_of), shortlist.selection
+        best = new_words_of_best(shortlist, messages, self._own_text_of)
+        selection = shortlist.selection
         if best is None or selection is None:
             return None
         owner, session = shortlist.query.owner, shortlist.query.key.session
-        look, state = await self._index.look(owner, best.terms, session, selection.look)
-        numbers = best.later(look.postings)
+        lookup, state = await self._index.lookup(owner, best.terms, session, selection.lookup)
+        numbers = best.later(lookup.postings)
         if state is None or not numbers.size:
             return None
-        rows = await self._index.rows(owner, numbers, state, look.revision)
+        rows = await self._index.rows(owner, numbers, state, lookup.revision)
         more = later_changes(shortlist, selection, numbers, rows)
         return more if more.places else None
 
@@ -109,7 +110,7 @@ class Recaller:
         shortlist = await self._shortlist(query)
         if shortlist is None:
             return ()
-        return in_force(shortlist, await self._messages(shortlist), self._own_of)
+        return in_force(shortlist, await self._messages(shortlist), self._own_text_of)
 
     async def _shortlist(self, query: RecallQuery) -> Shortlist | None:
         """The passages to read from history; None if there are none."""
@@ -130,7 +131,7 @@ class Recaller:
             return None
         if query.replayed is not None:
             return replay(selection, query.replayed)
-        state, revision = selection.state, selection.look.revision
+        state, revision = selection.state, selection.lookup.revision
         rows = await self._index.rows(query.owner, numbers, state, revision)
         return rank(selection, rows)
 
@@ -142,31 +143,33 @@ class Recaller:
         owner = query.owner
         if owner in self._with_several_sessions:
             return False
-        look, state = self._checked(query, await self._index.look(owner, (), query.key.session))
-        if state is None or state.sessions <= (1 if look.mark else 0):
+        found = await self._index.lookup(owner, (), query.key.session)
+        lookup, state = self._schedule_missing(query, found)
+        if state is None or state.sessions <= (1 if lookup.mark else 0):
             return state is not None
         self._with_several_sessions[owner] = None
         return False
 
-    def _checked(self, query: RecallQuery, seen: LookWithState) -> LookWithState:
-        """The same lookup.  An index that is missing or has another format is queued to be made."""
-        owner, state = query.owner, seen.state
+    def _schedule_missing(self, query: RecallQuery, found: LookupWithState) -> LookupWithState:
+        """Queue an index to be made if it is missing or has another format; returns ``found``."""
+        owner, state = query.owner, found.state
         if state is None:
             self._index_updater.on_stale_index(owner)
-        elif not seen.look.revision or (owner.user and state.caught_up <= 0):
+        elif not found.lookup.revision or (owner.user and state.caught_up <= 0):
             self._index_updater.on_missing_index(owner)
-        return seen
+        return found
 
-    async def _look(self, query: RecallQuery, question: Question) -> LookWithState:
-        """Look up the question, after indexing what of this session is recorded but not shown."""
+    async def _look_up_question(self, query: RecallQuery, question: Question) -> LookupWithState:
+        """Look up the question, after indexing recorded messages of this session that are not in
+        the prompt."""
         key, owner, terms = query.key, query.owner, question.terms
-        seen = await self._index.look(owner, terms, key.session)
-        indexed = seen.look.mark.seq if seen.look.mark else 0
-        lacks = self._has_unindexed if owner.user else self._has_unindexed_without_user
-        if not lacks(query, indexed):
-            return seen
+        found = await self._index.lookup(owner, terms, key.session)
+        indexed = found.lookup.mark.seq if found.lookup.mark else 0
+        has_unindexed = self._has_unindexed if owner.user else self._has_unindexed_without_user
+        if not has_unindexed(query, indexed):
+            return found
         await self._index_updater.flush(owner)
-        return await self._index.look(owner, terms, key.session)
+        return await self._index.lookup(owner, terms, key.session)
 
     def _has_unindexed(self, query: RecallQuery, indexed: int) -> bool:
         """Whether, as far as this process knows, hidden messages of this session are not
@@ -191,35 +194,35 @@ class Recaller:
         """The passages whose rows to read; None if there is no index."""
         now = self._clock()
         question = read_question(query.text, query.previous_texts, now, query.options.zone)
-        asked = self._start_embedding(query, question)
-        look, state = self._checked(query, await self._look(query, question))
+        pending = self._start_embedding(query, question)
+        lookup, state = self._schedule_missing(query, await self._look_up_question(query, question))
         if state is None:
             return None
-        matches = match_terms(question, look, state)
+        matches = match_terms(question, lookup, state)
         if query.replayed is None and needs_expansion(matches):
-            look, state, matches = await self._expanded(query, matches, look, state)
+            lookup, state, matches = await self._expanded(query, matches, lookup, state)
         near = NO_SIMILARITIES
-        if self._nearness and asked:
-            near = await self._nearness.search(asked, query.owner, state)
-        return select(query, matches, look, state, now, near)
+        if self._vector_search and pending:
+            near = await self._vector_search.search(pending, query.owner, state)
+        return select(query, matches, lookup, state, now, near)
 
     async def _expanded(
-        self, query: RecallQuery, matches: Matches, look: Look, state: State
-    ) -> tuple[Look, State, Matches]:
+        self, query: RecallQuery, matches: Matches, lookup: IndexLookup, state: State
+    ) -> tuple[IndexLookup, State, Matches]:
         """Repeat the lookup with query expansion; unchanged if the thesaurus has no words."""
         question = expand(matches.question)
         if question is not matches.question:
-            again = await self._index.look(query.owner, question.terms, query.key.session, look)
+            again = await self._index.lookup(query.owner, question.terms, query.key.session, lookup)
             if again.state is not None:
-                look, state = again.look, again.state
-                matches = match_terms(question, look, state)
-        return look, state, matches
+                lookup, state = again.lookup, again.state
+                matches = match_terms(question, lookup, state)
+        return lookup, state, matches
 
     def _start_embedding(self, query: RecallQuery, question: Question) -> PendingQuestion | None:
         """Start to embed the question while its words are looked up; None without an embedder."""
-        if self._nearness is None or question.is_empty or query.replayed is not None:
+        if self._vector_search is None or question.is_empty or query.replayed is not None:
             return None
-        return self._nearness.start_embedding(question.text)
+        return self._vector_search.start_embedding(question.text)
 
     async def _messages(self, shortlist: Shortlist) -> Messages:
         """The messages on a shortlist, as history has them now, by session and seq."""

@@ -8,7 +8,7 @@ from datetime import tzinfo
 import msgspec
 
 from proxy.memory.archive import Message
-from proxy.recall.index import OwnOf
+from proxy.recall.index import OwnTextOf
 from proxy.recall.notes.notes import with_notes
 from proxy.recall.pipeline import Shortlist
 from proxy.recall.query.dates import utc_offset
@@ -23,48 +23,49 @@ SourceOf = Callable[[int], PassageSource | None]
 Messages = Mapping[tuple[str, int], Message]
 
 OVERCOMMIT = 1.15
-"""So much of the budget is chosen, in case that the estimates of tokens are too high."""
+"""Passages are chosen for so many times the budget, since the estimates of tokens may be too
+high."""
 
-MORE, MOST = 200, 1.55
-"""Tokens beside that, up to so much of the budget: what is left of a small one is filled with what
-fits."""
+EXTRA_TOKENS, MAX_OVERCOMMIT = 200, 1.55
+"""Tokens added to that, up to so many times the budget: so a small budget is filled with whatever
+passages fit."""
 
 MAX_SEQ_DISTANCE = 2
-"""Between what the user says in a session and says next, in seqs, where no tool was asked."""
+"""Seqs between two messages of the user in consecutive turns without tool calls."""
 
 LINE_TOKENS = 2
-"""Tokens of a standing instruction's line beside its text."""
+"""Tokens of a standing instruction's line without its text."""
 
 STANDING_SHARE = 0.2
 """The largest part of the budget for standing instructions."""
 
 
 class PlacedInstruction(msgspec.Struct, frozen=True):
-    """A standing instruction, the message it was said in, and which of those in it this is."""
+    """A standing instruction, its message, and its number among those of the message."""
 
     instruction: StandingInstruction
     source: PassageSource
     place: int
 
-    def found(self, query: RecallQuery) -> RecallHit:
+    def hit(self, query: RecallQuery) -> RecallHit:
         kind: Kind = "instruction" if self.instruction.kind == "instruction" else "preference"
         text = self.instruction.text
-        found = self.source.found(kind, text, query.count(text) + LINE_TOKENS)
-        return msgspec.structs.replace(found, place=self.place)
+        hit = self.source.hit(kind, text, query.count(text) + LINE_TOKENS)
+        return msgspec.structs.replace(hit, place=self.place)
 
     def follows(self, other: PlacedInstruction) -> bool:
-        """Whether the user said it in the turn after the other: only an answer is between them."""
+        """Whether it was said in the turn after the other: only an answer is between them."""
         here, there = self.source.place, other.source.place
         return here.session == there.session and here.seq - there.seq <= MAX_SEQ_DISTANCE
 
 
-def resolve(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> Recollection:
-    """What is recalled, as history has it now: the standing instructions that are pinned, and in
-    the rest of the budget passages."""
-    source_of = _source_of(shortlist, messages, own_of)
+def resolve(shortlist: Shortlist, messages: Messages, own_text_of: OwnTextOf) -> Recollection:
+    """What to recall, with the current texts of ``messages``: pinned standing instructions, and
+    passages in the rest of the budget."""
+    source_of = _source_of(shortlist, messages, own_text_of)
     standing = _pinned(shortlist, source_of)
     passages = _chosen(shortlist, source_of, standing)
-    # Who searches reads what was said, and no more.
+    # A search gets no notes.
     if not shortlist.query.is_search:
         zone = shortlist.query.options.zone
         passages = with_notes(passages, shortlist.now + utc_offset(shortlist.now, zone))
@@ -76,7 +77,7 @@ def _chosen(
 ) -> list[RecallHit]:
     """The passages of a shortlist to recall beside these standing instructions, best first."""
     query = shortlist.query
-    room, spare = _room(shortlist, query.budget - sum([each.tokens for each in standing]))
+    budget, reserve = _budgets(shortlist, query.budget - sum([each.tokens for each in standing]))
     pinned_texts = {(each.message, each.text) for each in standing}
     sources: dict[int, PassageSource] = {}
 
@@ -89,32 +90,38 @@ def _chosen(
         sources[number] = source
         return source.passage(number)
 
-    def is_meant(number: int) -> bool:
+    def is_current(number: int) -> bool:
         return sources[number].is_current
 
     shown = () if query.is_search else (query.text,)
-    chosen = choose(shortlist.matches, shortlist.ranked, passage_of, room, shown, is_meant, spare)
+    chosen = choose(
+        shortlist.matches, shortlist.ranked, passage_of, budget, shown, is_current, reserve
+    )
     why = {each.number: each for each in shortlist.ranked}
     found = [
-        sources[each.number].found("passage", each.text, each.tokens, why[each.number])
+        sources[each.number].hit("passage", each.text, each.tokens, why[each.number])
         for each in chosen
     ]
     return [_with_utc_offset(query.options.zone, each) for each in found]
 
 
-def _room(shortlist: Shortlist, left: int) -> tuple[int, int]:
-    """The budget to choose with for ``left`` tokens of the prompt, and how much of it is more than
-    they are: in that no excerpt becomes a whole text.
+def _budgets(shortlist: Shortlist, left: int) -> tuple[int, int]:
+    """The budget to choose passages with, and the part of it by which it exceeds the ``left``
+    tokens of the prompt: that part is not used to restore whole texts of excerpts.
 
-    A search gets excerpts alone; what was recalled once already gets the whole budget.
+    A search gets only excerpts.  A replay, and a question with similar passages, gets all of
+    ``left``; any other what ``allotted_tokens`` gives it.
     """
-    query, room = shortlist.query, int(min(OVERCOMMIT * left + MORE, MOST * left))
+    query, budget = (
+        shortlist.query,
+        int(min(OVERCOMMIT * left + EXTRA_TOKENS, MAX_OVERCOMMIT * left)),
+    )
     if query.is_search:
-        return room, room
+        return budget, budget
     if query.replayed is not None or shortlist.has_similar:
-        return room, room - left
-    room = allotted_tokens(shortlist.matches, room)
-    return room, room - allotted_tokens(shortlist.matches, left)
+        return budget, budget - left
+    budget = allotted_tokens(shortlist.matches, budget)
+    return budget, budget - allotted_tokens(shortlist.matches, left)
 
 
 def _with_utc_offset(zone: tzinfo | None, found: RecallHit) -> RecallHit:
@@ -122,21 +129,25 @@ def _with_utc_offset(zone: tzinfo | None, found: RecallHit) -> RecallHit:
     return msgspec.structs.replace(found, utc_offset=offset) if offset else found
 
 
-def new_words_of_best(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> NewWords | None:
-    """What the best passage of the user tells beside what is asked; None where that is nothing, or
-    there is no room for what changed it."""
+def new_words_of_best(
+    shortlist: Shortlist, messages: Messages, own_text_of: OwnTextOf
+) -> NewWords | None:
+    """The words of the user's best passage that are not in the question; None if there are none, or
+    no tokens are left for later changes of it."""
     best = best_statement(shortlist.ranked) if shortlist.selection else None
-    source = best and _source_of(shortlist, messages, own_of)(best.number)
+    source = best and _source_of(shortlist, messages, own_text_of)(best.number)
     if not (best and source and source.is_current):
         return None
     found = new_words_of(best.number, source.text, shortlist.matches.question)
     return found if found.words else None
 
 
-def in_force(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> tuple[RecallHit, ...]:
+def in_force(
+    shortlist: Shortlist, messages: Messages, own_text_of: OwnTextOf
+) -> tuple[RecallHit, ...]:
     """The standing instructions in force, newest first."""
-    held = _in_force(shortlist, _source_of(shortlist, messages, own_of))
-    return tuple(each.found(shortlist.query) for each in held)
+    instructions = _in_force(shortlist, _source_of(shortlist, messages, own_text_of))
+    return tuple(each.hit(shortlist.query) for each in instructions)
 
 
 def _in_force(shortlist: Shortlist, source_of: SourceOf) -> list[PlacedInstruction]:
@@ -145,12 +156,12 @@ def _in_force(shortlist: Shortlist, source_of: SourceOf) -> list[PlacedInstructi
     def right_after(older: int, newer: int) -> bool:
         return said[newer].follows(said[older])
 
-    kept = set(map(id, instructions_in_force([each.instruction for each in said], right_after)))
-    return [each for each in said if id(each.instruction) in kept]
+    ids = set(map(id, instructions_in_force([each.instruction for each in said], right_after)))
+    return [each for each in said if id(each.instruction) in ids]
 
 
 def _instructions_said(shortlist: Shortlist, source_of: SourceOf) -> Iterator[PlacedInstruction]:
-    """All standing instructions that were said and not dismissed, newest first."""
+    """All standing instructions that were not dismissed, newest first."""
     for source in filter(None, map(source_of, shortlist.standing)):
         if not source.is_current:
             continue
@@ -172,14 +183,17 @@ def _pinned(shortlist: Shortlist, source_of: SourceOf) -> tuple[RecallHit, ...]:
         budget,
         lambda text: query.count(text) + LINE_TOKENS,
     )
-    kept = set(map(id, chosen))
-    return tuple(each.found(query) for each in instructions if id(each.instruction) in kept)
+    ids = set(map(id, chosen))
+    return tuple(each.hit(query) for each in instructions if id(each.instruction) in ids)
 
 
-def _source_of(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> SourceOf:
-    """Gives the message at a passage's place; None where the client sends it already, or where none
-    of it is its writer's own, as older releases have indexed.  Whether it is still the message that
-    was indexed the source can tell."""
+def _source_of(shortlist: Shortlist, messages: Messages, own_text_of: OwnTextOf) -> SourceOf:
+    """Makes a function from a passage's number to its source.
+
+    It returns None if the prompt has the message already, or if the message has no text of its
+    author's own (older releases indexed such ones).  Whether the message is still the indexed one
+    tells ``PassageSource.is_current``.
+    """
     places, said, gone = (
         shortlist.places,
         shortlist.query.shown_digests,
@@ -191,7 +205,7 @@ def _source_of(shortlist: Shortlist, messages: Messages, own_of: OwnOf) -> Sourc
         message = messages.get((place.session, place.seq))
         if message is None or message.card.digest in said or message.card.id in gone:
             return None
-        text, share = own_of(message.wire)
+        text, share = own_text_of(message.wire)
         return PassageSource(place, message, text, share) if text.strip() else None
 
     return source_of

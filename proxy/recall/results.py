@@ -21,20 +21,20 @@ from proxy.recall.ranking.score import Ranked
 from proxy.recall.ranking.select import Passage
 
 LABEL = -1
-"""What a line costs more than its message would: the role is shorter than a message's frame."""
+"""Tokens of a line compared to its message: the role is shorter than a message's framing."""
 
 HEADING = 1.7
-"""Characters to a token of the line with a day."""
+"""Characters per token of a line with a day."""
 
 SURELY_TOO_LARGE = 1.5
-"""A passage that is estimated at so many times the room that is left does not fit; others are
+"""A passage with an estimate of more than so many times the tokens left is skipped; others are
 counted."""
 
 GAP = "..."
-"""Stands for turns between two passages of a session."""
+"""The line for omitted turns between two passages of a session."""
 
 SAME_DAY = "[same day]"
-"""Stands before another session of the day."""
+"""The line before another session of the same day."""
 
 Kind = Literal["passage", "instruction", "preference"]
 
@@ -56,17 +56,17 @@ class RecallHit(msgspec.Struct, frozen=True):
     score: float = 0.0
     parts: Mapping[str, float] = {}
     place: int = 0
-    """Which of the standing instructions in its message this is."""
+    """The number of a standing instruction among those of its message."""
     flags: int = 0
-    """Those of the passage's row that are among ``NOTE_FLAGS``."""
+    """The ``NOTE_FLAGS`` of the passage's row."""
     note: str = ""
-    """What is noted of it behind its text."""
+    """A note that is written behind the text."""
     utc_offset: float = 0.0
     """Offset of the user's zone from UTC at that time, in seconds."""
 
     @property
     def local_time(self) -> float:
-        """When it was said in the user's zone, in seconds as if that were UTC."""
+        """``created_at`` in the user's time zone, as seconds as if that were UTC."""
         return self.created_at + self.utc_offset
 
     @property
@@ -75,7 +75,7 @@ class RecallHit(msgspec.Struct, frozen=True):
 
     @property
     def recalled(self) -> Recalled:
-        """What an exchange keeps of it, so that further rounds of its turn recall the same."""
+        """What the exchange stores of it, so that further rounds of its turn recall the same."""
         return Recalled(
             kind=self.kind,
             message=self.message,
@@ -89,9 +89,9 @@ class RecallHit(msgspec.Struct, frozen=True):
 
 
 class Recollection(msgspec.Struct, frozen=True):
-    """What is to go into one prompt: passages, best first, and standing instructions, newest first.
+    """What to put into a prompt: passages, best first, and standing instructions, newest first.
 
-    There may be more than fits: tokens are estimates until the lines are written.
+    May be more than fits, since tokens are estimates until the lines are rendered.
     """
 
     passages: tuple[RecallHit, ...] = ()
@@ -105,30 +105,31 @@ class Recollection(msgspec.Struct, frozen=True):
         return (*self.standing, *self.passages)
 
     def within_budget(self, own: str, cost: Cost, budget: int) -> Recollection:
-        """As much of it as fits into ``budget`` tokens, in this order; what does not is skipped."""
+        """What fits into ``budget`` tokens, in this order; what does not fit is skipped.  ``own``
+        is the session of the prompt."""
         standing, left = _standing_within(self.standing, cost, budget)
         return Recollection(_passages_within(self.passages, own, cost, left), standing)
 
     def topped_up(self, more: Recollection, own: str, cost: Cost, left: int) -> Recollection:
-        """With those passages of ``more`` that fit into the ``left`` tokens beside these, in the
-        order of ``more``; itself where none does."""
-        kept = {(one.session, one.seq) for one in self.passages}
-        others = [one for one in more.passages if (one.session, one.seq) not in kept]
+        """With the passages of ``more`` that fit into the ``left`` tokens in addition, in the order
+        of ``more``; itself if none does."""
+        places = {(one.session, one.seq) for one in self.passages}
+        others = [one for one in more.passages if (one.session, one.seq) not in places]
         fitting = [one for one in others if one.tokens <= SURELY_TOO_LARGE * left]
         headed = {(one.session, _heading(one, own)) for one in self.passages}
         added = _passages_within(fitting, own, cost, left, headed)
         if not added:
             return self
-        kept.update((one.session, one.seq) for one in added)
-        passages = tuple(one for one in more.passages if (one.session, one.seq) in kept)
+        places.update((one.session, one.seq) for one in added)
+        passages = tuple(one for one in more.passages if (one.session, one.seq) in places)
         return Recollection(passages, self.standing)
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """What the parts of a prompt cost in tokens.
+    """The tokens of the parts of a prompt.
 
-    ``frame`` is a block beside its lines.  Without ``count`` the lines are estimated: counting
-    them one by one takes longer than to find them.
+    ``frame`` are those of a block without its lines.  Without ``count`` the lines are estimated:
+    counting each takes longer than the search.
     """
 
     frame: int
@@ -146,14 +147,15 @@ class Cost(msgspec.Struct, frozen=True):
 def _standing_within(
     found: Sequence[RecallHit], cost: Cost, left: int
 ) -> tuple[tuple[RecallHit, ...], int]:
-    """Those that fit into ``left`` tokens, in this order, and the tokens that are left then."""
-    kept: list[RecallHit] = []
+    """The instructions that fit into ``left`` tokens, in this order, and the tokens left after
+    them."""
+    fitting: list[RecallHit] = []
     for each in found:
-        tokens = cost.line(each, _instruction) + (0 if kept else cost.frame)
+        tokens = cost.line(each, _instruction) + (0 if fitting else cost.frame)
         if tokens <= left:
             left -= tokens
-            kept.append(each)
-    return tuple(kept), left
+            fitting.append(each)
+    return tuple(fitting), left
 
 
 def _passages_within(
@@ -163,9 +165,9 @@ def _passages_within(
     left: int,
     headed: Collection[tuple[str, str]] = (),
 ) -> tuple[RecallHit, ...]:
-    """Those that fit into ``left`` tokens, in this order.  ``headed`` are the sessions, with the
-    lines of their days, of what stands in the block already."""
-    kept: list[RecallHit] = []
+    """The passages that fit into ``left`` tokens, in this order.  ``headed``: the sessions, each
+    with the line of its day, that are in the block already."""
+    fitting: list[RecallHit] = []
     written = set(headed)
     for one in found:
         heading = _heading(one, own)
@@ -173,9 +175,9 @@ def _passages_within(
         tokens += cost.heading(GAP if (one.session, heading) in written else heading)
         if tokens <= left:
             left -= tokens
-            kept.append(one)
+            fitting.append(one)
             written.add((one.session, heading))
-    return tuple(kept)
+    return tuple(fitting)
 
 
 def writing_order(found: Sequence[RecallHit]) -> list[int]:
@@ -188,10 +190,10 @@ def writing_order(found: Sequence[RecallHit]) -> list[int]:
 
 
 def passage_lines(found: Sequence[RecallHit], own: str) -> str:
-    """Passages as they were said: by session and in time, under a line with the day.
+    """The lines of passages: by session and in time, after a line with the day.
 
-    ``own`` is the session that is asked in.  Where turns between two of a session are missing there
-    is a mark.  Lines of a message but its first are indented, so that none can pass for another
+    ``own`` is the session of the prompt.  ``GAP`` marks omitted turns between two passages of a
+    session.  All lines of a message but the first are indented, so that none can pass for another
     message.
     """
     ordered = [found[n] for n in writing_order(found)]
@@ -204,7 +206,7 @@ def passage_lines(found: Sequence[RecallHit], own: str) -> str:
 
 
 def _between(found: Sequence[RecallHit], headings: Sequence[str], place: int) -> Iterable[str]:
-    """The lines that stand before a passage: none where it follows the one before."""
+    """The lines before a passage: none if it directly follows the one before."""
     if place == 0 or headings[place - 1] != headings[place]:
         return (headings[place],)
     before, one = found[place - 1], found[place]
@@ -213,15 +215,15 @@ def _between(found: Sequence[RecallHit], headings: Sequence[str], place: int) ->
     return (GAP,) if one.seq - before.seq > 1 else ()
 
 
-# Nobody's name: what begins with one could pass for a message of the other role.
+# Names that are roles: a text that begins with one could pass for a message of the other role.
 _ROLES = {
     speaker_term(f"{name.capitalize()}: ") for name in vocabulary(lambda each: each.own_words.roles)
 }
 
 
 def _lines(found: Sequence[RecallHit]) -> Iterator[str]:
-    """Each with its role, but where a text begins with the name of somebody whose role is written
-    before."""
+    """The text of each passage after its role; without the role if it begins with the name of a
+    speaker whose role an earlier line has shown."""
     names = [speaker_term(one.text) for one in found]
     said_as = {(one.role, name) for one, name in zip(found, names, strict=True) if name}
     roles = Counter(name for _, name in said_as)
@@ -264,8 +266,8 @@ def _indented(text: str) -> str:
 
 
 class Place(msgspec.Struct, frozen=True, gc=False):
-    """Where a passage stands: the session's name and number, the seq, and the check of its message,
-    or, where that was recalled once already, the id."""
+    """Where a passage is in history: the session's name and number, the seq, and the check of its
+    message, or, in a replay, the message's id."""
 
     session: str
     number: int
@@ -274,14 +276,15 @@ class Place(msgspec.Struct, frozen=True, gc=False):
     message: str = ""
 
     def is_of(self, card: Card) -> bool:
-        """Whether this message is the one that is meant, and says what it said."""
+        """Whether a message is the one that was indexed, unchanged."""
         if self.message:
             return card.id == self.message
         return check_of(card) == self.check
 
 
 class PassageSource(msgspec.Struct, frozen=True, gc=False):
-    """The message at a place, what of it is its writer's own, and the share of that."""
+    """The message at a place, the author's own text in it, and the share of the whole text that
+    this is."""
 
     place: Place
     message: Message
@@ -290,7 +293,7 @@ class PassageSource(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_current(self) -> bool:
-        """Whether it is still the message that was indexed, and says what it said."""
+        """Whether it is still the message that was indexed, unchanged."""
         return self.place.is_of(self.message.card)
 
     def passage(self, number: int) -> Passage:
@@ -300,8 +303,8 @@ class PassageSource(msgspec.Struct, frozen=True, gc=False):
             number, place.number, place.seq, card.role, self.text, tokens, card.created_at
         )
 
-    def found(self, kind: Kind, text: str, tokens: int, why: Ranked | None = None) -> RecallHit:
-        """This message, or the part of it that is ``text``, as something recalled."""
+    def hit(self, kind: Kind, text: str, tokens: int, why: Ranked | None = None) -> RecallHit:
+        """The hit for this message, or for the part of it in ``text``."""
         card, place = self.message.card, self.place
         score, parts = (round(why.score, 4), why.rounded()) if why else (0.0, {})
         flags = why.flags & NOTE_FLAGS if why else 0

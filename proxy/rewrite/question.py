@@ -25,7 +25,7 @@ from proxy.recall.query.words import (
     word_term,
 )
 
-LONGEST = 400
+MAX_ANSWER = 400
 """Characters of an answer; what is longer is no question."""
 
 _PROMPT = """\
@@ -87,7 +87,7 @@ def added(question: str, before: Iterable[Utterance], answer: str) -> str:
     Function words are kept as they are: they tell its language, and nothing else.
     """
     answer = answer.strip().strip("\"'`“”「」")
-    if len(answer) > LONGEST or "\n" in answer:
+    if len(answer) > MAX_ANSWER or "\n" in answer:
         return ""
     written, own = tokenize(answer), tokenize(question[:MAX_CHARACTERS])
     earlier = [tokenize(said.text[:MAX_CHARACTERS]) for said in before]

@@ -119,7 +119,7 @@ class RecallSettings(Section):
         return None if self.time_zone == "UTC" else ZoneInfo(self.time_zone)
 
 
-LONGEST_TTL = 100 * 366 * 86_400
+MAX_TTL_SECONDS = 100 * 366 * 86_400
 """Seconds; no back end can count much further."""
 
 
@@ -140,7 +140,7 @@ class ProfileSettings(Section):
     on_disconnect: Literal["cancel", "drain"] = "cancel"
     block_placement: Literal["merge", "separate"] = "merge"
     max_inline_media_bytes: int = Field(default=65536, ge=0)
-    ttl: int = Field(default=0, ge=0, le=LONGEST_TTL)
+    ttl: int = Field(default=0, ge=0, le=MAX_TTL_SECONDS)
     why: int = Field(default=500, ge=0, le=100_000)
     summary: SummarySettings = SummarySettings()
     recall: RecallSettings = RecallSettings()

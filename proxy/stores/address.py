@@ -68,8 +68,8 @@ def read_address(url: str) -> Address:
     scheme, separator, rest = url.partition("://")
     kind = _KINDS.get(scheme.lower()) if separator else None
     if kind is None:
-        told = f" {scheme!r}" if separator and scheme.isidentifier() else ""
-        raise ValueError(f"unknown store{told}: write one of {', '.join(FORMS)}")
+        quoted = f" {scheme!r}" if separator and scheme.isidentifier() else ""
+        raise ValueError(f"unknown store{quoted}: write one of {', '.join(FORMS)}")
     if kind == "memory":
         return _memory(rest)
     if kind == "sqlite":
@@ -172,8 +172,8 @@ def _options(kind: Kind, scheme: str, query: str) -> dict[str, str]:
         if "@" in query:  # an option's value may have one
             raise ValueError(_QUOTE)
         known = ", ".join(sorted(allowed)) or "none"
-        told = f" {unknown[0]!r}" if unknown[0].isidentifier() else ""
-        raise ValueError(f"unknown option{told} in the store URL; known here: {known}")
+        quoted = f" {unknown[0]!r}" if unknown[0].isidentifier() else ""
+        raise ValueError(f"unknown option{quoted} in the store URL; known here: {known}")
     return options
 
 

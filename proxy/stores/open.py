@@ -1,4 +1,4 @@
-"""Choosing the store that a URL means, and what every back end is."""
+"""Makes the store of a URL, and defines what every back end implements."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Backend(Store, Index, Items, Meter, Protocol):
     """All contracts in one.  Every method raises StoreError and nothing else."""
 
     def patient(self, seconds: float) -> Self:
-        """The same store with so much time for each look and each write: for what nobody awaits.
+        """The same store with ``seconds`` as the timeout of reads and writes: for background work.
 
-        It is opened and closed for itself, while this one is open.
+        It is opened and closed separately, while this one is open.
         """
         ...
 

@@ -50,7 +50,7 @@ _SECOND_PERSON = lazy_pattern(phrase_pattern(lambda each: each.chat.second_perso
 _LAST_SENTENCE = re.compile(r"[^.!?。！？\n]*[?？]\Z")
 _REPORTED = re.compile(r"[:：\"“”„«»「」『』]")
 
-_LONGEST_QUESTION = 300
+_MAX_QUESTION = 300
 """Characters."""
 
 _WORD = any_of(lambda each: each.summary.names)
@@ -144,7 +144,7 @@ def opens_like_chat(text: str) -> bool:
 
 def asks_back(text: str) -> bool:
     """Does it end with a question to the reader, one that it does not report?"""
-    last = _LAST_SENTENCE.search(text.rstrip("*_ \n")[-_LONGEST_QUESTION:])
+    last = _LAST_SENTENCE.search(text.rstrip("*_ \n")[-_MAX_QUESTION:])
     return (
         last is not None
         and _REPORTED.search(last[0]) is None

@@ -14,7 +14,7 @@ from proxy.background import completer as completing
 from proxy.background.budget import Budget
 from proxy.background.completer import UpstreamCompleter
 from proxy.background.completion import (
-    MOST_TOKENS,
+    MAX_USAGE_TOKENS,
     Assignment,
     BudgetSpent,
     Completed,
@@ -410,7 +410,7 @@ async def test_tokens_are_those_of_the_usage(office: Office) -> None:
         {"prompt_tokens": 0, "completion_tokens": "7"},
         {"prompt_tokens": -1},
         {"prompt_tokens": True, "completion_tokens": True},
-        {"prompt_tokens": 10**30, "completion_tokens": MOST_TOKENS + 1},
+        {"prompt_tokens": 10**30, "completion_tokens": MAX_USAGE_TOKENS + 1},
         {"prompt_tokens": 70.0},
     ],
 )

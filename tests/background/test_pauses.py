@@ -15,7 +15,7 @@ from proxy.background.completion import (
     Paused,
     Unreadable,
 )
-from proxy.background.pauses import LONGEST, ModelPauses
+from proxy.background.pauses import MAX_PAUSE_SECONDS, ModelPauses
 from tests.support.clock import Clock
 
 NOW = 1_700_000_000.0
@@ -91,7 +91,7 @@ def test_a_model_that_hangs_again_is_left_alone_for_longer_each_time() -> None:
         waits.append(desk.waits())
         assert desk.waits(feature="summary") == 0.0
         desk.clock.now += waits[-1]
-    assert waits == [0.0, 120.0, 240.0, 360.0, 480.0, *[LONGEST] * 3]
+    assert waits == [0.0, 120.0, 240.0, 360.0, 480.0, *[MAX_PAUSE_SECONDS] * 3]
 
 
 @pytest.mark.parametrize("answer", [None, Denied("401"), Unreadable("no JSON")])

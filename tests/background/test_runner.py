@@ -13,7 +13,16 @@ from proxy.background.runner import LOGGED_SECONDS, NOT_HERE
 from proxy.logs import hashed
 from proxy.memory.model import Due, SessionKey
 from proxy.memory.store import StoreError
-from tests.support.learning.jobs import FIRST, KEY, LONGEST, Bench, Distant, ScriptedJob, ask, left
+from tests.support.learning.jobs import (
+    FIRST,
+    KEY,
+    MAX_PAUSE,
+    Bench,
+    Distant,
+    ScriptedJob,
+    ask,
+    left,
+)
 from tests.support.oracle.store import InMemoryStore
 from tests.support.virtual import BEGAN, clock, virtually
 
@@ -91,7 +100,7 @@ def test_failures_are_tried_again_after_ever_longer_waits(
     waits = job.waits
     assert all(before < after + 1.2 for before, after in zip(waits, waits[1:], strict=False))
     for nth, wait in enumerate(waits):
-        longest = min(FIRST * 2**nth, LONGEST)
+        longest = min(FIRST * 2**nth, MAX_PAUSE)
         assert 0.75 * longest - 0.01 <= wait <= longest + 1.2
     assert set(ended) == {"failed"}
     assert waiting == 1

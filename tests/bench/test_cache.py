@@ -15,8 +15,8 @@ from bench.cache.rules import (
     BACK,
     CONSIDERED,
     FREE,
-    LEAST,
-    MOST,
+    MAX_MARKS,
+    MIN_TOKENS,
     PAID,
     Anthropic,
     Automatic,
@@ -38,7 +38,7 @@ from proxy.formats.responses.api import Responses
 
 pytestmark = pytest.mark.release
 
-SIZE = LEAST
+SIZE = MIN_TOKENS
 
 
 def block(name: str, tokens: int = SIZE, *, marked: bool = False, ends: bool = True) -> Block:
@@ -83,15 +83,15 @@ def test_anthropic_finds_only_what_a_request_has_written() -> None:
 
 def test_anthropic_refuses_a_fifth_mark() -> None:
     Anthropic().ask(prompt("a!b!c!d!"))
-    with pytest.raises(Refused, match=str(MOST)):
+    with pytest.raises(Refused, match=str(MAX_MARKS)):
         Anthropic().ask(prompt("a!b!c!d!e!"))
 
 
 @pytest.mark.parametrize("cache", [Anthropic, Breakpoints, Automatic])
 def test_what_is_short_is_not_cached(cache: Callable[[], Cache]) -> None:
-    short = Prompt([block("x", LEAST - 1, marked=True)])
+    short = Prompt([block("x", MIN_TOKENS - 1, marked=True)])
     one = cache()
-    assert [one.ask(short), one.ask(short)] == [Used(LEAST - 1)] * 2
+    assert [one.ask(short), one.ask(short)] == [Used(MIN_TOKENS - 1)] * 2
 
 
 def test_openai_writes_at_the_newest_message_and_reads_what_ends_there() -> None:

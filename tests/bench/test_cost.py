@@ -10,7 +10,7 @@ import pytest
 from bench.__main__ import run_recall
 from bench.cost.plan import QUICK, Plan
 from bench.cost.table import report
-from bench.cost.text import FUNCTION, LONGEST, Talk
+from bench.cost.text import FUNCTION, MAX_CHARACTERS, Talk
 
 TINY = Plan(passages=230, users=22, each=10, chat=120, asked=5, exchanges=3, pairs=3, redis=False)
 NUMBER = re.compile(r"[\d,]+(\.\d+)?|-\d+\.\d+")
@@ -47,7 +47,7 @@ def test_few_words_are_frequent_and_most_are_rare() -> None:
     assert sum(1 for count in counts.values() if count == 1) > 0.25 * len(counts)
     lengths = sorted(len(text.split()) for text in texts)
     assert lengths[len(lengths) // 2] in range(15, 22)
-    assert lengths[-1] in range(100, LONGEST + 1)
+    assert lengths[-1] in range(100, MAX_CHARACTERS + 1)
 
 
 def test_a_question_is_of_words_that_say_something() -> None:

@@ -14,7 +14,7 @@ from bench.writing.player import ADVICE, WRITERS, written
 from bench.writing.spent import ROWS, since
 from bench.writing.table import report
 from bench.writing.upstream import Script, Tally
-from bench.writing.words import ASKS, LONGEST, PLEASED, SHORTEST, TELLS, THANKS, Speaker, Telling
+from bench.writing.words import ASKS, MAX_WORDS, MIN_WORDS, PLEASED, TELLS, THANKS, Speaker, Telling
 from proxy.chat.blocks import block
 from proxy.chat.models.tokens import Tokenizers
 from proxy.learning.episodes.extract import Pair, parse_good_pairs, seems_pleased
@@ -22,7 +22,7 @@ from proxy.learning.episodes.extract import prompt as episode_prompt
 from proxy.learning.evidence import UserMessage, find_evidence, is_instruction
 from proxy.learning.facts.claim import parse_operations
 from proxy.learning.facts.claim import prompt as fact_prompt
-from proxy.learning.instructions.document import doubts
+from proxy.learning.instructions.document import find_doubts
 from proxy.learning.instructions.improve import parse_improved
 from proxy.learning.instructions.improve import prompt as instructions_prompt
 from proxy.learning.profile.agreement import ReviewContext, accept_proposal
@@ -84,7 +84,7 @@ def test_the_same_seed_says_the_same() -> None:
 def test_turns_have_twenty_to_sixty_words_of_the_persons_own() -> None:
     speaker = Speaker(3)
     texts = [speaker.turn(number) for number in TURNS]
-    assert all(SHORTEST <= len(text.split()) <= LONGEST for text in texts)
+    assert all(MIN_WORDS <= len(text.split()) <= MAX_WORDS for text in texts)
     assert not any(map(pasted_spans, texts))
     assert not any(seems_pleased(said) for said in _said(texts) if THANKS not in said.text)
     assert not any(is_instruction(speaker.telling().noted) for _ in TURNS)
@@ -129,7 +129,7 @@ def test_facts_are_what_was_told_with_quotes_that_are_there() -> None:
     for each in found:
         there = find_evidence(each.quote, said)
         assert there is not None
-        assert there.said is said[each.message - 1]
+        assert there.message is said[each.message - 1]
 
 
 def test_a_profile_gets_a_member_for_what_was_told() -> None:
@@ -153,7 +153,7 @@ def test_instructions_are_new_short_and_without_doubts() -> None:
     first = parse_improved(written("instructions", instructions_prompt("", [], "", 300)))
     assert first is not None
     assert 0 < count(first.text) <= 300
-    assert doubts(first.text, "", []) == ()
+    assert find_doubts(first.text, "", []) == ()
     assert sorted(first.text) == sorted(" ".join(ADVICE))
 
 
@@ -172,7 +172,7 @@ def test_a_chat_is_answered_the_same_way_each_time_and_tallied() -> None:
     script, facts = Script(count), json.loads(_body(""))["messages"][0]["content"]
     first, second = (script.answer(_body("Hello there.")) for _ in range(2))
     assert first == second
-    assert len(json.loads(first)["choices"][0]["message"]["content"].split()) > SHORTEST
+    assert len(json.loads(first)["choices"][0]["message"]["content"].split()) > MIN_WORDS
     assert script.tally.chats == 2
     assert script.tally.blocks == {"facts": 2 * count(facts)}
 

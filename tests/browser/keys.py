@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.browser.browsing import Locator, Page, expect
 
-MOST_TABS = 120
+MAX_TABS = 120
 
 FOCUS_SEEN = """(one) => {
   const style = getComputedStyle(one);
@@ -15,7 +15,7 @@ FOCUS_SEEN = """(one) => {
 async def tab_to(page: Page, wanted: Locator) -> None:
     """Press Tab until it has the focus, which then is seen."""
     await wanted.wait_for(state="attached")
-    for _ in range(MOST_TABS):
+    for _ in range(MAX_TABS):
         if await wanted.evaluate("one => one === document.activeElement"):
             assert await wanted.evaluate(FOCUS_SEEN), "the focus is not seen"
             return

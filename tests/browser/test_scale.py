@@ -36,13 +36,13 @@ SESSIONS = 10_000
 MESSAGES = 5000
 
 LATER_PAGES = "**/memory/v1/sessions?*after=*"
-MOST_BLOCKS = 4
+MAX_BLOCKS = 4
 """Of 25 in which the long conversation is fetched."""
 
-MOST_DRAWN = 15
+MAX_DRAWN = 15
 """Items a step; all that are in the page at a time are twice as many."""
 
-MOST_NODES = 4000
+MAX_NODES = 4000
 
 
 class Crowds:
@@ -122,8 +122,8 @@ async def sign_in(crowd: Console, path: str) -> None:
 
 
 def is_smooth(scroll: Scrolled) -> bool:
-    drawn_anew = scroll.drawn > MOST_DRAWN * scroll.steps
-    return scroll.blank == 0 and scroll.nodes < MOST_NODES and not drawn_anew
+    drawn_anew = scroll.drawn > MAX_DRAWN * scroll.steps
+    return scroll.blank == 0 and scroll.nodes < MAX_NODES and not drawn_anew
 
 
 def rows(crowd: Console) -> Locator:
@@ -145,7 +145,7 @@ async def test_the_first_of_ten_thousand_sessions_wait_for_no_others(crowd: Cons
     async with unanswered(crowd.page, LATER_PAGES):
         await sign_in(crowd, "#/sessions")
         await expect(rows(crowd).first).to_be_visible()
-        assert await elements(crowd.page) < MOST_NODES
+        assert await elements(crowd.page) < MAX_NODES
 
 
 async def test_a_chat_comes_to_the_top_of_ten_thousand(crowd: Console) -> None:
@@ -183,8 +183,8 @@ async def test_of_a_long_conversation_only_the_end_is_fetched_and_drawn(crowd: C
     await expect(bubble(crowd, await last_words(crowd))).to_be_in_viewport()
     blocks = {url for url in crowd.asked[before:] if f"/sessions/{LONG}/messages?" in url}
     print(f"{len(blocks)} blocks")
-    assert 0 < len(blocks) <= MOST_BLOCKS
-    assert await elements(crowd.page) < MOST_NODES
+    assert 0 < len(blocks) <= MAX_BLOCKS
+    assert await elements(crowd.page) < MAX_NODES
 
 
 async def test_a_long_conversation_stays_at_its_end_when_it_is_explained_late(
@@ -213,7 +213,7 @@ async def test_one_goes_far_back_in_a_long_conversation(crowd: Console) -> None:
     await crowd.go(f"#/sessions/{LONG}/messages/{message['id']}")
     place = crowd.page.locator(f"[data-id='{message['id']}']")
     await expect(place).to_be_in_viewport()
-    assert await elements(crowd.page) < MOST_NODES
+    assert await elements(crowd.page) < MAX_NODES
     await crowd.page.get_by_role("button", name="To the end").click()
     await expect(bubble(crowd, await last_words(crowd))).to_be_in_viewport()
 

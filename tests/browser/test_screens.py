@@ -105,7 +105,7 @@ ENGLISH = """async () => {
 }"""
 """Words of the English dictionary that are seen, or told to screen readers."""
 
-MOST_BYTES = 200_000
+MAX_BYTES = 200_000
 
 
 class Shows:
@@ -156,7 +156,7 @@ async def picture(shown: Console, name: str, screen: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"console-{screen}-{name}.png"
     await shown.page.screenshot(path=path, animations="disabled", caret="hide")
-    assert not FOLDER or path.stat().st_size < MOST_BYTES
+    assert not FOLDER or path.stat().st_size < MAX_BYTES
 
 
 async def barriers(shown: Console, name: str) -> list[str]:

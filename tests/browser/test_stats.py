@@ -59,7 +59,7 @@ async def test_where_there_is_nothing_no_chart_is_drawn(visit: Console) -> None:
 async def test_charts_begin_where_counting_begins(
     visit: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.memory_api.overview.stats.MOST_EXCHANGES", 2)
+    monkeypatch.setattr("proxy.memory_api.overview.stats.MAX_EXCHANGES", 2)
     for number in range(4):
         await visit.chat(f"talk-{number}", "How are you?")
     await visit.sign_in("#/stats")

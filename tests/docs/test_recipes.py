@@ -22,7 +22,7 @@ from tests.support.processes.running import PATIENT, running, settings_for
 from tests.support.upstream.parrot import model
 from tests.support.upstream.scripted import ScriptedUpstream
 
-LONGEST = 45
+MAX_LINES = 45
 """Lines: one screen."""
 
 NAMES = [path.stem for path in RECIPES if path.stem != "index"]
@@ -34,7 +34,7 @@ KAI, WHO = "Hi, my name is Kai.", "What is my name?"
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recipe_is_one_screen_and_says_where_its_program_says_so(name: str) -> None:
     text = read(f"recipes/{name}.md")
-    assert len(text.splitlines()) <= LONGEST
+    assert len(text.splitlines()) <= MAX_LINES
     assert re.search(r"\*\*Documented in\*\* .*\]\(https://", text, re.DOTALL)
 
 

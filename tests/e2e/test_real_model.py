@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.xdist_group("model"),
 ]
 
-MODEL, MOST = "smollm2", 40
+MODEL, MAX_TOKENS = "smollm2", 40
 NAME_GIVEN = "hi, my name is Kai"
 NAME_ASKED = "What is my name?"
 STREAMING = pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
@@ -66,11 +66,11 @@ async def ask(proxy: Running, session: str | None, text: str, *, stream: bool) -
         completions = client.chat.completions
         if not stream:
             answer = await completions.create(
-                model=MODEL, messages=messages, temperature=0, max_tokens=MOST
+                model=MODEL, messages=messages, temperature=0, max_tokens=MAX_TOKENS
             )
             return answer.choices[0].message.content or ""
         chunks = await completions.create(
-            model=MODEL, messages=messages, temperature=0, max_tokens=MOST, stream=True
+            model=MODEL, messages=messages, temperature=0, max_tokens=MAX_TOKENS, stream=True
         )
         said = [chunk.choices[0].delta.content or "" async for chunk in chunks if chunk.choices]
         return "".join(said)

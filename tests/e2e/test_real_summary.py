@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.xdist_group("model"),
 ]
 
-MODEL, MOST = "smollm2", 80
+MODEL, MAX_TOKENS = "smollm2", 80
 SAID = ["hi, my name is Kai", "I live in Lisbon and I have a cat called Miso."]
 ASKED = "What is my name?"
 TEMPLATE = """\
@@ -39,8 +39,8 @@ SUMMARY = {
     "mode": "summary",
     "prompt": TEMPLATE,
     "after_turns": len(SAID),
-    "max_tokens": MOST,
-    "parameters": {"temperature": 0, "max_tokens": MOST - 20},
+    "max_tokens": MAX_TOKENS,
+    "parameters": {"temperature": 0, "max_tokens": MAX_TOKENS - 20},
 }
 SESSION = "/memory/v1/sessions/s"
 
@@ -84,7 +84,7 @@ async def test_what_the_model_has_summarised_is_in_its_next_prompt(
 
     await eventually(summarised)
     text, tokens = found["summary"]["text"], found["summary"]["tokens"]
-    assert "Kai" in text and 0 < tokens <= MOST
+    assert "Kai" in text and 0 < tokens <= MAX_TOKENS
     assert (found["summary"]["version"], found["summary"]["covers_until"]) == (1, 4)
     asked = {"messages": [{"role": "user", "content": ASKED}]}
     sent = (await client.post(f"{SESSION}/context", json=asked)).json()["messages"]

@@ -203,7 +203,7 @@ FAILURES: list[Answer] = [
     (200, {"object": "nonsense"}),
     UpstreamTimeout("no answer"),
 ]
-MOST_ATTEMPTS = 16
+MAX_ATTEMPTS = 16
 """After 5, 10, 20 ... 320 seconds less a quarter, then every 450 at the soonest."""
 
 
@@ -220,7 +220,7 @@ def test_after_an_hour_without_the_upstream_all_is_folded_in_once_and_in_order(
         async with office(tmp_path, up, max_input_tokens=200) as one:
             views = await one.says_until(BEGAN + HOUR, every=20.0)
             attempts = len(up.asked)
-            assert 5 < attempts <= MOST_ATTEMPTS
+            assert 5 < attempts <= MAX_ATTEMPTS
             for turn, view in enumerate(views):
                 assert view.told == []
                 if turn > 3:  # the first attempt has failed by then

@@ -15,7 +15,7 @@ from tests.support.talk.messaging import PATH, VERSION, MessagesTalk, messages
 from tests.support.upstream import raw
 from tests.support.upstream.answers import Script, sse
 from tests.support.upstream.anthropic import (
-    MOST_MARKS,
+    MAX_MARKS,
     USAGE,
     Binding,
     answered,
@@ -302,7 +302,7 @@ async def test_no_request_has_more_marks_than_its_client_has_set(one: Rig) -> No
         asked = [*asked, {"type": "container_upload", "file_id": "f", **MARK}]
         answer = await talk.ask([user(asked)], system=system)
         assert answer.status_code == 200, answer.text
-        assert one.up.requests[-1].body.count(b"cache_control") == MOST_MARKS
+        assert one.up.requests[-1].body.count(b"cache_control") == MAX_MARKS
         assert len(one.up.requests[-1].messages) == 2 * n + 1
     assert "cache_control" not in json.dumps(await talk.bodies())
 

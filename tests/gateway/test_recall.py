@@ -117,8 +117,8 @@ async def test_memory_that_moved_to_another_tenant_is_recalled_there_alone(
     assert not await person.is_reminded_of(word, x_memory_mode="read", **after)
 
     async def caught_up() -> bool:
-        look = await every.store.real.look(Owner(new, user=str(person.user)), (), 0)  # type: ignore[attr-defined]
-        return bool(look.revision) is indexed
+        lookup = await every.store.real.lookup(Owner(new, user=str(person.user)), (), 0)  # type: ignore[attr-defined]
+        return bool(lookup.revision) is indexed
 
     await eventually(caught_up)
     assert await every.store.real.move(old, new) == 1

@@ -17,7 +17,7 @@ from tests.support.rig import Rig, rig
 from tests.support.talk.recalling import Person, index, marker, somebody, user_said
 from tests.support.waiting import PATIENCE, eventually, felt
 
-LOOKS = ("look", "rows", "passages")
+LOOKS = ("lookup", "rows", "passages")
 """What a store is asked by recall, and by nothing else that a chat waits for."""
 
 PATIENT = 10.0
@@ -180,7 +180,7 @@ async def test_at_its_end_a_proxy_indexes_what_it_has_recorded(tmp_path: Path) -
     await store.open()
     try:
         owner = Owner(talk.key.tenant, user=str(person.user))
-        mark = (await store.look(owner, (), 0, talk.session)).mark
+        mark = (await store.lookup(owner, (), 0, talk.session)).mark
     finally:
         await store.close()
     assert mark is not None

@@ -14,7 +14,7 @@ import pytest_asyncio
 from openai import AsyncOpenAI
 
 from proxy.chat.models.tokens import Tokenizers
-from proxy.learning.facts.fact import MOST_GIVEN, Fact
+from proxy.learning.facts.fact import MAX_GIVEN, Fact
 from proxy.memory.items import ItemOwner
 from proxy.tenancy import digest_of
 from tests.support.learning.given import FULL
@@ -106,10 +106,10 @@ async def test_a_text_that_is_too_long_is_not_saved(one: Rig) -> None:
 
 async def test_one_fact_too_many_is_not_saved_and_the_model_is_told(one: Rig) -> None:
     kai = somebody(one)
-    known = [{"id": f"{n}", "memory": f"Note {n}.", "user_id": kai.user} for n in range(MOST_GIVEN)]
+    known = [{"id": f"{n}", "memory": f"Note {n}.", "user_id": kai.user} for n in range(MAX_GIVEN)]
     headers = {"authorization": f"Bearer {KEY}"}
     done = await one.client.post("/memory/v1/import", json=known, headers=headers)
-    assert done.json()["memories"] == MOST_GIVEN
+    assert done.json()["memories"] == MAX_GIVEN
     await saved(kai, "Kai lives in Kiel.")
     assert one.up.requests[-1].messages[-1]["content"] == f"Not done: {FULL}; delete some first."
 

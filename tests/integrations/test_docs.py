@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from proxy.memory_api.items.namespaces import MOST_LOOKED_AT
-from proxy.memory_api.items.params import LARGEST_VALUE, MOST_LABELS
-from proxy.memory_api.items.search import MOST_BYTES, MOST_RANKED
+from proxy.memory_api.items.namespaces import MAX_SCANNED
+from proxy.memory_api.items.params import MAX_LABELS, MAX_VALUE_BYTES
+from proxy.memory_api.items.search import MAX_RANKED, MAX_READ_BYTES
 from tests.integrations.conftest import Served
 from tests.support.processes.program import ROOT
 
@@ -53,8 +53,8 @@ def test_the_extras_exist() -> None:
 
 
 def test_the_limits_are_those_of_the_api() -> None:
-    assert f"{LARGEST_VALUE // 1024} KiB at most" in TEXT
-    assert f"{MOST_LABELS} labels at most" in TEXT
-    assert f"first {MOST_RANKED:,} items" in TEXT
-    assert f"{MOST_BYTES // 10**6} MB of values" in TEXT
-    assert f"first {MOST_LOOKED_AT:,} of the prefix" in TEXT
+    assert f"{MAX_VALUE_BYTES // 1024} KiB at most" in TEXT
+    assert f"{MAX_LABELS} labels at most" in TEXT
+    assert f"first {MAX_RANKED:,} items" in TEXT
+    assert f"{MAX_READ_BYTES // 10**6} MB of values" in TEXT
+    assert f"first {MAX_SCANNED:,} of the prefix" in TEXT

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from proxy.background.completion import Unreadable
 from proxy.learning.episodes.episode import (
     ANSWER_TOKENS,
-    MOST_EPISODES,
+    MAX_EPISODES,
     QUESTION_TOKENS,
     Episode,
     episode_id,
@@ -126,11 +126,11 @@ def test_a_cut_text_is_a_beginning_that_fits(text: str) -> None:
 
 
 async def test_there_are_so_many_episodes_and_the_oldest_go(env: Env) -> None:
-    for n in range(MOST_EPISODES + 2):
+    for n in range(MAX_EPISODES + 2):
         env.harness.clock.now += 1
         await good(env, f"Question number {n} of mine?")
     kept = sorted(await episodes(env), key=lambda episode: episode.created_at)
-    assert len(kept) == MOST_EPISODES and kept[0].question == "Question number 2 of mine?"
+    assert len(kept) == MAX_EPISODES and kept[0].question == "Question number 2 of mine?"
 
 
 async def test_one_episode_is_dropped_once(env: Env) -> None:

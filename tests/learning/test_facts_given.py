@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from proxy.learning.evidence import Source
-from proxy.learning.facts.card import MOST_LINES, FactCard, build_card
-from proxy.learning.facts.fact import MOST_GIVEN, USER, Fact, Facts, TooManyFacts
+from proxy.learning.facts.card import MAX_LINES, FactCard, build_card
+from proxy.learning.facts.fact import MAX_GIVEN, USER, Fact, Facts, TooManyFacts
 from proxy.learning.facts.tools import FactTools
 from tests.support.learning.given import FULL, filled
 from tests.support.learning.harness import KAI, MAY, Harness, count, states
@@ -33,13 +33,13 @@ async def test_one_too_many_is_not_saved_and_what_is_there_is_confirmed(
     again = await tools.save(KAI, "The user has a boat.", replace(SOURCE, exchange="ex_2"))
     assert len(again.sources) == 2
     assert await tools.add(KAI, "The user has a boat.", USER) == again
-    assert len(await harness.facts()) == MOST_GIVEN
+    assert len(await harness.facts()) == MAX_GIVEN
 
 
 async def test_an_older_store_with_more_is_read_corrected_and_emptied(
     harness: Harness, tools: FactTools
 ) -> None:
-    await harness.fact_store.change(KAI, lambda facts: filled(facts, MOST_GIVEN + 1))
+    await harness.fact_store.change(KAI, lambda facts: filled(facts, MAX_GIVEN + 1))
 
     def correct(facts: Facts) -> None:
         facts["fact_00000"] = replace(facts["fact_00000"], text="The user has a boat.")
@@ -59,17 +59,17 @@ async def test_what_is_learned_takes_no_place_of_what_is_added(
     harness.model.rules = [HAS]
     await harness.say("I have a boat.")
     await harness.learn()
-    await harness.fact_store.change(KAI, lambda facts: filled(facts, MOST_GIVEN))
+    await harness.fact_store.change(KAI, lambda facts: filled(facts, MAX_GIVEN))
     await tools.add(KAI, "The user has a dog.", USER)
     await harness.say("I have a tent.")
     await harness.learn()
-    assert len(await harness.facts()) == MOST_GIVEN + 2
+    assert len(await harness.facts()) == MAX_GIVEN + 2
 
 
 def test_a_card_has_a_bound_and_the_facts_confirmed_last() -> None:
     facts = [
         Fact(id=f"fact_{n:05}", text="Note.", valid_from=-n, last_confirmed=n)
-        for n in range(MOST_LINES + 2)
+        for n in range(MAX_LINES + 2)
     ]
     lines = build_card(facts, FactCard(), count, MAY).lines
     assert [line.id for line in lines] == [fact.id for fact in reversed(facts[2:])]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proxy.learning.evidence import UserMessage
-from proxy.learning.facts.claim import MOST, OPS, SCHEMA, parse_operations
+from proxy.learning.facts.claim import MAX_OPERATIONS, OPS, SCHEMA, parse_operations
 from proxy.learning.facts.days import parse_day, valid_from, valid_until
 from proxy.learning.facts.fact import USER, Fact, date_text, render_dates
 from proxy.learning.facts.statements import (
@@ -79,7 +79,7 @@ def test_half_a_surrogate_pair_in_an_answer_is_replaced() -> None:
 
 
 def test_an_answer_that_does_not_end_is_bounded() -> None:
-    assert len(parse_operations(answer(*[ONE] * 1000)) or ()) == MOST
+    assert len(parse_operations(answer(*[ONE] * 1000)) or ()) == MAX_OPERATIONS
 
 
 def test_the_schema_is_strict() -> None:

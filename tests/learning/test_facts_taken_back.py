@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from proxy.learning.evidence import Source
 from proxy.learning.facts.claim import Claim, Op
 from proxy.learning.facts.fact import USER, Fact
-from proxy.learning.facts.rules import MOST_PAST, ClaimMerger, apply_claims
+from proxy.learning.facts.rules import MAX_SUPERSEDED, ClaimMerger, apply_claims
 from proxy.settings.written import FactsSettings
 
 PLAIN = FactsSettings()
@@ -75,7 +75,7 @@ def compared(habit: str, at: float, facts: Mapping[str, Fact]) -> int:
 
 
 def test_only_old_news_are_compared_with_what_is_past_and_with_no_more_than_so_many() -> None:
-    last = MOST_PAST + 500
+    last = MAX_SUPERSEDED + 500
     facts = {
         f"f{n}": Fact(
             id=f"f{n}",
@@ -87,4 +87,4 @@ def test_only_old_news_are_compared_with_what_is_past_and_with_no_more_than_so_m
         for n in range(last + 1)
     }
     assert compared("smokes", last + 1.0, facts) == 1
-    assert compared("smokes", 0.5, facts) == MOST_PAST + 1
+    assert compared("smokes", 0.5, facts) == MAX_SUPERSEDED + 1

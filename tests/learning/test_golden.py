@@ -17,7 +17,7 @@ import pytest
 
 from proxy.background.completion import Assignment
 from proxy.learning.facts.fact import Fact, date_text
-from proxy.learning.profile.agreement import KEYS, MOST_KEYS
+from proxy.learning.profile.agreement import KEYS, MAX_KEYS
 from tests.support.learning import environment
 from tests.support.learning.environment import Env
 from tests.support.learning.harness import DAY, MAY, Harness, learning, notes_in, states
@@ -145,5 +145,5 @@ async def test_a_profile_that_drifts_stays_within_its_keys(harness: Harness) -> 
     drifting = [{"key": key, "value": "bakery", "quote": "at the bakery"} for key in names]
     env.answers(json.dumps({"set": drifting}), '{"set": [], "append": [], "remove": []}')
     await converse(harness)
-    assert len(await env.document()) == MOST_KEYS
+    assert len(await env.document()) == MAX_KEYS
     assert set(KEYS) <= (await env.document()).keys()

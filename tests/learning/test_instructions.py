@@ -10,7 +10,7 @@ import pytest
 
 from proxy.background.completion import Assignment, Completed, Denied, Failed, Refused
 from proxy.learning.instructions.document import (
-    MOST_PROPOSALS,
+    MAX_PROPOSALS,
     NOTE,
     Instructions,
     Proposal,
@@ -358,13 +358,13 @@ async def test_feedback_that_comes_while_the_model_thinks_waits_for_the_next_tim
 
 async def test_proposals_are_bounded(env: Env) -> None:
     owner = env.learned.instructions
-    for n in range(MOST_PROPOSALS + 2):
+    for n in range(MAX_PROPOSALS + 2):
         proposal = Proposal(id=f"proposal_{n:04}", text="x", why="", base=0, feedback=1)
         assert await env.harness.store.change_items(
             TENANT, await owner.propose_changes(TENANT, APP, proposal)
         )
     kept = await proposals(env)
-    assert len(kept) == MOST_PROPOSALS and kept[0].id == "proposal_0002"
+    assert len(kept) == MAX_PROPOSALS and kept[0].id == "proposal_0002"
     page = await owner.proposals(TENANT, APP, None, 2)
     assert page.after == "proposal_0003"
     assert (await owner.proposals(TENANT, APP, page.after, 1)).items[0].id == "proposal_0004"

@@ -10,8 +10,8 @@ import pytest
 from proxy.background.completion import ANSWER_BYTES
 from proxy.learning.evidence import UserMessage
 from proxy.learning.extract import MAX_PARSED_CHARACTERS, find_json
-from proxy.learning.facts.claim import MOST_WRITTEN, parse_operations
-from proxy.learning.profile.agreement import MOST_PATCH, ReviewContext, accept_proposal
+from proxy.learning.facts.claim import MAX_PART, parse_operations
+from proxy.learning.profile.agreement import MAX_PATCH_BYTES, ReviewContext, accept_proposal
 from proxy.learning.profile.document import PatchError, Schema
 from proxy.learning.profile.proposal import ProposedPatch, parse_proposal
 from tests.support.learning.harness import MAY
@@ -101,10 +101,10 @@ def test_of_what_is_far_too_long_no_more_is_looked_at() -> None:
     written = {"op": "add", "text": long, "quote": long, "about": long, "valid_from": long}
     (read,) = parse_operations(json.dumps([written])) or ()
     parts = (read.text, read.quote, read.about, read.valid_from)
-    assert [len(part) for part in parts] == [MOST_WRITTEN] * 4
+    assert [len(part) for part in parts] == [MAX_PART] * 4
     change = {"key": "hobbies", "value": long, "quote": "I like boats"}
     proposal = parse_proposal(json.dumps({"set": [change]}))
     said = UserMessage(id="m", exchange="e", seq=1, text="I like boats", at=MAY)
     assert proposal is not None
-    with pytest.raises(PatchError, match=f"more than {MOST_PATCH} bytes"):
+    with pytest.raises(PatchError, match=f"more than {MAX_PATCH_BYTES} bytes"):
         accept_proposal(proposal, {}, ReviewContext([said], Schema(None), {}))

@@ -12,7 +12,7 @@ from proxy.background.completion import Assignment, Completed, Failed, Refused, 
 from proxy.learning.kinds import PROFILE
 from proxy.learning.likeness import QueryText
 from proxy.learning.profile.document import (
-    MOST_VERSIONS,
+    MAX_VERSIONS,
     PatchError,
     Schema,
     Version,
@@ -272,11 +272,11 @@ async def test_an_earlier_version_becomes_the_current_one_again(env: Env) -> Non
 
 
 async def test_versions_are_bounded(env: Env) -> None:
-    for age in range(MOST_VERSIONS + 5):
+    for age in range(MAX_VERSIONS + 5):
         await edit(env, age=age)
     kept = await versions(env)
-    assert [version.version for version in kept] == list(range(6, MOST_VERSIONS + 6))
-    assert await env.document() == {"age": MOST_VERSIONS + 4}
+    assert [version.version for version in kept] == list(range(6, MAX_VERSIONS + 6))
+    assert await env.document() == {"age": MAX_VERSIONS + 4}
     with pytest.raises(NoVersion):
         await env.learned.profiles.roll_back(KAI, 5)
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from proxy.learning.evidence import Source
 from proxy.learning.profile.document import (
-    MOST_VERSIONS,
+    MAX_VERSIONS,
     Document,
     Operation,
     Schema,
@@ -360,9 +360,9 @@ async def test_who_was_forgotten_learns_anew_from_other_sessions(env: Env) -> No
 async def test_more_versions_than_are_kept_are_forgotten_too(env: Env) -> None:
     await env.learn_from("I am Kai.", adding("/name", "Kai", "I am Kai"))
     await env.learn_from("I live in Bonn.", adding("/city", "Bonn", "I live in Bonn"), session="t")
-    for age in range(MOST_VERSIONS):
+    for age in range(MAX_VERSIONS):
         aging = partial(patch_of_merge, merge={"age": age})
         await env.learned.profiles.edit(KAI, aging, Schema())
-    assert await env.document() == {"name": "Kai", "city": "Bonn", "age": MOST_VERSIONS - 1}
+    assert await env.document() == {"name": "Kai", "city": "Bonn", "age": MAX_VERSIONS - 1}
     await env.forget("s")
-    assert await env.document() == {"city": "Bonn", "age": MOST_VERSIONS - 1}
+    assert await env.document() == {"city": "Bonn", "age": MAX_VERSIONS - 1}

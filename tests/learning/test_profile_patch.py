@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from proxy.learning.profile.document import (
     DEEPEST,
-    MOST_BYTES,
-    MOST_OPERATIONS,
+    MAX_BYTES,
+    MAX_OPERATIONS,
     Document,
     PatchError,
     apply_patch,
@@ -102,14 +102,14 @@ def test_a_patch_is_applied_as_a_whole_or_not_at_all() -> None:
 
 
 def test_copies_of_copies_do_not_grow_without_bounds() -> None:
-    growing = [{"op": "copy", "from": "", "path": f"/{n}"} for n in range(MOST_OPERATIONS)]
+    growing = [{"op": "copy", "from": "", "path": f"/{n}"} for n in range(MAX_OPERATIONS)]
     with pytest.raises(PatchError):
         apply_patch({"a": "x" * 100}, growing)
 
 
 def test_documents_are_bounded_in_every_way() -> None:
-    many = [{"op": "add", "path": "/a", "value": 1}] * (MOST_OPERATIONS + 1)
-    large = [{"op": "add", "path": "/a", "value": "x" * MOST_BYTES}]
+    many = [{"op": "add", "path": "/a", "value": 1}] * (MAX_OPERATIONS + 1)
+    large = [{"op": "add", "path": "/a", "value": "x" * MAX_BYTES}]
     deep: Any = 1
     for _ in range(DEEPEST):
         deep = [deep]

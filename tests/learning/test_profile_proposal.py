@@ -10,7 +10,7 @@ import pytest
 from proxy.learning.evidence import UserMessage
 from proxy.learning.profile.agreement import ReviewContext, accept_proposal
 from proxy.learning.profile.document import (
-    MOST_OPERATIONS,
+    MAX_OPERATIONS,
     Document,
     PatchError,
     Schema,
@@ -135,9 +135,9 @@ def test_who_is_of_the_users_own_family_is_told_by_other_words_too(
 
 
 def test_a_list_grows_by_no_more_than_a_patch_may_do() -> None:
-    values = [f"hobby {i}" for i in range(MOST_OPERATIONS + 1)]
+    values = [f"hobby {i}" for i in range(MAX_OPERATIONS + 1)]
     made = accept_proposal(change("append", values), {"hobbies": []}, GROUNDS)
-    assert made.document == {"hobbies": values[:MOST_OPERATIONS]}
+    assert made.document == {"hobbies": values[:MAX_OPERATIONS]}
     made = accept_proposal(change("append", [*values[:3], *values[:3] * 10_000]), {}, GROUNDS)
     assert made.document == {"hobbies": values[:3]}
 

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from proxy.learning.evidence import Source, UserMessage, source_of
-from proxy.learning.profile.agreement import MOST_STATEMENTS, ReviewContext, accept_proposal
+from proxy.learning.profile.agreement import MAX_STATEMENTS, ReviewContext, accept_proposal
 from proxy.learning.profile.document import (
-    MOST_OPERATIONS,
-    MOST_VERSIONS,
+    MAX_OPERATIONS,
+    MAX_VERSIONS,
     Schema,
     Statement,
     Version,
@@ -29,7 +29,7 @@ from proxy.learning.profile.document import (
 )
 from proxy.learning.profile.proposal import ProfileChange
 from proxy.learning.profile.replay import merge_versions, replayed
-from proxy.learning.profile.statement import MOST_ALIKE, MOST_IDLE, limit_idle, with_idle_statements
+from proxy.learning.profile.statement import MAX_IDLE, MAX_REPEATS, limit_idle, with_idle_statements
 from proxy.learning.profile.times import last_said_times
 from proxy.memory_api.people.profiles import version_object
 from tests.support.learning import environment
@@ -172,9 +172,9 @@ def statement(way: Way, key: str, value: object, at: float, operations: int = 0)
 def test_of_what_changes_nothing_the_newest_is_kept_and_all_that_changed_something() -> None:
     first = statement("set", "home", "Bonn", 0.0, operations=1)
     again = [statement("set", "home", "Bonn", float(at)) for at in range(9, 0, -1)]
-    assert limit_idle([first, *again]) == (first, *again[:MOST_ALIKE])
+    assert limit_idle([first, *again]) == (first, *again[:MAX_REPEATS])
     many = [statement("remove", "hobbies", f"hobby {at}", float(at)) for at in range(100)]
-    assert limit_idle([first, *many]) == (first, *many[-MOST_IDLE:])
+    assert limit_idle([first, *many]) == (first, *many[-MAX_IDLE:])
 
 
 def test_what_is_no_more_stays_so_when_all_that_was_known_is_forgotten() -> None:
@@ -241,8 +241,8 @@ def test_one_answer_changes_only_so_much() -> None:
     many = [f"hobby {n}" for n in range(90)]
     changes = [ProfileChange("append", f"list {n}", many, "so many") for n in range(50)]
     made = accept_proposal(tuple(changes), {}, ReviewContext(said, Schema(), {}))
-    assert len(made.patch) <= MOST_OPERATIONS + 1
-    assert len(made.statements) <= MOST_STATEMENTS
+    assert len(made.patch) <= MAX_OPERATIONS + 1
+    assert len(made.statements) <= MAX_STATEMENTS
 
 
 # On the shelf
@@ -389,11 +389,11 @@ async def test_of_more_versions_than_are_kept_a_list_keeps_what_others_said(env:
     for session, hobby in (("s", "golf"), ("t", "chess")):
         liking = answer(hobbies=("append", hobby, f"I play {hobby}"))
         await env.learn_from(f"I play {hobby}.", liking, session=session)
-    for age in range(MOST_VERSIONS):
+    for age in range(MAX_VERSIONS):
         aging = partial(patch_of_merge, merge={"age": age})
         await env.learned.profiles.edit(KAI, aging, Schema())
     await env.forget("s")
-    assert await env.document() == {"hobbies": ["chess"], "age": MOST_VERSIONS - 1}
+    assert await env.document() == {"hobbies": ["chess"], "age": MAX_VERSIONS - 1}
 
 
 async def test_a_patch_as_a_whole_is_from_all_its_words_together(env: Env) -> None:

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy.logs import hashed
-from proxy.mcp.route import MOST_BYTES
+from proxy.mcp.route import MAX_BODY_BYTES
 from proxy.mcp.tools import TOOLS
 from proxy.tenancy import digest_of
 from tests.support.client import client_of
@@ -141,12 +141,12 @@ async def test_a_page_that_is_listed_or_of_this_machine_is_let_in(tmp_path: Path
 async def test_a_body_that_is_too_large_is_refused_before_it_is_read(
     client: httpx.AsyncClient,
 ) -> None:
-    large = calling("save_memory", text="x" * MOST_BYTES, user="ada")
+    large = calling("save_memory", text="x" * MAX_BODY_BYTES, user="ada")
     answer = await post(client, large)
     assert (answer.status_code, error_of(answer)["code"]) == (413, "request_too_large")
 
     async def pieces() -> AsyncIterator[bytes]:
-        for _ in range(MOST_BYTES // 1024 + 1):
+        for _ in range(MAX_BODY_BYTES // 1024 + 1):
             yield b" " * 1024
 
     answer = await client.post(PATH, content=pieces(), headers=HEADERS)

@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import TextResourceContents
 
 from proxy import __version__
-from proxy.learning.facts.fact import MOST_GIVEN
+from proxy.learning.facts.fact import MAX_GIVEN
 from proxy.stores.redis import archive as redis_archive
 from proxy.stores.sqlite import rows as sqlite_rows
 from proxy.tenancy import digest_of
@@ -111,7 +111,7 @@ async def test_words_that_say_nothing_alone_are_saved_once_found_and_forgotten(
 
 
 async def test_one_memory_too_many_is_not_saved_and_the_model_is_told(proxy: Rig) -> None:
-    known = [{"id": f"{n}", "memory": f"Note {n}.", "user_id": "ada"} for n in range(MOST_GIVEN)]
+    known = [{"id": f"{n}", "memory": f"Note {n}.", "user_id": "ada"} for n in range(MAX_GIVEN)]
     async with app(proxy) as owner, agent(proxy.proxy.url, x_user_id="ada") as client:
         await owner.post("/memory/v1/import", json=known)
         again = await client.call_tool("save_memory", {"text": "Note 7."})

@@ -133,7 +133,7 @@ async def test_what_begins_during_an_erasure_is_refused_and_what_begins_behind_i
 async def test_marks_of_an_erasure_that_was_cut_off_run_out_by_themselves(
     store: Backend, eraser: Eraser, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_LOWERED", 0)  # as far as a kill can be had here
+    monkeypatch.setattr(module, "MAX_LOWERED", 0)  # as far as a kill can be had here
     await store.commit(key("a"), chat("x1", user="kai"))
 
     async def fails(asked: SessionKey) -> bool:
@@ -178,7 +178,7 @@ async def test_a_store_that_cannot_lower_a_mark_keeps_nobody_waiting(
     """It goes on behind the answer, of so many at once."""
     monkeypatch.setattr(module, "LOWERED_WITHIN", 0.001)
     monkeypatch.setattr(module, "LOWER_AFTER", 0.0)
-    monkeypatch.setattr(module, "MOST_LOWERED", 1)
+    monkeypatch.setattr(module, "MAX_LOWERED", 1)
     free, mark = asyncio.Event(), store.mark
 
     async def locked(subjects: Sequence[Subject], until: float) -> None:
@@ -493,7 +493,7 @@ async def test_what_is_in_the_index_of_a_session_has_no_vector_any_more(
     left = await store.vectors(owner, "m/4", 4, 0, 6)
     assert left.ljust(24, b"\0") == bytes(8) + b"\3" * 4 + b"\4" * 4 + bytes(8)
     await eraser.person("t", "kai")
-    assert (await store.look(owner, (), 0)).revision == 0
+    assert (await store.lookup(owner, (), 0)).revision == 0
     assert not (await store.vectors(owner, "m/4", 4, 0, 6)).strip(b"\0")
 
 
@@ -506,10 +506,10 @@ async def test_a_session_in_an_index_of_another_format_leaves_no_vector_there(
         await store.commit(key(session), chat(f"x-{session}", user="kai"))
         await indexer.index_session(key(session))
     await store.put_vectors(owner, "m/4", 4, dict.fromkeys(range(4), b"1234"))
-    look, other = await store.look(owner, (), 0), b'[999,4,0,2,[],["tea"],0.0,0.0,{"m/4":4}]'
-    assert await store.write(owner, IndexBatch(look.revision, other, "b", None, first=4))
+    lookup, other = await store.lookup(owner, (), 0), b'[999,4,0,2,[],["tea"],0.0,0.0,{"m/4":4}]'
+    assert await store.write(owner, IndexBatch(lookup.revision, other, "b", None, first=4))
     assert await eraser.count_session(key("a")) is not None
-    assert (await store.look(owner, (), 0)).state == other
+    assert (await store.lookup(owner, (), 0)).state == other
     assert await eraser.session(key("a")) is not None
     assert not (await store.vectors(owner, "m/4", 4, 0, 4)).strip(b"\0")
     assert await indexer.dismissed(owner) == ("tea",)
@@ -540,7 +540,7 @@ async def test_passages_that_lead_nowhere_any_more_are_not_counted(
     assert everything.counts.index_passages == 3
     counted, receipt = await eraser.count_person("t", "kai"), await eraser.person("t", "kai")
     assert receipt.counts == counted.counts and receipt.counts.index_passages == 2
-    assert (await store.look(Owner("t", "kai"), (), 0)).revision == 0
+    assert (await store.lookup(Owner("t", "kai"), (), 0)).revision == 0
 
 
 # What nobody finds, and what is in the files
@@ -600,7 +600,7 @@ async def test_a_session_that_begins_while_one_of_its_name_is_looked_for_is_eras
 async def test_there_is_no_receipt_while_a_reader_keeps_the_text_in_the_log(
     store: Backend, eraser: Eraser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file, "WIPE_AFTER", 0.001)
+    monkeypatch.setattr(file, "WIPE_PAUSE", 0.001)
     for session in "ab":
         secret = replace(draft(f"x-{session}", 0), body=f'"of {session}"'.encode())
         await store.commit(key(session), record(f"x-{session}", secret, user="kai"))

@@ -150,7 +150,7 @@ async def test_an_old_session_is_recalled_though_nobody_told_the_index_of_it(
 
     async def level() -> bool:
         await client.post(f"{API}/users/kai/memories/search", json={"query": "What is my cat?"})
-        state = read_state((await store.look(owner, (), 0)).state) or State()
+        state = read_state((await store.lookup(owner, (), 0)).state) or State()
         return state.caught_up > 0
 
     await eventually(level)
@@ -528,7 +528,7 @@ class TestWithSmallLimits:
     async def test_a_body_may_take_long_that_comes_fast_enough(
         self, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("proxy.memory_api.transfer.import_route.LEAST", 1)
+        monkeypatch.setattr("proxy.memory_api.transfer.import_route.MIN_RECEIVED_BYTES", 1)
         late = asyncio.Event()
 
         async def body() -> AsyncIterator[bytes]:

@@ -375,7 +375,7 @@ async def test_a_query_finds_the_words_of_all_texts_best_first(client: httpx.Asy
 async def test_a_query_looks_at_so_many_items_and_no_more(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(item_search, "MOST_RANKED", 100)
+    monkeypatch.setattr(item_search, "MAX_RANKED", 100)
     for n in range(101):
         await put(client, ["notes"], f"{n:03d}", {"text": f"boat {'boat' * (n % 5)}"})
     found = await keys(client, "notes", query="boat", limit=1000)
@@ -399,7 +399,7 @@ async def test_records_of_requests_are_found_only_where_they_are_named(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
     monkeypatch.setattr(item_search, "AT_ONCE", at_once)
-    monkeypatch.setattr(item_search, "MOST_RANKED", 5)
+    monkeypatch.setattr(item_search, "MAX_RANKED", 5)
     await keyed(client, 7)
     own = ["apple", "pear", "zoo"]
     for name in own:

@@ -90,7 +90,7 @@ async def test_a_list_is_the_same_however_it_is_read(
 async def test_one_request_looks_at_so_many_namespaces_and_no_more(
     client: httpx.AsyncClient, read: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(item_namespaces, "MOST_LOOKED_AT", 20)
+    monkeypatch.setattr(item_namespaces, "MAX_SCANNED", 20)
     assert await listed(client, NAMESPACES, {"suffix": ["none"]}) == []
     assert sum(read) == 20
     answer = (await client.post(NAMESPACES, json={"limit": 1000})).json()
@@ -113,7 +113,7 @@ async def test_a_query_looks_at_so_many_bytes_and_no_more(
     client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(item_search, "AT_ONCE", 2)
-    monkeypatch.setattr(item_search, "MOST_BYTES", 3000)
+    monkeypatch.setattr(item_search, "MAX_READ_BYTES", 3000)
     for n in range(10):
         await put(store, ("notes",), f"{n}", b'{"text":"boat %b"}' % (b"x" * 1000))
     found = await listed(client, f"{ITEMS}/search", QUERY)

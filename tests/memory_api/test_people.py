@@ -103,7 +103,7 @@ async def test_who_becomes_active_meanwhile_comes_no_second_time(
 async def test_a_page_may_be_short_where_there_is_much_to_look_at(
     client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(people, "MOST_SESSIONS", 3)
+    monkeypatch.setattr(people, "MAX_SESSIONS", 3)
     for n in range(12):
         await said(store, f"s{n}", "kai" if n < 11 else "lee", 1000.0 - n)
     first, after = await page(client, limit=3)
@@ -114,7 +114,7 @@ async def test_a_page_may_be_short_where_there_is_much_to_look_at(
 async def test_who_stands_before_is_not_counted_again_for_the_parts_that_follow(
     client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(people, "MOST_SESSIONS", 50)
+    monkeypatch.setattr(people, "MAX_SESSIONS", 50)
     for n in range(100):
         await said(store, f"s{n}", ("kai", "lee")[n % 2], 1000.0 - n)
     (found, after), parts = await page(client, limit=2), 1
@@ -127,7 +127,7 @@ async def test_who_stands_before_is_not_counted_again_for_the_parts_that_follow(
 async def test_of_nobody_new_more_is_looked_at_together(
     client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(people, "MOST_PAGES", 10)
+    monkeypatch.setattr(people, "MAX_PAGES", 10)
     for n in range(102):
         await said(store, f"s{n}", "kai" if n < 100 else ("lee", "mio")[n % 2], 1000.0 - n)
     first, after = await page(client, limit=3)

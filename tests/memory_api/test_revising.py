@@ -120,8 +120,8 @@ async def test_no_vector_of_an_index_of_another_format_tells_what_a_message_said
     """Which of them are the message's nobody can tell."""
     created = await seed(client, "s", *talk("u1", "a1"), user="kai")
     owner = await embed(store, "kai")
-    look = await store.look(owner, (), 0)
-    assert await store.write(owner, IndexBatch(look.revision, b"[999]", "s", None, first=2))
+    lookup = await store.lookup(owner, (), 0)
+    assert await store.write(owner, IndexBatch(lookup.revision, b"[999]", "s", None, first=2))
     await client.request(method, f"{URL}/{created[0]['id']}", json=body)
     assert await embedded(store, owner) == [False, False]
 

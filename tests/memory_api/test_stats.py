@@ -255,7 +255,7 @@ async def test_too_much_is_counted_from_the_newest_and_said_to_be_incomplete(
     sessions: int,
     each: int,
 ) -> None:
-    monkeypatch.setattr(stats, "MOST_EXCHANGES", 5)
+    monkeypatch.setattr(stats, "MAX_EXCHANGES", 5)
     monkeypatch.setattr(stats, "PAGE", 2)
     monkeypatch.setattr(stats, "AT_ONCE", 2)
     for session in range(sessions):
@@ -264,7 +264,7 @@ async def test_too_much_is_counted_from_the_newest_and_said_to_be_incomplete(
     found = await report(client)
     assert (found["totals"]["exchanges"], found["complete"]) == (5, False)
     assert now - 1000 <= found["counted_since"] < now
-    monkeypatch.setattr(stats, "MOST_EXCHANGES", 12)
+    monkeypatch.setattr(stats, "MAX_EXCHANGES", 12)
     found = await report(client)
     assert (found["totals"]["exchanges"], found["complete"]) == (12, True)
     assert found["counted_since"] is None
@@ -273,7 +273,7 @@ async def test_too_much_is_counted_from_the_newest_and_said_to_be_incomplete(
 async def test_after_the_time_that_is_counted_from_nothing_is_missing(
     client: httpx.AsyncClient, store: Backend, now: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stats, "MOST_EXCHANGES", 9)
+    monkeypatch.setattr(stats, "MAX_EXCHANGES", 9)
     monkeypatch.setattr(stats, "AT_ONCE", 1)
     happened = [(f"s{n % 4}", now - DAY * (10 - n)) for n in range(10)] * 2
     for number, (session, at) in enumerate(happened):
@@ -292,7 +292,7 @@ async def test_after_the_time_that_is_counted_from_nothing_is_missing(
 async def test_if_only_older_sessions_are_left_all_is_counted(
     client: httpx.AsyncClient, store: Backend, now: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stats, "MOST_EXCHANGES", 2)
+    monkeypatch.setattr(stats, "MAX_EXCHANGES", 2)
     monkeypatch.setattr(stats, "AT_ONCE", 1)
     await said(store, "old", now - 40 * DAY)
     await said(store, "new", now - 60)
@@ -304,7 +304,7 @@ async def test_if_only_older_sessions_are_left_all_is_counted(
 async def test_what_is_older_is_not_even_looked_at(
     client: httpx.AsyncClient, store: Backend, now: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stats, "MOST_EXCHANGES", 3)
+    monkeypatch.setattr(stats, "MAX_EXCHANGES", 3)
     monkeypatch.setattr(stats, "PAGE", 1)
     monkeypatch.setattr(stats, "AT_ONCE", 1)
     for n in range(6):

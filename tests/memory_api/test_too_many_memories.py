@@ -9,7 +9,7 @@ import httpx
 import msgspec
 import pytest
 
-from proxy.learning.facts.fact import MOST_GIVEN, MOST_IMPORTED, Fact, Facts, Origin
+from proxy.learning.facts.fact import MAX_GIVEN, MAX_IMPORTED, Fact, Facts, Origin
 from proxy.learning.facts.store import FactStore
 from proxy.memory.items import ItemOwner
 from proxy.tenancy import digest_of
@@ -42,7 +42,7 @@ async def test_one_too_many_is_refused_until_another_is_deleted(
     changed = await client.patch(f"{USER}/fact_00000", json={"text": "Has a boat."})
     assert changed.json()["text"] == "Has a boat."
     assert (await client.delete(f"{USER}/fact_00001")).status_code == 200
-    assert await held(site) == MOST_GIVEN - 1
+    assert await held(site) == MAX_GIVEN - 1
     headers = {"idempotency-key": "one"}
     response = await client.post(USER, json={"text": "Has a dog."}, headers=headers)
     assert response.status_code == 201
@@ -74,12 +74,12 @@ def some(most: int, origin: Origin = "added") -> list[Fact]:
 async def test_an_import_that_brings_too_many_brings_none_of_them(
     site: Site, client: httpx.AsyncClient, query: str
 ) -> None:
-    await facts_of(site).change(KAI, lambda facts: filled(facts, MOST_GIVEN - 10))
+    await facts_of(site).change(KAI, lambda facts: filled(facts, MAX_GIVEN - 10))
     response = await client.post(f"{API}/import{query}", content=exported(*some(11)))
     error = error_of(response)
     assert (response.status_code, error["code"]) == (400, "invalid_import")
     assert "with those that are there, over 2,000 facts of one person" in error["message"]
-    assert await held(site) == MOST_GIVEN - 10
+    assert await held(site) == MAX_GIVEN - 10
 
 
 async def test_an_import_of_what_is_there_is_no_addition(
@@ -89,7 +89,7 @@ async def test_an_import_of_what_is_there_is_no_addition(
 
     def older(facts: Facts) -> None:
         facts.update({fact.id: fact for fact in some(10)})
-        filled(facts, MOST_GIVEN + 10)
+        filled(facts, MAX_GIVEN + 10)
 
     await facts_of(site).change(KAI, older)
     answer = (await client.post(f"{API}/import", content=content)).json()
@@ -100,7 +100,7 @@ async def test_learned_facts_that_are_imported_have_a_bound_of_their_own(
     site: Site, client: httpx.AsyncClient
 ) -> None:
     await facts_of(site).change(KAI, filled)
-    learned = exported(*some(MOST_IMPORTED - MOST_GIVEN + 1, "learned"))
+    learned = exported(*some(MAX_IMPORTED - MAX_GIVEN + 1, "learned"))
     response = await client.post(f"{API}/import", content=learned)
     assert "over 10,000 facts of one person" in error_of(response)["message"]
     answer = await client.post(f"{API}/import", content=exported(*some(10, "learned")))
@@ -111,7 +111,7 @@ async def test_learned_facts_that_are_imported_have_a_bound_of_their_own(
 async def test_other_programs_memories_that_become_facts_have_the_same_bound(
     client: httpx.AsyncClient, query: str
 ) -> None:
-    many = [{"id": str(n), "memory": f"m{n}", "user_id": "kai"} for n in range(MOST_GIVEN + 1)]
+    many = [{"id": str(n), "memory": f"m{n}", "user_id": "kai"} for n in range(MAX_GIVEN + 1)]
     response = await client.post(f"{API}/import{query}", content=dumped(many))
     assert response.status_code == 400
     assert "over 2,000 facts of one person" in error_of(response)["message"]

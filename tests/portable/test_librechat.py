@@ -106,7 +106,7 @@ def test_a_tree_as_deep_as_a_long_conversation_is_read() -> None:
 def test_a_tree_that_is_deeper_than_a_conversation_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(check, "MOST_MESSAGES", 100)
+    monkeypatch.setattr(check, "MAX_MESSAGES", 100)
     with pytest.raises(InvalidFile, match="a conversation of over 100 messages"):
         read(nested(101), piece=10_000)
 

@@ -74,7 +74,7 @@ def test_four_times_the_conversations_take_no_more_memory(format: Format) -> Non
 def test_a_conversation_without_end_is_refused_where_it_is_too_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(check, "MOST_MESSAGES", 100)
+    monkeypatch.setattr(check, "MAX_MESSAGES", 100)
     _, source = open_source(b"[", "openai", Limits(10**6, 10**6), Warnings())
     with pytest.raises(InvalidFile, match="a conversation of over 100 messages"):
         for data in file_of(TALK[0], 101):

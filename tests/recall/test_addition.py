@@ -7,7 +7,7 @@ from typing import Any
 
 from proxy.chat.message import typed_text_of
 from proxy.memory.archive import Details, Message, Session
-from proxy.recall.index import IndexBatch, IndexMark, Look
+from proxy.recall.index import IndexBatch, IndexLookup, IndexMark
 from proxy.recall.indexing.state import Addition, State, read_state
 from proxy.recall.ranking.packing import (
     FILLER,
@@ -34,8 +34,12 @@ def message(seq: int, role: str, text: str, **fields: object) -> Message:
     return Message(seq, card(f"x{seq}", 0, role, **known), "active", wire)
 
 
-def batch(*found: Message, look: Look = Look(), state: State = State()) -> IndexBatch:  # noqa: B008
-    return Addition(look, state, SESSION, found, typed_text_of).batch()
+def batch(
+    *found: Message,
+    lookup: IndexLookup = IndexLookup(),  # noqa: B008
+    state: State = State(),  # noqa: B008
+) -> IndexBatch:
+    return Addition(lookup, state, SESSION, found, typed_text_of).batch()
 
 
 def test_a_message_becomes_a_row_that_leads_back_to_it() -> None:
@@ -63,7 +67,7 @@ def test_a_word_leads_to_every_passage_that_holds_it() -> None:
 
 def test_passages_are_numbered_behind_those_that_are_there() -> None:
     old = State(passages=5, length=50, sessions=3)
-    made = batch(message(1, "user", "A red boat."), look=Look(revision=9), state=old)
+    made = batch(message(1, "user", "A red boat."), lookup=IndexLookup(revision=9), state=old)
     state = read_state(made.state)
     assert state is not None
     assert (made.revision, made.first, made.mark) == (9, 5, IndexMark(4, 1, mark_check("x1.0")))
@@ -72,8 +76,8 @@ def test_passages_are_numbered_behind_those_that_are_there() -> None:
 
 
 def test_a_session_keeps_its_number() -> None:
-    look = Look(mark=IndexMark(1, 6, 0))
-    made = batch(message(7, "user", "A red boat."), look=look, state=State(sessions=3))
+    lookup = IndexLookup(mark=IndexMark(1, 6, 0))
+    made = batch(message(7, "user", "A red boat."), lookup=lookup, state=State(sessions=3))
     state = read_state(made.state)
     assert made.mark is not None and made.mark.number == 1
     assert read_rows(made.rows)["session"].tolist() == [1]
@@ -102,7 +106,7 @@ def test_wishes_are_the_users_own() -> None:
 
 
 def flags(*found: Message, **given: Any) -> list[int]:
-    addition = Addition(Look(), State(), SESSION, found, typed_text_of, **given)
+    addition = Addition(IndexLookup(), State(), SESSION, found, typed_text_of, **given)
     return list(read_rows(addition.batch().rows)["flags"].tolist())
 
 

@@ -13,7 +13,7 @@ from proxy.chat.message import typed_text_of
 from proxy.memory.model import SessionKey
 from proxy.recall.index import Owner
 from proxy.recall.indexing.backfill import EmbeddingBackfill, Pace
-from proxy.recall.semantic.embedders import LONGEST, EmbedderError, EmbedderRefused
+from proxy.recall.semantic.embedders import MAX_CHARACTERS, EmbedderError, EmbedderRefused
 from proxy.recall.semantic.vectors import pack, vector_set_name
 from tests.support.store.meanings import Meanings, meaning
 from tests.support.store.passages import KAI, TENANT, Memory, said
@@ -117,10 +117,10 @@ async def test_what_is_gone_from_history_is_not_embedded(remembering: Memory) ->
 
 
 async def test_of_a_long_message_its_beginning_is_embedded(remembering: Memory) -> None:
-    await remembering.commit("a", said("x1", "boat " * LONGEST, user="kai"))
+    await remembering.commit("a", said("x1", "boat " * MAX_CHARACTERS, user="kai"))
     embedder = Meanings()
     await backfill(remembering, embedder).fill(KAI)
-    assert len(embedder.texts[-1][0]) <= LONGEST
+    assert len(embedder.texts[-1][0]) <= MAX_CHARACTERS
 
 
 async def test_an_index_made_anew_meanwhile_gets_its_vectors_again(remembering: Memory) -> None:
@@ -153,7 +153,7 @@ async def test_an_owner_that_is_gone_meanwhile_does_not_come_back(remembering: M
     await remembering.store.drop(KAI)
     embedder.gate.set()
     await work
-    assert (await remembering.store.look(KAI, (), 0)).state == b""
+    assert (await remembering.store.lookup(KAI, (), 0)).state == b""
 
 
 async def test_what_is_indexed_is_embedded_a_moment_later(remembering: Memory) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.recall.known_index import KnownIndex
+from proxy.recall.known_index import IndexCache
 from proxy.recall.query.query import RecallOptions
 from proxy.recall.ranking.changing import MAX_RARE_PASSAGES
 from tests.support.store.passages import Memory, said
@@ -106,10 +106,10 @@ async def test_looking_for_it_costs_one_look_at_the_store_and_none_where_words_a
             return getattr(remembering.store, name)
 
     store: object = Watching()
-    monkeypatch.setattr(remembering.recaller, "_index", KnownIndex(store))  # type: ignore[arg-type]
+    monkeypatch.setattr(remembering.recaller, "_index", IndexCache(store))  # type: ignore[arg-type]
     monkeypatch.setattr(remembering.recaller, "_history", store)
     assert TOLD in await texts(remembering)
-    assert sorted(asked) == ["look", "look", "passages", "rows"]
+    assert sorted(asked) == ["lookup", "lookup", "passages", "rows"]
     asked.clear()
     assert TOLD in await texts(remembering)
-    assert sorted(asked) == ["look", "passages"]
+    assert sorted(asked) == ["lookup", "passages"]

@@ -132,22 +132,22 @@ def test_a_pattern_tells_what_each_text_has_that_it_is_found_in(
 @pytest.mark.parametrize("text", ["cafe\u0301 now", "ﬁne now", "İt now", "ab" * 200])
 def test_what_words_cannot_tell_may_have_everything(text: str) -> None:
     cue = Cue(r"\bthen\b")
-    assert cue in Cues([cue]).seen(words_to_check(text, fold(text)))
+    assert cue in Cues([cue]).possible(words_to_check(text, fold(text)))
     assert cue in ALL_CUES
 
 
 def test_a_pattern_of_which_nothing_is_known_is_tried_on_every_text() -> None:
     cue = Cue(r"(now|then) \1")
     assert not cue.pieces
-    assert cue in Cues([cue]).seen(())
+    assert cue in Cues([cue]).possible(())
 
 
 def test_words_that_were_looked_at_can_be_forgotten() -> None:
     asked = Cues([Cue("now")])
-    asked.seen(["now"])
-    assert asked._in_word.cache_info().currsize == 1
-    asked.forget()
-    assert asked._in_word.cache_info().currsize == 0
+    asked.possible(["now"])
+    assert asked._cached_cues_of.cache_info().currsize == 1
+    asked.clear_cache()
+    assert asked._cached_cues_of.cache_info().currsize == 0
 
 
 @pytest.mark.parametrize(
@@ -190,5 +190,5 @@ def test_what_is_warm_is_not_found_out_again() -> None:
     cues = Cues([Cue("marmalade"), Cue("jam")])
     cues.warm()
     index = vars(cues)["_pieces"]
-    assert [cue for cue in cues if cue in cues.seen(["marmalade"])] == list(cues)[:1]
+    assert [cue for cue in cues if cue in cues.possible(["marmalade"])] == list(cues)[:1]
     assert vars(cues)["_pieces"] is index

@@ -139,8 +139,8 @@ async def test_a_message_that_is_gone_before_it_is_indexed_again_is_no_work(
 
 async def test_an_index_of_another_format_is_made_anew_instead(remembering: Memory) -> None:
     await remembering.commit("a", said("x1", BOAT, user="kai"))
-    look = await remembering.store.look(KAI, (), 0)
-    old = IndexBatch(look.revision, b"[1]", "", None, first=1)
+    lookup = await remembering.store.lookup(KAI, (), 0)
+    old = IndexBatch(lookup.revision, b"[1]", "", None, first=1)
     assert await remembering.store.write(KAI, old)
     await edit(remembering, "x1.0", CAT)
     await remembering.indexer.index_edited(A, 1)

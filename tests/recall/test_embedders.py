@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.recall.semantic.embedders import LONGEST, text_to_embed
+from proxy.recall.semantic.embedders import MAX_CHARACTERS, text_to_embed
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         pytest.param(" My boat. ", "My boat.", id="as-it-is"),
-        pytest.param("x" * LONGEST + "y", "x" * LONGEST, id="no-more-than-a-model-reads"),
+        pytest.param(
+            "x" * MAX_CHARACTERS + "y", "x" * MAX_CHARACTERS, id="no-more-than-a-model-reads"
+        ),
         pytest.param(" \n", ".", id="never-nothing"),
         pytest.param("a\ud800", "a?", id="whole-characters"),
     ],

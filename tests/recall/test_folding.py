@@ -8,7 +8,7 @@ from unicodedata import combining, normalize
 import pytest
 
 from proxy.recall.lexicon.folding import fold, fold_beginning, max_normalized_length, normalized
-from proxy.recall.query.words import MOST_CHARACTERS, TokenizedText
+from proxy.recall.query.words import MAX_CHARACTERS, TokenizedText
 
 BELOW, ABOVE, VOICED = "\u0327", "\u0301", "\uff9e"
 """Accents that stand in an order of their own, whatever order they are written in."""
@@ -58,7 +58,7 @@ def test_a_long_text_is_folded_in_pieces_as_in_one(
     form: Literal["NFC", "NFD", "NFKC", "NFKD"],
 ) -> None:
     text = normalize(form, WORDS * 100)
-    assert fold_beginning(text, MOST_CHARACTERS) == fold(text) == fold(WORDS) * 100
+    assert fold_beginning(text, MAX_CHARACTERS) == fold(text) == fold(WORDS) * 100
 
 
 def test_no_more_is_read_of_a_text_that_becomes_longer() -> None:
@@ -69,5 +69,5 @@ def test_no_more_is_read_of_a_text_that_becomes_longer() -> None:
         == max_normalized_length(ligatures)
         == 2 * len(ligatures)
     )
-    assert len(TokenizedText(ligatures * 99).folded) == MOST_CHARACTERS
+    assert len(TokenizedText(ligatures * 99).folded) == MAX_CHARACTERS
     assert len(TokenizedText("\ufdfa").folded) == 18

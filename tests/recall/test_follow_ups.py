@@ -31,8 +31,8 @@ def _read(name: str) -> list[dict[str, Any]]:
 
 PEOPLE = _read("follow_ups.jsonl")
 OTHERS = _read("conversations.jsonl")
-MOST_ANSWERED, MOST_TOKENS = 10, 40
-MOST_BEHIND_MUCH = 12
+MAX_ANSWERED, MAX_TOKENS = 10, 40
+MAX_BEHIND_MUCH = 12
 
 
 async def told(remembering: Memory, person: dict[str, Any]) -> None:
@@ -88,9 +88,9 @@ async def test_what_is_answered_in_the_window_recalls_next_to_nothing(
             await told_much(remembering, person["lang"])
     found = await all_asked(remembering)
     assert len(found) == 100
-    most = MOST_BEHIND_MUCH if long else MOST_ANSWERED
+    most = MAX_BEHIND_MUCH if long else MAX_ANSWERED
     assert sum(bool(each.passages) for each in found) <= most
-    assert fmean(sum(one.tokens for one in each.passages) for each in found) <= MOST_TOKENS
+    assert fmean(sum(one.tokens for one in each.passages) for each in found) <= MAX_TOKENS
 
 
 @pytest.mark.parametrize(

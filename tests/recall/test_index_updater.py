@@ -16,8 +16,8 @@ from proxy.recall.indexing import index_updater as following
 from proxy.recall.indexing.index_updater import (
     CHECK_INTERVAL,
     CONCURRENCY,
+    MAX_DELAYS,
     MAX_REMEMBERED,
-    MOST_DELAYS,
     IndexUpdater,
 )
 from tests.support.clock import Clock
@@ -252,7 +252,7 @@ async def test_a_session_that_is_never_quiet_is_indexed_after_a_while(bench: Ben
         rounds += 1
         index_updater._round += 1
         index_updater.on_recorded(KEY)
-    assert rounds == MOST_DELAYS
+    assert rounds == MAX_DELAYS
 
 
 OTHER = SessionKey("tenant", "other")

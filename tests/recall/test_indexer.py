@@ -11,7 +11,7 @@ import pytest
 from proxy.memory.archive import Page, Session
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
-from proxy.recall.index import IndexBatch, IndexMark, Look, Owner
+from proxy.recall.index import IndexBatch, IndexLookup, IndexMark, Owner
 from proxy.recall.indexing import indexer as indexing
 from proxy.recall.indexing import state as states
 from proxy.recall.indexing.indexer import (
@@ -39,7 +39,7 @@ async def test_what_is_new_is_indexed_once(remembering: Memory) -> None:
 
 async def test_a_session_that_is_not_there_is_no_work(remembering: Memory) -> None:
     assert await remembering.indexer.index_session(SessionKey(TENANT, "nowhere")) == 0
-    assert (await remembering.store.look(KAI, (), 0)).revision == 0
+    assert (await remembering.store.lookup(KAI, (), 0)).revision == 0
 
 
 async def test_to_catch_up_with_nothing_new_costs_three_looks_at_the_state(
@@ -47,13 +47,13 @@ async def test_to_catch_up_with_nothing_new_costs_three_looks_at_the_state(
 ) -> None:
     await remembering.commit("a", said("x1", BOAT, user="kai"))
     await remembering.indexer.catch_up(KAI)
-    look, looked = remembering.store.look, list[Owner]()
+    lookup, looked = remembering.store.lookup, list[Owner]()
 
-    async def watched(owner: Owner, *rest: Any, **named: Any) -> Look:
+    async def watched(owner: Owner, *rest: Any, **named: Any) -> IndexLookup:
         looked.append(owner)
-        return await look(owner, *rest, **named)
+        return await lookup(owner, *rest, **named)
 
-    monkeypatch.setattr(remembering.store, "look", watched)
+    monkeypatch.setattr(remembering.store, "lookup", watched)
     assert await remembering.indexer.catch_up(KAI) == 0
     assert len(looked) == 3
 
@@ -102,12 +102,12 @@ async def test_what_takes_long_is_not_read_in_the_loop(
 ) -> None:
     threads: set[int] = set()
 
-    def own_of(wire: bytes) -> tuple[str, float]:
+    def own_text_of(wire: bytes) -> tuple[str, float]:
         threads.add(threading.get_ident())
         return "soup", 1.0
 
     key = await remembering.commit("a", said("x1", *texts), indexed=False)
-    indexer = Indexer(remembering.store, remembering.store, own_of, remembering.clock)
+    indexer = Indexer(remembering.store, remembering.store, own_text_of, remembering.clock)
     assert await indexer.index_session(key) == len(texts)
     assert len(threads) == 1 and (threading.get_ident() in threads) == here
 
@@ -133,16 +133,16 @@ async def test_a_session_begun_anew_under_its_old_name_is_indexed_anew(
 async def test_a_session_begun_anew_unnoticed_is_noticed_by_its_mark(remembering: Memory) -> None:
     """The index kept its mark: it was written by somebody who had not heard of the deletion."""
     key = await remembering.commit("a", said("x1", BOAT, "Fine.", user="kai"))
-    mark = (await remembering.store.look(KAI, (), 0, "a")).mark
+    mark = (await remembering.store.lookup(KAI, (), 0, "a")).mark
     assert mark is not None
     await remembering.store.delete(key)
-    look = await remembering.store.look(KAI, (), 0)
+    lookup = await remembering.store.lookup(KAI, (), 0)
     state = (await remembering.state(KAI)).passages
-    stale = IndexBatch(look.revision, look.state, "a", mark, first=state)
+    stale = IndexBatch(lookup.revision, lookup.state, "a", mark, first=state)
     assert await remembering.store.write(KAI, stale)
     await remembering.commit("a", said("x3", "My cat is black.", "Fine.", user="kai"))
     assert ids(await remembering.recall("What colour has my cat?"))[0] == "x3.0"
-    after = (await remembering.store.look(KAI, (), 0, "a")).mark
+    after = (await remembering.store.lookup(KAI, (), 0, "a")).mark
     assert after is not None and after != mark and after.seq == mark.seq
 
 
@@ -225,13 +225,13 @@ async def test_catching_up_again_looks_only_at_what_has_moved_since(
     await remembering.indexer.catch_up(KAI)
     await remembering.commit("new", said("x2", BOAT, user="kai", at=7900), indexed=False)
     seen: list[str] = []
-    real = remembering.store.behind
+    real = remembering.store.unindexed
 
-    async def behind(key: SessionKey, *rest: object) -> object:
+    async def unindexed(key: SessionKey, *rest: object) -> object:
         seen.append(key.session)
         return await real(key, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(remembering.store, "behind", behind)
+    monkeypatch.setattr(remembering.store, "unindexed", unindexed)
     assert await remembering.indexer.catch_up(KAI) == 1
     assert set(seen) == {"new"}
 
@@ -267,8 +267,8 @@ async def test_an_index_of_another_format_is_made_anew(
     remembering: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = await remembering.commit("a", said("x1", BOAT, user="kai"))
-    look = await remembering.store.look(KAI, (), 0)
-    other = IndexBatch(look.revision, b"[999]", "a", IndexMark(0, 1, 7), first=1)
+    lookup = await remembering.store.lookup(KAI, (), 0)
+    other = IndexBatch(lookup.revision, b"[999]", "a", IndexMark(0, 1, 7), first=1)
     assert await remembering.store.write(KAI, other)
     assert states.read_state(b"[999]") is None
     assert await remembering.indexer.index_session(key) == 1
@@ -280,7 +280,7 @@ async def test_whoever_asks_and_has_said_nothing_leaves_nothing_behind(
 ) -> None:
     """Else each name under which somebody asks, and is refused upstream, would stay for ever."""
     assert await remembering.indexer.catch_up(KAI) == 0
-    assert (await remembering.store.look(KAI, (), 0)).revision == 0
+    assert (await remembering.store.lookup(KAI, (), 0)).revision == 0
 
 
 async def test_an_index_that_is_mostly_of_sessions_that_are_gone_is_made_anew(
@@ -321,7 +321,7 @@ async def test_an_index_of_which_nothing_is_left_is_not_begun_anew(remembering: 
     await remembering.commit("a", said("x1", BOAT, "Fine.", user="kai"))
     await remembering.store.delete(SessionKey(TENANT, "a"))
     assert await remembering.indexer.rebuild(KAI) == 0
-    assert (await remembering.store.look(KAI, (), 0)).revision == 0
+    assert (await remembering.store.lookup(KAI, (), 0)).revision == 0
 
 
 async def test_sessions_are_counted_again_once_an_index_is_twice_as_large(

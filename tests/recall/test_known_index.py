@@ -12,9 +12,9 @@ from proxy.chat.message import typed_text_of
 from proxy.memory.model import SessionKey
 from proxy.memory_api.erasure.in_mind import forget_texts
 from proxy.recall import known_index
-from proxy.recall.index import Look, Owner, Rows, WholeIndex
+from proxy.recall.index import IndexLookup, Owner, Rows, WholeIndex
 from proxy.recall.indexing.indexer import Indexer
-from proxy.recall.known_index import KnownIndex
+from proxy.recall.known_index import IndexCache
 from proxy.recall.known_terms import NEWEST
 from proxy.recall.query.words import analyse
 from proxy.recall.ranking.packing import read_rows
@@ -33,29 +33,31 @@ class Watched:
 
     def __init__(self, memory: Memory, rows: int = 1_000, size: int = 100_000) -> None:
         self.memory, self.read, self.looked = memory, 0, list[int | str]()
-        self.known = KnownIndex(self, rows, size)  # type: ignore[arg-type]
+        self.known = IndexCache(self, rows, size)  # type: ignore[arg-type]
         self.here = Indexer(
             memory.store, memory.store, typed_text_of, memory.clock, on_write=self.known.on_write
         )
 
-    async def look(
+    async def lookup(
         self, owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
-    ) -> Look:
+    ) -> IndexLookup:
         self.looked.append(len(terms))
-        return await self.memory.store.look(owner, terms, newest, session=session)
+        return await self.memory.store.lookup(owner, terms, newest, session=session)
 
-    async def whole(self, owner: Owner, most: int, session: str = "") -> WholeIndex | None:
+    async def whole_index(
+        self, owner: Owner, max_terms: int, session: str = ""
+    ) -> WholeIndex | None:
         self.looked.append("all")
-        return await self.memory.store.whole(owner, most, session)
+        return await self.memory.store.whole_index(owner, max_terms, session)
 
     async def rows(self, owner: Owner, numbers: Sequence[int]) -> Rows:
         self.read += len(numbers)
         return await self.memory.store.rows(owner, numbers)
 
     async def asked(self, owner: Owner, numbers: Sequence[int]) -> Rows:
-        look, state = await self.known.look(owner, ())
+        lookup, state = await self.known.lookup(owner, ())
         assert state is not None
-        return await self.known.rows(owner, np.array(numbers, np.uint32), state, look.revision)
+        return await self.known.rows(owner, np.array(numbers, np.uint32), state, lookup.revision)
 
     async def check(self, owner: Owner, numbers: Sequence[int]) -> None:
         """What is said of these rows is what the store says."""
@@ -69,8 +71,8 @@ class Watched:
 
     async def check_terms(self, owner: Owner, terms: Sequence[bytes], session: str = "a") -> None:
         """And what is said of these terms."""
-        found = await self.known.look(owner, terms, session)
-        assert found.look == await self.memory.store.look(owner, terms, NEWEST, session=session)
+        found = await self.known.lookup(owner, terms, session)
+        assert found.lookup == await self.memory.store.lookup(owner, terms, NEWEST, session=session)
 
     async def says(
         self, session: str, exchange: str, text: str = "A boat.", *, user: str, here: bool
@@ -166,7 +168,7 @@ async def test_whatever_is_written_and_forgotten(watched: Watched, seed: int) ->
             case 1:
                 await store.drop(KAI)
             case 2:
-                watched.known.forget()
+                watched.known.clear()
             case kind:
                 text = " ".join(random.sample(["boat", "oars", "soup"], 2))
                 await watched.says(session, f"x{step}", text, user="kai", here=kind > 4)
@@ -187,7 +189,7 @@ async def test_postings_that_are_known_are_not_read_again(watched: Watched) -> N
 async def test_only_what_is_not_known_is_read(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(known_index, "SMALL", 0)
+    monkeypatch.setattr(known_index, "SMALL_INDEX", 0)
     await watched.says("a", "x1", "boat soup", user="kai", here=False)
     await watched.check_terms(KAI, (BOAT,))
     await watched.check_terms(KAI, (SOUP, BOAT, NONE))
@@ -222,10 +224,10 @@ async def test_an_owner_who_asks_seldom_has_no_index_read_whole(remembering: Mem
 
 async def test_what_was_just_seen_is_not_asked_for_again(watched: Watched) -> None:
     await watched.says("a", "x1", "boat soup", user="kai", here=True)
-    seen = await watched.known.look(KAI, (BOAT,), "a")
-    again = await watched.known.look(KAI, TERMS, "a", seen.look)
+    seen = await watched.known.lookup(KAI, (BOAT,), "a")
+    again = await watched.known.lookup(KAI, TERMS, "a", seen.lookup)
     assert watched.looked == [0]
-    assert again.look == await watched.memory.store.look(KAI, TERMS, NEWEST, session="a")
+    assert again.lookup == await watched.memory.store.lookup(KAI, TERMS, NEWEST, session="a")
 
 
 async def test_who_is_not_the_only_one_to_write_asks_for_all_at_once(watched: Watched) -> None:
@@ -254,7 +256,7 @@ async def test_an_index_that_lost_what_was_written_is_read_anew(watched: Watched
 async def test_postings_are_kept_within_a_bound(
     remembering: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(known_index, "SMALL", 0)
+    monkeypatch.setattr(known_index, "SMALL_INDEX", 0)
     watched = Watched(remembering, size=4_000)
     for n in range(3):
         for user in ("kai", "eve"):
@@ -290,15 +292,15 @@ async def test_terms_that_are_forgotten_while_others_are_read_are_read_too(
     await watched.says("a", "x1", user="kai", here=True)
     for _ in range(2):
         await watched.check_terms(KAI, (BOAT,))
-    look = watched.look
+    lookup = watched.lookup
 
     async def meanwhile(
         owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
-    ) -> Look:
-        found = await look(owner, terms, newest, session)
+    ) -> IndexLookup:
+        found = await lookup(owner, terms, newest, session)
         forget_texts(KAI.tenant)
         return found
 
-    monkeypatch.setattr(watched, "look", meanwhile)
+    monkeypatch.setattr(watched, "lookup", meanwhile)
     await watched.check_terms(KAI, TERMS)
     await watched.check_terms(KAI, (BOAT,))

@@ -37,5 +37,5 @@ def test_what_it_takes_stays_near_the_postings() -> None:
     random, known = Random(7), AllTerms({})
     for _ in range(400):
         known.add({random.randbytes(TERM_SIZE): bytes(POSTING_SIZE) for _ in range(25)})
-    assert 180_000 < known.bytes_held < 240_000 + 0.25 * 10_000 * 200
+    assert 180_000 < known.size_bytes < 240_000 + 0.25 * 10_000 * 200
     assert known.find([]) == []

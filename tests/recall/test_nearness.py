@@ -16,7 +16,7 @@ from proxy.memory_api.erasure.in_mind import forget_texts
 from proxy.recall.index import Owner
 from proxy.recall.indexing.backfill import EmbeddingBackfill
 from proxy.recall.indexing.state import read_state
-from proxy.recall.known_index import KnownIndex
+from proxy.recall.known_index import IndexCache
 from proxy.recall.query.query import RecallOptions
 from proxy.recall.ranking.packing import Array
 from proxy.recall.recaller import Recaller
@@ -40,7 +40,7 @@ class Sense:
         self.memory, self.embedder = memory, embedder
         self.near = VectorSearch(memory.store, embedder, patience)
         self.memory.recaller = Recaller(
-            KnownIndex(memory.store),
+            IndexCache(memory.store),
             memory.store,
             memory.index_updater,
             typed_text_of,
@@ -78,7 +78,7 @@ async def test_what_says_it_in_other_words_is_recalled(sense: Sense) -> None:
 async def test_without_a_model_it_is_not(sense: Sense) -> None:
     memory = sense.memory
     words = Recaller(
-        KnownIndex(memory.store), memory.store, memory.index_updater, typed_text_of, memory.clock
+        IndexCache(memory.store), memory.store, memory.index_updater, typed_text_of, memory.clock
     )
     memory.recaller = words
     assert not await sense.recall()
@@ -224,7 +224,7 @@ async def test_a_question_that_is_refused_is_near_to_nothing(
         return np.zeros((len(texts), 8), np.float32)
 
     monkeypatch.setattr(sense.embedder, "embed", embed)
-    state = read_state((await sense.memory.store.look(KAI, (), 0)).state)
+    state = read_state((await sense.memory.store.lookup(KAI, (), 0)).state)
     assert state is not None
     for _ in range(2):
         asked = sense.near.start_embedding(ASKED)
@@ -266,7 +266,7 @@ async def test_a_model_that_is_always_late_is_left_alone_for_a_while(
 async def test_only_so_many_questions_wait_for_a_model(
     sense: Sense, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vectors, "MOST_RUNNING", 4)
+    monkeypatch.setattr(vectors, "MAX_RUNNING", 4)
     sense.embedder.gate = asyncio.Event()
     hasty = Sense(sense.memory, sense.embedder, patience=0.0)
     for n in range(6):
@@ -310,8 +310,8 @@ async def test_vectors_at_hand_take_bounded_memory(sense: Sense) -> None:
     size = sense.embedder.dimensions
     name, state = vector_set_name("meanings", size), await sense.memory.state(KAI)
     one = (await VectorCache(sense.memory.store).matrix(KAI, name, size, state)).bytes
-    shelf = VectorCache(sense.memory.store, most=2 * one)
+    shelf = VectorCache(sense.memory.store, max_bytes=2 * one)
     owners = [KAI._replace(user=f"{n}") for n in range(5)]
     for owner in [*owners, *owners]:
         assert (await shelf.matrix(owner, name, size, state)).bytes == one
-    assert [owner for owner, _ in shelf._kept] == owners[-2:]
+    assert [owner for owner, _ in shelf._vectors] == owners[-2:]

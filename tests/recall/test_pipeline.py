@@ -39,10 +39,10 @@ async def told(remembering: Memory) -> Memory:
 
 async def begun(told: Memory, asks: RecallQuery) -> tuple[Selection, Rows]:
     question = read_question(asks.text, (), NOW)
-    look = await told.store.look(KAI, question.terms, 100, session=asks.key.session)
-    state = read_state(look.state)
+    lookup = await told.store.lookup(KAI, question.terms, 100, session=asks.key.session)
+    state = read_state(lookup.state)
     assert state is not None
-    selection = select(asks, match_terms(question, look, state), look, state, NOW)
+    selection = select(asks, match_terms(question, lookup, state), lookup, state, NOW)
     return selection, await told.store.rows(KAI, selection.all_numbers.tolist())
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.recall.query.question import FRAME_WEIGHT, MOST_WORDS, read_question
+from proxy.recall.query.question import FRAME_WEIGHT, MAX_WORDS, read_question
 from proxy.recall.query.stemming import stem
 from proxy.recall.ranking.packing import term_of
 from tests.support.store.remembering import NOW, Said, person
@@ -135,7 +135,7 @@ def test_what_a_question_is_about_is_found_before_how_it_asks() -> None:
 @given(st.text(), st.lists(st.text(), max_size=3))
 def test_any_text_is_read_and_asks_for_few_terms(text: str, before: list[str]) -> None:
     question = read_question(text, before, NOW)
-    assert len(question.words) <= MOST_WORDS + 4 * 8 + 1
+    assert len(question.words) <= MAX_WORDS + 4 * 8 + 1
     assert len(question.terms) == len(
         [
             *(term for word in question.words for term in word.terms),

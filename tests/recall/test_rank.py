@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.recall.query.question import read_question
-from proxy.recall.ranking.match import MOST_CANDIDATES, REACH, candidates
+from proxy.recall.ranking.match import MAX_CANDIDATES, REACH, candidates
 from proxy.recall.ranking.packing import FILLER as POLITE
 from proxy.recall.ranking.packing import ROW
 from proxy.recall.ranking.score import (
-    LONG,
+    LONG_TOKENS,
+    MAX_RANKED,
     MIN_SHARE,
-    MOST_RANKED,
     PARTS,
-    SHORT,
+    SHORT_TOKENS,
     WEIGHTS,
     RankingOptions,
     rank_passages,
@@ -133,7 +133,7 @@ def test_a_long_passage_must_be_worth_its_price() -> None:
 def test_a_score_is_the_sum_of_its_parts_less_the_price(said: list[Said], times: int) -> None:
     longer = [replace(each, text=f"{each.text} " * times) for each in said]
     for each in Person(longer).ranked("apple cedar"):
-        size = min(max(each.tokens, SHORT), LONG) / SHORT
+        size = min(max(each.tokens, SHORT_TOKENS), LONG_TOKENS) / SHORT_TOKENS
         expected = max(0.0, sum(each.values)) / size**WEIGHTS.price
         assert each.score == pytest.approx(expected, rel=1e-4, abs=1e-5)
         assert list(each.parts) == list(PARTS)
@@ -242,9 +242,9 @@ def test_candidates_are_few_and_come_with_their_neighbours() -> None:
     assert who.numbers(who.matches(read_question("tea?", (), NOW))).tolist() == sorted(
         around - {-1, -2}
     )
-    many = Person([Said("tea") for _ in range(4 * MOST_CANDIDATES)])
+    many = Person([Said("tea") for _ in range(4 * MAX_CANDIDATES)])
     found = candidates(many.matches(read_question("tea?", (), NOW)))
-    assert MOST_CANDIDATES <= found.size <= MOST_CANDIDATES * (2 * REACH + 1)
+    assert MAX_CANDIDATES <= found.size <= MAX_CANDIDATES * (2 * REACH + 1)
 
 
 def test_only_the_newest_postings_are_needed() -> None:
@@ -258,7 +258,7 @@ def test_a_ranking_is_ordered_distinct_and_bounded(said: list[Said], text: str) 
     ranked = Person(said).ranked(text)
     scores = [each.score for each in ranked]
     assert scores == sorted(scores, reverse=True)
-    assert len({each.number for each in ranked}) == len(ranked) <= MOST_RANKED
+    assert len({each.number for each in ranked}) == len(ranked) <= MAX_RANKED
     assert all(np.isfinite(scores))
 
 

@@ -10,10 +10,10 @@ import pytest
 from proxy.chat.message import text_of
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
-from proxy.recall.index import IndexBatch, Look, Owner
+from proxy.recall.index import IndexBatch, IndexLookup, Owner
 from proxy.recall.indexing.index_updater import DEFERRED_EXCHANGES
 from proxy.recall.indexing.indexer import Indexer
-from proxy.recall.known_index import KnownIndex
+from proxy.recall.known_index import IndexCache
 from proxy.recall.query.query import RecallOptions
 from proxy.recall.recaller import MIN_AHEAD, Recaller
 from tests.support.store.passages import KAI, TENANT, Memory, ids, said
@@ -52,12 +52,12 @@ async def test_what_is_gone_from_history_is_gone_at_once(remembering: Memory, st
 async def test_another_message_at_the_same_place_is_not_taken_for_it(remembering: Memory) -> None:
     """A session begun anew, before the index has heard of it."""
     key = await remembering.commit("a", said("x1", BOAT, user="kai"))
-    look = await remembering.store.look(KAI, (), 0, "a")
+    lookup = await remembering.store.lookup(KAI, (), 0, "a")
     await remembering.store.delete(key)
-    back = await remembering.store.look(KAI, (), 0)
+    back = await remembering.store.lookup(KAI, (), 0)
     passages = (await remembering.state(KAI)).passages
     assert await remembering.store.write(
-        KAI, IndexBatch(back.revision, back.state, "a", look.mark, first=passages)
+        KAI, IndexBatch(back.revision, back.state, "a", lookup.mark, first=passages)
     )
     await remembering.commit("a", said("x2", "I had soup.", user="kai"), indexed=False)
     assert ids(await remembering.recall(ASKED)) == []
@@ -232,9 +232,9 @@ async def test_an_index_of_another_format_recalls_nothing_and_is_made_anew(
     remembering: Memory,
 ) -> None:
     await remembering.commit("a", said("x1", BOAT, user="kai"))
-    look = await remembering.store.look(KAI, (), 0)
+    lookup = await remembering.store.lookup(KAI, (), 0)
     assert await remembering.store.write(
-        KAI, IndexBatch(look.revision, b"[999]", "", None, first=1)
+        KAI, IndexBatch(lookup.revision, b"[999]", "", None, first=1)
     )
     assert not await remembering.recall(ASKED)
     remembering.index_updater.open()
@@ -242,7 +242,7 @@ async def test_an_index_of_another_format_recalls_nothing_and_is_made_anew(
     assert ids(await remembering.recall(ASKED)) == ["x1.0"]
 
 
-@pytest.mark.parametrize("call", ["look", "rows", "passages"])
+@pytest.mark.parametrize("call", ["lookup", "rows", "passages"])
 async def test_errors_of_the_store_are_the_callers(
     remembering: Memory, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
@@ -270,14 +270,14 @@ async def test_a_question_costs_three_looks_at_the_store_and_two_where_rows_are_
 
     store: object = Watching()
     recaller = remembering.recaller
-    monkeypatch.setattr(recaller, "_index", KnownIndex(store))  # type: ignore[arg-type]
+    monkeypatch.setattr(recaller, "_index", IndexCache(store))  # type: ignore[arg-type]
     monkeypatch.setattr(recaller, "_history", store)
     assert isinstance(recaller, Recaller)
     assert await remembering.recall(ASKED)
-    assert sorted(asked) == ["look", "passages", "rows"]
+    assert sorted(asked) == ["lookup", "passages", "rows"]
     asked.clear()
     assert await remembering.recall(ASKED)
-    assert sorted(asked) == ["look", "passages"]
+    assert sorted(asked) == ["lookup", "passages"]
 
 
 # What need not be searched, and what is indexed first
@@ -288,15 +288,15 @@ class Looks:
 
     def __init__(self, remembering: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
         self.terms: list[int] = []
-        look = remembering.store.look
+        lookup = remembering.store.lookup
 
         async def counted(
             owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
-        ) -> Look:
+        ) -> IndexLookup:
             self.terms.append(len(terms))
-            return await look(owner, terms, newest, session=session)
+            return await lookup(owner, terms, newest, session=session)
 
-        monkeypatch.setattr(remembering.store, "look", counted)
+        monkeypatch.setattr(remembering.store, "lookup", counted)
 
 
 async def test_a_session_of_nobody_that_is_shown_as_a_whole_is_not_searched(
@@ -321,7 +321,7 @@ async def test_a_short_session_of_nobody_is_indexed_when_something_of_it_is_to_b
         await remembering.commit("a", said(f"x{number}", text), indexed=False)
         remembering.index_updater.on_recorded(key)
     await remembering.index_updater._drain()
-    assert (await remembering.store.look(NOBODYS, (), 0)).revision == 0
+    assert (await remembering.store.lookup(NOBODYS, (), 0)).revision == 0
     last = frozenset([3])
     found = await remembering.recall(
         ASKED, key=key, user=None, newest_hidden_seq=2, shown_seqs=last
@@ -343,7 +343,7 @@ async def test_a_longer_session_of_nobody_is_indexed_before_anything_is_hidden(
             ASKED, key=key, user=None, newest_hidden_seq=0, shown_seqs=shown
         )
         await remembering.index_updater._drain()
-        assert (await remembering.store.look(NOBODYS, (), 0)).revision == 0
+        assert (await remembering.store.lookup(NOBODYS, (), 0)).revision == 0
         await remembering.commit("a", said(f"x{number}", BOAT), indexed=False)
         remembering.index_updater.on_recorded(key)
     await remembering.index_updater._drain()

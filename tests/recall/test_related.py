@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proxy.recall.query.question import RELATED_WEIGHT, QueryWord, read_question
-from proxy.recall.query.related import MOST, irregular_forms, related_words
+from proxy.recall.query.related import MAX_WORDS, irregular_forms, related_words
 from proxy.recall.query.stemming import stem
 from proxy.recall.ranking.packing import term_of
 from tests.support.store.remembering import FILLER, NOW, Said, person
@@ -46,7 +46,7 @@ def test_the_word_itself_is_better_than_one_near_it() -> None:
 
 
 def test_so_many_are_looked_for_at_most() -> None:
-    assert 0 < len(related_words("place", "english")) <= MOST
+    assert 0 < len(related_words("place", "english")) <= MAX_WORDS
     assert related_words("xyzzy", "english") == ()
 
 

@@ -7,7 +7,7 @@ from datetime import date, datetime
 import pytest
 from msgspec.structs import replace
 
-from proxy.recall.notes.notes import MAX_LENGTH, MOST_DAYS, names_relative_day, with_notes
+from proxy.recall.notes.notes import MAX_DAYS, MAX_LENGTH, names_relative_day, with_notes
 from proxy.recall.query.dates import relative_days
 from proxy.recall.query.words import TokenizedText
 from proxy.recall.ranking.packing import NAMES_DAY
@@ -98,7 +98,7 @@ def test_a_session_whose_days_its_messages_tell_gets_none() -> None:
 
 def test_so_many_days_are_told_of_a_message() -> None:
     text = "The day before yesterday I rested, yesterday I packed, tomorrow I fly."
-    assert said(text).note.count("=") == MOST_DAYS
+    assert said(text).note.count("=") == MAX_DAYS
 
 
 def test_what_is_said_twice_is_told_once() -> None:

@@ -117,7 +117,7 @@ async def test_what_is_deleted_while_it_is_indexed_is_not_in_the_index(
     monkeypatch.setattr(remembering.store, "write", deleted_first)
     await remembering.indexer.index_session(A)
     assert await seqs_by_session(remembering.store, owner) == {}
-    assert (await remembering.store.look(owner, (), 0)).revision == 0
+    assert (await remembering.store.lookup(owner, (), 0)).revision == 0
 
 
 async def test_the_passages_of_a_session_are_found_and_blanked(remembering: Memory) -> None:

@@ -12,10 +12,10 @@ from proxy.memory_api.erasure.in_mind import forget_texts
 from proxy.recall.query.question import read_question
 from proxy.recall.ranking import select
 from proxy.recall.ranking.cutting import GAP, Excerpter
-from proxy.recall.ranking.score import LONG, READ_FACTOR, Ranked, count_worth_reading
+from proxy.recall.ranking.score import LONG_TOKENS, READ_FACTOR, Ranked, count_worth_reading
 from proxy.recall.ranking.select import (
     BLOCK_TOKENS,
-    BRIEF,
+    BRIEF_TOKENS,
     EXCERPT_TOKENS,
     FEW_TOKENS,
     OMISSION_TOKENS,
@@ -192,7 +192,7 @@ def test_an_excerpt_says_so_and_keeps_its_place() -> None:
     (got,) = chosen([Passage(0, 1, 5, "user", text, 1_200, NOW)], 1_000)
     assert got.is_excerpt
     assert (got.number, got.session, got.seq) == (0, 1, 5)
-    assert got.tokens <= 1.1 * EXCERPT_TOKENS + 1 < LONG
+    assert got.tokens <= 1.1 * EXCERPT_TOKENS + 1 < LONG_TOKENS
 
 
 LONG_TEXT = "apple bread. " * 400
@@ -308,7 +308,7 @@ def test_the_shortlist_holds_all_that_can_be_chosen_in_order(
     short = given[
         : count_worth_reading(np.array([each.tokens for each in given], np.uint16), budget)
     ]
-    rest = sum(min(each.tokens, LONG) for each in short)
+    rest = sum(min(each.tokens, LONG_TOKENS) for each in short)
     assert len(short) == len(given) or rest + PASSAGE_TOKENS * len(short) > READ_FACTOR * budget
 
 
@@ -328,7 +328,7 @@ def test_an_answer_brings_its_question_along(role: str) -> None:
 
 
 def test_only_a_short_reply_of_the_user_needs_its_question() -> None:
-    got = chosen(_exchange("Which lamp is it?", "The green one.", "user", BRIEF + 1), 2_000)
+    got = chosen(_exchange("Which lamp is it?", "The green one.", "user", BRIEF_TOKENS + 1), 2_000)
     assert [each.number for each in got] == [2, 9, 1]
 
 
@@ -352,6 +352,6 @@ def test_words_of_what_is_erased_are_not_kept() -> None:
 
 def test_only_short_texts_are_kept() -> None:
     forget_texts("tenant")
-    long = "word " * select.CACHED_LENGTH
+    long = "word " * select.MAX_CACHED_CHARACTERS
     assert select._words_of(long) == {"word"}
     assert not select._cached_words.cache_info().currsize

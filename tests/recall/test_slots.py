@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from proxy.recall.notes.notes import with_notes
-from proxy.recall.notes.slots import LONGEST, replacing_values, slot_values
+from proxy.recall.notes.slots import MAX_MESSAGE, replacing_values, slot_values
 from proxy.recall.query.words import TokenizedText
 from proxy.recall.ranking.packing import FILLS_SLOT
 from proxy.recall.results import RecallHit
@@ -210,7 +210,9 @@ def test_only_what_is_flagged_is_read() -> None:
 
 def test_long_messages_are_not_read() -> None:
     text = "My dog is called Rex. "
-    assert slot_values(TokenizedText(text)) and not slot_values(TokenizedText(text + "x" * LONGEST))
+    assert slot_values(TokenizedText(text)) and not slot_values(
+        TokenizedText(text + "x" * MAX_MESSAGE)
+    )
 
 
 def test_nothing_is_later_than_nothing() -> None:

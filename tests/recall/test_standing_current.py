@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.recall.standing.in_force import MOST, instructions_in_force, pinned
+from proxy.recall.standing.in_force import MAX_INSTRUCTIONS, instructions_in_force, pinned
 from proxy.recall.standing.standing import StandingInstruction, find_instructions
 
 PLENTY = 10_000
@@ -359,14 +359,15 @@ def test_what_is_said_after_a_withdrawal_holds() -> None:
 
 def test_only_so_many_of_the_newest_are_looked_at() -> None:
     many = [
-        StandingInstruction("instruction", str(i), frozenset({str(i)})) for i in range(MOST + 5)
+        StandingInstruction("instruction", str(i), frozenset({str(i)}))
+        for i in range(MAX_INSTRUCTIONS + 5)
     ]
-    assert instructions_in_force(many) == tuple(many[:MOST])
+    assert instructions_in_force(many) == tuple(many[:MAX_INSTRUCTIONS])
 
 
 def test_of_so_many_with_many_parts_that_touch_each_other_fewer_are_looked_at() -> None:
     many = said(*(f"I'm allergic to wool {i} and silk {i} and down {i}." for i in range(100, 300)))
-    assert 20 < len(instructions_in_force(many)) < MOST
+    assert 20 < len(instructions_in_force(many)) < MAX_INSTRUCTIONS
 
 
 def test_all_are_pinned_if_all_fit_newest_first() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.recall.own_words import LONGEST_SENTENCE
+from proxy.recall.own_words import MAX_SENTENCE_CHARACTERS
 from proxy.recall.standing.standing import find_instructions, has_instruction
 
 ORDER = "Always answer in French."
@@ -167,7 +167,10 @@ def test_a_long_text_in_one_piece_is_a_paste() -> None:
 
 
 def test_a_sentence_that_is_too_long_is_left() -> None:
-    assert texts("Always answer in French" + " and so on" * (LONGEST_SENTENCE // 10) + ".") == []
+    assert (
+        texts("Always answer in French" + " and so on" * (MAX_SENTENCE_CHARACTERS // 10) + ".")
+        == []
+    )
 
 
 def test_what_is_said_twice_in_a_message_is_one() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from proxy.recall.indexing.state import (
     FORMAT,
-    MOST_DISMISSED,
-    MOST_STANDING,
+    MAX_DISMISSED,
+    MAX_STANDING,
     State,
     dismissed_in,
     read_state,
@@ -50,11 +50,11 @@ def test_passages_are_added_with_their_lengths_and_wishes() -> None:
 
 def test_of_wishes_and_dismissals_the_newest_are_kept() -> None:
     state = State().extended(b"", [1] * 100, range(100), 1)
-    assert state.standing == tuple(range(100))[-MOST_STANDING:]
-    for n in range(MOST_DISMISSED + 5):
+    assert state.standing == tuple(range(100))[-MAX_STANDING:]
+    for n in range(MAX_DISMISSED + 5):
         state = state.with_dismissed(f"{n}")
-    assert len(state.dismissed) == MOST_DISMISSED
-    assert (state.dismissed[0], state.dismissed[-1]) == ("5", f"{MOST_DISMISSED + 4}")
+    assert len(state.dismissed) == MAX_DISMISSED
+    assert (state.dismissed[0], state.dismissed[-1]) == ("5", f"{MAX_DISMISSED + 4}")
 
 
 def test_a_wish_is_dismissed_once_however_often() -> None:

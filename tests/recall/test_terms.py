@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.recall.query.question import read_question
-from proxy.recall.query.words import MOST_TERMS, Analysis, TermEntry, analyse, pack
+from proxy.recall.query.words import MAX_TERMS, Analysis, TermEntry, analyse, pack
 from proxy.recall.ranking.cutting import Excerpter
 from proxy.recall.ranking.packing import (
     ENDS_WITH_QUESTION,
@@ -49,7 +49,7 @@ def test_a_hostile_message_is_bounded(text: str) -> None:
     question = read_question(text, (text, text), NOW)
     cut = Excerpter(question, dict.fromkeys(question.terms, 1.0)).excerpt(text, 200_000, 250)
     assert time.process_time() - began < 2.0
-    assert len(analysis.terms) < 2 * MOST_TERMS
+    assert len(analysis.terms) < 2 * MAX_TERMS
     assert len(question.terms) < 300
     assert len(cut) < 250 * 6
 

@@ -76,7 +76,7 @@ def test_a_passage_is_related_that_stands_out(scores: list[float], expected: boo
 def test_a_matrix_grows_by_what_follows_and_keeps_the_newest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(vectors, "MOST_SEARCHED", 5)
+    monkeypatch.setattr(vectors, "MAX_SEARCHED", 5)
     rows = some(7)
     grown = matrix(rows[:4]).extended(matrix(rows[4:], first=4))
     assert (grown.first, grown.end) == (2, 7)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.recall.query.dates import (
-    MOST_DAYS,
-    MOST_MONTHS,
+    MAX_DAYS,
+    MAX_MONTHS,
     date_of,
     day_spans,
     named_days,
@@ -183,7 +183,7 @@ def test_only_texts_with_times_tell_a_time() -> None:
 
 @given(st.text(), st.floats(0, 4e9))
 def test_any_text_and_time_gives_few_terms(text: str, now: float) -> None:
-    assert len(terms_of_spans(day_spans(text, now))) <= MOST_DAYS + MOST_MONTHS
+    assert len(terms_of_spans(day_spans(text, now))) <= MAX_DAYS + MAX_MONTHS
 
 
 @given(st.dates(date(1971, 1, 1), date(2026, 12, 31)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.rewrite.question import LONGEST, Utterance, added, is_followup, prompt_of
+from proxy.rewrite.question import MAX_ANSWER, Utterance, added, is_followup, prompt_of
 
 HOTELS = (
     Utterance("user", "I compare two hotels: the Aurora in Bergen and the Borealis in Tromso."),
@@ -74,7 +74,7 @@ def test_words_are_told_from_others_in_other_languages_too(
         pytest.param("And the other one?", id="the-question-again"),
         pytest.param("Certainly! Here is a poem about rivers.", id="nonsense"),
         pytest.param("Question:\nWhat does the Borealis cost?", id="several-lines"),
-        pytest.param("Borealis " * LONGEST, id="too-long"),
+        pytest.param("Borealis " * MAX_ANSWER, id="too-long"),
         pytest.param("\x00\ud800", id="no-text"),
     ],
 )

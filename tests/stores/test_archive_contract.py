@@ -127,7 +127,7 @@ async def test_a_page_of_large_sessions_ends_early(
 ) -> None:
     for module in (sqlite_rows, redis_lists):
         monkeypatch.setattr(module, "PAGE_BYTES", 1_000_000)
-    monkeypatch.setattr(redis_lists, "FEW", 1)
+    monkeypatch.setattr(redis_lists, "FIRST_BATCH", 1)
     system = b'["' + b"s" * 600_000 + b'"]'
     for n in range(6):
         each = SessionKey(key.tenant, f"s{n}")

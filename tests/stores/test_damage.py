@@ -280,7 +280,7 @@ async def test_what_is_left_of_a_session_of_which_a_key_was_evicted_is_found_exp
     await redis.commit(KEY, chat("x9", user=user or None))
     left = 2 if part in (1, 2) else 8  # cards, texts
     assert len((await redis.messages(KEY, BOTH, 0, 100)).items) == left
-    behind = await redis.behind(KEY, BOTH, 100)
+    behind = await redis.unindexed(KEY, BOTH, 100)
     assert behind is not None and len(behind.page.items) == left
     found = await redis.passages(KEY.tenant, user or None, {KEY.session: range(1, 9)})
     assert len(found) == (2 if part == 3 else left)  # not in the log, they are not active

@@ -14,8 +14,8 @@ from proxy.memory.model import SessionKey, State
 from proxy.recall.index import (
     NO_POSTINGS,
     ROW_SIZE,
+    IndexLookup,
     IndexMark,
-    Look,
     Owner,
     Postings,
     Rows,
@@ -43,8 +43,10 @@ def all_of(numbers: Sequence[int]) -> Postings:
 
 
 async def test_an_index_that_is_not_there_is_the_empty_look(store: Backend, owner: Owner) -> None:
-    assert await store.look(owner, [], 10) == Look()
-    assert await store.look(owner, [term(1)], 10, "session") == Look(postings=(NO_POSTINGS,))
+    assert await store.lookup(owner, [], 10) == IndexLookup()
+    assert await store.lookup(owner, [term(1)], 10, "session") == IndexLookup(
+        postings=(NO_POSTINGS,)
+    )
     assert await store.rows(owner, []) == Rows()
     assert await store.rows(owner, [0, 9]) == Rows(2 * NOTHING)
     assert await store.vectors(owner, "model", 4, 0, 10) in (b"", bytes(40))
@@ -52,10 +54,10 @@ async def test_an_index_that_is_not_there_is_the_empty_look(store: Backend, owne
 
 async def test_what_is_written_is_seen_by_the_next_look(store: Backend, owner: Owner) -> None:
     assert await store.write(owner, batch(0, [["a", "b"], ["b"]])) is True
-    seen = await store.look(owner, [term("b"), term("c"), term("a")], 10, "session")
+    seen = await store.lookup(owner, [term("b"), term("c"), term("a")], 10, "session")
     postings = (all_of([0, 1]), NO_POSTINGS, all_of([0]))
-    assert seen == Look(1, b"state \0 0", postings, IndexMark(7, 2, 0xFFFFFFFF))
-    assert (await store.look(owner, [], 10, "another")).mark is None
+    assert seen == IndexLookup(1, b"state \0 0", postings, IndexMark(7, 2, 0xFFFFFFFF))
+    assert (await store.lookup(owner, [], 10, "another")).mark is None
     assert await store.rows(owner, [1, 5, 0]) == Rows(
         row(7, 1) + NOTHING + row(7, 0), {7: "session"}
     )
@@ -65,7 +67,7 @@ async def test_batches_are_added_to_what_is_there(store: Backend, owner: Owner) 
     await store.write(owner, batch(0, [["a"]]))
     assert await store.write(owner, batch(1, [["a", "b"]], first=1, session="other", number=8))
     assert await store.write(owner, batch(2, [], first=2, marked=False))
-    seen = await store.look(owner, [term("a"), term("b")], 10, "session")
+    seen = await store.lookup(owner, [term("a"), term("b")], 10, "session")
     assert seen.revision == 3 and seen.mark == IndexMark(7, 1, 0xFFFFFFFF)
     assert seen.postings == (all_of([0, 1]), all_of([1]))
     found = await store.rows(owner, [0, 1])
@@ -80,41 +82,41 @@ async def test_at_most_the_newest_postings_are_fetched(
     for revision, size in enumerate((1, 159, 1, 160, 19, 1)):
         await store.write(owner, batch(revision, [["a"]] * size, first=count))
         count += size
-    (found,) = (await store.look(owner, [term("a")], newest)).postings
+    (found,) = (await store.lookup(owner, [term("a")], newest)).postings
     kept = range(max(0, count - newest), count)
     assert found == Postings(count, b"".join(map(posting, kept)))
 
 
 async def test_an_index_is_read_whole_unless_it_is_too_large(store: Backend, owner: Owner) -> None:
-    assert await store.whole(owner, 100) is None
+    assert await store.whole_index(owner, 100) is None
     await store.write(owner, batch(0, [[]], session="talk", number=3))
-    empty = await store.whole(owner, 100, "talk")
+    empty = await store.whole_index(owner, 100, "talk")
     assert empty is not None
-    assert (empty.terms, empty.look) == ([], await store.look(owner, [], 0, "talk"))
+    assert (empty.terms, empty.lookup) == ([], await store.lookup(owner, [], 0, "talk"))
     await store.write(owner, batch(1, [list(range(20))] * 400, first=1))
-    whole = await store.whole(owner, 100)
+    whole = await store.whole_index(owner, 100)
     assert whole is not None
     assert sorted(whole.terms) == sorted(map(term, range(20)))
-    assert whole.look == await store.look(owner, whole.terms, 500)
-    assert await store.whole(owner, 19) is None
+    assert whole.lookup == await store.lookup(owner, whole.terms, 500)
+    assert await store.whole_index(owner, 19) is None
 
 
 async def test_a_batch_of_thousands_of_terms_is_added_whole(store: Backend, owner: Owner) -> None:
     words = list(range(5000))
     assert await store.write(owner, batch(0, [words]))
     assert await store.write(owner, batch(1, [words[:4000]], first=1))
-    seen = await store.look(owner, [term(word) for word in words], 10)
+    seen = await store.lookup(owner, [term(word) for word in words], 10)
     assert seen.postings == (all_of([0, 1]),) * 4000 + (all_of([0]),) * 1000
 
 
 async def test_a_batch_for_another_revision_changes_nothing(store: Backend, owner: Owner) -> None:
     assert await store.write(owner, batch(1, [["a"]])) is False
-    assert await store.look(owner, [], 1) == Look()
+    assert await store.lookup(owner, [], 1) == IndexLookup()
     await store.write(owner, batch(0, [["a"]]))
-    before = await store.look(owner, [term("a"), term("b")], 10, "session")
+    before = await store.lookup(owner, [term("a"), term("b")], 10, "session")
     for wrong in (batch(0, [["b"]]), batch(2, [["b"]], first=1), batch(1, [["b"]])):
         assert await store.write(owner, wrong) is False
-    assert await store.look(owner, [term("a"), term("b")], 10, "session") == before
+    assert await store.lookup(owner, [term("a"), term("b")], 10, "session") == before
     assert await store.rows(owner, [1]) == Rows(NOTHING)
 
 
@@ -125,7 +127,7 @@ async def test_of_writers_at_once_exactly_one_wins(store: Backend, owner: Owner)
         ]
         won = await asyncio.gather(*(store.write(owner, each) for each in batches))
         assert sorted(won) == [False] * 7 + [True]
-        seen = await store.look(owner, [term(n) for n in range(8)], 10, f"s{won.index(True)}")
+        seen = await store.lookup(owner, [term(n) for n in range(8)], 10, f"s{won.index(True)}")
         assert seen.mark == IndexMark(won.index(True), revision + 1, 0xFFFFFFFF)
         assert sum(found.count for found in seen.postings) == revision + 1
 
@@ -138,15 +140,15 @@ async def test_owners_know_nothing_of_each_other(store: Backend, tenant: str) ->
         Owner(f"{tenant}:kai", user="kai"),
     ]
     for n, owner in enumerate(owners):
-        assert await store.look(owner, [], 1) == Look()
+        assert await store.lookup(owner, [], 1) == IndexLookup()
         assert await store.write(owner, batch(0, [[n]]))
         await store.put_vectors(owner, "model", 2, {0: b"v%d" % n})
     for n, owner in enumerate(owners):
-        seen = await store.look(owner, [term(m) for m in range(len(owners))], 10)
+        seen = await store.lookup(owner, [term(m) for m in range(len(owners))], 10)
         assert [found.count for found in seen.postings] == [int(m == n) for m in range(len(owners))]
         assert await store.vectors(owner, "model", 2, 0, 1) == b"v%d" % n
     await store.drop(owners[0])
-    assert [(await store.look(owner, [], 1)).revision for owner in owners] == [0, 1, 1, 1]
+    assert [(await store.lookup(owner, [], 1)).revision for owner in owners] == [0, 1, 1, 1]
 
 
 # Forgetting
@@ -156,7 +158,7 @@ async def test_a_dropped_session_has_no_name_and_no_mark(store: Backend, owner: 
     await store.write(owner, batch(0, [["a"]]))
     await store.write(owner, batch(1, [["a"]], first=1, session="other", number=8))
     await store.drop_session(owner, "session")
-    seen = await store.look(owner, [term("a")], 10, "session")
+    seen = await store.lookup(owner, [term("a")], 10, "session")
     assert seen.mark is None and seen.postings == (all_of([0, 1]),)
     assert await store.rows(owner, [0, 1]) == Rows(row(7, 0) + row(8, 1), {8: "other"})
     again = batch(seen.revision, [["a"]], first=2, number=9)
@@ -187,10 +189,10 @@ async def test_a_batch_of_a_session_that_was_erased_meanwhile_leaves_nothing(
     assert not await store.write(owner, batch(0, [["a"]], session="talk", began=began - 1))
     assert await store.write(owner, batch(0, [["a"]], session="talk", began=began))
     await store.delete(key)
-    look = await store.look(owner, [term("a")], 1, "talk")
-    more = batch(look.revision, [["a"]], first=int(not mine), session="talk", began=began)
+    lookup = await store.lookup(owner, [term("a")], 1, "talk")
+    more = batch(lookup.revision, [["a"]], first=int(not mine), session="talk", began=began)
     assert not await store.write(owner, more)
-    assert (await store.look(owner, [], 0, "talk")).mark is None
+    assert (await store.lookup(owner, [], 0, "talk")).mark is None
 
 
 async def test_a_session_that_gets_another_number_has_no_other(
@@ -204,18 +206,20 @@ async def test_a_session_that_gets_another_number_has_no_other(
 async def test_dropping_what_is_not_there_is_nothing(store: Backend, owner: Owner) -> None:
     await store.drop(owner)
     await store.drop_session(owner, "session")
-    assert await store.look(owner, [], 1) == Look()
+    assert await store.lookup(owner, [], 1) == IndexLookup()
 
 
 async def test_a_dropped_index_can_be_made_anew(store: Backend, owner: Owner) -> None:
     await store.write(owner, batch(0, [range(2500), [1]]))
     await store.put_vectors(owner, "model", 4, {0: b"1234"})
     await store.drop(owner)
-    assert await store.look(owner, [term(1)], 9, "session") == Look(postings=(NO_POSTINGS,))
+    assert await store.lookup(owner, [term(1)], 9, "session") == IndexLookup(
+        postings=(NO_POSTINGS,)
+    )
     assert await store.rows(owner, [0]) == Rows(NOTHING)
     assert await store.write(owner, batch(0, [[1]], session="other"))
-    seen = await store.look(owner, [term(1), term(2)], 9, "session")
-    assert seen == Look(1, b"state \0 0", (all_of([0]), NO_POSTINGS), None)
+    seen = await store.lookup(owner, [term(1), term(2)], 9, "session")
+    assert seen == IndexLookup(1, b"state \0 0", (all_of([0]), NO_POSTINGS), None)
     assert not any(await store.vectors(owner, "model", 4, 0, 2))
 
 
@@ -223,25 +227,27 @@ async def test_a_state_is_kept_of_a_dropped_index_until_the_next_begins(
     store: Backend, owner: Owner
 ) -> None:
     await store.drop(owner, b"kept")
-    assert await store.look(owner, [], 1) == Look()
+    assert await store.lookup(owner, [], 1) == IndexLookup()
     await store.write(owner, batch(0, [[1]]))
     await store.drop(owner, b"kept")
     await store.drop_session(owner, "session")
     await store.put_vectors(owner, "model", 4, {0: b"1234"})
-    assert await store.look(owner, [term(1)], 9, "session") == Look(0, b"kept", (NO_POSTINGS,))
+    assert await store.lookup(owner, [term(1)], 9, "session") == IndexLookup(
+        0, b"kept", (NO_POSTINGS,)
+    )
     assert await store.rows(owner, [0]) == Rows(NOTHING)
     assert await store.write(owner, batch(0, [[1]]))
-    assert await store.look(owner, [term(1)], 9) == Look(1, b"state \0 0", (all_of([0]),))
+    assert await store.lookup(owner, [term(1)], 9) == IndexLookup(1, b"state \0 0", (all_of([0]),))
     assert not any(await store.vectors(owner, "model", 4, 0, 1))
     await store.drop(owner)
-    assert await store.look(owner, [], 1) == Look()
+    assert await store.lookup(owner, [], 1) == IndexLookup()
 
 
 async def test_an_index_may_be_dropped_and_written_at_once(store: Backend, owner: Owner) -> None:
     await store.write(owner, batch(0, [range(3000)]))
     anew = batch(0, [[1, 2]])
     *_, won = await asyncio.gather(store.drop(owner), store.drop(owner), store.write(owner, anew))
-    seen = await store.look(owner, [term(1), term(2), term(3)], 9)
+    seen = await store.lookup(owner, [term(1), term(2), term(3)], 9)
     kept = (all_of([0]), all_of([0]), NO_POSTINGS)
     assert seen.postings == (kept if seen.revision else (NO_POSTINGS,) * 3)
     assert won or not seen.revision
@@ -284,10 +290,10 @@ async def test_deleting_a_session_makes_indexes_forget_it(
     for each in (owner, own, other):
         await store.write(each, batch(0, [["a"]], session=key.session))
     await store.delete(key)
-    assert await store.look(own, [], 1) == Look()
-    assert (await store.look(owner, [term("a")], 9, key.session)).mark is None
+    assert await store.lookup(own, [], 1) == IndexLookup()
+    assert (await store.lookup(owner, [term("a")], 9, key.session)).mark is None
     assert (await store.rows(owner, [0])).sessions == {}
-    assert (await store.look(other, [], 1, key.session)).mark is not None
+    assert (await store.lookup(other, [], 1, key.session)).mark is not None
 
 
 async def test_the_index_of_a_session_that_is_gone_can_be_deleted(
@@ -296,7 +302,7 @@ async def test_the_index_of_a_session_that_is_gone_can_be_deleted(
     own = Owner(key.tenant, session=key.session)
     await store.write(own, batch(0, [["a"]]))
     assert await store.delete(key) is False
-    assert await store.look(own, [], 1) == Look()
+    assert await store.lookup(own, [], 1) == IndexLookup()
 
 
 async def test_indexes_of_a_tenant_that_moves_are_made_anew(store: Backend, tenant: str) -> None:
@@ -309,8 +315,8 @@ async def test_indexes_of_a_tenant_that_moves_are_made_anew(store: Backend, tena
     for owner in gone + kept:
         await store.write(owner, batch(0, [["a"]]))
     assert await store.move(tenant, new) == 2
-    assert [(await store.look(owner, [], 1)).revision for owner in gone] == [0, 0, 0]
-    assert [(await store.look(owner, [], 1)).revision for owner in kept] == [1, 1]
+    assert [(await store.lookup(owner, [], 1)).revision for owner in gone] == [0, 0, 0]
+    assert [(await store.lookup(owner, [], 1)).revision for owner in kept] == [1, 1]
 
 
 async def test_a_move_to_itself_leaves_indexes_alone(store: Backend, tenant: str) -> None:
@@ -318,7 +324,7 @@ async def test_a_move_to_itself_leaves_indexes_alone(store: Backend, tenant: str
     await store.commit(SessionKey(tenant, "s"), chat("x1", user="kai"))
     await store.write(owner, batch(0, [["a"]]))
     assert await store.move(tenant, tenant) == 0
-    assert (await store.look(owner, [], 1)).revision == 1
+    assert (await store.lookup(owner, [], 1)).revision == 1
 
 
 # Passages
@@ -390,15 +396,15 @@ async def test_an_index_lives_as_long_as_its_longest_batch_says(
     clock.now += 50
     await store.write(owner, batch(1, [["a"]], first=1, ttl=10))
     clock.now += 49
-    assert (await store.look(owner, [term("a")], 9)).postings == (all_of([0, 1]),)
+    assert (await store.lookup(owner, [term("a")], 9)).postings == (all_of([0, 1]),)
     clock.now += 1
-    assert await store.look(owner, [], 1, "session") == Look()
+    assert await store.lookup(owner, [], 1, "session") == IndexLookup()
     assert await store.rows(owner, [0]) == Rows(NOTHING)
     assert await store.write(owner, batch(0, [["a"]], ttl=0))
-    assert (await store.look(owner, [term("a")], 9)).postings == (all_of([0]),)
+    assert (await store.lookup(owner, [term("a")], 9)).postings == (all_of([0]),)
     await store.write(owner, batch(1, [["a"]], first=1, ttl=10))
     clock.now += 10**9
-    assert (await store.look(owner, [], 1)).revision == 2
+    assert (await store.lookup(owner, [], 1)).revision == 2
 
 
 @pytest.mark.parametrize("url", ["memory", "sqlite"], indirect=True)
@@ -410,9 +416,9 @@ async def test_how_long_an_index_lives_is_said_by_batches_with_passages(
     await store.write(owner, batch(2, [], first=1, ttl=0))
     await store.write(owner, batch(3, [], first=1, ttl=1000))
     clock.now += 99
-    assert (await store.look(owner, [], 1)).revision == 4
+    assert (await store.lookup(owner, [], 1)).revision == 4
     clock.now += 1
-    assert await store.look(owner, [], 1) == Look()
+    assert await store.lookup(owner, [], 1) == IndexLookup()
 
 
 # Against the plainest one
@@ -431,8 +437,8 @@ async def test_a_back_end_does_what_the_index_in_memory_does(
         counts[owner] = await _something(chance, store, oracle, owner, counts[owner])
         terms = [term(chance.randrange(12)) for _ in range(3)]
         asked = (terms, chance.choice([1, 100, 1000]), f"s{chance.randrange(3)}")
-        assert await store.look(owner, *asked) == await oracle.look(owner, *asked)
-        whole, expected = [await each.whole(owner, 99, "s1") for each in (store, oracle)]
+        assert await store.lookup(owner, *asked) == await oracle.lookup(owner, *asked)
+        whole, expected = [await each.whole_index(owner, 99, "s1") for each in (store, oracle)]
         assert _by_term(whole) == _by_term(expected)
         numbers = [chance.randrange(counts[owner] + 3) for _ in range(5)]
         assert await store.rows(owner, numbers) == await oracle.rows(owner, numbers)
@@ -440,12 +446,12 @@ async def test_a_back_end_does_what_the_index_in_memory_does(
         assert vectors.ljust(185, b"\0") == await oracle.vectors(owner, "model", 5, 3, 40)
 
 
-def _by_term(whole: WholeIndex | None) -> tuple[Look, Mapping[bytes, Postings]] | None:
+def _by_term(whole: WholeIndex | None) -> tuple[IndexLookup, Mapping[bytes, Postings]] | None:
     """Terms come in any order."""
     if whole is None:
         return None
-    found = dict(zip(whole.terms, whole.look.postings, strict=True))
-    return replace(whole.look, postings=()), found
+    found = dict(zip(whole.terms, whole.lookup.postings, strict=True))
+    return replace(whole.lookup, postings=()), found
 
 
 async def _something(
@@ -470,7 +476,7 @@ async def _something(
         [word for word in range(12) if chance.random() < 0.4] for _ in range(chance.randrange(90))
     ]
     n = chance.randrange(3)
-    revision = (await oracle.look(owner, [], 1)).revision + (chance.random() < 0.1)
+    revision = (await oracle.lookup(owner, [], 1)).revision + (chance.random() < 0.1)
     added = batch(
         revision, passages, first=count, session=f"s{n}", number=n + 3 * count, marked=n > 0
     )
@@ -488,16 +494,16 @@ async def test_what_an_index_lacks_of_a_session_is_asked_at_once(
     store: Backend, tenant: str
 ) -> None:
     key = SessionKey(tenant, "talk")
-    assert await store.behind(key, STATES, 10) is None
+    assert await store.unindexed(key, STATES, 10) is None
     for number in range(3):
         await store.commit(key, chat(f"x{number}", user="kai"))
-    seen = await store.behind(key, STATES, 10)
+    seen = await store.unindexed(key, STATES, 10)
     assert seen is not None
     owner = Owner(tenant, user="kai")
-    assert (seen.session.user, seen.look) == ("kai", await store.look(owner, [], 0, "talk"))
+    assert (seen.session.user, seen.lookup) == ("kai", await store.lookup(owner, [], 0, "talk"))
     assert seen.page == await store.messages(key, STATES, 0, 10)
     assert await store.write(owner, batch(0, [["tea"], ["tea"], ["tea"]], session="talk"))
-    seen = await store.behind(key, STATES, 2)
-    assert seen is not None and seen.look.mark is not None
-    marked = seen.look.mark.seq
+    seen = await store.unindexed(key, STATES, 2)
+    assert seen is not None and seen.lookup.mark is not None
+    marked = seen.lookup.mark.seq
     assert [message.seq for message in seen.page.items] == [marked, marked + 1]

@@ -11,8 +11,8 @@ from proxy.memory.store import StoreError, StoreFull
 from proxy.memory.usage import UsageKey, UsageTotals
 from proxy.stores.open import Backend
 from proxy.stores.redis.base import list_keys, session_keys
-from proxy.stores.redis.items import shelf_keys
-from proxy.stores.redis.work import KEPT
+from proxy.stores.redis.items import item_keys
+from proxy.stores.redis.work import KEPT_SECONDS
 from tests.support.clock import Clock
 from tests.support.processes.redis import Server
 from tests.support.store.shelves import at, gone, places, put, value
@@ -31,17 +31,17 @@ def url(server: Server) -> str:
 
 def lives(server: Server) -> list[int]:
     """How long the keys of the shelf live (s, -1 for ever, -2 where there is none)."""
-    return [int(server.ask("TTL", key)) for key in shelf_keys(KAI)]
+    return [int(server.ask("TTL", key)) for key in item_keys(KAI)]
 
 
 def test_the_keys_of_a_shelf_lie_in_one_slot_and_are_no_others() -> None:
     for shelf in (KAI, ItemOwner("tenant"), ItemOwner("a:b", "{c}")):
-        keys = shelf_keys(shelf)
+        keys = item_keys(shelf)
         assert len({key_slot(key) for key in keys}) == 1
         others = [*session_keys(SessionKey(shelf.tenant, shelf.user or "x"))]
         others += list_keys(shelf.tenant, shelf.user or None) + list_keys(shelf.tenant)
         assert not set(keys) & set(others)
-    assert not set(shelf_keys(ItemOwner("a", "b"))) & set(shelf_keys(ItemOwner("a:b")))
+    assert not set(item_keys(ItemOwner("a", "b"))) & set(item_keys(ItemOwner("a:b")))
 
 
 async def test_a_shelf_without_items_leaves_no_key(store: Backend, server: Server) -> None:
@@ -80,9 +80,9 @@ async def test_what_has_expired_is_removed_by_later_changes(
     for left in (16, 6, 1, 1):
         await store.change_items(KAI, [put(("a",), "k")])
         sizes = (
-            server.ask("HLEN", shelf_keys(KAI)[0]),
-            server.ask("ZCARD", shelf_keys(KAI)[1]),
-            server.ask("ZCARD", shelf_keys(KAI)[2]),
+            server.ask("HLEN", item_keys(KAI)[0]),
+            server.ask("ZCARD", item_keys(KAI)[1]),
+            server.ask("ZCARD", item_keys(KAI)[2]),
         )
         assert sizes == (left, left, left - 1)
 
@@ -113,7 +113,7 @@ async def test_a_move_of_items_that_was_cut_short_is_done_again(
 ) -> None:
     """Copied, and not yet removed: the copy is no item of the other tenant's own."""
     await store.change_items(KAI, [put(("a",), f"{n}", b"old", expires_at=9e9) for n in range(3)])
-    for here, there in zip(shelf_keys(KAI), shelf_keys(NEW), strict=True):
+    for here, there in zip(item_keys(KAI), item_keys(NEW), strict=True):
         server.ask("RESTORE", there, 0, server.ask("DUMP", here))
     clock.now += 1
     await store.change_items(KAI, [put(("a",), "1", b"newer")])
@@ -161,7 +161,7 @@ async def test_what_the_server_refuses_is_a_store_error(store: Backend, server: 
         for work in (changed, store.spend("tenant", FACTS, ONE)):
             with pytest.raises(StoreFull, match="maxmemory"):
                 await work
-    server.ask("SET", shelf_keys(NEW)[0], "no hash")
+    server.ask("SET", item_keys(NEW)[0], "no hash")
     for look in (
         store.items_at(NEW, [Place(("a",), "k")]),
         store.change_items(NEW, [gone((), "")]),
@@ -173,10 +173,10 @@ async def test_what_the_server_refuses_is_a_store_error(store: Backend, server: 
 async def test_a_day_of_usage_is_kept_for_four_hundred(store: Backend, server: Server) -> None:
     await store.spend("tenant", FACTS, ONE)
     (key,) = server.ask("KEYS", "*")
-    assert KEPT - 5 <= int(server.ask("TTL", key)) <= KEPT == 400 * 24 * 3600
+    assert KEPT_SECONDS - 5 <= int(server.ask("TTL", key)) <= KEPT_SECONDS == 400 * 24 * 3600
     await store.move("tenant", "new")
     (key,) = server.ask("KEYS", "*")
-    assert KEPT - 5 <= int(server.ask("TTL", key)) <= KEPT
+    assert KEPT_SECONDS - 5 <= int(server.ask("TTL", key)) <= KEPT_SECONDS
     assert await store.spent("new", [DAY]) == {FACTS: ONE}
 
 

@@ -61,7 +61,7 @@ WRITES: dict[str, Write] = {
 
 async def unread(store: Store, key: SessionKey, ask: Ask) -> Snapshot:
     """As who has never asked sees it."""
-    store._logs.forget()  # type: ignore[attr-defined]
+    store._logs.clear()  # type: ignore[attr-defined]
     return await store.load(key, ask)
 
 
@@ -74,10 +74,10 @@ async def test_who_asks_again_sees_what_another_process_has_written(
         await store.commit(key, chat(f"x{n}", reserved=1))
     await store.load(key, first)
     await WRITES[write](other, key)
-    seen = [await store.load(key, ask) for ask in (NEAR, FAR, NEAR)]
-    assert seen == [await unread(store, key, ask) for ask in (NEAR, FAR, NEAR)]
+    last_load = [await store.load(key, ask) for ask in (NEAR, FAR, NEAR)]
+    assert last_load == [await unread(store, key, ask) for ask in (NEAR, FAR, NEAR)]
     if write == "put back":
-        assert {*seen[0].bodies.values()} == {b'{"role":"user","content":"else"}'}
+        assert {*last_load[0].bodies.values()} == {b'{"role":"user","content":"else"}'}
 
 
 async def test_what_is_known_is_not_read_again(
@@ -97,7 +97,7 @@ async def test_what_is_known_is_not_read_again(
     monkeypatch.setattr(sqlite_read, "_load", refused)
     after = await store.load(KEY, FAR)
     assert [e.card.id for e in after.log[len(before.log) :]] == ["y1.0", "y1.1"]
-    store._logs.forget()
+    store._logs.clear()
     with pytest.raises((AssertionError, StoreError)):
         await store.load(KEY, FAR)
     await store.close()
@@ -109,9 +109,9 @@ async def test_what_is_erased_is_not_kept_in_mind(store: Store, key: SessionKey,
     for n in range(6):
         await store.commit(key, chat(f"x{n}"))
     await store.load(key, FAR)
-    assert logs.of(key) is not None
+    assert logs.get(key) is not None
     await WRITES[gone](store, key)
-    assert logs.of(key) is None
+    assert logs.get(key) is None
 
 
 def log_of(name: str, messages: int, body: int = 100, end: int | None = None) -> CachedLog:
@@ -121,30 +121,30 @@ def log_of(name: str, messages: int, body: int = 100, end: int | None = None) ->
 
 
 def test_so_much_is_kept_of_who_asked_last() -> None:
-    logs = LogCache(most=3 * (ENTRY_BYTES + 100))
+    logs = LogCache(max_bytes=3 * (ENTRY_BYTES + 100))
     for name in ("a", "b", "c"):
         logs.put(SessionKey("t", name), log_of(name, 1), logs.era)
     logs.put(SessionKey("t", "a"), log_of("a", 2), logs.era)
-    assert [logs.of(SessionKey("t", name)) is not None for name in "abc"] == [True, False, True]
+    assert [logs.get(SessionKey("t", name)) is not None for name in "abc"] == [True, False, True]
     # What is more than all that may be kept is not, and nothing goes for it.
     logs.put(SessionKey("t", "d"), log_of("d", 4), logs.era)
-    kept = [logs.of(SessionKey("t", name)) is not None for name in "abcd"]
+    kept = [logs.get(SessionKey("t", name)) is not None for name in "abcd"]
     assert kept == [True, False, True, False]
     logs.put(SessionKey("t", "a"), log_of("a", 4), logs.era)
-    assert logs.of(SessionKey("t", "a")) is None
+    assert logs.get(SessionKey("t", "a")) is None
 
 
 def test_what_was_read_before_all_was_forgotten_does_not_come_back() -> None:
     logs = LogCache()
     era = logs.era
-    logs.forget()
+    logs.clear()
     logs.put(KEY, log_of("a", 2), era)
-    assert logs.of(KEY) is None
+    assert logs.get(KEY) is None
 
 
 def test_of_two_looks_the_later_counts() -> None:
     logs = LogCache()
     logs.put(KEY, log_of("a", 4), logs.era)
     logs.put(KEY, log_of("a", 2), logs.era)
-    known = logs.of(KEY)
+    known = logs.get(KEY)
     assert known is not None and known.messages == 4

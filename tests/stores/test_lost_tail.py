@@ -15,7 +15,7 @@ from proxy.recall.index import Owner
 from proxy.recall.indexing.backfill import EmbeddingBackfill
 from proxy.recall.indexing.indexer import Indexer
 from proxy.recall.indexing.state import State, read_state
-from proxy.recall.known_index import KnownIndex
+from proxy.recall.known_index import IndexCache
 from proxy.recall.query.words import analyse
 from proxy.recall.ranking.packing import Array
 from proxy.recall.semantic.vectors import VectorCache, pack, vector_set_name
@@ -137,23 +137,23 @@ async def test_of_an_index_that_is_known_and_lost_nothing_is_taken_for_true(
     here: bool,
 ) -> None:
     """The lost message and the other one are of the same length, and at the same place."""
-    owner, known = Owner(key.tenant, user="kai"), KnownIndex(store)
+    owner, known = Owner(key.tenant, user="kai"), IndexCache(store)
     terms = [next(iter(analyse(word, 0.0).terms)) for word in ("boat", "soup")]
     writer = Indexer(store, store, typed_text_of, clock, on_write=known.on_write)
     another = Indexer(other, other, typed_text_of, clock)
     await store.commit(key, said("x1", "A red boat.", user="kai"))
     await writer.index_session(key)
-    await known.look(owner, terms)
+    await known.lookup(owner, terms)
     fail_over = lag()
     await store.commit(key, said("lost", "A new boat.", user="kai"))
     await (writer if here else another).index_session(key)
     for _ in range(2):  # what others have written is known with the second look
-        await known.look(owner, terms)
+        await known.lookup(owner, terms)
     fail_over()
     await other.commit(key, said("new", "A hot soup.", user="kai"))
     await another.index_session(key)
-    expected = await other.look(owner, terms, 100, session=key.session)
-    assert (await known.look(owner, terms, key.session)).look == expected
+    expected = await other.lookup(owner, terms, 100, session=key.session)
+    assert (await known.lookup(owner, terms, key.session)).lookup == expected
 
 
 class Writer:
@@ -170,7 +170,7 @@ class Writer:
         await self.indexer.index_session(self.key)
 
     async def state(self) -> State:
-        state = read_state((await self.store.look(self.owner, (), 0)).state)
+        state = read_state((await self.store.lookup(self.owner, (), 0)).state)
         assert state is not None
         return state
 

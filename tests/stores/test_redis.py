@@ -93,7 +93,7 @@ async def test_a_load_costs_the_same_however_long_the_history_is(
         await store.put_summary(key, summary(2 * end - 19), version, 0)
         for uncovered in (None, 1_000_000):
             assert isinstance(store, RedisStore)
-            store._logs.forget()
+            store._logs.clear()
             before = spent()
             looked = spent()
             seen = await store.load(key, Ask(profile="default", uncovered=uncovered))
@@ -442,7 +442,7 @@ async def test_pages_that_a_patient_one_waits_for_keep_no_lists_waiting() -> Non
     patient = store.patient(PATIENCE)
     assert isinstance(patient, RedisStore)
     for _ in range(PAGES_AT_ONCE):
-        await patient._turns.acquire()
+        await patient._page_slots.acquire()
     async with asyncio.timeout(PATIENCE):
         with pytest.raises(StoreError):
             await store.sessions("t", None, None, 10)

@@ -17,7 +17,7 @@ from proxy.memory.store import StoreError
 from proxy.stores.address import read_address
 from proxy.stores.redis.archive import STAGED_SECONDS
 from proxy.stores.redis.base import list_keys, session_keys
-from proxy.stores.redis.codec import AT_ONCE, BYTES_AT_ONCE, batches, restored_values
+from proxy.stores.redis.codec import MAX_BATCH_BYTES, MAX_BATCH_VALUES, batches, restored_values
 from proxy.stores.redis.connection import connect
 from proxy.stores.redis.scripts import Script
 from proxy.stores.redis.store import RedisStore
@@ -305,7 +305,7 @@ async def test_what_is_said_in_a_session_that_is_being_put_back_is_not_lost_with
         raise StoreError("killed")
 
     with monkeypatch.context() as patch, pytest.raises(StoreError, match="killed"):
-        patch.setattr(store, "_list", killed)
+        patch.setattr(store, "_add_to_lists", killed)
         await store.restore(key, archived)
     assert await store.commit(key, chat("z1")) == "recorded"
     assert await store._link.run(meta, ("TTL", meta)) == [-1]
@@ -334,9 +334,9 @@ async def test_a_long_session_is_brought_in_parts_of_bounded_size(
     values = list(restored_values(archived, "name"))
     parts = list(batches(values))
     assert [part for value in values for part in value] == [x for part in parts for x in part]
-    assert max(len(part) // 3 for part in parts) <= AT_ONCE
+    assert max(len(part) // 3 for part in parts) <= MAX_BATCH_VALUES
     sizes = [sum(len(value) for value in part[2::3] if isinstance(value, bytes)) for part in parts]
-    assert max(sizes) < BYTES_AT_ONCE + 200_000 < sum(sizes)
+    assert max(sizes) < MAX_BATCH_BYTES + 200_000 < sum(sizes)
 
 
 # Reading

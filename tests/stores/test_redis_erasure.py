@@ -19,7 +19,7 @@ from proxy.recall.indexing.indexer import Indexer
 from proxy.stores.address import read_address
 from proxy.stores.redis.base import list_keys, mark_key, session_keys
 from proxy.stores.redis.connection import collect_keys, connect
-from proxy.stores.redis.items import shelf_keys
+from proxy.stores.redis.items import item_keys
 from proxy.stores.redis.store import RedisStore
 from tests.support.processes.redis import Server, standalone, wait_until
 from tests.support.store.archives import take_out
@@ -93,12 +93,12 @@ def test_marks_lie_with_what_they_forbid_and_are_no_part_of_it(name: str) -> Non
     of_session = mark_key(Subject("t", session=name))
     of_person = mark_key(Subject("t", name))
     own = session_keys(SessionKey("t", name))
-    lists, shelf = list_keys("t", name), shelf_keys(ItemOwner("t", name))
+    lists, shelf = list_keys("t", name), item_keys(ItemOwner("t", name))
     assert len({key_slot(key) for key in (of_session, *own)}) == 1
     assert len({key_slot(key) for key in (of_person, *lists, *shelf)}) == 1
     nobody = mark_key(Subject("t"))
     assert (
-        len({key_slot(key) for key in (nobody, *list_keys("t"), *shelf_keys(ItemOwner("t")))}) == 1
+        len({key_slot(key) for key in (nobody, *list_keys("t"), *item_keys(ItemOwner("t")))}) == 1
     )
     assert len({of_session, of_person, nobody, *own, *lists, *shelf}) == 3 + 8 + 2 + 3
     assert of_session == mark_key(Subject("t", "kai", name))
@@ -362,7 +362,7 @@ async def test_the_index_of_a_person_has_forgotten_a_session_before_it_is_gone(
     await store.commit(key, chat("x1", LATE, user="kai"))
     indexer = Indexer(store, store, whole, lambda: MARK)
     await indexer.index_session(key)
-    assert (await store.look(kai, (), 0, session="a")).mark is not None
+    assert (await store.lookup(kai, (), 0, session="a")).mark is not None
 
     async def fails(*asked: object) -> None:
         raise StoreError
@@ -372,7 +372,7 @@ async def test_the_index_of_a_person_has_forgotten_a_session_before_it_is_gone(
         with pytest.raises(StoreError):
             await store.delete(key)
     assert await store.session(key) is None
-    assert (await store.look(kai, (), 0, session="a")).mark is None
+    assert (await store.lookup(kai, (), 0, session="a")).mark is None
 
 
 async def test_a_deletion_that_was_cut_off_is_ended_by_who_repeats_it(

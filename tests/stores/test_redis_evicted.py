@@ -8,8 +8,8 @@ from proxy.memory.items import ItemOwner, Place
 from proxy.memory.model import Ask, Due, SessionKey
 from proxy.stores.open import Backend
 from proxy.stores.redis.base import session_keys
-from proxy.stores.redis.items import LISTED_AT_ONCE, shelf_keys
-from proxy.stores.redis.work import LOOKS, QUEUE_KEYS
+from proxy.stores.redis.items import LISTED_AT_ONCE, item_keys
+from proxy.stores.redis.work import QUEUE_KEYS, READ_TRIES
 from tests.support.clock import Clock
 from tests.support.processes.redis import Server
 from tests.support.store.commits import chat
@@ -78,7 +78,7 @@ async def test_of_much_work_that_is_lost_one_look_forgets_some(
     store: Backend, server: Server
 ) -> None:
     due, pieces = QUEUE_KEYS
-    for number in range(LOOKS + 3):
+    for number in range(READ_TRIES + 3):
         await store.enqueue(SessionKey("tenant", f"{number}"), DUE)
     server.ask("DEL", pieces)
     assert [await store.waiting(9.0, 1), server.ask("ZCARD", due)] == [[], 3]
@@ -115,7 +115,7 @@ async def test_items_whose_places_are_lost_are_found_and_removed_as_before(
 ) -> None:
     await store.change_items(KAI, [put(("a",), f"{n:04d}") for n in range(MANY)])
     await store.change_items(KAI, [put(("b",), "k")])
-    listed = shelf_keys(KAI)[1]
+    listed = item_keys(KAI)[1]
     server.ask("DEL", listed)
     assert await store.people("tenant") == ["kai"]
     assert await store.namespaces(KAI, (), None, 9) == [("a",), ("b",)]
@@ -133,7 +133,7 @@ async def test_a_shelf_that_ends_does_so_with_places_that_were_listed_again(
     store: Backend, server: Server, clock: Clock
 ) -> None:
     await store.change_items(KAI, [put(("a",), "k", expires_at=clock.now + 100)])
-    listed = shelf_keys(KAI)[1]
+    listed = item_keys(KAI)[1]
     server.ask("DEL", listed)
     assert len(await places(store, KAI)) == 1
     assert 150 <= server.ask("TTL", listed) <= 160
@@ -145,7 +145,7 @@ async def test_of_a_shelf_that_has_lost_items_nothing_is_left_once_it_is_dropped
 ) -> None:
     """Not the names either: of items that are lost they are in two lists yet."""
     await store.change_items(KAI, [put(("a",), "k", expires_at=clock.now + 100)])
-    keys = shelf_keys(KAI)
+    keys = item_keys(KAI)
     server.ask("DEL", keys[lost])
     await store.change_items(KAI, [put(("a",), "new")])
     server.ask("DEL", keys[1])
@@ -157,7 +157,7 @@ async def test_items_whose_places_are_lost_move_with_their_tenant(
     store: Backend, server: Server
 ) -> None:
     await store.change_items(KAI, [put(("a",), "k", b"1")])
-    server.ask("DEL", shelf_keys(KAI)[1])
+    server.ask("DEL", item_keys(KAI)[1])
     await store.move("tenant", "new")
     assert await value(store, ItemOwner("new", "kai"), ("a",), "k") == b"1"
     assert server.ask("KEYS", "mp:{tenant*") == []
@@ -167,6 +167,6 @@ async def test_places_are_listed_again_by_a_server_that_is_full(
     store: Backend, server: Server
 ) -> None:
     await store.change_items(KAI, [put(("a",), "k")])
-    server.ask("DEL", shelf_keys(KAI)[1])
+    server.ask("DEL", item_keys(KAI)[1])
     with server.full():
         assert await store.drop_items(KAI, ()) == 1

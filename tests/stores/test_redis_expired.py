@@ -77,7 +77,7 @@ async def test_where_a_list_is_cut_off_those_that_were_passed_are_gone(
 async def test_a_page_ends_early_where_half_the_time_is_gone_and_the_next_goes_on_behind_it(
     store: Backend, user: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lists, "SHARE", 0.0)
+    monkeypatch.setattr(lists, "TIMEOUT_SHARE", 0.0)
     pages = [await store.sessions(TENANT, user, None, 10)]
     while (after := pages[-1].after) is not None:
         pages.append(await store.sessions(TENANT, user, after, 10))
@@ -88,6 +88,6 @@ async def test_a_page_ends_early_where_half_the_time_is_gone_and_the_next_goes_o
 async def test_the_newest_session_is_found_behind_pages_without_any(
     store: Backend, user: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lists, "SHARE", 0.0)
+    monkeypatch.setattr(lists, "TIMEOUT_SHARE", 0.0)
     newest = await newest_session(store, TENANT, user)
     assert newest is not None and newest.id == "stays"

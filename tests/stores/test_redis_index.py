@@ -12,12 +12,12 @@ from redis.crc import key_slot
 from proxy.memory.archive import Details
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreFull, StoreTimeout
-from proxy.recall.index import Look, Owner, owner_of
+from proxy.recall.index import IndexLookup, Owner, owner_of
 from proxy.recall.indexing.indexer import Indexer, drop_index, seqs_by_session
 from proxy.recall.indexing.state import State
 from proxy.stores.open import Backend, open_store
 from proxy.stores.redis.base import list_keys, session_keys
-from proxy.stores.redis.index import PARTS, index_keys, term_keys
+from proxy.stores.redis.index import KEY_NAMES, index_keys, term_keys
 from tests.support.processes.redis import Server, wait_until
 from tests.support.store.archives import revise
 from tests.support.store.batches import batch, term
@@ -62,7 +62,7 @@ def together(found: dict[bytes, int], seconds: int) -> bool:
 
 
 def _part(name: str) -> bytes:
-    return index_keys(KAI)[PARTS.index(name.encode())]
+    return index_keys(KAI)[KEY_NAMES.index(name.encode())]
 
 
 async def fill(store: Backend, owner: Owner = KAI, ttl: int = 0) -> None:
@@ -98,10 +98,10 @@ async def test_of_an_index_on_a_full_server_sessions_and_vectors_can_be_erased_a
             await store.put_vectors(KAI, "model", 4, {0: b"5678"})
         await store.put_vectors(KAI, "model", 4, {0: bytes(4)})
         assert await store.vectors(KAI, "model", 4, 0, 1) == bytes(4)
-        before = (await store.look(KAI, (), 0)).revision
+        before = (await store.lookup(KAI, (), 0)).revision
         await store.drop_session(KAI, "s")
         await store.drop_session(KAI, "of which it has nothing")
-        assert (await store.look(KAI, (), 0)).revision == before + 2
+        assert (await store.lookup(KAI, (), 0)).revision == before + 2
         await store.drop(KAI)
     assert lives(server) == {}
 
@@ -189,7 +189,7 @@ async def test_what_is_left_of_an_index_is_no_part_of_its_successor(
     await fill(store, ttl=1000)
     server.ask("PEXPIRE", index_keys(KAI)[0], 1)
     wait_until(lambda: not server.ask("EXISTS", index_keys(KAI)[0]), "expiry")
-    assert await store.look(KAI, [], 9, "session") == Look()
+    assert await store.lookup(KAI, [], 9, "session") == IndexLookup()
     assert await store.write(KAI, batch(0, [["a"]]))
     assert len(lives(server)) == 5
 
@@ -206,7 +206,7 @@ async def test_an_index_that_has_lost_a_part_is_made_anew_and_keeps_what_it_was_
     await indexer.catch_up(KAI)
     await indexer.dismiss(KAI, "tea")
     server.ask("DEL", _part(lost))
-    assert (await store.whole(KAI, 1000) is None) == (lost == "vocabulary")
+    assert (await store.whole_index(KAI, 1000) is None) == (lost == "vocabulary")
     await store.commit(sessions[0], chat("x2", user="kai"))
     assert await indexer.index_session(sessions[0]) == 4
     assert await indexer.dismissed(KAI) == ("tea",)
@@ -278,9 +278,9 @@ async def test_errors_are_store_errors(server: Server) -> None:
     store = open_store(server.url, timeout=1, commit_timeout=1)
     server.ask("SET", index_keys(KAI)[0], "not a hash")
     with pytest.raises(StoreError, match="WRONGTYPE"):
-        await store.look(KAI, [], 1)
+        await store.lookup(KAI, [], 1)
     with server.paused():
-        for work in (store.look(KAI, [], 1), store.write(KAI, batch(0, [])), store.drop(KAI)):
+        for work in (store.lookup(KAI, [], 1), store.write(KAI, batch(0, [])), store.drop(KAI)):
             with pytest.raises(StoreTimeout):
                 await work
     await store.close()

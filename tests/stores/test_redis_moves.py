@@ -9,7 +9,7 @@ import pytest
 from redis.asyncio.connection import Connection
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from proxy.stores.redis.wire import GuardedLane, Lane, Node
+from proxy.stores.redis.wire import ConnectionPool, Node, SentinelPool
 from tests.support.tcp import TcpServer
 
 
@@ -59,18 +59,18 @@ async def test_whoever_waits_for_a_master_that_hangs_is_answered_by_the_next_one
 ) -> None:
     old, new = masters
     named = old
-    lane = Lane(lambda: named.connection())
-    assert await lane.run(("PING",)) == [b"old"]
+    pool = ConnectionPool(lambda: named.connection())
+    assert await pool.run(("PING",)) == [b"old"]
     old.awake.clear()
     old.asked.clear()
-    waiting = asyncio.create_task(lane.run(("PING",)))
+    waiting = asyncio.create_task(pool.run(("PING",)))
     await old.asked.wait()
     named = new
-    assert await lane.run(("PING",)) == [b"new"]
+    assert await pool.run(("PING",)) == [b"new"]
     assert await waiting == [b"new"]
     old.awake.set()
-    assert await asyncio.gather(*(lane.run(("PING",)) for _ in range(4))) == [[b"new"]] * 4
-    await lane.close()
+    assert await asyncio.gather(*(pool.run(("PING",)) for _ in range(4))) == [[b"new"]] * 4
+    await pool.close()
 
 
 async def test_connections_that_are_idle_lead_to_the_old_master_no_more(
@@ -78,12 +78,12 @@ async def test_connections_that_are_idle_lead_to_the_old_master_no_more(
 ) -> None:
     old, new = masters
     named = old
-    lane = Lane(lambda: named.connection())
-    assert await asyncio.gather(*(lane.run(("PING",)) for _ in range(2))) == [[b"old"]] * 2
+    pool = ConnectionPool(lambda: named.connection())
+    assert await asyncio.gather(*(pool.run(("PING",)) for _ in range(2))) == [[b"old"]] * 2
     named = new
-    await asyncio.gather(*(lane.run(("PING",)) for _ in range(3)))  # one of them opens another
-    assert await asyncio.gather(*(lane.run(("PING",)) for _ in range(3))) == [[b"new"]] * 3
-    await lane.close()
+    await asyncio.gather(*(pool.run(("PING",)) for _ in range(3)))  # one of them opens another
+    assert await asyncio.gather(*(pool.run(("PING",)) for _ in range(3))) == [[b"new"]] * 3
+    await pool.close()
 
 
 async def test_a_connection_that_was_opened_to_the_old_master_meanwhile_is_not_used(
@@ -92,17 +92,17 @@ async def test_a_connection_that_was_opened_to_the_old_master_meanwhile_is_not_u
     old, new = masters
     slow = Slow(old.port)
     coming = [new.connection(), slow, old.connection()]
-    lane = Lane(coming.pop)
-    assert await lane.run(("PING",)) == [b"old"]
-    await lane.close()
-    late = asyncio.create_task(lane.run(("PING",)))
+    pool = ConnectionPool(coming.pop)
+    assert await pool.run(("PING",)) == [b"old"]
+    await pool.close()
+    late = asyncio.create_task(pool.run(("PING",)))
     await slow.begun.wait()
-    assert await lane.run(("PING",)) == [b"new"]
+    assert await pool.run(("PING",)) == [b"new"]
     slow.let.set()
     with pytest.raises(RedisConnectionError, match="the master has changed"):
         await late
-    assert await lane.run(("PING",)) == [b"new"]
-    await lane.close()
+    assert await pool.run(("PING",)) == [b"new"]
+    await pool.close()
 
 
 def _at(master: Master) -> Node:
@@ -118,12 +118,12 @@ async def test_a_master_that_still_answers_is_left_when_sentinel_names_another(
     async def ask() -> Node:
         return _at(named)
 
-    lane = GuardedLane(lambda: named.connection(), ask, pause=0)
-    assert await asyncio.gather(*(lane.run(("PING",)) for _ in range(2))) == [[b"old"]] * 2
+    pool = SentinelPool(lambda: named.connection(), ask, pause=0)
+    assert await asyncio.gather(*(pool.run(("PING",)) for _ in range(2))) == [[b"old"]] * 2
     named = new
-    await lane.run(("PING",))  # finds out
-    assert await asyncio.gather(*(lane.run(("PING",)) for _ in range(3))) == [[b"new"]] * 3
-    await lane.close()
+    await pool.run(("PING",))  # finds out
+    assert await asyncio.gather(*(pool.run(("PING",)) for _ in range(3))) == [[b"new"]] * 3
+    await pool.close()
 
 
 async def test_a_sentinel_that_hangs_or_fails_is_in_no_commands_way(
@@ -139,13 +139,13 @@ async def test_a_sentinel_that_hangs_or_fails_is_in_no_commands_way(
         await fails.wait()
         raise RedisConnectionError("no Sentinel knows the master")
 
-    lane = GuardedLane(old.connection, ask, pause=0)
-    assert [await lane.run(("PING",)) for _ in range(3)] == [[b"old"]] * 3
+    pool = SentinelPool(old.connection, ask, pause=0)
+    assert [await pool.run(("PING",)) for _ in range(3)] == [[b"old"]] * 3
     assert asked == 1
     fails.set()
-    assert [await lane.run(("PING",)) for _ in range(2)] == [[b"old"]] * 2
+    assert [await pool.run(("PING",)) for _ in range(2)] == [[b"old"]] * 2
     assert asked > 1
-    await lane.close()
+    await pool.close()
 
 
 async def test_sentinel_is_not_asked_with_every_command(masters: tuple[Master, Master]) -> None:
@@ -157,14 +157,14 @@ async def test_sentinel_is_not_asked_with_every_command(masters: tuple[Master, M
         asked += 1
         return _at(old)
 
-    lane = GuardedLane(old.connection, ask, pause=60)
+    pool = SentinelPool(old.connection, ask, pause=60)
     for _ in range(5):
-        await lane.run(("PING",))
+        await pool.run(("PING",))
     assert asked == 1
-    await lane.close()
+    await pool.close()
 
 
-async def test_a_look_that_is_under_way_ends_with_the_lane(masters: tuple[Master, Master]) -> None:
+async def test_a_look_that_is_under_way_ends_with_the_pool(masters: tuple[Master, Master]) -> None:
     old, _ = masters
     ended = asyncio.Event()
 
@@ -175,7 +175,7 @@ async def test_a_look_that_is_under_way_ends_with_the_lane(masters: tuple[Master
             ended.set()
         raise AssertionError
 
-    lane = GuardedLane(old.connection, ask)
-    await lane.run(("PING",))
-    await lane.close()
+    pool = SentinelPool(old.connection, ask)
+    await pool.run(("PING",))
+    await pool.close()
     assert ended.is_set()

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from proxy.memory.archive import Details, PlacedExchange, Session, SessionArchive, StoredMessage
 from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
-    MOST_VERSIONS,
+    MAX_VERSIONS,
     Amendment,
     Ask,
     Position,
@@ -183,17 +183,17 @@ async def test_versions_of_the_summary_keep_their_numbers(
 ) -> None:
     for n in range(1, 5):
         await store.commit(key, chat(f"x{n}"))
-    for after in range(MOST_VERSIONS + 2):
+    for after in range(MAX_VERSIONS + 2):
         await store.put_summary(key, summary(3, f"{after + 1}"), after, None)
-    await store.put_summary(key, summary(7, "newest"), MOST_VERSIONS + 2, None)
+    await store.put_summary(key, summary(7, "newest"), MAX_VERSIONS + 2, None)
     await revise(store, key, superseded=("x3.0",))
     archived = await take_out(store, key)
-    assert archived.summaries[0].version == MOST_VERSIONS + 2
+    assert archived.summaries[0].version == MAX_VERSIONS + 2
     assert await store.restore(other, archived)
     assert await store.summaries(other) == await store.summaries(key)
     assert not await store.put_summary(other, summary(3), 1, 0)
-    assert await store.put_summary(other, summary(3), MOST_VERSIONS + 2, 0)
-    assert len(await store.summaries(other)) == MOST_VERSIONS
+    assert await store.put_summary(other, summary(3), MAX_VERSIONS + 2, 0)
+    assert len(await store.summaries(other)) == MAX_VERSIONS
 
 
 async def test_a_session_of_thousands_of_messages_is_put_back(

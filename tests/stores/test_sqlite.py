@@ -32,7 +32,7 @@ from proxy.stores.sqlite.schema import (
     version,
 )
 from proxy.stores.sqlite.store import SQLiteStore
-from proxy.stores.sqlite.worker import MAX_LATER_JOBS, Job, Jobs, Turn
+from proxy.stores.sqlite.worker import MAX_LATER_JOBS, Job, Jobs, Priority
 from tests.support.clock import Clock
 from tests.support.processes.program import ROOT
 from tests.support.store.commits import chat, draft, exchange, record, summary
@@ -314,19 +314,19 @@ async def test_commits_that_wait_together_share_a_transaction(
 async def test_what_nobody_waits_for_gives_way() -> None:
     loop = asyncio.get_running_loop()
     jobs = Jobs()
-    turns: dict[Turn, int] = {"later": MAX_LATER_JOBS + 2, "soon": 2}
+    turns: dict[Priority, int] = {"later": MAX_LATER_JOBS + 2, "soon": 2}
     for turn in (turn for turn, count in turns.items() for _ in range(count)):
         jobs.put(Job(lambda c: None, loop, loop.create_future(), turn))
     jobs.put(None)
     first, second = jobs.take(64), jobs.take(64)
-    assert [job and job.turn for job in first] == ["soon", "soon", *["later"] * MAX_LATER_JOBS]
-    assert [job and job.turn for job in second] == ["later", "later", None]
+    assert [job and job.priority for job in first] == ["soon", "soon", *["later"] * MAX_LATER_JOBS]
+    assert [job and job.priority for job in second] == ["later", "later", None]
 
 
 async def test_what_is_large_is_alone_and_takes_turns_with_the_others() -> None:
     jobs, loop = Jobs(), asyncio.get_running_loop()
 
-    def put(turn: Turn = "soon") -> Job:
+    def put(turn: Priority = "soon") -> Job:
         job = Job(lambda c: None, loop, loop.create_future(), turn)
         jobs.put(job)
         return job
@@ -584,7 +584,7 @@ async def test_a_reader_that_stays_in_the_log_does_not_undo_a_delete(
 async def test_a_text_that_a_reader_keeps_in_the_log_is_told_until_it_is_gone(
     store: SQLiteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_file, "WIPE_AFTER", 0.001)
+    monkeypatch.setattr(sqlite_file, "WIPE_PAUSE", 0.001)
     await store.commit(KEY, chat("x0", 1000.0))
     await store.wipe()
     with reading(path):
@@ -612,7 +612,7 @@ async def test_who_wipes_waits_for_a_reader_that_leaves_soon(
 async def test_a_log_that_a_reader_kept_is_emptied_when_it_has_left(
     path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_file, "TIDIED_AFTER", 0.02)
+    monkeypatch.setattr(sqlite_file, "TIDY_INTERVAL", 0.02)
     async with opened(path, clock) as store:
         await store.commit(KEY, chat("x0", 1000.0))
         with reading(path):
@@ -633,7 +633,7 @@ async def test_a_log_that_has_grown_under_a_reader_goes_back_to_the_disk(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a backup that takes minutes, or a shell that somebody left open."""
-    monkeypatch.setattr(schema, "KEPT_LOG", 100_000)
+    monkeypatch.setattr(schema, "MAX_IDLE_LOG", 100_000)
     async with opened(path, Clock()) as store:
         await store.commit(KEY, chat("x0", 1000.0))
         with reading(path):

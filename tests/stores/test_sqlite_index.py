@@ -14,7 +14,7 @@ import pytest
 from proxy.memory.archive import Details
 from proxy.memory.model import Ask, SessionKey
 from proxy.memory.store import StoreFull
-from proxy.recall.index import Look, Owner, owner_of
+from proxy.recall.index import IndexLookup, Owner, owner_of
 from proxy.stores.sqlite.index import reading
 from proxy.stores.sqlite.schema import MIGRATIONS, connect, migrate
 from proxy.stores.sqlite.store import SQLiteStore
@@ -71,7 +71,7 @@ async def test_an_index_lives_on_with_a_session_that_is_to_live_longer(
     await store.write(owner, batch(0, [["a"]], ttl=1_000))
     assert await revise(store, KEY, details=Details(ttl=ttl))
     clock.now += 3_000
-    assert bool((await store.look(owner, (), 0)).revision) is lives
+    assert bool((await store.lookup(owner, (), 0)).revision) is lives
 
 
 async def test_nothing_of_a_dropped_index_stays_in_the_files(
@@ -111,7 +111,7 @@ async def test_an_expired_index_is_removed_bit_by_bit_by_later_commits(
         left.append(counts(path)[3])
     assert left[:3] == [151, 51, 1]
     assert counts(path) == [1, 1, 1, 1, 0, 0]
-    assert (await store.look(EVE, [], 1)).revision == 1
+    assert (await store.lookup(EVE, [], 1)).revision == 1
 
 
 async def test_what_is_left_of_an_expired_index_is_no_part_of_its_successor(
@@ -120,7 +120,9 @@ async def test_what_is_left_of_an_expired_index_is_no_part_of_its_successor(
     await store.write(KAI, batch(0, [["a", "b"]], ttl=10))
     clock.now += 10
     assert await store.write(KAI, batch(0, [["b"]], ttl=10))
-    counted = [found.count for found in (await store.look(KAI, [term("a"), term("b")], 9)).postings]
+    counted = [
+        found.count for found in (await store.lookup(KAI, [term("a"), term("b")], 9)).postings
+    ]
     assert counted == [0, 1]
 
 
@@ -143,9 +145,9 @@ async def test_postings_stay_whole_when_two_stores_write_in_turns(
     for revision in range(40):
         writer = (store, other)[revision % 2]
         assert await writer.write(KAI, batch(revision, [["a"]] * 9, first=9 * revision))
-    assert (await store.look(KAI, [term("a")], 1)).postings[0].count == 360
+    assert (await store.lookup(KAI, [term("a")], 1)).postings[0].count == 360
     await other.close()
-    assert await store.look(EVE, [], 1) == Look()
+    assert await store.lookup(EVE, [], 1) == IndexLookup()
 
 
 def test_looking_for_rows_begins_with_those_asked_for(path: Path) -> None:

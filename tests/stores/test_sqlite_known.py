@@ -15,7 +15,7 @@ import pytest
 from proxy.memory.items import Change, ItemOwner, Place
 from proxy.memory.model import Amendment, Ask, SessionKey
 from proxy.memory.store import StoreError
-from proxy.recall.index import IndexBatch, IndexMark, Look, Owner
+from proxy.recall.index import IndexBatch, IndexLookup, IndexMark, Owner
 from proxy.stores.sqlite import read as sqlite_read
 from proxy.stores.sqlite import write as sqlite_write
 from proxy.stores.sqlite.known.heads import IndexHeadCache
@@ -37,7 +37,7 @@ Read = Callable[[SQLiteStore], Awaitable[object]]
 READS: dict[str, Read] = {
     "load": lambda store: store.load(KEY, NEAR),
     "passages": lambda store: store.passages("tenant", None, PLACES),
-    "look": lambda store: store.look(OWNER, (), 0, session="session"),
+    "lookup": lambda store: store.lookup(OWNER, (), 0, session="session"),
     "items": lambda store: store.items_at(SHELF, [CARD, Place(("b",), "none")]),
 }
 
@@ -87,7 +87,7 @@ def unread(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object) -> None:
         raise AssertionError("the file was read")
 
-    monkeypatch.setattr(store, "_by", refused)
+    monkeypatch.setattr(store, "_run_in", refused)
 
 
 @pytest.mark.parametrize("read", READS)
@@ -107,7 +107,7 @@ async def test_what_this_process_writes_is_known(
     unread(store, monkeypatch)
     snapshot = await store.load(KEY, NEAR)
     assert snapshot.last is not None and snapshot.last.id == "x4"
-    assert await store.look(OWNER, (), 0, session="session") == Look(
+    assert await store.lookup(OWNER, (), 0, session="session") == IndexLookup(
         2, b"[1]", (), IndexMark(1, 7, 0)
     )
 
@@ -165,14 +165,14 @@ async def test_a_write_that_nobody_waits_for_any_more_is_seen(store: SQLiteStore
         go_on.wait(PATIENCE)
         sqlite_write.commit(connection, now, key, chat("x4"))
 
-    late = asyncio.create_task(store._written(KEY, held))
+    late = asyncio.create_task(store._write_and_reload(KEY, held))
     await begun.wait()
     late.cancel()
     with pytest.raises(asyncio.CancelledError):
         await late
     before = await store.load(KEY, NEAR)
     go_on.set()
-    await store._writing.run(lambda connection: None, PATIENCE, kept=True)
+    await store._active_writer.run(lambda connection: None, PATIENCE, keeps_caches=True)
     seen = await store.load(KEY, NEAR)
     assert seen == await fresh(store, KEY) != before
 
@@ -207,19 +207,19 @@ async def test_many_turns_at_once_all_see_what_was_answered_before(store: SQLite
 async def test_of_many_commits_at_once_the_last_one_looks(
     store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks, since = list[object](), sqlite_read.since
+    looks, since = list[object](), sqlite_read.load_from_cache
 
     def counted(*arguments: Any) -> Any:
         looks.append(arguments)
         return since(*arguments)
 
-    monkeypatch.setattr(sqlite_read, "since", counted)
+    monkeypatch.setattr(sqlite_read, "load_from_cache", counted)
     await asyncio.gather(*(store.commit(KEY, chat(f"t{n}")) for n in range(16)))
     assert len(looks) < 16
     expected = await fresh(store, KEY)
     unread(store, monkeypatch)
     assert await store.load(KEY, NEAR) == expected
-    assert not store._newest
+    assert not store._latest_writes
 
 
 async def test_a_file_without_a_log_is_read_each_time(
@@ -261,15 +261,15 @@ async def test_the_header_is_open_once_and_as_long_as_any_connection(tmp_path: P
 async def test_what_is_known_is_bounded(store: SQLiteStore) -> None:
     era = store._changes.era()
     assert era is not None
-    items = ItemCache(most=10 * ITEM_BYTES)
+    items = ItemCache(max_bytes=10 * ITEM_BYTES)
     for n in range(50):
         items.put((ItemOwner("tenant", str(n)), (CARD,)), {}, era)
-    assert items._answers.currsize <= 10 * ITEM_BYTES
+    assert items._results.currsize <= 10 * ITEM_BYTES
     items.put((SHELF, (CARD,) * 9), {}, era)
-    assert items.of((SHELF, (CARD,) * 9), era) is None
-    heads = IndexHeadCache(most=10)
+    assert items.get((SHELF, (CARD,) * 9), era) is None
+    heads = IndexHeadCache(max_owners=10)
     for n in range(50):
-        heads.put(Owner("tenant", session=str(n)), str(n), Look(1, b"[]"), era)
+        heads.put(Owner("tenant", session=str(n)), str(n), IndexLookup(1, b"[]"), era)
     assert len(heads._heads) == 10
 
 
@@ -277,7 +277,7 @@ async def test_erasing_forgets_what_is_known(store: SQLiteStore) -> None:
     assert store._passages._sessions
     await store.delete(KEY)
     assert not store._passages._sessions
-    assert not store._items._answers
+    assert not store._items._results
     assert not store._heads._heads
 
 

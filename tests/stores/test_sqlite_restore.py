@@ -38,7 +38,7 @@ def path(tmp_path: Path) -> Path:
 async def store(
     path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[SQLiteStore]:
-    monkeypatch.setattr(sqlite_restore, "AT_ONCE", 2)
+    monkeypatch.setattr(sqlite_restore, "STEP_MESSAGES", 2)
     async with opened(path, clock) as store:
         yield store
 
@@ -88,7 +88,7 @@ class Steps:
 async def test_long_messages_take_steps_of_their_own(
     store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_restore, "BYTES_AT_ONCE", 1)
+    monkeypatch.setattr(sqlite_restore, "STEP_BYTES", 1)
     archived, steps = await taken_out(store), Steps(monkeypatch)
     assert await store.restore(KEY, archived)
     assert await take_out(store, KEY) == archived
@@ -109,7 +109,7 @@ async def test_others_write_between_the_steps_and_nobody_sees_what_is_not_comple
 async def test_what_is_brought_leaves_room_for_turns_and_removing(
     store: SQLiteStore, path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    monkeypatch.setattr(sqlite_restore, "AT_ONCE", at_once)
+    monkeypatch.setattr(sqlite_restore, "STEP_MESSAGES", at_once)
     archived = await taken_out(store)
     before = rows(path)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=2048))

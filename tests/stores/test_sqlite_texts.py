@@ -15,7 +15,7 @@ from proxy.memory.archive import Revision
 from proxy.memory.items import Change, ItemOwner, Place
 from proxy.memory.model import Ask, SessionKey, State
 from proxy.memory.store import StoreError
-from proxy.stores.sqlite.rows import LONG, text_in
+from proxy.stores.sqlite.rows import LONG_TEXT, text_in
 from proxy.stores.sqlite.schema import MIGRATIONS, migrate
 from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.clock import Clock
@@ -27,7 +27,7 @@ from tests.support.waiting import PATIENCE
 ALL = Ask(profile="default", whole=True)
 KEY, OTHER = SessionKey("tenant", "session"), SessionKey("tenant", "other")
 SHELF = ItemOwner("tenant", "kai")
-BODY, WIRE = b"b" * LONG, b"w" * LONG
+BODY, WIRE = b"b" * LONG_TEXT, b"w" * LONG_TEXT
 BOTH: tuple[State, ...] = ("active", "superseded")
 PLACE = Place(("a",), "k")
 LONG_ROWS = """
@@ -51,7 +51,7 @@ async def store(path: Path, clock: Clock) -> AsyncIterator[SQLiteStore]:
 def apart(path: Path) -> int:
     """The texts that lie apart; no row is long."""
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute(LONG_ROWS, (LONG,)).fetchone()[0] == 0
+        assert connection.execute(LONG_ROWS, (LONG_TEXT,)).fetchone()[0] == 0
         return int(connection.execute("SELECT count(*) FROM texts").fetchone()[0])
 
 
@@ -64,7 +64,7 @@ async def told(store: SQLiteStore) -> None:
     first = msgspec.structs.replace(draft("x1", 0, wire=WIRE), body=BODY)
     second = msgspec.structs.replace(draft("x1", 1, "assistant"), body=BODY)
     commit = record("x1", first, second, user="kai")
-    exchange = msgspec.structs.replace(commit.exchange, asked="m" * LONG)
+    exchange = msgspec.structs.replace(commit.exchange, asked="m" * LONG_TEXT)
     await store.commit(KEY, msgspec.structs.replace(commit, exchange=exchange))
     await store.commit(KEY, chat("x2"))
 
@@ -74,7 +74,7 @@ async def test_long_texts_are_read_as_if_they_lay_in_their_rows(
 ) -> None:
     await told(store)
     assert apart(path) == 4
-    store._logs.forget()
+    store._logs.clear()
     seen = await store.load(KEY, ALL)
     assert seen.bodies["x1.0"] == seen.bodies["x1.1"] == BODY
     page = await store.messages(KEY, BOTH, 0, 9)
@@ -86,7 +86,7 @@ async def test_long_texts_are_read_as_if_they_lay_in_their_rows(
     passages = await store.passages("tenant", "kai", {"session": [1]})
     assert passages["session", 1].wire == BODY
     placed = await store.exchange(KEY, "x1")
-    assert placed is not None and placed[0].asked == "m" * LONG
+    assert placed is not None and placed[0].asked == "m" * LONG_TEXT
     assert (await store.exchanges(KEY, None, 9)).items[-1].exchange == placed[0]
 
 
@@ -130,20 +130,20 @@ async def test_a_session_with_long_texts_goes_and_comes_back(
 async def test_long_values_of_items_lie_apart_and_go_with_them(
     store: SQLiteStore, path: Path
 ) -> None:
-    for size in (LONG, 2 * LONG, 1, LONG):
+    for size in (LONG_TEXT, 2 * LONG_TEXT, 1, LONG_TEXT):
         change = Change(namespace=PLACE.namespace, key=PLACE.key, value=value(size))
         assert await store.change_items(SHELF, [change])
         found = await store.items_at(SHELF, [PLACE])
         assert found[PLACE].value == value(size)
         assert apart(path) == (size > 1)
-    brought = msgspec.structs.replace(found[PLACE], value=value(3 * LONG))
+    brought = msgspec.structs.replace(found[PLACE], value=value(3 * LONG_TEXT))
     assert await store.adopt_items(SHELF, [brought]) == 0
     other = msgspec.structs.replace(brought, key="other")
     assert await store.adopt_items(SHELF, [other]) == 1
     assert apart(path) == 2
     assert [x.value for x in (await store.items(SHELF, (), None, 9)).items] == [
-        value(LONG),
-        value(3 * LONG),
+        value(LONG_TEXT),
+        value(3 * LONG_TEXT),
     ]
     await store.drop_items(SHELF, ())
     assert apart(path) == 0
@@ -170,6 +170,6 @@ async def test_a_text_that_is_not_there_is_a_store_error(store: SQLiteStore, pat
     await told(store)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("DELETE FROM texts")
-    store._logs.forget()
+    store._logs.clear()
     with pytest.raises(StoreError):
         await store.load(KEY, ALL)

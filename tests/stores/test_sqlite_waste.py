@@ -146,7 +146,7 @@ async def test_of_a_person_who_is_cleared_nothing_that_has_expired_is_left(
 async def test_of_many_small_sessions_many_are_removed_in_one_step(
     path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waste, "REMOVED_FOR", PATIENCE)
+    monkeypatch.setattr(waste, "REMOVE_SECONDS", PATIENCE)
     async with opened(path, clock) as store:
         for n in range(30):
             await store.commit(SessionKey("tenant", f"s{n}"), chat(f"y{n}", user="kai", ttl=60))
@@ -221,8 +221,8 @@ async def test_what_has_expired_goes_also_where_nobody_writes(
     path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rows, "REMOVED_ROWS", 2)
-    monkeypatch.setattr(file, "TIDIED_AFTER", 0.02)
-    monkeypatch.setattr(file, "TIDIED_AGAIN", 0.001)
+    monkeypatch.setattr(file, "TIDY_INTERVAL", 0.02)
+    monkeypatch.setattr(file, "TIDY_PAUSE", 0.001)
     async with opened(path, clock) as store:
         await grown(store, ttl=60)
         await asyncio.sleep(0.1)

@@ -102,7 +102,7 @@ async def test_who_is_cut_off_between_two_steps_does_the_rest_later(
 ) -> None:
     ids = await ten(store, key)
     commit = chat("y", superseded=ids[1:])
-    step = "_commit" if hasattr(store, "_commit") else "_written"
+    step = "_commit" if hasattr(store, "_commit") else "_write_and_reload"
     work: Callable[..., Awaitable[Any]] = getattr(store, step)
     done: list[object] = []
 

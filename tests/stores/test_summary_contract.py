@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from proxy.memory.model import MOST_VERSIONS, Amendment, Ask, Position, SessionKey, Summary
+from proxy.memory.model import MAX_VERSIONS, Amendment, Ask, Position, SessionKey, Summary
 from proxy.memory.store import Store
 from proxy.stores.open import Backend
 from tests.support.clock import Clock
@@ -103,11 +103,11 @@ async def test_a_summary_of_what_has_changed_meanwhile_is_refused(
 
 async def test_only_so_many_versions_are_kept(store: Store, key: SessionKey) -> None:
     await turns(store, key)
-    for after in range(MOST_VERSIONS + 3):
+    for after in range(MAX_VERSIONS + 3):
         assert await store.put_summary(key, summary(3, f"number {after + 1}"), after, 0)
     kept = [each.version for each in await store.summaries(key)]
-    assert kept == list(range(MOST_VERSIONS + 3, 3, -1))
-    assert await in_force(store, key) == MOST_VERSIONS + 3
+    assert kept == list(range(MAX_VERSIONS + 3, 3, -1))
+    assert await in_force(store, key) == MAX_VERSIONS + 3
 
 
 @pytest.mark.parametrize(

@@ -105,9 +105,9 @@ async def test_else_it_is_asked(
 
 async def test_what_is_erased_is_not_kept_in_mind(redis: RedisStore, key: SessionKey) -> None:
     await known_session(redis, key)
-    assert redis._passages.of(key).messages
+    assert redis._passages.get(key).messages
     await revise(redis, key, removed=("x0.0",))
-    assert redis._passages.of(key) is NO_PASSAGES
+    assert redis._passages.get(key) is NO_PASSAGES
 
 
 async def session_with_index(store: RedisStore, key: SessionKey) -> Owner:
@@ -126,12 +126,12 @@ async def test_what_its_own_index_says_comes_with_the_session(
 ) -> None:
     owner = await session_with_index(redis, key)
     asked.clear()
-    seen = await redis.look(owner, (), 10, session=key.session)
+    seen = await redis.lookup(owner, (), 10, session=key.session)
     assert not asked
-    assert seen == await redis.look(owner, (), 10, session=key.session)
+    assert seen == await redis.lookup(owner, (), 10, session=key.session)
     assert asked and seen.revision == 1 and seen.mark is not None
     assert await redis.write(owner, batch(1, [["three"]], first=2, session=key.session))
-    assert (await redis.look(owner, (), 10, session=key.session)).revision == 2
+    assert (await redis.lookup(owner, (), 10, session=key.session)).revision == 2
 
 
 @pytest.mark.parametrize("what", ["terms", "a person's", "another's", "no session's", "written"])
@@ -147,7 +147,7 @@ async def test_other_looks_at_an_index_are_asked(
     }.get(what, owner)
     session = "" if what == "no session's" else whose.session or key.session
     asked.clear()
-    seen = await redis.look(whose, [term("one")] if what == "terms" else (), 10, session=session)
+    seen = await redis.lookup(whose, [term("one")] if what == "terms" else (), 10, session=session)
     assert asked
     assert bool(seen.revision) == (whose == owner)
 
@@ -160,5 +160,5 @@ async def test_of_a_session_that_has_no_index_the_look_is_asked(
     await redis.load(key, ASK)
     asked.clear()
     owner = Owner(key.tenant, session=key.session)
-    assert not (await redis.look(owner, (), 10, session=key.session)).revision
+    assert not (await redis.lookup(owner, (), 10, session=key.session)).revision
     assert asked

@@ -64,7 +64,7 @@ async def test_the_longest_overdue_comes_first(store: Store, tenant: str) -> Non
 async def test_tenants_can_be_passed_over(
     store: Store, tenant: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redis_work, "PASSED_AT_ONCE", at_once)
+    monkeypatch.setattr(redis_work, "SKIPPED_AT_ONCE", at_once)
     keys = [SessionKey(tenant, str(number)) for number in range(7)]
     keys += [SessionKey(f"{tenant}:%/", "1"), SessionKey(f"{tenant}-last", "1")]
     for at, key in enumerate(keys):

@@ -21,7 +21,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 LARGE = 5_000_000
 """Bytes; more than the buffers of both sockets hold."""
-MOST = 40_000_000
+MAX_BYTES = 40_000_000
 
 POST = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n" % LARGE
 REQUESTS = {
@@ -88,7 +88,7 @@ async def test_who_goes_on_is_bounded_in_size() -> None:
     class Patient(Brief):
         head_timeout = PATIENCE
 
-    assert await _poured(b"x" * 10_000, Patient) < MOST / 2
+    assert await _poured(b"x" * 10_000, Patient) < MAX_BYTES / 2
 
 
 async def _poured(piece: bytes, protocol: type[HttpProtocol] = Brief, pace: float = 0) -> int:
@@ -99,7 +99,7 @@ async def _poured(piece: bytes, protocol: type[HttpProtocol] = Brief, pace: floa
         assert (await reader.read()).endswith(b"no")
         sent = 0
         with suppress(ConnectionError):
-            while sent < MOST:
+            while sent < MAX_BYTES:
                 writer.write(piece)
                 await writer.drain()
                 sent += len(piece)

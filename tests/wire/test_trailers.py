@@ -23,7 +23,7 @@ BODY = b"2\r\nab\r\n"
 END = b"0\r\n"
 NEXT = b"GET /next HTTP/1.1\r\nHost: b\r\nConnection: close\r\n\r\n"
 
-MOST = 40_000_000
+MAX_BYTES = 40_000_000
 """Bytes; by far more than socket buffers and limits together."""
 
 
@@ -72,7 +72,7 @@ class Line:
     async def pour(self, piece: bytes) -> int:
         """Send it again and again; the bytes that went before the other side had enough."""
         sent = 0
-        for block in repeat(piece, MOST // len(piece)):
+        for block in repeat(piece, MAX_BYTES // len(piece)):
             try:
                 await self.send(block)
             except ConnectionError:
@@ -147,13 +147,13 @@ async def test_trailers_have_the_limits_of_a_head(line: Line, trailers: bytes) -
 )
 async def test_trailers_without_end_are_not_taken(line: Line, endless: bytes) -> None:
     await line.send(HEAD + BODY + END + b"x: ")
-    assert await line.pour(endless) < MOST / 2
+    assert await line.pour(endless) < MAX_BYTES / 2
     await line.app.gone.wait()
 
 
 async def test_a_chunk_extension_without_end_is_not_taken(line: Line) -> None:
     await line.send(HEAD + b"2;x=")
-    assert await line.pour(b"v" * 60_000) < MOST / 2
+    assert await line.pour(b"v" * 60_000) < MAX_BYTES / 2
     await line.app.gone.wait()
 
 
@@ -176,7 +176,7 @@ async def test_what_comes_after_an_early_answer_is_bounded_in_size(
 ) -> None:
     await line.send(EARLY + BODY)
     assert await line.answer() == (200, b"0")
-    assert await line.pour(endless) < MOST / 2
+    assert await line.pour(endless) < MAX_BYTES / 2
     assert await line.end() == b"", "one request has one answer"
 
 

@@ -27,7 +27,7 @@ KINDS = {1: "several sessions", 2: "time", 3: "open domain", 4: "single fact"}
 ADVERSARIAL = 5
 """Questions whose evidence is not what they ask for."""
 
-LONGEST = 1000
+MAX_TURNS = 1000
 """Turns of a label that is a span."""
 
 _LABEL = re.compile(r"D\s*:?(\d+):(\d+)(?:\s*-\s*D:?(\d+):(\d+))?")
@@ -99,5 +99,5 @@ def _meant(match: re.Match[str], known: Collection[str]) -> list[str]:
     if other != session:
         ends = [f"D{session}:{first}", f"D{other}:{last}"]
         return ends if other else ends[:1]
-    between = (f"D{session}:{number}" for number in range(first, min(last, first + LONGEST) + 1))
+    between = (f"D{session}:{number}" for number in range(first, min(last, first + MAX_TURNS) + 1))
     return [turn for turn in between if turn in known]

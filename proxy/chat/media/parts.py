@@ -11,7 +11,7 @@ from typing import NamedTuple
 from proxy.chat import jsontext
 from proxy.chat.cachemarks import without_marks_in_value
 
-_LONGEST_NAME = 64
+_MAX_NAME = 64
 
 
 class Inline(NamedTuple):
@@ -53,7 +53,7 @@ def describe_part(part: object) -> str:
 
 def describe_json(kind: object, said: Mapping[str, object]) -> str:
     """The same by the JSON of what it is."""
-    name = jsontext.well_formed(kind)[:_LONGEST_NAME] if isinstance(kind, str) else "block"
+    name = jsontext.well_formed(kind)[:_MAX_NAME] if isinstance(kind, str) else "block"
     return placeholder(name, jsontext.canonical(without_marks_in_value(said)))
 
 

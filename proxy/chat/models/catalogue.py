@@ -12,7 +12,7 @@ from genai_prices import Usage
 from genai_prices.data_snapshot import get_snapshot
 from genai_prices.types import ModelInfo, Provider
 
-_LONGEST_NAME = 200
+_MAX_NAME = 200
 
 
 def window_of(model: str | None) -> int | None:
@@ -45,7 +45,7 @@ def _known(model: str | None) -> Iterator[ModelInfo]:
     Names with a vendor before them (``openai/gpt-4o``) are looked up as OpenRouter's, then without
     the vendor.
     """
-    if not model or len(model) > _LONGEST_NAME:
+    if not model or len(model) > _MAX_NAME:
         return
     name = model.lower()
     yield from _entry(name)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 else:
     catalogue = lazy_import("proxy.chat.models.catalogue")
 
-_LONGEST_ERROR = 64 * 1024
+_MAX_ERROR = 64 * 1024
 
 _TOO_LONG = re.compile(
     r"context_length_exceeded|exceed_context_size|model_max_prompt_tokens_exceeded"
@@ -89,7 +89,7 @@ def is_context_error(status: int, body: bytes) -> bool:
     """
     if status < 400 or status in (401, 403, 404, 429):
         return False
-    return bool(_TOO_LONG.search("\n".join(_messages(body[:_LONGEST_ERROR]))))
+    return bool(_TOO_LONG.search("\n".join(_messages(body[:_MAX_ERROR]))))
 
 
 def _messages(body: bytes) -> Iterator[str]:

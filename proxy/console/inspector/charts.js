@@ -9,11 +9,11 @@ import { html, useEffect, useMemo } from "../vendor/preact.js";
 import { usageOf } from "./figures.js";
 
 /** Exchanges that are drawn. */
-const MOST = 50;
+const MAX_DRAWN = 50;
 
 /** @param {{session: string, newest: string}} props `newest`: exchange; another one is a reason to look again */
 export function Charts({ session, newest }) {
-  const { data, refresh } = usePoll(`/sessions/${seg(session)}/exchanges`, { limit: MOST }, 0);
+  const { data, refresh } = usePoll(`/sessions/${seg(session)}/exchanges`, { limit: MAX_DRAWN }, 0);
   useEffect(() => (data ? refresh() : undefined), [newest]);
   const drawn = useMemo(() => seriesOf(data?.data ?? []), [data]);
   if (drawn.times.length < 2) return null;

@@ -4,7 +4,7 @@ import { seg } from "../api.js";
 import { useApp } from "../context.js";
 import { t } from "../i18n/index.js";
 import { Dialog } from "../parts/dialog.js";
-import { LONGEST_TITLE, atMost } from "../parts/limit.js";
+import { MAX_TITLE, atMost } from "../parts/limit.js";
 import { patched } from "../parts/patching.js";
 import { useShown } from "../parts/shown.js";
 import { visible } from "../parts/text.js";
@@ -64,7 +64,7 @@ function Fields({ initial, theirs, problem, busy, submit, onClose }) {
         <blockquote dir="auto"><bdi>${visible(theirs.title ?? t("sessions.untitled"))}</bdi> · ${lasting(theirs.ttl)}</blockquote>
         <button type="button" class="button" onClick=${() => setDraft(draftOf(theirs))}>${t("conflict.theirs")}</button></div>`}
       <label class="field"><span>${t("session.title")}</span>
-        <input name="title" dir="auto" ref=${atMost(LONGEST_TITLE)} autocomplete="off" value=${draft.title} onInput=${change("title")} /></label>
+        <input name="title" dir="auto" ref=${atMost(MAX_TITLE)} autocomplete="off" value=${draft.title} onInput=${change("title")} /></label>
       <fieldset class="lasting"><legend>${t("session.kept")}</legend>
         <input type="number" min="0" step="1" required aria-label=${t("session.ttl.count")} value=${draft.count} onInput=${change("count")} />
         <select aria-label=${t("session.ttl.unit")} value=${draft.unit} onChange=${change("unit")}>

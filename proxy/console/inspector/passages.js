@@ -10,7 +10,7 @@ import { html, useState } from "../vendor/preact.js";
 import { partsOf } from "./figures.js";
 
 /** Characters of a passage that are shown. */
-const MOST = 220;
+const MAX_CHARACTERS = 220;
 const FEW = 8;
 
 /** `text`: where it is known already. @typedef {{kind: string, score: number, parts: any, tokens: number, message_id: string | null, session_id: string | null, memory_id?: string | null, text?: string}} Recalled */
@@ -57,7 +57,7 @@ function Words({ path }) {
 }
 
 /** @param {{text: string}} props */
-const Excerpt = ({ text }) => html`<p class="passage-text" dir="auto"><bdi>${oneLine(text.slice(0, MOST))}</bdi>${text.length > MOST && "…"}</p>`;
+const Excerpt = ({ text }) => html`<p class="passage-text" dir="auto"><bdi>${oneLine(text.slice(0, MAX_CHARACTERS))}</bdi>${text.length > MAX_CHARACTERS && "…"}</p>`;
 
 /** @param {{parts: any}} props */
 function Parts({ parts }) {

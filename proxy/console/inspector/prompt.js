@@ -9,7 +9,7 @@ import { html, useState } from "../vendor/preact.js";
 import { groupsOf } from "./figures.js";
 
 /** Characters of a message in a list. */
-const MOST = 90;
+const MAX_CHARACTERS = 90;
 /** Messages whose words are asked for at once. */
 const PAGE = 1000;
 
@@ -47,7 +47,7 @@ function Window({ pieces, session, onJump }) {
 /** @param {{piece: import("./figures.js").Piece, session: string, message?: any, onJump: (message: string, session: string | null) => void}} props */
 function Piece({ piece, session, message, onJump }) {
   const { kind, id, session_id: from, tokens, score, version } = piece;
-  const words = message ? oneLine(textOf(message).slice(0, MOST)) : "";
+  const words = message ? oneLine(textOf(message).slice(0, MAX_CHARACTERS)) : "";
   const label = html`<span class="piece-kind">${message ? named("talk.role", String(message.role)) : named("piece", kind)}
       ${version !== undefined && html` <span class="muted">${t("talk.summary.version", { version })}</span>`}</span>
     <bdi class="piece-words muted">${words || (from && from !== session ? from : "")}</bdi>

@@ -19,7 +19,7 @@ import { Passages } from "./passages.js";
 import { sentOf } from "./sending.js";
 
 /** Characters of a stored message that is folded. */
-const MOST = 90;
+const MAX_CHARACTERS = 90;
 
 /** `end` of the session then. @typedef {{preview: any, own: string, end: number}} Asked */
 
@@ -91,7 +91,7 @@ function Message({ sent, name, onJump }) {
   return html`<article class=${`sent-message from-${from}`}>
     <button type="button" class="fold" aria-expanded=${open} onClick=${() => setOpen(!open)}>
       <span aria-hidden="true">${open ? "▾" : "▸"}</span><b>${named("talk.role", role)}</b><span class="tag">${t(`from.${from}`)}</span>
-      <bdi class="piece-words muted">${open ? "" : oneLine(textOf(message).slice(0, MOST))}</bdi>
+      <bdi class="piece-words muted">${open ? "" : oneLine(textOf(message).slice(0, MAX_CHARACTERS))}</bdi>
       ${tokens !== null && html`<span class="muted small num">${t("tokens.n", { n: tokens })}</span>`}</button>
     ${open && html`<div class="sent-inside"><${Inside} sent=${sent} name=${name} />
       ${id !== null && html`<button type="button" class="link-button" onClick=${() => onJump(id, null)}>${t("why.jump")}</button>`}</div>`}

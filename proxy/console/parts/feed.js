@@ -11,7 +11,7 @@ import { active, appended, inPlace, meets, refreshed } from "./rows.js";
 
 const PAGE = 200;
 /** The largest page that the API gives. */
-const LARGEST = 1000;
+const MAX_PAGE = 1000;
 const HEAD = 50;
 const LIVE = 1500;
 /** Rows that are fetched without being scrolled to, so that the scrollbar is honest. */
@@ -133,7 +133,7 @@ export class Feed {
    */
   async #catchUp(newest, list, signal) {
     while (list.has_more && !meets(this.#wanted ?? this.rows, newest)) {
-      if (newest.length >= LARGEST) return false;
+      if (newest.length >= MAX_PAGE) return false;
       const { data } = await this.api.get(this.path, { ...this.params, limit: PAGE, after: list.next }, { signal });
       newest = appended(newest, data.data.map(this.rowOf));
       list = data;
@@ -143,7 +143,7 @@ export class Feed {
   }
 
   /** So far down that whoever comes back is where they were. */
-  #reach = () => Math.min(LARGEST, this.#seen + PAGE);
+  #reach = () => Math.min(MAX_PAGE, this.#seen + PAGE);
 
   /** @param {R[]} page @param {{has_more: boolean, next: string | null}} list */
   #begin(page, list) {

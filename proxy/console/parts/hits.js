@@ -5,8 +5,8 @@
 /** Words of so few letters are marked only where there are no longer ones. */
 const SHORT = 3;
 /** Words that are looked for, and characters. */
-const MOST = 24;
-const LONGEST = 400;
+const MAX_WORDS = 24;
+const MAX_CHARACTERS = 400;
 
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]/u;
 
@@ -20,7 +20,7 @@ export function hitsOf(text, query) {
 
 /** @param {string} query */
 function patterns(query) {
-  const words = [...new Set(query.slice(0, LONGEST).toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu) ?? [])].slice(0, MOST);
+  const words = [...new Set(query.slice(0, MAX_CHARACTERS).toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu) ?? [])].slice(0, MAX_WORDS);
   const long = words.filter((word) => UNSPACED.test(word) || word.length > SHORT);
   return (long.length > 0 ? long : words).flatMap((word) => (UNSPACED.test(word) ? pairs(word) : [beginning(word)]));
 }

@@ -3,7 +3,7 @@
 import { t } from "../i18n/index.js";
 
 /** Characters of a session's title. */
-export const LONGEST_TITLE = 200;
+export const MAX_TITLE = 200;
 
 /**
  * A box's `ref`: no more characters than the API takes, counted as it counts them; `maxlength` counts

@@ -7,7 +7,7 @@ import { Details } from "../inspector/details.js";
 import { links } from "../links.js";
 import { Dialog } from "../parts/dialog.js";
 import { Failed, Loading } from "../parts/empty.js";
-import { LONGEST_TITLE, atMost } from "../parts/limit.js";
+import { MAX_TITLE, atMost } from "../parts/limit.js";
 import { useErasure } from "../parts/erasure.js";
 import { Receipt, saveReceipt } from "../parts/receipt.js";
 import { useShown } from "../parts/shown.js";
@@ -55,7 +55,7 @@ function Forking({ id, until, onClose }) {
     <div class="dialog-body"><p>${t(until === null ? "talk.fork.whole" : "talk.fork.hint")}</p></div>
     <label class="field"><span>${t("talk.fork.id")}</span><input class="mono" name="id" required autocomplete="off" spellcheck=${false}
       value=${name} onInput=${(/** @type {any} */ event) => setName(event.target.value)} /></label>
-    <label class="field"><span>${t("talk.fork.name")}</span><input name="title" ref=${atMost(LONGEST_TITLE)} autocomplete="off"
+    <label class="field"><span>${t("talk.fork.name")}</span><input name="title" ref=${atMost(MAX_TITLE)} autocomplete="off"
       value=${title} onInput=${(/** @type {any} */ event) => setTitle(event.target.value)} /></label>
     <p class="problem" role="alert">${problem}</p>
     <footer class="dialog-foot">

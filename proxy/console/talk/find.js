@@ -49,7 +49,7 @@ export function Find({ talk, go }) {
 }
 
 const NAME = "found";
-const MOST = 500;
+const MAX_HITS = 500;
 
 /** Mark the words where they are in the page, as often as that changes. @param {string} words @param {unknown} view */
 function useHighlight(words, view) {
@@ -78,9 +78,9 @@ function rangesOf(root, wanted) {
   /** @type {Range[]} */
   const ranges = [];
   const walk = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
-  for (let node = walk.nextNode(); node && ranges.length < MOST; node = walk.nextNode()) {
+  for (let node = walk.nextNode(); node && ranges.length < MAX_HITS; node = walk.nextNode()) {
     const text = (node.nodeValue ?? "").toLowerCase();
-    for (let at = text.indexOf(wanted); at >= 0 && ranges.length < MOST; at = text.indexOf(wanted, at + wanted.length)) {
+    for (let at = text.indexOf(wanted); at >= 0 && ranges.length < MAX_HITS; at = text.indexOf(wanted, at + wanted.length)) {
       const range = new Range();
       const end = Math.min(at + wanted.length, node.nodeValue?.length ?? 0);
       range.setStart(node, Math.min(at, end));

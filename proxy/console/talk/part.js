@@ -11,7 +11,7 @@ import { Text } from "./text.js";
 /** @typedef {import("./contents.js").Part} Part */
 
 /** Characters of JSON that are read into a tree. */
-const MOST_JSON = 200_000;
+const MAX_JSON = 200_000;
 
 /** @param {{part: Part, name: string, children?: any}} props `children`: what belongs to a call */
 export function PartView({ part, name, children }) {
@@ -56,7 +56,7 @@ function Call({ call, name, children }) {
 
 /** JSON as a tree; what is none, or too long for one, as text. @param {{text: string, name: string}} props */
 export function Data({ text, name }) {
-  if (text.length > MOST_JSON || (folded(text) < text.length && !/^\s*[[{]/.test(text))) {
+  if (text.length > MAX_JSON || (folded(text) < text.length && !/^\s*[[{]/.test(text))) {
     return html`<${Text} text=${text} name=${name} />`;
   }
   return text.trim() === "" ? html`<p class="muted small">${t("talk.nothing")}</p>` : html`<${Json} text=${text} open=${3} />`;

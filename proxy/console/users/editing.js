@@ -13,7 +13,7 @@ import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 /** `until`: a day of the reader's, or "" for ever. @typedef {{text: string, about: string, until: string}} Draft */
 /** A fact as it was read. @typedef {{draft: Draft, etag: string | null}} Read */
 
-const LONGEST = 500;
+const MAX_TEXT = 500;
 /** Years have four digits: without it a box for dates takes six. */
 const LAST = "9999-12-31";
 /** An idempotency key; `randomUUID` is not there on plain HTTP. */
@@ -113,7 +113,7 @@ function Fields({ title, initial, theirs, save, onClose }) {
       <div class="dialog-body">
         ${theirs && html`<${Conflict} theirs=${theirs} take=${() => take(theirs)} />`}
         <label class="field"><span>${t("memory.text")}</span>
-          <textarea rows="4" required ref=${atMost(LONGEST)} dir="auto" value=${draft.text} onInput=${change("text")}></textarea></label>
+          <textarea rows="4" required ref=${atMost(MAX_TEXT)} dir="auto" value=${draft.text} onInput=${change("text")}></textarea></label>
         <div class="fields">
           <label class="field"><span>${t("memory.who")}</span>
             <input value=${draft.about} placeholder=${t("memory.themselves")} onInput=${change("about")} /></label>

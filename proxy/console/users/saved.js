@@ -13,7 +13,7 @@ import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 
 const PAGE = 100;
 /** Pages that are looked through at once for one that has items of applications. */
-const MOST = 20;
+const MAX_PAGES = 20;
 /** What the proxy itself has learned lies here; the other tabs show it. */
 const RESERVED = new Set(["facts", "profile", "profiles", "episodes", "learned", "card", "feedback"]);
 
@@ -108,7 +108,7 @@ async function ownFrom(api, asked, offset, signal) {
   for (let page = 1; ; page += 1) {
     const { data } = await api.post("/store/items/search", { ...asked, limit: PAGE, offset }, { signal });
     const items = data.data.filter((/** @type {any} */ item) => !RESERVED.has(item.namespace[2]));
-    if (items.length > 0 || data.next === null || page === MOST) return { items, next: data.next };
+    if (items.length > 0 || data.next === null || page === MAX_PAGES) return { items, next: data.next };
     offset = data.next;
   }
 }

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from proxy.formats.messages.blocks import Json
 from proxy.formats.messages.part import Part
 
-LONGEST_NAME = 128
+MAX_NAME = 128
 
 _FOREIGN = re.compile(r"[^a-zA-Z0-9_-]")
 
@@ -93,4 +93,4 @@ def _with(block: Json, **said: str) -> Json:
 
 
 def _valid_name(name: str) -> str:
-    return _FOREIGN.sub("_", name)[:LONGEST_NAME] or "_"
+    return _FOREIGN.sub("_", name)[:MAX_NAME] or "_"

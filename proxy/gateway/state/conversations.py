@@ -38,7 +38,7 @@ FORMAT = Responses()
 MAX_ITEMS = 20
 """Items in one request."""
 
-MOST_KEYS, LONGEST_KEY, LONGEST_VALUE = 16, 64, 512
+MAX_KEYS, MAX_KEY, MAX_VALUE = 16, 64, 512
 """Limits on metadata, as OpenAI has them: keys, and characters of a key and of a value."""
 
 ATTEMPTS = 10
@@ -57,16 +57,16 @@ def metadata_of(raw: bytes | None) -> bytes | None:
     if raw in (None, b"null"):
         return None
     value = field_of({"metadata": raw}, "metadata")
-    fits = isinstance(value, dict) and len(value) <= MOST_KEYS and all(map(_fits, value.items()))
+    fits = isinstance(value, dict) and len(value) <= MAX_KEYS and all(map(_fits, value.items()))
     if not fits:
-        sizes = f"{MOST_KEYS} texts of {LONGEST_VALUE} characters, by names of {LONGEST_KEY}"
+        sizes = f"{MAX_KEYS} texts of {MAX_VALUE} characters, by names of {MAX_KEY}"
         raise invalid_value(f"metadata must be an object of at most {sizes}.", "metadata")
     return jsontext.encode(value)
 
 
 def _fits(pair: tuple[str, object]) -> bool:
     key, value = pair
-    return len(key) <= LONGEST_KEY and isinstance(value, str) and len(value) <= LONGEST_VALUE
+    return len(key) <= MAX_KEY and isinstance(value, str) and len(value) <= MAX_VALUE
 
 
 def _name(key: SessionKey) -> str:

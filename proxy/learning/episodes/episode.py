@@ -19,14 +19,14 @@ FEATURE = "episodes"
 KIND = "episode"
 """The kind of an episode in lists of memories."""
 
-MOST_EPISODES = 50
+MAX_EPISODES = 50
 """Episodes of a person; of more, the oldest are deleted."""
 
 QUESTION_TOKENS = 100
 ANSWER_TOKENS = 250
 """What is stored of an exchange: two of them fit into the default ``max_tokens``."""
 
-_MOST_CHARACTERS = 10
+_MAX_TOKEN = 10
 """Characters per token to which a text is cut before it is counted."""
 
 _CUT = " …"
@@ -99,7 +99,7 @@ def make_episode(
 def truncate(text: str, tokens: int, count: Callable[[str], int]) -> str:
     """The beginning of a text, of at most so many tokens."""
     text = text.strip()
-    kept = text[: _MOST_CHARACTERS * tokens]
+    kept = text[: _MAX_TOKEN * tokens]
     while (size := count(kept)) > tokens:
         kept = kept[: min(len(kept) - 1, int(len(kept) * 0.95 * tokens / size))]
     return kept if kept == text else kept.rstrip() + _CUT

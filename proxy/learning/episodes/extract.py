@@ -45,10 +45,10 @@ SCHEMA = {
     "additionalProperties": False,
 }
 
-MOST_PAIRS = 10
+MAX_PAIRS = 10
 """Pairs in one request, the newest."""
 
-LONGEST = 500
+MAX_MESSAGE = 500
 """Characters of a message that are shown."""
 
 _CUE = loader.lazy_pattern(loader.phrase_pattern(lambda each: each.person.pleased), re.IGNORECASE)
@@ -65,7 +65,7 @@ class Pair(msgspec.Struct, frozen=True):
 
 def seems_pleased(message: UserMessage) -> bool:
     """Whether a message may praise the answer before it; most do not."""
-    return _CUE.search(message.own_text[:LONGEST]) is not None
+    return _CUE.search(message.own_text[:MAX_MESSAGE]) is not None
 
 
 def previous_turns(
@@ -87,7 +87,8 @@ def previous_turns(
 
 def prompt(pairs: Sequence[Pair]) -> str:
     written = (
-        f"[{number}] Request: {pair.question[:LONGEST]}\nAfterwards: {pair.after.text[:LONGEST]}\n"
+        f"[{number}] Request: {pair.question[:MAX_MESSAGE]}\n"
+        f"Afterwards: {pair.after.text[:MAX_MESSAGE]}\n"
         for number, pair in enumerate(pairs, 1)
     )
     return "\n".join([PROMPT, *written])
@@ -153,7 +154,7 @@ class EpisodeExtractor(msgspec.Struct, frozen=True):
                 x for x in batch.messages if x.session == range_.key.session and seems_pleased(x)
             ]
             found += await self._pairs_in(range_.key, batch.owner, said, known) if said else []
-        return sorted(found, key=lambda pair: pair.after.at)[-MOST_PAIRS:]
+        return sorted(found, key=lambda pair: pair.after.at)[-MAX_PAIRS:]
 
     async def _pairs_in(
         self,
@@ -163,7 +164,7 @@ class EpisodeExtractor(msgspec.Struct, frozen=True):
         known: Collection[str],
     ) -> list[Pair]:
         log = (await self.exchanges.history.load(key, WHOLE_LOG)).log
-        found = list(previous_turns(pleased, log))[-MOST_PAIRS:]
+        found = list(previous_turns(pleased, log))[-MAX_PAIRS:]
         answers = [answer for _, _, answer in found]
         judged = await feedback_on(self.items, owner.tenant, owner.user, key.session, answers)
         texts = await self.exchanges.texts(key, [question for _, question, _ in found])

@@ -10,7 +10,7 @@ from proxy.learning.collection import Collection, Forgotten, accept_any, delete_
 from proxy.learning.episodes.episode import (
     FEATURE,
     KIND,
-    MOST_EPISODES,
+    MAX_EPISODES,
     Entry,
     Episode,
     EpisodeCard,
@@ -76,7 +76,7 @@ def _source(scored: Scored) -> Recalled:
     )
 
 
-MOST_LOOKED_AT = 1000
+MAX_SCANNED = 1000
 """Episodes that are read to compute a card: many more than are ever stored."""
 
 
@@ -135,8 +135,8 @@ class EpisodeStore(Collection):
     async def card_change(self, owner: ItemOwner) -> Change:
         """See :class:`proxy.learning.collection.ListedStore`."""
         stored = await self.load(owner)
-        page = await self.page(owner, namespace(owner.user), None, MOST_LOOKED_AT, Episode)
-        kept = sorted(page.items, key=lambda each: each.created_at)[-MOST_EPISODES:]
+        page = await self.page(owner, namespace(owner.user), None, MAX_SCANNED, Episode)
+        kept = sorted(page.items, key=lambda each: each.created_at)[-MAX_EPISODES:]
         return self._card_change(owner, stored, kept)
 
     def changes(
@@ -146,7 +146,7 @@ class EpisodeStore(Collection):
         is still ``stored``."""
         now, ids = self.clock(), {episode.id for episode in new} | set(gone)
         left = [each for each in stored.episodes if each.id not in ids and not each.expired(now)]
-        kept = sorted([*left, *new], key=lambda episode: episode.created_at)[-MOST_EPISODES:]
+        kept = sorted([*left, *new], key=lambda episode: episode.created_at)[-MAX_EPISODES:]
         there = {episode.id for episode in kept}
         lost = [episode.id for episode in stored.episodes if episode.id not in there]
         return [

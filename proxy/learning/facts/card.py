@@ -25,7 +25,7 @@ from proxy.learning.prompt_cards import (
 from proxy.memory.model import Recalled
 from proxy.settings import ProfileSettings
 
-MOST_LINES = 5_000
+MAX_LINES = 5_000
 """The most facts on a card, as many as may be learned."""
 
 
@@ -91,7 +91,7 @@ def build_card(
     known = before.terms_by_line()
     counted = {line.line: line.tokens for line in before.lines}
     holding = [fact for fact in facts if fact.holds(now)]
-    latest = nlargest(MOST_LINES, holding, key=attrgetter("last_confirmed", "id"))
+    latest = nlargest(MAX_LINES, holding, key=attrgetter("last_confirmed", "id"))
     chosen = sorted(latest, key=attrgetter("valid_from", "id"))
     lines: list[FactLine] = []
     terms: list[bytes] = []

@@ -23,7 +23,7 @@ from proxy.learning.evidence import (
 )
 from proxy.learning.extract import find_json
 from proxy.learning.facts.days import valid_from, valid_until
-from proxy.learning.facts.fact import MOST_CHARACTERS, USER, Fact, State, one_line, render_dates
+from proxy.learning.facts.fact import MAX_STATEMENT, USER, Fact, State, one_line, render_dates
 from proxy.learning.facts.slots import slot_of
 from proxy.learning.facts.statements import (
     Topic,
@@ -143,10 +143,10 @@ def mark_pasted(message: UserMessage) -> str:
 Op = Literal["add", "update", "supersede", "none"]
 OPS: tuple[Op, ...] = ("add", "update", "supersede", "none")
 
-MOST_WRITTEN = 1000
+MAX_PART = 1000
 """Characters of each part of an operation: twice what a fact or a quote may have."""
 
-MOST = 50
+MAX_OPERATIONS = 50
 """Operations of one answer that are read."""
 
 _TEXT = {"type": "string"}
@@ -201,7 +201,7 @@ class Operation(NamedTuple):
 def parse_operations(answer: str) -> tuple[Operation, ...] | None:
     """The valid operations of an answer; None if it has no list of operations."""
     listed = _operation_list(find_json(answer, lambda value: _operation_list(value) is not None))
-    return None if listed is None else tuple(islice(_operations(listed), MOST))
+    return None if listed is None else tuple(islice(_operations(listed), MAX_OPERATIONS))
 
 
 def _operation_list(value: object) -> list[object] | None:
@@ -229,7 +229,7 @@ def _operations(listed: list[object]) -> Iterator[Operation]:
 
 
 def _text(value: object) -> str:
-    return well_formed(value[:MOST_WRITTEN]) if isinstance(value, str) else ""
+    return well_formed(value[:MAX_PART]) if isinstance(value, str) else ""
 
 
 def _number(value: object) -> int:
@@ -284,7 +284,7 @@ def _claim(
     """``own`` are the names of the user in lower case."""
     found = find_evidence(operation.quote, batch.messages, operation.message - 1)
     text = one_line(operation.text)
-    if found is None or len(text) > MOST_CHARACTERS or not (text or operation.op == "none"):
+    if found is None or len(text) > MAX_STATEMENT or not (text or operation.op == "none"):
         return None
     if is_instruction(text) and not is_instruction(operation.quote):
         return None  # nobody but the model has said it

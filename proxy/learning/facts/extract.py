@@ -31,7 +31,7 @@ NO_JSON = "the answer about facts is not the JSON that was asked for"
 MAX_SHOWN = 30
 """The most facts that the model is shown: of more, those most like the messages."""
 
-MOST_KIN = 10
+MAX_KIN = 10
 """The most facts about names and family, which are always shown."""
 
 COMPARED_CHARACTERS = 300
@@ -128,7 +128,7 @@ def _facts_for_prompt(stored: StoredFacts, batch: Batch, now: float) -> list[Fac
         lines = zip(stored.card.value.lines, scores, strict=True)
         likeness = {line.id: score for line, score in lines}
         latest = sorted(valid, key=lambda fact: -fact.last_confirmed)
-        kin = [fact for fact in latest if names_family(fact.text)][:MOST_KIN]
+        kin = [fact for fact in latest if names_family(fact.text)][:MAX_KIN]
         latest.sort(key=lambda fact: -likeness.get(fact.id, 0.0))
         valid = list({fact.id: fact for fact in (*kin, *latest)}.values())[:MAX_SHOWN]
     return sorted(valid, key=lambda fact: (fact.valid_from, fact.id))

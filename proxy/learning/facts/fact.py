@@ -32,17 +32,17 @@ KIND = "fact"
 USER = "user"
 """``about`` of what is said of the user."""
 
-MOST_CHARACTERS = 500
-MOST_ABOUT = 100
+MAX_STATEMENT = 500
+MAX_ABOUT = 100
 """Characters of a statement, and of its subject."""
 
-MOST_SOURCES = 10
+MAX_SOURCES = 10
 
-MOST_GIVEN = 2_000
+MAX_GIVEN = 2_000
 """Facts of a person that were not learned (added, saved, imported), of every state: each change of
 a fact reads all of them, and other changes wait meanwhile."""
 
-MOST_IMPORTED = 10_000
+MAX_IMPORTED = 10_000
 """Facts of a person after an import, learned ones included: their origin is the file's claim."""
 
 _SPACE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
@@ -101,7 +101,7 @@ class TooManyFacts(ValueError):
 
     def __init__(self) -> None:
         super().__init__(
-            f"this person has as many memories as may be added or saved, {MOST_GIVEN:,};"
+            f"this person has as many memories as may be added or saved, {MAX_GIVEN:,};"
             " delete some first"
         )
 
@@ -112,8 +112,8 @@ def count_given(facts: Iterable[Fact]) -> int:
 
 
 def check_max_given(facts: Facts) -> None:
-    """Raises TooManyFacts if there are more than ``MOST_GIVEN`` that were not learned."""
-    if count_given(facts.values()) > MOST_GIVEN:
+    """Raises TooManyFacts if there are more than ``MAX_GIVEN`` that were not learned."""
+    if count_given(facts.values()) > MAX_GIVEN:
         raise TooManyFacts
 
 
@@ -164,9 +164,9 @@ def with_expiry(fact: Fact, settings: FactsSettings) -> Fact:
 
 
 def limit_sources(sources: Iterable[Source]) -> tuple[Source, ...]:
-    """At most ``MOST_SOURCES``: first the oldest goes that is not the only one of its session."""
+    """At most ``MAX_SOURCES``: first the oldest goes that is not the only one of its session."""
     kept = list(sources)
-    while len(kept) > MOST_SOURCES:
+    while len(kept) > MAX_SOURCES:
         sessions = [source.session for source in kept]
         spare = (i for i, session in enumerate(sessions) if sessions.count(session) > 1)
         del kept[next(spare, 1)]

@@ -23,7 +23,7 @@ from proxy.learning.facts.fact import (
 from proxy.learning.facts.statements import Gist, gist, says_the_same
 from proxy.settings.written import FactsSettings
 
-MOST_PAST = 1000
+MAX_SUPERSEDED = 1000
 """Superseded facts that a late claim is compared with, the last confirmed."""
 
 
@@ -124,7 +124,7 @@ class ClaimMerger(msgspec.Struct):
             found = replaced.pop(later.pop().id, [])
             past += found
             later += found
-        return nlargest(MOST_PAST, past, key=attrgetter("last_confirmed"))
+        return nlargest(MAX_SUPERSEDED, past, key=attrgetter("last_confirmed"))
 
     def _target(self, claim: Claim) -> Fact | None:
         """The fact that the claim supersedes: the one that it names, or the successor of that.

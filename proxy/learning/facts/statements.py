@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from proxy.learning.evidence import UserMessage
-from proxy.learning.facts.fact import MOST_ABOUT, USER, one_line
+from proxy.learning.facts.fact import MAX_ABOUT, USER, one_line
 from proxy.recall.lexicon.folding import UNSPACED, fold
 from proxy.recall.lexicon.loader import (
     alternation,
@@ -196,7 +196,7 @@ _FIRST_PERSON = lazy_pattern(phrase_pattern(lambda each: each.facts.first_person
 
 def parse_subject(claimed: str) -> str:
     """The subject that a model wrote, on one line; ``USER`` for all names of the user."""
-    plain = one_line(claimed).strip("\"'.")[:MOST_ABOUT]
+    plain = one_line(claimed).strip("\"'.")[:MAX_ABOUT]
     return USER if plain.lower() in _USER_NAMES else plain
 
 

@@ -9,7 +9,7 @@ from unicodedata import normalize
 from proxy.learning.evidence import Source, is_instruction
 from proxy.learning.facts.claim import Claim
 from proxy.learning.facts.fact import (
-    MOST_CHARACTERS,
+    MAX_STATEMENT,
     USER,
     Fact,
     Facts,
@@ -54,8 +54,8 @@ class FactTools:
         Busy.
         """
         plain = one_line(text)
-        if not 0 < len(plain) <= MOST_CHARACTERS:
-            raise ValueError(f"must have 1 to {MOST_CHARACTERS} characters")
+        if not 0 < len(plain) <= MAX_STATEMENT:
+            raise ValueError(f"must have 1 to {MAX_STATEMENT} characters")
         return await self._facts.change(
             owner, lambda facts: self._save_fact(facts, plain, source), since
         )

@@ -33,14 +33,14 @@ CURRENT, REFLECTION = "current", "reflection"
 VERSIONS, PROPOSALS, PENDING = "versions", "proposals", "feedback"
 """Keys of an application's single items, and labels of those of which there are several."""
 
-LONGEST_TEXT = 20_000
+MAX_TEXT = 20_000
 """Characters of instructions."""
 
-MOST_VERSIONS = 200
-MOST_PROPOSALS = 100
+MAX_VERSIONS = 200
+MAX_PROPOSALS = 100
 """Of more, the oldest go."""
 
-MOST_PENDING = 500
+MAX_PENDING = 500
 """Pieces of feedback that wait for a proposal; more are not noted."""
 
 Origin = Literal["edited", "learned"]

@@ -47,16 +47,16 @@ SCHEMA = {
     "additionalProperties": False,
 }
 
-MOST_WHY = 1000
+MAX_WHY = 1000
 """Characters."""
 
-LONGEST = 1500
+MAX_MESSAGE = 1500
 """Characters of a question or an answer."""
 
 SCORE_TEXTS = {-1: "bad", 0: "neither good nor bad", 1: "good"}
 
 _WORDS_PER_TOKEN = 0.7
-LONGEST_ANSWER = 8000
+MAX_ANSWER = 8000
 """Characters of an answer that is shown to who gave it."""
 
 
@@ -92,7 +92,7 @@ def prompt(current: str, remarks: Sequence[Remark], focus: str, max_tokens: int)
 def render_remark(number: int, remark: Remark) -> str:
     """A remark as it stands in the prompt; long texts are truncated."""
     comment = f"Comment: {remark.feedback.comment}\n" if remark.feedback.comment else ""
-    asked, answered = remark.exchange.question[:LONGEST], remark.exchange.answer[:LONGEST]
+    asked, answered = remark.exchange.question[:MAX_MESSAGE], remark.exchange.answer[:MAX_MESSAGE]
     judged = SCORE_TEXTS[remark.feedback.score]
     return f"[{number}] found {judged}\n{comment}Asked: {asked}\nAnswered: {answered}\n"
 
@@ -103,7 +103,7 @@ def parse_improved(answer: str) -> Improved | None:
     if not isinstance(found, dict):
         return None
     text, why = well_formed(found["instructions"]), found.get("why")
-    told = well_formed(why[:MOST_WHY]) if isinstance(why, str) else ""
+    told = well_formed(why[:MAX_WHY]) if isinstance(why, str) else ""
     return Improved(text.strip(), told)
 
 
@@ -113,7 +113,7 @@ def _is_improved(value: object) -> bool:
 
 NO_JSON = 'there is no JSON object with "instructions" in it'
 
-MOST_REMARKS = 30
+MAX_REMARKS = 30
 """Pieces of feedback in one request, the newest."""
 
 
@@ -160,7 +160,7 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
     async def _remarks(self, tenant: str, pending: Sequence[FeedbackSource]) -> list[Remark]:
         """Those that still exist, with exchanges that still exist, newest first."""
         found: list[Remark] = []
-        for each in pending[:MOST_REMARKS]:
+        for each in pending[:MAX_REMARKS]:
             feedback = await feedback_on(
                 self.items, tenant, each.user, each.session, [each.message]
             )
@@ -194,7 +194,7 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
         chosen = context.settings.instructions
         text = prompt(stored.value.text, remarks, chosen.focus, chosen.max_tokens)
         read = partial(self._read, max_tokens=chosen.max_tokens)
-        again = retry_with_answer(LONGEST_ANSWER)
+        again = retry_with_answer(MAX_ANSWER)
         try:
             return await self.model.extract(context, text, read, again, SCHEMA)
         except Denied:

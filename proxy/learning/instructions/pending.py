@@ -18,7 +18,7 @@ from proxy.learning.collection import (
 )
 from proxy.learning.feedback import UNOWNED_FEEDBACK, Feedback
 from proxy.learning.instructions.document import (
-    MOST_PENDING,
+    MAX_PENDING,
     PENDING,
     FeedbackSource,
     IsAffected,
@@ -46,7 +46,7 @@ class PendingFeedback(Collection):
     ) -> Sequence[tuple[Item, FeedbackSource]]:
         """All that is pending, the newest first."""
         where = namespace(application, PENDING)
-        page = await self._items.items(owner, where, None, MOST_PENDING)
+        page = await self._items.items(owner, where, None, MAX_PENDING)
         found = [
             (item, msgspec.json.decode(item.value, type=FeedbackSource)) for item in page.items
         ]
@@ -63,7 +63,7 @@ class PendingFeedback(Collection):
         async def step() -> tuple[None, Sequence[Change]]:
             found = await self._items.items_at(owner, [place, counted])
             stored, old = _decode_reflection(found.get(counted)), found.get(place)
-            if old is None and stored.value.waiting >= MOST_PENDING:
+            if old is None and stored.value.waiting >= MAX_PENDING:
                 return None, ()
             then = replace(stored.value, waiting=stored.value.waiting + (old is None))
             return None, [

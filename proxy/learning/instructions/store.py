@@ -16,8 +16,8 @@ from proxy.learning.collection import (
     put_change,
 )
 from proxy.learning.instructions.document import (
-    MOST_PROPOSALS,
-    MOST_VERSIONS,
+    MAX_PROPOSALS,
+    MAX_VERSIONS,
     PROPOSALS,
     Instructions,
     IsAffected,
@@ -128,16 +128,16 @@ class InstructionStore(Collection):
         self, owner: ItemOwner, application: str, proposal: Proposal
     ) -> list[Change]:
         """The changes that store a proposal; if there are too many, the oldest is deleted."""
-        page = await self.proposals(owner, application, None, MOST_PROPOSALS)
+        page = await self.proposals(owner, application, None, MAX_PROPOSALS)
         places = [proposal_place(application, proposal.id)]
-        if len(page.items) >= MOST_PROPOSALS:
+        if len(page.items) >= MAX_PROPOSALS:
             places.append(proposal_place(application, page.items[0].id))
         return [put_change(places[0], proposal, 0), *map(delete_change, places[1:])]
 
     async def all_proposals(self, owner: ItemOwner, application: str) -> dict[Place, Proposal]:
         """All proposals, by place."""
         where = namespace(application, PROPOSALS)
-        page = await self._items.items(owner, where, None, MOST_PROPOSALS)
+        page = await self._items.items(owner, where, None, MAX_PROPOSALS)
         return {item.place: msgspec.json.decode(item.value, type=Proposal) for item in page.items}
 
     async def drop_proposals(
@@ -177,7 +177,7 @@ class InstructionStore(Collection):
             put_change(current_place(application), now, stored.version),
             put_change(revision_place(application, revision.version), dated, 0),
         ]
-        if revision.version > MOST_VERSIONS:
-            oldest = revision_place(application, revision.version - MOST_VERSIONS)
+        if revision.version > MAX_VERSIONS:
+            oldest = revision_place(application, revision.version - MAX_VERSIONS)
             changes.append(delete_change(oldest))
         return changes

@@ -15,8 +15,8 @@ import msgspec
 from proxy.learning.evidence import OwnWords, Source, UserMessage, is_instruction, source_of
 from proxy.learning.facts.statements import may_be_from, may_name_family
 from proxy.learning.profile.document import (
-    MOST_BYTES,
-    MOST_OPERATIONS,
+    MAX_BYTES,
+    MAX_OPERATIONS,
     Document,
     Operation,
     PatchError,
@@ -27,7 +27,7 @@ from proxy.learning.profile.document import (
 )
 from proxy.learning.profile.proposal import ProfileChange, Proposal, ProposedPatch
 from proxy.learning.profile.rebase import PUT_OPERATIONS
-from proxy.learning.profile.statement import MOST_ALIKE, MOST_IDLE_BYTES, distinct_values, is_empty
+from proxy.learning.profile.statement import MAX_IDLE_BYTES, MAX_REPEATS, distinct_values, is_empty
 from proxy.learning.profile.times import (
     apply_statement,
     changed_paths,
@@ -51,12 +51,12 @@ KEYS = (
 )
 """The keys of a document without a schema; it may have one more, of the application's own."""
 
-MOST_KEYS = 12
+MAX_KEYS = 12
 
-MOST_STATEMENTS = 3 * MOST_OPERATIONS
+MAX_STATEMENTS = 3 * MAX_OPERATIONS
 """Values of one answer that are checked."""
 
-MOST_PATCH = 4 * MOST_BYTES
+MAX_PATCH_BYTES = 4 * MAX_BYTES
 """Bytes of a patch: more than a whole document needs."""
 
 _MAX_KEY_NAMES = 4
@@ -95,7 +95,7 @@ def accept_proposal(
         return _accept_patch(proposal, document, context)
     changes, wrong = _with_sources(proposal, context)
     done = AcceptedPatch((), document)
-    for change, source in islice(changes, MOST_STATEMENTS):
+    for change, source in islice(changes, MAX_STATEMENTS):
         try:
             done = _apply_change(done, change, source, context)
         except PatchError as error:
@@ -115,7 +115,7 @@ def _with_sources(
     messages, own = context.messages, OwnWords(context.messages)
     quoted = ((change, own.places(change.quote)) for change in changes)
     each_alone = ((one, places) for change, places in quoted for one in _split_values(change))
-    for change, places in islice(each_alone, MOST_STATEMENTS):
+    for change, places in islice(each_alone, MAX_STATEMENTS):
         told = [
             place
             for place in places
@@ -134,7 +134,7 @@ def _is_supported(change: ProfileChange, text: str, schema: Schema) -> bool:
     """Whether the value can follow from a text: by a word in it or in the schema, or if both are
     about the family.  Removals are not checked, nor is what is too long, which fails later."""
     value = " ".join(_texts(change.value))
-    anything = change.way == "remove" or len(value) > MOST_PATCH
+    anything = change.way == "remove" or len(value) > MAX_PATCH_BYTES
     told = may_be_from(value, text, schema.text or "") or may_name_family(value, text)
     return anything or told
 
@@ -162,15 +162,15 @@ def _best_sources(
     """The last of the messages that name the value, or if none does of all these."""
     texts = [each.casefold() for each in distinct_values(change.value) if isinstance(each, str)]
     naming = [x for x in places if any(text in messages[x].own_text.casefold() for text in texts)]
-    return (naming or places)[-MOST_ALIKE:]
+    return (naming or places)[-MAX_REPEATS:]
 
 
 def _apply_change(
     done: AcceptedPatch, change: ProfileChange, source: Source, context: ReviewContext
 ) -> AcceptedPatch:
     """``done`` with one more change applied.  Raises PatchError."""
-    if len(done.patch) >= MOST_OPERATIONS:
-        raise PatchError(f"more than {MOST_OPERATIONS} operations")
+    if len(done.patch) >= MAX_OPERATIONS:
+        raise PatchError(f"more than {MAX_OPERATIONS} operations")
     statement = _statement_of(change, source, done.document)
 
     def carried(document: Document, patch: Sequence[Operation]) -> Document:
@@ -197,7 +197,7 @@ def _is_worth_keeping(statement: Statement) -> bool:
     """Whether a statement without effect is kept."""
     size = len(msgspec.json.encode(statement))
     tells = statement.way == "remove" or not is_empty(statement.value)
-    return tells and size <= MOST_IDLE_BYTES
+    return tells and size <= MAX_IDLE_BYTES
 
 
 def _accept_patch(
@@ -249,8 +249,8 @@ def _apply_checked(document: Document, patch: Sequence[Operation], schema: Schem
     if it has too many keys."""
     after = apply_patch(document, patch)
     schema.check(document, after)
-    if schema.text is None and len(after) > max(MOST_KEYS, len(document)):
-        raise PatchError(f"at most {MOST_KEYS} keys: use those there are, or {', '.join(KEYS)}")
+    if schema.text is None and len(after) > max(MAX_KEYS, len(document)):
+        raise PatchError(f"at most {MAX_KEYS} keys: use those there are, or {', '.join(KEYS)}")
     return after
 
 
@@ -275,8 +275,8 @@ def _as_json(value: object) -> Any:
         read = msgspec.json.decode(encoded)
     except (ValueError, RecursionError) as error:
         raise PatchError(f"the patch is not valid: {error}") from None
-    if len(encoded) > MOST_PATCH:
-        raise PatchError(f"the patch has more than {MOST_PATCH} bytes")
+    if len(encoded) > MAX_PATCH_BYTES:
+        raise PatchError(f"the patch has more than {MAX_PATCH_BYTES} bytes")
     return read
 
 

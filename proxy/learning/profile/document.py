@@ -26,7 +26,7 @@ else:  # 3 MB that only a profile with a schema needs
 
 FEATURE = "profile"
 
-MOST_VERSIONS = 200
+MAX_VERSIONS = 200
 """Versions of a profile; of more, the two oldest are merged."""
 
 Origin = Literal["learned", "edited"]
@@ -114,10 +114,10 @@ Document = dict[str, Any]
 Operation = dict[str, Any]
 """An operation of a JSON Patch (RFC 6902)."""
 
-MOST_BYTES = 8192
+MAX_BYTES = 8192
 """Bytes of a document as compact JSON, and of a patch."""
 
-MOST_OPERATIONS = 100
+MAX_OPERATIONS = 100
 
 DEEPEST = 16
 """Levels of nested objects and lists."""
@@ -139,8 +139,8 @@ def apply_patch(document: Document, patch: Sequence[object]) -> Document:
 
     The size is checked after each operation, since copies of copies grow exponentially.
     """
-    if len(patch) > MOST_OPERATIONS:
-        raise PatchError(f"more than {MOST_OPERATIONS} operations")
+    if len(patch) > MAX_OPERATIONS:
+        raise PatchError(f"more than {MAX_OPERATIONS} operations")
     for number, operation in enumerate(patch):
         try:
             document = apply_operation(document, operation)
@@ -178,8 +178,8 @@ def check_size(document: object) -> Document:
         raise PatchError("the document must stay an object")
     if _is_deeper(document, DEEPEST):
         raise PatchError(f"the document would be nested more than {DEEPEST} times")
-    if len(msgspec.json.encode(document)) > MOST_BYTES:
-        raise PatchError(f"the document would have more than {MOST_BYTES} bytes")
+    if len(msgspec.json.encode(document)) > MAX_BYTES:
+        raise PatchError(f"the document would have more than {MAX_BYTES} bytes")
     return document
 
 

@@ -13,7 +13,7 @@ from proxy.learning.extract import KindModel, Unusable, retry_with_answer
 from proxy.learning.profile.agreement import KEYS, ReviewContext, accept_proposal
 from proxy.learning.profile.document import (
     FEATURE,
-    MOST_BYTES,
+    MAX_BYTES,
     Document,
     PatchError,
     Schema,
@@ -140,7 +140,7 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
         focus, schema = batch.settings.profile.focus, context.schema
         text = prompt(stored.value.document, schema, batch.messages, focus)
         form = ANSWER_SCHEMA if schema.text is None else None
-        found = await self.model.extract(batch, text, read, retry_with_answer(MOST_BYTES), form)
+        found = await self.model.extract(batch, text, read, retry_with_answer(MAX_BYTES), form)
         if found is None:
             self.on_skipped(FEATURE)
         return found

@@ -16,7 +16,7 @@ from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
-_LONGEST_REASON = 200
+_MAX_REASON = 200
 """Characters of an error text."""
 
 
@@ -48,7 +48,7 @@ def _class_for(schema: Mapping[str, Any]) -> type[Validator]:
 
 def _error_text(error: ValidationError | SchemaError) -> str:
     message = error.message
-    return message if len(message) <= _LONGEST_REASON else f"{message[:_LONGEST_REASON]}…"
+    return message if len(message) <= _MAX_REASON else f"{message[:_MAX_REASON]}…"
 
 
 def check_references(path: Path | str, schema: Mapping[str, Any]) -> None:

@@ -17,13 +17,13 @@ import msgspec
 
 from proxy.learning.extract import find_json
 from proxy.learning.profile.document import (
-    MOST_OPERATIONS,
+    MAX_OPERATIONS,
     Way,
 )
 
 WAYS: tuple[Way, ...] = ("set", "append", "remove")
 
-MOST_QUOTES = 50
+MAX_QUOTES = 50
 
 _CHANGE = {
     "type": "object",
@@ -71,9 +71,9 @@ def parse_proposal(answer: str) -> Proposal | None:
         quotes = found.get("quotes")
         listed = quotes if isinstance(quotes, list) else []
         texts = [quote for quote in listed if isinstance(quote, str)]
-        return ProposedPatch(found["patch"], texts[:MOST_QUOTES])
+        return ProposedPatch(found["patch"], texts[:MAX_QUOTES])
     changes = (change for way in WAYS for change in _changes(way, found.get(way)))
-    return tuple(islice(changes, MOST_OPERATIONS))
+    return tuple(islice(changes, MAX_OPERATIONS))
 
 
 def _is_proposal(value: object) -> bool:

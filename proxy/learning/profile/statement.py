@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from proxy.chat.jsontext import canonical
 from proxy.learning.profile.document import (
-    MOST_OPERATIONS,
+    MAX_OPERATIONS,
     Document,
     Operation,
     PatchError,
@@ -22,13 +22,13 @@ from proxy.learning.profile.document import (
     split_pointer,
 )
 
-MOST_IDLE = 40
+MAX_IDLE = 40
 """Idle statements of a version, which changed nothing; of more the oldest are dropped."""
 
-MOST_ALIKE = 3
+MAX_REPEATS = 3
 """Idle statements of a version that say the same."""
 
-MOST_IDLE_BYTES = 1000
+MAX_IDLE_BYTES = 1000
 """Bytes of an idle statement as JSON."""
 
 _END = "/-"
@@ -72,8 +72,8 @@ def _append(path: str, member: Any, value: Any) -> list[Operation]:
     new = [each for each in distinct_values(value) if key_of(each) not in known]
     if not new:
         return []
-    if len(new) > MOST_OPERATIONS:
-        raise PatchError(f"more than {MOST_OPERATIONS} operations")
+    if len(new) > MAX_OPERATIONS:
+        raise PatchError(f"more than {MAX_OPERATIONS} operations")
     grown = [{"op": "add", "path": f"{path}{_END}", "value": each} for each in new]
     if isinstance(member, list):
         return grown
@@ -149,7 +149,7 @@ def limit_idle(said: Sequence[Statement]) -> tuple[Statement, ...]:
         each = said[place]
         if not each.operations:
             name = (each.way, each.path, key_of(each.value))
-            if alike[name] >= MOST_ALIKE or alike.total() >= MOST_IDLE:
+            if alike[name] >= MAX_REPEATS or alike.total() >= MAX_IDLE:
                 continue
             alike[name] += 1
         kept.append(place)

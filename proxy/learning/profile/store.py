@@ -19,7 +19,7 @@ from proxy.learning.facts.fact import one_line
 from proxy.learning.likeness import QueryText
 from proxy.learning.profile.document import (
     FEATURE,
-    MOST_VERSIONS,
+    MAX_VERSIONS,
     Document,
     Operation,
     Profile,
@@ -128,12 +128,12 @@ class ProfileStore(Collection):
         return Page(page.items, str(int(page.after)) if page.after is not None else None)
 
     async def all_versions(self, owner: ItemOwner) -> list[Version]:
-        """By number; at most ``MOST_VERSIONS``."""
+        """By number; at most ``MAX_VERSIONS``."""
         return [decode_version(item) for item in await self._version_items(owner)]
 
     async def _version_items(self, owner: ItemOwner) -> Sequence[Item]:
         where = version_place(owner.user, 0).namespace
-        return (await self._items.items(owner, where, None, MOST_VERSIONS + 1)).items
+        return (await self._items.items(owner, where, None, MAX_VERSIONS + 1)).items
 
     async def edit(
         self, owner: ItemOwner, patching: Patching, schema: Schema, check: Check = accept_any
@@ -229,7 +229,7 @@ class ProfileStore(Collection):
         """The changes that make this version the current one, if that is still ``stored``."""
         kept = (*stored.value.kept, version.version)
         places = [version_place(owner.user, each) for each in kept]
-        oldest = places[:_MERGED_VERSIONS] if len(kept) > MOST_VERSIONS else []
+        oldest = places[:_MERGED_VERSIONS] if len(kept) > MAX_VERSIONS else []
         found = await self._items.items_at(owner, oldest) if oldest else {}
         changes = [put_change(places[-1], version, 0)]
         if oldest and all(place in found for place in oldest):

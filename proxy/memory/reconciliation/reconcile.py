@@ -59,7 +59,8 @@ def reconcile(
 ) -> Plan:
     """The plan for a request with the messages ``m``; needs a whole snapshot if M has answers.
 
-    ``returned``: digests of answers with which M goes back to another branch, see ``PassedOver``.
+    ``returned``: digests of answers with which M goes back to another branch, see
+    ``DoubtfulAnswer``.
     """
     retried = retried_exchange(snapshot, m, intent)
     gone = _rewound_entries(snapshot.log, intent, retried)

@@ -36,7 +36,7 @@ from proxy.memory_api.shapes.sessions import (
 )
 from proxy.settings import ProfileSettings
 
-LONGEST_TOKEN = 128
+MAX_TOKEN = 128
 """Characters of a token at most, in any of the tables: what has more of them is not counted."""
 
 Details = dict[str, Any]
@@ -153,7 +153,7 @@ def _must_fit(api: Api, text: str) -> None:
     settings = api.settings
     profiles: tuple[ProfileSettings, ...] = (settings.memory, *settings.profiles.values())
     most = max(profile.summary.max_tokens for profile in profiles)
-    if not text.strip() or len(text) > LONGEST_TOKEN * most or api.count_text(text) > most:
+    if not text.strip() or len(text) > MAX_TOKEN * most or api.count_text(text) > most:
         message = f"summary.text must have 1 to {most} tokens; null forgets the summary."
         raise invalid(message, "summary.text")
 

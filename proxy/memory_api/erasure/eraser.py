@@ -110,7 +110,7 @@ LOWERINGS, LOWER_AFTER = 10, 0.5
 LOWERED_WITHIN = 1.0
 """Seconds for which who is told of the failure waits for that."""
 
-MOST_LOWERED = 64
+MAX_LOWERED = 64
 """Erasures whose marks are being lowered; those of others run out by themselves."""
 
 ENDING = 2.0
@@ -365,7 +365,7 @@ class Eraser:
     async def _begin_lowering(self, subject: Subject, marks: Marks) -> None:
         """Nothing is removed any more: what is said from now on need not be lost, nor until the
         lease runs out.  A store that has just failed may take longer than who waits here."""
-        if marks.settled or len(self._lowering) >= MOST_LOWERED:
+        if marks.settled or len(self._lowering) >= MAX_LOWERED:
             return
         task = asyncio.create_task(self._lower(subject, marks), name="lowering marks")
         self._lowering.add(task)

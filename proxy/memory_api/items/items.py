@@ -30,7 +30,7 @@ from proxy.memory_api.errors import (
 )
 from proxy.memory_api.items.namespaces import NamespaceQuery, find_namespaces
 from proxy.memory_api.items.params import (
-    MOST_LABELS,
+    MAX_LABELS,
     filter_of,
     place_in_query,
     place_of,
@@ -185,7 +185,7 @@ async def list_namespaces(
         owner=item_owner_of(tenant, prefix),
         prefix=prefix,
         suffix=tuple(asked.suffix or ()),
-        depth=asked.max_depth or MOST_LABELS,
+        depth=asked.max_depth or MAX_LABELS,
         offset=asked.offset or 0,
         limit=asked.limit or DEFAULT_NAMESPACES,
     )

@@ -8,10 +8,10 @@ from __future__ import annotations
 import msgspec
 
 from proxy.memory.items import ItemOwner, Items, Namespace, namespace_pages
-from proxy.memory_api.items.params import MOST_LABELS, literal, matches
+from proxy.memory_api.items.params import MAX_LABELS, literal, matches
 from proxy.memory_api.items.search import is_shown
 
-MOST_LOOKED_AT = 100_000
+MAX_SCANNED = 100_000
 """Namespaces that one request looks at: the first ones of the prefix."""
 
 
@@ -21,7 +21,7 @@ class NamespaceQuery(msgspec.Struct, frozen=True):
     owner: ItemOwner
     prefix: Namespace = ()
     suffix: Namespace = ()
-    depth: int = MOST_LABELS
+    depth: int = MAX_LABELS
     offset: int = 0
     limit: int = 100
 
@@ -37,7 +37,7 @@ async def find_namespaces(items: Items, wanted: NamespaceQuery) -> list[Namespac
         fitting = (each[: wanted.depth] for each in page if _fits(each, wanted))
         found += dict.fromkeys(each for each in fitting if each not in found[-1:])
         looked += len(page)
-        if len(found) >= end or looked >= MOST_LOOKED_AT:
+        if len(found) >= end or looked >= MAX_SCANNED:
             break
     return found[wanted.offset : end]
 

@@ -17,21 +17,21 @@ from proxy.memory.ids import is_id
 from proxy.memory.items import PEOPLE, Namespace, Place, check_filter
 from proxy.memory_api.fields import REFUSAL, error_text, invalid
 
-MOST_LABELS = 10
-LONGEST_NAME = 256
+MAX_LABELS = 10
+MAX_NAME = 256
 """Characters of a label or a key."""
 
-LARGEST_VALUE = 256 * 1024
+MAX_VALUE_BYTES = 256 * 1024
 """Bytes of a value's JSON."""
 
-LONGEST_TTL = 10**9
+MAX_TTL_SECONDS = 10**9
 """Seconds, about thirty years."""
 
 ANY_LABEL = "*"
 
-NAMES = f"of 1 to {LONGEST_NAME} characters, none a control one"
-LABELS = error_text(f"must be a list of at most {MOST_LABELS} labels {NAMES}.")
-NAMESPACE = error_text(f"must be a list of 1 to {MOST_LABELS} labels {NAMES}.")
+NAMES = f"of 1 to {MAX_NAME} characters, none a control one"
+LABELS = error_text(f"must be a list of at most {MAX_LABELS} labels {NAMES}.")
+NAMESPACE = error_text(f"must be a list of 1 to {MAX_LABELS} labels {NAMES}.")
 KEY = error_text(f"must be a text {NAMES}.")
 
 
@@ -46,7 +46,7 @@ def place_in_query(request: Request) -> Place:
     """The place in a query: ``?namespace=`` for each label, and ``?key=``."""
     query = request.query_params
     labels, key = query.getlist("namespace"), query.get("key", "")
-    if not 1 <= len(labels) <= MOST_LABELS or not all(map(_is_name, labels)):
+    if not 1 <= len(labels) <= MAX_LABELS or not all(map(_is_name, labels)):
         raise NAMESPACE[REFUSAL]("namespace")
     if not _is_name(key):
         raise KEY[REFUSAL]("key")
@@ -98,7 +98,7 @@ def filter_of(raw: msgspec.Raw | None) -> dict[str, object]:
 
 
 def _is_name(text: str) -> bool:
-    return 1 <= len(text) <= LONGEST_NAME and not any(map(_is_control, text))
+    return 1 <= len(text) <= MAX_NAME and not any(map(_is_control, text))
 
 
 def _is_control(character: str) -> bool:

@@ -19,10 +19,10 @@ from proxy.recall.query.question import Question
 from proxy.recall.query.words import Analysis
 from proxy.recall.ranking.rank_items import question_terms_in, rank
 
-MOST_RANKED = 5000
+MAX_RANKED = 5000
 """Items that are looked at for a query: the first ones of the prefix."""
 
-MOST_BYTES = 16_000_000
+MAX_READ_BYTES = 16_000_000
 """Bytes of their values: to read so many for words takes a good half of a second."""
 
 AT_ONCE = 100
@@ -79,7 +79,7 @@ class ItemSearch:
             read += await self._threads.run(partial(_read, fitting, asked))
             looked += len(page)
             size += sum([len(item.value) for item in page])
-            if looked >= MOST_RANKED or size >= MOST_BYTES:
+            if looked >= MAX_RANKED or size >= MAX_READ_BYTES:
                 break
         ranked = await self._threads.run(partial(rank, asked, read))
         best = ranked[wanted.offset : wanted.offset + wanted.limit + 1]

@@ -35,10 +35,10 @@ from proxy.recall.index import newest_session
 STEPS = {"day": DAY, "hour": 3600}
 """Seconds of a bucket."""
 
-MOST_DAYS = {"day": 400, "hour": 31}
+MAX_DAYS = {"day": 400, "hour": 31}
 DEFAULT_DAYS = 30
 
-MOST_EXCHANGES = 5000
+MAX_EXCHANGES = 5000
 """Exchanges that are looked at, and sessions."""
 
 PAGE = 100
@@ -56,7 +56,7 @@ def _bucket(call: Call) -> str:
 
 
 def _days(call: Call) -> int:
-    text, most = call.request.query_params.get("days"), MOST_DAYS[_bucket(call)]
+    text, most = call.request.query_params.get("days"), MAX_DAYS[_bucket(call)]
     if text is None:
         return DEFAULT_DAYS
     if not _NUMBER.fullmatch(text) or not 1 <= int(text) <= most:
@@ -70,7 +70,7 @@ Days = Annotated[
         "days",
         "query",
         "So many days back; with hours at most 31.",
-        whole(1, MOST_DAYS["day"], DEFAULT_DAYS),
+        whole(1, MAX_DAYS["day"], DEFAULT_DAYS),
         read=_days,
     ),
 ]
@@ -120,14 +120,14 @@ class Walk:
 
     def __init__(self, store: Archive, tenant: str, user: str | None, since: float) -> None:
         self._store, self._tenant, self._user, self._since = store, tenant, user, since
-        self._left = MOST_EXCHANGES
+        self._left = MAX_EXCHANGES
         self.complete = True
         self.counted_since = -math.inf
 
     async def samples(self) -> AsyncIterator[Sample]:
         """Raises StoreError."""
         after: str | None = None
-        sessions = MOST_EXCHANGES
+        sessions = MAX_EXCHANGES
         while sessions > 0:
             page = await self._store.sessions(self._tenant, self._user, after, AT_ONCE)
             recent = [x for x in page.items if x.last_active_at >= self._since]

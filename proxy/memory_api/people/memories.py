@@ -114,7 +114,7 @@ def changed_fact(fact: Fact, change: MemoryChange, when: WriteContext) -> Fact:
 
 
 STATES: tuple[State, ...] = get_args(State)
-MOST_DAYS = 100_000
+MAX_DAYS = 100_000
 PAGE = 100
 
 Key = tuple[int, float, int, str]
@@ -136,8 +136,8 @@ def _kinds(call: Call) -> object:
 
 def _days(call: Call) -> int | None:
     days = call.request.query_params.get("stale_days")
-    if days is not None and not (days.isdecimal() and len(days) < 7 and int(days) <= MOST_DAYS):
-        raise invalid(f"stale_days must be a whole number up to {MOST_DAYS}.", "stale_days")
+    if days is not None and not (days.isdecimal() and len(days) < 7 and int(days) <= MAX_DAYS):
+        raise invalid(f"stale_days must be a whole number up to {MAX_DAYS}.", "stale_days")
     return int(days) if days is not None else None
 
 
@@ -155,7 +155,7 @@ StaleDays = Annotated[
         "stale_days",
         "query",
         "Only facts that nobody has confirmed for so many days.",
-        whole(0, MOST_DAYS),
+        whole(0, MAX_DAYS),
         read=_days,
     ),
 ]

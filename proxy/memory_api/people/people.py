@@ -23,13 +23,13 @@ from proxy.memory_api.shapes.people import STANDING_KINDS, Person, User, UserLis
 from proxy.memory_api.shapes.sessions import Forget, ForgetReceipt, Forgotten
 from proxy.recall.index import Owner, newest_session, sessions_of
 
-MOST_SESSIONS = 5000
+MAX_SESSIONS = 5000
 """Sessions that are looked at for one page of the list, those that are only counted included."""
 
-MOST_PAGES = 50
+MAX_PAGES = 50
 """How often the store is asked for more of them."""
 
-MOST_AT_ONCE = 500
+MAX_PAGE = 500
 """For how many it is asked together at most, where those before were of nobody new."""
 
 
@@ -97,7 +97,7 @@ async def _page(
     people: list[Person] = []
     seen: set[str] = set()
     looked = at_once = 0
-    for _ in range(MOST_PAGES):
+    for _ in range(MAX_PAGES):
         room = limit - len(people)
         at_once = max(at_once, room)
         page = await api.store.sessions(tenant, None, after, at_once)
@@ -110,8 +110,8 @@ async def _page(
             person = await _person(api, tenant, user, session)
             looked += 1 if person is None else person.sessions
             people += [person] if person is not None else []
-        at_once = 0 if fresh else min(2 * at_once, MOST_AT_ONCE)
-        if after is None or 2 * len(people) > limit or looked >= MOST_SESSIONS:
+        at_once = 0 if fresh else min(2 * at_once, MAX_PAGE)
+        if after is None or 2 * len(people) > limit or looked >= MAX_SESSIONS:
             break
     return people, after
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from proxy.chat.jsontext import UNREADABLE, decode_shallow
-from proxy.learning.profile.document import MOST_BYTES, PatchError, Schema, Version, patch_of_merge
+from proxy.learning.profile.document import MAX_BYTES, PatchError, Schema, Version, patch_of_merge
 from proxy.learning.profile.store import Check, NoVersion, Patching, StoredProfile
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Call, From, RequestConditions
@@ -29,7 +29,7 @@ from proxy.memory_api.shapes.people import (
 
 JSON_PATCH = "application/json-patch+json"
 
-LONGEST_PATCH = 4 * MOST_BYTES
+MAX_PATCH_BYTES = 4 * MAX_BYTES
 """Bytes; one may replace and test what is there."""
 
 TAG = "Profiles"
@@ -55,8 +55,8 @@ def _schema(call: Call) -> Schema:
 
 async def _patching(call: Call) -> Patching:
     body = await call.body()
-    if len(body) > LONGEST_PATCH:
-        raise invalid(f"A patch must not be larger than {LONGEST_PATCH} bytes.")
+    if len(body) > MAX_PATCH_BYTES:
+        raise invalid(f"A patch must not be larger than {MAX_PATCH_BYTES} bytes.")
     kind = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
     change = _decoded(body)
     if kind == JSON_PATCH:

@@ -10,10 +10,10 @@ from proxy.memory_api.fields import MAX_LIMIT, Count, Json, RawJson, Time, error
 from proxy.memory_api.items.params import (
     KEY,
     LABELS,
-    LARGEST_VALUE,
-    LONGEST_NAME,
-    LONGEST_TTL,
-    MOST_LABELS,
+    MAX_LABELS,
+    MAX_NAME,
+    MAX_TTL_SECONDS,
+    MAX_VALUE_BYTES,
     NAMESPACE,
 )
 
@@ -22,16 +22,16 @@ PLAIN = r"^[^\u0000-\u001f\u007f-\u009f]+$"
 
 FILTER = error_text("must be a JSON object that is not nested too deeply.")
 VALUE = error_text(
-    f"must be a JSON object of at most {LARGEST_VALUE} bytes that is not nested too deeply.",
-    LARGEST_VALUE,
+    f"must be a JSON object of at most {MAX_VALUE_BYTES} bytes that is not nested too deeply.",
+    MAX_VALUE_BYTES,
 )
 
-Label = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, pattern=PLAIN)]
+Label = Annotated[str, Meta(min_length=1, max_length=MAX_NAME, pattern=PLAIN)]
 Namespace = Annotated[
     list[Label],
-    Meta(min_length=1, max_length=MOST_LABELS, examples=[["recipes", "soups"]], extra=NAMESPACE),
+    Meta(min_length=1, max_length=MAX_LABELS, examples=[["recipes", "soups"]], extra=NAMESPACE),
 ]
-Prefix = Annotated[list[Label], Meta(max_length=MOST_LABELS, extra=LABELS)]
+Prefix = Annotated[list[Label], Meta(max_length=MAX_LABELS, extra=LABELS)]
 Limit = Annotated[int, whole(1, MAX_LIMIT)]
 Offset = Annotated[int, whole(0, 2**53)]
 
@@ -59,7 +59,7 @@ class NewItem(Struct, kw_only=True):
     namespace: Namespace
     key: Annotated[Label, Meta(examples=["gazpacho"], extra=KEY)]
     value: Annotated[RawJson, Meta(examples=[{"serves": 4}], extra=VALUE)]
-    ttl: Annotated[int, whole(0, LONGEST_TTL, "Seconds; 0: for ever.")] | None = None
+    ttl: Annotated[int, whole(0, MAX_TTL_SECONDS, "Seconds; 0: for ever.")] | None = None
     if_version: (
         Annotated[int, whole(0, 2**53, "Only in place of this version; 0: of none.")] | None
     ) = None
@@ -90,7 +90,7 @@ class NamespaceSearch(Struct, kw_only=True):
 
     prefix: Prefix | None = None
     suffix: Prefix | None = None
-    max_depth: Annotated[int, whole(1, MOST_LABELS)] | None = None
+    max_depth: Annotated[int, whole(1, MAX_LABELS)] | None = None
     limit: Limit | None = None
     offset: Offset | None = None
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from proxy.learning.feedback import LONGEST_COMMENT
+from proxy.learning.feedback import MAX_COMMENT
 from proxy.memory.model import Origin, State, Status
 from proxy.memory.prompt.compose import Reason
 from proxy.memory_api.fields import (
@@ -305,8 +305,8 @@ class NewFeedback(Struct, kw_only=True):
         Annotated[
             str,
             Meta(
-                max_length=LONGEST_COMMENT,
-                extra=error_text(f"must be a text of at most {LONGEST_COMMENT} characters."),
+                max_length=MAX_COMMENT,
+                extra=error_text(f"must be a text of at most {MAX_COMMENT} characters."),
             ),
         ]
         | None

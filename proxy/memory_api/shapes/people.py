@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, get_args
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from proxy.learning.facts import fact
-from proxy.learning.facts.fact import FIRST, MOST_ABOUT, MOST_CHARACTERS
+from proxy.learning.facts.fact import FIRST, MAX_ABOUT, MAX_STATEMENT
 from proxy.learning.instructions import document
-from proxy.learning.instructions.document import LONGEST_TEXT
+from proxy.learning.instructions.document import MAX_TEXT
 from proxy.learning.kinds import Kinds
 from proxy.memory_api.fields import (
     NO_TIME,
@@ -25,10 +25,10 @@ from proxy.memory_api.fields import (
     whole,
 )
 
-LARGEST_METADATA = 4096
+MAX_METADATA = 4096
 """Bytes of JSON."""
 
-MOST_FOUND = 50
+MAX_FOUND = 50
 
 ONLY_FACTS = error_text('must be "fact": nothing else can be added.')
 
@@ -62,9 +62,9 @@ GivenTime = Annotated[
         extra=error_text("must be a time in Unix seconds, or null."),
     ),
 ]
-TEXT = error_text(f"must have 1 to {MOST_CHARACTERS} characters.")
-ABOUT = error_text(f"must have {MOST_ABOUT} characters at most.")
-METADATA = error_text(f"must be an object of at most {LARGEST_METADATA} bytes.", LARGEST_METADATA)
+TEXT = error_text(f"must have 1 to {MAX_STATEMENT} characters.")
+ABOUT = error_text(f"must have {MAX_ABOUT} characters at most.")
+METADATA = error_text(f"must be an object of at most {MAX_METADATA} bytes.", MAX_METADATA)
 
 State = Literal["current", "expired", "superseded", "quarantined"]
 
@@ -157,18 +157,18 @@ class NewMemory(Struct, kw_only=True, forbid_unknown_fields=True):
         str,
         Meta(
             min_length=1,
-            max_length=MOST_CHARACTERS,
+            max_length=MAX_STATEMENT,
             pattern=VISIBLE,
             examples=["Is allergic to peanuts."],
             extra=TEXT,
         ),
     ]
-    about: Annotated[str, Meta(max_length=MOST_ABOUT, examples=["user"], extra=ABOUT)] | None = None
+    about: Annotated[str, Meta(max_length=MAX_ABOUT, examples=["user"], extra=ABOUT)] | None = None
     kind: Annotated[Literal["fact"] | None, Meta(extra=ONLY_FACTS)] = None
     valid_from: GivenTime | None = None
     expires_at: GivenTime | None = None
     metadata: Annotated[
-        Json | None, Meta(description=f"At most {LARGEST_METADATA} bytes.", extra=METADATA)
+        Json | None, Meta(description=f"At most {MAX_METADATA} bytes.", extra=METADATA)
     ] = None
 
 
@@ -176,10 +176,10 @@ class MemoryChange(Struct, kw_only=True, forbid_unknown_fields=True):
     """What is to be changed of a fact; what is left out stays."""
 
     text: (
-        Annotated[str, Meta(min_length=1, max_length=MOST_CHARACTERS, pattern=VISIBLE, extra=TEXT)]
+        Annotated[str, Meta(min_length=1, max_length=MAX_STATEMENT, pattern=VISIBLE, extra=TEXT)]
         | UnsetType
     ) = UNSET
-    about: Annotated[str, Meta(max_length=MOST_ABOUT, extra=ABOUT)] | None | UnsetType = UNSET
+    about: Annotated[str, Meta(max_length=MAX_ABOUT, extra=ABOUT)] | None | UnsetType = UNSET
     state: Annotated[fact.State | None | UnsetType, Meta(extra=_one(*get_args(fact.State)))] = UNSET
     expires_at: GivenTime | None | UnsetType = UNSET
     metadata: Annotated[Json | None | UnsetType, Meta(extra=METADATA)] = UNSET
@@ -211,7 +211,7 @@ class MemorySearch(Struct, kw_only=True):
             examples=[{"about": "user"}],
         ),
     ] = None
-    limit: Annotated[int, whole(1, MOST_FOUND)] | None = None
+    limit: Annotated[int, whole(1, MAX_FOUND)] | None = None
 
 
 class MemoryDeleted(Struct, kw_only=True, tag_field="object", tag="memory.deleted"):
@@ -275,9 +275,9 @@ class InstructionsText(Struct, kw_only=True):
     text: Annotated[
         str,
         Meta(
-            max_length=LONGEST_TEXT,
+            max_length=MAX_TEXT,
             examples=["Answer in the user's own language."],
-            extra=error_text(f"must be a text of at most {LONGEST_TEXT} characters."),
+            extra=error_text(f"must be a text of at most {MAX_TEXT} characters."),
         ),
     ]
 

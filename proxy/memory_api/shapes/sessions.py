@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from proxy.learning.collection import Action
-from proxy.memory.archive import LARGEST_METADATA
+from proxy.memory.archive import MAX_METADATA
 from proxy.memory_api.fields import (
     SOMETHING,
     ChatMessage,
@@ -117,7 +117,7 @@ class SessionChange(Struct, kw_only=True, forbid_unknown_fields=True):
         Meta(
             description="Replaces the whole object; at most 16 kB.",
             extra=error_text(
-                f"must be a JSON object of at most {LARGEST_METADATA} bytes.", LARGEST_METADATA
+                f"must be a JSON object of at most {MAX_METADATA} bytes.", MAX_METADATA
             ),
         ),
     ] = UNSET

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from proxy.learning.collection import update
-from proxy.learning.facts.fact import FACTS, MOST_GIVEN, MOST_IMPORTED, Fact, count_given
+from proxy.learning.facts.fact import FACTS, MAX_GIVEN, MAX_IMPORTED, Fact, count_given
 from proxy.learning.kinds import is_card
 from proxy.learning.learned import Learned
 from proxy.memory.items import PEOPLE, Change, Item, ItemOwner, Items, Place
@@ -76,12 +76,12 @@ class ItemImporter:
         brought = [item for item in items if item.namespace == place]
         held = (await self._facts.load(owner)).facts if brought else {}
         new = [item for item in brought if item.key not in held]
-        if new and len(held) + len(new) > MOST_IMPORTED:
-            raise ValueError(_too_many("facts of one person", MOST_IMPORTED))
+        if new and len(held) + len(new) > MAX_IMPORTED:
+            raise ValueError(_too_many("facts of one person", MAX_IMPORTED))
         facts = [*held.values(), *(msgspec.json.decode(item.value, type=Fact) for item in new)]
-        if new and count_given(facts) > MOST_GIVEN:
+        if new and count_given(facts) > MAX_GIVEN:
             what = "facts of one person that were added, saved or imported"
-            raise ValueError(_too_many(what, MOST_GIVEN))
+            raise ValueError(_too_many(what, MAX_GIVEN))
 
     async def there(self, owner: ItemOwner, items: Sequence[Item]) -> int:
         """How many of these have their place taken.  Raises StoreError."""

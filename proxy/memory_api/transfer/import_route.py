@@ -46,7 +46,7 @@ HOLDS = 16 * 1024 * 1024
 """Bytes of the room for bodies that a session of over ``SMALL`` bytes takes as long as it is not
 complete; one that is larger than that so much again for each part of it."""
 
-LEAST = 1024 * 1024
+MIN_RECEIVED_BYTES = 1024 * 1024
 """Bytes that must come within the time for a body, so that nobody holds room for longer by sending
 a byte now and then."""
 
@@ -284,7 +284,7 @@ async def _drain(file: Incoming) -> None:
 
 
 async def _chunks(request: Request, timeout: float) -> AsyncIterator[bytes]:
-    """The body as it comes: ``LEAST`` bytes, or its end, within each ``timeout`` seconds of
+    """The body as it comes: ``MIN_RECEIVED_BYTES`` or its end within each ``timeout`` seconds of
     waiting for it.
 
     Raises ProxyError 408, and ClientDisconnect.
@@ -301,7 +301,7 @@ async def _chunks(request: Request, timeout: float) -> AsyncIterator[bytes]:
         except TimeoutError:
             raise request_timeout() from None
         left, came = left - (clock() - began), came + len(chunk)
-        if came >= LEAST:
+        if came >= MIN_RECEIVED_BYTES:
             left, came = timeout, 0
         yield chunk
 

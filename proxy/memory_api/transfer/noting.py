@@ -15,8 +15,8 @@ import msgspec
 
 from proxy.learning.facts.fact import (
     FACTS,
-    MOST_CHARACTERS,
-    MOST_GIVEN,
+    MAX_GIVEN,
+    MAX_STATEMENT,
     Fact,
     fact_id,
     fact_place,
@@ -24,17 +24,17 @@ from proxy.learning.facts.fact import (
     with_expiry,
 )
 from proxy.memory.items import PEOPLE, Item, Place
-from proxy.memory_api.shapes.people import LARGEST_METADATA
+from proxy.memory_api.shapes.people import MAX_METADATA
 from proxy.portable.check import check_item
 from proxy.portable.source import Note
 from proxy.settings.written import FactsSettings
 
-MOST = 5000
+MAX_NOTES = 5000
 """Notes of one person in a file: the facts of them, and the saved items beside these."""
 
 PEOPLE_COUNTED = 10_000
 ID_CHARACTERS = 16
-LONGEST_NAME = 1024
+MAX_NAME = 1024
 
 
 class NoteImporter:
@@ -51,17 +51,17 @@ class NoteImporter:
             self._counts.clear()
             self._facts.clear()
         self._counts[user] += len(notes)
-        if self._counts[user] > MOST:
-            raise ValueError(f"over {MOST} memories of one person")
+        if self._counts[user] > MAX_NOTES:
+            raise ValueError(f"over {MAX_NOTES} memories of one person")
         items = tuple(self._item(user, note) for note in notes)
         self._facts[user] += sum(item.namespace == (PEOPLE, user, FACTS) for item in items)
-        if self._facts[user] > MOST_GIVEN:
-            raise ValueError(f"over {MOST_GIVEN:,} facts of one person")
+        if self._facts[user] > MAX_GIVEN:
+            raise ValueError(f"over {MAX_GIVEN:,} facts of one person")
         return items
 
     def _item(self, user: str, note: Note) -> Item:
         text = one_line(note.text or "")
-        if 0 < len(text) <= MOST_CHARACTERS:
+        if 0 < len(text) <= MAX_STATEMENT:
             fact = self._fact(note, text)
             place, value = fact_place(user, fact.id), msgspec.json.encode(fact)
         else:
@@ -89,7 +89,7 @@ class NoteImporter:
             last_confirmed=self._past(note.updated_at, created),
             until=note.until,
             origin="added",
-            metadata=metadata if len(msgspec.json.encode(metadata)) <= LARGEST_METADATA else {},
+            metadata=metadata if len(msgspec.json.encode(metadata)) <= MAX_METADATA else {},
         )
         return with_expiry(fact, self._settings)
 
@@ -100,7 +100,7 @@ class NoteImporter:
 
 def _name(text: str) -> str:
     """A label or a key as an item may have it."""
-    return one_line(text)[:LONGEST_NAME] or "-"
+    return one_line(text)[:MAX_NAME] or "-"
 
 
 def _made_id(note: Note) -> str:

@@ -16,12 +16,12 @@ import msgspec
 
 from proxy.memory.archive import Message
 from proxy.memory.store import StoreError
-from proxy.recall.index import Index, Owner, OwnOf, PassageHistory
+from proxy.recall.index import Index, Owner, OwnTextOf, PassageHistory
 from proxy.recall.indexing.indexer import Indexer, OnWrite, ignore_write, put_zeros
 from proxy.recall.indexing.state import State, read_state
 from proxy.recall.ranking.packing import check_of, read_rows
 from proxy.recall.semantic.embedders import Embedder, EmbedderError, EmbedderRefused, text_to_embed
-from proxy.recall.semantic.vectors import MOST_SEARCHED, pack, vector_set_name
+from proxy.recall.semantic.vectors import MAX_SEARCHED, pack, vector_set_name
 
 logger = logging.getLogger(__name__)
 
@@ -35,20 +35,20 @@ class Pace(msgspec.Struct, frozen=True):
 
     ``share``: the maximum share of time spent embedding, so that a large backlog does not use up
     the processor or an API's quota.  ``patience``: timeout of one batch.  ``retry``: pause after a
-    failure, doubled with each further one up to ``most``.  ``refused``: pause after a permanent
-    refusal.
+    failure, doubled with each further one up to ``max_pause``.  ``refused``: pause after a
+    permanent refusal.
     """
 
     share: float = 0.5
     patience: float = 60.0
     retry: float = 2.0
-    most: float = 120.0
+    max_pause: float = 120.0
     refused: float = 600.0
 
     def after(self, failure: Exception, failures: int) -> float:
         if isinstance(failure, EmbedderRefused):
             return self.refused
-        return float(min(self.most, self.retry * 2.0 ** min(failures - 1, 16)))
+        return float(min(self.max_pause, self.retry * 2.0 ** min(failures - 1, 16)))
 
 
 DEFAULT_PACE = Pace()
@@ -62,14 +62,14 @@ class EmbeddingBackfill:
         index: Index,
         history: PassageHistory,
         embedder: Embedder,
-        own_of: OwnOf,
+        own_text_of: OwnTextOf,
         clock: Callable[[], float],
         pace: Pace = DEFAULT_PACE,
         on_write: OnWrite = ignore_write,
     ) -> None:
         self._index, self._history, self._embedder = index, history, embedder
-        self._own_of, self._clock, self._pace = own_of, clock, pace
-        self._indexer = Indexer(index, history, own_of, clock, on_write=on_write)
+        self._own_text_of, self._clock, self._pace = own_text_of, clock, pace
+        self._indexer = Indexer(index, history, own_text_of, clock, on_write=on_write)
         self._name: str | None = None
         self._size = embedder.at_once
         """Texts of a batch: half as many after a failure, one more after each success."""
@@ -143,10 +143,10 @@ class EmbeddingBackfill:
     async def _step(self, owner: Owner) -> int | None:
         """Embed the next batch; returns how many of it still exist, None if nothing is left."""
         name = self._name or await self._learn_name()
-        state = read_state((await self._index.look(owner, (), 0)).state)
+        state = read_state((await self._index.lookup(owner, (), 0)).state)
         if state is None:
             return None
-        first = max(state.embedded.get(name, 0), state.passages - MOST_SEARCHED)
+        first = max(state.embedded.get(name, 0), state.passages - MAX_SEARCHED)
         end = min(state.passages, first + self._size)
         if first >= end:
             return None
@@ -202,7 +202,7 @@ class EmbeddingBackfill:
         }
 
     def _text(self, message: Message) -> str:
-        return text_to_embed(self._own_of(message.wire)[0])
+        return text_to_embed(self._own_text_of(message.wire)[0])
 
 
 def _with_progress(now: State, then: State, name: str, first: int, end: int) -> State:

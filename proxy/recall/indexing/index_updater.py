@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 DELAY = 0.25
 """Seconds for which a session must be quiet before its new messages are indexed."""
 
-MOST_DELAYS = 4
+MAX_DELAYS = 4
 """After so many delays they are indexed even if the session is not quiet."""
 
 DEFERRED_EXCHANGES = 8
@@ -291,7 +291,7 @@ class IndexUpdater:
     def _is_due(self, work: Work) -> bool:
         """Whether it was not queued again since the last round, or has waited for long."""
         since = self._waiting[work]
-        return since.last < self._round or since.first <= self._round - MOST_DELAYS
+        return since.last < self._round or since.first <= self._round - MAX_DELAYS
 
     async def _drain(self) -> None:
         """Do all queued work.  Raises StoreError; failed work stays queued."""

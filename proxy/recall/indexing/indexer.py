@@ -26,11 +26,11 @@ from proxy.memory.store import StoreError
 from proxy.recall.index import (
     Index,
     IndexBatch,
+    IndexLookup,
     IndexLost,
     IndexMark,
-    Look,
     Owner,
-    OwnOf,
+    OwnTextOf,
     PassageHistory,
     newest_session,
     owner_of,
@@ -92,8 +92,8 @@ def ignore_write(owner: Owner, batch: IndexBatch) -> None:
 class Indexer:
     """Reads history and writes the index.
 
-    ``own_of`` returns the author's own text of a message's JSON.  ``on_up_to_date`` is called with
-    the owner of an index that was brought up to date, ``on_write`` with each batch that was
+    ``own_text_of`` returns the author's own text of a message's JSON.  ``on_up_to_date`` is called
+    with the owner of an index that was brought up to date, ``on_write`` with each batch that was
     written.
     """
 
@@ -101,13 +101,13 @@ class Indexer:
         self,
         index: Index,
         history: PassageHistory,
-        own_of: OwnOf,
+        own_text_of: OwnTextOf,
         clock: Callable[[], float],
         on_up_to_date: Callable[[Owner], None] = ignore_owner,
         on_write: OnWrite = ignore_write,
     ) -> None:
         self._index, self._history, self._on_write = index, history, on_write
-        self._own_of, self._clock, self._on_level = own_of, clock, on_up_to_date
+        self._own_text_of, self._clock, self._on_level = own_text_of, clock, on_up_to_date
 
     async def index_session(self, key: SessionKey) -> int:
         """Index the messages of a session that are not indexed yet; returns their number.
@@ -134,13 +134,13 @@ class Indexer:
             return 0
         owner = owner_of(key, session.user)
         for _ in range(TRIES):
-            look = await self._index.look(owner, (), 0, session=key.session)
-            state = read_state(look.state, self._clock())
-            if state is None or look.mark is None or look.mark.seq < seq:
+            lookup = await self._index.lookup(owner, (), 0, session=key.session)
+            state = read_state(lookup.state, self._clock())
+            if state is None or lookup.mark is None or lookup.mark.seq < seq:
                 return await self.index_session(key)
             page = await self._history.messages(key, STATES, seq - 1, 1)
             found = [message for message in page.items if message.seq == seq]
-            addition = Addition(look, state, session, found, self._own_of, is_edit=True)
+            addition = Addition(lookup, state, session, found, self._own_text_of, is_edit=True)
             if not found or await self._write(owner, addition):
                 self._on_level(owner)
                 return len(found)
@@ -163,7 +163,7 @@ class Indexer:
     async def _is_unknown_owner(self, owner: Owner) -> bool:
         """Whether the owner has neither sessions nor an index: then none is created, so that a
         client that invents user ids cannot fill the store."""
-        if (await self._index.look(owner, (), 0)).revision:
+        if (await self._index.lookup(owner, (), 0)).revision:
             return False
         return await newest_session(self._history, owner.tenant, owner.user) is None
 
@@ -209,7 +209,7 @@ class Indexer:
 
     async def rebuild(self, owner: Owner) -> int:
         """Rebuild an index from history.  Raises StoreError."""
-        data = (await self._index.look(owner, (), 0)).state
+        data = (await self._index.lookup(owner, (), 0)).state
         await drop_index(self._index, owner, _kept_state(data, self._clock()))
         if owner.session:
             return await self.catch_up(owner)
@@ -228,11 +228,11 @@ class Indexer:
         being imported.  Raises StoreError.
         """
 
-        def behind(found: State) -> State:
-            unknown = not found.caught_up and not found.passages
-            return found if unknown else replace(found, caught_up=-self._clock())
+        def not_caught_up(state: State) -> State:
+            unknown = not state.caught_up and not state.passages
+            return state if unknown else replace(state, caught_up=-self._clock())
 
-        await self.update(owner, behind)
+        await self.update(owner, not_caught_up)
 
     async def dismissed(self, owner: Owner) -> tuple[str, ...]:
         """Standing instructions that are not to be pinned, the newest last.  Raises StoreError."""
@@ -240,24 +240,24 @@ class Indexer:
 
     async def _step(self, key: SessionKey) -> Step:
         """Index the next messages."""
-        seen = await self._index.behind(key, STATES, BATCH)
+        seen = await self._index.unindexed(key, STATES, BATCH)
         if seen is None:
             return UP_TO_DATE
-        session, look, page = seen
+        session, lookup, page = seen
         owner = owner_of(key, session.user)
-        state = read_state(look.state, self._clock())
+        state = read_state(lookup.state, self._clock())
         if state is None:
-            await self._replace_index(owner, look.state)
+            await self._replace_index(owner, lookup.state)
             return TRY_AGAIN
-        found = _unindexed(page, look.mark)
+        found = _unindexed(page, lookup.mark)
         if found is None:
             # Before the session gets another number, by which they are found.
             passages = await passages_of(self._index, owner, key.session)
             await zero_vectors(self._index, owner, passages)
             await self._index.drop_session(owner, key.session)
             return TRY_AGAIN
-        before = page.items[0].card.created_at if look.mark else 0.0
-        addition = Addition(look, state, session, found, self._own_of, previous_time=before)
+        before = page.items[0].card.created_at if lookup.mark else 0.0
+        addition = Addition(lookup, state, session, found, self._own_text_of, previous_time=before)
         if found and not await self._write(owner, addition):
             return TRY_AGAIN
         level = page.after is None
@@ -285,7 +285,7 @@ class Indexer:
         return done
 
     async def _state(self, owner: Owner) -> State:
-        data = (await self._index.look(owner, (), 0)).state
+        data = (await self._index.lookup(owner, (), 0)).state
         return read_state(data) or State(dismissed=dismissed_in(data))
 
     async def _replace_index(self, owner: Owner, data: bytes) -> None:
@@ -301,13 +301,13 @@ class Indexer:
         Returns the state as it is then.  Raises StoreError.
         """
         for _ in range(TRIES):
-            look = await self._index.look(owner, (), 0)
-            state = read_state(look.state, self._clock())
+            lookup = await self._index.lookup(owner, (), 0)
+            state = read_state(lookup.state, self._clock())
             if state is None:
-                await self._replace_index(owner, look.state)
+                await self._replace_index(owner, lookup.state)
                 continue
             changed = change(state)
-            if changed is state or await self._put(owner, _state_batch(look, changed)):
+            if changed is state or await self._put(owner, _state_batch(lookup, changed)):
                 return changed
         raise StoreError(TOO_MANY_WRITERS)
 
@@ -325,10 +325,10 @@ def _unindexed(page: Page[Message], mark: IndexMark | None) -> Sequence[Message]
     return page.items[1:]
 
 
-def _state_batch(look: Look, state: State) -> IndexBatch:
+def _state_batch(lookup: IndexLookup, state: State) -> IndexBatch:
     """A batch that changes only the state."""
     return IndexBatch(
-        revision=look.revision,
+        revision=lookup.revision,
         state=write_state(state),
         session="",
         mark=None,
@@ -338,7 +338,7 @@ def _state_batch(look: Look, state: State) -> IndexBatch:
 
 def _new_index_batch(data: bytes, now: float) -> IndexBatch:
     """The batch that creates a new index, with the dismissed instructions of the state ``data``."""
-    return _state_batch(Look(), State(born=now, dismissed=dismissed_in(data)))
+    return _state_batch(IndexLookup(), State(born=now, dismissed=dismissed_in(data)))
 
 
 def _kept_state(data: bytes, now: float) -> bytes:
@@ -377,13 +377,13 @@ async def passages_of(
     """The numbers of a session's passages, ascending; with ``before`` only those of old texts of
     these messages.  Raises StoreError.
     """
-    look = await index.look(owner, (), 0, session=session)
-    state = read_state(look.state)
-    if look.mark is None or state is None:
+    lookup = await index.lookup(owner, (), 0, session=session)
+    state = read_state(lookup.state)
+    if lookup.mark is None or state is None:
         return []
     found: list[int] = []
     async for first, rows, _ in _pages(index, owner, state):
-        theirs = rows["session"] == look.mark.number
+        theirs = rows["session"] == lookup.mark.number
         if before is not None:
             theirs &= np.isin(rows["seq"], list(before.seqs))
             theirs &= ~np.isin(rows["check"], list(before.current_checks))
@@ -396,7 +396,7 @@ async def replace_unreadable(index: Index, owner: Owner, now: float) -> None:
 
     Raises StoreError.
     """
-    data = (await index.look(owner, (), 0)).state
+    data = (await index.lookup(owner, (), 0)).state
     if read_state(data) is None:
         await index.drop(owner, _kept_state(data, now))
         await index.write(owner, _new_index_batch(data, now))
@@ -428,7 +428,7 @@ async def zero_vectors(index: Index, owner: Owner, numbers: Sequence[int]) -> No
 
 
 async def put_zeros(index: Index, owner: Owner, name: str, numbers: Sequence[int]) -> None:
-    """The same for one model; ``name``: see ``proxy.recall.semantic.vectors.name_of``."""
+    """The same for one model; ``name``: see ``semantic.vectors.vector_set_name``."""
     size = int(name.rpartition("/")[2])
     if numbers:
         await index.put_vectors(owner, name, size, dict.fromkeys(numbers, bytes(size)))
@@ -446,4 +446,4 @@ async def _pages(
 
 async def _state(index: Index, owner: Owner) -> State:
     """The state; a new one without an index, or for one of another format."""
-    return read_state((await index.look(owner, (), 0)).state) or State()
+    return read_state((await index.lookup(owner, (), 0)).state) or State()

@@ -9,7 +9,7 @@ from zlib import crc32
 import msgspec
 
 from proxy.memory.archive import Message, Session
-from proxy.recall.index import ROW_SIZE, IndexBatch, IndexMark, Look, OwnOf
+from proxy.recall.index import ROW_SIZE, IndexBatch, IndexLookup, IndexMark, OwnTextOf
 from proxy.recall.notes.notes import names_relative_day
 from proxy.recall.notes.slots import slot_values
 from proxy.recall.query import of_oneself
@@ -32,11 +32,11 @@ FORMAT = 5
 """To be increased when rows change, or the terms of texts (unless queries search both): an index of
 another format is rebuilt."""
 
-MOST_STANDING = 64
-"""Passages with standing instructions that are kept, the newest."""
+MAX_STANDING = 64
+"""Passages with standing instructions in a state, the newest."""
 
-MOST_DISMISSED = 512
-"""Standing instructions removed by hand that are remembered, the newest."""
+MAX_DISMISSED = 512
+"""Dismissed standing instructions in a state, the newest."""
 
 
 DISMISSED_AT = 5
@@ -77,7 +77,7 @@ class State(msgspec.Struct, frozen=True, array_like=True):
             passages=self.passages + len(lengths),
             length=self.length + sum(lengths),
             sessions=sessions,
-            standing=(*self.standing, *standing)[-MOST_STANDING:],
+            standing=(*self.standing, *standing)[-MAX_STANDING:],
             check=crc32(rows, self.check),
         )
 
@@ -87,8 +87,8 @@ class State(msgspec.Struct, frozen=True, array_like=True):
 
     def with_dismissed(self, instruction: str) -> State:
         """The state with a standing instruction dismissed."""
-        kept = tuple(id for id in self.dismissed if id != instruction)
-        return msgspec.structs.replace(self, dismissed=(*kept, instruction)[-MOST_DISMISSED:])
+        others = tuple(id for id in self.dismissed if id != instruction)
+        return msgspec.structs.replace(self, dismissed=(*others, instruction)[-MAX_DISMISSED:])
 
     def with_vectors(self, name: str, end: int) -> State:
         """The state with the passages before ``end`` embedded."""
@@ -133,17 +133,17 @@ ROLES = ("user", "assistant")
 
 
 class Addition(msgspec.Struct, frozen=True):
-    """Messages to add: consecutive ones in history after the session's mark in ``look``.
+    """Messages to add: consecutive ones in history after the session's mark in ``lookup``.
 
     With ``is_edit`` they are edited messages before the mark.  These are surrounded by empty rows,
     since passages with adjacent numbers are treated as neighbours in the conversation.
     """
 
-    look: Look
+    lookup: IndexLookup
     state: State
     session: Session
     messages: Sequence[Message]
-    own_of: OwnOf
+    own_text_of: OwnTextOf
     is_edit: bool = False
     previous_time: float = 0.0
     """The time of the message before them, Unix seconds."""
@@ -163,7 +163,7 @@ class Addition(msgspec.Struct, frozen=True):
             max(number, self.state.sessions),
         )
         return IndexBatch(
-            revision=self.look.revision,
+            revision=self.lookup.revision,
             state=write_state(state),
             session=self.session.id,
             mark=None if self.is_edit else IndexMark(number, last.seq, mark_check(last.card.id)),
@@ -177,7 +177,7 @@ class Addition(msgspec.Struct, frozen=True):
     @property
     def _number(self) -> int:
         """The session's number, from 1; 0 is that of an empty row."""
-        return self.look.mark.number if self.look.mark else self.state.sessions + 1
+        return self.lookup.mark.number if self.lookup.mark else self.state.sessions + 1
 
     def _entries(self) -> list[TermEntry]:
         entries: list[TermEntry] = []
@@ -185,11 +185,11 @@ class Addition(msgspec.Struct, frozen=True):
         times = Counter(each.card.created_at for each in self.messages if each.card.role == "user")
         for message in self.messages:
             if message.card.exchange != exchange:
-                # What is indexed together is chance; it must not decide the language.
+                # Which messages share a batch is chance, so it must not decide the language.
                 language, exchange = "", message.card.exchange
             if message.card.role not in ROLES:
                 continue
-            text, share = self.own_of(message.wire)
+            text, share = self.own_text_of(message.wire)
             if text.strip():  # a message may consist of calls alone, or of what a program put in
                 at = message.card.created_at
                 known = times[at] == 1 and at != self.previous_time and not self.is_edit

@@ -25,25 +25,25 @@ from proxy.recall.lexicon.folding import (
 from proxy.recall.lexicon.loader import lazy_pattern, with_numbered_groups
 from proxy.recall.lexicon.pieces import EDGE, pieces
 
-LONGEST_WORD = 40
+MAX_WORD = 40
 """Characters; longer words (keys, URLs, texts without spaces) are cut to these."""
 
 WORD_CACHE_SIZE = 8192
-"""Words in a cache: those that people use, a megabyte for each cache."""
+"""Words in a cache, a megabyte each: those that people use."""
 
-_MOST_LETTERS = 256
-"""For a longer word all patterns are tried, which takes no longer than looking it up."""
+_MAX_LETTERS = 256
+"""Letters; for a longer word all patterns are tried, which takes no longer than a lookup."""
 
 _ASCII_RUN = re.compile(r"[a-z0-9]+")
 _INDIAN = re.compile(rf"[{INDIAN}]")
-# What stands alone and is no letter to `re`, and what becomes a letter and such a point.
+# Combining points, which are no letters to `re`, and a letter that becomes one with such a point.
 _POINTED = re.compile("[\u0130\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670]")
 
 
 class Cue:
     """A pattern, and its ``pieces``: every text that it matches has one of them; empty if unknown.
 
-    It is compiled when it is first searched: most are of languages that nobody here speaks.
+    It is compiled when it is first searched: most are of languages that no user speaks.
     """
 
     def __init__(self, pattern: str, flags: int = 0) -> None:
@@ -57,36 +57,36 @@ class Cue:
     def pieces(self) -> frozenset[str]:
         return pieces(self._pattern)
 
-    def search(self, text: str, seen: PossibleCues) -> re.Match[str] | None:
-        """The first match in a text; ``seen`` are the cues that the text may have."""
-        return self.pattern.search(text) if self in seen else None
+    def search(self, text: str, possible: PossibleCues) -> re.Match[str] | None:
+        """The first match in a text; ``possible`` are the cues that the text may have."""
+        return self.pattern.search(text) if self in possible else None
 
 
 class AnyOf:
     """Several patterns as one; their groups are numbered: see ``loader.with_numbered_groups``.
 
-    Nearly all texts are in one language: where only one of the patterns may match, it is searched
-    alone, with the same result.
+    Nearly all texts are in one language: if only one of the patterns may match, only this is
+    searched, with the same result.
     """
 
     def __init__(self, patterns: Iterable[str], flags: int = 0) -> None:
         found = tuple(patterns)
-        self._all = Cue(with_numbered_groups(found), flags)
+        self._combined = Cue(with_numbered_groups(found), flags)
         self._each = tuple(Cue(with_numbered_groups([each]), flags) for each in found)
-        self.pattern, self.cues = self._all.pattern, (self._all, *self._each)
+        self.pattern, self.cues = self._combined.pattern, (self._combined, *self._each)
 
     def __repr__(self) -> str:
         return f"<AnyOf [{len(self._each)}]>"
 
-    def within(self, seen: PossibleCues) -> re.Pattern[str] | None:
-        """The pattern to search a text for; ``seen`` are the cues that the text may have.  None: it
-        has none of these."""
-        if self._all not in seen:
+    def possible_pattern(self, possible: PossibleCues) -> re.Pattern[str] | None:
+        """The pattern to search a text for, given the cues that it may have; None if it has none of
+        these."""
+        if self._combined not in possible:
             return None
-        there = [cue for cue in self._each if cue in seen]
-        if len(there) > 1:
+        possible_patterns = [cue for cue in self._each if cue in possible]
+        if len(possible_patterns) > 1:
             return self.pattern
-        return there[0].pattern if there else None
+        return possible_patterns[0].pattern if possible_patterns else None
 
 
 PossibleCues: TypeAlias = Container[Cue]
@@ -99,15 +99,15 @@ class _All:
 
 
 ALL_CUES: PossibleCues = _All()
-"""For a text that the filter does not handle: any cue may be in it."""
+"""All cues: for texts that the filter does not handle."""
 
 CuesOfWord: TypeAlias = "frozenset[Cue] | None"
-"""The cues that a word may be a sign of; None: any."""
+"""The cues that a text with this word may have; None: any."""
 
 
 def words_to_check(text: str, folded: str) -> frozenset[str] | None:
-    """The words to look up for ``Cues.seen``; None if folding changes the text in ways that the
-    filter does not handle.  ``folded`` is the folded text."""
+    """The words to look up with ``Cues.possible``; None if folding changes the text in ways that
+    the filter does not handle.  ``folded`` is the folded text."""
     if text.isascii():
         return frozenset(_ASCII_RUN.findall(folded))
     if _POINTED.search(text) or not keeps_letters_when_folded(text):
@@ -119,24 +119,24 @@ class Cues:
     """Cues with a common lookup by piece."""
 
     def __init__(self, cues: Iterable[Cue]) -> None:
-        self._all = tuple(cues)
-        self._in_word = lru_cache(maxsize=WORD_CACHE_SIZE)(self._find)
+        self._cues = tuple(cues)
+        self._cached_cues_of = lru_cache(maxsize=WORD_CACHE_SIZE)(self._cues_of)
 
     def __repr__(self) -> str:
-        return f"<Cues [{len(self._all)}]>"
+        return f"<Cues [{len(self._cues)}]>"
 
     def __iter__(self) -> Iterator[Cue]:
-        return iter(self._all)
+        return iter(self._cues)
 
     @cached_property
     def _always(self) -> frozenset[Cue]:
-        return frozenset(cue for cue in self._all if not cue.pieces)
+        return frozenset(cue for cue in self._cues if not cue.pieces)
 
     @cached_property
     def _pieces(self) -> dict[str, frozenset[Cue]]:
         """The cues by piece; proper prefixes of pieces are keys too, with no cues of their own."""
         found: dict[str, frozenset[Cue]] = {}
-        for cue in self._all:
+        for cue in self._cues:
             for piece in cue.pieces:
                 for end in range(1, len(piece)):
                     found.setdefault(piece[:end], frozenset())
@@ -144,29 +144,29 @@ class Cues:
         return found
 
     def warm(self) -> None:
-        """Derive all pieces now: else the first text waits a quarter of a second for it."""
-        self.seen([""])
+        """Derive all pieces now; else the first text would take a quarter of a second more."""
+        self.possible([""])
 
-    def forget(self) -> None:
+    def clear_cache(self) -> None:
         """Clear the cache of words."""
-        self._in_word.cache_clear()
+        self._cached_cues_of.cache_clear()
 
-    def seen(self, words: Collection[str] | None) -> PossibleCues:
-        """Which of them a text may have, by its words as ``words_to_check`` returns them."""
+    def possible(self, words: Collection[str] | None) -> PossibleCues:
+        """The cues that a text may have, by its words as ``words_to_check`` returns them."""
         if words is None:
             return ALL_CUES
-        short = max(map(len, words), default=0) <= LONGEST_WORD
-        found = set(map(self._in_word if short else self._in_any, words))
+        short = max(map(len, words), default=0) <= MAX_WORD
+        found = set(map(self._cached_cues_of if short else self._cues_of_any, words))
         if None in found:
             return ALL_CUES
         return self._always.union(*filter(None, found))
 
-    def _in_any(self, word: str) -> CuesOfWord:
+    def _cues_of_any(self, word: str) -> CuesOfWord:
         """The cues of a word of any length; those of a long one are not cached."""
-        return self._in_word(word) if len(word) <= LONGEST_WORD else self._find(word)
+        return self._cached_cues_of(word) if len(word) <= MAX_WORD else self._cues_of(word)
 
-    def _find(self, word: str) -> CuesOfWord:
-        if len(word) > _MOST_LETTERS or (_INDIAN.search(word) and _INDIAN.sub("", word)):
+    def _cues_of(self, word: str) -> CuesOfWord:
+        if len(word) > _MAX_LETTERS or (_INDIAN.search(word) and _INDIAN.sub("", word)):
             return None
         padded, found = f"{EDGE}{word}{EDGE}", frozenset[Cue]()
         for at in range(len(padded)):

@@ -60,14 +60,14 @@ def max_normalized_length(text: str) -> int:
     return max(_SHORT, 2 * len(text))
 
 
-def fold_beginning(text: str, most: int) -> str:
-    """The first ``most`` characters of a text, folded.  The result has at most ``most``
+def fold_beginning(text: str, max_length: int) -> str:
+    """The first ``max_length`` characters of a text, folded.  The result has at most ``max_length``
     characters, and at most ``max_normalized_length`` of them."""
-    text = text[:most]
+    text = text[:max_length]
     if text.isascii() or is_normalized("NFKC", text):
         return fold(text)
     pieces: list[str] = []
-    left = min(most, max_normalized_length(text))
+    left = min(max_length, max_normalized_length(text))
     for piece in _PIECE.finditer(text):
         pieces.append(fold(piece[0])[:left])
         left -= len(pieces[-1])

@@ -130,10 +130,12 @@ def phrase_pattern(of: Callable[[Language], Phrases], language: str = "") -> str
     return pattern_of(Phrases(words, tuple(pattern for one in each for pattern in one.anywhere)))
 
 
-def pattern_of(told: Phrases) -> str:
+def pattern_of(phrases: Phrases) -> str:
     """A pattern that matches any of these phrases."""
-    words = [rf"\b{alternation(map(_without_line_breaks, told.words))}\b"] if told.words else []
-    return alternation((*words, *map(_without_line_breaks, told.anywhere)))
+    words = (
+        [rf"\b{alternation(map(_without_line_breaks, phrases.words))}\b"] if phrases.words else []
+    )
+    return alternation((*words, *map(_without_line_breaks, phrases.anywhere)))
 
 
 def longest_first(found: Iterable[str]) -> str:

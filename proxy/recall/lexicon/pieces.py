@@ -25,13 +25,13 @@ from proxy.recall.lexicon.regex import (
     parse,
 )
 
-_LONGEST = 8
+_MAX_PIECE = 8
 """Characters of a piece: of a longer one this much of its beginning is enough."""
 
 EDGE = "\0"
 """Stands in a piece, and around a word, for where a word begins or ends."""
 
-_MOST_STRINGS = 64
+_MAX_STRINGS = 64
 """Strings that parts may make together; more are not written out."""
 
 # To `re` a word ends at a vowel sign of these scripts, so that its edges are no edges here.
@@ -65,7 +65,7 @@ def pieces(pattern: str) -> Strings:
     found = literals.exact or literals.required
     if not found or not _least_selectivity(found):
         return frozenset()
-    return frozenset(_piece(each)[:_LONGEST] for each in found)
+    return frozenset(_piece(each)[:_MAX_PIECE] for each in found)
 
 
 @lru_cache(maxsize=4096)
@@ -128,7 +128,7 @@ def _around(strings: Strings, before: str, after: str = "") -> Strings:
 
 
 def _few(one: Strings, other: Strings) -> bool:
-    return min(len(one), len(other)) == 1 or len(one) * len(other) <= _MOST_STRINGS
+    return min(len(one), len(other)) == 1 or len(one) * len(other) <= _MAX_STRINGS
 
 
 def _is_edge(part: Part) -> bool:

@@ -1,5 +1,5 @@
-"""What is noted of recalled passages beside their words: which day they mean, and what was said
-against them later.  Pure."""
+"""Notes on recalled passages: the dates of the days that they name, and values that later messages
+have replaced.  Pure."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from proxy.recall.ranking.packing import FILLS_SLOT, NAMES_DAY
 from proxy.recall.results import RecallHit
 
 Notes = defaultdict[int, list[str]]
-"""By place among what was found."""
+"""By index in the list of hits."""
 
-MOST_DAYS = 2
-"""Days that are noted of one message."""
+MAX_DAYS = 2
+"""Days in the note of one message."""
 
 MAX_LENGTH = 600
-"""Characters; in a longer message is much that was not said on its day."""
+"""Characters; in a longer message much was not said on its day."""
 
 
 def names_relative_day(read: TokenizedText, at: float) -> bool:
-    """Whether a user's message of a known time (Unix seconds) names a day by its own, and does not
-    say which that is; for the flag of an indexed message."""
+    """Whether a user's message sent at ``at`` (Unix seconds) names a day relative to its own
+    ("yesterday") and no date; for the flag of an indexed message."""
     text = read.text
     if len(text) > MAX_LENGTH or not any(relative_days(text, at, read.possible_cues)):
         return False
@@ -36,7 +36,7 @@ def names_relative_day(read: TokenizedText, at: float) -> bool:
 
 
 def with_notes(found: Sequence[RecallHit], now: float) -> list[RecallHit]:
-    """The same, with notes on those that need one, as read at ``now`` (seconds on the wall)."""
+    """The hits, with notes on those that need one; ``now`` in seconds as if local time were UTC."""
     flags = {one.flags for one in found}
     notes: Notes = defaultdict(list)
     if any(each & NAMES_DAY for each in flags):
@@ -50,27 +50,27 @@ def with_notes(found: Sequence[RecallHit], now: float) -> list[RecallHit]:
 
 
 def _note_days(found: Sequence[RecallHit], now: float, notes: Notes) -> None:
-    """Which days are meant.  A passage of today gets no note: its "yesterday" is the reader's."""
+    """Note the dates of relative days.  Passages of today need none."""
     today = date_of(now)
     places = [
         at
         for at, one in enumerate(found)
         if one.flags & NAMES_DAY and date_of(one.local_time) != today
     ]
-    # Where a message says what day it is of, nobody knows for which others that holds.
+    # If a message gives the date of its own day, it is unknown for which others that holds.
     sessions = {found[at].session for at in places}
     near = (one for one in found if one.session in sessions)
     dated = {one.session for one in near if any(days_of_lines(one.text))}
     for at in places:
         one = found[at]
         if one.session not in dated:
-            meant = _relative_days_said(one.text, one.local_time)
-            notes[at] += [f"{each.words} = {each.day}" for each in meant]
+            days = _relative_days_said(one.text, one.local_time)
+            notes[at] += [f"{each.words} = {each.day}" for each in days]
 
 
 def _note_replaced_values(found: Sequence[RecallHit], notes: Notes) -> None:
     places = [at for at, one in enumerate(found) if one.flags & FILLS_SLOT]
-    # Sessions of one time have no order.
+    # By session too, since sessions with the same time have no order.
     places.sort(key=lambda at: (found[at].created_at, found[at].session, found[at].seq))
     filled = [(at, each) for at in places for each in slot_values(tokenize(found[at].text))]
     instead = replacing_values([each for _, each in filled])
@@ -80,9 +80,9 @@ def _note_replaced_values(found: Sequence[RecallHit], notes: Notes) -> None:
 
 
 def _relative_days_said(text: str, at: float) -> list[RelativeDay]:
-    """The days that somebody's own words mean, said at ``at`` (Unix seconds); each word once."""
+    """The relative days in the author's own words, said at ``at`` (Unix seconds), each once."""
     own = blank_out(text, pasted_spans(text))
     found = {
         each.words.casefold(): each for each in relative_days(own, at, tokenize(text).possible_cues)
     }
-    return list(islice(found.values(), MOST_DAYS))
+    return list(islice(found.values(), MAX_DAYS))

@@ -1,7 +1,6 @@
-"""What users say that has one value at a time: names, where they live and work, numbers.  Pure.
+"""Slots: things that have one value at a time, as names, places of living and work, numbers.  Pure.
 
-Read from whole sentences alone: what is said with more words around it is left out, so that what is
-taken is right.
+Values are read only from sentences that say nothing else, so that they are right.
 """
 
 from __future__ import annotations
@@ -17,24 +16,27 @@ from proxy.recall.notes.wording import WORDINGS, Change, Wording
 from proxy.recall.own_words import BLANK, Sentence, own_texts, speaker_of
 from proxy.recall.query.words import TokenizedText, is_unspaced
 
-LONGEST = 600
+MAX_MESSAGE = 600
 """Characters of a message that is read."""
 
-LONGEST_SENTENCE = 160
+MAX_SENTENCE_CHARACTERS = 160
 
-MOST_WORDS = 4
+MAX_NAME_WORDS = 4
 """Of a name."""
 
 _STEM = 4
-"""Letters in common that make two words one: endings differ."""
+"""Words with so many first letters in common count as the same, since endings differ."""
 
 _END = " \t\r\n.!?。！？~～…)\"'"
 _DOUBT = "?？"
 
 
 class SlotValue(NamedTuple):
-    """A slot of somebody (``person``, a name or "") and of something (``subject``): its value, and
-    how it has that; ``old_value``: the value that it had, "" if that is not said."""
+    """A value of a slot, of a person (a name, or "": the user) and of a subject ("": none).
+
+    ``change``: whether it holds, becomes the value, or ends to be it; ``old_value``: the value
+    before, "" if not said.
+    """
 
     slot: Slot
     person: str
@@ -45,40 +47,40 @@ class SlotValue(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """The same for what is of one slot; who has a role has it by a name."""
+        """Identifies the slot; a role is given by a name, so it counts as one."""
         return "name" if self.slot == "role" else self.slot, self.person, self.subject
 
 
 def slot_values(read: TokenizedText) -> tuple[SlotValue, ...]:
-    """The slots that a user's message fills, in its order.  Time is bounded for any text."""
+    """The values in a user's message, in its order.  Time is bounded for any text."""
     text = read.text
-    if len(text) > LONGEST:
+    if len(text) > MAX_MESSAGE:
         return ()
     wordings = [each for each in WORDINGS if each.any in read.possible_cues]
     wordings = [each for each in wordings if not each.others.search(text)]
     if not wordings:
         return ()
-    said = [each for voice in own_texts(text) for each in voice.sentences]
-    whose = fold(speaker_of(text))
-    return tuple(_values_in(said, wordings, whose))
+    sentences = [each for own_text in own_texts(text) for each in own_text.sentences]
+    speaker = fold(speaker_of(text))
+    return tuple(_values_in(sentences, wordings, speaker))
 
 
 def _values_in(
-    said: Iterable[Sentence], wordings: Sequence[Wording], whose: str
+    sentences: Iterable[Sentence], wordings: Sequence[Wording], speaker: str
 ) -> Iterator[SlotValue]:
-    for sentence in said:
+    for sentence in sentences:
         words = sentence.words
-        asked = any(mark in words for mark in _DOUBT)
-        if asked or BLANK in words or len(words) > LONGEST_SENTENCE:
+        is_doubted = any(mark in words for mark in _DOUBT)
+        if is_doubted or BLANK in words or len(words) > MAX_SENTENCE_CHARACTERS:
             continue
         for wording in wordings:
-            found = _match(words.strip(_END), wording, whose)
+            found = _match(words.strip(_END), wording, speaker)
             if found is not None:
                 yield found
                 break
 
 
-def _match(words: str, wording: Wording, whose: str) -> SlotValue | None:
+def _match(words: str, wording: Wording, speaker: str) -> SlotValue | None:
     for how, slot, pattern in wording.patterns:
         match = pattern.fullmatch(words)
         if match is None:
@@ -88,14 +90,14 @@ def _match(words: str, wording: Wording, whose: str) -> SlotValue | None:
         parts = named_groups(match)
         value, old = parts["value"].strip(), parts.get("old", "").strip()
         if _is_value(slot, value):
-            return SlotValue(slot, whose, fold(parts.get("of", "")), value, how, old)
+            return SlotValue(slot, speaker, fold(parts.get("of", "")), value, how, old)
     return None
 
 
 def _is_value(slot: Slot, value: str) -> bool:
     if slot == "number":
         return any(map(str.isdigit, value)) or "@" in value
-    named = not value[:1].islower() and len(value.split()) <= MOST_WORDS
+    named = not value[:1].islower() and len(value.split()) <= MAX_NAME_WORDS
     return slot == "favourite" or named
 
 
@@ -125,25 +127,26 @@ def _alike(one: str, other: str) -> bool:
 
 
 def replacing_values(filled: Sequence[SlotValue]) -> list[str]:
-    """By what is filled, oldest first: the value that was said later where it is another, "" where
-    it is none, and "no more" where it was said to hold no more."""
+    """For each value, oldest first: the later value of its slot that replaces it, ``NO_MORE`` if it
+    was said to have ended, else ""."""
     newest: dict[tuple[str, str, str], list[SlotValue]] = {}
     found: list[str] = []
     for one in reversed(filled):
-        behind = newest.setdefault(one.key, [])
-        found.append(_replacing_value(one, behind))
-        behind.append(one)
+        newer = newest.setdefault(one.key, [])
+        found.append(_replacing_value(one, newer))
+        newer.append(one)
     return found[::-1]
 
 
 NO_MORE = "no more"
 _EXCLUSIVE = frozenset({"name", "number", "favourite"})
-"""Where a value is said, another is no more.  Not of one's own name: it seldom changes, has shorter
-forms, and is another's in a game or a story, so that a change of it must be said."""
+"""Slots of which any new value replaces the old one; for others a change must be said explicitly.
+The user's own name is one of the others: it seldom changes, has shorter forms, and may be another's
+in a game or a story."""
 
 
 def _replacing_value(one: SlotValue, newer: Sequence[SlotValue]) -> str:
-    """What the newest of those that were said after ``one`` says against it."""
+    """What replaces a value, given the later values of its slot, the newest first."""
     if one.change == "ends" or one.old_value or not newer:
         return ""  # much else than a home is moved from one to another
     last = newer[0]

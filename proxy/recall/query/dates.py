@@ -65,20 +65,20 @@ _TELLS = (
 )
 """Each language by itself: nearly all texts are in one."""
 
-_MOST_CHARACTERS = 4096
+_MAX_CHARACTERS = 4096
 """What is read of a text to find days."""
 
 
-def tells_time(text: str, seen: PossibleCues = ALL_CUES) -> bool:
-    """Whether a text tells when something is or was; ``seen``: the cues it may have."""
-    return any(each.search(text, seen) for each in _TELLS)
+def tells_time(text: str, cues: PossibleCues = ALL_CUES) -> bool:
+    """Whether a text tells when something is or was; ``cues``: the cues it may have."""
+    return any(each.search(text, cues) for each in _TELLS)
 
 
-def named_days(text: str, now: float, seen: PossibleCues = ALL_CUES) -> Iterator[float]:
+def named_days(text: str, now: float, cues: PossibleCues = ALL_CUES) -> Iterator[float]:
     """The days that a text names, in Unix seconds; without a year the last one before ``now``."""
-    seen = seen if len(text) <= _MOST_CHARACTERS else ALL_CUES
-    text = text[:_MOST_CHARACTERS]
-    dates = _DATES.within(seen)
+    cues = cues if len(text) <= _MAX_CHARACTERS else ALL_CUES
+    text = text[:_MAX_CHARACTERS]
+    dates = _DATES.possible_pattern(cues)
     if dates is None or not any(map(str.isdigit, text)):
         return
     for match in dates.finditer(text):
@@ -87,7 +87,7 @@ def named_days(text: str, now: float, seen: PossibleCues = ALL_CUES) -> Iterator
             yield day
 
 
-_LONGEST_ABOVE = 60
+_MAX_HEADING = 60
 """Characters at the beginning of a line in which the day must stand that it is of."""
 
 
@@ -98,7 +98,7 @@ def days_of_lines(text: str) -> Iterator[float]:
     Only a label or a day of the week may stand before a date, and it must have a year.
     """
     for line in text.split("\n"):
-        start = line[:_LONGEST_ABOVE]
+        start = line[:_MAX_HEADING]
         found = _DATES.pattern.search(start) if any(map(str.isdigit, start)) else None
         if found is None or "year" not in named_groups(found):
             continue
@@ -161,10 +161,10 @@ def month_term(day: date) -> bytes:
 DaySpan = tuple[date, date]
 """The first and the last day of a span."""
 
-MOST_DAYS = 31
+MAX_DAYS = 31
 """Days of a span that are asked for one by one; longer spans are asked for by the month."""
-MOST_MONTHS = 24
-_MOST_DATES = 8
+MAX_MONTHS = 24
+_MAX_DATES = 8
 
 _UNIT = {
     word: unit
@@ -289,11 +289,11 @@ class RelativeDay(NamedTuple):
     day: date
 
 
-def relative_days(text: str, now: float, seen: PossibleCues = ALL_CUES) -> Iterator[RelativeDay]:
+def relative_days(text: str, now: float, cues: PossibleCues = ALL_CUES) -> Iterator[RelativeDay]:
     """Words that unambiguously name one day relative to ``now`` (Unix seconds).  Linear time."""
     today = date_of(now)
     for match in chain.from_iterable(
-        each.pattern.finditer(text) for each in _RELATIVE if each in seen
+        each.pattern.finditer(text) for each in _RELATIVE if each in cues
     ):
         found = {name: words.lower() for name, words in named_groups(match).items()}
         after = _days_after(found, today)
@@ -314,15 +314,15 @@ def _days_after(found: Mapping[str, str], today: date) -> int | None:
     return -exact if exact and _UNIT.get(found["unit"]) == "day" else None
 
 
-def day_spans(text: str, now: float, seen: PossibleCues = ALL_CUES) -> tuple[DaySpan, ...]:
+def day_spans(text: str, now: float, cues: PossibleCues = ALL_CUES) -> tuple[DaySpan, ...]:
     """The spans of days that folded text points at, each once, seen at ``now`` (Unix seconds)."""
     today = date_of(now)
-    named = islice(named_days(text, now, seen), _MOST_DATES)
+    named = islice(named_days(text, now, cues), _MAX_DATES)
     exact = tuple((day, day) for day in map(date_of, named))
     if exact:
         return exact
     for pointing, read in _READERS:
-        pattern = pointing.within(seen)
+        pattern = pointing.possible_pattern(cues)
         found = tuple(dict.fromkeys(read(pattern, text, today))) if pattern else ()
         if found:
             return found
@@ -433,14 +433,14 @@ def terms_of_spans(found: tuple[DaySpan, ...], offset: float = 0.0) -> tuple[byt
     ``offset`` is the user's from UTC in seconds: unless 0, each span is extended by a day.
     """
     before, after = timedelta(days=offset > 0), timedelta(days=offset < 0)
-    seen: dict[bytes, None] = {}
+    terms: dict[bytes, None] = {}
     for first, last in found:
-        seen.update(dict.fromkeys(_terms_of_span(first - before, last + after)))
-    return tuple(seen)[: MOST_DAYS + MOST_MONTHS]
+        terms.update(dict.fromkeys(_terms_of_span(first - before, last + after)))
+    return tuple(terms)[: MAX_DAYS + MAX_MONTHS]
 
 
 def _terms_of_span(first: date, last: date) -> Iterator[bytes]:
-    if (last - first).days < MOST_DAYS - 3:
+    if (last - first).days < MAX_DAYS - 3:
         for day in range((last - first).days + 1):
             yield day_term(first + timedelta(days=day))
         return

@@ -14,7 +14,7 @@ from proxy.recall.query.dates import is_weekday
 from proxy.recall.query.words import ENGLISH, TokenizedText, is_stop_word
 
 READ_WORDS = 48
-"""Words among which a name is looked for."""
+"""Words of a message that are searched for a name."""
 
 _BEFORE = 24
 _LAST_WORD = re.compile(r"([\w']{1,20})\W{1,4}\Z")
@@ -67,7 +67,8 @@ def _is_anaphor(cue: Cue, message: TokenizedText) -> bool:
 
 
 def _is_determiner(found: re.Match[str], message: TokenizedText) -> bool:
-    """Whether the word stands before what it means: "that bike", where "that" alone points back."""
+    """Whether the word is a determiner ("that bike"), which does not point back as "that" alone
+    does."""
     if found[0] not in _DETERMINERS:
         return False
     text = message.folded

@@ -18,10 +18,10 @@ from proxy.recall.query.words import TokenizedText
 from proxy.recall.ranking.packing import term_of
 
 READ = 1_000
-"""Characters of a message that are read: who introduces themselves does it first."""
+"""Characters of a message that are read, since introductions come first."""
 
 ASKED = 200
-"""The same of a question: its last ones."""
+"""Characters of a question that are read, the last ones."""
 
 _TERMS: Mapping[Trait, bytes] = MappingProxyType(
     {trait: term_of(f"\0tells {trait}") for trait in wording.TRAITS}
@@ -53,13 +53,13 @@ def _asked_traits(read: TokenizedText) -> Iterator[Trait]:
 
 
 def _traits_in(
-    cues: Mapping[Trait, Iterable[Cue]], text: str, seen: PossibleCues
+    cues: Mapping[Trait, Iterable[Cue]], text: str, possible: PossibleCues
 ) -> Iterator[Trait]:
-    return (trait for trait, each in cues.items() if _any_matches(each, text, seen))
+    return (trait for trait, each in cues.items() if _any_matches(each, text, possible))
 
 
-def _any_matches(cues: Iterable[Cue], text: str, seen: PossibleCues) -> bool:
-    return any(cue.search(text, seen) for cue in cues)
+def _any_matches(cues: Iterable[Cue], text: str, possible: PossibleCues) -> bool:
+    return any(cue.search(text, possible) for cue in cues)
 
 
 def _plain(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What is asked of recall."""
+"""Recall queries and their options."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ CountText = Callable[[str], int]
 class RecallOptions(msgspec.Struct, frozen=True):
     """How a profile wants recall to work.
 
-    ``min_score``: see ``relevant``.  ``half_life_days``: age that halves a score, None for no
-    decay.  ``standing_max_tokens``: what standing instructions may take of the budget.  ``zone``:
-    where days are told, None for UTC.
+    ``min_score``: see ``is_relevant``.  ``half_life_days``: age that halves a score, None for no
+    decay.  ``standing_max_tokens``: the most tokens of the budget for standing instructions.
+    ``zone``: the user's time zone, None for UTC.
     """
 
     own_session_only: bool = False
@@ -33,8 +33,8 @@ class RecallOptions(msgspec.Struct, frozen=True):
 class RecallQuery(msgspec.Struct, frozen=True):
     """A question asked in a session.
 
-    ``user`` asks; ``session_owner`` is the user that the session belongs to, None if it belongs to
-    nobody.  ``text`` is the user message, ``previous_texts`` are those of the few messages before
+    ``user`` asks; ``session_owner`` is the user that the session belongs to, None if it has
+    none.  ``text`` is the user message, ``previous_texts`` are those of the few messages before
     it, oldest first.  Excluded from recall: the messages of this session at ``shown_seqs``, those
     with the ``shown_digests``, and those with the ``superseded_ids``, which this request replaces.
     ``newest_hidden_seq`` is of the newest message of this session that is not in the prompt, 0 if
@@ -60,17 +60,17 @@ class RecallQuery(msgspec.Struct, frozen=True):
 
     @property
     def owner(self) -> Owner:
-        """Whose index is asked."""
+        """The owner of the index to search."""
         return owner_of(self.key, self.user or self.session_owner)
 
     @property
     def reader(self) -> str | None:
-        """Whose sessions may be read; None: this session belongs to nobody."""
+        """The user whose sessions may be read; None if this session has no user."""
         return self.user or self.session_owner
 
     @property
     def nothing_hidden(self) -> bool:
-        """Whether nothing of this session can be recalled."""
+        """Whether all messages of this session are in the prompt."""
         return self.newest_hidden_seq == 0 and self.replayed is None
 
     @property
@@ -80,5 +80,5 @@ class RecallQuery(msgspec.Struct, frozen=True):
 
     @property
     def has_nowhere_to_look(self) -> bool:
-        """Whether all that could be recalled is in sight already."""
+        """Whether everything that could be recalled is in the prompt already."""
         return self.nothing_hidden and self.own_session_only

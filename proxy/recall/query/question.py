@@ -48,26 +48,26 @@ MAX_CHARACTERS = 2048
 """Characters of a message that are parsed; what follows is text to be worked on."""
 
 _FRAMES = {each.language.name: frozenset(fold(each.question.frame).split()) for each in LANGUAGES}
-"""Words of how one asks by Snowball's name of the language, folded."""
+"""Words that are typical of questions, folded, by Snowball's name of the language."""
 
 
 _MATERIAL = re.compile(r"[:\n]")
 _QUOTED = re.compile(r"(?<!\w)'[^']+'(?!\w)|[\"“„«][^\"”“»]+[\"”“»]")
 
 
-def _is_general(text: str, seen: PossibleCues) -> bool:
+def _is_general(text: str, cues: PossibleCues) -> bool:
     """Whether a message asks what anybody might ask, without mention of the user.
 
     Text to be worked on (after a colon, on further lines, quoted) is not part of what it asks.
-    ``seen``: the cues that it may have.
+    ``cues``: the cues that it may have.
     """
-    begins = wording.GENERAL.search(text, seen)
+    begins = wording.GENERAL.search(text, cues)
     if begins is None:
         return False
     rest = text[begins.end() :]
-    if wording.WORKS_ON.search(begins[0], seen):
+    if wording.WORKS_ON.search(begins[0], cues):
         rest = _QUOTED.sub(" ", _MATERIAL.split(rest, maxsplit=1)[0])
-    return not (wording.USER.search(rest, seen) or wording.OWN.search(rest, seen))
+    return not (wording.USER.search(rest, cues) or wording.OWN.search(rest, cues))
 
 
 def has_question_mark(text: str) -> bool:
@@ -75,7 +75,7 @@ def has_question_mark(text: str) -> bool:
     return any(mark in text for mark in "?؟")
 
 
-MOST_WORDS = 48
+MAX_WORDS = 48
 """Words that are searched; of a longer message the first content words."""
 
 FEW_WORDS = 3
@@ -87,7 +87,7 @@ CONTEXT_SHARE = 0.6
 FRAME_WEIGHT = 0.5
 """Weight of a word that is typical of questions: "kinds" in "what kinds of tea do I like"."""
 
-BEGINNING_WEIGHT = 0.25
+PREFIX_WEIGHT = 0.25
 """Weight of a word's prefix."""
 
 RELATED_WEIGHT = 0.4
@@ -107,10 +107,10 @@ TIME_WEIGHT = 1.0
 
 TRAIT_WEIGHT = 1.0
 TRAIT_SHARE = 0.4
-"""What telling of oneself counts as an answer to who asks for it: in words, and of all words of the
-question, if that is more, as it is in scripts without spaces."""
+"""The weight of a trait that a question asks for: in words, or as a share of the weight of all its
+words, whichever is more (the latter in scripts without spaces)."""
 
-_MESSAGES_BEFORE = 4
+_CONTEXT_MESSAGES = 4
 _CONTEXT_WORDS = 8
 _STUMP = 4
 
@@ -158,12 +158,12 @@ class Question(msgspec.Struct, frozen=True):
 
     @property
     def own_words(self) -> list[QueryWord]:
-        """The words of the message itself, of one that goes on about something before."""
+        """The words of the message itself, if it refers to earlier messages."""
         return [w for w in self.words if w.text and w.terms[0] not in self.context_terms]
 
     @property
     def context_is_unspaced(self) -> bool:
-        """Whether what it goes on about is in a script without spaces."""
+        """Whether the earlier messages that it refers to are in a script without spaces."""
         return any(is_unspaced(w.text) for w in self.words if w.terms[0] in self.context_terms)
 
     @property
@@ -202,7 +202,7 @@ def read_question(
         words=tuple(_distinct([*own, *context, *alone.words])),
         context_terms=frozenset()
         if alone.about_assistant or contains_name(text)
-        else _firsts(context),
+        else _first_terms(context),
         asks_past_or_own=_is_own(message) or asks_about_past(message),
     )
 
@@ -216,21 +216,21 @@ def _self_contained(text: str, day: int, offset: float) -> Question:
     """A message without its context.  ``day`` is the user's, in days since 1970, ``offset`` theirs
     from UTC in seconds.  Cached, as recall and long-term memory parse the same message."""
     message = tokenize(text)
-    folded, seen = message.folded, message.possible_cues
-    when = [QueryWord((TELLS_TIME,), TIME_WEIGHT)] if wording.WHEN.search(folded, seen) else []
-    user = wording.USER.search(folded, seen) is not None
-    assistant = wording.ASSISTANT.search(folded, seen) is not None
-    ordered = wording.ORDERS.search(folded, seen) is not None
+    folded, cues = message.folded, message.possible_cues
+    when = [QueryWord((TELLS_TIME,), TIME_WEIGHT)] if wording.WHEN.search(folded, cues) else []
+    user = wording.USER.search(folded, cues) is not None
+    assistant = wording.ASSISTANT.search(folded, cues) is not None
+    ordered = wording.ORDERS.search(folded, cues) is not None
     return Question(
         text=text,
         words=tuple(_distinct([*_words_and_traits(text), *when])),
-        day_terms=terms_of_spans(day_spans(folded, DAY * day, seen), offset),
+        day_terms=terms_of_spans(day_spans(folded, DAY * day, cues), offset),
         speaker_terms=possible_speaker_terms(text),
         about_user=user,
         about_assistant=assistant and not (ordered and user),
         asks_order=ordered,
-        asks_list=wording.LISTS.search(folded, seen) is not None,
-        is_general=not assistant and _is_general(folded, seen),
+        asks_list=wording.LISTS.search(folded, cues) is not None,
+        is_general=not assistant and _is_general(folded, cues),
     )
 
 
@@ -250,7 +250,7 @@ def expand(question: Question) -> Question:
 def _synonyms(text: str) -> Iterator[bytes]:
     """The terms that the thesaurus has for the words of a message, in the order of the words."""
     said = tokenize(text)
-    for word in _content_words(said)[:MOST_WORDS]:
+    for word in _content_words(said)[:MAX_WORDS]:
         if not word.unspaced:
             yield from _synonyms_of(word.text, said.likely_languages or (ENGLISH,))
 
@@ -271,7 +271,7 @@ def _synonyms_of(word: str, spoken: tuple[str, ...]) -> tuple[bytes, ...]:
 def _words_and_traits(text: str) -> tuple[QueryWord, ...]:
     """The words of a message, and the traits of the user that it asks for."""
     own, traits = (
-        tuple(islice(_words_and_related(text), MOST_WORDS)),
+        tuple(islice(_words_and_related(text), MAX_WORDS)),
         of_oneself.asked_trait_terms(tokenize(text)),
     )
     if not traits:
@@ -289,20 +289,20 @@ def query_words(text: str) -> Iterator[QueryWord]:
 def clear_caches() -> None:
     """Clear the caches of texts and words."""
     small_talk.clear_caches()
-    for kept in (_words_and_traits, _self_contained, _of_word, _synonyms_of):
-        kept.cache_clear()
+    for cached in (_words_and_traits, _self_contained, _spaced_parts, _synonyms_of):
+        cached.cache_clear()
 
 
-def _distinct(sought: Sequence[QueryWord]) -> Iterator[QueryWord]:
+def _distinct(words: Sequence[QueryWord]) -> Iterator[QueryWord]:
     """Each word once, with the weight of its first occurrence."""
-    seen: set[bytes] = set()
-    for word in sought:
-        if word.terms[0] not in seen:
-            seen.add(word.terms[0])
+    first_terms: set[bytes] = set()
+    for word in words:
+        if word.terms[0] not in first_terms:
+            first_terms.add(word.terms[0])
             yield word
 
 
-def _firsts(words: Iterable[QueryWord]) -> frozenset[bytes]:
+def _first_terms(words: Iterable[QueryWord]) -> frozenset[bytes]:
     return frozenset(word.terms[0] for word in words)
 
 
@@ -318,7 +318,7 @@ def _context(message: TokenizedText, own: int, before: Sequence[str]) -> list[Qu
         return []
     found = [
         word._replace(weight=word.weight / 2**distance)
-        for distance, text in enumerate(reversed(before[-_MESSAGES_BEFORE:]))
+        for distance, text in enumerate(reversed(before[-_CONTEXT_MESSAGES:]))
         for word in islice(_words_and_related(text[:MAX_CHARACTERS]), _CONTEXT_WORDS)
     ]
     scale = CONTEXT_SHARE * max(1, own) / max(1.0, sum(word.weight for word in found))
@@ -337,9 +337,9 @@ def _words_and_related(text: str) -> Iterator[QueryWord]:
     if _is_small_talk(said):
         return
     known = [_parts(word, said.likely_languages) for word in _content_words(said)]
-    own, beginnings, near = (list(chain.from_iterable(part)) for part in zip(*known, strict=True))
+    own, prefixes, near = (list(chain.from_iterable(part)) for part in zip(*known, strict=True))
     yield from own
-    yield from _weighted(beginnings, BEGINNING_WEIGHT)
+    yield from _weighted(prefixes, PREFIX_WEIGHT)
     yield from _weighted(near, RELATED_WEIGHT * _related_share(own))
 
 
@@ -365,20 +365,20 @@ def _weighted(words: Iterable[QueryWord], share: float) -> Iterator[QueryWord]:
 
 
 Parts: TypeAlias = "tuple[Iterable[QueryWord], tuple[QueryWord, ...], tuple[QueryWord, ...]]"
-"""What is searched for a word: the word itself, its prefix, words related in meaning."""
+"""What to search for a word: the word itself, its prefix, words related in meaning."""
 
 
 def _parts(word: Word, likely: tuple[str, ...]) -> Parts:
-    return _grams(word) if word.unspaced else _of_word(word.text, likely)
+    return _unspaced_parts(word) if word.unspaced else _spaced_parts(word.text, likely)
 
 
-def _grams(word: Word) -> Parts:
+def _unspaced_parts(word: Word) -> Parts:
     known = ((gram_term(gram), gram) for gram in grams(word.text))
     return (QueryWord((term,), 1.0, gram) for term, gram in known if term is not None), (), ()
 
 
 @lru_cache(maxsize=4096)
-def _of_word(word: str, likely: tuple[str, ...]) -> Parts:
+def _spaced_parts(word: str, likely: tuple[str, ...]) -> Parts:
     """A word with its stems and irregular forms in all plausible languages.
 
     Its text is the part that no ending changes.

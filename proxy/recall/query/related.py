@@ -16,7 +16,7 @@ from proxy.recall.lexicon.folding import fold
 from proxy.recall.lexicon.language import Language
 from proxy.recall.lexicon.loader import COMMON, LANGUAGES
 
-MOST = 24
+MAX_WORDS = 24
 """Words near one in meaning that are looked for with it."""
 
 _Known = Mapping[str, Mapping[str, tuple[str, ...]]]
@@ -29,7 +29,7 @@ def irregular_forms(word: str, language: str) -> tuple[str, ...]:
 
 
 def related_words(word: str, language: str) -> tuple[str, ...]:
-    """Words of similar meaning to a folded word, at most ``MOST``."""
+    """Words of similar meaning to a folded word, at most ``MAX_WORDS``."""
     return _RELATED.get(language, {}).get(word, ())
 
 
@@ -40,17 +40,19 @@ def _known(of: Callable[[Language], Iterable[tuple[str, str]]]) -> _Known:
 def _words_by_word(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
     """By each word of the first text of a pair: the words of the second, without itself."""
     found: dict[str, dict[str, None]] = {}
-    for asked, meant in pairs:
-        for word in fold(asked).split():
-            found.setdefault(word, {}).update(dict.fromkeys(fold(meant).split()))
-    return {word: tuple(each for each in of if each != word)[:MOST] for word, of in found.items()}
+    for words, related in pairs:
+        for word in fold(words).split():
+            found.setdefault(word, {}).update(dict.fromkeys(fold(related).split()))
+    return {
+        word: tuple(each for each in of if each != word)[:MAX_WORDS] for word, of in found.items()
+    }
 
 
 def _near(language: Language) -> Iterable[tuple[str, str]]:
     yield from ((each, each) for each in language.words.alike)
     for kind in language.words.kinds:
-        asked, _, meant = kind.partition(":")
-        yield asked, meant
+        word, _, related = kind.partition(":")
+        yield word, related
 
 
 _FORMS = _known(lambda each: ((same, same) for same in each.words.forms))

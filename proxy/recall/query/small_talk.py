@@ -54,7 +54,7 @@ _POLITE_UNSPACED = lazy_pattern(any_of(lambda each: each.small_talk.polite_unspa
 _TITLE = lazy_pattern(f"{alternation(vocabulary(lambda each: each.small_talk.titles))}$")
 _NEAR = 2
 """Words before a name among which one of small talk is looked for."""
-_MOST_NAMED = 3
+_MAX_NAME = 3
 """Characters of a name without a title, in scripts without spaces."""
 
 _MARKS = "".join(vocabulary(lambda each: each.small_talk.question_marks))
@@ -88,12 +88,12 @@ def is_closing(message: TokenizedText) -> bool:
 
 def _is_question(message: TokenizedText) -> bool:
     """Whether a message is a question; "how nice!" is not, nor is "how are you?"."""
-    text, seen = message.text.lower(), message.possible_cues
-    if wording.HOW_ARE_YOU in seen:
+    text, cues = message.text.lower(), message.possible_cues
+    if wording.HOW_ARE_YOU in cues:
         # What stood around it stands together now.
-        text, seen = wording.HOW_ARE_YOU.pattern.sub("", text), ALL_CUES
+        text, cues = wording.HOW_ARE_YOU.pattern.sub("", text), ALL_CUES
     exclaims = text.rstrip().endswith(("!", "！"))
-    return bool(_MARK.search(text)) or (not exclaims and bool(wording.ASKING.search(text, seen)))
+    return bool(_MARK.search(text)) or (not exclaims and bool(wording.ASKING.search(text, cues)))
 
 
 @lru_cache(maxsize=4096)
@@ -113,7 +113,7 @@ def _is_addressee(text: str, found: Sequence[Word], place: int) -> bool:
     if word.unspaced:
         polite = any(_POLITE_UNSPACED.search(each.text) for each in found)
         name = _TITLE.sub("", _POLITE_UNSPACED.split(_UNSPACED.sub("", word.text))[0])
-        return polite and len(name) <= _MOST_NAMED
+        return polite and len(name) <= _MAX_NAME
     if not any(each.text in POLITE or _POLITE_UNSPACED.search(each.text) for each in found):
         return False
     beside = [*found[max(0, place - _NEAR) : place], *found[place + 1 : place + 2]]
@@ -135,18 +135,18 @@ _ASKING = re.compile("[?？؟]")
 
 def clear_caches() -> None:
     """Clear the caches of words and sentences."""
-    for kept in (_is_small_talk_word, _is_filler_word, _is_never_filler, _is_filler_sentence):
-        kept.cache_clear()
+    for cached in (_is_small_talk_word, _is_filler_word, _is_never_filler, _is_filler_sentence):
+        cached.cache_clear()
 
 
-MOST_FILLER = 240
+MAX_FILLER = 240
 """Characters; a longer message says something."""
 
 
 def is_filler(text: str) -> bool:
     """Whether a message has nothing worth recalling later."""
     said = without_speaker(text)
-    if len(said) > MOST_FILLER:
+    if len(said) > MAX_FILLER:
         return False
     sentences = _SENTENCE.findall(said)
     # A sentence has a name beside its filler at most: most messages have far more words than that

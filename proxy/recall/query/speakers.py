@@ -13,7 +13,7 @@ from proxy.recall.lexicon.cues import WORD_CACHE_SIZE
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.ranking.packing import term_of
 
-_MOST_NAMES = 6
+_MAX_NAMES = 6
 
 # A date in brackets may come first.
 _LABEL = re.compile(
@@ -43,7 +43,7 @@ def without_speaker(text: str) -> str:
 def possible_speaker_terms(text: str) -> tuple[bytes, ...]:
     """The terms of possible speakers that a question names: its words with a capital."""
     names = (name for name in _NAME.findall(text) if name[0].isupper())
-    return tuple(dict.fromkeys(map(_term, names)))[:_MOST_NAMES]
+    return tuple(dict.fromkeys(map(_term, names)))[:_MAX_NAMES]
 
 
 @lru_cache(maxsize=WORD_CACHE_SIZE)

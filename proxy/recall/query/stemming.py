@@ -29,10 +29,10 @@ def stem(word: str, language: str) -> str:
 
 
 def stems(word: str, language: str) -> tuple[str, ...]:
-    """All that passages may have of a folded word, the one of ``stem`` first.
+    """All stems under which passages may have a folded word, that of ``stem`` first.
 
-    Words that may have an article are there as they are written too: whole where nothing told a
-    passage's language, and without their endings in indexes of older releases.
+    A word that may have an article is among them with it too: whole, as in passages of unknown
+    language, and stemmed, as in indexes of older releases.
     """
     readings = _variants(word, language)
     found = [_without_endings(each, language) for each in readings]
@@ -40,7 +40,8 @@ def stems(word: str, language: str) -> tuple[str, ...]:
 
 
 def _variants(word: str, language: str) -> tuple[str, ...]:
-    """A word with nothing before its article, if it has one; then in all ways to write it."""
+    """The forms of a word with an article: without what comes before the article, then in all ways
+    to write it."""
     if language not in _ARTICLES:
         return (word,)
     (about, articles), bare = _ARTICLES[language], word

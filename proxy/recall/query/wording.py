@@ -1,4 +1,4 @@
-"""How the wording of a message tells what it asks for, beside its topic: patterns.  Pure."""
+"""Patterns of wordings that tell what kind of thing a message asks for.  Pure."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ OWN = Cue(phrase_pattern(lambda each: each.facts.own))
 
 
 def _each(of: Callable[[Language], Phrases]) -> tuple[Cue, ...]:
-    """Each language by itself: nearly all texts are in one."""
+    """A cue for each language, since nearly all texts are in one."""
     names = [each.language.name for each in LANGUAGES if of(each) != Phrases()]
     return tuple(Cue(phrase_pattern(of, name), re.IGNORECASE) for name in names)
 
 
 def _by_language(of: Callable[[Language], Phrases], before: str = "") -> Mapping[str, Cue]:
-    """Each language's own by its name, and of all together by "": what points back in one is the
-    article of another."""
+    """A cue for each language by its name, and one for all by "": a word that points back in one
+    language may be an article in another."""
     names = [each.language.name for each in LANGUAGES if of(each) != Phrases()]
     return {name: Cue(f"{before}{phrase_pattern(of, name)}") for name in ("", *names)}
 

@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from proxy.recall.lexicon.cues import (
-    LONGEST_WORD,
+    MAX_WORD,
     WORD_CACHE_SIZE,
     Cues,
     PossibleCues,
@@ -39,8 +39,8 @@ from proxy.recall.query.stemming import stem
 from proxy.recall.ranking.packing import ENDS_WITH_QUESTION, POSTING, ROW, coded_length, term_of
 from proxy.recall.standing import wording as standing_wording
 
-MOST_CHARACTERS = 65_536
-"""What is read of a text: nobody looks for word 15,000 of a message, and time must be bounded."""
+MAX_CHARACTERS = 65_536
+"""Characters of a text that are read, to bound the time."""
 
 _ASCII = re.compile(r"\d+(?:,\d\d\d)+(?!\d)|[a-z0-9]+")
 _ANY = re.compile(
@@ -57,16 +57,16 @@ class Word(NamedTuple):
 
 
 def words(text: str) -> list[Word]:
-    """The words of a text in their order, folded, at most ``MOST_CHARACTERS`` of it."""
-    return words_of(fold_beginning(text, MOST_CHARACTERS))
+    """The words of a text in their order, folded, at most ``MAX_CHARACTERS`` of it."""
+    return words_of(fold_beginning(text, MAX_CHARACTERS))
 
 
 def words_of(folded: str) -> list[Word]:
     """The words of folded text."""
     runs = (_ASCII if folded.isascii() else _ANY).findall(folded)
-    if max(map(len, runs), default=0) <= LONGEST_WORD:
+    if max(map(len, runs), default=0) <= MAX_WORD:
         return list(map(_cached_word, runs))
-    return [_cached_word(run) if len(run) <= LONGEST_WORD else _word(run) for run in runs]
+    return [_cached_word(run) if len(run) <= MAX_WORD else _word(run) for run in runs]
 
 
 def is_unspaced(run: str) -> bool:
@@ -84,7 +84,7 @@ _cached_word = lru_cache(maxsize=WORD_CACHE_SIZE)(_word)
 
 
 def _plain(word: str) -> str:
-    return word.replace(",", "")[:LONGEST_WORD]
+    return word.replace(",", "")[:MAX_WORD]
 
 
 def grams(run: str) -> Iterator[str]:
@@ -123,7 +123,7 @@ def _by_script(scripts: Mapping[str, str]) -> tuple[tuple[re.Pattern[str], tuple
 _OWN_SCRIPT = _by_script(COMMON.scripts.own)
 _SHARED_SCRIPT = _by_script(COMMON.scripts.shared)
 _SAMPLE = 200
-"""Words that are looked at."""
+"""Words of a text by which its language is guessed."""
 
 
 def _inverted() -> dict[str, tuple[str, ...]]:
@@ -168,12 +168,12 @@ CUES = Cues((*dates.CUES, *wording.CUES, *standing_wording.CUES, *notes_wording.
 _SHORT = 4096
 """Characters of a text that is cached."""
 
-_KEPT = 64
+_CACHED_TEXTS = 64
 """Texts in the cache: those of turns in progress or waiting to be indexed."""
 
 
 class TokenizedText:
-    """A text and what is derived from it, each computed once; ``MOST_CHARACTERS`` are read.
+    """A text and what is derived from it, each computed once; ``MAX_CHARACTERS`` are read.
 
     A message is read as a question first and indexed afterwards, so these are cached.
     """
@@ -186,7 +186,7 @@ class TokenizedText:
 
     @cached_property
     def folded(self) -> str:
-        return fold_beginning(self.text, MOST_CHARACTERS)
+        return fold_beginning(self.text, MAX_CHARACTERS)
 
     @cached_property
     def words(self) -> list[Word]:
@@ -209,10 +209,10 @@ class TokenizedText:
     @cached_property
     def possible_cues(self) -> PossibleCues:
         """The cues that it may have."""
-        return CUES.seen(words_to_check(self.text[:MOST_CHARACTERS], self.folded))
+        return CUES.possible(words_to_check(self.text[:MAX_CHARACTERS], self.folded))
 
 
-_cached_text = lru_cache(maxsize=_KEPT)(TokenizedText)
+_cached_text = lru_cache(maxsize=_CACHED_TEXTS)(TokenizedText)
 
 
 def tokenize(text: str) -> TokenizedText:
@@ -222,10 +222,10 @@ def tokenize(text: str) -> TokenizedText:
 
 def clear_caches() -> None:
     """Clear the caches of texts and words."""
-    for kept in (_cached_text, _cached_word, word_term, prefix_term, gram_term):
-        kept.cache_clear()
+    for cached in (_cached_text, _cached_word, word_term, prefix_term, gram_term):
+        cached.cache_clear()
     speakers.clear_cache()
-    CUES.forget()
+    CUES.clear_cache()
 
 
 def languages_by_script(word: str) -> tuple[str, ...]:
@@ -272,10 +272,10 @@ def gram_term(gram: str) -> bytes | None:
     return term_of(gram)
 
 
-MOST_TERMS = 16_384
+MAX_TERMS = 16_384
 """Terms that are read of one message."""
 
-_MOST_DAYS = 8
+_MAX_DATES = 8
 """Dates that are read in one message."""
 
 TELLS_TIME = term_of("\0tells time")
@@ -328,18 +328,18 @@ class Corpus(NamedTuple):
 def analyse(text: str, time: float, hint: str = "", further: Iterable[bytes] = ()) -> Analysis:
     """The terms of a message sent at ``time`` (Unix seconds).
 
-    ``hint`` is the language to assume where nothing tells (the one of the message before).  Terms
-    beside the words' own, without length: beginnings, days that the text names and the day of
-    ``time``, who speaks, whether it tells a time, and ``further`` ones.
+    ``hint`` is the language to assume if the text does not tell (that of the message before).
+    Terms that do not count in the length: prefixes, days that the text names and the day of
+    ``time``, the speaker, whether it tells a time, and ``further`` ones.
     """
     read = tokenize(text)
     found = read.words
     language = read.language or hint
-    terms = list(islice(terms_of(found, language), MOST_TERMS))
+    terms = list(islice(terms_of(found, language), MAX_TERMS))
     length = len(terms)
-    terms += _beginnings(found, language)
-    beside = terms_of_days([*islice(named_days(text, time, read.possible_cues), _MOST_DAYS), time])
-    terms += beside.union(_traits(read), further)
+    terms += _prefix_terms(found, language)
+    others = terms_of_days([*islice(named_days(text, time, read.possible_cues), _MAX_DATES), time])
+    terms += others.union(_traits(read), further)
     return Analysis(Counter(terms), length, language, _ends_asking(text))
 
 
@@ -357,7 +357,7 @@ def terms_of(found: Sequence[Word], language: str) -> Iterator[bytes]:
             yield known
 
 
-def _beginnings(found: Sequence[Word], language: str) -> list[bytes]:
+def _prefix_terms(found: Sequence[Word], language: str) -> list[bytes]:
     stops = STOP_WORDS.get(language, _NO_WORDS)
     # Most words are too short.
     long = [text for text, unspaced in found if len(text) > _BEGINNING and not unspaced]
@@ -368,7 +368,7 @@ def _traits(read: TokenizedText) -> Iterator[bytes]:
     said_by = speakers.speaker_term(read.text)
     if said_by is not None:
         yield said_by
-    if tells_time(read.text[:MOST_CHARACTERS], read.possible_cues):
+    if tells_time(read.text[:MAX_CHARACTERS], read.possible_cues):
         yield TELLS_TIME
 
 

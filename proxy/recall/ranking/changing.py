@@ -22,11 +22,11 @@ from proxy.recall.ranking.packing import (
     newest_passage,
     read_postings,
 )
-from proxy.recall.ranking.score import SHORT, Ranked
+from proxy.recall.ranking.score import SHORT_TOKENS, Ranked
 
-MOST_CHANGES = 4
+MAX_CHANGES = 4
 
-MOST_NAMED = 8
+MAX_WORDS = 8
 """Words of a passage that are searched in later messages."""
 
 MAX_RARE_PASSAGES = 8
@@ -66,20 +66,20 @@ def best_statement(ranked: Iterable[Ranked]) -> Ranked | None:
     few words."""
     for each in ranked:
         if each.flags & STATEMENT_MASK == SAID_BY_USER:
-            return each if each.tokens <= SHORT else None
+            return each if each.tokens <= SHORT_TOKENS else None
     return None
 
 
 def new_words_of(number: int, text: str, question: Question) -> NewWords:
     """The words of a passage's text that are neither in the question nor numbers."""
-    asked = frozenset(question.terms)
-    beside = (word for word in query_words(text) if asked.isdisjoint(word.terms))
-    names = (word for word in beside if not word.text.isdecimal())
-    return NewWords(number, tuple(islice(names, MOST_NAMED)))
+    question_terms = frozenset(question.terms)
+    new = (word for word in query_words(text) if question_terms.isdisjoint(word.terms))
+    without_numbers = (word for word in new if not word.text.isdecimal())
+    return NewWords(number, tuple(islice(without_numbers, MAX_WORDS)))
 
 
 def later_statements(numbers: Numbers, rows: Array, known: Collection[int]) -> list[Ranked]:
     """The newest brief statements of the user among these, in order, without ``known`` ones."""
     (fits,) = ((rows["seq"] > 0) & is_brief_statement(rows)).nonzero()
     found = [unscored(int(numbers[place]), rows[place]) for place in fits.tolist()]
-    return [each for each in found if each.number not in known][-MOST_CHANGES:]
+    return [each for each in found if each.number not in known][-MAX_CHANGES:]

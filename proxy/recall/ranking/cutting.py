@@ -13,7 +13,7 @@ from proxy.recall.query.question import Question
 from proxy.recall.query.words import is_unspaced
 
 MIN_PIECE_TOKENS = 100
-"""The minimum of tokens of a piece, which is lines, or sentences of a long line."""
+"""The minimum of tokens of a piece: whole lines, or sentences of a long line."""
 
 GAP = " … "
 """Marks omissions."""
@@ -24,9 +24,9 @@ FENCE = "```"
 NEIGHBOUR_WEIGHT = 0.5
 """The weight of the neighbours' scores in a piece's score."""
 
-MOST_CHARACTERS = 32_768
+MAX_CHARACTERS = 32_768
 
-MOST_LINES = 200
+MAX_LINES = 200
 """Lines above a piece in which its heading is looked for."""
 
 COLONS = (":", "：", "﹕", "፦", "᠄")
@@ -69,23 +69,23 @@ class Excerpter:
         Each comes with its heading, if that fits.  Omissions are marked.  Only the beginning of a
         very long text is searched.
         """
-        room = budget * len(text) / max(1, tokens)
-        taken: set[Piece] = set()
+        characters_left = budget * len(text) / max(1, tokens)
+        chosen: set[Piece] = set()
         for piece in self._best_first(text, MIN_PIECE_TOKENS * len(text) // max(1, tokens)):
-            if piece.length > room:
+            if piece.length > characters_left:
                 continue
-            room -= piece.length
-            taken.add(piece)
+            characters_left -= piece.length
+            chosen.add(piece)
             heading = _heading(text, piece.start)
-            if heading and heading not in taken and heading.length <= room:
-                room -= heading.length
-                taken.add(heading)
-        return _join(text, sorted(taken)) or text[: int(room)]
+            if heading and heading not in chosen and heading.length <= characters_left:
+                characters_left -= heading.length
+                chosen.add(heading)
+        return _join(text, sorted(chosen)) or text[: int(characters_left)]
 
     def _best_first(self, text: str, size: int) -> list[Piece]:
         """The pieces of a text, of some ``size`` characters, by score; the earlier of two with the
         same."""
-        pieces = list(_pieces(text[:MOST_CHARACTERS], max(1, size)))
+        pieces = list(_pieces(text[:MAX_CHARACTERS], max(1, size)))
         scores = _smooth([self._score(text[start:end]) for start, end in pieces])
         return [pieces[n] for n in sorted(range(len(pieces)), key=lambda n: -scores[n])]
 
@@ -95,7 +95,8 @@ class Excerpter:
 
 
 def _pieces(text: str, size: int) -> Iterator[Piece]:
-    """Pieces of whole lines or sentences, ``size`` characters or more; what has no end is cut."""
+    """Pieces of whole lines or sentences, of ``size`` characters or more; longer ones without an
+    end are cut."""
     start = 0
     for match in _BREAK.finditer(text):
         if match.end() - start >= size:
@@ -104,10 +105,10 @@ def _pieces(text: str, size: int) -> Iterator[Piece]:
     yield from _bounded(start, len(text), 2 * size)
 
 
-def _bounded(start: int, end: int, most: int) -> Iterator[Piece]:
-    """A piece in parts of at most so many characters."""
-    for first in range(start, end, most):
-        yield Piece(first, min(end, first + most))
+def _bounded(start: int, end: int, max_length: int) -> Iterator[Piece]:
+    """A piece in parts of at most ``max_length`` characters."""
+    for first in range(start, end, max_length):
+        yield Piece(first, min(end, first + max_length))
 
 
 def _smooth(scores: Sequence[float]) -> list[float]:
@@ -125,12 +126,12 @@ def _heading(text: str, start: int) -> Piece | None:
     That is a title anywhere above, or a line with a colon at its end directly above.
     """
     at = text.rfind("\n", 0, start) + 1
-    own_line = text[at:MOST_CHARACTERS].partition("\n")[0]
+    own_line = text[at:MAX_CHARACTERS].partition("\n")[0]
     if _introduces(own_line) or text.count(FENCE, 0, start) % 2:
         return None
-    # Between may be items of the same list, or lines of the same paragraph.
+    # Items of the same list, or lines of the same paragraph, may be in between.
     directly_above, in_list, in_code = True, bool(_ITEM.match(own_line)), False
-    for line in islice(reversed(text[:at].splitlines(keepends=True)), MOST_LINES):
+    for line in islice(reversed(text[:at].splitlines(keepends=True)), MAX_LINES):
         at -= len(line)
         in_code ^= line.startswith(FENCE)
         if not in_code and (_TITLE.match(line) or (directly_above and _introduces(line))):
@@ -140,7 +141,7 @@ def _heading(text: str, start: int) -> Piece | None:
 
 
 def _introduces(line: str) -> bool:
-    """Whether a line is a title, or ends with a colon."""
+    """Whether a line is a heading: a title, or a line that ends with a colon."""
     return bool(_TITLE.match(line)) or line.rstrip().rstrip("*_").endswith(COLONS)
 
 
@@ -153,8 +154,8 @@ def _join(text: str, pieces: Sequence[Piece]) -> str:
             piece = Piece(last.start, max(last.end, piece.end))
         runs.append(piece)
     before = GAP if runs and runs[0].start else ""
-    behind = GAP if runs and runs[-1].end < len(text) else ""
-    return f"{before}{GAP.join(_fenced(text, run) for run in runs)}{behind}".strip()
+    after = GAP if runs and runs[-1].end < len(text) else ""
+    return f"{before}{GAP.join(_fenced(text, run) for run in runs)}{after}".strip()
 
 
 def _fenced(text: str, run: Piece) -> str:

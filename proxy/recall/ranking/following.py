@@ -12,9 +12,9 @@ import numpy as np
 from proxy.recall.ranking.match import NO_PASSAGES, Matches, Numbers
 from proxy.recall.ranking.packing import SAID_BY_USER, STATEMENT_MASK, Array
 from proxy.recall.ranking.score import PARTS, Ranked
-from proxy.recall.ranking.select import BRIEF
+from proxy.recall.ranking.select import BRIEF_TOKENS
 
-MOST_FOLLOWING = 4
+MAX_FOLLOWING = 4
 
 BEST_MATCHES, FOLLOWING = 3, 10
 """After each of so many of the best matches so many passages are read."""
@@ -42,12 +42,14 @@ def brief_statements_after(
     found = [
         unscored(int(numbers[first + place]), near[place]) for place in fits.nonzero()[0].tolist()
     ]
-    return [each for each in found if each.number not in known][:MOST_FOLLOWING]
+    return [each for each in found if each.number not in known][:MAX_FOLLOWING]
 
 
 def is_brief_statement(rows: Array) -> Array:
     """A mask of the brief messages of the user that are no questions."""
-    found: Array = ((rows["flags"] & STATEMENT_MASK) == SAID_BY_USER) & (rows["tokens"] <= BRIEF)
+    found: Array = ((rows["flags"] & STATEMENT_MASK) == SAID_BY_USER) & (
+        rows["tokens"] <= BRIEF_TOKENS
+    )
     return found
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from proxy.recall.index import POSTING_SIZE, Look, Postings
+from proxy.recall.index import POSTING_SIZE, IndexLookup, Postings
 from proxy.recall.query.question import Question, has_question_mark
 from proxy.recall.query.words import TELLS_TIME, Corpus
 from proxy.recall.ranking.packing import LENGTHS, Array, read_postings
@@ -29,14 +29,14 @@ COMMON_MIN_PASSAGES = 20
 """A word in so large a share of the passages is ignored, if there are at least so many passages."""
 
 ABSENT_SHARE = 1 / 20
-"""A word in no passage has the weight of one in this share of them: many words of questions are in
-no answer."""
+"""A word that is in no passage gets the weight of one that is in this share of them, since many
+words of questions are in no answer."""
 
 SMOOTHING = 40
-"""Passages without any of the words that are added to the corpus, so that in a history of two
-messages a word in both still has a weight."""
+"""Virtual passages without any of the words, so that in a history of two messages a word that both
+have still has a weight."""
 
-MOST_CANDIDATES = 200
+MAX_CANDIDATES = 200
 REACH = 2
 """Passages to either side that are considered with a candidate."""
 
@@ -116,14 +116,14 @@ class Matches(NamedTuple):
         return dict(zip(self.question.terms, self.terms.weights.tolist(), strict=False))
 
 
-def match(question: Question, look: Look, corpus: Corpus) -> Matches:
-    """Score all passages in the postings of a look for ``question.terms``.
+def match(question: Question, lookup: IndexLookup, corpus: Corpus) -> Matches:
+    """Score all passages in the postings of a lookup of ``question.terms``.
 
     Those are the terms of its words, then of its days, then of the speakers that it names.
     """
     words_end = sum([len(word.terms) for word in question.words])
     days_end = words_end + len(question.day_terms)
-    postings = look.postings[:words_end]
+    postings = lookup.postings[:words_end]
     counts = np.array(_counts(question, postings), np.float32)
     weights = _idf(counts, corpus.passages) * _question_weights(question)
     is_distinctive = _is_distinctive(question, counts, corpus.passages)
@@ -132,21 +132,23 @@ def match(question: Question, look: Look, corpus: Corpus) -> Matches:
     (numbers,) = scores.nonzero()
     distinctive = weights * is_distinctive
     full_weight = _full_weight(question, distinctive)
-    held = _weight_by_passage(postings, distinctive, scores.size)
+    passage_weights = _weight_by_passage(postings, distinctive, scores.size)
     best_cover = BestCover()
     if question.is_general or question.context_terms:
         as_rare = _idf(np.maximum(counts, 1), corpus.passages) * _question_weights(question)
-        best_cover = _best_cover(question, postings, held, distinctive, as_rare * is_distinctive)
+        best_cover = _best_cover(
+            question, postings, passage_weights, distinctive, as_rare * is_distinctive
+        )
     return Matches(
         question=question,
         numbers=numbers,
         scores=scores[numbers].astype(np.float32),
-        cover=np.minimum(held[numbers] / max(full_weight, 1e-9), 1.0).astype(np.float32),
+        cover=np.minimum(passage_weights[numbers] / max(full_weight, 1e-9), 1.0).astype(np.float32),
         distinctive=full_weight > 0,
         best_cover=best_cover,
         terms=terms,
-        dated=_passages(look.postings[words_end:days_end]),
-        by_speaker=_passages(look.postings[days_end:]),
+        dated=_passages(lookup.postings[words_end:days_end]),
+        by_speaker=_passages(lookup.postings[days_end:]),
     )
 
 
@@ -172,11 +174,15 @@ def _weight_by_passage(postings: Sequence[Postings], weights: Array, size: int =
 
 
 def _best_cover(
-    question: Question, postings: Sequence[Postings], held: Array, weights: Array, as_rare: Array
+    question: Question,
+    postings: Sequence[Postings],
+    passage_weights: Array,
+    weights: Array,
+    as_rare: Array,
 ) -> BestCover:
-    """``held`` is the sum of the ``weights`` by passage number; ``as_rare`` are the same weights
-    where words that are in no passage count as the rarest: float32[n terms] both."""
-    strict = _best_share(question, held, as_rare) if question.is_general else 1.0
+    """``passage_weights``: by passage number the sum of its terms' ``weights``.  ``as_rare``: the
+    same weights if words in no passage count as the rarest; both are float32[n terms]."""
+    strict = _best_share(question, passage_weights, as_rare) if question.is_general else 1.0
     if not question.context_terms:
         return BestCover(strict=strict)
     own_words = set(question.own_words)
@@ -193,9 +199,9 @@ def _best_cover(
     )
 
 
-def _best_share(question: Question, held: Array, weights: Array) -> float:
-    """The most that one passage holds, as a share of the weight of all words."""
-    return float(held.max(initial=0.0)) / max(_full_weight(question, weights), 1e-9)
+def _best_share(question: Question, passage_weights: Array, weights: Array) -> float:
+    """The largest share of the weight of all words that one passage has."""
+    return float(passage_weights.max(initial=0.0)) / max(_full_weight(question, weights), 1e-9)
 
 
 def _of_terms(question: Question, of_words: Sequence[bool]) -> NDArray[np.bool_]:
@@ -227,9 +233,9 @@ def _question_weights(question: Question) -> Array:
 
 
 def _is_distinctive(question: Question, counts: Array, passages: int) -> NDArray[np.bool_]:
-    """A mask of terms, bool[n terms], that make a passage relevant: not "tells a time", and none
-    that many of all ``passages`` have.  These do where a question by itself, with its question
-    mark, has no other word that was said: it is about what is talked of most."""
+    """A mask of terms, bool[n terms], that make a passage relevant: not "tells a time", and not
+    those that many of all ``passages`` have.  The latter count too if a self-contained question
+    with a question mark has no other word that is in a passage: then it is about the main topic."""
     found = _of_terms(question, [word.terms != _HINT for word in question.words])
     if passages < COMMON_MIN_PASSAGES:
         return found
@@ -289,8 +295,8 @@ def is_member(numbers: Numbers, some: Numbers) -> NDArray[np.bool_]:
 
 
 def time_scores(matches: Matches, numbers: Numbers) -> Floats | None:
-    """What telling a time adds to the BM25 scores of passages, float32[n numbers], which ascend;
-    None where the question does not ask for a time."""
+    """The part of "tells a time" in the BM25 scores of passages, float32[n numbers]; ``numbers``
+    ascend.  None if the question does not ask for a time."""
     question, terms = matches.question, matches.terms
     if not any(word.terms == _HINT for word in question.words):
         return None
@@ -303,7 +309,7 @@ def candidates(matches: Matches) -> Numbers:
     """The numbers to rank, ascending: the best matches, passages of the right days, and their
     neighbours.  Some numbers may have no passage.
     """
-    best, most = matches.numbers, MOST_CANDIDATES
+    best, most = matches.numbers, MAX_CANDIDATES
     if best.size > most:
         best = best[matches.scores.argpartition(-most)[-most:]]
     seeds = np.concatenate([best, matches.dated[-most:]])

@@ -69,7 +69,7 @@ def coded_length(terms: int) -> int:
     return min(255, bisect_left(_LENGTHS, terms))
 
 
-# A copy of a hash is made faster than a new one.
+# Copying a hash object is faster than making a new one.
 _TERM, _CHECK = blake2b(digest_size=TERM_SIZE), blake2b(digest_size=4)
 
 
@@ -93,7 +93,7 @@ def mark_check(message_id: str) -> int:
 
 
 def scale_tokens(tokens: int, share: float) -> int:
-    """The tokens of so much of a message, about."""
+    """The approximate tokens of a share of a message."""
     return tokens if share == 1 else 1 + int(tokens * share)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from proxy.recall.index import POSTING_SIZE, Look, Postings
+from proxy.recall.index import POSTING_SIZE, IndexLookup, Postings
 from proxy.recall.query.question import Question
 from proxy.recall.query.words import (
     Analysis,
@@ -48,8 +48,10 @@ def rank(question: Question, read: Sequence[Analysis]) -> list[tuple[int, float]
     entries = [TermEntry(0, n, 0, 0.0, 0, 0, analysis) for n, analysis in enumerate(read)]
     packed = pack(entries, 0)
     found = [packed.postings.get(term, b"") for term in question.terms]
-    look = Look(postings=tuple(Postings(len(data) // POSTING_SIZE, data) for data in found))
+    lookup = IndexLookup(
+        postings=tuple(Postings(len(data) // POSTING_SIZE, data) for data in found)
+    )
     corpus = Corpus(len(read), sum(analysis.length for analysis in read))
-    matches = match(question, look, corpus)
+    matches = match(question, lookup, corpus)
     scored = zip(matches.numbers.tolist(), matches.scores.tolist(), strict=True)
     return sorted(scored, key=lambda pair: (-pair[1], pair[0]))

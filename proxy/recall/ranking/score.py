@@ -17,13 +17,13 @@ from proxy.recall.ranking.match import REACH, Matches, Numbers, is_member, time_
 from proxy.recall.ranking.packing import ENDS_WITH_QUESTION, FILLER, SAID_BY_USER, Array
 from proxy.recall.ranking.repeats import Repeats, repeats, weight_of_repeats
 
-MOST_RANKED = 200
+MAX_RANKED = 200
 """Passages in a ranking; no budget holds more."""
 
-SHORT = 90
-LONG = 300
-"""Tokens: shorter passages are priced like ``SHORT`` ones, longer ones are cut and priced like
-``LONG`` ones."""
+SHORT_TOKENS = 90
+LONG_TOKENS = 300
+"""Shorter passages are priced like ``SHORT_TOKENS`` ones; longer ones are cut, and priced like
+``LONG_TOKENS`` ones."""
 
 ROLES = frozenset({"user", "assistant"})
 
@@ -150,7 +150,8 @@ class Layout(NamedTuple):
         return laid
 
     def restricted_to(self, eligible: Array) -> Layout:
-        """Without the scores and days of all places but these, bool[m]: they add to no other."""
+        """Without the scores and days of all places but ``eligible``, bool[m], so that they add
+        nothing to the scores of others."""
         dated = None if self.dated is None else self.dated & eligible
         return self._replace(bm25=np.where(eligible, self.bm25, _NONE), dated=dated)
 
@@ -162,7 +163,7 @@ def rank_passages(
     options: RankingOptions,
     budget: int | None = None,
 ) -> list[Ranked]:
-    """The best passages, in order, ``MOST_RANKED`` at most.
+    """The best passages, in order, ``MAX_RANKED`` at most.
 
     ``numbers``, int[n], ascending, are those of the candidates, ``rows``, ROW[n], theirs.  With
     ``budget`` those that are worth reading for so many tokens: more than it holds.
@@ -297,8 +298,8 @@ def _parts(
 
 
 def _mean_of_best(scores: Array) -> float:
-    """What scores are divided by, so that those of every question are near 1: the mean of the three
-    best that are above 0."""
+    """The mean of the three best scores above 0, by which scores are divided so that those of every
+    question are near 1."""
     best = np.sort(scores)[-3:]
     best = best[best > 0]
     if not best.size:
@@ -377,7 +378,7 @@ def _best(
     found = found[near_best]
     tokens = rows["tokens"][found]
     scores = _priced(sums[near_best], rows["time"][found], tokens, options)
-    order = (-scores).argsort(kind="stable")[:MOST_RANKED]
+    order = (-scores).argsort(kind="stable")[:MAX_RANKED]
     if budget is not None:
         order = order[: count_worth_reading(tokens[order], budget)]
     return found[order], scores[order]
@@ -389,22 +390,22 @@ def _priced(sums: Array, time: Array, tokens: Array, options: RankingOptions) ->
     if options.half_life_days:
         age_days = np.maximum(0.0, options.now - time.astype(np.float64)) / DAY
         sums = sums * 0.5 ** (age_days / options.half_life_days)
-    size = np.minimum(np.maximum(tokens, SHORT), LONG) / np.float32(SHORT)
+    size = np.minimum(np.maximum(tokens, SHORT_TOKENS), LONG_TOKENS) / np.float32(SHORT_TOKENS)
     scores: Array = sums / size**WEIGHTS.price
     return scores
 
 
 def count_worth_reading(tokens: Array, budget: int) -> int:
-    """How many passages, of these sizes in rank order, are read until they are more than enough for
-    a budget; both in tokens."""
-    read = np.minimum(tokens, LONG).cumsum(dtype=np.int64)
-    return int(read.searchsorted(READ_FACTOR * budget + LONG, side="right")) + 1
+    """The number of passages to read, given their tokens in rank order, so that they are more than
+    enough for a budget of tokens."""
+    read = np.minimum(tokens, LONG_TOKENS).cumsum(dtype=np.int64)
+    return int(read.searchsorted(READ_FACTOR * budget + LONG_TOKENS, side="right")) + 1
 
 
 def _as_ranked(
     numbers: Numbers, rows: Array, scores: Array, parts: Sequence[Array | None]
 ) -> list[Ranked]:
-    """Passages, best first, as values; all arrays are [passages]."""
+    """The passages as Ranked values, best first; all arrays are [passages]."""
     columns = [
         numbers.tolist(),
         *(rows[name].tolist() for name in ("session", "seq", "check", "tokens")),

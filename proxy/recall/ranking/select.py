@@ -13,7 +13,7 @@ from proxy.recall.query.counting import count_words
 from proxy.recall.query.question import has_question_mark
 from proxy.recall.ranking.cutting import GAP, Excerpter
 from proxy.recall.ranking.match import Matches
-from proxy.recall.ranking.score import LONG, Ranked
+from proxy.recall.ranking.score import LONG_TOKENS, Ranked
 
 BLOCK_TOKENS = 40
 SESSION_TOKENS = 9
@@ -26,8 +26,8 @@ MIN_UNEXPANDED_COVER = 0.45
 question's own words find more, related ones only add irrelevant passages."""
 
 DOUBTED_COVER, SURE_COVER = 0.5, 0.75
-"""``BestCover.strict`` of a general question up to which it gets the least room, and from which
-it gets all of it: it may not be about this history at all."""
+"""``BestCover.strict`` of a general question up to which it gets the least tokens, and from which
+it gets all of the budget: it may not be about this history at all."""
 
 MIN_CONTEXT, MIN_CONTEXT_IN_PAIRS = 0.3, 0.45
 """The least ``BestCover.context`` of a message that depends on those before it; with less it is
@@ -52,7 +52,7 @@ worth less than other passages."""
 MAX_QUESTION_TOKENS = 60
 """Questions of up to so many tokens are added to their answers."""
 
-BRIEF = 40
+BRIEF_TOKENS = 40
 """A user's message of up to so many tokens depends on the message before it."""
 
 EXCERPT_DENSITY = 1.1
@@ -64,10 +64,10 @@ OMISSION_TOKENS = 3 * len(GAP)
 FEW_TOKENS = (
     BLOCK_TOKENS + SESSION_TOKENS + 1 + int(EXCERPT_DENSITY * (EXCERPT_TOKENS + OMISSION_TOKENS))
 )
-"""The least room of a general question, block included: a few passages, or an excerpt."""
+"""The least tokens of a general question, block included: a few passages, or an excerpt."""
 
 CACHED_TEXTS = 512
-CACHED_LENGTH = 400
+MAX_CACHED_CHARACTERS = 400
 """Texts whose words are cached, and their maximum of characters: 2 MB, or 18 MB of texts without
 spaces."""
 
@@ -117,13 +117,14 @@ def _own_words_are_found(matches: Matches) -> bool:
     return words >= (1 if question.asks_past_or_own else MIN_OWN_WORDS)
 
 
-def allotted_tokens(matches: Matches, room: int) -> int:
-    """How much of ``room`` (tokens) a question gets: less if it may not be about this history."""
+def allotted_tokens(matches: Matches, budget: int) -> int:
+    """The part of ``budget`` (tokens) that a question gets: less if it may not be about this
+    history."""
     if matches.dated.size or matches.by_speaker.size:
-        return room
+        return budget
     sureness = (matches.best_cover.strict - DOUBTED_COVER) / (SURE_COVER - DOUBTED_COVER)
     share = min(1.0, max(0.0, sureness))
-    return min(room, FEW_TOKENS + int(share * max(0, room - FEW_TOKENS)))
+    return min(budget, FEW_TOKENS + int(share * max(0, budget - FEW_TOKENS)))
 
 
 def needs_expansion(matches: Matches) -> bool:
@@ -181,19 +182,19 @@ def _is_question_of(
 
 
 class _Packer:
-    """Takes passages while there is room, each once, without repetition."""
+    """Takes passages while they fit into the budget, each once, without repetition."""
 
     def __init__(
         self,
         matches: Matches,
         passage_of: Callable[[int], Passage | None],
-        is_meant: Callable[[int], bool],
-        room: int,
+        is_current: Callable[[int], bool],
+        budget: int,
         shown: Iterable[str],
     ) -> None:
         self.chosen: list[Passage] = []
-        self._matches, self._passage_of, self._is_meant = matches, passage_of, is_meant
-        self._tokens_left = room
+        self._matches, self._passage_of, self._is_current = matches, passage_of, is_current
+        self._tokens_left = budget
         self._taken: set[int] = set()
         self._sessions: set[int] = set()
         self._whole_by_place: dict[int, Passage] = {}
@@ -209,23 +210,23 @@ class _Packer:
     def take(self, each: Ranked) -> Passage | None:
         """Take a passage, or an excerpt of it; None if it does not fit or says nothing new."""
         framing = PASSAGE_TOKENS + SESSION_TOKENS * (each.session not in self._sessions)
-        room = self._tokens_left - framing
+        available = self._tokens_left - framing
         # By the size in the index most passages can be skipped without reading them.
-        if room < min(EXCERPT_TOKENS, each.tokens) or each.number in self._taken:
+        if available < min(EXCERPT_TOKENS, each.tokens) or each.number in self._taken:
             return None
         whole = self._passage_of(each.number)
-        if whole is None or room < min(EXCERPT_TOKENS, whole.tokens):
+        if whole is None or available < min(EXCERPT_TOKENS, whole.tokens):
             return None
         words = self._new_words(whole.text)
-        if words is None or not self._is_meant(each.number):
+        if words is None or not self._is_current(each.number):
             return None
-        passage = _excerpt(whole, self._cutter) if whole.tokens > LONG else whole
-        if passage.tokens > room:
+        passage = _excerpt(whole, self._cutter) if whole.tokens > LONG_TOKENS else whole
+        if passage.tokens > available:
             return None
         # A passage that an earlier round recalled as an excerpt has the excerpt's tokens: it stays.
         if passage.is_excerpt and each.tokens >= whole.tokens:
             self._whole_by_place[len(self.chosen)] = whole
-        self._tokens_left = room - passage.tokens
+        self._tokens_left = available - passage.tokens
         self._add(passage, words)
         return passage
 
@@ -235,12 +236,12 @@ class _Packer:
         self._sessions.add(passage.session)
         self._seen_words.add(words)
 
-    def restore(self, spare: int) -> None:
-        """Replace excerpts by whole texts, the best first, while more than ``spare`` tokens are
+    def restore(self, reserve: int) -> None:
+        """Replace excerpts by whole texts, the best first, while more than ``reserve`` tokens are
         left."""
         for place, whole in self._whole_by_place.items():
             left = self._tokens_left - (whole.tokens - self.chosen[place].tokens)
-            if left >= spare:
+            if left >= reserve:
                 self.chosen[place], self._tokens_left = whole, left
 
     def _new_words(self, text: str) -> frozenset[str] | None:
@@ -259,7 +260,7 @@ def _answers(answer: Passage, question: Passage) -> bool:
     by the user."""
     if question.role == answer.role or question.seq != answer.seq - 1:
         return False
-    if answer.role == "user" and answer.tokens > BRIEF:
+    if answer.role == "user" and answer.tokens > BRIEF_TOKENS:
         return False
     return has_question_mark(question.text)
 
@@ -273,7 +274,7 @@ def _excerpt(passage: Passage, cutter: Excerpter) -> Passage:
 
 def _words_of(text: str) -> frozenset[str]:
     """The words of a text, cached: consecutive turns recall much the same passages."""
-    return _cached_words(text) if len(text) <= CACHED_LENGTH else _split(text)
+    return _cached_words(text) if len(text) <= MAX_CACHED_CHARACTERS else _split(text)
 
 
 def clear_cache() -> None:

@@ -1,9 +1,9 @@
-"""What turns texts into vectors: an OpenAI-compatible ``POST /embeddings``, or a model on the host.
+"""Embedders: an OpenAI-compatible ``POST /embeddings``, or a model on this host.
 
-That is the extra ``memory-proxy[semantic]``: Google's multilingual Universal Sentence Encoder (Yang
-et al. 2019), 16 languages, as a package of numpy arrays: no service, no download, some 2 ms for a
-short text on one core.  It computes in a process of its own: most of it is Python, which in a
-thread would hold up every chat.
+The latter is the extra ``memory-proxy[semantic]``: Google's multilingual Universal Sentence Encoder
+(Yang et al. 2019), 16 languages, as a package of numpy arrays: no service, no download, some 2 ms
+for a short text on one core.  It runs in a process of its own: most of it is Python, which in a
+thread would delay every chat.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from proxy.wire.upstream import Upstream
 
 logger = logging.getLogger(__name__)
 
-LONGEST = 2_000
+MAX_CHARACTERS = 2_000
 """Characters of a text that are embedded: the rest of a long message moves its vector little, costs
 as much again, and models refuse or cut what is longer."""
 
 
 class EmbedderError(Exception):
-    """There are no vectors now; later there may be."""
+    """There are no vectors now, but a later request may succeed."""
 
 
 class EmbedderRefused(EmbedderError):
-    """There will be none before somebody changes something: a key, a model's name, a text."""
+    """Permanent: no request succeeds before a key, a model's name or the text is changed."""
 
 
 class EmbedderFailed(EmbedderError):
@@ -46,7 +46,7 @@ class EmbedderFailed(EmbedderError):
 
 
 class Embedder(Protocol):
-    """Vectors of one model are compared with each other, and never with another's."""
+    """Makes vectors of texts; only vectors of the same model are compared."""
 
     @property
     def model(self) -> str:
@@ -55,28 +55,28 @@ class Embedder(Protocol):
 
     @property
     def at_once(self) -> int:
-        """How many texts to give it at once in the background."""
+        """Texts of a batch in the background."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> Array:
-        """One row of floats a text, of any length but all of the same; of zeros for a text that is
-        refused although others are taken.  Raises EmbedderError."""
+        """One vector per text: float32[n texts, dimensions]; zeros for a text that is refused while
+        others are accepted.  Raises EmbedderError."""
         ...
 
 
 def text_to_embed(text: str) -> str:
     """The part of a text to embed; never empty or with lone surrogates, which APIs refuse."""
-    return text[:LONGEST].strip().encode("utf-8", "replace").decode() or PROBE
+    return text[:MAX_CHARACTERS].strip().encode("utf-8", "replace").decode() or PROBE
 
 
 MAX_RESPONSE_BYTES = 32 * 1024 * 1024
-"""Bytes of an answer: a batch of the largest vectors in the longest notation is a third of that."""
+"""Limit on a response, three times a batch of the largest vectors in the longest notation."""
 
 TIMEOUT = 30.0
 """Seconds for a response in the background; a chat waits less."""
 
-LARGEST = 1e18
-"""A component; the square of one has to be a number too."""
+MAX_COMPONENT = 1e18
+"""The largest component that is accepted: its square must be finite in float32."""
 
 
 SHORTENED_LENGTHS = (500, 125)
@@ -97,7 +97,7 @@ class _Answer(msgspec.Struct):
 
 
 class RemoteEmbedder:
-    """An Embedder; ``dimensions`` 0: the model's own."""
+    """An Embedder that calls an API; ``dimensions`` 0: the model's default."""
 
     at_once = 32
 
@@ -125,7 +125,7 @@ class RemoteEmbedder:
             return await self._request_vectors(texts)
         except (EmbedderRefused, EmbedderFailed) as failure:
             await self._zero_vector()  # before each text is tried for itself
-            # No text is to blame for what fails once.
+            # A failure that does not recur is not due to a text.
             again = self._embed_part if isinstance(failure, EmbedderFailed) else self._embed_halves
             rows = await again(texts)
         if without := len(rows) - np.count_nonzero(rows.any(axis=1)):
@@ -201,7 +201,7 @@ class RemoteEmbedder:
         if self._dimensions and lengths != {self._dimensions}:
             raise EmbedderError(f"embeddings: {lengths.pop()} dimensions, not {self._dimensions}")
         rows = np.array(found)
-        if not np.abs(rows).max() <= LARGEST:
+        if not np.abs(rows).max() <= MAX_COMPONENT:
             raise EmbedderError("embeddings: numbers that no direction has")
         return rows.astype(np.float32)
 
@@ -213,11 +213,11 @@ COMMAND = (sys.executable, "-m", "proxy.recall.semantic.encoder")
 
 
 class UniversalEmbedder:
-    """An Embedder.  ``command`` starts the process."""
+    """An Embedder that runs a model in a process; ``command`` starts it."""
 
     model = NAME
     at_once = 16
-    """Each goes to the process alone, so that a question gets in between."""
+    """Each text is sent to the process by itself, so that a question need not wait for a batch."""
 
     def __init__(self, command: Sequence[str] = COMMAND) -> None:
         self._command = command
@@ -246,7 +246,7 @@ class UniversalEmbedder:
         return np.stack([await self._one(text) for text in texts])
 
     async def _one(self, text: str) -> Array:
-        # Whoever gives up leaves an answer under way, which must be read before the next text.
+        # A cancelled caller leaves a pending reply, to be read before the next text is sent.
         task = asyncio.create_task(self._exchange(text))
         self._running.add(task)
         task.add_done_callback(self._done)

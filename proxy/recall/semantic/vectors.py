@@ -1,8 +1,8 @@
 """Finds passages similar to a question in meaning: packed vectors, and the search among them.
 
-A byte for each dimension: a vector is scaled so that its largest component is 127, and its length
-is not kept, as only directions are compared.  That costs about a thousandth of a cosine.  Zeros
-stand for no vector.
+A packed vector has a byte for each dimension: it is scaled so that its largest component is 127;
+its length is lost, but only directions are compared.  The error of a cosine is about 0.001.  A zero
+vector stands for a missing one.
 
 The question is embedded while its words are looked up, and embedding and search together have
 ``patience`` seconds: a slow or unreachable model delays a chat no longer, and recall by words
@@ -29,18 +29,18 @@ from proxy.recall.ranking.match import REACH, Floats, Numbers
 from proxy.recall.ranking.packing import Array
 from proxy.recall.semantic.embedders import Embedder, EmbedderError, text_to_embed
 
-MOST_SEARCHED = 20_000
+MAX_SEARCHED = 20_000
 """Vectors of an owner that are searched, the newest."""
 
-MOST_NEAREST = 50
+MAX_NEAREST = 50
 """Passages that are candidates because of their similarity."""
 
 MIN_DISTINCTION = 0.36
-"""Of questions about a conversation about nine of ten have a passage that stands out so far from
-the others, of questions about another conversation one of twenty."""
+"""See ``Similarities.related``.  About nine of ten questions about a conversation have a passage
+that stands out so far from the others, of questions about another conversation one of twenty."""
 
 CHUNK = 2_048
-"""Vectors at a time: what is unpacked stays within the processor's cache."""
+"""Vectors that are unpacked at a time, so that they stay in the processor's cache."""
 
 
 def vector_set_name(model: str, dimensions: int) -> str:
@@ -49,7 +49,7 @@ def vector_set_name(model: str, dimensions: int) -> str:
 
 
 def pack(vectors: Array) -> list[bytes]:
-    """Each row packed."""
+    """The packed form of each row."""
     largest = np.abs(vectors).max(axis=1, initial=0.0, keepdims=True)
     scaled = vectors * (127.0 / np.maximum(largest, 1e-30))
     return [row.tobytes() for row in np.rint(scaled).astype(np.int8)]
@@ -74,11 +74,11 @@ class Similarities(msgspec.Struct, frozen=True):
         others = (float(self.scores.sum()) - best) / max(1, self.scores.size - 1)
         return best - others >= MIN_DISTINCTION * (1 - others)
 
-    def nearest(self, most: int = MOST_NEAREST) -> Numbers:
+    def nearest(self, limit: int = MAX_NEAREST) -> Numbers:
         """The numbers of the nearest passages and of those around them, ascending."""
         best = self.numbers
-        if best.size > most:
-            best = best[np.argpartition(self.scores, -most)[-most:]]
+        if best.size > limit:
+            best = best[np.argpartition(self.scores, -limit)[-limit:]]
         around = (best.astype(np.int64)[:, None] + np.arange(-REACH, REACH + 1)).ravel()
         return np.unique(around[around >= 0]).astype(np.uint32)
 
@@ -93,7 +93,7 @@ NO_SIMILARITIES = Similarities(np.zeros(0, np.uint32), np.zeros(0, np.float32))
 
 
 class Matrix(msgspec.Struct, frozen=True):
-    """The packed vectors of passages ``first`` and on; ``lengths`` are as they are packed."""
+    """The packed vectors of the passages from ``first`` on, and their lengths after packing."""
 
     first: int
     data: NDArray[np.int8]
@@ -101,7 +101,7 @@ class Matrix(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, first: int, data: bytes, dimensions: int) -> Matrix:
-        """From what an index holds.  The last vectors may be missing."""
+        """Decode vectors as an index stores them; the last ones may be missing."""
         whole = len(data) - len(data) % dimensions
         rows = np.frombuffer(data[:whole], np.int8).reshape(-1, dimensions)
         return cls(first, rows, _lengths(rows))
@@ -115,20 +115,20 @@ class Matrix(msgspec.Struct, frozen=True):
         return self.data.nbytes + self.lengths.nbytes
 
     def extended(self, more: Matrix) -> Matrix:
-        """With the vectors that follow; the newest ``MOST_SEARCHED`` of all."""
-        data = np.concatenate([self.data, more.data])[-MOST_SEARCHED:]
-        lengths = np.concatenate([self.lengths, more.lengths])[-MOST_SEARCHED:]
+        """With the vectors of ``more``, which follow; the newest ``MAX_SEARCHED`` of all."""
+        data = np.concatenate([self.data, more.data])[-MAX_SEARCHED:]
+        lengths = np.concatenate([self.lengths, more.lengths])[-MAX_SEARCHED:]
         return Matrix(more.end - lengths.size, data, lengths)
 
     def similarities(self, question: Array) -> Similarities:
         """The cosine of each vector with a question's."""
-        sought = (question / max(float(np.linalg.norm(question)), 1e-30)).astype(np.float32)
-        there = np.flatnonzero(self.lengths)
-        products = [part.astype(np.float32) @ sought for part in _chunks(self.data)]
-        if not there.size:
+        unit_vector = (question / max(float(np.linalg.norm(question)), 1e-30)).astype(np.float32)
+        present = np.flatnonzero(self.lengths)
+        products = [part.astype(np.float32) @ unit_vector for part in _chunks(self.data)]
+        if not present.size:
             return NO_SIMILARITIES
-        scores = (np.concatenate(products)[there] / self.lengths[there]).astype(np.float32)
-        return Similarities((there + self.first).astype(np.uint32), scores)
+        scores = (np.concatenate(products)[present] / self.lengths[present]).astype(np.float32)
+        return Similarities((present + self.first).astype(np.uint32), scores)
 
 
 def _chunks(data: NDArray[np.int8]) -> Sequence[NDArray[np.int8]]:
@@ -144,13 +144,13 @@ logger = logging.getLogger(__name__)
 
 ResultT = TypeVar("ResultT")
 
-MOST_BYTES = 128 * 1024 * 1024
+MAX_BYTES = 128 * 1024 * 1024
 """Bytes of vectors in the cache."""
 
-MOST_QUESTIONS = 256
-"""Questions whose vectors are kept: the same one comes again when an answer is made anew."""
+MAX_QUESTIONS = 256
+"""Questions whose vectors are cached: the same one comes again when an answer is regenerated."""
 
-MOST_RUNNING = 128
+MAX_RUNNING = 128
 """Concurrent tasks, two for each question; further questions are searched by words alone."""
 
 BACKOFF = 10.0
@@ -183,7 +183,7 @@ class VectorSearch:
     def __init__(self, index: Index, embedder: Embedder, patience: float) -> None:
         self._embedder, self._patience = embedder, patience
         self._vectors = VectorCache(index)
-        self._question_vectors: LRUCache[str, Array] = LRUCache(MOST_QUESTIONS)
+        self._question_vectors: LRUCache[str, Array] = LRUCache(MAX_QUESTIONS)
         self._running: set[asyncio.Task[Any]] = set()
         self._backoff_until = 0.0
         self._late = 0
@@ -206,19 +206,19 @@ class VectorSearch:
     def start_embedding(self, text: str) -> PendingQuestion | None:
         """Start to embed a question; None while the model fails or too much is in progress."""
         now = asyncio.get_running_loop().time()
-        if now < self._backoff_until or len(self._running) >= MOST_RUNNING:
+        if now < self._backoff_until or len(self._running) >= MAX_RUNNING:
             return None
         return PendingQuestion(self._start(self._vector(text_to_embed(text))), now + self._patience)
 
-    async def search(self, asked: PendingQuestion, owner: Owner, state: State) -> Similarities:
+    async def search(self, pending: PendingQuestion, owner: Owner, state: State) -> Similarities:
         """The similarities of an owner's passages; none if they are not computed in time.
 
         Late work goes on, and its result is cached for the next time.
         """
-        work = self._start(self._search(asked, owner, state))
-        left = asked.deadline - asyncio.get_running_loop().time()
+        work = self._start(self._search(pending, owner, state))
+        left = pending.deadline - asyncio.get_running_loop().time()
         done, _ = await asyncio.wait({work}, timeout=max(0.0, left))
-        self._late = 0 if asked.vector.done() else self._late + 1
+        self._late = 0 if pending.vector.done() else self._late + 1
         if self._late >= MAX_LATE:
             self._back_off("is slow")
         return work.result() if done else NO_SIMILARITIES
@@ -229,8 +229,8 @@ class VectorSearch:
         task.add_done_callback(self._running.discard)
         return task
 
-    async def _search(self, asked: PendingQuestion, owner: Owner, state: State) -> Similarities:
-        vector = await asked.vector
+    async def _search(self, pending: PendingQuestion, owner: Owner, state: State) -> Similarities:
+        vector = await pending.vector
         if vector is None:
             return NO_SIMILARITIES
         name = vector_set_name(self._embedder.model, vector.size)
@@ -275,36 +275,36 @@ class CachedVectors(msgspec.Struct, frozen=True):
 class VectorCache:
     """A cache of owners' vectors, which are read once and then extended by new ones."""
 
-    def __init__(self, index: Index, most: int = MOST_BYTES) -> None:
+    def __init__(self, index: Index, max_bytes: int = MAX_BYTES) -> None:
         self._index = index
-        self._kept: LRUCache[tuple[Owner, str], CachedVectors] = LRUCache(
-            most, getsizeof=lambda kept: kept.matrix.bytes
+        self._vectors: LRUCache[tuple[Owner, str], CachedVectors] = LRUCache(
+            max_bytes, getsizeof=lambda entry: entry.matrix.bytes
         )
 
     def clear(self, tenant: str) -> None:
-        for key in [key for key in self._kept if key[0].tenant == tenant]:
-            del self._kept[key]
+        for key in [key for key in self._vectors if key[0].tenant == tenant]:
+            del self._vectors[key]
 
     async def matrix(self, owner: Owner, name: str, size: int, state: State) -> Matrix:
-        """The newest ``MOST_SEARCHED`` vectors of that name, up to the state's end of them.  Raises
+        """The newest ``MAX_SEARCHED`` vectors of that name, up to the state's end of them.  Raises
         StoreError."""
         end = state.embedded.get(name, 0)
-        kept = self._kept.get((owner, name))
+        cached = self._vectors.get((owner, name))
         if (
-            kept is None
-            or kept.matrix.end > end
-            or not await self._is_same_index(owner, kept.state, state)
+            cached is None
+            or cached.matrix.end > end
+            or not await self._is_same_index(owner, cached.state, state)
         ):
-            matrix = Matrix.read(max(0, end - MOST_SEARCHED), b"", size)
+            matrix = Matrix.read(max(0, end - MAX_SEARCHED), b"", size)
         else:
-            matrix = kept.matrix
-        begin = max(matrix.end, end - MOST_SEARCHED)
+            matrix = cached.matrix
+        begin = max(matrix.end, end - MAX_SEARCHED)
         if begin < end:
             data = await self._index.vectors(owner, name, size, begin, end)
             more = Matrix.read(begin, data.ljust((end - begin) * size, b"\0"), size)
             matrix = matrix.extended(more) if matrix.end == begin else more
-        if matrix.bytes <= self._kept.maxsize:
-            self._kept[owner, name] = CachedVectors(state, matrix)
+        if matrix.bytes <= self._vectors.maxsize:
+            self._vectors[owner, name] = CachedVectors(state, matrix)
         return matrix
 
     async def _is_same_index(self, owner: Owner, one: State, other: State) -> bool:

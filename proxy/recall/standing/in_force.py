@@ -1,6 +1,7 @@
-"""Which standing instructions are in force, and which of them go into a prompt.  Pure.
+"""Which standing instructions are in force, and which of them are pinned to a prompt.  Pure.
 
-A newer one takes the place of what it is about in the older ones; a withdrawal takes it back.
+A newer instruction supersedes older ones, or parts of them, about the same topic; a withdrawal
+cancels them.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from proxy.recall.standing.matter import ALLERGY, EATING, GENERIC, SINGLE_VALUED
 from proxy.recall.standing.standing import StandingInstruction, head_and_tail
 
 SAME_TOPIC = 0.6
-"""Two are about the same if they share this part of all their words."""
+"""Two instructions are about the same topic from this Jaccard index of their words on."""
 WITHDRAWN = 0.5
-"""A withdrawal applies to parts that have this share of its words."""
-MOST = 200
-"""Older ones than the newest of this number are not looked at."""
-MOST_COMPARED = MOST * MOST // 2
-"""Nor are older ones than those of which so many parts were compared."""
+"""A withdrawal cancels parts that have at least this share of its words."""
+MAX_INSTRUCTIONS = 200
+"""Only so many, the newest, are considered."""
+MAX_COMPARED = MAX_INSTRUCTIONS * MAX_INSTRUCTIONS // 2
+"""Comparisons of parts after which older ones are not considered either."""
 
 
 def _adjacent(older: int, newer: int) -> bool:
@@ -28,46 +29,45 @@ def instructions_in_force(
     standings: Sequence[StandingInstruction],
     right_after: Callable[[int, int], bool] = _adjacent,
 ) -> tuple[StandingInstruction, ...]:
-    """Of standings, newest first, those that are in force, whole or in part; ``MOST`` are read.
+    """Those of ``standings``, newest first, that are in force as a whole or in part.
 
-    A withdrawal is among them where it takes back a part of one.  ``right_after`` says by their
-    places here whether of two neighbours the newer one was said with nothing of the user's between
-    them.
+    Includes withdrawals of a part of one of them.  ``right_after(older, newer)`` tells for the
+    indexes of two neighbours whether the user said nothing between them.
     """
-    kept: set[int] = set()
+    in_force: set[int] = set()
     newer: list[StandingInstruction] = []
     compared = 0
-    for place, standing in enumerate(standings[:MOST]):
-        taken_back = newer and newer[-1].withdraws_previous and right_after(place, place - 1)
-        if standing.kind != "withdrawal" and not taken_back:
+    for place, standing in enumerate(standings[:MAX_INSTRUCTIONS]):
+        is_withdrawn = newer and newer[-1].withdraws_previous and right_after(place, place - 1)
+        if standing.kind != "withdrawal" and not is_withdrawn:
             near = [n for n in newer if n.touches(standing)]
             compared += len(standing.parts) * sum(len(n.parts) for n in near) if near else 0
-            if compared > MOST_COMPARED:
+            if compared > MAX_COMPARED:
                 break
-            kept.update(_ids_in_force(standing, near))
+            in_force.update(_ids_in_force(standing, near))
         newer.append(standing)
-    return tuple(standing for standing in newer if id(standing) in kept)
+    return tuple(standing for standing in newer if id(standing) in in_force)
 
 
 def _ids_in_force(old: StandingInstruction, newer: Sequence[StandingInstruction]) -> set[int]:
-    """The ids of what stays in force of an older one: none, or it and the withdrawals of its
-    parts."""
-    gone_by = [_superseded_parts(new, old) for new in newer]
-    if newer and set().union(*gone_by) >= set(range(len(old.parts))):
+    """The ids of what stays in force of an older one: nothing, or the instruction and the
+    withdrawals of parts of it."""
+    superseded_by = [_superseded_parts(new, old) for new in newer]
+    if newer and set().union(*superseded_by) >= set(range(len(old.parts))):
         return set()
-    back = [
+    withdrawals = [
         new
         for place, new in enumerate(newer)
-        if gone_by[place]
+        if superseded_by[place]
         and new.kind == "withdrawal"
         and not any(_superseded_parts(n, new) for n in newer[:place])
     ]
-    return {id(old), *map(id, back)}
+    return {id(old), *map(id, withdrawals)}
 
 
 def _superseded_parts(new: StandingInstruction, old: StandingInstruction) -> set[int]:
-    """The parts of an older instruction that a newer one which touches it supersedes or
-    withdraws."""
+    """The indexes of the parts of an older instruction that a newer one, which touches it,
+    supersedes or withdraws."""
     if new.kind == "withdrawal":
         return _withdrawn_parts(new, old)
     said = new.parts if len(new.parts) < 2 else (new, *new.parts)
@@ -95,12 +95,12 @@ def _supersedes(new: StandingInstruction, old: StandingInstruction) -> bool:
 
 
 def _withdrawn_parts(new: StandingInstruction, old: StandingInstruction) -> set[int]:
-    """Which parts of an older one are taken back: those of which all is named, or, if there are
-    none, those that have most of what is."""
+    """The indexes of the parts of an older one that are withdrawn: those whose words are all named;
+    if there are none, those with most of the words that are named."""
     parts = {i: part for i, part in enumerate(old.parts) if not new.narrows(part)}
     if not new.words:
         return set(parts)
-    # Who is not allergic to one thing, has not one diet or eats one food says nothing of others.
+    # To withdraw one allergy, diet or food says nothing about others.
     named = (new.words - ALLERGY - SINGLE_VALUED or new.words) - EATING
     shared = {place: len(named & part.words) for place, part in parts.items()}
     whole = {i for i, part in parts.items() if shared[i] and part.words - GENERIC <= named}
@@ -114,22 +114,22 @@ def pinned(
     budget: int,
     count: Callable[[str], int],
 ) -> tuple[StandingInstruction, ...]:
-    """Those of ``instructions_in_force`` standings, newest first, that go into the prompt of a
-    question.
+    """Those of the ``standings``, which are in force, newest first, that go into the prompt of a
+    question, in the same order.
 
-    ``count`` gives the tokens that a text costs, its line's framing included; together they cost at
-    most ``budget``.  A leaning is pinned only where the question touches its matter.  Where not
-    all fit, what the question touches most goes first, then what holds everywhere.
+    ``count`` returns the tokens of a text's line; together they have at most ``budget``.  A leaning
+    is pinned only if the question has words of it.  If not all fit, those with most words of the
+    question come first, then those that hold under no condition.
     """
     if not standings:
         return ()
-    asked = stems(head_and_tail(question))
+    question_stems = stems(head_and_tail(question))
     touched = sorted(
-        (s for s in standings if s.words & asked),
-        key=lambda s: (s.kind == "leaning", -len(s.words & asked)),
+        (s for s in standings if s.words & question_stems),
+        key=lambda s: (s.kind == "leaning", -len(s.words & question_stems)),
     )
-    rest = [s for s in standings if not s.words & asked and s.kind != "leaning"]
-    order = sorted(rest, key=lambda s: (s.kind in ("preference", "leaning"), bool(s.scope)))
+    untouched = [s for s in standings if not s.words & question_stems and s.kind != "leaning"]
+    order = sorted(untouched, key=lambda s: (s.kind in ("preference", "leaning"), bool(s.scope)))
     chosen: set[int] = set()
     for standing in [*touched, *order]:
         cost = count(standing.text)

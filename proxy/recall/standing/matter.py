@@ -1,7 +1,7 @@
-"""What a standing instruction is about: words cut to stems, and when it applies.  Pure.
+"""The topic of a standing instruction, as a set of stems, and the condition when it applies.  Pure.
 
-Cutting words to their first letters does for stemming in many languages at once (McNamee and
-Mayfield, Character N-Gram Tokenization for European Language Text Retrieval, 2004).
+A stem is the first letters of a word, which works as well as stemming in many languages (McNamee
+and Mayfield, Character N-Gram Tokenization for European Language Text Retrieval, 2004).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from proxy.recall.lexicon.loader import (
 from proxy.recall.lexicon.spelling import without_required_accents
 
 STEM = 5
-"""Letters kept of a word."""
-MOST_CLAUSES = 12
-"""More of a sentence are one with the last."""
+"""Letters of a stem."""
+MAX_CLAUSES = 12
+"""Clauses of a sentence; the last one has all the rest."""
 
 _WORD = re.compile(r"[一-鿿]+|[ァ-ヶー]{2,}|[가-힣]+|[^\W_぀-ヿ一-鿿가-힣]{2,}")
 _HAN = re.compile(r"[一-鿿]")
@@ -36,32 +36,32 @@ _ARTICLE = lazy_pattern("^" + any_of(lambda each: each.standing.articles))
 
 
 def _plain_letters(word: str) -> str:
-    """Small letters without accents; without an article that is written together with it."""
+    """A word in small letters, without accents, and without an article that is joined to it."""
     plain = normalized(word.casefold().replace("œ", "oe"), "NFKD")
     plain = "".join(c for c in plain if not unicodedata.combining(c))
     return _ARTICLE.sub("", plain)
 
 
-def _typed(word: str) -> tuple[str, ...]:
-    """A word with an apostrophe as it is read: up to there, or as if there was none."""
+def _apostrophe_variants(word: str) -> tuple[str, ...]:
+    """The forms of a word with an apostrophe: up to the apostrophe, and without it."""
     return word.split("'")[0], word.replace("'", "")
 
 
 _STOPS = frozenset(
-    _plain_letters(typed)
+    _plain_letters(variant)
     for word in vocabulary(lambda each: each.standing.general)
-    for typed in _typed(word)
+    for variant in _apostrophe_variants(word)
 )
 EATING = frozenset(
     _plain_letters(word)[:STEM] for word in vocabulary(lambda each: each.standing.eating)
 )
-"""Stems that distinguish no food from another."""
+"""Stems that do not distinguish one food from another."""
 SINGLE_VALUED = frozenset({"<name>", "<diet>"})
-"""Of these a user has one, whatever else a sentence is about."""
+"""Values of which a user has only one, so that a newer one always replaces it."""
 ALLERGY = frozenset({"<allergy>"})
-"""Of these a user may have several: only who names all of them again means them."""
+"""A value of which a user may have several: a newer one replaces only those that it names."""
 GENERIC = ALLERGY | SINGLE_VALUED | EATING
-"""None of these says which allergy, diet or food is meant."""
+"""Stems that do not tell which allergy, diet or food is meant."""
 _GENERAL_UNSPACED = lazy_pattern(any_of(lambda each: each.standing.general_unspaced))
 _VALUE_OF = {
     _plain_letters(word): f"<{value}>"
@@ -73,20 +73,22 @@ _VALUE_OF = {
 Patterns: TypeAlias = "dict[str, tuple[str, ...]]"
 
 
-def _value(of: Callable[[Language], Patterns], name: str, flags: int) -> re.Pattern[str]:
+def _pattern_of_value(of: Callable[[Language], Patterns], name: str, flags: int) -> re.Pattern[str]:
     return lazy_pattern(
         without_required_accents("|".join(patterns(lambda each: of(each).get(name, ())))), flags
     )
 
 
-def _values(of: Callable[[Language], Patterns], flags: int = 0) -> dict[str, re.Pattern[str]]:
-    """The patterns of a list by the stem that stands for what they are values of."""
+def _patterns_by_value(
+    of: Callable[[Language], Patterns], flags: int = 0
+) -> dict[str, re.Pattern[str]]:
+    """Patterns by the stem, in angle brackets, of the thing that they give a value of."""
     names = sorted({name for each in LANGUAGES for name in of(each)})
-    return {f"<{name}>": _value(of, name, flags) for name in names}
+    return {f"<{name}>": _pattern_of_value(of, name, flags) for name in names}
 
 
-_UNSPACED_VALUES = _values(lambda each: each.standing.unspaced_values)
-_VALUE_PHRASES = _values(lambda each: each.standing.value_phrases, re.IGNORECASE)
+_UNSPACED_VALUES = _patterns_by_value(lambda each: each.standing.unspaced_values)
+_VALUE_PHRASES = _patterns_by_value(lambda each: each.standing.value_phrases, re.IGNORECASE)
 _GENERAL_PHRASES = lazy_pattern(
     without_required_accents(any_of(lambda each: each.standing.general_phrases)), re.IGNORECASE
 )
@@ -99,29 +101,29 @@ _JOINT = lazy_pattern(rf"[,;:،；，、：–—\n]|\s-\s|(?P<word>{_JOINS}|{_B
 
 
 def stems(text: str) -> frozenset[str]:
-    """The words of a text that say what it is about, cut to stems; Chinese in pairs.
+    """The stems of the words of a text that tell what it is about; of Chinese, pairs of characters.
 
-    A word that is one of several values of the same thing, as the name of a language, stands for
-    that thing, in angle brackets, and for itself.
+    A word that is a value of something, as the name of a language is, becomes the name of that
+    thing in angle brackets.
     """
     text, found = _without_unspaced(normalized(text)[: max_normalized_length(text)])
     return found.union(*_stems_by_word(text))
 
 
 def _without_unspaced(text: str) -> tuple[str, frozenset[str]]:
-    """A text without what says nothing, or sets a value, in scripts without spaces; the values."""
-    text, found = _taken_out(text, _UNSPACED_VALUES)
+    """In scripts without spaces: a text without general words and values; and those values."""
+    text, found = _extract_values(text, _UNSPACED_VALUES)
     return _GENERAL_UNSPACED.sub(" ", text), found
 
 
 def _without_phrases(text: str) -> tuple[str, frozenset[str]]:
-    """A text without whole phrases that say nothing, or set a value; the values."""
-    text, found = _taken_out(text, _VALUE_PHRASES)
+    """A text without general phrases and phrases that give a value; and those values."""
+    text, found = _extract_values(text, _VALUE_PHRASES)
     return _GENERAL_PHRASES.sub(" ", text), found
 
 
-def _taken_out(text: str, values: Mapping[str, re.Pattern[str]]) -> tuple[str, frozenset[str]]:
-    """A text without what sets a value, and the values that it sets."""
+def _extract_values(text: str, values: Mapping[str, re.Pattern[str]]) -> tuple[str, frozenset[str]]:
+    """A text without what matches a pattern, and the values of the patterns that matched."""
     found: set[str] = set()
     for value, pattern in values.items():
         text, hits = pattern.subn(" ", text)
@@ -130,8 +132,8 @@ def _taken_out(text: str, values: Mapping[str, re.Pattern[str]]) -> tuple[str, f
 
 
 def _stems_by_word(text: str) -> Iterator[Iterable[str]]:
-    """The stems of each word of a text, none for one that says nothing; Chinese in pairs, with
-    nothing between two runs of it."""
+    """The stems of each word of a text, none for a general word; of Chinese each pair of
+    characters, and nothing after a run of them."""
     for match in _WORD.finditer(text):
         if _HAN.match(match[0]):
             yield from ([pair] for pair in _stems_of(match[0]))
@@ -152,7 +154,7 @@ def _stems_of(word: str) -> Iterable[str]:
 
 
 def topic_of(rule: str) -> frozenset[str]:
-    """The topic of an instruction: its stems, and the values that its phrases stand for."""
+    """The topic of an instruction: its stems, and the values that its phrases give."""
     text, found = _without_phrases(_plain(rule))
     return stems(text).union(found)
 
@@ -162,15 +164,15 @@ def _plain(text: str) -> str:
 
 
 def neighbour_stems(text: str) -> Mapping[str, frozenset[str]]:
-    """By each word of a text what stands right before and behind it where it is said first, which
-    may narrow it ("pine nuts", "noix de coco")."""
+    """By each stem of a text the stems right before and after its first occurrence, which may make
+    it more specific ("pine nuts", "noix de coco")."""
     found: dict[str, frozenset[str]] = {}
     for clause in clauses(text):
-        telling, _ = _without_phrases(_LINKS.sub(" ", _plain(clause.text)))
-        row = [(), *_stems_by_word(_without_unspaced(telling)[0]), ()]
-        for before, words, behind in zip(row, row[1:], row[2:], strict=False):
+        words_only, _ = _without_phrases(_LINKS.sub(" ", _plain(clause.text)))
+        row = [(), *_stems_by_word(_without_unspaced(words_only)[0]), ()]
+        for before, words, after in zip(row, row[1:], row[2:], strict=False):
             for word in words:
-                found.setdefault(word, frozenset(before).union(behind))
+                found.setdefault(word, frozenset(before).union(after))
     return found
 
 
@@ -180,31 +182,31 @@ def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
 
 
 def split_scope(text: str) -> tuple[str, str]:
-    """A sentence's rule, and the condition under which it holds ("when I ask about ...")."""
+    """A sentence without its conditions, and these ("when I ask about ...")."""
     conditions = " ".join(m[0] for m in _SCOPE.finditer(text))
     return _SCOPE.sub(" ", text), conditions
 
 
 class Clause(NamedTuple):
-    """A part of a sentence; whether it is a word as "and" that joins it to what stands before."""
+    """A part of a sentence; ``joined``: a word such as "and" joins it to the part before."""
 
     text: str
     joined: bool
 
     @property
     def is_item(self) -> bool:
-        """Whether it can only go on with a list: "emojis or tables"."""
+        """Whether it can only be an item of a list, as in "emojis or tables"."""
         return self.joined and len(self.text.split()) <= _ITEM
 
 
 _ITEM = 2
-"""Words of the last thing in a list."""
+"""The most words of an item of a list."""
 
 
 def clauses(text: str) -> Iterator[Clause]:
-    """The parts of a sentence between commas and words as "and"."""
+    """The parts of a sentence, split at commas and at words such as "and"."""
     start, joined = 0, False
-    for joint in islice(_JOINT.finditer(text), MOST_CLAUSES - 1):
+    for joint in islice(_JOINT.finditer(text), MAX_CLAUSES - 1):
         if part := text[start : joint.start()].strip():
             yield Clause(part, joined)
             joined = False
@@ -213,11 +215,11 @@ def clauses(text: str) -> Iterator[Clause]:
 
 
 def before_but(text: str) -> str:
-    """A sentence up to where it comes to the other side: "emojis are fine again, but no tables"."""
+    """A sentence up to a "but": "emojis are fine again, but no tables"."""
     but = _BUT.search(text)
     return text[: but.start()] if but else text
 
 
 def after_but(text: str) -> str:
-    """What a sentence says last, behind where it came to the other side."""
+    """The part of a sentence after its last "but"."""
     return _BUT.split(text)[-1]

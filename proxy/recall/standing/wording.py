@@ -1,4 +1,4 @@
-"""How people say what shall be done from now on, or prefer: patterns, by language.  Pure."""
+"""Patterns of standing instructions, by language.  Pure."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ from proxy.recall.lexicon.spelling import spellings, without_required_accents
 Kind = Literal["instruction", "preference", "leaning", "withdrawal"]
 
 START = r"(?:^\W*|[,;:،，；：–—]\s*|\s-\s)"
-"""Where an order can begin: with the sentence, or after a comma and the like."""
+"""Where an order can begin: at the beginning of a sentence, or after punctuation."""
 
 
 class Wording(NamedTuple):
-    """Of one language: plain text one of which a sentence has, the same as a pattern, and by kind
-    the patterns that are looked for, ``ended`` among them.  The others are as in ``Standing``.
+    """The patterns of one language.
+
+    ``cues``: a sentence can match only if it contains one of these texts; ``any``: the same as one
+    pattern.  ``patterns``: by kind, in the order in which they are tried; ``ended`` is among them.
+    The others are as in ``Standing``.
     """
 
     cues: tuple[str, ...]
@@ -76,7 +79,7 @@ def _compiled(said: Standing) -> Wording:
 
 
 def _patterns(found: Sequence[str], parts: Mapping[str, str]) -> Iterator[Cue]:
-    """Each by itself: of so many ways to say it, a text has the words of few."""
+    """Separate patterns, since a text has the cues of only a few."""
     return (Cue(without_required_accents(with_parts(each, parts)), re.IGNORECASE) for each in found)
 
 
@@ -88,7 +91,7 @@ def _any(found: Sequence[str], parts: Mapping[str, str]) -> re.Pattern[str]:
 
 
 REPORTED = lazy_pattern(phrase_pattern(lambda each: each.standing.reported), re.IGNORECASE)
-"""What somebody else said, or is said to prefer, in the same sentence before."""
+"""Before something that somebody else said or prefers, in the same sentence."""
 
 WORDINGS = tuple(_compiled(each.standing) for each in LANGUAGES if each.standing.cues)
 

@@ -1,7 +1,7 @@
-"""How the values look in a store: JSON, made by msgspec.  Pure; knows no back end.
+"""The stored form of values: JSON, by msgspec.  Pure; knows no back end.
 
-An entry is stored as one JSON text with its place in it, so that a log of any length is decoded in
-a single call.
+An entry is stored as one JSON text that contains its position, so that a log of any length is
+decoded in a single call.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _summary = msgspec.json.Decoder(Summary)
 _TEXTS = frozenset((bytes, type(None)))
 
 BROKEN_OFF = b'"incomplete":true'
-"""Is in the JSON of an exchange that was broken off, and in that of hardly another."""
+"""In the JSON of an exchange that was broken off, and hardly in any other."""
 
 encode = _encoder.encode
 decode_summary = _summary.decode
@@ -39,7 +39,7 @@ def decode_entries(entries: Iterable[bytes]) -> tuple[Entry, ...]:
 
 
 def decode_pieces(pieces: Iterable[Sequence[bytes]]) -> tuple[Entry, ...]:
-    """Entries of a log, piece by piece: a decoder lets no other thread run meanwhile."""
+    """Entries of a log, decoded in pieces: a decoder holds the GIL."""
     return tuple(entry for piece in pieces for entry in decode_entries(piece))
 
 
@@ -55,28 +55,28 @@ def decode_exchange(record: bytes, usage: bytes | None) -> Exchange:
 
 
 def text(value: object) -> bytes | None:
-    """What a store has where JSON lies; raises TypeError for anything else."""
+    """A stored text, checked: raises TypeError for any other type."""
     if value is None or isinstance(value, bytes):
         return value
     raise TypeError(f"{type(value).__name__} where a text was stored")
 
 
 def texts(values: Sequence[object]) -> list[bytes | None]:
-    """The same for many: one look at them where all is well."""
+    """The same for many texts, fast if all are valid."""
     if _TEXTS.issuperset(map(type, values)):
         return cast("list[bytes | None]", list(values))
     return [text(value) for value in values]
 
 
 def number(value: object) -> int:
-    """What a store has where a count lies; raises TypeError for anything else."""
+    """A stored count, checked: raises TypeError for any other type."""
     if isinstance(value, int):
         return value
     raise TypeError(f"{type(value).__name__} where a number was stored")
 
 
 def split_joined(joined: bytes, lengths: str) -> list[bytes | None]:
-    """The texts of which one is joined, given their ``lengths`` in bytes, with commas between."""
+    """Split joined texts; ``lengths`` are their bytes, separated by commas."""
     ends = list(accumulate(map(int, lengths.split(",")))) if lengths else []
     return [joined[begin:end] for begin, end in pairwise((0, *ends))]
 
@@ -84,7 +84,7 @@ def split_joined(joined: bytes, lengths: str) -> list[bytes | None]:
 def passages(
     sessions: Sequence[str], entries: Sequence[Entry], bodies: Sequence[object]
 ) -> dict[tuple[str, int], Message]:
-    """Active messages by session and seq; each has its element in all three lists."""
+    """Active messages by session and seq; the three lists have an element for each."""
     return {
         (session, e.position.seq): Message(e.position.seq, e.card, "active", body or b"")
         for session, e, body in zip(sessions, entries, texts(bodies), strict=True)

@@ -45,7 +45,7 @@ class CachedLog(msgspec.Struct, frozen=True, gc=False):
 
     ``stamp`` identifies the session and its state without appends.  ``end`` is the
     first seq that is free, ``messages`` counts the whole active log.  ``never_expires``: the
-    session does not expire by itself; ``is_ownerless``: it belongs to no user.
+    session has no time to live; ``is_ownerless``: it belongs to no user.
     """
 
     stamp: bytes
@@ -56,7 +56,7 @@ class CachedLog(msgspec.Struct, frozen=True, gc=False):
     bodies: Mapping[str, bytes]
     never_expires: bool = False
     is_ownerless: bool = False
-    seen: LastLoad | None = None
+    last_load: LastLoad | None = None
     newest: Newest = Newest()
 
     @property
@@ -64,7 +64,7 @@ class CachedLog(msgspec.Struct, frozen=True, gc=False):
         """Approximate bytes in memory; 0 if it is empty."""
         return sum(map(len, self.bodies.values())) + ENTRY_BYTES * len(self.log)
 
-    def since(self, begin: int) -> LogPart:
+    def part_from(self, begin: int) -> LogPart:
         """The part from turn ``begin`` on, which is not before ``self.begin``."""
         at = bisect_left(self.log, begin, key=lambda entry: entry.position.turn)
         if not at:
@@ -81,11 +81,11 @@ class LogPart(NamedTuple):
 
 
 class LogCache:
-    """Logs of the sessions used last, at most ``most`` bytes."""
+    """Logs of the sessions used last, at most ``max_bytes``."""
 
-    def __init__(self, most: int = MAX_BYTES) -> None:
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._logs: LRUCache[SessionKey, tuple[CachedLog, int]] = LRUCache(
-            most, getsizeof=itemgetter(1)
+            max_bytes, getsizeof=itemgetter(1)
         )
         self.era = 0
         """Changes when the cache is cleared: what was read before must not be put into it."""
@@ -95,7 +95,7 @@ class LogCache:
     def __repr__(self) -> str:
         return f"<LogCache [{len(self._logs)}, bytes: {self._logs.currsize}]>"
 
-    def of(self, key: SessionKey) -> CachedLog | None:
+    def get(self, key: SessionKey) -> CachedLog | None:
         known = self._logs.get(key)
         return known[0] if known else None
 
@@ -107,19 +107,19 @@ class LogCache:
         if log is None or not 0 < (size := log.size) <= self._logs.maxsize:
             self._logs.pop(key, None)
         elif not before or before[0].stamp != log.stamp or before[0].end <= log.end:
-            self._logs[key] = log, size  # else another look was faster
+            self._logs[key] = log, size  # else a concurrent load has cached a longer log
 
-    def written(self, key: SessionKey, log: CachedLog | None, era: int) -> None:
+    def on_write(self, key: SessionKey, log: CachedLog | None, era: int) -> None:
         """Update the cache after a write to the session; ``log`` is its log now, None if
         unknown."""
         self.writes += 1
         if log is not None:
             return self.put(key, log, era)
         known, size = self._logs.get(key, (None, 0))
-        if known is not None and known.seen is not None:
-            self._logs[key] = (replace(known, seen=LastLoad(known.seen.ask)), size)
+        if known is not None and known.last_load is not None:
+            self._logs[key] = (replace(known, last_load=LastLoad(known.last_load.ask)), size)
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Clear the cache, because something was erased."""
         self._logs.clear()
         self.era += 1

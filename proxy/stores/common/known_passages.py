@@ -35,14 +35,14 @@ class CachedPassages(msgspec.Struct, frozen=True, gc=False):
         seq = max(self.messages, default=0)
         return Newest(seq, self.messages[seq].card.id) if seq else Newest()
 
-    def lacks(self, seqs: Collection[int]) -> list[int]:
-        there = self.messages
-        return [seq for seq in seqs if seq not in there]
+    def missing(self, seqs: Collection[int]) -> list[int]:
+        cached = self.messages
+        return [seq for seq in seqs if seq not in cached]
 
-    def of(self, session: str, seqs: Collection[int]) -> dict[tuple[str, int], Message]:
+    def select(self, session: str, seqs: Collection[int]) -> dict[tuple[str, int], Message]:
         """Those of the messages with these seqs that are cached."""
-        there = self.messages
-        return {(session, seq): there[seq] for seq in seqs if seq in there}
+        cached = self.messages
+        return {(session, seq): cached[seq] for seq in seqs if seq in cached}
 
     def merged_with(self, read: Mapping[int, Message]) -> CachedPassages:
         """With messages that were read at the same stamp."""
@@ -53,11 +53,11 @@ NO_PASSAGES = CachedPassages()
 
 
 class PassageCache:
-    """Passages of the sessions used last, at most ``most`` bytes."""
+    """Passages of the sessions used last, at most ``max_bytes``."""
 
-    def __init__(self, most: int = MAX_BYTES) -> None:
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._sessions: LRUCache[SessionKey, tuple[CachedPassages, int]] = LRUCache(
-            most, getsizeof=itemgetter(1)
+            max_bytes, getsizeof=itemgetter(1)
         )
         self.era = 0
         """Changes when entries are dropped: what was read before must not be put into the cache."""
@@ -65,13 +65,13 @@ class PassageCache:
     def __repr__(self) -> str:
         return f"<PassageCache [{len(self._sessions)}, bytes: {self._sessions.currsize}]>"
 
-    def of(self, key: SessionKey) -> CachedPassages:
+    def get(self, key: SessionKey) -> CachedPassages:
         known = self._sessions.get(key)
         return known[0] if known else NO_PASSAGES
 
     def put(self, key: SessionKey, passages: CachedPassages, era: int) -> None:
         """Cache what was read in this era."""
-        if era != self.era or (passages.messages and passages is self.of(key)):
+        if era != self.era or (passages.messages and passages is self.get(key)):
             return
         size = sum([len(message.wire) + MESSAGE_BYTES for message in passages.messages.values()])
         if 0 < size <= self._sessions.maxsize:
@@ -79,12 +79,12 @@ class PassageCache:
         else:
             self._sessions.pop(key, None)
 
-    def changed(self, key: SessionKey) -> None:
+    def invalidate(self, key: SessionKey) -> None:
         """Drop a session that was written to, and reject what is being read now."""
         self._sessions.pop(key, None)
         self.era += 1
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Clear the cache, because something was erased."""
         self._sessions.clear()
         self.era += 1

@@ -1,7 +1,7 @@
-"""Changes of thousands of messages, in steps: while it takes one, a store does nothing else.
+"""Splits changes of thousands of messages into steps: a store does nothing else during one.
 
-Between two steps others see the session with a part of its newest messages taken back.  Where it is
-cut off there, coming again does the rest.
+Between two steps others see the session with some of its newest messages superseded.  If the change
+is interrupted there, repeating it completes it.
 """
 
 from __future__ import annotations
@@ -21,40 +21,45 @@ Switched = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 class CommitStep(Commit, frozen=True, kw_only=True):
-    """A part of a commit that goes ahead of it: it only supersedes and activates, and is refused
-    where the commit would be."""
+    """A step before a commit: it only supersedes and activates messages, and is refused if the
+    commit would be."""
 
 
 def commit_steps(commit: Commit) -> list[Commit]:
-    """The parts that go ahead, and the commit itself with the rest."""
-    *ahead, (gone, back) = _steps(commit.superseded, commit.activated)
+    """The steps before the commit, and the commit itself with the rest."""
+    *ahead, (superseded, activated) = _steps(commit.superseded, commit.activated)
     if not ahead:
         return [commit]
     fields = asdict(replace(commit, drafts=()))
     parts = [CommitStep(**(fields | {"superseded": s, "activated": a})) for s, a in ahead]
-    others = [replace(part, seen=None) for part in parts[1:]]  # they find what the first has done
-    return [parts[0], *others, replace(commit, superseded=gone, activated=back, seen=None)]
+    others = [replace(part, seen=None) for part in parts[1:]]  # the first one has changed the log
+    return [
+        parts[0],
+        *others,
+        replace(commit, superseded=superseded, activated=activated, seen=None),
+    ]
 
 
 def revision_steps(revision: Revision) -> list[Revision]:
-    """What only switches; the last one does all else.  The first one finds the log as it was."""
-    *ahead, (gone, back) = _steps(revision.superseded, revision.activated)
+    """Steps that only change states, and a last one with the rest.  Only the first one checks the
+    size of the log, which it changes."""
+    *ahead, (superseded, activated) = _steps(revision.superseded, revision.activated)
     if not ahead:
         return [revision]
     first, *others = [Revision(superseded=some, activated=them) for some, them in ahead]
-    last = replace(revision, superseded=gone, activated=back, log_size=None)
+    last = replace(revision, superseded=superseded, activated=activated, log_size=None)
     return [replace(first, log_size=revision.log_size), *others, last]
 
 
-def _steps(gone: tuple[str, ...], back: tuple[str, ...]) -> Iterator[Switched]:
+def _steps(superseded: tuple[str, ...], activated: tuple[str, ...]) -> Iterator[Switched]:
     """Ids in the order of the log: the newest are superseded first, the oldest activated first.
 
     All are superseded before one is activated: what is in both stays active.
     """
-    if len(gone) + len(back) <= SWITCHED_AT_ONCE:
-        yield gone, back
+    if len(superseded) + len(activated) <= SWITCHED_AT_ONCE:
+        yield superseded, activated
         return
-    for end in range(len(gone), 0, -SWITCHED_AT_ONCE):
-        yield gone[max(0, end - SWITCHED_AT_ONCE) : end], ()
-    for begin in range(0, len(back), SWITCHED_AT_ONCE):
-        yield (), back[begin : begin + SWITCHED_AT_ONCE]
+    for end in range(len(superseded), 0, -SWITCHED_AT_ONCE):
+        yield superseded[max(0, end - SWITCHED_AT_ONCE) : end], ()
+    for begin in range(0, len(activated), SWITCHED_AT_ONCE):
+        yield (), activated[begin : begin + SWITCHED_AT_ONCE]

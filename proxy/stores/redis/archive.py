@@ -1,6 +1,6 @@
-"""A session's history and summaries as people read them in Redis, change them, and put them back.
+"""Reading, revising and restoring a session's history and summaries in Redis, for the memory API.
 
-Off the path of a request.
+Not used by chat requests.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from proxy.memory.archive import (
     StoredMessage,
 )
 from proxy.memory.model import (
-    MOST_VERSIONS,
+    MAX_VERSIONS,
     Exchange,
     SessionKey,
     State,
@@ -38,10 +38,10 @@ from proxy.stores.redis.base import (
     RedisBase,
     field_of,
     format_time,
+    limits_concurrency,
     list_keys,
     mark_key,
     session_keys,
-    takes_turns,
     with_timeout,
 )
 from proxy.stores.redis.codec import (
@@ -50,7 +50,7 @@ from proxy.stores.redis.codec import (
     read_exchange,
     read_lines,
     read_messages,
-    read_placed,
+    read_placed_exchanges,
     read_session,
     read_stored,
     read_version,
@@ -70,10 +70,10 @@ class RedisSummaries(RedisBase):
         keys = session_keys(key)
         meta, versions = keys[0], keys[-1]
         # Keys of one session expire together, but not in the same instant on every server.
-        look = self._link.run(meta, ("EXISTS", meta), ("HVALS", versions))
-        there, found = raise_errors(await look)
-        kept = map(read_version, found if there else ())
-        return sorted(kept, key=lambda summary: summary.version, reverse=True)
+        replies = await self._link.run(meta, ("EXISTS", meta), ("HVALS", versions))
+        exists, found = raise_errors(replies)
+        found = map(read_version, found if exists else ())
+        return sorted(found, key=lambda summary: summary.version, reverse=True)
 
     async def put_summary(
         self,
@@ -89,31 +89,33 @@ class RedisSummaries(RedisBase):
         at = "" if changes is None else changes
         keys = [*session_keys(key), mark_key(session_subject(key))]
         times = format_time(since), format_time(began)
-        arguments = (packed, after, at, MOST_VERSIONS, *times, seen or "")
-        return bool(await self._change(self._scripts.summary_put, keys, arguments))
+        arguments = (packed, after, at, MAX_VERSIONS, *times, seen or "")
+        return bool(await self._write_script(self._scripts.summary_put, keys, arguments))
 
     async def drop_summaries(self, key: SessionKey) -> bool:
-        return bool(await self._change(self._scripts.summary_drop, session_keys(key), ()))
+        return bool(await self._write_script(self._scripts.summary_drop, session_keys(key), ()))
 
     async def stall(self, key: SessionKey, began: float | None = None) -> None:
-        await self._change(self._scripts.summary_stall, session_keys(key), (format_time(began),))
+        await self._write_script(
+            self._scripts.summary_stall, session_keys(key), (format_time(began),)
+        )
 
 
 SCANNED_AT_ONCE = 1000
-"""Places in history that one script looks at, so that it never blocks the server for long."""
+"""Places in history that one script reads, so that it never blocks the server for long."""
 
-EVERY = (1, 1)
-"""Messages of both states."""
+BOTH_STATES = (1, 1)
+"""Arguments for active and superseded messages."""
 
 STAGED_SECONDS = 60
-"""How long what is brought of a session lives at most from one part to the next."""
+"""Time to live of a staged session after each part."""
 
 DONE, LOST, ERASED = 1, -1, -2
-"""What restore.lua says."""
+"""Replies of restore.lua."""
 
 
 def page_of(rows: Sequence[Message], limit: int) -> Page[Message]:
-    """The first ``limit`` of messages, of which one more was asked for."""
+    """A page of the first ``limit`` messages; one more row means that there are more."""
     page = tuple(rows[:limit])
     return Page(page, str(page[-1].seq) if len(rows) > limit else None)
 
@@ -123,7 +125,7 @@ Read = Callable[[bytes, bytes, Sequence[bytes]], list[T]]
 
 
 class RedisArchive(RedisLists, RedisIndex):
-    """See :class:`proxy.memory.archive.Archive`; a page takes as many steps as it needs."""
+    """See :class:`proxy.memory.archive.Archive`; a page takes as many scripts as it needs."""
 
     @with_timeout("read")
     async def session(self, key: SessionKey) -> Session | None:
@@ -141,33 +143,37 @@ class RedisArchive(RedisLists, RedisIndex):
         return Page(rows, str(rows[-1].seq) if more else None)
 
     async def lines(self, key: SessionKey, after: int, limit: int) -> Page[StoredMessage]:
-        rows, more = await self._page_rows(key, after, limit, (*EVERY, 1), read_lines)
+        rows, more = await self._page_rows(key, after, limit, (*BOTH_STATES, 1), read_lines)
         return Page(rows, str(rows[-1].position.seq) if more else None)
 
-    @takes_turns
+    @limits_concurrency
     async def _page_rows(
         self, key: SessionKey, after: int, limit: int, wanted: tuple[int, int, int], read: Read[T]
     ) -> tuple[tuple[T, ...], bool]:
-        """The rows of a page, and whether there may be more; ``wanted`` are the states, and whether
-        all that is kept of each."""
+        """The rows of a page, and whether there may be more.
+
+        ``wanted``: whether active messages, superseded ones, and both texts of each (0 or 1).
+        """
         rows: list[T] = []
         at, size, (*states, whole) = b"%d" % after, 0, wanted
         while at and len(rows) <= limit and (size < PAGE_BYTES or len(rows) < 2):
             arguments = (at, limit + 1 - len(rows), *states, SCANNED_AT_ONCE, whole)
-            at, *found = await self._look(self._scripts.messages, session_keys(key), arguments)
+            at, *found = await self._read_script(
+                self._scripts.messages, session_keys(key), arguments
+            )
             rows += read(*found)
             size += sum([len(text) for text in found[-1] if text])
         return tuple(rows[:limit]), bool(at) or len(rows) > limit
 
     async def message(self, key: SessionKey, message: str) -> StoredMessage | None:
         place = locate(message)
-        value = await self._stored(key, place.exchange) if place else None
+        value = await self._read_exchange(key, place.exchange) if place else None
         seq = read_stored(value).span.seq(place.number) if place and value else None
         if seq is None:
             return None
-        arguments = (seq - 1, 1, *EVERY, 1, 1)
-        _, *found = await self._look(self._scripts.messages, session_keys(key), arguments)
-        # Between the two looks the session may have become another.
+        arguments = (seq - 1, 1, *BOTH_STATES, 1, 1)
+        _, *found = await self._read_script(self._scripts.messages, session_keys(key), arguments)
+        # Between the two reads the session may have been replaced.
         return next((line for line in read_lines(*found) if line.card.id == message), None)
 
     @with_timeout("read")
@@ -184,7 +190,7 @@ class RedisArchive(RedisLists, RedisIndex):
         span = read_stored(value).span
         places = [(cards, ("HEXISTS", cards, field_of(span.first + n))) for n in range(span.size)]
         known = await self._link.many(places)
-        ids = tuple(message_id(exchange, n) for n, there in enumerate(known) if there)
+        ids = tuple(message_id(exchange, n) for n, exists in enumerate(known) if exists)
         return read_exchange(value, usage), ids
 
     async def exchanges(
@@ -195,15 +201,17 @@ class RedisArchive(RedisLists, RedisIndex):
         more = True
         while more and len(rows) <= limit:
             arguments = (at, limit + 1 - len(rows), SCANNED_AT_ONCE)
-            at, *found = await self._look(self._scripts.exchanges, session_keys(key), arguments)
-            rows += read_placed(found)
+            at, *found = await self._read_script(
+                self._scripts.exchanges, session_keys(key), arguments
+            )
+            rows += read_placed_exchanges(found)
             more = bool(at)
         page = tuple(rows[:limit])
         return Page(page, str(page[-1].first) if len(rows) > limit else None)
 
     @with_timeout("read")
-    async def _stored(self, key: SessionKey, exchange: str) -> bytes | None:
-        """The value of an exchange, see read_stored."""
+    async def _read_exchange(self, key: SessionKey, exchange: str) -> bytes | None:
+        """The stored value of an exchange, see ``read_stored``."""
         exchanges = session_keys(key)[4]
         (value,) = await self._link.many([(exchanges, ("HGET", exchanges, f"x{exchange}"))])
         return value if value is None else bytes(value)
@@ -211,56 +219,56 @@ class RedisArchive(RedisLists, RedisIndex):
     # Changing
 
     async def revise(self, key: SessionKey, revision: Revision) -> bool:
-        """A revision whose reply was lost, and that is sent once more, is known by its name.
+        """If the reply is lost and the script is sent again, its name tells that it was done.
 
-        Not so one that is made again after a StoreError: if the first was done, what ``was`` says
-        is not so any more.
+        A caller that repeats the revision after a StoreError gets False if the first was done,
+        since ``was`` does not hold any more.
         """
         reply: Sequence[Any] = ()
         for step in revision_steps(revision):
             arguments = revise_arguments(step, secrets.token_hex(8))
             try:
-                reply = await self._change(self._scripts.revise, session_keys(key), arguments)
+                reply = await self._write_script(self._scripts.revise, session_keys(key), arguments)
             finally:
-                self._forget()
+                self._clear_caches()
             if not reply:
                 return False
         _, owner, *activity = reply
-        # The lists know when a session expires, and its index lives as long.
+        # The lists have a copy of its expiry, and its index must live as long.
         if revision.details is not None:
-            await self._relist(key, owner.decode(), activity)
+            await self._update_lists(key, owner.decode(), activity)
             await self._prolong(owner_of(key, owner.decode()), int(activity[1]))
         return True
 
     async def restore(
         self, key: SessionKey, archived: SessionArchive, since: float | None = None
     ) -> bool:
-        """Brought bit by bit under other names, then made the session at once.
+        """Staged in parts under other names, then published at once.
 
-        In a cluster, where its lists lie elsewhere, it lives for seconds until it is in them: cut
-        short in between, nobody would find it to erase it.
+        In a cluster, where its lists are on other servers, it expires within seconds until it is in
+        them: if this is interrupted, no erasure would find it.
         """
         name = secrets.token_hex(8)
-        brought = session_keys(key, prefix=f"brought-{name}-".encode())
+        staged = session_keys(key, prefix=f"brought-{name}-".encode())
         fill, seconds = self._scripts.restore_fill, STAGED_SECONDS
         for values in batches(restored_values(archived, name)):
-            await self._step(fill, brought, (seconds, *values))
-        status, owner, *activity = await self._settle(key, brought, archived.session, name, since)
+            await self._write_unreplicated(fill, staged, (seconds, *values))
+        status, owner, *activity = await self._publish(key, staged, archived.session, name, since)
         if status == LOST:
             raise StoreError("Redis: putting a session back took too long")
         if self._one_slot or status == ERASED:
             return bool(status == DONE)
-        return await self._keep(key, owner.decode(), activity, since, new=status == DONE)
+        return await self._list_or_remove(key, owner.decode(), activity, since, new=status == DONE)
 
-    async def _settle(
+    async def _publish(
         self,
         key: SessionKey,
-        brought: Sequence[bytes],
+        staged: Sequence[bytes],
         session: Session,
         name: str,
         since: float | None,
     ) -> Sequence[Any]:
-        """The reply of restore.lua."""
+        """Make the staged session the session; the reply of restore.lua."""
         marks, lists = [mark_key(session_subject(key))], list[bytes]()
         if self._one_slot:
             marks += [mark_key(subject) for subject in user_subjects(key.tenant, session.user)]
@@ -268,12 +276,12 @@ class RedisArchive(RedisLists, RedisIndex):
             lists += list_keys(key.tenant, session.user) if session.user else []
         ttl = session.details.ttl if self._one_slot else STAGED_SECONDS
         arguments = (ttl, name, format_time(since), len(marks), key.session)
-        keys = [*session_keys(key), *brought, *marks, *lists]
-        reply: Sequence[Any] = await self._change(self._scripts.restore, keys, arguments)
+        keys = [*session_keys(key), *staged, *marks, *lists]
+        reply: Sequence[Any] = await self._write_script(self._scripts.restore, keys, arguments)
         return reply
 
     @with_timeout("write")
-    async def _keep(
+    async def _list_or_remove(
         self,
         key: SessionKey,
         owner: str,
@@ -282,11 +290,12 @@ class RedisArchive(RedisLists, RedisIndex):
         *,
         new: bool,
     ) -> bool:
-        """List it, and let it live, or remove it where its owner was erased; whether it is there.
+        """List a published session and set its time to live, or remove it if its owner was erased;
+        whether it was restored.
 
-        One that was there as well: an earlier attempt may have been cut short here.
+        Also for one that existed: an earlier attempt may have been interrupted here.
         """
-        if await self._list(key, owner, activity, since, new=new):
+        if await self._add_to_lists(key, owner, activity, since, new=new):
             await self._scripts.write(self._scripts.restore_keep, session_keys(key), ())
             return new
         if new:
@@ -294,5 +303,5 @@ class RedisArchive(RedisLists, RedisIndex):
         return False
 
     @with_timeout("write")
-    async def _relist(self, key: SessionKey, owner: str, activity: Sequence[bytes]) -> None:
-        await self._list(key, owner, activity)
+    async def _update_lists(self, key: SessionKey, owner: str, activity: Sequence[bytes]) -> None:
+        await self._add_to_lists(key, owner, activity)

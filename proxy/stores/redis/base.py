@@ -60,7 +60,7 @@ def list_keys(tenant: str, user: str | None = None) -> list[bytes]:
 def mark_key(subject: Subject) -> bytes:
     """The key of an erasure's mark, which is not one of the session's own keys.
 
-    It lies in the slot of the session, or in that of the person's list and shelf.  The two have
+    It is in the slot of the session, or in that of the person's list and items.  The two have
     different names, since a session and a person may have the same id, and then the same hash tag.
     """
     if subject.session:
@@ -111,25 +111,25 @@ def tag_of(tenant: str, name: str | None = None) -> bytes:
 
 T = TypeVar("T")
 P = ParamSpec("P")
-Part = TypeVar("Part", bound="RedisBase")
+StoreT = TypeVar("StoreT", bound="RedisBase")
 
 
 def with_timeout(
     limit: Literal["read", "write"] | float,
 ) -> Callable[
-    [Callable[Concatenate[Part, P], Awaitable[T]]],
-    Callable[Concatenate[Part, P], Coroutine[Any, Any, T]],
+    [Callable[Concatenate[StoreT, P], Awaitable[T]]],
+    Callable[Concatenate[StoreT, P], Coroutine[Any, Any, T]],
 ]:
-    """Decorates a method with the timeout of a read or of a write, or of so many seconds in all.
+    """Decorates a method with the timeout of a read, of a write, or of so many seconds.
 
     Errors of Redis become StoreErrors.
     """
 
     def decorated(
-        work: Callable[Concatenate[Part, P], Awaitable[T]],
-    ) -> Callable[Concatenate[Part, P], Coroutine[Any, Any, T]]:
+        work: Callable[Concatenate[StoreT, P], Awaitable[T]],
+    ) -> Callable[Concatenate[StoreT, P], Coroutine[Any, Any, T]]:
         @wraps(work)
-        async def method(self: Part, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        async def method(self: StoreT, /, *args: P.args, **kwargs: P.kwargs) -> T:
             return await bounded(work(self, *args, **kwargs), self._seconds(limit))
 
         return method
@@ -137,15 +137,15 @@ def with_timeout(
     return decorated
 
 
-def takes_turns(
-    work: Callable[Concatenate[Part, P], Awaitable[T]],
-) -> Callable[Concatenate[Part, P], Coroutine[Any, Any, T]]:
-    """A method that may read much: it has its time, see ``with_timeout``, from when it is its
-    turn."""
+def limits_concurrency(
+    work: Callable[Concatenate[StoreT, P], Awaitable[T]],
+) -> Callable[Concatenate[StoreT, P], Coroutine[Any, Any, T]]:
+    """Decorates a method that may read much: it waits until fewer than ``PAGES_AT_ONCE`` others
+    run, and its timeout (see ``with_timeout``) starts after that."""
 
     @wraps(work)
-    async def method(self: Part, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        async with self._turns:
+    async def method(self: StoreT, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        async with self._page_slots:
             return await work(self, *args, **kwargs)
 
     return method
@@ -177,7 +177,7 @@ def _explain(error: Exception) -> str:
 
 
 PAGES_AT_ONCE = 4
-"""Pages that are read at once: each may have megabytes."""
+"""Pages that are read concurrently: each may have megabytes."""
 
 
 class RedisBase:
@@ -201,15 +201,15 @@ class RedisBase:
         self._timeout = timeout
         self._commit_timeout = commit_timeout
         self._clock = clock
-        self._turns = asyncio.Semaphore(PAGES_AT_ONCE)
+        self._page_slots = asyncio.Semaphore(PAGES_AT_ONCE)
         self._one_slot = one_slot
         self._logs = LogCache()
         self._passages = PassageCache()
 
-    def _forget(self) -> None:
+    def _clear_caches(self) -> None:
         """Clear the caches, because something was erased."""
-        self._logs.forget()
-        self._passages.forget()
+        self._logs.clear()
+        self._passages.clear()
 
     def _seconds(self, limit: Literal["read", "write"] | float) -> float:
         if limit == "read":
@@ -217,26 +217,32 @@ class RedisBase:
         return self._commit_timeout if limit == "write" else limit
 
     @with_timeout("read")
-    async def _look(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> Any:
+    async def _read_script(
+        self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]
+    ) -> Any:
         return await self._scripts.read(script, keys, arguments)
 
     @with_timeout("write")
-    async def _change(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> Any:
-        """Run a write; waits for replicas if configured."""
+    async def _write_script(
+        self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]
+    ) -> Any:
+        """Run a script that writes; waits for replicas if configured."""
         return await self._scripts.write(script, keys, arguments)
 
     @with_timeout("write")
-    async def _step(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> int:
-        """Run a write without waiting for replicas: if lost it is repeated."""
+    async def _write_unreplicated(
+        self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]
+    ) -> int:
+        """Run a script whose write may be lost, since it is then repeated: waits for no replica."""
         return int(await self._scripts.read(script, keys, arguments))
 
-    async def _each_key(self, pattern: bytes) -> AsyncIterator[list[bytes]]:
-        """See ``Link.scan``: each step has the time of a write."""
-        scan = self._link.scan(pattern)
-        while (keys := await bounded(anext(scan, None), self._commit_timeout)) is not None:
+    async def _scan(self, pattern: bytes) -> AsyncIterator[list[bytes]]:
+        """See ``Link.scan``; each step has the timeout of a write."""
+        steps = self._link.scan(pattern)
+        while (keys := await bounded(anext(steps, None), self._commit_timeout)) is not None:
             yield keys
 
     @with_timeout("write")
-    async def _ask(self, key: bytes, *command: Any) -> Any:
+    async def _run_command(self, key: bytes, *command: Any) -> Any:
         (reply,) = await self._link.many([(key, command)])
         return reply

@@ -1,4 +1,4 @@
-"""How the values of history lie in Redis, what scripts are told, and what they reply.  Pure."""
+"""Formats of history in Redis: stored values, arguments of scripts, and their replies.  Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from proxy.memory.archive import (
 )
 from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
-    MOST_VERSIONS,
+    MAX_VERSIONS,
     Amendment,
     Ask,
     Commit,
@@ -48,22 +48,22 @@ from proxy.stores.common.steps import CommitStep
 from proxy.stores.redis.base import PARTS, field_of, format_time
 from proxy.stores.redis.work import due_arguments
 
-# What lies there
+# Stored values
 
 WINDOW = b"window:"
-"""What the fields of a session's meta begin with that hold windows; the profile follows."""
+"""Prefix of the fields of a session's meta that hold windows; the profile follows."""
 
 
-class Stored(msgspec.Struct, frozen=True):
-    """An exchange as it lies in Redis."""
+class StoredExchange(msgspec.Struct, frozen=True):
+    """An exchange as it is stored; ``record`` is its JSON."""
 
     span: SeqSpan
     record: bytes
 
 
-def read_stored(value: bytes) -> Stored:
+def read_stored(value: bytes) -> StoredExchange:
     first, size, _, record = value.split(b" ", 3)
-    return Stored(SeqSpan(int(first), int(size)), record)
+    return StoredExchange(SeqSpan(int(first), int(size)), record)
 
 
 def read_span(value: bytes) -> SeqSpan:
@@ -81,7 +81,7 @@ def pack_exchange(first: int, exchange: Exchange) -> bytes:
 
 
 def pack_version(summary: Summary) -> bytes:
-    """A version of a summary, and in front of it what the scripts want to know."""
+    """A version of a summary, after the numbers that scripts read."""
     facts = (summary.version, summary.until.turn, summary.until.seq, summary.seen)
     return b"%d %d %d %d %b" % (*facts, codec.encode(summary))
 
@@ -96,7 +96,7 @@ def read_position(value: bytes) -> Position:
 
 
 def read_session(name: str, fields: Sequence[bytes]) -> Session | None:
-    """A session from the reply to HGETALL; no fields, no session."""
+    """A session from the reply to HGETALL; None if there is none."""
     meta: Mapping[bytes, bytes] = dict(zip(fields[::2], fields[1::2], strict=True))
     if b"next" not in meta:
         return None
@@ -146,7 +146,7 @@ def read_messages(joined: bytes, flags: bytes, wires: Sequence[bytes]) -> list[M
 
 
 def read_lines(joined: bytes, flags: bytes, texts: Sequence[bytes]) -> list[StoredMessage]:
-    """The same with all that is kept of each message."""
+    """The same with both texts of each message: body, and as it came."""
     rows = zip(codec.decode_log(joined), flags, texts[::2], texts[1::2], strict=True)
     return [
         StoredMessage(entry.position, entry.card, _state(flag), body, wire)
@@ -158,8 +158,8 @@ def _state(flag: int) -> State:
     return "active" if flag == ord("1") else "superseded"
 
 
-def read_placed(flat: Sequence[Any]) -> list[PlacedExchange]:
-    """Exchanges from the reply to exchanges.lua: first, record, usage and indexes, in turns."""
+def read_placed_exchanges(flat: Sequence[Any]) -> list[PlacedExchange]:
+    """Exchanges from the reply to exchanges.lua: first seq, record, usage and indexes of each."""
     found = []
     for first, record, usage, indexes in zip(*(flat[n::4] for n in range(4)), strict=True):
         exchange = codec.decode_exchange(record, usage)
@@ -168,7 +168,7 @@ def read_placed(flat: Sequence[Any]) -> list[PlacedExchange]:
     return found
 
 
-# What a request reads and writes
+# Arguments and replies of a request's reads and writes
 
 OUTCOMES: Mapping[bytes, Outcome] = {each.encode(): each for each in get_args(Outcome)}
 
@@ -176,7 +176,7 @@ Argument = bytes | str | int | float
 
 
 def load_arguments(
-    ask: Ask, now: float, session: str, known: CachedLog | None, recalled: CachedPassages
+    ask: Ask, now: float, session: str, known: CachedLog | None, cached_passages: CachedPassages
 ) -> list[Argument]:
     return [
         ask.profile,
@@ -191,21 +191,21 @@ def load_arguments(
         known.end if known else 0,
         session,
         *(known.newest if known else Newest()),
-        *recalled.newest,
+        *cached_passages.newest,
     ]
 
 
 def passage_arguments(
     user: str | None, seqs: Collection[int], known: CachedPassages
 ) -> list[Argument]:
-    there = known.messages
-    parts = (known.lacks(seqs), [seq for seq in seqs if seq in there] if there else ())
+    cached = known.messages
+    parts = (known.missing(seqs), [seq for seq in seqs if seq in cached] if cached else ())
     packed = [pack(f"<{len(part)}I", *part) for part in parts]
     return [int(user is not None), user or "", known.stamp, *packed, *known.newest]
 
 
 def read_passages(known: CachedPassages, reply: Sequence[Any]) -> CachedPassages:
-    """What is known behind a reply to passages.lua: of a session that is not there nothing."""
+    """The cached passages after a reply to passages.lua; none if there is no such session."""
     if not reply:
         return NO_PASSAGES
     stamp, same, *flat = reply
@@ -218,10 +218,10 @@ def read_passages(known: CachedPassages, reply: Sequence[Any]) -> CachedPassages
 
 
 class CommitContext(msgspec.Struct, frozen=True):
-    """What is known of erasures when an exchange is committed.
+    """The erasure marks for which a commit is refused.
 
-    ``marks`` keys of marks are given to the script; ``mark`` is the latest that was looked at
-    before, None where none was.  Among them is that of ``person``, "" for nobody's.
+    The script gets ``marks`` keys of marks, one of them that of ``person`` ("": no user); ``mark``
+    is the time of the latest mark that was read before, None if there was none.
     """
 
     marks: int
@@ -285,7 +285,7 @@ def _window_arguments(commit: Commit) -> tuple[Argument, ...]:
 
 
 def _draft_arguments(draft: Draft) -> tuple[Argument, ...]:
-    """As ``put`` in prelude.lua takes it."""
+    """The arguments of ``put`` in prelude.lua."""
     card = draft.card
     flags = (draft.state == "active") + 2 * is_choice(card) + 4 * (draft.wire is not None)
     place = b"" if draft.turn == card.id else _place(draft)
@@ -293,7 +293,7 @@ def _draft_arguments(draft: Draft) -> tuple[Argument, ...]:
 
 
 def _place(draft: Draft) -> Argument:
-    """Where a draft's turn began: an index in its own exchange, or exchange and index."""
+    """Where a draft's turn begins: an index in its own exchange, or exchange and index."""
     turn, own = locate(draft.turn), locate(draft.card.id)
     if turn is None:
         return b""
@@ -302,21 +302,21 @@ def _place(draft: Draft) -> Argument:
 
 
 def _places(messages: Iterable[str]) -> list[Argument]:
-    """Exchange and index of each message, one after the other."""
+    """Exchange and index of each message, flattened."""
     return [part for place in locate_all(messages) for part in place]
 
 
-# What people change, and what is put back
+# Revisions and restored sessions
 
 META, CARDS, LOG, ACTIVE, EXCHANGES, _, CHOICES, SUMMARIES = range(1, len(PARTS) + 1)
-"""The keys of a session, by the numbers that Lua gives them."""
+"""The keys of a session, by their numbers in Lua."""
 
-AT_ONCE = 1000
-BYTES_AT_ONCE = 500_000
-"""Values and bytes that one script brings, so that it never blocks the server for long."""
+MAX_BATCH_VALUES = 1000
+MAX_BATCH_BYTES = 500_000
+"""Limits on the values of one script, so that it never blocks the server for long."""
 
 Value = tuple[int, bytes, bytes]
-"""A key by its number, a field or member in it, and what stands there: text, or a score."""
+"""The number of a key, a field or member in it, and its value: a text, or a score."""
 
 
 def revise_arguments(revision: Revision, name: str) -> list[Argument]:
@@ -345,7 +345,7 @@ def _detail_arguments(details: Details) -> tuple[Argument, ...]:
 
 
 def _edited_arguments(edited: Edited) -> tuple[Argument, ...]:
-    """As edit_prelude.lua takes it."""
+    """The arguments of edit_prelude.lua."""
     place = locate(edited.card.id)
     return (
         place.exchange if place else "",
@@ -360,15 +360,15 @@ def _edited_arguments(edited: Edited) -> tuple[Argument, ...]:
 
 
 def restored_values(archived: SessionArchive, name: str) -> Iterator[Value]:
-    """All that a session consists of; ``name`` is that of the change that puts it back."""
+    """All values of a session; ``name`` is the id of the restore."""
     known = counts_of(archived)
-    yield from _meta(archived.session)
+    yield from _meta_values(archived.session)
     yield META, b"revised", name.encode()
     yield META, b"next", b"%d" % known.next
     yield META, b"messages", b"%d" % known.messages
     yield META, b"tokens", b"%d" % known.tokens
     for line in archived.lines:
-        yield from _line(line)
+        yield from _message_values(line)
     for first, exchange, _ in archived.exchanges:
         yield EXCHANGES, b"x" + exchange.id.encode(), pack_exchange(first, exchange)
         if exchange.id == known.last:
@@ -376,15 +376,15 @@ def restored_values(archived: SessionArchive, name: str) -> Iterator[Value]:
             yield META, b"profile", exchange.profile.encode()
     for id in known.choices:
         yield CHOICES, id.encode(), b""
-    versions = [(b"%d" % kept.version, pack_version(kept)) for kept in archived.summaries]
-    for number, version in versions[:MOST_VERSIONS]:
+    versions = [(b"%d" % summary.version, pack_version(summary)) for summary in archived.summaries]
+    for number, version in versions[:MAX_VERSIONS]:
         yield SUMMARIES, number, version
     for _, in_force in versions[:1]:
         yield META, b"summary", in_force
 
 
-def _meta(session: Session) -> Iterator[Value]:
-    """What is known of the session without its messages."""
+def _meta_values(session: Session) -> Iterator[Value]:
+    """The values that do not depend on the session's messages."""
     details = session.details
     yield META, b"revision", b"1"
     yield META, b"profile", b""
@@ -403,7 +403,7 @@ def _meta(session: Session) -> Iterator[Value]:
         yield META, WINDOW + profile.encode(), b"%d %d" % (start.turn, start.seq)
 
 
-def _line(line: StoredMessage) -> Iterator[Value]:
+def _message_values(line: StoredMessage) -> Iterator[Value]:
     turn, card = line.position.turn, line.card
     place = field_of(line.position.seq)
     entry = codec.encode_entry(turn, line.position.seq, card)
@@ -416,13 +416,13 @@ def _line(line: StoredMessage) -> Iterator[Value]:
 
 
 def batches(values: Iterable[Value]) -> Iterator[list[Argument]]:
-    """The values one after another, in parts that a script may bring at once."""
+    """The values, flattened, in batches for one script each."""
     batch: list[Argument] = []
     size = 0
     for value in values:
         batch += value
         size += len(value[2])
-        if size >= BYTES_AT_ONCE or len(batch) >= 3 * AT_ONCE:
+        if size >= MAX_BATCH_BYTES or len(batch) >= 3 * MAX_BATCH_VALUES:
             yield batch
             batch, size = [], 0
     if batch:

@@ -42,11 +42,11 @@ from proxy.stores.redis.told import expire
 from proxy.stores.redis.wire import raise_errors
 from proxy.stores.redis.work import QUEUE_KEYS, RedisQueue
 
-WRITTEN: Collection[Outcome] = ("recorded", "duplicate")
-"""Outcomes behind which the exchange is in its session."""
+WRITTEN_OUTCOMES: Collection[Outcome] = ("recorded", "duplicate")
+"""Outcomes after which the exchange is in its session."""
 
-MANY = 500
-"""Messages from which on a commit is written out in a thread."""
+LARGE_COMMIT = 500
+"""Messages; a larger commit is encoded in a thread."""
 
 
 class RedisCommits(RedisLists, RedisQueue):
@@ -62,43 +62,44 @@ class RedisCommits(RedisLists, RedisQueue):
 
     @with_timeout("write")
     async def _commit(self, key: SessionKey, commit: Commit) -> Outcome:
-        reply = await self._write(key, commit, commit.user or "")
+        reply = await self._write_exchange(key, commit, commit.user or "")
         while reply[0] == b"owned":
-            reply = await self._write(key, commit, reply[1].decode())
+            reply = await self._write_exchange(key, commit, reply[1].decode())
         expire()
         outcome = OUTCOMES[reply[0]]
         if isinstance(commit, CommitStep) and outcome == "recorded":
             return outcome
-        # What the script could not write.  Also after a duplicate: the first attempt may have been
-        # cut short between the two.
-        if not self._one_slot and outcome in WRITTEN:
+        # In a cluster the script cannot write these.  Also after a duplicate: the first attempt may
+        # have been interrupted before it wrote them.
+        if not self._one_slot and outcome in WRITTEN_OUTCOMES:
             return await self._update_lists_and_queue(key, commit, outcome, reply)
         return outcome
 
     async def amend(self, key: SessionKey, amendment: Amendment) -> int | None:
         arguments = amend_arguments(amendment)
-        edited = await self._change(self._scripts.amend, session_keys(key), arguments)
+        edited = await self._write_script(self._scripts.amend, session_keys(key), arguments)
         expire()
         return int(edited) or None
 
     async def _update_lists_and_queue(
         self, key: SessionKey, commit: Commit, outcome: Outcome, reply: Sequence[Any]
     ) -> Outcome:
-        """Write lists and queue, or take the exchange back; the outcome then."""
+        """Write the lists and the queue, or, if an erasure refuses that, remove the exchange; the
+        final outcome."""
         _, owner, *activity = reply
         since, new = commit.exchange.started_at, outcome == "recorded"
-        if not await self._list(key, owner.decode(), activity, since, new=new):
+        if not await self._add_to_lists(key, owner.decode(), activity, since, new=new):
             await self._take_back(key, commit, owner.decode())
             return "erased"
         if commit.due:
             await self._enqueue(key, commit.due)
         return outcome
 
-    async def _write(self, key: SessionKey, commit: Commit, person: str) -> Sequence[Any]:
-        """The script's reply.  ``person`` is the user or the owner, "" for nobody."""
+    async def _write_exchange(self, key: SessionKey, commit: Commit, person: str) -> Sequence[Any]:
+        """The reply of commit.lua.  ``person`` is the user or the session's owner ("": none)."""
         keys = [*session_keys(key), mark_key(session_subject(key))]
         if not self._one_slot:
-            return await self._write_announced(keys, key, replace(commit, due=()), person)
+            return await self._write_in_cluster(keys, key, replace(commit, due=()), person)
         known = CommitContext(marks=2 if person else 1, person=person)
         keys += [mark_key(Subject(key.tenant, person))] if person else []
         keys += list_keys(key.tenant)
@@ -110,12 +111,12 @@ class RedisCommits(RedisLists, RedisQueue):
         self, keys: Sequence[bytes], key: SessionKey, commit: Commit, known: CommitContext
     ) -> Sequence[Any]:
         make = partial(commit_arguments, key, commit, known)
-        many = len(commit.drafts) > MANY
+        many = len(commit.drafts) > LARGE_COMMIT
         arguments = await asyncio.to_thread(make) if many else make()
         reply: Sequence[Any] = await self._scripts.write(self._scripts.commit, keys, arguments)
         return reply
 
-    async def _write_announced(
+    async def _write_in_cluster(
         self, keys: Sequence[bytes], key: SessionKey, commit: Commit, person: str
     ) -> Sequence[Any]:
         at = repr(commit.exchange.created_at)
@@ -123,7 +124,7 @@ class RedisCommits(RedisLists, RedisQueue):
         known = CommitContext(marks=1, mark=mark, person=person)
         reply = await self._run_commit(keys, key, commit, known)
         late = mark is not None and is_refused(mark, commit.exchange.started_at)
-        if new and (late or OUTCOMES.get(reply[0]) not in WRITTEN):
+        if new and (late or OUTCOMES.get(reply[0]) not in WRITTEN_OUTCOMES):
             lists = list_keys(key.tenant, person)
             await self._scripts.read(self._scripts.forget, lists, (key.session, at))
         return reply
@@ -131,29 +132,29 @@ class RedisCommits(RedisLists, RedisQueue):
     async def _list_before_write(
         self, key: SessionKey, person: str, at: str
     ) -> tuple[float | None, bool]:
-        """Put the session into the person's list before it is there; the person's mark then, and
-        whether it was not in the list."""
+        """Add the session to the person's list before it is written; the person's erasure mark
+        after that, and whether the session is new in the list."""
         (listed, _), mark = list_keys(key.tenant, person), mark_key(Subject(key.tenant, person))
         put = ("ZADD", listed, "NX", at, key.session)
         new, found = raise_errors(await self._link.run(mark, put, ("GET", mark)))
         return None if found is None else float(found), bool(new)
 
     async def _take_back(self, key: SessionKey, commit: Commit, owner: str) -> None:
-        """Remove an exchange as if it had not come, and the session if it has no other."""
+        """Remove an exchange, and the session if it has no other."""
         arguments = (commit.exchange.id, commit.system or b"")
         script, keys = self._scripts.take_back, session_keys(key)
         try:
-            gone = await self._scripts.write(script, keys, arguments)
+            is_removed = await self._scripts.write(script, keys, arguments)
         finally:
-            self._forget()
-        if gone:
-            await self._unlist(key, owner)
+            self._clear_caches()
+        if is_removed:
+            await self._remove_from_lists(key, owner)
 
 
-# The marks
+# Erasure marks
 
-LONGEST = 1e10
-"""Seconds that a mark lives at most: times to live have a limit."""
+MAX_MARK_SECONDS = 1e10
+"""The longest time to live (s) of a mark: Redis has a limit."""
 
 
 class RedisErasures(RedisBase):
@@ -161,10 +162,10 @@ class RedisErasures(RedisBase):
 
     @with_timeout("write")
     async def mark(self, subjects: Sequence[Subject], until: float) -> None:
-        left = min(expiry(until) - self._clock(), LONGEST)
+        left = min(expiry(until) - self._clock(), MAX_MARK_SECONDS)
         how = (repr(until), max(1, int(left * 1000)))
         keys = [mark_key(subject) for subject in subjects]
-        script = self._scripts.mark.text  # short: not worth a hash that a server may not know
+        script = self._scripts.mark.text  # short, so it is sent as text: no NOSCRIPT to handle
         await self._scripts.put_all([(key, ("EVAL", script, 1, key, *how)) for key in keys])
 
     @with_timeout("write")

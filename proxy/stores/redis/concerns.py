@@ -1,7 +1,6 @@
-"""How a Redis server is set up, as far as memory is in danger by it.  Pure.
+"""Warnings about settings of a Redis server that may lose memory.  Pure.
 
-Managed servers forbid CONFIG, and users may be allowed less than INFO: what is not told is no
-concern.
+Managed servers forbid CONFIG, and users may not be allowed INFO: unknown settings give no warning.
 """
 
 from __future__ import annotations
@@ -10,16 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 QUESTIONS = (("INFO",), ("CONFIG", "GET", "save"))
-"""What a server is asked."""
+"""The commands whose replies ``concerns_of`` gets."""
 
 CLOCKS_APART = 2.0
-"""Seconds between two hosts' clocks that are worth telling."""
+"""A difference between two hosts' clocks (s) that is worth a warning."""
 
 Facts = Mapping[str, str]
 
 
 def concerns_of(replies: Sequence[Any], wait_replicas: int, now: float) -> Iterator[str]:
-    """From one server's replies to the questions.  ``now`` is this host's time, in seconds."""
+    """The warnings, from a server's replies.  ``now`` is this host's time in Unix seconds."""
     info, config = replies
     facts = _facts(info)
     policy = facts.get("maxmemory_policy", "noeviction")
@@ -44,7 +43,7 @@ def concerns_of(replies: Sequence[Any], wait_replicas: int, now: float) -> Itera
 
 
 def _facts(info: Any) -> Facts:
-    """The lines of INFO; none where it is refused."""
+    """The lines of INFO; none if it was refused."""
     if not isinstance(info, bytes):
         return {}
     lines = (line.partition(":") for line in info.decode("utf-8", "replace").splitlines())
@@ -52,7 +51,7 @@ def _facts(info: Any) -> Facts:
 
 
 def _saved(config: Any) -> str | None:
-    """When snapshots are written: "" is never, None not told."""
+    """When snapshots are written: "" for never, None if unknown."""
     if isinstance(config, list) and len(config) == 2 and isinstance(config[1], bytes):
         return config[1].decode("utf-8", "replace")
     return None

@@ -1,6 +1,6 @@
-"""Connections to Redis: how commands get there and replies come back.  Knows no chats.
+"""Sends commands to the servers that have their keys: one server, or a cluster.  Knows no chats.
 
-redis-py connects, authenticates and parses; its pools and its retries are left out: a pool costs as
+redis-py connects, authenticates and parses.  Its pools and retries are not used: a pool costs as
 much per command as the command, and ten retries with backoff are no use to a request that waits.
 """
 
@@ -26,18 +26,18 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from proxy.stores.address import Address
-from proxy.stores.redis.wire import Command, GuardedLane, Lane, Node, raise_errors
+from proxy.stores.redis.wire import Command, ConnectionPool, Node, SentinelPool, raise_errors
 
 
 class Link(Protocol):
-    """The way to wherever the keys are."""
+    """Sends commands to whichever server has a key."""
 
     def part_of(self, key: bytes) -> str:
-        """Which server has a key, as far as known; "" where there is but one."""
+        """The server that has a key, if known; "" if there is only one server."""
         ...
 
     async def run(self, key: bytes, *commands: Command) -> list[Any]:
-        """Send commands for one slot together; the replies in order, error replies in place."""
+        """Send commands for one slot in one round trip; their replies, error replies in place."""
         ...
 
     async def many(self, commands: Sequence[tuple[bytes, Command]]) -> list[Any]:
@@ -45,12 +45,15 @@ class Link(Protocol):
         ...
 
     async def each(self, *commands: Command) -> list[list[Any]]:
-        """Ask every server that has keys; the replies of each, error replies in place."""
+        """Send commands to every server that has keys; the replies of each, error replies in
+        place."""
         ...
 
     def scan(self, pattern: bytes) -> AsyncIterator[list[bytes]]:
-        """All keys that match, of all servers, some at a time, and some more than once.  Goes
-        through every key: not for requests."""
+        """The keys that match, of all servers, in batches; a key may come more than once.
+
+        Examines every key: not for requests.
+        """
         ...
 
     async def close(self) -> None: ...
@@ -59,32 +62,32 @@ class Link(Protocol):
 # One server
 
 
-class Direct:
+class SingleServer:
     """A single server: standalone, or the master that Sentinel names."""
 
-    def __init__(self, lane: Lane, sentinel: Sentinel | None = None) -> None:
-        self._lane = lane
+    def __init__(self, pool: ConnectionPool, sentinel: Sentinel | None = None) -> None:
+        self._pool = pool
         self._sentinel = sentinel
 
     def part_of(self, key: bytes) -> str:
         return ""
 
     async def run(self, key: bytes, *commands: Command) -> list[Any]:
-        return await self._lane.run(*commands)
+        return await self._pool.run(*commands)
 
     async def many(self, commands: Sequence[tuple[bytes, Command]]) -> list[Any]:
         if not commands:
             return []
-        return raise_errors(await self._lane.run(*(command for _, command in commands)))
+        return raise_errors(await self._pool.run(*(command for _, command in commands)))
 
     async def each(self, *commands: Command) -> list[list[Any]]:
-        return [await self._lane.run(*commands)]
+        return [await self._pool.run(*commands)]
 
     def scan(self, pattern: bytes) -> AsyncIterator[list[bytes]]:
-        return self._lane.scan(pattern)
+        return self._pool.scan(pattern)
 
     async def close(self) -> None:
-        await self._lane.close()
+        await self._pool.close()
         if self._sentinel is not None:
             for client in self._sentinel.sentinels:
                 await client.aclose()
@@ -98,18 +101,18 @@ async def collect_keys(found: AsyncIterator[list[bytes]]) -> set[bytes]:
 # A cluster: which server has a slot, and following it when it moves
 
 ATTEMPTS = 5
-"""How often a command is sent at most, to whichever servers."""
+"""Times that a command is sent at most, to whichever servers."""
 
 PAUSE_SECONDS = 0.02
-"""Between two attempts where the cluster is busy with itself: a slot on its way whose keys lie on
-both sides serves no command with several keys."""
+"""Between two attempts if the cluster is not ready: while a slot is being moved, commands for
+several of its keys fail if some are on the old server and some on the new one."""
 
 
-class Sharded:
-    """The servers of a cluster.  ``seeds`` are those that were named; the others are found.
+class Cluster:
+    """The servers of a cluster.  ``seeds`` are the configured ones; the others are discovered.
 
-    ``make`` gives a connection to a node, not yet open; ``patience`` is how long (seconds) the
-    nodes may take to tell where the slots are.
+    ``make`` returns a connection to a node, not yet open; ``patience`` is the timeout (s) for the
+    table of slots.
     """
 
     def __init__(
@@ -118,7 +121,7 @@ class Sharded:
         self._seeds = tuple(seeds)
         self._make = make
         self._patience = patience
-        self._lanes: dict[Node, Lane] = {}
+        self._pools: dict[Node, ConnectionPool] = {}
         self._table: list[Node | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
         self._search: asyncio.Task[None] | None = None
 
@@ -135,16 +138,16 @@ class Sharded:
         error: Exception = RedisConnectionError(f"no server has slot {slot}")
         for _ in range(ATTEMPTS):
             try:
-                node = node or await self._owner(slot)
+                node = node or await self._node_of(slot)
                 replies = await self._send(node, commands, asking)
             except RedisConnectionError as refused:
                 error, node, asking = refused, None, False
                 continue
-            elsewhere = next((reply for reply in replies if _is_elsewhere(reply)), None)
-            if elsewhere is None:
+            redirect = next((reply for reply in replies if _is_redirect(reply)), None)
+            if redirect is None:
                 return replies
-            error = elsewhere
-            node, asking = self._follow(elsewhere, node)
+            error = redirect
+            node, asking = self._redirect(redirect, node)
             if node is None:
                 await asyncio.sleep(PAUSE_SECONDS)
         raise error
@@ -155,41 +158,41 @@ class Sharded:
             groups[self._table[key_slot(key)]].append(place)
         replies: list[Any] = [None] * len(commands)
         for node, places in groups.items():
-            found = await self._group(node, [commands[place] for place in places])
+            found = await self._run_on_node(node, [commands[place] for place in places])
             for place, reply in zip(places, found, strict=True):
                 replies[place] = reply
         return raise_errors(replies)
 
     async def each(self, *commands: Command) -> list[list[Any]]:
-        return [await self._lane(node).run(*commands) for node in await self._masters()]
+        return [await self._pool(node).run(*commands) for node in await self._masters()]
 
     async def scan(self, pattern: bytes) -> AsyncIterator[list[bytes]]:
         for node in await self._masters():
-            async for keys in self._lane(node).scan(pattern):
+            async for keys in self._pool(node).scan(pattern):
                 yield keys
 
     async def close(self) -> None:
         if self._search is not None:
             self._search.cancel()
             await asyncio.wait([self._search])
-        for lane in self._lanes.values():
-            await lane.close()
+        for pool in self._pools.values():
+            await pool.close()
 
     async def _masters(self) -> set[Node]:
         await asyncio.shield(self._start_search())
         return {node for node in self._table if node}
 
-    async def _group(
+    async def _run_on_node(
         self, node: Node | None, commands: Sequence[tuple[bytes, Command]]
     ) -> list[Any]:
-        """All from one server in one round trip, or, where that fails, one after another."""
+        """The replies of one server in one round trip, or, if that fails, one after another."""
         if node is not None:
             try:
-                replies = await self._lane(node).run(*(command for _, command in commands))
+                replies = await self._pool(node).run(*(command for _, command in commands))
             except RedisConnectionError:
                 self._start_search()
             else:
-                if not any(_is_elsewhere(reply) for reply in replies):
+                if not any(_is_redirect(reply) for reply in replies):
                     return replies
         return [(await self.run(key, command))[0] for key, command in commands]
 
@@ -198,31 +201,32 @@ class Sharded:
             if asking:
                 # ASKING counts for the next command alone.
                 asked = [each for command in commands for each in (("ASKING",), command)]
-                return (await self._lane(node).run(*asked))[1::2]
-            return await self._lane(node).run(*commands)
+                return (await self._pool(node).run(*asked))[1::2]
+            return await self._pool(node).run(*commands)
         except asyncio.CancelledError:
-            # Out of time, perhaps: the server may hang, and another have its slots by now.
+            # Timed out, perhaps: the server may hang, and another may have its slots by now.
             self._start_search()
             raise
 
-    def _follow(self, error: Exception, node: Node) -> tuple[Node | None, bool]:
-        """Where to ask next, and whether with ASKING: the slot is on its way there."""
+    def _redirect(self, error: Exception, node: Node) -> tuple[Node | None, bool]:
+        """The node to try next (None: unknown), and whether with ASKING: the slot is being moved
+        there."""
         if isinstance(error, MovedError):
             self._start_search()
-            return _target(error, node), False
+            return _redirect_target(error, node), False
         if isinstance(error, AskError):
-            return _target(error, node), True
+            return _redirect_target(error, node), True
         return None, False
 
-    def _lane(self, node: Node) -> Lane:
-        if node not in self._lanes:
-            self._lanes[node] = Lane(lambda: self._make(node))
-        return self._lanes[node]
+    def _pool(self, node: Node) -> ConnectionPool:
+        if node not in self._pools:
+            self._pools[node] = ConnectionPool(lambda: self._make(node))
+        return self._pools[node]
 
     # Finding the servers
 
-    async def _owner(self, slot: int) -> Node:
-        # Shielded: others wait for the same search.
+    async def _node_of(self, slot: int) -> Node:
+        # Shielded: other commands wait for the same search.
         await asyncio.shield(self._start_search())
         node = self._table[slot]
         if node is None:
@@ -236,64 +240,64 @@ class Sharded:
         return self._search
 
     async def _find_owners(self) -> None:
-        """Ask every server that is known; the first that answers is believed."""
+        """Ask every known server for the table of slots; the first answer is used."""
         nodes = {*self._seeds, *(node for node in self._table if node)}
-        questions = [asyncio.create_task(self._ask(node)) for node in nodes]
-        told = ""
+        requests = [asyncio.create_task(self._read_slots(node)) for node in nodes]
+        reason = ""
         try:
-            for answer in asyncio.as_completed(questions, timeout=self._patience):
+            for answer in asyncio.as_completed(requests, timeout=self._patience):
                 try:
                     self._table = await answer
                 except (RedisError, OSError) as error:
-                    told = f": {error}"
+                    reason = f": {error}"
                     continue
                 return
         finally:
-            for question in questions:
-                question.cancel()
-            await asyncio.gather(*questions, return_exceptions=True)
-        raise RedisConnectionError(f"no server of the cluster tells where its slots are{told}")
+            for request in requests:
+                request.cancel()
+            await asyncio.gather(*requests, return_exceptions=True)
+        raise RedisConnectionError(f"no server of the cluster tells where its slots are{reason}")
 
-    async def _ask(self, node: Node) -> list[Node | None]:
-        (ranges,) = raise_errors(await self._lane(node).run(("CLUSTER", "SLOTS")))
+    async def _read_slots(self, node: Node) -> list[Node | None]:
+        (ranges,) = raise_errors(await self._pool(node).run(("CLUSTER", "SLOTS")))
         if not ranges:
             raise RedisConnectionError(f"{node[0]}:{node[1]} knows of no slots")
         table: list[Node | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
         for start, end, (host, port, *_), *_ in ranges:
-            # Without a host of its own a server means the address it was asked at.
+            # No host, or "?": the address that was asked.
             owner = (host.decode() if host and host != b"?" else node[0], port)
             table[start : end + 1] = [owner] * (end + 1 - start)
         return table
 
 
-def _is_elsewhere(reply: object) -> bool:
+def _is_redirect(reply: object) -> bool:
     return isinstance(reply, AskError | MovedError | ClusterDownError | TryAgainError)
 
 
-def _target(error: AskError, node: Node) -> Node:
+def _redirect_target(error: AskError, node: Node) -> Node:
     return error.host or node[0], error.port
 
 
 def _retrieve_exception(search: asyncio.Task[None]) -> None:
-    """Look at the exception of a search that perhaps nobody awaits: asyncio would complain.  It
-    shows in the next command."""
+    """Retrieve the exception of a search that perhaps nobody awaits, which asyncio would log.  The
+    next command searches again."""
     if not search.cancelled():
         search.exception()
 
 
-# From an address to the way there
+# Making a link from an address
 
 
 def connect(address: Address, patience: float) -> Link:
     """The link to an address; nothing is opened yet.
 
-    ``patience`` in seconds is what a server may take that only tells where others are.
+    ``patience`` is the timeout (s) for asking where the servers are: a cluster's slots, a master.
     """
     if address.kind == "cluster":
-        return Sharded(address.nodes, lambda node: _connection(address, node), patience)
+        return Cluster(address.nodes, lambda node: _connection(address, node), patience)
     if address.kind == "sentinel":
         return _by_sentinel(address, patience)
-    return Direct(Lane(lambda: _connection(address, address.nodes[0])))
+    return SingleServer(ConnectionPool(lambda: _connection(address, address.nodes[0])))
 
 
 def _connection(address: Address, node: Node) -> Connection:
@@ -302,7 +306,7 @@ def _connection(address: Address, node: Node) -> Connection:
     return kind(host=host, port=port, **_settings(address), **_tls(address))
 
 
-def _by_sentinel(address: Address, patience: float) -> Direct:
+def _by_sentinel(address: Address, patience: float) -> SingleServer:
     options = address.options
     sentinel = Sentinel(  # type: ignore[no-untyped-call]
         list(address.nodes),
@@ -317,16 +321,18 @@ def _by_sentinel(address: Address, patience: float) -> Direct:
             **_tls(address),
         },
     )
-    pool = SentinelConnectionPool(  # type: ignore[no-untyped-call]
+    connections = SentinelConnectionPool(  # type: ignore[no-untyped-call]
         address.service, sentinel, ssl=address.tls, **_settings(address), **_tls(address)
     )
-    lane = GuardedLane(pool.make_connection, lambda: sentinel.discover_master(address.service))
-    return Direct(lane, sentinel)
+    pool = SentinelPool(
+        connections.make_connection, lambda: sentinel.discover_master(address.service)
+    )
+    return SingleServer(pool, sentinel)
 
 
 def _settings(address: Address) -> Mapping[str, Any]:
-    # No time limits of its own: the caller's limit covers connecting, asking and reading, and
-    # redis-py's cost a task for each command.
+    # No timeouts of redis-py: each would cost a task per command, and the caller's covers
+    # connecting, sending and reading.
     return {
         "db": address.db,
         "username": address.username,
@@ -337,7 +343,7 @@ def _settings(address: Address) -> Mapping[str, Any]:
         "socket_keepalive": True,
         "retry": Retry(NoBackoff(), 0),
         "health_check_interval": 0,
-        # What redis-py tells of itself costs two round trips, and its version a look at the disk.
+        # CLIENT SETINFO would cost two round trips, and reading the version from the disk.
         "driver_info": None,
     }
 

@@ -1,7 +1,6 @@
-"""The index in Redis: strings of packed rows and postings, under the hash tag of their owner.
+"""The index in Redis: strings of packed rows and postings, with the hash tag of their owner.
 
-Nothing here waits for replicas: an index that is behind after a failover is caught up, and one that
-is lost is made anew.
+No write waits for replicas: after a failover an index is caught up, or rebuilt if it is lost.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from proxy.recall.index import (
     POSTING_SIZE,
     TERM_SIZE,
     IndexBatch,
+    IndexLookup,
     IndexLost,
     IndexMark,
-    Look,
     Owner,
     Postings,
     Rows,
@@ -32,58 +31,61 @@ from proxy.recall.index import (
 from proxy.stores.redis import told
 from proxy.stores.redis.base import RedisBase, format_time, session_keys, tag_of, with_timeout
 
-LEFT, LOST = -1, -2
-"""What index_write.lua says."""
+LEFTOVERS, LOST = -1, -2
+"""Replies of index_write.lua: keys of a dropped index remain; a part of the index is gone."""
 
-AT_ONCE = 1000
-"""Keys that one script renews or removes, so that it never blocks the server for long."""
+KEYS_AT_ONCE = 1000
+"""Keys that one script renews or deletes, so that it never blocks the server for long."""
 
 
 class RedisIndex(RedisBase):
     """See :class:`proxy.recall.index.Index`."""
 
-    async def look(
+    async def lookup(
         self, owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
-    ) -> Look:
-        if not terms and (just := told.take_index_look(self._passages, owner, session)):
-            return read_look(just, 0)
+    ) -> IndexLookup:
+        if not terms and (loaded_head := told.take_index_lookup(self._passages, owner, session)):
+            return read_lookup(loaded_head, 0)
         keys = index_keys(owner) + term_keys(owner, terms)
-        reply = await self._look(self._scripts.index_look, keys, (newest, session))
-        return read_look(reply, len(terms))
+        reply = await self._read_script(self._scripts.index_look, keys, (newest, session))
+        return read_lookup(reply, len(terms))
 
     @with_timeout("read")
-    async def whole(self, owner: Owner, most: int, session: str = "") -> WholeIndex | None:
+    async def whole_index(
+        self, owner: Owner, max_terms: int, session: str = ""
+    ) -> WholeIndex | None:
         meta, *_, vocabulary, _ = index_keys(owner)
-        read = ("GETRANGE", vocabulary, 0, (most + 1) * TERM_SIZE - 1)
-        there = ("EXISTS", vocabulary)
-        asked = [(meta, ("HGET", meta, "revision")), (vocabulary, there), (vocabulary, read)]
-        revision, named, joined = await self._link.many(asked)
-        if revision is None or not named or len(joined) > most * TERM_SIZE:
+        read = ("GETRANGE", vocabulary, 0, (max_terms + 1) * TERM_SIZE - 1)
+        exists = ("EXISTS", vocabulary)
+        commands = [(meta, ("HGET", meta, "revision")), (vocabulary, exists), (vocabulary, read)]
+        revision, named, joined = await self._link.many(commands)
+        if revision is None or not named or len(joined) > max_terms * TERM_SIZE:
             return None
         terms = split_terms(joined)
-        look = await self.look(owner, terms, EVERY_POSTING, session)
-        # Of the same revision before the terms and behind them: so these are all.
-        return WholeIndex(terms, look) if look.revision == int(revision) else None
+        lookup = await self.lookup(owner, terms, EVERY_POSTING, session)
+        # The revision was the same before and after the terms were read: so these are all.
+        return WholeIndex(terms, lookup) if lookup.revision == int(revision) else None
 
     async def rows(self, owner: Owner, numbers: Sequence[int]) -> Rows:
         arguments = (pack(f"<{len(numbers)}I", *numbers),)
-        reply = await self._look(self._scripts.index_rows, index_keys(owner), arguments)
+        reply = await self._read_script(self._scripts.index_rows, index_keys(owner), arguments)
         return read_rows(reply)
 
     async def write(self, owner: Owner, batch: IndexBatch) -> bool:
         if batch.began is None or self._one_slot or owner.session:
             return await self._add_batch(owner, batch)
         done = await self._add_batch(owner, replace(batch, began=None))
-        return done and await self._kept(owner, batch)
+        return done and await self._is_still_wanted(owner, batch)
 
-    async def _kept(self, owner: Owner, batch: IndexBatch) -> bool:
-        """A session that lies on another server, and was erased meanwhile, leaves nothing.
+    async def _is_still_wanted(self, owner: Owner, batch: IndexBatch) -> bool:
+        """Whether the session of a written batch still exists; else what was written is dropped.
 
-        Behind the writing: who erases either finds it in the index, or it is found here.  An index
-        that was there is only added to as it was, so an erased person's was made anew.
+        In a cluster the session is on another server, so it is checked after writing: an erasure
+        either finds the batch in the index, or is noticed here.  A batch for revision 0 has made
+        the index, so the whole index is dropped.
         """
         meta = session_keys(SessionKey(owner.tenant, batch.session))[0]
-        began = await self._ask(meta, "HGET", meta, "created")
+        began = await self._run_command(meta, "HGET", meta, "created")
         if began is not None and float(began) == batch.began:
             return True
         if batch.revision:
@@ -97,10 +99,10 @@ class RedisIndex(RedisBase):
         if batch.began is not None:
             keys.append(session_keys(SessionKey(owner.tenant, batch.session))[0])
         arguments = write_arguments(batch)
-        done = await self._step(self._scripts.index_write, keys, arguments)
-        if done == LEFT:
+        done = await self._write_unreplicated(self._scripts.index_write, keys, arguments)
+        if done == LEFTOVERS:
             await self._sweep(owner)
-            done = await self._step(self._scripts.index_write, keys, arguments)
+            done = await self._write_unreplicated(self._scripts.index_write, keys, arguments)
         if done == LOST:
             raise IndexLost("Redis: a part of an index is gone")
         if done == 2:
@@ -108,23 +110,23 @@ class RedisIndex(RedisBase):
         return int(done) > 0
 
     async def drop_session(self, owner: Owner, session: str) -> None:
-        await self._step(self._scripts.index_forget, index_keys(owner), (session,))
+        await self._write_unreplicated(self._scripts.index_forget, index_keys(owner), (session,))
 
     async def drop(self, owner: Owner, state: bytes = b"") -> None:
         keys = index_keys(owner)
-        # Gone for everybody; the rest goes bit by bit.
+        # Without its head nobody finds the index; its other keys are deleted in steps.
         if state:
-            there = await self._step(self._scripts.index_drop, keys, (state,))
+            existed = await self._write_unreplicated(self._scripts.index_drop, keys, (state,))
         else:
-            there = await self._ask(keys[0], "DEL", keys[0])
-        await self._sweep(owner, there=bool(there))
+            existed = await self._run_command(keys[0], "DEL", keys[0])
+        await self._sweep(owner, existed=bool(existed))
 
     async def put_vectors(
         self, owner: Owner, model: str, size: int, vectors: Mapping[int, bytes]
     ) -> None:
         keys = [*index_keys(owner), vectors_key(owner, model, size)]
         flat = [part for item in vectors.items() for part in item]
-        await self._step(self._scripts.index_vectors, keys, (size, model, *flat))
+        await self._write_unreplicated(self._scripts.index_vectors, keys, (size, model, *flat))
 
     @with_timeout("read")
     async def vectors(self, owner: Owner, model: str, size: int, first: int, last: int) -> bytes:
@@ -132,68 +134,79 @@ class RedisIndex(RedisBase):
             return b""
         meta, key = index_keys(owner)[0], vectors_key(owner, model, size)
         read = ("GETRANGE", key, first * size, last * size - 1)
-        there, data = await self._link.many([(meta, ("HEXISTS", meta, "revision")), (key, read)])
-        return bytes(data) if there else b""
+        exists, data = await self._link.many([(meta, ("HEXISTS", meta, "revision")), (key, read)])
+        return bytes(data) if exists else b""
 
     async def _prolong(self, owner: Owner, ttl: int) -> None:
         """Let an index live at least so long (s) from now on, 0 for ever."""
         meta = index_keys(owner)[0]
-        left = await self._ask(meta, "PTTL", meta)
+        left = await self._run_command(meta, "PTTL", meta)
         if left >= 0 and (ttl == 0 or left < ttl * 1000):
             await self._renew(owner, 2 * ttl)
 
-    async def _sweep(self, owner: Owner, *, there: bool = False) -> None:
-        """Remove what is left of an index that is gone, until there is nothing or a new one.
+    async def _sweep(self, owner: Owner, *, existed: bool = False) -> None:
+        """Delete the keys that a dropped index has left, unless a new index is begun meanwhile.
 
-        ``there``: a moment ago it was not.
+        ``existed``: it existed until just now.
         """
         keys = index_keys(owner)
-        rows, vocabulary = [await self._ask(keys[n], "EXISTS", keys[n]) for n in (1, 3)]
-        if (there or rows) and not vocabulary:
+        rows, vocabulary = [await self._run_command(keys[n], "EXISTS", keys[n]) for n in (1, 3)]
+        if (existed or rows) and not vocabulary:
             await self._sweep_unnamed(owner)
-        fixed = [*keys[1:3], keys[4], *await self._vectors(owner)]
-        there = not await self._step(self._scripts.index_sweep, [*keys, *fixed], ("",))
-        while not there:
-            tail = await self._ask(keys[3], "GETRANGE", keys[3], -AT_ONCE * TERM_SIZE, -1)
+        fixed = [*keys[1:3], keys[4], *await self._vector_keys(owner)]
+        replaced = not await self._write_unreplicated(
+            self._scripts.index_sweep, [*keys, *fixed], ("",)
+        )
+        while not replaced:
+            tail = await self._run_command(
+                keys[3], "GETRANGE", keys[3], -KEYS_AT_ONCE * TERM_SIZE, -1
+            )
             if not tail:
                 return
-            gone = term_keys(owner, split_terms(tail))
-            there = not await self._step(self._scripts.index_sweep, [*keys, *gone], (tail,))
+            swept = term_keys(owner, split_terms(tail))
+            replaced = not await self._write_unreplicated(
+                self._scripts.index_sweep, [*keys, *swept], (tail,)
+            )
 
     async def _sweep_unnamed(self, owner: Owner) -> None:
-        """Remove the terms of a vocabulary that is lost; before the rows, which tell of them."""
-        async for terms in self._each_key(term_keys(owner, [b"*"])[0]):
-            await self._step(self._scripts.index_sweep, [*index_keys(owner), *terms], ("",))
+        """Delete the terms' keys of a lost vocabulary, found by a scan; before the rows, whose
+        existence shows that there may be some."""
+        async for terms in self._scan(term_keys(owner, [b"*"])[0]):
+            await self._write_unreplicated(
+                self._scripts.index_sweep, [*index_keys(owner), *terms], ("",)
+            )
 
     async def _renew(self, owner: Owner, seconds: int) -> None:
-        """Let all keys live so long, 0 for ever."""
+        """Set the time to live (s) of all keys, 0 for ever."""
         keys = index_keys(owner)
-        size, at = AT_ONCE * TERM_SIZE, 0
-        while terms := await self._ask(keys[3], "GETRANGE", keys[3], at, at + size - 1):
+        size, at = KEYS_AT_ONCE * TERM_SIZE, 0
+        while terms := await self._run_command(keys[3], "GETRANGE", keys[3], at, at + size - 1):
             some = [*keys, *term_keys(owner, split_terms(terms))]
-            await self._step(self._scripts.index_renew, some, (seconds, 0))
+            await self._write_unreplicated(self._scripts.index_renew, some, (seconds, 0))
             at += size
-        rest = [*keys, *await self._vectors(owner)]
-        await self._step(self._scripts.index_renew, rest, (seconds, 1))
+        rest = [*keys, *await self._vector_keys(owner)]
+        await self._write_unreplicated(self._scripts.index_renew, rest, (seconds, 1))
 
-    async def _vectors(self, owner: Owner) -> list[bytes]:
-        """The keys of the vectors that there are."""
+    async def _vector_keys(self, owner: Owner) -> list[bytes]:
+        """The keys of the index's vectors."""
         models = index_keys(owner)[4]
-        names = [name.split(b" ", 1) for name in await self._ask(models, "SMEMBERS", models)]
+        names = [
+            name.split(b" ", 1) for name in await self._run_command(models, "SMEMBERS", models)
+        ]
         return [vectors_key(owner, model.decode(), int(size)) for size, model in names]
 
 
-# Keys and arguments of its scripts, and what they reply
+# Keys, arguments and replies of the scripts
 
-PARTS = (b"meta", b"rows", b"marks", b"vocabulary", b"models")
+KEY_NAMES = (b"meta", b"rows", b"marks", b"vocabulary", b"models")
 """The keys of an index, besides those of terms and vectors; every script gets them first."""
 
 
 @lru_cache(maxsize=4096)
 def _prefix(owner: Owner) -> bytes:
-    """A user and a session may be called the same: then only what follows the tag differs.
+    """The prefix of an index's keys; short, because every term of every owner has a key.
 
-    Short, because every term of every owner has a key.
+    A user and a session may have the same name, and so the same tag: then what follows differs.
     """
     who, kind = (owner.user, b"ui:") if owner.user else (owner.session, b"si:")
     return tag_of(owner.tenant, who) + kind
@@ -201,7 +214,7 @@ def _prefix(owner: Owner) -> bytes:
 
 def index_keys(owner: Owner) -> list[bytes]:
     prefix = _prefix(owner)
-    return [prefix + part for part in PARTS]
+    return [prefix + part for part in KEY_NAMES]
 
 
 def term_keys(owner: Owner, terms: Sequence[bytes]) -> list[bytes]:
@@ -219,18 +232,18 @@ def write_arguments(batch: IndexBatch) -> list[Any]:
     return [*head, mark, format_time(batch.began), *batch.postings.values()]
 
 
-def read_look(reply: Sequence[Any], terms: int) -> Look:
-    """A look for so many terms from the reply to its script."""
+def read_lookup(reply: Sequence[Any], terms: int) -> IndexLookup:
+    """The lookup of so many terms from the reply to index_look.lua."""
     if not reply:
-        return Look(postings=(NO_POSTINGS,) * terms)
+        return IndexLookup(postings=(NO_POSTINGS,) * terms)
     revision, state, mark, *found = reply
-    if not int(revision):  # what was kept of a dropped one
-        return Look(state=state, postings=(NO_POSTINGS,) * terms)
+    if not int(revision):  # the index was dropped, and its state kept
+        return IndexLookup(state=state, postings=(NO_POSTINGS,) * terms)
     postings = tuple(
         Postings(size // POSTING_SIZE, newest)
         for size, newest in zip(found[::2], found[1::2], strict=True)
     )
-    return Look(
+    return IndexLookup(
         int(revision), state, postings, IndexMark(*map(int, mark.split())) if mark else None
     )
 

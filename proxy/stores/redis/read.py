@@ -1,8 +1,8 @@
-"""What a request reads from Redis, a long log in pieces.
+"""What a request reads from Redis; a long log is read in pieces.
 
-A server does one thing at a time: a script that reads a log of many thousands of messages would
-hold up everybody.  What is appended while the pieces are read is left out; where anything else has
-changed, all is read again.  What a server has evicted is left out, and counted.
+A server runs one script at a time, so one that reads many thousands of messages would delay all
+others.  Messages that are appended while the pieces are read are left out; if anything else has
+changed, everything is read again.  Messages that the server has evicted are counted as lost.
 """
 
 from __future__ import annotations
@@ -40,68 +40,70 @@ from proxy.stores.redis.scripts import Scripts
 T = TypeVar("T")
 
 PIECE = 500
-"""As in prelude.lua."""
+"""Entries that one script returns; as in prelude.lua."""
 
-BODIES = 4000
-"""Bodies that are asked for at once."""
+BODIES_AT_ONCE = 4000
+"""Bodies that one command reads."""
 
-_WIRE = b"w"
-"""Before the field of a message: what came of it, where that differs."""
+_WIRE_PREFIX = b"w"
+"""Prefix of the hash field with a message's JSON as it came, if that differs from its body."""
 
-LARGE = b"large"
-"""What load.lua says of a log whose end is too long to be read at once."""
+TOO_LARGE = b"large"
+"""The reply of load.lua for a log whose end is too long to be read at once."""
 
-LONG = 4 * PIECE
-"""Entries from which on a log is put together in a thread."""
+LONG_LOG = 4 * PIECE
+"""Entries; the snapshot of a longer log is made in a thread."""
 
 TRIES = 5
-"""How often a log is read again that is changed meanwhile."""
+"""Attempts to read a log that others change meanwhile."""
 
 
 class LoadReply(msgspec.Struct, frozen=True, gc=False):
-    """The reply to load.lua.  ``texts`` are the bodies by seq, None where one is gone.
+    """The reply to load.lua.  ``texts`` are the bodies by seq, None if one is lost.
 
-    ``shown`` and ``size`` count the messages that should be there, in the window and in the log;
-    ``end`` is behind the last of them, and ``stamp`` changes with anything but what is appended.
-    The log begins with the turn ``begin``.  ``known``: what was known is not among the entries.
-    ``look`` is a look at the session's own index, empty where it has none.  ``unread_choices``:
-    it has so many inactive choices that they are still to be read.  ``recallable``: the passages
-    that are known are still there.
+    ``window_size`` and ``size`` are how many messages the window and the log should have; ``end``
+    is the first free seq, and ``stamp`` changes with everything but appends.  The log begins with
+    the turn ``begin``.  ``known``: the cached log is current, and the entries are only those after
+    it.  ``lookup`` is the head of the session's own index, empty if it has none.
+    ``unread_choices``: it has so many inactive choices that they must be read separately.
+    ``passages_current``: so are the cached passages.
     """
 
     snapshot: Snapshot
     texts: Mapping[int, bytes | None]
-    shown: int
+    window_size: int
     size: int
     end: int
     stamp: bytes
     begin: int
     known: bool
-    look: Sequence[Any]
+    lookup: Sequence[Any]
     unread_choices: bool
-    recallable: bool
+    passages_current: bool
 
 
 class Loaded(NamedTuple):
-    """A snapshot, the log to be known at the next look, a look at the session's own index, and
-    whether the passages that are known are still there."""
+    """A snapshot, the log to cache, the head of the session's own index, and whether the cached
+    passages are current."""
 
     snapshot: Snapshot
-    learned: CachedLog | None = None
-    look: Sequence[Any] = ()
-    recallable: bool = False
+    cached: CachedLog | None = None
+    lookup: Sequence[Any] = ()
+    passages_current: bool = False
 
 
-class Lookup(NamedTuple):
-    """Messages of a session that are looked up, by seq, and what is known of it."""
+class PassageLookup(NamedTuple):
+    """Messages of a session to read, by seq, and its cached passages."""
 
     key: SessionKey
     seqs: Collection[int]
     known: CachedPassages
 
-    def is_current(self, just: told.LoadedSession, user: str | None) -> bool:
-        """Whether all of them are known, and as they were when the request was told."""
-        return just.confirms(self.key, user, self.known.stamp) and not self.known.lacks(self.seqs)
+    def is_current(self, loaded: told.LoadedSession, user: str | None) -> bool:
+        """Whether all of them are cached, with the stamp of this request's load."""
+        return loaded.confirms(self.key, user, self.known.stamp) and not self.known.missing(
+            self.seqs
+        )
 
     def call(self, user: str | None) -> tuple[Sequence[bytes], Sequence[Any]]:
         return session_keys(self.key), passage_arguments(user, self.seqs, self.known)
@@ -112,45 +114,47 @@ class RedisReading(RedisBase):
 
     @with_timeout("read")
     async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
-        era, known = self._logs.era, None if ask.whole else self._logs.of(key)
-        began, recalled = told.now(), self._passages.of(key)
+        era, known = self._logs.era, None if ask.whole else self._logs.get(key)
+        began, cached_passages = told.now(), self._passages.get(key)
         index = self._index_of(key, known)
-        loaded = await load(self._scripts, key, ask, self._clock(), known, recalled, index)
-        snapshot, learned, look, recallable = loaded
-        if learned is not None:
-            learned = replace(learned, is_ownerless=snapshot.owner is None)
-            stamp = learned.stamp if recallable else b""
-            told.remember(self._passages, key, stamp, snapshot.owner, look, began)
+        loaded = await load(self._scripts, key, ask, self._clock(), known, cached_passages, index)
+        snapshot, cached, lookup, passages_current = loaded
+        if cached is not None:
+            cached = replace(cached, is_ownerless=snapshot.owner is None)
+            stamp = cached.stamp if passages_current else b""
+            told.remember(self._passages, key, stamp, snapshot.owner, lookup, began)
         if not ask.whole:
-            self._logs.put(key, learned, era)
+            self._logs.put(key, cached, era)
         return snapshot
 
     def _index_of(self, key: SessionKey, known: CachedLog | None) -> Sequence[bytes]:
-        """Meta and marks of a session's own index, where something was found in it: a cluster
-        whose slots are on their way refuses scripts that have a key which is not there."""
-        if known is None or not known.is_ownerless or not self._passages.of(key).messages:
+        """The keys of meta and marks of a session's own index; none unless passages were found in
+        it: while a cluster moves a slot it refuses scripts with a key that does not exist."""
+        if known is None or not known.is_ownerless or not self._passages.get(key).messages:
             return ()
         meta, _, marks, *_ = index_keys(Owner(key.tenant, session=key.session))
         return meta, marks
 
     @with_timeout("read")
     async def bodies(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]:
-        return await self._texts(key, ids)
+        return await self._read_fields(key, ids)
 
     @with_timeout("read")
     async def wires(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]:
-        return await self._texts(key, ids, _WIRE)
+        return await self._read_fields(key, ids, _WIRE_PREFIX)
 
-    async def _texts(
-        self, key: SessionKey, ids: Collection[str], before: bytes = b""
+    async def _read_fields(
+        self, key: SessionKey, ids: Collection[str], prefix: bytes = b""
     ) -> dict[str, bytes]:
-        """What the hash has under the fields of these messages with ``before`` before them."""
+        """By message id the hash fields of these messages, whose names begin with ``prefix``."""
         places = locate_all(ids)
         if not places:
             return {}
         _, _, log, _, exchanges, *_ = session_keys(key)
         named = list(dict.fromkeys(place.exchange for place in places))
-        values = await self._ask(exchanges, "HMGET", exchanges, *(f"x{name}" for name in named))
+        values = await self._run_command(
+            exchanges, "HMGET", exchanges, *(f"x{name}" for name in named)
+        )
         pairs = zip(named, values, strict=True)
         spans = {name: read_stored(value).span for name, value in pairs if value}
         seqs: dict[str, int] = {}
@@ -159,9 +163,9 @@ class RedisReading(RedisBase):
             if span and (seq := span.seq(place.number)) is not None:
                 seqs[message_id(*place)] = seq
         found: dict[str, bytes] = {}
-        for some in pieces(list(seqs), BODIES):
-            fields = (before + field_of(seqs[id]) for id in some)
-            texts = await self._ask(log, "HMGET", log, *fields)
+        for some in chunks(list(seqs), BODIES_AT_ONCE):
+            fields = (prefix + field_of(seqs[id]) for id in some)
+            texts = await self._run_command(log, "HMGET", log, *fields)
             found |= {id: text for id, text in zip(some, texts, strict=True) if text is not None}
         return found
 
@@ -169,21 +173,21 @@ class RedisReading(RedisBase):
     async def passages(
         self, tenant: str, user: str | None, places: Mapping[str, Collection[int]]
     ) -> dict[tuple[str, int], Message]:
-        era, just = self._passages.era, told.take(self._passages)
+        era, loaded = self._passages.era, told.take(self._passages)
         keys = {SessionKey(tenant, name): seqs for name, seqs in places.items()}
-        lookups = [Lookup(key, seqs, self._passages.of(key)) for key, seqs in keys.items()]
-        asked = [each for each in lookups if not (just and each.is_current(just, user))]
-        calls = [each.call(user) for each in asked]
+        lookups = [PassageLookup(key, seqs, self._passages.get(key)) for key, seqs in keys.items()]
+        unconfirmed = [each for each in lookups if not (loaded and each.is_current(loaded, user))]
+        calls = [each.call(user) for each in unconfirmed]
         replies = await self._scripts.many(self._scripts.passages, calls)
         read = {
             each.key: read_passages(each.known, reply)
-            for each, reply in zip(asked, replies, strict=True)
+            for each, reply in zip(unconfirmed, replies, strict=True)
         }
         found: dict[tuple[str, int], Message] = {}
         for key, seqs, known in lookups:
             passages = read.get(key, known)
             self._passages.put(key, passages, era)
-            found |= passages.of(key.session, seqs)
+            found |= passages.select(key.session, seqs)
         return found
 
 
@@ -193,37 +197,40 @@ async def load(
     ask: Ask,
     now: float,
     known: CachedLog | None,
-    recalled: CachedPassages,
+    cached_passages: CachedPassages,
     index: Sequence[bytes],
 ) -> Loaded:
-    """One look, at the ``index`` too; a whole log takes a round trip for each ``PIECE``."""
+    """Load a session, and the head of its ``index`` if given.
+
+    One round trip; a whole log takes one more for each ``PIECE``.
+    """
     keys = session_keys(key)
     for _ in range(TRIES):
-        arguments = load_arguments(ask, now, key.session, known, recalled)
+        arguments = load_arguments(ask, now, key.session, known, cached_passages)
         reply = await scripts.read(scripts.load, [*keys, *index], arguments)
         if not reply or len(reply) == 1:
-            return Loaded(_without_log(reply))
-        first = read_first(reply, ask)
+            return Loaded(_snapshot_without_log(reply))
+        first = parse_load(reply, ask)
         if known is not None and first.known:
-            if learned := extend_known(known, first):
-                snapshot = replace(first.snapshot, log=learned.log, bodies=learned.bodies)
-                return Loaded(snapshot, learned, first.look, first.recallable)
-            known = None  # a late answer stands in its turn, before the end
+            if cached := extend_cached(known, first):
+                snapshot = replace(first.snapshot, log=cached.log, bodies=cached.bodies)
+                return Loaded(snapshot, cached, first.lookup, first.passages_current)
+            known = None  # a late answer was inserted into its turn, before the end
             continue
         if loaded := await _read_rest(scripts, keys, first):
             return loaded
     raise StoreError("a session was changed again and again while it was read")
 
 
-def _without_log(reply: Sequence[Any]) -> Snapshot:
-    """From a reply without a log: there is no session, or its log is lost.  Raises StoreTimeout."""
-    if reply == [LARGE]:
+def _snapshot_without_log(reply: Sequence[Any]) -> Snapshot:
+    """The snapshot of a reply without a log: no session, or a lost log.  Raises StoreTimeout."""
+    if reply == [TOO_LARGE]:
         raise StoreTimeout("the end of the session is too long to be read at once")
     return Snapshot(lost=int(reply[0])) if reply else Snapshot()
 
 
 async def _read_rest(scripts: Scripts, keys: Sequence[bytes], first: LoadReply) -> Loaded | None:
-    """All that the first reply has left for further ones; None if the log was changed."""
+    """Read what the first reply does not contain; None if the log was changed meanwhile."""
     if first.unread_choices:
         choices = await _read_choices(scripts, keys, first)
         if choices is None:
@@ -233,16 +240,16 @@ async def _read_rest(scripts: Scripts, keys: Sequence[bytes], first: LoadReply) 
     more = await _read_entries(scripts, keys, first) if first.snapshot.whole else ()
     if more is None:
         return None
-    long = len(more) > LONG
-    return await asyncio.to_thread(_whole, first, more) if long else _whole(first, more)
+    long = len(more) > LONG_LOG
+    return await asyncio.to_thread(_assemble, first, more) if long else _assemble(first, more)
 
 
-def _whole(first: LoadReply, more: Sequence[Entry]) -> Loaded:
+def _assemble(first: LoadReply, more: Sequence[Entry]) -> Loaded:
     snapshot = snapshot_of(first, more)
     log = snapshot.log
     if snapshot.lost or snapshot.whole or not log or log[0].position.turn < first.begin:
         return Loaded(snapshot)
-    learned = CachedLog(
+    cached = CachedLog(
         stamp=first.stamp,
         end=first.end,
         messages=snapshot.messages,
@@ -251,20 +258,20 @@ def _whole(first: LoadReply, more: Sequence[Entry]) -> Loaded:
         bodies=snapshot.bodies,
         newest=newest_of(log),
     )
-    return Loaded(snapshot, learned, first.look, first.recallable)
+    return Loaded(snapshot, cached, first.lookup, first.passages_current)
 
 
 def newest_of(entries: Sequence[Entry]) -> Newest:
-    """The message with the highest seq, which need not be the last: late answers join their
-    turn."""
+    """The message with the highest seq, which need not be the last one: late answers are inserted
+    into their turn."""
     newest = max(entries, key=lambda entry: entry.position.seq)
     return Newest(newest.position.seq, newest.card.id)
 
 
-def extend_known(known: CachedLog, first: LoadReply) -> CachedLog | None:
-    """What is known together with what was appended; None where that is not all there is."""
-    before, added = known.since(first.begin), first.snapshot.log
-    if len(before.entries) + len(added) != first.shown or len(added) != len(first.texts):
+def extend_cached(known: CachedLog, first: LoadReply) -> CachedLog | None:
+    """The cached log with the appended entries; None if that is not the complete log."""
+    before, added = known.part_from(first.begin), first.snapshot.log
+    if len(before.entries) + len(added) != first.window_size or len(added) != len(first.texts):
         return None
     entries = (*before.entries[-1:], *added)
     if not all(a.position < b.position for a, b in pairwise(entries)):
@@ -287,11 +294,11 @@ def extend_known(known: CachedLog, first: LoadReply) -> CachedLog | None:
 async def _read_entries(
     scripts: Scripts, keys: Sequence[bytes], first: LoadReply
 ) -> list[Entry] | None:
-    """The entries behind the first piece; None if the log was changed."""
+    """The entries after the first piece; None if the log was changed."""
     found: list[Entry] = []
     place, size = PIECE, first.size
     while place < size:
-        # A late answer joins its turn: what stands behind it is one place farther then.
+        # A late answer is inserted into its turn, and moves the entries after it by one.
         joined, size, stamp = await scripts.read(scripts.load_more, keys, (place,))
         if stamp != first.stamp:
             return None
@@ -304,7 +311,7 @@ async def _read_choices(
     scripts: Scripts, keys: Sequence[bytes], first: LoadReply
 ) -> list[Entry] | None:
     """The inactive choices of a log that has many; None if the log was changed."""
-    spans: set[bytes] = set()  # SSCAN may tell of an exchange twice
+    spans: set[bytes] = set()  # SSCAN may return an exchange twice
     cursor = b"0"
     while True:
         cursor, some, stamp = await scripts.read(scripts.load_choices, keys, (cursor,))
@@ -315,7 +322,7 @@ async def _read_choices(
             break
     found: list[Entry] = []
     seqs = [begin + n for begin, size in map(read_span, spans) for n in range(size)]
-    for piece in pieces(seqs, PIECE):
+    for piece in chunks(seqs, PIECE):
         _, joined, stamp = await scripts.read(scripts.load_choices, keys, ("", *piece))
         if stamp != first.stamp:
             return None
@@ -323,15 +330,15 @@ async def _read_choices(
     return found
 
 
-def pieces(all_of_them: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+def chunks(all_of_them: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (all_of_them[at : at + size] for at in range(0, len(all_of_them), size))
 
 
-def read_first(reply: Sequence[Any], ask: Ask) -> LoadReply:
+def parse_load(reply: Sequence[Any], ask: Ask) -> LoadReply:
     owner, system, system_tokens, messages, tokens, start, last, last_usage = reply[:8]
-    attempt, attempt_usage, joined, shown, seqs, bodies, choices = reply[8:15]
-    summary, changes, stalled, size, stamp, end, begin, known, look = reply[15:24]
-    unread_choices, recallable, created = reply[24:]
+    attempt, attempt_usage, joined, window_size, seqs, bodies, choices = reply[8:15]
+    summary, changes, stalled, size, stamp, end, begin, known, lookup = reply[15:24]
+    unread_choices, passages_current, created = reply[24:]
     numbers = [int(number) for number in seqs.split(b",")] if seqs else []
     snapshot = Snapshot(
         exists=True,
@@ -355,28 +362,29 @@ def read_first(reply: Sequence[Any], ask: Ask) -> LoadReply:
     return LoadReply(
         snapshot=snapshot,
         texts=texts,
-        shown=int(shown),
+        window_size=int(window_size),
         size=int(size),
         end=int(end),
         stamp=stamp,
         begin=int(begin),
         known=bool(known),
-        look=look,
+        lookup=lookup,
         unread_choices=bool(unread_choices),
-        recallable=bool(recallable),
+        passages_current=bool(passages_current),
     )
 
 
 def _is_complete(first: LoadReply) -> bool:
-    """Is all there that should be, and nothing else?"""
+    """Whether no entry and no body is missing, and none is too new."""
     texts = first.texts
-    if not (len(first.snapshot.log) == len(texts) == first.shown and first.size):
+    if not (len(first.snapshot.log) == len(texts) == first.window_size and first.size):
         return False
     return all(texts.values()) and max(texts, default=0) < first.end
 
 
 def snapshot_of(first: LoadReply, more: Sequence[Entry]) -> Snapshot:
-    """The snapshot with all entries that are there: once, though late answers move their places."""
+    """The snapshot with all entries, each once: late answers may have shifted them between two
+    pieces."""
     snapshot, texts = first.snapshot, first.texts
     if not (more or snapshot.whole) and _is_complete(first):
         bodies = {e.card.id: texts[e.position.seq] or b"" for e in snapshot.log}
@@ -387,9 +395,9 @@ def snapshot_of(first: LoadReply, more: Sequence[Entry]) -> Snapshot:
         for position, entry in (sorted(entries.items()) if more else entries.items())
         if position.seq < first.end and texts.get(position.seq, b"") is not None
     )
-    there = (entry for entry in log if entry.position.seq in texts)
-    bodies = {entry.card.id: text for entry in there if (text := texts[entry.position.seq])}
-    expected = first.size if snapshot.whole else first.shown
+    with_text = (entry for entry in log if entry.position.seq in texts)
+    bodies = {entry.card.id: text for entry in with_text if (text := texts[entry.position.seq])}
+    expected = first.size if snapshot.whole else first.window_size
     emptied = snapshot.messages if not first.size else 0
     lost = max(0, expected - len(log)) + emptied
     return replace(snapshot, log=log, bodies=bodies, lost=lost)

@@ -35,8 +35,8 @@ def read_script(name: str, *preludes: str) -> Script:
 class Scripts:
     """All scripts, and how one is run.
 
-    With ``wait_replicas`` those that write wait until so many replicas have it, at most
-    ``wait_seconds``: on the connection that wrote, since WAIT knows of no other.
+    With ``wait_replicas`` writes wait until so many replicas have them, at most ``wait_seconds``:
+    on the same connection, since WAIT is about the writes of its own connection.
     """
 
     def __init__(self, link: Link, wait_replicas: int, wait_seconds: float) -> None:
@@ -103,7 +103,7 @@ class Scripts:
     async def many(
         self, script: Script, calls: Sequence[tuple[Sequence[bytes], Sequence[Any]]]
     ) -> list[Any]:
-        """Read with the same script from several sessions together; keys and arguments of each."""
+        """Run a reading script for several sessions; ``calls``: keys and arguments of each."""
         rests = [(len(keys), *keys, *arguments) for keys, arguments in calls]
         try:
             return await self._link.many([(r[1], ("EVALSHA", script.digest, *r)) for r in rests])
@@ -111,17 +111,17 @@ class Scripts:
             return await self._link.many([(r[1], ("EVAL", script.text, *r)) for r in rests])
 
     async def write(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> Any:
-        """Raises StoreError where too few replicas have it in time: it may be lost yet."""
+        """Raises StoreError if too few replicas have the write in time: it may still be lost."""
         return await self._run(script, keys, arguments, self._wait)
 
     async def put(self, key: bytes, *command: Any) -> None:
-        """As :meth:`write`, but a plain command."""
+        """As :meth:`write`, for a plain command."""
         self._first(await self._link.run(key, command, *self._wait))
 
     async def put_all(self, commands: Sequence[tuple[bytes, Command]]) -> None:
-        """As :meth:`put`, several of any keys together.
+        """As :meth:`put`, for several commands with any keys.
 
-        Each server gets its commands first, and all waiting behind them: that ends with the first.
+        Each server gets all its commands before the WAITs, so that the first WAIT covers them all.
         """
         waiting = [(key, wait) for key, _ in commands for wait in self._wait]
         replies = await self._link.many([*commands, *waiting])
@@ -137,8 +137,8 @@ class Scripts:
         rest = (len(keys), *keys, *arguments)
         replies = await self._link.run(keys[0], ("EVALSHA", script.digest, *rest), *wait)
         if isinstance(replies[0], NoScriptError):
-            # New to this server: just started, promoted, or its scripts were flushed.  A second
-            # wait for replicas that are not there would outlast the time limit.
+            # The server was started or promoted, or its scripts were flushed.  A second wait for
+            # missing replicas would exceed the timeout, hence the check before it.
             self._check(replies[1:])
             replies = await self._link.run(keys[0], ("EVAL", script.text, *rest), *wait)
         return self._first(replies)
@@ -152,6 +152,6 @@ class Scripts:
 
     def _check(self, waited: Sequence[Any]) -> None:
         for count in waited:
-            # A replica answers WAIT with an error; the command itself says it better.
+            # A replica replies to WAIT with an error; that of the command itself says more.
             if isinstance(count, int) and count < self._replicas:
                 raise StoreError(f"{count} of {self._replicas} replicas have the commit")

@@ -1,6 +1,6 @@
 """RedisStore: memory in any Redis or Valkey, for any number of hosts.
 
-Loads and commits are one script each; what Redis calls its errors never leaves this package.
+Loads and commits are one script each; exceptions of the Redis client never leave this package.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Self
 from proxy.memory.archive import OnProgress, do_nothing
 from proxy.memory.model import SessionKey, State
 from proxy.memory.store import StoreError
-from proxy.recall.index import Behind, Owner, behind_in, sessions_of
+from proxy.recall.index import Owner, Unindexed, read_unindexed, sessions_of
 from proxy.stores.redis.archive import SCANNED_AT_ONCE, RedisArchive, RedisSummaries, page_of
 from proxy.stores.redis.base import PAGES_AT_ONCE, list_keys, session_keys, with_timeout
 from proxy.stores.redis.codec import read_messages, read_session
 from proxy.stores.redis.commit import RedisCommits, RedisErasures
 from proxy.stores.redis.concerns import QUESTIONS, concerns_of
 from proxy.stores.redis.connection import Link
-from proxy.stores.redis.index import RedisIndex, index_keys, read_look
+from proxy.stores.redis.index import RedisIndex, index_keys, read_lookup
 from proxy.stores.redis.items import RedisItems
 from proxy.stores.redis.lists import MOVE_SECONDS
 from proxy.stores.redis.read import RedisReading
@@ -29,8 +29,8 @@ from proxy.stores.redis.scripts import Scripts
 from proxy.stores.redis.work import RedisMeter
 
 ANSWER_SHARE = 0.3
-"""Of the commit's time, for WAIT's answer, which says more than a timeout: the server looks for
-waits that are over ten times a second, and a busy machine takes longer to hear it."""
+"""Share of the commit timeout left for WAIT's reply, whose error says more than a timeout: the
+server checks only ten times a second for waits that are over, and a busy machine adds to that."""
 
 
 class RedisStore(
@@ -65,11 +65,13 @@ class RedisStore(
     def __repr__(self) -> str:
         return f"<RedisStore [{self.name}]>"
 
-    async def behind(self, key: SessionKey, states: Collection[State], limit: int) -> Behind | None:
-        """In one round trip where the session is nobody's: then its index lies beside it."""
+    async def unindexed(
+        self, key: SessionKey, states: Collection[State], limit: int
+    ) -> Unindexed | None:
+        """One round trip if the session has no user: then its index is in its own slot."""
         keys = index_keys(Owner(key.tenant, session=key.session))
         wanted = (int("active" in states), int("superseded" in states))
-        reply = await self._look(
+        reply = await self._read_script(
             self._scripts.behind,
             [*session_keys(key), keys[0], keys[2]],
             (key.session, limit + 1, *wanted, SCANNED_AT_ONCE),
@@ -78,19 +80,19 @@ class RedisStore(
         if session is None:
             return None
         if reply[1:]:
-            _, look, (more, *found) = reply
+            _, lookup, (more, *found) = reply
             rows = read_messages(*found)
             if not more or len(rows) > limit:
-                return Behind(session, read_look(look, 0), page_of(rows, limit))
-        return await behind_in(self, key, states, limit)
+                return Unindexed(session, read_lookup(lookup, 0), page_of(rows, limit))
+        return await read_unindexed(self, key, states, limit)
 
     async def open(self) -> None:
-        """Nothing to get ready: connections are made when they are needed."""
+        """Nothing to do: connections are opened when they are needed."""
 
     def patient(self, seconds: float) -> Self:
         twin = copy(self)
         twin._timeout = twin._commit_timeout = seconds
-        twin._turns = asyncio.Semaphore(PAGES_AT_ONCE)
+        twin._page_slots = asyncio.Semaphore(PAGES_AT_ONCE)
         twin._shared = True
         return twin
 
@@ -104,8 +106,8 @@ class RedisStore(
     @with_timeout("write")
     async def ping(self, key: SessionKey | None = None) -> None:
         at = session_keys(key, prefix=b"ping-")[0] if key else list_keys("")[0]
-        # A write that leaves nothing: a replica, or a server that is out of memory, refuses it.
-        # Where all keys are to be on one server, one of another slot: a Cluster refuses both.
+        # A write that expires at once: a replica, or a server that is out of memory, refuses it.
+        # If all keys should be on one server, also a key of another slot: a Cluster refuses both.
         keys = (at, list_keys("")[1]) if self._one_slot else (at,)
         trial = ("EVAL", self._scripts.trial.text, len(keys), *keys)
         commands = ("SET", at, "", "PX", 1), trial
@@ -129,7 +131,7 @@ class RedisStore(
     # Archive
 
     async def delete(self, key: SessionKey) -> bool:
-        # First: were this cut off behind the session, nobody would know whose index has it.
+        # First: without the session nobody would know whose index has it, if this is interrupted.
         if owner := await self._owner_of(key):
             await self.drop_session(Owner(key.tenant, user=owner), key.session)
         status, owner = await self._delete(key)
@@ -141,16 +143,16 @@ class RedisStore(
 
     async def _owner_of(self, key: SessionKey) -> str:
         meta = session_keys(key)[0]
-        return (await self._ask(meta, "HGET", meta, "owner") or b"").decode()
+        return (await self._run_command(meta, "HGET", meta, "owner") or b"").decode()
 
     async def clear(self, tenant: str, user: str) -> None:
-        """The server has removed what has expired, and does so with what is being put back: left
-        are the names in their list."""
+        """The server has removed expired sessions, staged ones too; listing the user's sessions
+        removes their names."""
         async for _ in sessions_of(self, tenant, user):
             pass
 
     async def wipe(self) -> None:
-        """The server alone writes its files."""
+        """Nothing to do: only the server writes its files."""
 
     @with_timeout("write")
     async def _delete(self, key: SessionKey) -> tuple[int, str]:
@@ -166,7 +168,7 @@ class RedisStore(
         return moved
 
     async def _drop_moved(self, key: SessionKey, user: str, new: str) -> None:
-        """Drop the work on a session that moves to tenant ``new``, or should, and its indexes."""
+        """Drop a session's work and indexes when it moves to tenant ``new``, or cannot."""
         await self._forget_work(key)
         await self.drop(Owner(key.tenant, session=key.session))
         for tenant in (key.tenant, new) if user else ():

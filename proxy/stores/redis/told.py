@@ -27,14 +27,14 @@ class LoadedSession(msgspec.Struct):
     """Stamp and owner of a loaded session and the head of its index, valid until a time of the
     loop.
 
-    ``known`` is the cache of the store that loaded it.
+    ``cache`` is the cache of the store that loaded it.
     """
 
-    known: PassageCache
+    cache: PassageCache
     key: SessionKey
     stamp: bytes
     owner: str | None
-    look: Sequence[Any]
+    lookup: Sequence[Any]
     until: float
 
     def confirms(self, key: SessionKey, user: str | None, stamp: bytes) -> bool:
@@ -51,39 +51,43 @@ def now() -> float:
 
 
 def remember(
-    known: PassageCache,
+    cache: PassageCache,
     key: SessionKey,
     stamp: bytes,
     owner: str | None,
-    look: Sequence[Any],
+    lookup: Sequence[Any],
     at: float,
 ) -> None:
-    _loaded.set(LoadedSession(known, key, stamp, owner, look, at + FRESH_SECONDS))
+    _loaded.set(LoadedSession(cache, key, stamp, owner, lookup, at + FRESH_SECONDS))
 
 
-def take(known: PassageCache) -> LoadedSession | None:
+def take(cache: PassageCache) -> LoadedSession | None:
     """The session just loaded by the store with this cache, only once; else None."""
-    told = _of(known)
-    if told is not None:
-        told.until = 0.0
-    return told
+    loaded = _of(cache)
+    if loaded is not None:
+        loaded.until = 0.0
+    return loaded
 
 
-def take_index_look(known: PassageCache, owner: Owner, session: str) -> Sequence[Any]:
-    """The head of this index if the load read it, only once; else empty."""
-    told = _of(known)
-    if told is None or owner.session != session or told.key != SessionKey(owner.tenant, session):
+def take_index_lookup(cache: PassageCache, owner: Owner, session: str) -> Sequence[Any]:
+    """The head of this index if the load has read it, only once; else empty."""
+    loaded = _of(cache)
+    if (
+        loaded is None
+        or owner.session != session
+        or loaded.key != SessionKey(owner.tenant, session)
+    ):
         return ()
-    look, told.look = told.look, ()
-    return look
+    lookup, loaded.lookup = loaded.lookup, ()
+    return lookup
 
 
-def _of(known: PassageCache) -> LoadedSession | None:
-    told = _loaded.get()
-    return told if told and told.known is known and told.until >= now() else None
+def _of(cache: PassageCache) -> LoadedSession | None:
+    loaded = _loaded.get()
+    return loaded if loaded and loaded.cache is cache and loaded.until >= now() else None
 
 
 def expire() -> None:
     """Forget the loaded session, because this request has written."""
-    if told := _loaded.get():
-        told.until = 0.0
+    if loaded := _loaded.get():
+        loaded.until = 0.0

@@ -1,9 +1,8 @@
-"""Connections to one server, and what one carries: commands out, replies in, for one caller at a
-time.
+"""Connections to one server, each of which sends commands for one caller at a time.
 
-redis-py connects and authenticates.  What it has between a command and its reply afterwards, a
-stream, a buffer and a dozen coroutines, costs more than the command does; so its transport is taken
-over, and with it the table by which it tells errors apart.
+redis-py connects and authenticates.  Afterwards its stream, buffer and dozen coroutines between a
+command and its reply would cost more than the command itself; so its transport is taken over, and
+the table by which it maps error replies to exceptions.
 """
 
 from __future__ import annotations
@@ -24,23 +23,23 @@ Command = Sequence[Any]
 Node: TypeAlias = tuple[str, int]
 
 MAX_CONNECTIONS = 32
-"""Most connections to one server; who needs one more waits, within its own time limit."""
+"""Connections to one server; a caller that needs one more waits, within its own timeout."""
 
 SCANNED_AT_ONCE = 1000
-"""Keys that a server looks at before it turns to others."""
+"""Keys that a server examines before it serves others."""
 
-PAUSE_BETWEEN_LOOKS = 1.0
-"""Seconds from one question to Sentinel, whether the master is the same, to the next."""
+CHECK_SECONDS = 1.0
+"""Seconds between two checks with Sentinel whether the master is still the same."""
 
 _NOTHING = object()
 
-REFUSAL = "Protocol error: unauthenticated"
-"""What a server with a password says of a command that is long or has many parts: it does not even
-read it, and closes the connection."""
+UNAUTHENTICATED = "Protocol error: unauthenticated"
+"""The error of a server with a password for a long command, or one with many arguments, before
+authentication: it does not read it, and closes the connection."""
 
 
-class Wire(asyncio.Protocol):
-    """A connection that is open."""
+class OpenConnection(asyncio.Protocol):
+    """A connection that is open and authenticated."""
 
     def __init__(self, connection: Connection) -> None:
         writer, parser = connection._writer, connection._parser
@@ -53,13 +52,13 @@ class Wire(asyncio.Protocol):
             protocolError=InvalidResponse, replyError=parser.parse_error, notEnoughData=_NOTHING
         )
         self._replies: list[Any] = []
-        self._wanted = 0
-        self._asking: asyncio.Future[list[Any]] | None = None
+        self._expected = 0
+        self._pending: asyncio.Future[list[Any]] | None = None
         self._lost = False
         self._transport.set_protocol(self)
 
     @classmethod
-    async def opened(cls, connection: Connection) -> Wire:
+    async def open(cls, connection: Connection) -> OpenConnection:
         """Connect.  Raises RedisError, OSError."""
         try:
             await connection.connect()  # type: ignore[no-untyped-call]
@@ -68,29 +67,29 @@ class Wire(asyncio.Protocol):
             await connection.disconnect(nowait=True)
             raise
 
-    async def ask(self, packed: bytes, count: int) -> list[Any]:
-        """The replies to so many commands, error replies in place.
+    async def request(self, packed: bytes, count: int) -> list[Any]:
+        """Send ``count`` encoded commands; their replies, error replies in place.
 
-        Raises RedisConnectionError where they do not come; then, and where this is cancelled, the
-        connection is of no more use.
+        Raises RedisConnectionError if they do not arrive; then, and if this is cancelled, the
+        connection cannot be used any more.
         """
         if self._lost:
             raise RedisConnectionError("the server has closed the connection")
-        self._asking = asyncio.get_running_loop().create_future()
-        self._replies, self._wanted = [], count
+        self._pending = asyncio.get_running_loop().create_future()
+        self._replies, self._expected = [], count
         self._transport.write(packed)
-        replies = await self._asking
+        replies = await self._pending
         for reply in replies:
             if isinstance(reply, RedisError):
-                _raise_connection_error(reply)
+                _raise_if_unusable(reply)
         return replies
 
     async def close(self) -> None:
-        """Whoever asks gets RedisConnectionError."""
+        """A pending request fails with RedisConnectionError."""
         self.connection_lost(None)
         await self._connection.disconnect(nowait=True)
 
-    # What the transport calls
+    # Called by the transport
 
     def data_received(self, data: bytes) -> None:
         self._reader.feed(data)
@@ -99,99 +98,99 @@ class Wire(asyncio.Protocol):
                 self._replies.append(reply)
         except InvalidResponse:
             return self._fail(RedisConnectionError("what answers there is no Redis"))
-        if len(self._replies) >= self._wanted and self._asking and not self._asking.done():
-            self._asking.set_result(self._replies)
+        if len(self._replies) >= self._expected and self._pending and not self._pending.done():
+            self._pending.set_result(self._replies)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost = True
-        if any(_is_refusal(reply) for reply in self._replies):
+        if any(_is_unauthenticated(reply) for reply in self._replies):
             return self._fail(AuthenticationError("Authentication required."))
         self._fail(RedisConnectionError("the server has closed the connection"))
 
     def _fail(self, error: Exception) -> None:
-        if self._asking is not None and not self._asking.done():
-            self._asking.set_exception(error)
+        if self._pending is not None and not self._pending.done():
+            self._pending.set_exception(error)
 
 
-def _raise_connection_error(error: RedisError) -> None:
-    """Raise what concerns the connection and not the command alone."""
+def _raise_if_unusable(error: RedisError) -> None:
+    """Raise errors that concern the connection, not only the command."""
     if isinstance(error, ReadOnlyError):
         # The master has become a replica: another connection may lead to the new one.
         raise RedisConnectionError(str(error)) from error
-    if _is_refusal(error):
+    if _is_unauthenticated(error):
         raise AuthenticationError("Authentication required.") from error
     if isinstance(error, RedisConnectionError):
         raise error
 
 
-def _is_refusal(reply: object) -> bool:
-    return isinstance(reply, RedisError) and str(reply).startswith(REFUSAL)
+def _is_unauthenticated(reply: object) -> bool:
+    return isinstance(reply, RedisError) and str(reply).startswith(UNAUTHENTICATED)
 
 
-class Lane:
-    """Connections to one server, opened when needed and kept.
+class ConnectionPool:
+    """Connections to one server, opened when needed and reused.
 
-    ``make`` gives a connection that is not yet open; behind Sentinel it may lead elsewhere.
+    ``make`` returns a connection that is not yet open; behind Sentinel it may be to another server.
     """
 
     def __init__(self, make: Callable[[], Connection]) -> None:
         self._make = make
-        self._free = asyncio.Semaphore(MAX_CONNECTIONS)
-        self._idle: deque[Wire] = deque()
-        self._all: WeakSet[Wire] = WeakSet()
+        self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
+        self._idle: deque[OpenConnection] = deque()
+        self._open: WeakSet[OpenConnection] = WeakSet()
         self._server: Node | None = None
 
     def __repr__(self) -> str:
         return f"<Lane [{len(self._idle)} idle]>"
 
     async def run(self, *commands: Command) -> list[Any]:
-        """Replies in order.  Raises RedisConnectionError where the server cannot be asked.
+        """Replies in order.  Raises RedisConnectionError if the server cannot be reached.
 
-        A connection that was idle may have been closed by the server: then once more on a new one.
-        What is sent twice must be harmless twice.
+        The server may have closed a connection that was idle: then the commands are sent once more
+        on a new one, so they must be idempotent.
         """
-        async with self._free:
+        async with self._slots:
             if self._idle:
                 try:
                     return await self._exchange(self._idle.pop(), commands)
                 except RedisConnectionError:
                     await self._close_idle()
-            return await self._exchange(await self._opened(), commands)
+            return await self._exchange(await self._connect(), commands)
 
-    async def _opened(self) -> Wire:
+    async def _connect(self) -> OpenConnection:
         known = self._server
-        wire = await Wire.opened(self._make())
-        if wire.server != self._server:
+        connection = await OpenConnection.open(self._make())
+        if connection.server != self._server:
             if known != self._server:
-                await wire.close()
+                await connection.close()
                 raise RedisConnectionError("the master has changed while it was connected to")
-            self._server = wire.server
-            await self._leave()
-        self._all.add(wire)
-        return wire
+            self._server = connection.server
+            await self._close_all()
+        self._open.add(connection)
+        return connection
 
-    async def _leave(self) -> None:
-        """Close what leads to another server, also where somebody waits for it: a master that hung
-        takes writes when it wakes, and forgets them once it is a replica."""
+    async def _close_all(self) -> None:
+        """Close all connections because the server is another one, pending requests included: a
+        master that hung accepts writes when it wakes, and loses them once it is a replica."""
         self._idle.clear()
-        for wire in list(self._all):
-            await wire.close()
+        for connection in list(self._open):
+            await connection.close()
 
-    async def _exchange(self, wire: Wire, commands: Sequence[Command]) -> list[Any]:
+    async def _exchange(self, connection: OpenConnection, commands: Sequence[Command]) -> list[Any]:
         try:
-            replies = await wire.ask(_packed(commands), len(commands))
+            replies = await connection.request(_encode(commands), len(commands))
         except BaseException as error:
-            # Cancelled included: a reply that nobody has read must not be the next one's.
-            await wire.close()
+            # Also if cancelled: an unread reply must not be taken for that of the next request.
+            await connection.close()
             if isinstance(error, asyncio.CancelledError):
-                # The server may hang: those that are idle are no better.
+                # The server may hang: then the idle connections are unusable too.
                 await self._close_idle()
             raise
-        self._idle.append(wire)
+        self._idle.append(connection)
         return replies
 
     async def scan(self, pattern: bytes) -> AsyncIterator[list[bytes]]:
-        """The keys of this server that match, some at a time, and some more than once."""
+        """The keys of this server that match, in batches; a key may come more than once."""
         cursor = b"0"
         while True:
             command = ("SCAN", cursor, "MATCH", pattern, "COUNT", SCANNED_AT_ONCE)
@@ -201,7 +200,7 @@ class Lane:
                 return
 
     async def close(self) -> None:
-        """Close what is idle."""
+        """Close the idle connections."""
         await self._close_idle()
 
     async def _close_idle(self) -> None:
@@ -209,57 +208,58 @@ class Lane:
             await self._idle.pop().close()
 
 
-class GuardedLane(Lane):
-    """Connections to the master that Sentinel guards, which may be another while the old one still
-    takes writes: in a planned failover for some ten seconds, and then it forgets them.
+class SentinelPool(ConnectionPool):
+    """Connections to the current master according to Sentinel.
 
-    ``named`` asks Sentinel where the master is: beside commands, at most every ``pause`` seconds.
+    In a planned failover the old master accepts writes for some ten seconds more, and then loses
+    them.  So ``find_master`` asks Sentinel for the master, concurrently with commands and at most
+    every ``pause`` seconds.
     """
 
     def __init__(
         self,
         make: Callable[[], Connection],
-        named: Callable[[], Awaitable[Node]],
-        pause: float = PAUSE_BETWEEN_LOOKS,
+        find_master: Callable[[], Awaitable[Node]],
+        pause: float = CHECK_SECONDS,
     ) -> None:
         super().__init__(make)
-        self._named = named
+        self._find_master = find_master
         self._pause = pause
         self._due = 0.0
-        self._look: asyncio.Task[None] | None = None
+        self._check: asyncio.Task[None] | None = None
 
     async def run(self, *commands: Command) -> list[Any]:
         now = time.monotonic()
-        if now >= self._due and (self._look is None or self._look.done()):
+        if now >= self._due and (self._check is None or self._check.done()):
             self._due = now + self._pause
-            self._look = asyncio.create_task(self._follow())
+            self._check = asyncio.create_task(self._follow())
         return await super().run(*commands)
 
     async def _follow(self) -> None:
         known = self._server
         try:
-            named = await self._named()
+            master = await self._find_master()
         except (RedisError, OSError):
-            return  # Commands tell what they meet; the next look may do better.
-        if self._server == known != named and known is not None:
-            self._server = named
-            await self._leave()
+            return  # commands raise their own errors; the next check may succeed
+        if self._server == known != master and known is not None:
+            self._server = master
+            await self._close_all()
 
     async def close(self) -> None:
-        if self._look is not None:
-            self._look.cancel()
-            await asyncio.wait([self._look])
+        if self._check is not None:
+            self._check.cancel()
+            await asyncio.wait([self._check])
         await super().close()
 
 
 def raise_errors(replies: list[Any]) -> list[Any]:
-    """The replies, if none of them is an error; raises the first that is."""
+    """The replies; raises the first one that is an error."""
     for reply in replies:
         if isinstance(reply, Exception):
             raise reply
     return replies
 
 
-def _packed(commands: Sequence[Command]) -> bytes:
-    """In the Redis protocol; by hiredis, which does it in a quarter of redis-py's time."""
+def _encode(commands: Sequence[Command]) -> bytes:
+    """The commands in the Redis protocol, by hiredis: four times as fast as redis-py."""
     return b"".join([pack_command(tuple(command)) for command in commands])

@@ -1,4 +1,4 @@
-"""The queue of work in Redis, in one slot, whosever the work is, and what the work has cost."""
+"""The queue of background work in Redis, one for all tenants, and what the work has cost."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from proxy.stores.redis.connection import collect_keys
 from proxy.stores.redis.scripts import Script
 from proxy.stores.redis.wire import raise_errors
 
-PASSED_AT_ONCE = 4096
-MOST_PASSED = 50_000
-"""Pieces that one look reads past, because they are of tenants that it is without."""
+SKIPPED_AT_ONCE = 4096
+MAX_SKIPPED = 50_000
+"""Limits on the pieces of excluded tenants that one read skips: in a batch, and in all."""
 
-LOOKS, TIDIED_AT_ONCE = 16, 500
-"""Looks at most, where names are in the way whose pieces are lost; how many a script forgets."""
+READ_TRIES, TIDIED_AT_ONCE = 16, 500
+"""Attempts to read if pieces of names are lost; how many such names one script removes."""
 
 
 class RedisQueue(RedisBase):
@@ -32,49 +32,51 @@ class RedisQueue(RedisBase):
         await self._enqueue(key, (due,))
 
     async def _enqueue(self, key: SessionKey, dues: Sequence[Due]) -> None:
-        await self._change(self._scripts.work_enqueue, QUEUE_KEYS, due_arguments(key, dues))
+        await self._write_script(self._scripts.work_enqueue, QUEUE_KEYS, due_arguments(key, dues))
 
     @with_timeout("read")
     async def waiting(
         self, now: float, limit: int, without: Collection[str] = ()
     ) -> Sequence[Work]:
-        """Of more than ``MOST_PASSED`` that are passed over, those behind are not found."""
-        for _ in range(LOOKS):
-            pieces, lost = await self._look_for(now, limit, without)
+        """Finds nothing that comes after ``MAX_SKIPPED`` pieces of excluded tenants."""
+        for _ in range(READ_TRIES):
+            pieces, lost = await self._find_due(now, limit, without)
             if not lost:
                 break
             await self._tidy(lost)
         return pieces
 
-    async def _look_for(
+    async def _find_due(
         self, now: float, limit: int, without: Collection[str]
     ) -> tuple[Sequence[Work], Sequence[bytes]]:
-        """The pieces that are due first, and names among these of which none is kept."""
-        found, passed, others = dict[bytes, bytes](), 0, _tenants_in_names(without)
-        at_once = max(limit, PASSED_AT_ONCE) if others else limit
-        while len(found) < limit and passed < MOST_PASSED:
-            names = await self._due(now, passed, at_once)
-            found |= {name: at for name, at in names if _tenant_in(name) not in others}
-            passed += at_once
+        """The pieces that are due first, and the names that are due but whose pieces are lost."""
+        found, skipped, excluded = dict[bytes, bytes](), 0, _quoted_tenants(without)
+        at_once = max(limit, SKIPPED_AT_ONCE) if excluded else limit
+        while len(found) < limit and skipped < MAX_SKIPPED:
+            names = await self._due(now, skipped, at_once)
+            found |= {name: at for name, at in names if _tenant_in(name) not in excluded}
+            skipped += at_once
             if len(names) < at_once:
                 break
-        return await self._pieces(dict(islice(found.items(), limit)))
+        return await self._read_pieces(dict(islice(found.items(), limit)))
 
     async def _due(self, now: float, first: int, limit: int) -> list[tuple[bytes, bytes]]:
-        """The names and the times of what is due, from the nth on."""
+        """The names and times of what is due, from the nth (``first``) on."""
         due = QUEUE_KEYS[0]
         search = ("ZRANGEBYSCORE", due, "-inf", repr(now), "WITHSCORES", "LIMIT", first, limit)
         (found,) = await self._link.many([(due, search)])
         return list(zip(found[::2], found[1::2], strict=True))
 
-    async def _pieces(self, found: Mapping[bytes, bytes]) -> tuple[list[Work], list[bytes]]:
+    async def _read_pieces(self, found: Mapping[bytes, bytes]) -> tuple[list[Work], list[bytes]]:
         if not found:
             return [], []
         pieces = QUEUE_KEYS[1]
         (packed,) = await self._link.many([(pieces, ("HMGET", pieces, *found))])
-        kept = dict(zip(found, packed, strict=True))
-        works = [read_piece(name, found[name], piece) for name, piece in kept.items() if piece]
-        return works, [name for name, piece in kept.items() if not piece]
+        packed_by_name = dict(zip(found, packed, strict=True))
+        works = [
+            read_piece(name, found[name], piece) for name, piece in packed_by_name.items() if piece
+        ]
+        return works, [name for name, piece in packed_by_name.items() if not piece]
 
     async def _tidy(self, names: Sequence[bytes]) -> None:
         for first in range(0, len(names), TIDIED_AT_ONCE):
@@ -95,7 +97,7 @@ class RedisQueue(RedisBase):
 
     async def claim(self, work: Work, now: float, until: float) -> Work | None:
         lease = secrets.token_hex(8)
-        reply = await self._of(work, self._scripts.work_claim, repr(now), repr(until), lease)
+        reply = await self._run_on(work, self._scripts.work_claim, repr(now), repr(until), lease)
         if not reply:
             return None
         asked, attempts, profile = reply
@@ -109,37 +111,37 @@ class RedisQueue(RedisBase):
         )
 
     async def extend(self, work: Work, until: float) -> bool:
-        return bool(await self._of(work, self._scripts.work_extend, work.lease, repr(until)))
+        return bool(await self._run_on(work, self._scripts.work_extend, work.lease, repr(until)))
 
     async def finish(self, work: Work, again: float) -> None:
-        await self._of(work, self._scripts.work_finish, work.lease, work.asked, repr(again))
+        await self._run_on(work, self._scripts.work_finish, work.lease, work.asked, repr(again))
 
     async def put_off(self, work: Work, due: float, *, failed: bool) -> None:
-        await self._of(work, self._scripts.work_put_off, work.lease, repr(due), int(failed))
+        await self._run_on(work, self._scripts.work_put_off, work.lease, repr(due), int(failed))
 
     async def _forget_work(self, key: SessionKey) -> None:
-        await self._change(self._scripts.work_forget, QUEUE_KEYS, all_names(key))
+        await self._write_script(self._scripts.work_forget, QUEUE_KEYS, work_names(key))
 
-    async def _of(self, work: Work, script: Script, *arguments: Any) -> Any:
-        return await self._change(script, QUEUE_KEYS, (name_of(work), *arguments))
+    async def _run_on(self, work: Work, script: Script, *arguments: Any) -> Any:
+        return await self._write_script(script, QUEUE_KEYS, (work_name(work), *arguments))
 
 
-# Keys and arguments of its scripts, and what they reply
+# Keys, arguments and replies of the scripts
 
 QUEUE_KEYS = [b"mp:{+work}:due", b"mp:{+work}:pieces"]
-"""One queue for all; no tenant's tag has a plus sign, which percent-encoding would not leave."""
+"""No tenant's hash tag has a plus sign, since it is percent-encoded."""
 
 
 def piece_name(key: SessionKey, kind: Kind) -> str:
     return f"{kind}:{quote(key.tenant, safe='')}:{quote(key.session, safe='')}"
 
 
-def name_of(work: Work) -> str:
+def work_name(work: Work) -> str:
     return piece_name(SessionKey(work.tenant, work.session), work.kind)
 
 
-def all_names(key: SessionKey) -> list[str]:
-    """What work on a session may be called."""
+def work_names(key: SessionKey) -> list[str]:
+    """The names of a session's work of every kind."""
     return [piece_name(key, kind) for kind in get_args(Kind)]
 
 
@@ -151,8 +153,8 @@ def due_arguments(key: SessionKey, dues: Sequence[Due]) -> list[Any]:
     return arguments
 
 
-def _tenants_in_names(tenants: Collection[str]) -> frozenset[bytes]:
-    """Tenants as the names of pieces have them."""
+def _quoted_tenants(tenants: Collection[str]) -> frozenset[bytes]:
+    """Tenants as they are written in the names of pieces."""
     return frozenset(quote(tenant, safe="").encode() for tenant in tenants)
 
 
@@ -161,12 +163,12 @@ def _tenant_in(name: bytes) -> bytes:
 
 
 def profile_of(packed: bytes) -> str:
-    """The profile of a piece, from what is kept of it."""
+    """The profile in a packed piece."""
     return packed.decode().split(" ", 3)[3]
 
 
 def read_piece(name: bytes, score: bytes, packed: bytes) -> Work:
-    """A piece that nobody holds, from its name, its score and what is kept of it."""
+    """A piece without a lease, from its name, its score (when it is due) and its packed rest."""
     kind, tenant, session = name.decode().split(":")
     asked, attempts, _, profile = packed.decode().split(" ", 3)
     return Work(
@@ -180,13 +182,13 @@ def read_piece(name: bytes, score: bytes, packed: bytes) -> Work:
     )
 
 
-# What it has cost: a hash for each tenant and day
+# Usage: a hash for each tenant and day
 
-KEPT = KEPT_DAYS * 86_400
-"""Seconds that a day is kept after something was spent on it."""
+KEPT_SECONDS = KEPT_DAYS * 86_400
+"""Time to live (s) of a day's hash after its last change."""
 
 FIGURES = UsageTotals.__struct_fields__
-"""The fields of Spent; a hash has them for each feature as "calls facts"."""
+"""The fields of UsageTotals; a hash has them for each feature, as in "calls facts"."""
 
 _LEAVING = b"leaving-"
 
@@ -201,7 +203,9 @@ class RedisMeter(RedisBase):
             ("HINCRBY", key, f"{figure} {account.feature}", getattr(spent, figure))
             for figure in FIGURES
         ]
-        await self._link.many([(key, command) for command in (*counts, ("EXPIRE", key, KEPT))])
+        await self._link.many(
+            [(key, command) for command in (*counts, ("EXPIRE", key, KEPT_SECONDS))]
+        )
 
     @with_timeout("read")
     async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[UsageKey, UsageTotals]:
@@ -213,26 +217,26 @@ class RedisMeter(RedisBase):
         return found
 
     async def _move_spent(self, old: str, new: str) -> None:
-        """Add what a tenant has spent to another's.  Raises errors of Redis.
+        """Add a tenant's usage to another's.  Raises Redis' errors.
 
-        A day is put aside under a name of its own first: what is spent on it meanwhile stays, and
-        what was cut short is done again by this name.
+        A day's hash is renamed first, to a unique name: so what is spent meanwhile stays with the
+        old tenant, and an interrupted move is continued by that name.
         """
         days = _key(old, "")
         for key in await collect_keys(self._link.scan(days + b"*")):
             if not key.startswith(days + _LEAVING):
-                once = f"{secrets.token_hex(8)}-".encode()
-                aside = days + _LEAVING + once + key.removeprefix(days)
-                raise_errors(await self._link.run(key, ("RENAME", key, aside)))
+                unique = f"{secrets.token_hex(8)}-".encode()
+                renamed = days + _LEAVING + unique + key.removeprefix(days)
+                raise_errors(await self._link.run(key, ("RENAME", key, renamed)))
         for key in await collect_keys(self._link.scan(days + _LEAVING + b"*")):
             await self._add(key, _key(new, key.decode()[-len("YYYY-MM-DD") :]))
 
-    async def _add(self, aside: bytes, there: bytes) -> None:
-        (flat,) = raise_errors(await self._link.run(aside, ("HGETALL", aside)))
+    async def _add(self, renamed: bytes, target: bytes) -> None:
+        (flat,) = raise_errors(await self._link.run(renamed, ("HGETALL", renamed)))
         added = self._scripts.usage_adopt
-        await self._scripts.write(added, [there], (aside, KEPT, *flat))
-        raise_errors(await self._link.run(aside, ("DEL", aside)))
-        raise_errors(await self._link.run(there, ("HDEL", there, aside)))
+        await self._scripts.write(added, [target], (renamed, KEPT_SECONDS, *flat))
+        raise_errors(await self._link.run(renamed, ("DEL", renamed)))
+        raise_errors(await self._link.run(target, ("HDEL", target, renamed)))
 
 
 def _key(tenant: str, day: str) -> bytes:
@@ -240,7 +244,7 @@ def _key(tenant: str, day: str) -> bytes:
 
 
 def _read(day: str, flat: Sequence[bytes]) -> dict[UsageKey, UsageTotals]:
-    """What was spent on a day, from the reply to HGETALL."""
+    """The usage of a day, from the reply to HGETALL."""
     figures: dict[str, dict[str, int]] = {}
     for field, number in zip(flat[::2], flat[1::2], strict=True):
         figure, _, feature = field.decode().partition(" ")

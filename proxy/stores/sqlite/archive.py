@@ -1,4 +1,4 @@
-"""Sessions in the SQLite file as people have them: read, removed, handed on.
+"""Reading, deleting and moving sessions in the SQLite file, for the memory API.
 
 Functions of a connection inside a transaction.
 """
@@ -27,7 +27,7 @@ from proxy.memory.model import (
     State,
     message_id,
 )
-from proxy.recall.index import Behind, Owner, after_mark, owner_of
+from proxy.recall.index import Owner, Unindexed, after_mark, owner_of
 from proxy.stores.common import codec
 from proxy.stores.common.history import (
     locate,
@@ -50,7 +50,7 @@ from proxy.stores.sqlite.rows import (
     remove,
     text_in,
 )
-from proxy.stores.sqlite.waste import clear_way
+from proxy.stores.sqlite.waste import clear_conflicting
 
 _SESSION = f"""
 SELECT s.session, s.owner, s.messages, s.tokens, s.created_at, s.last_active_at,
@@ -92,7 +92,7 @@ ORDER BY x.first DESC LIMIT ?
 """
 
 _LAST = 2**63 - 1
-"""Behind every place."""
+"""A seq after all others."""
 
 _windows = msgspec.json.Decoder(dict[str, Position])
 _indexes = msgspec.json.Decoder(list[int])
@@ -166,23 +166,22 @@ def messages(
     return Page(page, str(page[-1].seq) if more else None)
 
 
-def behind(
+def unindexed(
     connection: sqlite3.Connection,
     now: float,
     key: SessionKey,
     states: Collection[State],
     limit: int,
-) -> Behind | None:
-    """The session, what its index says of itself, and messages that this lacks: in one job, for
-    each has to find its way to a thread and back."""
+) -> Unindexed | None:
+    """See ``Index.unindexed``: one job instead of three, since each is handed to a thread."""
     found = session(connection, now, key)
     if found is None:
         return None
-    seen, _ = index_reading.look(
+    lookup, _ = index_reading.lookup(
         connection, now, owner_of(key, found.user), (), 0, session=key.session
     )
-    after = after_mark(seen.mark)
-    return Behind(found, seen, messages(connection, now, key, states, after, limit))
+    after = after_mark(lookup.mark)
+    return Unindexed(found, lookup, messages(connection, now, key, states, after, limit))
 
 
 def message(
@@ -262,9 +261,9 @@ def _session(row: Sequence[Any]) -> Session:
     )
 
 
-# Removing, and handing to another tenant
+# Deleting, and moving to another tenant
 
-# A session id that the new tenant has stays where it is.
+# A session whose id the new tenant has too is not moved.
 _FREE = """
 tenant = :old AND (expires_at IS NULL OR expires_at > :now)
     AND session NOT IN (SELECT session FROM sessions WHERE tenant = :new)
@@ -292,7 +291,7 @@ def delete(connection: sqlite3.Connection, now: float, key: SessionKey) -> bool:
 def move(connection: sqlite3.Connection, now: float, old: str, new: str) -> int:
     if old == new:
         return 0
-    clear_way(connection, now, old, new)
+    clear_conflicting(connection, now, old, new)
     tenants = {"old": old, "new": new, "now": now}
     users = connection.execute(
         f"SELECT DISTINCT owner FROM sessions WHERE owner IS NOT NULL AND {_FREE}", tenants

@@ -1,8 +1,8 @@
 """The SQLite file and its threads.
 
-One thread writes, others read: reads do not queue behind commits, and commits that wait together
-share one fsync.  Reads of chats, reads of lists, and checks of the file have threads of their own,
-so that none of them waits for another.
+One thread writes, others read: reads do not queue behind commits, and commits that wait at the same
+time share one fsync.  Chats, lists, and checks of the file have separate reading threads, so that
+none waits for another.
 """
 
 from __future__ import annotations
@@ -30,36 +30,37 @@ from proxy.stores.sqlite.known.items import ItemCache
 from proxy.stores.sqlite.known.wal_index import WalIndex, acquire
 from proxy.stores.sqlite.schema import connect, connect_as_is
 from proxy.stores.sqlite.waste import has_expired, purge_now, sweep
-from proxy.stores.sqlite.worker import Opener, Running, Turn, Worker, consistent_read, readers
+from proxy.stores.sqlite.worker import Opener, Priority, Running, Worker, consistent_read, readers
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
 Work: TypeAlias = Callable[Concatenate[sqlite3.Connection, float, P], T]
-"""What is done in a transaction: a function of the connection, of the time at which it was asked
-for, and of what the method of the contract takes."""
+"""What a job runs in a transaction: a function of the connection, of the time of the call (Unix
+seconds), and of the arguments of the store's method."""
 
 
 Identity: TypeAlias = tuple[int, int] | None
 """Identifies a file, unlike its name; None if there is no file."""
 
-ROOM = 16 * 1024 * 1024
-"""Free bytes that a disk should have: for a large exchange and the log before it."""
+MIN_FREE_BYTES = 16 * 1024 * 1024
+"""Free bytes that the disk should have: for a large exchange, and for the log that it is written
+to."""
 
 READERS = 3
-"""Threads that read for chats: one that has much to read leaves room for others."""
+"""Threads that read for chats, so that one long read does not delay all others."""
 
-WIPES, WIPE_AFTER = 12, 0.25
-"""How often the log is tried to be emptied where a reader stays in it, and after so many seconds
-each: who erases waits for it."""
+WIPE_TRIES, WIPE_PAUSE = 12, 0.25
+"""Attempts to empty the log while a reader keeps it, and seconds before each: an erasure waits for
+this."""
 
-TIDIED_AFTER, TIDIED_AGAIN = 5.0, 0.25
+TIDY_INTERVAL, TIDY_PAUSE = 5.0, 0.25
 """Seconds between two searches for expired data, and between two steps of removing it: others write
 in between."""
 
 MAX_STEP_PAUSE = 0.1
-"""Seconds between two steps of long work, at most; else as long as a step took.  Other processes
-poll for the file's lock, and would never get it without a pause."""
+"""The longest pause (s) between two steps of long work; else it is as long as the step took.  Other
+processes poll for the file's lock, and would never get it without a pause."""
 
 _PEEK = "SELECT id FROM sessions LIMIT 1"
 
@@ -78,28 +79,28 @@ class SQLiteOpener:
         self._log: tuple[Identity, Identity] | None = None
 
     def connect(self) -> sqlite3.Connection:
-        # One thread after the other: creating the file must be over before anyone locks it.
+        # One thread at a time: the file must be created before another thread locks it.
         with self._connecting:
             self.check()
-            there = _identity(self._path)
+            before = _identity(self._path)
             connection = self._connect(self._path, self._patience)
-            if there not in (None, _identity(self._path)):
-                connection.close()  # it is of the old one: a restore was faster
+            if before not in (None, _identity(self._path)):
+                connection.close()  # to the old file: it was restored meanwhile
                 raise StoreError(f"{self._path} was replaced while it was being opened")
             self._known = _identity(self._path)
             if not self._connections:
-                self._log = self._log_there()
+                self._log = self._log_identity()
             self._connections += 1
             return connection
 
     def close(self, connection: sqlite3.Connection) -> None:
-        """With the last connection SQLite removes the log, and the next one makes another."""
+        """Closing the last connection makes SQLite remove the log; the next one creates another."""
         with self._connecting, closing(connection):
             self._connections -= 1
-            log = self._log_there()
+            log = self._log_identity()
             if not self._connections and log == self._log:
                 self._log = None
-            if log[0] is None:  # it has no name any more: what is in it goes into the file
+            if log[0] is None:  # deleted, but still open: move its contents into the file
                 connection.execute("PRAGMA wal_checkpoint").fetchone()
 
     def check(self) -> None:
@@ -109,7 +110,7 @@ class SQLiteOpener:
                 f"{self._path} was deleted or replaced while it was in use: "
                 "put it back, or start the proxy again"
             )
-        if self._log is not None and self._log_there() != self._log:
+        if self._log is not None and self._log_identity() != self._log:
             raise StoreError(
                 f"{self._path}-wal or -shm was deleted or replaced while it was in use: "
                 "start the proxy again"
@@ -118,7 +119,7 @@ class SQLiteOpener:
     def index(self) -> WalIndex | None:
         return acquire(Path(self._file))
 
-    def _log_there(self) -> tuple[Identity, Identity]:
+    def _log_identity(self) -> tuple[Identity, Identity]:
         return _identity(f"{self._file}-wal"), _identity(f"{self._file}-shm")
 
 
@@ -145,13 +146,13 @@ class SQLiteFile:
         self._tidies = not as_is
         self._tidying: asyncio.Task[None] | None = None
         self._opener: Opener = SQLiteOpener(self._path, commit_timeout, as_is=as_is)
-        self._beside: SQLiteFile | None = None
+        self._original: SQLiteFile | None = None
         self._changes = Changes()
         self._logs, self._passages = LogCache(), PassageCache()
         self._heads, self._items = IndexHeadCache(), ItemCache()
-        self._turn = asyncio.Lock()
-        self._newest: dict[SessionKey, object] = {}
-        """The write under way to a session that was asked for last."""
+        self._page_lock = asyncio.Lock()
+        self._latest_writes: dict[SessionKey, object] = {}
+        """By session the latest of the writes that are under way."""
         self._writer: Worker | None = None
         self._readers: Sequence[Worker] = ()
         self._lister: Worker | None = None
@@ -161,9 +162,10 @@ class SQLiteFile:
         return f"<{type(self).__name__} [{self._path}, {'open' if self._readers else 'closed'}]>"
 
     async def open(self) -> None:
-        """Start the threads.  The file is opened with the first use, and tried anew each time."""
+        """Start the threads.  The file is opened when it is first used; if that fails, again with
+        the next use."""
         if not self._readers:
-            if self._beside is None:
+            if self._original is None:
                 self._writer = Worker(
                     "sqlite-writer", self._opener, writes=True, changes=self._changes
                 )
@@ -174,11 +176,12 @@ class SQLiteFile:
             self._prober = Worker("sqlite-prober", self._opener, writes=False)
 
     def patient(self, seconds: float) -> Self:
-        """Readers of its own, and the same writer: two would take turns unfairly."""
+        """See ``Backend``; has its own readers and shares the writer, since SQLite's lock is not
+        fair between two."""
         twin = copy(self)
-        twin._beside, twin._timeout, twin._commit_timeout = self, seconds, seconds
+        twin._original, twin._timeout, twin._commit_timeout = self, seconds, seconds
         twin._readers, twin._writer, twin._lister, twin._prober = (), None, None, None
-        twin._tidying, twin._turn = None, asyncio.Lock()
+        twin._tidying, twin._page_lock = None, asyncio.Lock()
         return twin
 
     def part_of(self, key: SessionKey) -> str:
@@ -186,45 +189,47 @@ class SQLiteFile:
 
     async def ping(self, key: SessionKey | None = None) -> None:
         await self._probe()
-        # Touches a page and thereby the disk, and changes nothing.
-        await self._write_kept(lambda c: c.execute("PRAGMA application_id = 0").fetchone())
+        # Writes a page, and so to the disk, but changes nothing.
+        await self._write_keeping_caches(
+            lambda c: c.execute("PRAGMA application_id = 0").fetchone()
+        )
 
     async def peek(self, key: SessionKey) -> None:
         await self._probe()
 
     async def _probe(self) -> None:
-        # A statement that is not read to its end would keep its look at the file open.
-        await self._by(self._prober, lambda c: c.execute(_PEEK).fetchone())
+        # fetchone: an unfinished statement would keep its snapshot of the file open.
+        await self._run_in(self._prober, lambda c: c.execute(_PEEK).fetchone())
 
     async def concerns(self) -> Sequence[str]:
-        left = await asyncio.to_thread(_room, self._path.parent)
-        if left is None or left >= ROOM:
+        free_bytes = await asyncio.to_thread(_free_bytes, self._path.parent)
+        if free_bytes is None or free_bytes >= MIN_FREE_BYTES:
             return ()
-        return (_disk_message(left),)
+        return (_disk_message(free_bytes),)
 
     async def wipe(self) -> None:
-        for _ in range(WIPES):
-            if not self._writing.log_kept:
+        for _ in range(WIPE_TRIES):
+            if not self._active_writer.log_not_emptied:
                 return
-            await asyncio.sleep(WIPE_AFTER)
+            await asyncio.sleep(WIPE_PAUSE)
             await self._empty_log()
-        if self._writing.log_kept:
+        if self._active_writer.log_not_emptied:
             raise StoreInUse("SQLite: somebody reads what the log has of what was removed")
 
     async def _empty_log(self) -> None:
-        await self._writing.empty_log(self._commit_timeout)
+        await self._active_writer.empty_log(self._commit_timeout)
 
     async def _tidy(self) -> None:
         """Remove expired data also if nobody writes, and retry to empty the log."""
         while True:
-            await asyncio.sleep(TIDIED_AFTER)
+            await asyncio.sleep(TIDY_INTERVAL)
             with suppress(StoreError):
                 while await self._tidy_step():
-                    await asyncio.sleep(TIDIED_AGAIN)
+                    await asyncio.sleep(TIDY_PAUSE)
 
     async def _tidy_step(self) -> bool:
         """Remove some expired data; True if there was any."""
-        if self._writing.log_kept:
+        if self._active_writer.log_not_emptied:
             await self._empty_log()
         now = self._clock()
         if not await self._list(lambda c: has_expired(c, now)):
@@ -248,59 +253,59 @@ class SQLiteFile:
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
         """Run a read that a chat waits for."""
-        return self._by(self._readers[0] if self._readers else None, work)
+        return self._run_in(self._readers[0] if self._readers else None, work)
 
     def _list(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
         """Run a read of the memory API or of background work."""
-        return self._by(self._lister, work)
+        return self._run_in(self._lister, work)
 
     async def _page(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """The same for a large read: one at a time, and its timeout starts with its turn."""
-        async with self._turn:
+        """The same for a large read: one at a time, and its timeout starts after the others."""
+        async with self._page_lock:
             return await self._list(work)
 
-    def _by(self, reader: Worker | None, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
+    def _run_in(self, reader: Worker | None, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
         if reader is None:
             raise StoreError("the store is not open")
         return reader.run(work, self._timeout)
 
     def _write(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
-        return self._writing.run(work, self._commit_timeout)
+        return self._active_writer.run(work, self._commit_timeout)
 
     def _write_large(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
         """Run a write of tenths of a second, in a transaction of its own."""
-        return self._writing.run(work, self._commit_timeout, "large")
+        return self._active_writer.run(work, self._commit_timeout, "large")
 
-    def _write_kept(
-        self, work: Callable[[sqlite3.Connection], T], turn: Turn = "soon"
+    def _write_keeping_caches(
+        self, work: Callable[[sqlite3.Connection], T], priority: Priority = "soon"
     ) -> Running[T]:
         """Run a write that changes nothing cached, or updates the caches itself."""
-        return self._writing.run(work, self._commit_timeout, turn, kept=True)
+        return self._active_writer.run(work, self._commit_timeout, priority, keeps_caches=True)
 
     def _write_later(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
         """The same for a write that can be repeated: all other writes go first."""
-        return self._writing.run(work, self._commit_timeout, "later", kept=True)
+        return self._active_writer.run(work, self._commit_timeout, "later", keeps_caches=True)
 
-    def _with_room_check(
+    def _with_space_check(
         self, work: Callable[[sqlite3.Connection], T]
     ) -> Callable[[sqlite3.Connection], T]:
-        """The work, raising StoreFull first if the disk has less than ROOM left.
+        """The work, raising StoreFull first if the disk has less than ``MIN_FREE_BYTES`` left.
 
-        For writes that can wait or be repeated: exchanges need that room, and so do deletions,
-        which take some before they free any.
+        For writes that can wait or be repeated: that space is for exchanges, and for deletions,
+        which need some before they free any.
         """
 
         def checked(connection: sqlite3.Connection) -> T:
-            left = _room(self._path.parent)
-            if left is not None and left < ROOM:
-                raise StoreFull(f"SQLite: {_disk_message(left)}")
+            free_bytes = _free_bytes(self._path.parent)
+            if free_bytes is not None and free_bytes < MIN_FREE_BYTES:
+                raise StoreFull(f"SQLite: {_disk_message(free_bytes)}")
             return work(connection)
 
         return checked
 
     @property
-    def _writing(self) -> Worker:
-        writer = (self._beside or self)._writer
+    def _active_writer(self) -> Worker:
+        writer = (self._original or self)._writer
         if writer is None:
             raise StoreError("the store is not open")
         return writer
@@ -308,22 +313,23 @@ class SQLiteFile:
     async def _erase(
         self, work: Callable[[sqlite3.Connection], T], on_result: Callable[[T], None] | None = None
     ) -> T:
-        """The result of ``work``, once nothing that it removed is in the files any more, unless a
-        reader keeps the log: see ``wipe``.
+        """Run a write that removes data, and then overwrite that data in the files and in the log,
+        unless a reader keeps the log: see ``wipe``.
 
-        Other commits run between the steps.  ``on_result`` is called with the result before them.
+        Other commits run between the steps.  ``on_result`` is called with the result before the
+        first one.
         """
         try:
             result = await self._write(work)
             if on_result is not None:
                 on_result(result)
-            await self._by_steps(lambda: self._write_large(sweep))
+            await self._repeat(lambda: self._write_large(sweep))
             await self._empty_log()
             return result
         finally:
-            self._items.forget()
+            self._items.clear()
 
-    async def _by_steps(self, step: Callable[[], Running[object]]) -> None:
+    async def _repeat(self, step: Callable[[], Running[object]]) -> None:
         """Repeat a step until it finds nothing left to do."""
         clock = asyncio.get_running_loop().time
         began = clock()
@@ -338,13 +344,14 @@ class SQLiteFile:
         try:
             return await self._erase(work, on_result)
         finally:
-            self._logs.forget()
-            self._passages.forget()
-            self._heads.forget()
+            self._logs.clear()
+            self._passages.clear()
+            self._heads.clear()
 
 
-class Lane:
-    """Makes methods of a store from functions of a connection, to run in one of its threads."""
+class MethodFactory:
+    """Makes methods of a store from functions of a connection (``Work``); ``run`` runs them in one
+    of its threads."""
 
     def __init__(
         self,
@@ -357,7 +364,7 @@ class Lane:
     def __call__(
         self, work: Work[P, T], *, single: bool = False
     ) -> Callable[Concatenate[SQLiteFile, P], Running[T]]:
-        """``single``: it reads with one statement."""
+        """``single``: ``work`` is a single statement, so it needs no transaction."""
         run, several = self._run, self._reads and not single
 
         @wraps(work)
@@ -372,11 +379,17 @@ class Lane:
         return method
 
 
-reads, lists = Lane(SQLiteFile._read, reads=True), Lane(SQLiteFile._list, reads=True)
-pages = Lane(SQLiteFile._page, reads=True)
-writes, erases = Lane(SQLiteFile._write), Lane(SQLiteFile._erase)
-writes_beside = Lane(SQLiteFile._write_kept)
-writes_later, erases_texts = Lane(SQLiteFile._write_later), Lane(SQLiteFile._erase_texts)
+reads, lists = (
+    MethodFactory(SQLiteFile._read, reads=True),
+    MethodFactory(SQLiteFile._list, reads=True),
+)
+pages = MethodFactory(SQLiteFile._page, reads=True)
+writes, erases = MethodFactory(SQLiteFile._write), MethodFactory(SQLiteFile._erase)
+writes_keeping_caches = MethodFactory(SQLiteFile._write_keeping_caches)
+writes_later, erases_texts = (
+    MethodFactory(SQLiteFile._write_later),
+    MethodFactory(SQLiteFile._erase_texts),
+)
 
 
 def without_time(work: Callable[Concatenate[sqlite3.Connection, P], T]) -> Work[P, T]:
@@ -399,11 +412,11 @@ def _identity(path: Path | str) -> Identity:
     return found.st_dev, found.st_ino
 
 
-def _disk_message(room: int) -> str:
-    return f"the disk of the store has {room // 1024} KiB left"
+def _disk_message(free_bytes: int) -> str:
+    return f"the disk of the store has {free_bytes // 1024} KiB left"
 
 
-def _room(folder: Path) -> int | None:
+def _free_bytes(folder: Path) -> int | None:
     """Free bytes on the folder's disk; None if unknown."""
     try:
         return shutil.disk_usage(folder).free

@@ -23,13 +23,13 @@ from proxy.stores.sqlite.marks import erased
 from proxy.stores.sqlite.rows import page_in, store_text, text_in
 
 PURGED_AT_ONCE = 10
-"""Expired items that a change removes at most, so that it does not wait long."""
+"""Expired items that each change removes, at most, so that it does not take long."""
 
 DROPPED_AT_ONCE = 500
-"""Items that go in one transaction, so that commits do not wait long for them."""
+"""Items that one transaction removes, so that commits do not wait long."""
 
 PEOPLE_AT_ONCE = 1000
-"""People that one read looks for."""
+"""Users that one read returns, at most."""
 
 _AT = "tenant = ? AND user = ? AND place = ?"
 _AMONG = "tenant = ? AND user = ? AND place > ? AND place < ?"
@@ -82,7 +82,7 @@ UPDATE items SET tenant = ?2 WHERE tenant = ?1 AND (expires_at IS NULL OR expire
 
 
 def people(connection: sqlite3.Connection, now: float, tenant: str, after: str) -> list[str]:
-    """Some who have items, behind ``after``."""
+    """The next users with items, after the user ``after``."""
     found: list[str] = []
     while len(found) < PEOPLE_AT_ONCE:
         row = connection.execute(_NEXT_PERSON, (tenant, after, now)).fetchone()
@@ -94,17 +94,17 @@ def people(connection: sqlite3.Connection, now: float, tenant: str, after: str) 
 
 
 def items_at(
-    connection: sqlite3.Connection, now: float, shelf: ItemOwner, places: Collection[Place]
+    connection: sqlite3.Connection, now: float, owner: ItemOwner, places: Collection[Place]
 ) -> dict[Place, Item]:
     query = f"{_ROW} WHERE {_AT} AND {_ALIVE}"
-    rows = (connection.execute(query, (*shelf, pack(place), now)).fetchone() for place in places)
+    rows = (connection.execute(query, (*owner, pack(place), now)).fetchone() for place in places)
     return {place: _item(row) for place, row in zip(places, rows, strict=True) if row is not None}
 
 
 def items(
     connection: sqlite3.Connection,
     now: float,
-    shelf: ItemOwner,
+    owner: ItemOwner,
     prefix: Namespace,
     after: Place | None,
     limit: int,
@@ -113,7 +113,7 @@ def items(
     start = max(beginning, pack(after) if after is not None else b"")
     found = connection.execute(
         f"{_ROW} WHERE {_AMONG} AND {_ALIVE} ORDER BY place LIMIT ?",
-        (*shelf, start, upper_bound(beginning), now, limit + 1),
+        (*owner, start, upper_bound(beginning), now, limit + 1),
     )
     rows, more = page_in(found, limit)
     return page_of([_item(row) for row in rows], limit, more=more)
@@ -122,17 +122,17 @@ def items(
 def namespaces(
     connection: sqlite3.Connection,
     now: float,
-    shelf: ItemOwner,
+    owner: ItemOwner,
     prefix: Namespace,
     after: Namespace | None,
     limit: int,
 ) -> list[Namespace]:
-    """One look-up for each: from the first place of a namespace to the first behind it."""
+    """With one lookup for each namespace: for the first place after the previous namespace."""
     query = f"SELECT place FROM items WHERE {_AMONG} AND {_ALIVE} ORDER BY place LIMIT 1"
     start, end = lower_bound_after(prefix, after), upper_bound(lower_bound(prefix))
     found: list[Namespace] = []
     while len(found) < limit:
-        row = connection.execute(query, (*shelf, start, end, now)).fetchone()
+        row = connection.execute(query, (*owner, start, end, now)).fetchone()
         if row is None:
             break
         found.append(unpack(row[0]).namespace)
@@ -143,18 +143,18 @@ def namespaces(
 def change_items(
     connection: sqlite3.Connection,
     now: float,
-    shelf: ItemOwner,
+    owner: ItemOwner,
     changes: Sequence[Change],
     since: float | None = None,
 ) -> bool:
     discard_expired(connection, now, PURGED_AT_ONCE)
-    if erased(connection, now, user_subjects(*shelf), since):
+    if erased(connection, now, user_subjects(*owner), since):
         return False
     for change in changes:
-        if change.after is not None and change.after != _version(connection, shelf, change, now):
+        if change.after is not None and change.after != _version(connection, owner, change, now):
             return False
     for change in changes:
-        at = (*shelf, pack(Place(change.namespace, change.key)))
+        at = (*owner, pack(Place(change.namespace, change.key)))
         connection.execute(_EXPIRED, (*at, now))
         if change.value is None:
             connection.execute(f"DELETE FROM items WHERE {_AT}", at)
@@ -167,17 +167,17 @@ def change_items(
 def adopt_items(
     connection: sqlite3.Connection,
     now: float,
-    shelf: ItemOwner,
+    owner: ItemOwner,
     items: Sequence[Item],
     since: float | None = None,
 ) -> int:
-    if erased(connection, now, user_subjects(*shelf), since):
+    if erased(connection, now, user_subjects(*owner), since):
         return 0
     adopted = 0
     for item in items:
         if item.expires_at is not None and item.expires_at <= now:
             continue
-        at = (*shelf, pack(item.place))
+        at = (*owner, pack(item.place))
         connection.execute(_EXPIRED, (*at, now))
         times = (item.created_at, item.updated_at, item.expires_at)
         if connection.execute(_ADOPT, (*at, item.version, *times)).rowcount:
@@ -187,30 +187,30 @@ def adopt_items(
     return adopted
 
 
-def _version(connection: sqlite3.Connection, shelf: ItemOwner, change: Change, now: float) -> int:
-    at = (*shelf, pack(Place(change.namespace, change.key)), now)
+def _version(connection: sqlite3.Connection, owner: ItemOwner, change: Change, now: float) -> int:
+    at = (*owner, pack(Place(change.namespace, change.key)), now)
     query = f"SELECT version FROM items WHERE {_AT} AND {_ALIVE}"
     row = connection.execute(query, at).fetchone()
     return row[0] if row else 0
 
 
 def drop_some(
-    connection: sqlite3.Connection, now: float, shelf: ItemOwner, prefix: Namespace
+    connection: sqlite3.Connection, now: float, owner: ItemOwner, prefix: Namespace
 ) -> int:
     """Remove some items below a prefix, and first all that have expired; 0 once none is left."""
     beginning = lower_bound(prefix)
-    among = (*shelf, beginning, upper_bound(beginning))
+    among = (*owner, beginning, upper_bound(beginning))
     connection.execute(f"DELETE FROM items WHERE {_AMONG} AND expires_at <= ?", (*among, now))
     return connection.execute(_DROP, (*among, DROPPED_AT_ONCE)).rowcount
 
 
 def discard_expired(connection: sqlite3.Connection, now: float, limit: int) -> None:
-    """Remove what has expired, on whatever shelf, at most ``limit`` items."""
+    """Remove expired items of any owner, at most ``limit``."""
     connection.execute(_PURGE, (now, limit))
 
 
 def move(connection: sqlite3.Connection, now: float, old: str, new: str) -> None:
-    """Hand a tenant's items to another; what is at a place already stays, and so does ours."""
+    """Move a tenant's items to another; if both have an item at a place, both stay."""
     connection.execute(_CLEAR_WAY, (old, new, now))
     connection.execute(_MOVE, (old, new, now))
 

@@ -1,4 +1,4 @@
-"""The marks of what was erased, in the SQLite file: functions of a connection in a transaction."""
+"""Erasure marks in the SQLite file: functions of a connection inside a transaction."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def unmark(connection: sqlite3.Connection, subject: Subject, began: float | None
 def erased(
     connection: sqlite3.Connection, now: float, subjects: Sequence[Subject], began: float | None
 ) -> bool:
-    """Were any of these erased since something began, None: not known?  Then it is not written."""
+    """Whether any of these was erased after ``began`` (None: unknown, not refused)."""
     return began is not None and is_refused(mark_of(connection, subjects, now), began)
 
 
 def mark_of(connection: sqlite3.Connection, subjects: Sequence[Subject], now: float) -> float:
-    """The latest mark of these."""
+    """The time of the latest mark of these."""
     places = ", ".join("?" * len(subjects))
     query = f"SELECT max(until) FROM erasures WHERE expires_at > ? AND subject IN ({places})"
     row = connection.execute(query, (now, *map(digest_of, subjects))).fetchone()
@@ -47,5 +47,5 @@ def mark_of(connection: sqlite3.Connection, subjects: Sequence[Subject], now: fl
 
 
 def purge(connection: sqlite3.Connection, now: float, limit: int) -> None:
-    """Remove what has expired, at most ``limit`` marks."""
+    """Remove expired marks, at most ``limit``."""
     connection.execute(_PURGE, (now, limit))

@@ -25,23 +25,23 @@ from proxy.stores.sqlite.rows import LIVE, SUMMARY, text_in
 from proxy.stores.sqlite.worker import consistent_read
 
 PIECE = 500
-"""Entries that are decoded at once: some milliseconds for which no other thread runs."""
+"""Entries that are decoded at once: some milliseconds for which the GIL is held."""
 
-# Each row that is fetched lets go of the interpreter and waits for it again, behind all that the
-# loop has to do: so all of them come as one.
+# Fetching a row releases the GIL and waits for it again, behind everything that the loop has to do:
+# so all rows are joined into one.
 JOINED = (
     "total(typeof(entry) <> 'blob' OR typeof(body) <> 'blob')",
     "CAST(group_concat(entry, ',') AS BLOB)",
     "CAST(group_concat(body, '') AS BLOB)",
     "group_concat(length(body))",
 )
-"""Of messages: whether something is there that was never written so, their entries, their bodies
-and how long each is."""
+"""Columns that join messages: how many have values of a wrong type, their entries, their bodies,
+and the length of each body."""
 
 _TEXT = text_in("body")
 
-# One statement for all that is not a message; each join finds at most one row.
-_LOOKED_AT = f"""
+# One statement for everything except messages; each join finds at most one row.
+_SESSION_ROW = f"""
 SELECT s.id, s.owner, s.system, s.system_tokens, s.messages, s.tokens, w.turn, w.seq,
        x.first, x.size, {text_in("x.record")}, x.usage, {text_in("a.record")}, a.usage, s.changes,
        s.stalled, s.created_at, s.next, {SUMMARY}, s.expires_at{{}}
@@ -53,9 +53,9 @@ LEFT JOIN exchanges a ON a.session = s.id AND a.id = k.exchange AND a.created_at
 WHERE s.tenant = :tenant AND s.session = :session AND {LIVE}
 """
 
-_HEAD = _LOOKED_AT.format("")
+_HEAD = _SESSION_ROW.format("")
 
-# Of what was appended to a log that is known, unless it is much.
+# What was appended to the cached log, unless it is too much.
 _ADDED = f"""
 CASE WHEN s.next - :known <= {PIECE} THEN (SELECT {{}} FROM (
     SELECT entry, {_TEXT} AS body FROM messages
@@ -63,7 +63,7 @@ CASE WHEN s.next - :known <= {PIECE} THEN (SELECT {{}} FROM (
 )) END
 """
 
-_HEAD_SINCE = _LOOKED_AT.format("".join(f", {_ADDED.format(joined)}" for joined in JOINED))
+_HEAD_SINCE = _SESSION_ROW.format("".join(f", {_ADDED.format(joined)}" for joined in JOINED))
 
 # Of one message; no row where it has none.
 _ONE_TEXT = f"""
@@ -74,7 +74,7 @@ WHERE s.tenant = :tenant AND s.session = :name AND {LIVE} AND {{column}} IS NOT 
 """
 _BODY, _WIRE = (_ONE_TEXT.format(text=text_in(at), column=at) for at in ("m.body", "m.wire"))
 
-# Places are seqs by session.  CROSS JOIN: what is asked for comes first, and each is looked up.
+# Places are seqs by session.  CROSS JOIN makes them the outer loops, with one lookup for each.
 _PASSAGES = f"""
 SELECT m.entry, {text_in("m.body")} AS body, json_array(s.session, s.expires_at IS NULL) AS home
 FROM json_each(:places) AS place
@@ -122,10 +122,8 @@ NOTHING = SeqSpan(0, 0)
 
 
 class SessionRow(NamedTuple):
-    """What a load sees of a session in one look; behind ``odd`` what was appended to what is known.
-
-    ``odd`` counts what is not stored as it was ever written.
-    """
+    """What a load reads of a session in one statement; from ``invalid`` on what was appended to
+    the cached log, as ``JOINED``."""
 
     session: int
     owner: str | None
@@ -147,7 +145,7 @@ class SessionRow(NamedTuple):
     end: int
     summary: bytes | None
     expires_at: float | None
-    odd: float | None = None
+    invalid: float | None = None
     added: bytes | None = None
     texts: bytes | None = None
     lengths: str | None = None
@@ -174,7 +172,7 @@ class LogQuery(NamedTuple):
             self.row.messages, self.row.tokens, self.ask
         )
 
-    def known(self, begin: int, log: LogPart) -> CachedLog:
+    def cached_log(self, begin: int, log: LogPart) -> CachedLog:
         row = self.row
         return CachedLog(self.stamp, row.end, row.messages, begin, *log, row.expires_at is None)
 
@@ -182,18 +180,18 @@ class LogQuery(NamedTuple):
         """Whether the entry belongs to the newest exchange."""
         return self.last.first <= entry.position.seq < self.last.first + self.last.size
 
-    def begin_in(self, log: Sequence[Entry]) -> int:
-        """The turn that it begins with, given the end of the log: lower, where that is too little
-        to tell."""
+    def first_turn_in(self, log: Sequence[Entry]) -> int:
+        """The turn with which the bounded log begins; if ``log``, the end of the log, is too short
+        to tell, a lower one."""
         if self.unbounded or not log:
             return 0
 
         def backwards() -> Iterable[tuple[int, int]]:
             return ((entry.position.turn, entry.card.tokens) for entry in reversed(log))
 
-        return self.begins_at(backwards, log[-1].position.turn)
+        return self.first_turn(backwards, log[-1].position.turn)
 
-    def begins_at(self, backwards: Callable[[], Iterable[tuple[int, int]]], newest: int) -> int:
+    def first_turn(self, backwards: Callable[[], Iterable[tuple[int, int]]], newest: int) -> int:
         summary = codec.decode_summary(self.row.summary) if self.row.summary else None
         return first_turn(backwards, self.row.start, newest, self.ask, summary)
 
@@ -206,21 +204,21 @@ def load(
     known: CachedLog | None = None,
 ) -> tuple[Snapshot, CachedLog | None]:
     """The snapshot, and the log to cache, which the next load gets as ``known``."""
-    found = since(connection, now, key, ask, known) if known is not None else None
+    found = load_from_cache(connection, now, key, ask, known) if known is not None else None
     return found or consistent_read(connection, lambda c: _load(c, now, key, ask))
 
 
-def since(
+def load_from_cache(
     connection: sqlite3.Connection, now: float, key: SessionKey, ask: Ask, known: CachedLog
 ) -> tuple[Snapshot, CachedLog | None] | None:
     """The same from the cached log and what was appended; None if more must be read."""
     row = _head(connection, key, ask, now, known)
     if row is None:
         return Snapshot(), None
-    learned = _extend_known(_log_query(row, ask), known)
-    if learned is None:
+    cached = _extend_cached(_log_query(row, ask), known)
+    if cached is None:
         return None
-    return _snapshot(connection, row, ask, LogPart(learned.log, learned.bodies)), learned
+    return _snapshot(connection, row, ask, LogPart(cached.log, cached.bodies)), cached
 
 
 def _load(
@@ -229,22 +227,22 @@ def _load(
     row = _head(connection, key, ask, now)
     if row is None:
         return Snapshot(), None
-    sought = _log_query(row, ask)
-    begin = 0 if sought.unbounded else _first_turn(connection, sought)
+    query = _log_query(row, ask)
+    begin = 0 if query.unbounded else _first_turn(connection, query)
     entries, texts = _texts(connection, _LOG_FROM, (row.session, begin), row.messages)
     older: tuple[Entry, ...] = ()
     if begin:
-        older, their_texts = _before(connection, row.session, begin, sought.last)
+        older, their_texts = _earlier_turns(connection, row.session, begin, query.last)
         entries, texts = older + entries, their_texts + texts
     log = LogPart(entries, _bodies(entries, texts))
-    learned = None if older else sought.known(begin, log)
-    return _snapshot(connection, row, ask, log, whole=bool(begin)), learned
+    cached = None if older else query.cached_log(begin, log)
+    return _snapshot(connection, row, ask, log, whole=bool(begin)), cached
 
 
 def _snapshot(
     connection: sqlite3.Connection, row: SessionRow, ask: Ask, log: LogPart, *, whole: bool = False
 ) -> Snapshot:
-    """``whole``: the log begins before, so that who asks for the whole log does not see it here."""
+    """``whole``: ``log`` is only the end of the log; if the whole log was asked for it is read."""
     last, attempt = row.last, row.attempt
     return Snapshot(
         exists=True,
@@ -280,24 +278,24 @@ def _log_query(row: SessionRow, ask: Ask) -> LogQuery:
     )
 
 
-def _extend_known(sought: LogQuery, known: CachedLog) -> CachedLog | None:
+def _extend_cached(query: LogQuery, known: CachedLog) -> CachedLog | None:
     """The cached log with what was appended since; None if all must be read."""
-    log = _with_added(known, sought.row) if known.stamp == sought.stamp else None
-    if log is None or (begin := sought.begin_in(log.entries)) < known.begin:
+    log = _with_added(known, query.row) if known.stamp == query.stamp else None
+    if log is None or (begin := query.first_turn_in(log.entries)) < known.begin:
         return None
-    learned = sought.known(known.begin, log)
+    cached = query.cached_log(known.begin, log)
     if begin == known.begin:
-        return learned
-    rest = learned.since(begin)
+        return cached
+    rest = cached.part_from(begin)
     left = len(log.entries) - len(rest.entries)
-    return None if any(map(sought.is_last, log.entries[:left])) else sought.known(begin, rest)
+    return None if any(map(query.is_last, log.entries[:left])) else query.cached_log(begin, rest)
 
 
 def _with_added(known: CachedLog, row: SessionRow) -> LogPart | None:
-    """What is known and what was appended; None where that is not the whole log in its order: a
-    late answer stands in its turn, before the end."""
+    """The cached log and what was appended; None if that is not the complete log in order: late
+    answers are inserted into their turn."""
     count = row.messages - known.messages
-    if count < 0 or row.odd:
+    if count < 0 or row.invalid:
         return None
     if not count:
         return LogPart(known.log, known.bodies)
@@ -349,30 +347,30 @@ def passages(
     places: Mapping[str, Collection[int]],
 ) -> tuple[dict[tuple[str, int], Message], set[str]]:
     """Messages by session and seq, and which sessions do not expire by themselves."""
-    asked = json.dumps({session: list(seqs) for session, seqs in places.items()})
-    named = {"places": asked, "tenant": tenant, "user": user, "now": now}
-    most = sum(map(len, places.values()))
-    entries, bodies, told = _rows(connection, _PASSAGES, named, most, _HOMES)
-    homes = json.loads(told)
+    seqs_by_session = json.dumps({session: list(seqs) for session, seqs in places.items()})
+    named = {"places": seqs_by_session, "tenant": tenant, "user": user, "now": now}
+    count = sum(map(len, places.values()))
+    entries, bodies, homes_json = _rows(connection, _PASSAGES, named, count, _HOMES)
+    homes = json.loads(homes_json)
     found = codec.passages([session for session, _ in homes], entries, bodies)
     return found, {session for session, lasts in homes if lasts}
 
 
 def _texts(
-    connection: sqlite3.Connection, query: str, arguments: Any, most: int
+    connection: sqlite3.Connection, query: str, arguments: Any, count: int
 ) -> tuple[tuple[Entry, ...], list[bytes | None]]:
-    """Entries and bodies that ``query`` finds, about so many at ``most``."""
-    return _rows(connection, query, arguments, most)[:2]
+    """The entries and bodies that ``query`` finds, about ``count`` of each."""
+    return _rows(connection, query, arguments, count)[:2]
 
 
 def _rows(
-    connection: sqlite3.Connection, query: str, arguments: Any, most: int, third: str = "NULL"
+    connection: sqlite3.Connection, query: str, arguments: Any, count: int, extra: str = "NULL"
 ) -> tuple[tuple[Entry, ...], list[bytes | None], str]:
-    """The same, and a JSON list of each row's third column, where ``third`` is what makes it."""
-    if most <= PIECE:
-        query_joined = _JOINED.format(third, query)
-        odd, entries, bodies, lengths, more = connection.execute(query_joined, arguments).fetchone()
-        if not odd:
+    """The same, and a JSON list of the third column; ``extra`` is the SQL that makes it."""
+    if count <= PIECE:
+        joined = _JOINED.format(extra, query)
+        invalid, entries, bodies, lengths, more = connection.execute(joined, arguments).fetchone()
+        if not invalid:
             return (
                 codec.decode_log(entries or b""),
                 codec.split_joined(bodies or b"", lengths or ""),
@@ -406,18 +404,18 @@ def _head(
     return SessionRow(*row) if row else None
 
 
-def _first_turn(connection: sqlite3.Connection, sought: LogQuery) -> int:
-    newest = connection.execute(_NEWEST, (sought.row.session,)).fetchone()
+def _first_turn(connection: sqlite3.Connection, query: LogQuery) -> int:
+    newest = connection.execute(_NEWEST, (query.row.session,)).fetchone()
     if newest is None:
         return 0
 
     def backwards() -> Iterable[tuple[int, int]]:
-        return connection.execute(_BACKWARDS, (sought.row.session,))
+        return connection.execute(_BACKWARDS, (query.row.session,))
 
-    return sought.begins_at(backwards, newest[0])
+    return query.first_turn(backwards, newest[0])
 
 
-def _before(
+def _earlier_turns(
     connection: sqlite3.Connection, session: int, begin: int, last: SeqSpan
 ) -> tuple[tuple[Entry, ...], list[bytes | None]]:
     """The turns before ``begin`` that the last exchange belongs to: late answers to a call."""

@@ -1,7 +1,7 @@
 """Restores a session into the SQLite file, inside BEGIN IMMEDIATE.
 
-A large one is written in steps, so that others commit in between: under a hidden name, with a time
-to live, in case it is never published.
+A large one is written in steps, so that others can commit in between: under a hidden name, with a
+time to live in case it is never published.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from proxy.memory.archive import PlacedExchange, SessionArchive, StoredMessage
 from proxy.memory.erasure import Subject
-from proxy.memory.model import MOST_VERSIONS, SessionKey
+from proxy.memory.model import MAX_VERSIONS, SessionKey
 from proxy.memory.store import StoreError
 from proxy.stores.common import codec
 from proxy.stores.common.history import RestoredCounts, counts_of
@@ -27,18 +27,18 @@ from proxy.stores.sqlite.rows import (
     find_head,
     insert_exchanges,
     insert_messages,
+    mark_removed,
     remove,
     restored_head,
     save_details,
     save_head,
-    set_aside,
 )
 
-AT_ONCE = 1000
-"""Messages, and exchanges, that are written in one step."""
+STEP_MESSAGES = 1000
+"""Messages that one step writes, and exchanges."""
 
-BYTES_AT_ONCE = 8_000_000
-"""Bytes of messages that are written in one step, about."""
+STEP_BYTES = 8_000_000
+"""Bytes of messages that one step writes, about."""
 
 _IS_THERE = "SELECT 1 FROM messages WHERE session = ? AND seq = ?"
 
@@ -49,12 +49,12 @@ class StagedSession(NamedTuple):
 
     name: str
     archived: SessionArchive
-    known: RestoredCounts
+    counts: RestoredCounts
     parts: Sequence[slice]
     since: float | None = None
 
 
-LIVES = 600.0
+STAGED_SECONDS = 600.0
 """Seconds until a staged session that was not published is removed."""
 
 
@@ -63,7 +63,11 @@ def parts_of(archived: SessionArchive) -> list[slice]:
     ends, size = [0], 0
     for number, line in enumerate(archived.lines, start=1):
         size += line.size
-        if size >= BYTES_AT_ONCE or number == ends[-1] + AT_ONCE or number == len(archived.lines):
+        if (
+            size >= STEP_BYTES
+            or number == ends[-1] + STEP_MESSAGES
+            or number == len(archived.lines)
+        ):
             ends.append(number)
             size = 0
     return [slice(*part) for part in pairwise(ends)]
@@ -75,35 +79,35 @@ def stage(
     """Begin to restore a session; its hidden name, or None if the key has a session already."""
     if find_head(connection, key, now) is not None:
         return None
-    name = f"{_place(key)}.{secrets.token_hex(16)}"
+    name = f"{_hidden_prefix(key)}.{secrets.token_hex(16)}"
     head = restored_head(connection, SessionKey(STAGED, name), archived.session.created_at, 0)
-    head.owner = _person(key.tenant, archived.session.user)
-    head.expires_at = now + LIVES
+    head.owner = _hidden_owner(key.tenant, archived.session.user)
+    head.expires_at = now + STAGED_SECONDS
     save_head(connection, head)
     return name
 
 
-def write_step(brought: StagedSession, step: int, connection: sqlite3.Connection) -> None:
+def write_step(staged: StagedSession, step: int, connection: sqlite3.Connection) -> None:
     """Write a step of a session; repeating it changes nothing.
 
     Raises StoreError if the earlier steps have expired.
     """
-    name, archived, known, parts, _ = brought
+    name, archived, counts, parts, _ = staged
     lines = archived.lines[parts[step]]
-    end = (step + 1) * AT_ONCE if step + 1 < len(parts) else None
-    exchanges = archived.exchanges[step * AT_ONCE : end]
-    session = _staged(connection, name)
+    end = (step + 1) * STEP_MESSAGES if step + 1 < len(parts) else None
+    exchanges = archived.exchanges[step * STEP_MESSAGES : end]
+    session = _find_staged(connection, name)
     first = lines[0].position.seq if lines else 0
     if not connection.execute(_IS_THERE, (session, first)).fetchone():
-        _insert(connection, session, lines, exchanges, known.choices)
+        _insert(connection, session, lines, exchanges, counts.choices)
 
 
 def publish(
-    brought: StagedSession, key: SessionKey, now: float, connection: sqlite3.Connection
+    staged: StagedSession, key: SessionKey, now: float, connection: sqlite3.Connection
 ) -> bool:
     """Make a staged session visible; False if it may not be any more, and then remove it."""
-    name, archived, known, _, since = brought
-    session = _staged(connection, name)
+    name, archived, counts, _, since = staged
+    session = _find_staged(connection, name)
     if not _may_restore(connection, now, key, archived, since):
         remove(connection, session)
         return False
@@ -111,48 +115,49 @@ def publish(
     head = find_head(connection, key, now)
     assert head is not None  # it has just got this name, and lives
     head.ttl = archived.session.details.ttl
-    _complete(connection, head, archived, known, now)
+    _complete(connection, head, archived, counts, now)
     return True
 
 
 def discard(connection: sqlite3.Connection, name: str) -> None:
     """Remove a staged session, if anything is left of it."""
     with suppress(StoreError):
-        remove(connection, _staged(connection, name))
+        remove(connection, _find_staged(connection, name))
 
 
 def cancel(connection: sqlite3.Connection, key: SessionKey) -> None:
     """Cancel the restores for this key: they are never published."""
-    place = _place(key)
+    place = _hidden_prefix(key)
     found = connection.execute(
         "SELECT id FROM sessions WHERE tenant = ? AND session > ? AND session < ?",
         (STAGED, f"{place}.", f"{place}/"),
     )
     for (session,) in found.fetchall():
-        set_aside(connection, session)
+        mark_removed(connection, session)
 
 
 def cancel_all(connection: sqlite3.Connection, tenant: str, user: str) -> None:
     """Cancel the restores for this user: they are never published."""
     found = connection.execute(
-        "SELECT id FROM sessions WHERE tenant = ? AND owner = ?", (STAGED, _person(tenant, user))
+        "SELECT id FROM sessions WHERE tenant = ? AND owner = ?",
+        (STAGED, _hidden_owner(tenant, user)),
     )
     for (session,) in found.fetchall():
-        set_aside(connection, session)
+        mark_removed(connection, session)
 
 
-def _place(key: SessionKey) -> str:
+def _hidden_prefix(key: SessionKey) -> str:
     """The prefix of the hidden names for a key, by which an erasure finds what a killed process
     left."""
     return digest_of(session_subject(key)).hex()
 
 
-def _person(tenant: str, user: str | None) -> str | None:
+def _hidden_owner(tenant: str, user: str | None) -> str | None:
     """The owner of a staged session, by which an erasure of the user finds it."""
     return digest_of(Subject(tenant, user)).hex() if user else None
 
 
-def _staged(connection: sqlite3.Connection, name: str) -> int:
+def _find_staged(connection: sqlite3.Connection, name: str) -> int:
     row = connection.execute(
         "SELECT id FROM sessions WHERE tenant = ? AND session = ?", (STAGED, name)
     ).fetchone()
@@ -168,7 +173,8 @@ def _may_restore(
     archived: SessionArchive,
     since: float | None,
 ) -> bool:
-    """May a session be restored under this key: is there none, and was none erased since?"""
+    """Whether a session may be restored under this key: there is none, and neither it nor its owner
+    was erased after ``since``."""
     whose = [session_subject(key), *user_subjects(key.tenant, archived.session.user)]
     return not erased(connection, now, whose, since) and find_head(connection, key, now) is None
 
@@ -185,9 +191,9 @@ def restore(
         return False
     session = archived.session
     head = restored_head(connection, key, session.created_at, session.details.ttl)
-    known = counts_of(archived)
-    _insert(connection, head.id, archived.lines, archived.exchanges, known.choices)
-    _complete(connection, head, archived, known, now)
+    counts = counts_of(archived)
+    _insert(connection, head.id, archived.lines, archived.exchanges, counts.choices)
+    _complete(connection, head, archived, counts, now)
     return True
 
 
@@ -207,31 +213,32 @@ def _complete(
     connection: sqlite3.Connection,
     head: Head,
     archived: SessionArchive,
-    known: RestoredCounts,
+    counts: RestoredCounts,
     now: float,
 ) -> None:
-    _fill(head, archived, known, now)
+    _fill_head(head, archived, counts, now)
     save_head(connection, head)
     save_details(connection, head.id, archived.session.details)
-    _keep(connection, head, archived)
+    _insert_windows_and_summaries(connection, head, archived)
 
 
-def _fill(head: Head, archived: SessionArchive, known: RestoredCounts, now: float) -> None:
+def _fill_head(head: Head, archived: SessionArchive, counts: RestoredCounts, now: float) -> None:
     session = archived.session
     head.owner = session.user or None
-    head.next, head.last = known.next, known.last
-    head.messages, head.tokens = known.messages, known.tokens
+    head.next, head.last = counts.next, counts.last
+    head.messages, head.tokens = counts.messages, counts.tokens
     head.expires_at = now + head.ttl if head.ttl else None
     head.last_active_at = session.last_active_at
 
 
-def _keep(connection: sqlite3.Connection, head: Head, archived: SessionArchive) -> None:
-    """What memory keeps of the history."""
+def _insert_windows_and_summaries(
+    connection: sqlite3.Connection, head: Head, archived: SessionArchive
+) -> None:
     connection.executemany(
         "INSERT INTO windows (session, profile, turn, seq) VALUES (?, ?, ?, ?)",
         [(head.id, name, at.turn, at.seq) for name, at in archived.session.windows.items()],
     )
     connection.executemany(
         "INSERT INTO summaries (session, version, data) VALUES (?, ?, ?)",
-        [(head.id, x.version, codec.encode(x)) for x in archived.summaries[:MOST_VERSIONS]],
+        [(head.id, x.version, codec.encode(x)) for x in archived.summaries[:MAX_VERSIONS]],
     )

@@ -1,4 +1,4 @@
-"""Changing a session in the SQLite file by hand: its messages, which are active, its details.
+"""Revisions of a session in the SQLite file: edits, removals, states of messages, details.
 
 Functions of a connection inside a transaction.
 """
@@ -19,12 +19,12 @@ from proxy.stores.sqlite.rows import (
     HAS_MESSAGES,
     Head,
     find_head,
-    look_up,
+    find_message,
     read_details,
     save_details,
     save_head,
+    set_active,
     store_text,
-    switch,
     text_in,
 )
 
@@ -54,14 +54,14 @@ def revise(connection: sqlite3.Connection, now: float, key: SessionKey, revision
     edited = [_edit(connection, head, each) for each in revision.edited]
     moved = [
         *_remove(connection, head, locate_all(revision.removed)),
-        *switch(connection, head, locate_all(revision.superseded), active=False),
-        *switch(connection, head, locate_all(revision.activated), active=True),
+        *set_active(connection, head, locate_all(revision.superseded), active=False),
+        *set_active(connection, head, locate_all(revision.activated), active=True),
     ]
     if moved:
         connection.execute("DELETE FROM windows WHERE session = ?", (head.id,))
     sqlite_summaries.drop_covering(connection, head.id, {*edited, *moved})
     if revision.details is not None:
-        _detail(connection, head, revision.details, now)
+        _save_details(connection, head, revision.details, now)
         index_writing.prolong(connection, now, owner_of(key, head.owner), head.ttl)
     save_head(connection, head)
     return True
@@ -76,7 +76,7 @@ def _is_as_it_was(connection: sqlite3.Connection, head: Head, revision: Revision
 
 
 def edit_answer(connection: sqlite3.Connection, head: Head, edited: Edited) -> int | None:
-    """The seq of the message, None if it is not as it was and stays so."""
+    """Edit a message; its seq, or None, and no change, if it is not as ``edited.was`` says."""
     if _wire(connection, head, edited.card.id) != edited.was:
         return None
     place = _edit(connection, head, edited)
@@ -85,15 +85,15 @@ def edit_answer(connection: sqlite3.Connection, head: Head, edited: Edited) -> i
 
 
 def _wire(connection: sqlite3.Connection, head: Head, message: str) -> bytes | None:
-    """The JSON of a message as it came, None if it is not there."""
-    found = look_up(connection, head.id, locate(message))
+    """The JSON of a message as it came, None if there is no such message."""
+    found = find_message(connection, head.id, locate(message))
     row = connection.execute(_WIRE, (head.id, found[1])).fetchone() if found else None
     return row[0] if row else None
 
 
 def _edit(connection: sqlite3.Connection, head: Head, edited: Edited) -> Position:
-    """Where the message stands."""
-    found = look_up(connection, head.id, locate(edited.card.id))
+    """Edit a message; its position."""
+    found = find_message(connection, head.id, locate(edited.card.id))
     assert found is not None  # looked at before
     turn, seq, tokens, active = found
     entry = codec.encode_entry(turn, seq, edited.card)
@@ -102,32 +102,33 @@ def _edit(connection: sqlite3.Connection, head: Head, edited: Edited) -> Positio
     connection.execute(_EDIT, row)
     head.tokens += edited.card.tokens - tokens if active else 0
     head.changes += 1
-    _settle(connection, head, edited.card.exchange)
+    _update_exchange(connection, head, edited.card.exchange)
     return Position(turn, seq)
 
 
 def _remove(
     connection: sqlite3.Connection, head: Head, places: Iterable[MessagePlace]
 ) -> list[Position]:
-    """Where the messages stood that are gone now."""
-    gone: dict[Position, str] = {}
+    """Remove messages; the positions of those that existed."""
+    removed: dict[Position, str] = {}
     for place in places:
-        found = look_up(connection, head.id, place)
+        found = find_message(connection, head.id, place)
         if found is None:
             continue
         turn, seq, tokens, active = found
         connection.execute("DELETE FROM messages WHERE session = ? AND seq = ?", (head.id, seq))
         head.messages -= active
         head.tokens -= tokens if active else 0
-        gone[Position(turn, seq)] = place.exchange
-    head.changes += len(gone)
-    for exchange in set(gone.values()):
-        _settle(connection, head, exchange)
-    return list(gone)
+        removed[Position(turn, seq)] = place.exchange
+    head.changes += len(removed)
+    for exchange in set(removed.values()):
+        _update_exchange(connection, head, exchange)
+    return list(removed)
 
 
-def _settle(connection: sqlite3.Connection, head: Head, exchange: str) -> None:
-    """Note whether an exchange still has choices; forget one that has no messages any more."""
+def _update_exchange(connection: sqlite3.Connection, head: Head, exchange: str) -> None:
+    """After a change of messages: update whether their exchange has choices, or delete it if it has
+    no messages any more."""
     rows = connection.execute(_LEFT, (head.id, exchange)).fetchall()
     entries = codec.decode_entries([entry for (entry,) in rows])
     if entries:
@@ -144,7 +145,7 @@ def _settle(connection: sqlite3.Connection, head: Head, exchange: str) -> None:
         head.last = newest[0] if newest else None
 
 
-def _detail(connection: sqlite3.Connection, head: Head, details: Details, now: float) -> None:
+def _save_details(connection: sqlite3.Connection, head: Head, details: Details, now: float) -> None:
     save_details(connection, head.id, details)
     if details.ttl != head.ttl:
         head.ttl = details.ttl

@@ -19,10 +19,10 @@ from proxy.stores.common.history import FIRST_SEQ, MessagePlace
 LIVE = "(s.expires_at IS NULL OR s.expires_at > :now)"
 
 SUMMARY = "(SELECT data FROM summaries WHERE session = s.id ORDER BY version DESC LIMIT 1)"
-"""The version in force."""
+"""The newest version of a session's summary."""
 
-LONG = 8_000
-"""Bytes from which on a text lies apart, of a message say: see ``schema``."""
+LONG_TEXT = 8_000
+"""Bytes; a longer text is stored in the table of texts: see ``schema``."""
 
 
 def text_in(column: str) -> str:
@@ -39,7 +39,7 @@ HAS_MESSAGES = """
 EXISTS (SELECT 1 FROM messages WHERE session = x.session
         AND seq >= x.first AND seq < x.first + x.size)
 """
-"""Of an exchange x."""
+"""SQL: whether the exchange x has messages."""
 
 _PLACE = """
 SELECT m.turn, m.seq, m.tokens, m.active FROM exchanges x
@@ -55,14 +55,14 @@ PlaceRow = tuple[int, int, int, int]
 """turn, seq, tokens, active"""
 
 STAGED = "\0brought"
-"""No tenant: what is being put back stands under this name until it is complete, and what is being
-removed until it is gone."""
+"""In place of a tenant: of sessions that are being restored, until they are complete, and of those
+that are being removed, until they are gone."""
 
 HEAD = """
 s.id, s.owner, s.next, s.messages, s.tokens, s.last, s.ttl, s.expires_at, s.last_active_at,
 s.changes
 """
-"""Of a session s, what a Head is made of."""
+"""SQL: the columns of a Head, of a session s."""
 
 _HEAD = f"SELECT {HEAD} FROM sessions s WHERE tenant = ? AND session = ?"
 
@@ -93,11 +93,11 @@ _PARTS = (
     ("keys", "key", "0"),
     ("summaries", "version", "length(data)"),
 )
-"""What belongs to a session, besides its own row: the tables, what is one there, and its bytes."""
+"""The tables with rows of a session: name, the column that identifies a row, SQL for its bytes."""
 
 REMOVED_ROWS, REMOVED_BYTES = 2_000, 2_000_000
-"""What of each of them is removed at once, about: that takes some tens of milliseconds, as what is
-removed is overwritten."""
+"""Rows and bytes of each table that are removed at once, about: that takes some tens of
+milliseconds, since removed data is overwritten."""
 
 REMOVED_AT = 0.0
 """The expiry time of a session that is being removed."""
@@ -105,11 +105,11 @@ REMOVED_AT = 0.0
 NO_ROW = 0
 """The id of a head that has no row yet."""
 
-APART = 32
-"""Bits by which ids of sessions that are put back lie apart, at most."""
+ID_GAP_BITS = 32
+"""Bits of the random gap before the id of a restored session."""
 
 System = tuple[bytes | None, int]
-"""System messages as JSON, and their tokens; None leaves what there is."""
+"""System messages as JSON, and their tokens; None leaves them unchanged."""
 
 NO_SYSTEM: System = (None, 0)
 
@@ -135,7 +135,7 @@ def find(connection: sqlite3.Connection, key: SessionKey, now: float) -> int | N
     return row[0] if row else None
 
 
-def look_up(
+def find_message(
     connection: sqlite3.Connection, session: int, place: MessagePlace | None
 ) -> PlaceRow | None:
     """Turn, seq, tokens and state of a message, None if history does not have it."""
@@ -184,7 +184,7 @@ def restored_head(connection: sqlite3.Connection, key: SessionKey, at: float, tt
     """
     head = new_session_head(at, ttl)
     newest = connection.execute("SELECT coalesce(max(id), 0) FROM sessions").fetchone()[0]
-    head.id = newest + 1 + secrets.randbits(APART)
+    head.id = newest + 1 + secrets.randbits(ID_GAP_BITS)
     insert_head(connection, key, head, at)
     return head
 
@@ -240,11 +240,11 @@ def remove(connection: sqlite3.Connection, session: int) -> bool:
     if all([_remove_rows(connection, session, *part) for part in _PARTS]):
         connection.execute("DELETE FROM sessions WHERE id = ?", (session,))
         return True
-    set_aside(connection, session)
+    mark_removed(connection, session)
     return False
 
 
-def set_aside(connection: sqlite3.Connection, session: int) -> None:
+def mark_removed(connection: sqlite3.Connection, session: int) -> None:
     """Mark a session as one that is being removed."""
     connection.execute(
         "UPDATE sessions SET tenant = ?, session = id, owner = NULL, expires_at = ? WHERE id = ?",
@@ -271,8 +271,7 @@ def _remove_rows(
 
 
 ROWS = 50
-"""Rows that one statement inserts: each lets go of the interpreter and waits for it again, behind
-all threads that compute."""
+"""Rows that one statement inserts: each statement releases the GIL and waits for it again."""
 
 
 class Insertion(NamedTuple):
@@ -319,7 +318,8 @@ def insert_exchanges(
     exchanges: Iterable[tuple[int, Exchange]],
     choices: Container[str],
 ) -> None:
-    """Each behind its first seq; ``choices`` are the ids of those whose reply has several."""
+    """Insert exchanges, each with its first seq; ``choices``: the ids of those with several
+    choices."""
     rows = (
         (
             session,
@@ -359,18 +359,18 @@ def insert_messages(
 def store_text(connection: sqlite3.Connection, text: bytes | None) -> bytes | int | None:
     """The value of a text's column: itself, or the id of a row in the table of texts if it is
     long."""
-    if text is None or len(text) < LONG:
+    if text is None or len(text) < LONG_TEXT:
         return text
     return connection.execute("INSERT INTO texts (data) VALUES (?)", (text,)).lastrowid
 
 
-def switch(
+def set_active(
     connection: sqlite3.Connection, head: Head, places: Iterable[MessagePlace], *, active: bool
 ) -> list[Position]:
     """Set the state of messages; the positions of those that changed."""
     switched = []
     for place in places:
-        row = look_up(connection, head.id, place)
+        row = find_message(connection, head.id, place)
         if row is None or bool(row[3]) == active:
             continue
         connection.execute(

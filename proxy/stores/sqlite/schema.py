@@ -1,4 +1,4 @@
-"""The SQLite file: what is in it, version by version, how it is opened, and how it grows.
+"""The SQLite file: its schema, version by version, how it is opened, and how it is migrated.
 
 Knows SQL and the file system, no chats.
 """
@@ -15,8 +15,8 @@ from pathlib import Path
 
 from proxy.memory.store import StoreError
 
-# Rows of a session lie side by side (WITHOUT ROWID, session first): a load reads neighbours.
-# entry stands before body, so that reading cards does not read the pages of long bodies.
+# Rows of a session are stored next to each other (WITHOUT ROWID, session first), for loads.
+# entry comes before body, so that reading cards does not read the pages of long bodies.
 _VERSION_1 = """
 CREATE TABLE sessions (
     id INTEGER PRIMARY KEY,
@@ -82,9 +82,9 @@ CREATE TABLE keys (
 CREATE INDEX key_age ON keys (session, created_at)
 """
 
-# The indexes.  Terms are hashes, so the postings of a message lie far apart: one page for each term
-# is what writing costs.  An owner's id is never used again (AUTOINCREMENT): what a dropped index
-# leaves behind is found by it (waste) and removed bit by bit.
+# The indexes.  Terms are hashes, so the postings of a message are far apart: writing it costs a
+# page per term.  An owner's id is never reused (AUTOINCREMENT): the rows of a dropped index are
+# found by it (waste) and removed in steps.
 _VERSION_2 = """
 CREATE TABLE owners (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -131,7 +131,7 @@ CREATE TABLE vectors (
 CREATE TABLE waste (owner INTEGER PRIMARY KEY)
 """
 
-# A piece of work is found by its due time too; one that is held is due when its lease runs out.
+# A claimed piece of work is due when its lease expires.
 _VERSION_3 = """
 ALTER TABLE sessions ADD COLUMN changes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN stalled INTEGER NOT NULL DEFAULT 0;
@@ -155,8 +155,8 @@ CREATE TABLE work (
 CREATE INDEX work_due ON work (due)
 """
 
-# Places are packed so that they sort by namespace and key; value stands last, so that looking at
-# places does not read the pages of long ones.
+# Places are packed so that they sort by namespace and key; value comes last, so that reading places
+# does not read the pages of long values.
 _VERSION_4 = """
 CREATE TABLE items (
     tenant TEXT NOT NULL,
@@ -183,8 +183,8 @@ CREATE TABLE usage (
 ) WITHOUT ROWID
 """
 
-# What people say of a session, and the marks of what was erased.  A subject is a hash: the id of an
-# erased person is not kept.
+# Titles and metadata of sessions, and erasure marks.  A subject is a hash: the id of an erased
+# person is not kept.
 _VERSION_5 = """
 ALTER TABLE sessions ADD COLUMN title TEXT;
 ALTER TABLE sessions ADD COLUMN metadata BLOB NOT NULL DEFAULT x'7b7d';
@@ -197,77 +197,77 @@ CREATE TABLE erasures (
 CREATE INDEX erasure_expiry ON erasures (expires_at)
 """
 
-# A table without rowids is searched by whole rows, those of others on the way included: so what is
-# long in one is the id of a text instead.  What was long before stays where it is.
+# A lookup in a table WITHOUT ROWID reads whole rows on its way: so instead of a long value it has
+# the id of a text.  Long values of older versions stay where they are.
 _TEXTS = "CREATE TABLE texts (id INTEGER PRIMARY KEY, data BLOB NOT NULL)"
 
 
-def _goes_along(table: str, *columns: str) -> str:
-    """Triggers that remove the texts of a row with it, or once it has others."""
+def _text_triggers(table: str, *columns: str) -> str:
+    """Triggers that delete the texts of a row when it is deleted, or gets other values."""
     old = [f"OLD.{column}" for column in columns]
     when = f"WHEN 'integer' IN ({', '.join(f'typeof({each})' for each in old)})"
-    then = f"{when} BEGIN DELETE FROM texts WHERE id IN ({', '.join(old)}); END"
+    trigger = f"{when} BEGIN DELETE FROM texts WHERE id IN ({', '.join(old)}); END"
     return (
-        f"CREATE TRIGGER {table}_removed AFTER DELETE ON {table} {then};"
-        f"CREATE TRIGGER {table}_changed AFTER UPDATE OF {', '.join(columns)} ON {table} {then}"
+        f"CREATE TRIGGER {table}_removed AFTER DELETE ON {table} {trigger};"
+        f"CREATE TRIGGER {table}_changed AFTER UPDATE OF {', '.join(columns)} ON {table} {trigger}"
     )
 
 
 _VERSION_6 = ";".join(
     [
         _TEXTS,
-        _goes_along("messages", "body", "wire"),
-        _goes_along("exchanges", "record"),
-        _goes_along("items", "value"),
+        _text_triggers("messages", "body", "wire"),
+        _text_triggers("exchanges", "record"),
+        _text_triggers("items", "value"),
     ]
 )
 
 MIGRATIONS = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5, _VERSION_6)
-"""The script at index N leads from version N to N + 1.  What has been released is never edited."""
+"""The script at index N migrates from version N to N + 1.  Released ones are never edited."""
 
 
-# How it is opened, and grows
+# Opening and migrating
 
 logger = logging.getLogger(__name__)
 
-A_FOLDER = "is a folder: name a file in it"
+IS_FOLDER = "is a folder: name a file in it"
 
 FILE_MODE = 0o600
-"""Conversations are private: nobody but the owner of the process reads them."""
+"""Conversations are private: only the owner of the process may read them."""
 
 SCHEMA = len(MIGRATIONS)
 """The version that this release writes."""
 
-BESIDE = ("-wal", "-shm", "-journal")
-"""Ends of the names of what SQLite keeps beside a file; the first and the last are part of it."""
+SUFFIXES = ("-wal", "-shm", "-journal")
+"""Suffixes of SQLite's files beside the database; the first and the last contain data."""
 
-KEPT_LOG = 16 * 1024 * 1024
-"""Bytes of the log that stay when it begins anew: what somebody who read for long has made it grow
-by goes back to the disk.  It has some 4 MB else."""
+MAX_IDLE_LOG = 16 * 1024 * 1024
+"""Bytes to which the log is truncated when it is restarted: a long read lets it grow beyond its
+usual 4 MB."""
 
 DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
-"""What SQLite calls a file that it cannot read, and that will not get better."""
+"""SQLite's errors for a file that can never be read."""
 
 
 def sqlite_name(error: Exception) -> str:
-    """What SQLite calls an error; "" of any other."""
+    """SQLite's name of an error; "" for other errors."""
     return getattr(error, "sqlite_errorname", "")
 
 
 class Unusable(StoreError):
-    """A file that can never be used as it is, however often it is tried."""
+    """The file cannot be used as it is, so that there is no use in trying again."""
 
 
 def connect(path: Path, busy_timeout: float) -> sqlite3.Connection:
-    """Open the file, create what is missing, bring it to the newest version.
+    """Open the file; create it if it is missing, and migrate it to the newest version.
 
     ``busy_timeout`` in seconds.  Raises OSError, sqlite3.Error, or Unusable.
     """
     _create(path)
     connection = sqlite3.connect(path, timeout=busy_timeout, isolation_level=None)
     try:
-        _log_ahead(connection, busy_timeout)
-        _set_up(connection)
+        _enable_wal(connection, busy_timeout)
+        _configure(connection)
         was = migrate(connection)
     except BaseException:
         connection.close()
@@ -278,17 +278,17 @@ def connect(path: Path, busy_timeout: float) -> sqlite3.Connection:
 
 
 def connect_as_is(path: Path, busy_timeout: float) -> sqlite3.Connection:
-    """Open a file that is there and has this release's schema; change nothing of either.
+    """Open an existing file with this release's schema; neither create nor migrate it.
 
-    For who looks at a store or works on it beside a proxy: only the proxy makes files and brings
-    them up to date.  Raises as ``connect``, and StoreError for a file of another schema.
+    For commands that use a store beside a proxy.  Raises as ``connect``, and StoreError for a file
+    with another schema.
     """
     connection = reopen(path, busy_timeout)
     try:
-        _set_up(connection)
+        _configure(connection)
         found = version(connection)
         if found != SCHEMA:
-            raise StoreError(_older(found))
+            raise StoreError(_schema_message(found))
     except BaseException:
         connection.close()
         raise
@@ -296,9 +296,9 @@ def connect_as_is(path: Path, busy_timeout: float) -> sqlite3.Connection:
 
 
 def schema_of(path: Path, busy_timeout: float) -> int | None:
-    """The version of a file, 0 of an empty one, None where there is none.  Raises as ``connect``.
+    """The version of a file; 0 if it is empty, None if there is none.  Raises as ``connect``.
 
-    Nothing is changed, and nobody is waited for longer than ``busy_timeout``.
+    Changes nothing, and waits at most ``busy_timeout`` for a lock.
     """
     if not path.exists():
         return None
@@ -307,20 +307,20 @@ def schema_of(path: Path, busy_timeout: float) -> int | None:
 
 
 def reopen(path: Path, busy_timeout: float) -> sqlite3.Connection:
-    """A connection to a file that is there; none is made.  Raises sqlite3.Error."""
+    """A connection to an existing file.  Raises sqlite3.Error, also if there is none."""
     if path.is_dir():
-        raise sqlite3.OperationalError(A_FOLDER)
+        raise sqlite3.OperationalError(IS_FOLDER)
     address = f"{path.absolute().as_uri()}?mode=rw"
     return sqlite3.connect(address, timeout=busy_timeout, isolation_level=None, uri=True)
 
 
-def _set_up(connection: sqlite3.Connection) -> None:
+def _configure(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA secure_delete = ON")
-    connection.execute(f"PRAGMA journal_size_limit = {KEPT_LOG}").fetchone()
+    connection.execute(f"PRAGMA journal_size_limit = {MAX_IDLE_LOG}").fetchone()
 
 
-def _older(found: int) -> str:
+def _schema_message(found: int) -> str:
     if not found:
         return "the database is empty: the first start of the proxy makes its tables"
     return (
@@ -329,11 +329,11 @@ def _older(found: int) -> str:
     )
 
 
-def _log_ahead(connection: sqlite3.Connection, seconds: float) -> None:
-    """Change to write-ahead logging.
+def _enable_wal(connection: sqlite3.Connection, seconds: float) -> None:
+    """Switch to write-ahead logging.
 
-    Processes that do so on a new file at once lock each other out, and SQLite's own patience does
-    not cover it.
+    Concurrent processes that do so on a new file lock each other out, and SQLite's busy timeout
+    does not apply to it.
     """
     until = time.monotonic() + seconds
     while True:
@@ -348,11 +348,11 @@ def _log_ahead(connection: sqlite3.Connection, seconds: float) -> None:
 
 
 def _create(path: Path) -> None:
-    """Make the file, private from its first moment: SQLite would follow the umask.
+    """Create the file with a private mode, where SQLite would use the umask.
 
-    Its -wal and -shm take over the mode.  A file that is there is not opened: closing any of its
-    descriptors drops all locks that this process has on it (POSIX), those of SQLite included, and
-    another process that closes then takes itself for the last one and removes the log in use.
+    Its -wal and -shm get the same mode.  An existing file is not opened: closing any descriptor
+    releases all locks of this process on it (POSIX), those of SQLite included; another process that
+    closes it then would think that it is the last one and remove the log, which is in use.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError):
@@ -367,7 +367,7 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[str] = MIGRATIO
         return found
     connection.execute("BEGIN IMMEDIATE")
     try:
-        # Asked again under the lock: another process may have been faster.
+        # Read again under the lock: another process may have migrated it.
         found = version(connection, known)
         for script in migrations[found:]:
             for statement in _statements(script):
@@ -382,7 +382,7 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[str] = MIGRATIO
 
 
 def _statements(script: str) -> Iterator[str]:
-    """One after the other; a trigger has several within."""
+    """Split a script into statements; a trigger contains several semicolons."""
     statement = ""
     for part in script.split(";"):
         statement += f"{part};"
@@ -392,9 +392,9 @@ def _statements(script: str) -> Iterator[str]:
 
 
 def version(connection: sqlite3.Connection, known: int = SCHEMA) -> int:
-    """The version of the file, 0 of an empty one.  Raises Unusable where it can be of no use."""
+    """The version of the file, 0 if it is empty.  Raises Unusable."""
     try:
-        # In this order: another process that makes the tables now makes the version with them.
+        # In this order: if another process creates the tables now, it sets the version with them.
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         found = int(connection.execute("PRAGMA user_version").fetchone()[0])
     except sqlite3.DatabaseError as error:
@@ -412,7 +412,7 @@ def version(connection: sqlite3.Connection, known: int = SCHEMA) -> int:
 
 
 def is_ours(connection: sqlite3.Connection, found: int) -> bool:
-    """Whether a file has all that its version says: numbers are those of other programs too."""
+    """Whether a file has all tables of its version: other programs use version numbers too."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as model:
         migrate(model, MIGRATIONS[:found])
         return _names(model) <= _names(connection)

@@ -1,9 +1,9 @@
 """SQLiteStore: all memory in one file, for any number of processes on one host; SQLiteMemory: in
 RAM.
 
-It is SQLite's own database in memory and no file in RAM: nobody else can open it, and it is gone
-however the process ends.  All is done in one thread: connections that share such a database lock
-each other out of its tables.
+SQLiteMemory is an in-memory database of SQLite, not a file on a RAM disk: no other process can open
+it, and it is gone however the process ends.  It has one thread for everything, since connections
+that share such a database lock each other out of its tables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from proxy.memory.archive import Message, OnProgress, Revision, SessionArchive, 
 from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
 from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
 from proxy.memory.store import StoreError, StoreTimeout
-from proxy.recall.index import IndexBatch, Look, Owner
+from proxy.recall.index import IndexBatch, IndexLookup, Owner
 from proxy.stores.common.history import counts_of
 from proxy.stores.common.known_logs import CachedLog, LastLoad
 from proxy.stores.common.known_passages import CachedPassages
@@ -48,7 +48,7 @@ from proxy.stores.sqlite.file import (
     reads,
     without_time,
     writes,
-    writes_beside,
+    writes_keeping_caches,
     writes_later,
 )
 from proxy.stores.sqlite.index import reading as index_reading
@@ -56,116 +56,127 @@ from proxy.stores.sqlite.index import vectors as index_vectors
 from proxy.stores.sqlite.index import writing as index_writing
 from proxy.stores.sqlite.known.changes import Era
 from proxy.stores.sqlite.schema import migrate
-from proxy.stores.sqlite.worker import Running, T, Turn, Worker
+from proxy.stores.sqlite.worker import Priority, Running, T, Worker
 
 ATTEMPTS = 3
-"""Times that a step of a restore is tried again."""
+"""Retries of a step of a restore that timed out."""
 
-MANY = 200
-"""Messages from which on writing them takes so long that nobody shares the transaction."""
+LARGE_WRITE = 200
+"""Messages; a larger write takes so long that it gets a transaction of its own."""
 
 
 class SQLiteStore(SQLiteFile):
     """See :class:`proxy.stores.open.Backend`.
 
-    ``reads`` is what a chat waits for, ``lists`` what people and the background read; after
-    ``erases`` nothing of what was removed is in the files any more; ``writes_beside`` changes
-    nothing that is known; ``writes_later`` neither, gives way to what a chat waits for, and is
-    synced with the next of it.
+    ``reads`` are those that a chat waits for, ``lists`` those of the memory API and of background
+    work, ``pages`` large ones of these.  ``erases`` also overwrites what was removed.
+    ``writes_keeping_caches`` changes nothing that is cached; nor does ``writes_later``, which runs
+    after all other writes and is synced with the next of them.
     """
 
     # Memory
 
     async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
-        era, known, logs = self._changes.era(), self._logs.of(key), self._logs
-        if era and known and known.seen and known.seen.era is era and known.seen.ask == ask:
-            return known.seen.snapshot or Snapshot()
+        era, known, logs = self._changes.era(), self._logs.get(key), self._logs
+        if (
+            era
+            and known
+            and known.last_load
+            and known.last_load.era is era
+            and known.last_load.ask == ask
+        ):
+            return known.last_load.snapshot or Snapshot()
         now, logs_era, writes = self._clock(), logs.era, logs.writes
         if ask.whole:
             known = None
         work = partial(sqlite_read.load, now=now, key=key, ask=ask, known=known)
-        snapshot, learned = await self._read(work)
+        snapshot, cached = await self._read(work)
         if not ask.whole:
-            if learned is not None:
+            if cached is not None:
                 still = era if writes == logs.writes else None
-                learned = _seen(learned, ask, snapshot, still)
-            logs.put(key, learned, logs_era)
+                cached = _with_last_load(cached, ask, snapshot, still)
+            logs.put(key, cached, logs_era)
         return snapshot
 
     async def commit(self, key: SessionKey, commit: Commit) -> Outcome:
         outcome: Outcome = "recorded"
         try:
             for step in commit_steps(commit):
-                large = isinstance(step, CommitStep) or len(step.drafts) > MANY
+                large = isinstance(step, CommitStep) or len(step.drafts) > LARGE_WRITE
                 writing = partial(sqlite_write.commit, commit=step)
-                outcome = await self._written(key, writing, "large" if large else "soon")
+                outcome = await self._write_and_reload(key, writing, "large" if large else "soon")
                 if outcome != "recorded":
                     break
             return outcome
         finally:
             if commit.superseded or commit.activated or commit.idempotency_key:
-                self._passages.changed(key)
+                self._passages.invalidate(key)
 
     async def amend(self, key: SessionKey, amendment: Amendment) -> int | None:
         try:
-            return await self._written(key, partial(sqlite_write.amend, amendment=amendment))
+            return await self._write_and_reload(
+                key, partial(sqlite_write.amend, amendment=amendment)
+            )
         finally:
             if amendment.edited:
-                self._passages.changed(key)
+                self._passages.invalidate(key)
 
-    async def _written(self, key: SessionKey, write: Callable[..., T], turn: Turn = "soon") -> T:
-        """Write to a session, and look in the same transaction at what the next load would find."""
-        now, era, known, learned = self._clock(), self._logs.era, self._logs.of(key), None
-        this = self._newest[key] = object()
+    async def _write_and_reload(
+        self, key: SessionKey, write: Callable[..., T], priority: Priority = "soon"
+    ) -> T:
+        """Write to a session, and read in the same transaction what the next load would, for the
+        cache."""
+        now, era, known, cached = self._clock(), self._logs.era, self._logs.get(key), None
+        this = self._latest_writes[key] = object()
 
         def work(connection: Connection) -> tuple[T, CachedLog | None]:
             result = write(connection, now, key)
-            # Of several at once the last one finds what all have written.
-            last = self._newest.get(key) is this
-            return result, self._look_again(connection, now, key, known) if last else None
+            # Of several concurrent writes only the last one reads, what all have written.
+            last = self._latest_writes.get(key) is this
+            return result, self._reload(connection, now, key, known) if last else None
 
         try:
-            result, learned = await self._write_kept(work, turn)
+            result, cached = await self._write_keeping_caches(work, priority)
             return result
         finally:
-            self._logs.written(key, learned, era)
-            if self._newest.get(key) is this:
-                del self._newest[key]
+            self._logs.on_write(key, cached, era)
+            if self._latest_writes.get(key) is this:
+                del self._latest_writes[key]
 
-    def _look_again(
+    def _reload(
         self, connection: Connection, now: float, key: SessionKey, known: CachedLog | None
     ) -> CachedLog | None:
-        if known is None or known.seen is None:
+        if known is None or known.last_load is None:
             return None
-        ask = known.seen.ask
+        ask = known.last_load.ask
         try:
-            found = sqlite_read.since(connection, now, key, ask, known)
-        # A boundary: what cannot be looked at must not undo what has been written.
+            found = sqlite_read.load_from_cache(connection, now, key, ask, known)
+        # A boundary: an error of this read must not undo the write.
         except Exception:  # noqa: BLE001
             return None
         if found is None or found[1] is None:
             return None
-        return _seen(found[1], ask, found[0], self._changes.writing)
+        return _with_last_load(found[1], ask, found[0], self._changes.writing)
 
     async def passages(
         self, tenant: str, user: str | None, places: Mapping[str, Collection[int]]
     ) -> dict[tuple[str, int], Message]:
         era, kept = self._changes.era(), self._passages.era
         stamp = (era, user)
-        known = {name: self._known_at(SessionKey(tenant, name), stamp) for name in places}
-        missing = {name: known[name].lacks(seqs) for name, seqs in places.items()}
+        known = {name: self._cached_at(SessionKey(tenant, name), stamp) for name in places}
+        missing = {name: known[name].missing(seqs) for name, seqs in places.items()}
         missing = {name: seqs for name, seqs in missing.items() if seqs}
         read, lasting = await self._read_passages(tenant, user, missing) if missing else ({}, ())
         for name in lasting if era else ():
             theirs = {seq: message for (session, seq), message in read.items() if session == name}
             self._passages.put(SessionKey(tenant, name), known[name].merged_with(theirs), kept)
         for name, seqs in places.items():
-            read |= known[name].of(name, seqs)
+            read |= known[name].select(name, seqs)
         return read
 
-    def _known_at(self, key: SessionKey, stamp: object) -> CachedPassages:
-        """What is known of a session at this stamp, an era in which ``user`` may read it."""
-        known = self._passages.of(key)
+    def _cached_at(self, key: SessionKey, stamp: object) -> CachedPassages:
+        """The cached passages of a session with this stamp: an era, and the user who reads."""
+        known = self._passages.get(key)
         return known if known.stamp == stamp else CachedPassages(stamp)
 
     bodies, wires = reads(sqlite_read.bodies), reads(sqlite_read.wires)
@@ -180,13 +191,13 @@ class SQLiteStore(SQLiteFile):
 
     # Queue
 
-    enqueue = writes_beside(without_time(sqlite_work.enqueue))
+    enqueue = writes_keeping_caches(without_time(sqlite_work.enqueue))
     waiting = lists(without_time(sqlite_work.waiting))
     asked_for = lists(without_time(sqlite_work.asked_for))
-    claim = writes_beside(without_time(sqlite_work.claim))
-    extend = writes_beside(without_time(sqlite_work.extend))
-    finish = writes_beside(without_time(sqlite_work.finish))
-    put_off = writes_beside(without_time(sqlite_work.put_off))
+    claim = writes_keeping_caches(without_time(sqlite_work.claim))
+    extend = writes_keeping_caches(without_time(sqlite_work.extend))
+    finish = writes_keeping_caches(without_time(sqlite_work.finish))
+    put_off = writes_keeping_caches(without_time(sqlite_work.put_off))
 
     # Erasures
 
@@ -207,23 +218,23 @@ class SQLiteStore(SQLiteFile):
     delete = erases_texts(sqlite_archive.delete)
 
     async def move(self, old: str, new: str, on_progress: OnProgress = do_nothing) -> int:
-        """The sessions move at once; what takes long is to remove their indexes."""
+        """The sessions are moved at once, and their indexes removed in steps."""
         moving = partial(sqlite_archive.move, now=self._clock(), old=old, new=new)
         return await self._erase_texts(moving, lambda moved: on_progress(moved, moved))
 
     _clear_some = writes(sqlite_waste.clear_some)
 
     async def repair_session_list(self, tenant: str, user: str) -> Sequence[str]:
-        """What it lists are the sessions themselves."""
+        """Nothing to do: the list is the table of sessions."""
         return ()
 
     async def clear(self, tenant: str, user: str) -> None:
-        await self._by_steps(lambda: self._clear_some(tenant, user))
+        await self._repeat(lambda: self._clear_some(tenant, user))
         await self._erase_texts(lambda c: sqlite_restore.cancel_all(c, tenant, user))
 
     async def revise(self, key: SessionKey, revision: Revision) -> bool:
         now = self._clock()
-        # What is edited and what was said of the session is not kept, like what is removed.
+        # Old texts and details must be overwritten in the file, as after a deletion.
         erasing = revision.edited or revision.removed or revision.details
         run = self._erase_texts if erasing else self._write
         *ahead, last = revision_steps(revision)
@@ -238,32 +249,32 @@ class SQLiteStore(SQLiteFile):
     ) -> bool:
         now, parts = self._clock(), sqlite_restore.parts_of(archived)
         if len(parts) <= 1:
-            write = self._write_large if len(archived.lines) > MANY else self._write
+            write = self._write_large if len(archived.lines) > LARGE_WRITE else self._write
             whole = partial(
                 sqlite_restore.restore, now=now, key=key, archived=archived, since=since
             )
-            return await write(self._with_room_check(whole))
+            return await write(self._with_space_check(whole))
         name = await self._write(lambda c: sqlite_restore.stage(c, now, key, archived))
         if name is None:
             return False
         known = await asyncio.to_thread(counts_of, archived)
-        brought = sqlite_restore.StagedSession(name, archived, known, parts, since)
+        staged = sqlite_restore.StagedSession(name, archived, known, parts, since)
         try:
             for step in range(len(parts)):
-                bringing = partial(sqlite_restore.write_step, brought, step)
-                await self._patiently(self._with_room_check(bringing))
-            settling = partial(sqlite_restore.publish, brought, key, now)
-            done = await self._write_large(settling)
-        except BaseException:  # also where nobody waits any more: what is left goes with time
+                write_step = partial(sqlite_restore.write_step, staged, step)
+                await self._write_with_retries(self._with_space_check(write_step))
+            publish = partial(sqlite_restore.publish, staged, key, now)
+            done = await self._write_large(publish)
+        except BaseException:  # also if cancelled; if this fails too, the staged rows expire
             with suppress(StoreError):
                 await self._write_large(lambda c: sqlite_restore.discard(c, name))
             raise
-        if not done:  # it may have been erased: nothing of it stays in the files
+        if not done:  # it may have been erased: overwrite its removed rows
             await self._erase(lambda c: None)
         return done
 
-    async def _patiently(self, work: Callable[[Connection], None]) -> None:
-        """Write what may be written twice; one that is late is tried again."""
+    async def _write_with_retries(self, work: Callable[[Connection], None]) -> None:
+        """Run an idempotent write; retried if it times out."""
         for _ in range(ATTEMPTS):
             with suppress(StoreTimeout):
                 return await self._write_large(work)
@@ -271,32 +282,32 @@ class SQLiteStore(SQLiteFile):
 
     # Index
 
-    async def look(
+    async def lookup(
         self, owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
-    ) -> Look:
+    ) -> IndexLookup:
         era, heads = self._changes.era(), self._heads
-        head = None if terms else heads.of(owner, session, era)
+        head = None if terms else heads.get(owner, session, era)
         if head is not None:
             return head
         writes = heads.writes
-        look, lasts = await self._read_look(owner, terms, newest, session)
+        lookup, lasts = await self._read_lookup(owner, terms, newest, session)
         if lasts and era is not None and writes == heads.writes:
-            heads.put(owner, session, look, era)
-        return look
+            heads.put(owner, session, lookup, era)
+        return lookup
 
     async def write(self, owner: Owner, batch: IndexBatch) -> bool:
         work = partial(index_writing.write, now=self._clock(), owner=owner, batch=batch)
         done = False
         try:
-            done = await self._write_later(self._with_room_check(work) if batch.rows else work)
+            done = await self._write_later(self._with_space_check(work) if batch.rows else work)
             return done
         finally:
-            self._heads.written(owner, batch if done else None)
+            self._heads.on_write(owner, batch if done else None)
 
-    behind = lists(sqlite_archive.behind)
-    whole = reads(index_reading.whole, single=True)
+    unindexed = lists(sqlite_archive.unindexed)
+    whole_index = reads(index_reading.whole_index, single=True)
     rows = reads(index_reading.rows)
-    _read_look = reads(index_reading.look, single=True)
+    _read_lookup = reads(index_reading.lookup, single=True)
     vectors = reads(index_vectors.vectors)
     put_vectors = writes_later(index_vectors.put_vectors)
     drop_session = writes(index_writing.drop_session)
@@ -304,14 +315,14 @@ class SQLiteStore(SQLiteFile):
 
     # Items
 
-    async def items_at(self, shelf: ItemOwner, places: Collection[Place]) -> dict[Place, Item]:
-        era, asked = self._changes.era(), (shelf, tuple(places))
-        known = self._items.of(asked, era)
+    async def items_at(self, owner: ItemOwner, places: Collection[Place]) -> dict[Place, Item]:
+        era, query = self._changes.era(), (owner, tuple(places))
+        known = self._items.get(query, era)
         if known is not None:
             return known
-        found = await self._read_items(shelf, places)
+        found = await self._read_items(owner, places)
         if era is not None:
-            self._items.put(asked, found, era)
+            self._items.put(query, found, era)
         return found
 
     _read_items = reads(sqlite_items.items_at)
@@ -328,72 +339,73 @@ class SQLiteStore(SQLiteFile):
         return found
 
     async def change_items(
-        self, shelf: ItemOwner, changes: Sequence[Change], since: float | None = None
+        self, owner: ItemOwner, changes: Sequence[Change], since: float | None = None
     ) -> bool:
         now = self._clock()
         run = self._erase if any(each.value is None for each in changes) else self._write
-        return await run(lambda c: sqlite_items.change_items(c, now, shelf, changes, since))
+        return await run(lambda c: sqlite_items.change_items(c, now, owner, changes, since))
 
-    async def drop_items(self, shelf: ItemOwner, prefix: Namespace) -> int:
+    async def drop_items(self, owner: ItemOwner, prefix: Namespace) -> int:
         gone = 0
-        while some := await self._drop_some(shelf, prefix):
+        while some := await self._drop_some(owner, prefix):
             gone += some
         await self._erase(lambda c: None)
         return gone
 
     # Meter
 
-    spend = writes_beside(without_time(sqlite_work.spend))
+    spend = writes_keeping_caches(without_time(sqlite_work.spend))
     spent = lists(without_time(sqlite_work.spent))
 
 
-def _seen(log: CachedLog, ask: Ask, snapshot: Snapshot, era: Era | None) -> CachedLog:
-    """The log with what the load asked for; and with what it found, where the same load will find
-    that again as long as this era lasts."""
+def _with_last_load(log: CachedLog, ask: Ask, snapshot: Snapshot, era: Era | None) -> CachedLog:
+    """The log with the load's request, and with its snapshot if the same load would return that
+    again within this era."""
     if era is None or not log.never_expires or ask.idempotency_key is not None:
-        return replace(log, seen=LastLoad(ask))
-    return replace(log, seen=LastLoad(ask, snapshot, era))
+        return replace(log, last_load=LastLoad(ask))
+    return replace(log, last_load=LastLoad(ask, snapshot, era))
 
 
 class MemoryOpener:
-    """Knows the database, which is there as long as a connection to it is: one is kept."""
+    """Opens connections to an in-memory database, and keeps one open, without which SQLite would
+    delete it."""
 
     def __init__(self) -> None:
         self._address = f"file:{secrets.token_hex(16)}?mode=memory&cache=shared"
-        self._kept: sqlite3.Connection | None = None
+        self._anchor: sqlite3.Connection | None = None
 
     def connect(self) -> sqlite3.Connection:
-        if self._kept is None:
-            self._kept = self._connection()
-            migrate(self._kept)
+        if self._anchor is None:
+            self._anchor = self._connection()
+            migrate(self._anchor)
         return self._connection()
 
     def close(self, connection: sqlite3.Connection) -> None:
         connection.close()
 
     def check(self) -> None:
-        """Nobody can delete or replace it."""
+        """Nothing to do: nobody can delete or replace it."""
 
     def index(self) -> None:
-        """There is no log, and one thread for all."""
+        """None: such a database has no WAL."""
 
     def end(self) -> None:
-        if self._kept is not None:
-            self._kept.close()
-        self._kept = None
+        if self._anchor is not None:
+            self._anchor.close()
+        self._anchor = None
 
     def _connection(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
             self._address, uri=True, isolation_level=None, check_same_thread=False
         )
         connection.execute("PRAGMA secure_delete = ON")
-        # What does not fit into a cache would go to the disk.
+        # Else temporary data that exceeds the cache would be written to the disk.
         connection.execute("PRAGMA temp_store = MEMORY")
         return connection
 
 
 class SQLiteMemory(SQLiteStore):
-    """It begins empty with ``open``, and all is gone with ``close``."""
+    """A store in RAM: empty after ``open``, and deleted by ``close``."""
 
     def __init__(
         self,
@@ -410,7 +422,7 @@ class SQLiteMemory(SQLiteStore):
         return f"<SQLiteMemory [{'open' if self._writer else 'closed'}]>"
 
     async def open(self) -> None:
-        if self._writer is None and self._beside is None:
+        if self._writer is None and self._original is None:
             self._writer = Worker("sqlite-memory", self._opener, writes=True)
             self._tidying = asyncio.create_task(self._tidy(), name="tidying")
 
@@ -419,8 +431,8 @@ class SQLiteMemory(SQLiteStore):
 
     async def close(self) -> None:
         await super().close()
-        if self._beside is None:
+        if self._original is None:
             self._memory.end()
 
-    def _by(self, reader: Worker | None, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
-        return self._writing.run(work, self._timeout)
+    def _run_in(self, reader: Worker | None, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
+        return self._active_writer.run(work, self._timeout)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
-from proxy.memory.model import MOST_VERSIONS, Position, SessionKey, Summary
+from proxy.memory.model import MAX_VERSIONS, Position, SessionKey, Summary
 from proxy.stores.common import codec
 from proxy.stores.common.rules import session_subject
 from proxy.stores.sqlite.marks import erased
@@ -23,7 +23,7 @@ _BEGAN = "SELECT created_at FROM sessions WHERE id = ?"
 
 
 def versions(connection: sqlite3.Connection, now: float, key: SessionKey) -> Sequence[Summary]:
-    """Those that are kept, newest first."""
+    """All stored versions, newest first."""
     return _versions(connection, find(connection, key, now))
 
 
@@ -49,7 +49,7 @@ def put(
         "INSERT INTO summaries (session, version, data) VALUES (?, ?, ?)",
         (head.id, after + 1, codec.encode(replace(summary, version=after + 1))),
     )
-    for old in _versions(connection, head.id)[MOST_VERSIONS:]:
+    for old in _versions(connection, head.id)[MAX_VERSIONS:]:
         _remove(connection, head.id, old)
     connection.execute(_STALL, (False, head.id))
     return True
@@ -76,7 +76,7 @@ def stall(
 def drop_covering(
     connection: sqlite3.Connection, session: int, positions: Collection[Position]
 ) -> None:
-    """Remove the versions that cover one of these places."""
+    """Remove the versions that cover one of these positions."""
     for version in _versions(connection, session) if positions else ():
         if any(version.covers(position) for position in positions):
             _remove(connection, session, version)
@@ -85,7 +85,7 @@ def drop_covering(
 def _head_of(
     connection: sqlite3.Connection, now: float, key: SessionKey, began: float | None
 ) -> Head | None:
-    """The head of the session that ``began`` then; None for ``began``: of whichever there is."""
+    """The head of the session, if it was created at ``began`` (None: any time)."""
     head = find_head(connection, key, now)
     if head is None or began is None:
         return head

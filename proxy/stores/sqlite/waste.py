@@ -9,19 +9,18 @@ from collections.abc import Iterable, Sequence
 from proxy.recall.index import Owner
 from proxy.stores.sqlite import items, marks
 from proxy.stores.sqlite.index import writing as index
-from proxy.stores.sqlite.rows import REMOVED_AT, STAGED, remove, set_aside
+from proxy.stores.sqlite.rows import REMOVED_AT, STAGED, mark_removed, remove
 
 PURGED_AT_ONCE = 2
-"""Expired sessions and the like that each commit removes, at most."""
+"""Expired sessions, indexes, items and marks that each commit removes, at most of each."""
 
 TIDIED_AT_ONCE = 20
-"""The same in transactions of their own, for which nobody waits."""
+"""The same for transactions of their own, which nobody waits for."""
 
-REMOVED_FOR = 0.02
-"""Seconds for which sessions are removed in one transaction: most have a few messages, some have
-megabytes."""
+REMOVE_SECONDS = 0.02
+"""Seconds for which one transaction removes sessions: most have a few messages, some megabytes."""
 
-# Each of them is one look at the beginning of an index.
+# Each of these reads only the beginning of an index.
 WASTE = """
 SELECT EXISTS (SELECT 1 FROM sessions WHERE expires_at <= ?1)
     OR EXISTS (SELECT 1 FROM owners WHERE expires_at <= ?1)
@@ -32,7 +31,7 @@ SELECT EXISTS (SELECT 1 FROM sessions WHERE expires_at <= ?1)
 
 
 def has_expired(connection: sqlite3.Connection, now: float) -> bool:
-    """Is there anything that ``purge`` would remove?"""
+    """Whether there is anything that ``purge`` would remove."""
     return bool(connection.execute(WASTE, (now,)).fetchone()[0])
 
 
@@ -54,7 +53,7 @@ def purge(connection: sqlite3.Connection, now: float, limit: int = PURGED_AT_ONC
 
 
 def purge_now(connection: sqlite3.Connection, now: float) -> None:
-    """The same in a transaction of its own, for which nobody waits."""
+    """The same in a transaction of its own, which nobody waits for."""
     purge(connection, now, TIDIED_AT_ONCE)
     index.sweep(connection)
 
@@ -73,13 +72,13 @@ SELECT id, session FROM sessions WHERE tenant = ?1 AND expires_at <= ?2
 
 
 def clear_some(connection: sqlite3.Connection, now: float, tenant: str, user: str) -> int:
-    """Mark some of a user's expired sessions as waste; their number."""
+    """Mark some of a user's expired sessions for removal; their number."""
     expired = connection.execute(_EXPIRED, (tenant, user, now, CLEARED_AT_ONCE)).fetchall()
     return _clear(connection, tenant, expired)
 
 
-def clear_way(connection: sqlite3.Connection, now: float, old: str, new: str) -> None:
-    """Make what has expired of a tenant waste where sessions of another are to take its place."""
+def clear_conflicting(connection: sqlite3.Connection, now: float, old: str, new: str) -> None:
+    """Mark expired sessions of tenant ``new`` for removal if ``old`` has one with the same id."""
     _clear(connection, new, connection.execute(_IN_THE_WAY, (new, now, old)).fetchall())
 
 
@@ -87,7 +86,7 @@ def _clear(connection: sqlite3.Connection, tenant: str, expired: Sequence[tuple[
     for id, session in expired:
         index.drop(connection, Owner(tenant, session=session))
         connection.execute("DELETE FROM work WHERE tenant = ? AND session = ?", (tenant, session))
-        set_aside(connection, id)
+        mark_removed(connection, id)
     return len(expired)
 
 
@@ -98,7 +97,7 @@ _REMOVED = "SELECT id FROM sessions WHERE tenant = ? AND expires_at = ? LIMIT ?"
 
 
 def sweep(connection: sqlite3.Connection) -> bool:
-    """Remove some waste of indexes and sessions; True if there may be more."""
+    """Remove some rows of dropped indexes and sessions; True if there may be more."""
     left = connection.execute(_REMOVED, (STAGED, REMOVED_AT, SWEPT_AT_ONCE)).fetchall()
     _remove_some(connection, left)
     return index.sweep(connection) or bool(left)
@@ -106,7 +105,7 @@ def sweep(connection: sqlite3.Connection) -> bool:
 
 def _remove_some(connection: sqlite3.Connection, sessions: Iterable[tuple[int]]) -> None:
     """Remove sessions one by one until time is up or a large one was among them."""
-    ends = time.monotonic() + REMOVED_FOR
+    ends = time.monotonic() + REMOVE_SECONDS
     for (session,) in sessions:
         if not remove(connection, session) or time.monotonic() >= ends:
             break

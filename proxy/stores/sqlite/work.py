@@ -1,4 +1,4 @@
-"""The queue of work in the SQLite file, and what the work has cost.
+"""The queue of background work in the SQLite file, and what the work has cost.
 
 Functions of a connection inside a transaction.
 """
@@ -16,7 +16,7 @@ from msgspec.structs import astuple, replace
 
 from proxy.memory.model import Due, Kind, SessionKey, Work
 from proxy.memory.usage import KEPT_DAYS, UsageKey, UsageTotals
-from proxy.stores.common import rules as pieces
+from proxy.stores.common import rules
 
 _FIELDS = ", ".join(Work.__struct_fields__)
 
@@ -36,7 +36,7 @@ WHERE tenant = ? AND session IN (SELECT value FROM json_each(?)) AND kind = ?
 
 
 def enqueue(connection: sqlite3.Connection, key: SessionKey, due: Due) -> None:
-    _save(connection, pieces.enqueued(_find(connection, key, due.kind), key, due))
+    _save(connection, rules.enqueued(_find(connection, key, due.kind), key, due))
 
 
 def waiting(
@@ -53,7 +53,7 @@ def asked_for(
 
 
 def claim(connection: sqlite3.Connection, work: Work, now: float, until: float) -> Work | None:
-    piece = pieces.claimed(_same(connection, work), now, until, secrets.token_hex(8))
+    piece = rules.claimed(_find_current(connection, work), now, until, secrets.token_hex(8))
     if piece is not None:
         _save(connection, piece)
     return piece
@@ -64,20 +64,20 @@ def extend(connection: sqlite3.Connection, work: Work, until: float) -> bool:
 
 
 def finish(connection: sqlite3.Connection, work: Work, again: float) -> None:
-    _if_held(connection, work, lambda piece: pieces.finished(piece, work, again))
+    _if_held(connection, work, lambda piece: rules.finished(piece, work, again))
 
 
 def put_off(connection: sqlite3.Connection, work: Work, due: float, *, failed: bool) -> None:
-    _if_held(connection, work, lambda piece: pieces.postponed(piece, due, failed=failed))
+    _if_held(connection, work, lambda piece: rules.postponed(piece, due, failed=failed))
 
 
 def _if_held(
     connection: sqlite3.Connection, work: Work, change: Callable[[Work], Work | None]
 ) -> bool:
-    """Save what ``change`` makes of a piece, or remove it where that is None.  False if the claim
-    holds it no more."""
-    piece = _same(connection, work)
-    if piece is None or not pieces.is_held(piece, work):
+    """Save what ``change`` makes of a piece, or remove the piece if that is None.  False, and no
+    change, if the lease of ``work`` has been lost."""
+    piece = _find_current(connection, work)
+    if piece is None or not rules.is_held(piece, work):
         return False
     left = change(piece)
     if left is None:
@@ -90,7 +90,7 @@ def _if_held(
     return True
 
 
-def _same(connection: sqlite3.Connection, work: Work) -> Work | None:
+def _find_current(connection: sqlite3.Connection, work: Work) -> Work | None:
     return _find(connection, SessionKey(work.tenant, work.session), work.kind)
 
 
@@ -107,7 +107,7 @@ def _piece(row: Sequence[Any]) -> Work:
     return Work(**dict(zip(Work.__struct_fields__, row, strict=True)))
 
 
-# What it has cost
+# Usage
 
 _ADDED = """
 ON CONFLICT (tenant, day, feature) DO UPDATE SET
@@ -155,6 +155,6 @@ def spent(
 
 
 def move_spent(connection: sqlite3.Connection, old: str, new: str) -> None:
-    """Add what a tenant has spent to another's."""
+    """Add a tenant's usage to another's."""
     connection.execute(_MOVE_SPENT, (old, new))
     connection.execute("DELETE FROM usage WHERE tenant = ?", (old,))

@@ -29,34 +29,37 @@ Running: TypeAlias = Coroutine[Any, Any, T]
 Answer = tuple["asyncio.Future[object]", object]
 
 STEPS = 10_000
-"""SQLite's instructions between two checks whether the reader was abandoned: about 1 ms, but
-seconds if each reads megabytes; so it is interrupted as well."""
+"""SQLite's instructions between two checks whether a read was abandoned: about 1 ms, but seconds if
+each instruction reads megabytes, so the read is interrupted too."""
 
 MAX_BATCH = 64
 """Jobs that share a transaction, and so an fsync, at most."""
 
 MAX_LATER_JOBS = 4
-"""Jobs of turn "later" in a transaction that has others, at most."""
+"""Jobs of priority "later" in a transaction with others, at most."""
 
-TRUNCATE_MS, OWED_MS = 500, 20
-"""Milliseconds that emptying the log waits for readers of other processes: the first time, and
-after that failed: a reader that stayed so long stays longer."""
+TRUNCATE_MS, TRUNCATE_RETRY_MS = 500, 20
+"""Milliseconds that emptying the log waits for readers of other processes: at first, and after a
+failure, since a reader that stayed so long will stay longer."""
 
 
-Turn = Literal["soon", "large", "later"]
+Priority = Literal["soon", "large", "later"]
 """``large``: slow, so it has a transaction of its own.  ``later``: runs after all others and can be
 repeated; a transaction of such jobs alone is not synced, so that a power failure may undo it.  A
 later synced transaction never survives without it, as the log is read up to its first gap."""
 
 
 class Job(msgspec.Struct, frozen=True):
-    """``kept``: see ``Changes.ended``.  ``truncate``: empty the log after it."""
+    """A function to run in a worker's thread, and the future of its result.
+
+    ``keeps_caches``: see ``Changes.on_commit``.  ``truncate``: empty the log after it.
+    """
 
     work: Callable[[sqlite3.Connection], object]
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[object]
-    turn: Turn = "soon"
-    kept: bool = False
+    priority: Priority = "soon"
+    keeps_caches: bool = False
     truncate: bool = False
 
 
@@ -75,24 +78,24 @@ class Jobs:
 
     def put(self, job: Job | None) -> None:
         """Add a job; None ends one thread once all waiting jobs are done."""
-        if job is None or job.turn == "later":
+        if job is None or job.priority == "later":
             self._later.append(job)
-        elif job.turn == "large":
+        elif job.priority == "large":
             self._large.append(job)
         else:
             self._soon.append(job)
         self._arrived.put(None)
 
-    def take(self, most: int) -> list[Job | None]:
-        """Wait for a job and take up to ``most`` jobs; None, if among them, is the last."""
+    def take(self, limit: int) -> list[Job | None]:
+        """Wait for a job and take up to ``limit`` jobs; None, if among them, is the last."""
         self._arrived.get()
         if self._large and (self._large_next or not self._soon):
             self._large_next = False
             return [self._large.popleft()]
         self._large_next = True
         taken, left = [self._next()], MAX_LATER_JOBS
-        while len(taken) < most and taken[-1] is not None:
-            left -= taken[-1].turn == "later"
+        while len(taken) < limit and taken[-1] is not None:
+            left -= taken[-1].priority == "later"
             if not (self._soon or (left and self._later)):
                 break
             try:
@@ -140,7 +143,7 @@ class Opener(Protocol):
         ...
 
     def index(self) -> WalIndex | None:
-        """Held for one more connection, if there is any."""
+        """Acquire the WAL index for one more connection; None if the file has none."""
         ...
 
 
@@ -167,7 +170,7 @@ class Worker:
         self._connection: sqlite3.Connection | None = None
         self._reading: asyncio.Future[object] | None = None
         self._synced = True
-        self.log_kept = False
+        self.log_not_emptied = False
         """Whether the log could not be emptied when last tried."""
         self._stopped = False
         self._thread = Thread(target=self._run, name=name, daemon=True)
@@ -177,9 +180,9 @@ class Worker:
         self,
         work: Callable[[sqlite3.Connection], T],
         timeout: float,
-        turn: Turn = "soon",
+        priority: Priority = "soon",
         *,
-        kept: bool = False,
+        keeps_caches: bool = False,
     ) -> Running[T]:
         """The result of ``work``; what writes runs in a transaction.  Raises StoreError,
         StoreTimeout.
@@ -187,24 +190,26 @@ class Worker:
         The job of a caller that is cancelled or timed out is skipped if it has not begun; else
         reading is interrupted, and a write takes effect as a whole or not at all.
         """
-        return self._result(work, timeout, turn, kept=kept)
+        return self._result(work, timeout, priority, keeps_caches=keeps_caches)
 
     def empty_log(self, timeout: float) -> Running[None]:
-        """Empty the write-ahead log; ``log_kept`` is True if another process kept reading it."""
-        return self._result(lambda connection: None, timeout, "large", kept=True, truncate=True)
+        """Empty the write-ahead log; sets ``log_not_emptied`` if another process keeps reading."""
+        return self._result(
+            lambda connection: None, timeout, "large", keeps_caches=True, truncate=True
+        )
 
     async def _result(
         self,
         work: Callable[[sqlite3.Connection], T],
         timeout: float,
-        turn: Turn,
+        priority: Priority,
         *,
-        kept: bool,
+        keeps_caches: bool,
         truncate: bool = False,
     ) -> T:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[object] = loop.create_future()
-        self._jobs.put(Job(work, loop, future, turn, kept, truncate))
+        self._jobs.put(Job(work, loop, future, priority, keeps_caches, truncate))
         try:
             return cast(T, await wait_within(future, timeout))
         except TimeoutError as error:
@@ -231,21 +236,25 @@ class Worker:
     def _run_batch(self) -> None:
         taken = self._jobs.take(MAX_BATCH if self._writes else 1)
         self._stopped = taken[-1] is None
-        # A future that is done already was given up.
+        # A future that is done already was abandoned.
         batch = [job for job in taken if job is not None and not job.future.done()]
         if batch:
-            _deliver(batch, self._perform(batch), self._changes.renew)
+            _deliver(batch, self._perform(batch), self._changes.invalidate)
 
     def _perform(self, batch: list[Job]) -> list[object]:
         write = self._run_alone if len(batch) == 1 else self._run_in_savepoint
         done = write if self._writes else self._read
         try:
-            with self._transaction(synced=any(job.turn != "later" for job in batch)) as connection:
+            with self._transaction(
+                synced=any(job.priority != "later" for job in batch)
+            ) as connection:
                 results = [done(connection, job) for job in batch]
             if self._writes:
-                # What failed alone has let go of the lock in between.
+                # A failed job that was alone has released the lock in between.
                 whole = not any([isinstance(result, Exception) for result in results])
-                self._changes.ended(kept=whole and all([job.kept for job in batch]))
+                self._changes.on_commit(
+                    keeps_caches=whole and all([job.keeps_caches for job in batch])
+                )
             if any(job.truncate for job in batch):
                 self._empty_log(connection)
             return results
@@ -256,12 +265,12 @@ class Worker:
     def _empty_log(self, connection: sqlite3.Connection) -> None:
         """Empty the write-ahead log, unless a reader stays in it; either way all is committed."""
         patience = connection.execute("PRAGMA busy_timeout").fetchone()[0]
-        wait = OWED_MS if self.log_kept else TRUNCATE_MS
+        wait = TRUNCATE_RETRY_MS if self.log_not_emptied else TRUNCATE_MS
         connection.execute(f"PRAGMA busy_timeout = {wait}").fetchone()
-        self.log_kept = True
+        self.log_not_emptied = True
         with suppress(sqlite3.Error):
             busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            self.log_kept = bool(busy)
+            self.log_not_emptied = bool(busy)
         connection.execute(f"PRAGMA busy_timeout = {patience}").fetchone()
 
     @contextmanager
@@ -274,7 +283,7 @@ class Worker:
                 self._connection.set_progress_handler(self._abandoned, STEPS)
         connection = self._connection
         if not self._writes:
-            yield connection  # what reads with several statements begins itself: see one_look
+            yield connection  # reads with several statements begin one: see consistent_read
             return
         if synced != self._synced:
             connection.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
@@ -282,12 +291,12 @@ class Worker:
         # A deferred BEGIN that reads and then writes fails at once where another process wrote
         # in between; IMMEDIATE waits for its turn.
         connection.execute("BEGIN IMMEDIATE")
-        self._changes.begun(self._index)
+        self._changes.on_begin(self._index)
         yield connection
         connection.execute("COMMIT")
 
     def _abandoned(self) -> bool:
-        """Does nobody wait for what is being read?  Then SQLite breaks it off."""
+        """Whether nobody waits for the current read any more; True makes SQLite interrupt it."""
         return self._reading is not None and self._reading.done()
 
     def _read(self, connection: sqlite3.Connection, job: Job) -> object:
@@ -331,7 +340,7 @@ class Worker:
         connection, self._connection = self._connection, None
         index, self._index = self._index, None
         if self._writes:
-            self._changes.lost()
+            self._changes.on_disconnect()
         if connection is not None:
             with suppress(sqlite3.Error):
                 self._opener.close(connection)
@@ -340,9 +349,9 @@ class Worker:
 
 
 def consistent_read(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
-    """The result of ``work``, all of whose statements see the same.
+    """The result of ``work``, all of whose statements read the same snapshot.
 
-    Not for a single statement: BEGIN and COMMIT, too, let go of the interpreter and wait for it.
+    A single statement needs no transaction: BEGIN and COMMIT each release the GIL and wait for it.
     """
     if connection.in_transaction:
         return work(connection)
@@ -357,13 +366,14 @@ def consistent_read(connection: sqlite3.Connection, work: Callable[[sqlite3.Conn
 
 
 def readers(name: str, opener: Opener, count: int) -> list[Worker]:
-    """Threads that share what is to be read; any of them takes jobs for all."""
+    """Reading threads that share a queue of jobs."""
     jobs = Jobs()
     return [Worker(f"{name}-{n}", opener, writes=False, jobs=jobs) for n in range(count)]
 
 
 def as_store_error(error: Exception) -> Exception:
-    """What callers see of an error.  Those that tell of none of SQLite, file and data are bugs."""
+    """The StoreError for an error of SQLite, the file or the data; other errors, which are bugs, as
+    they are."""
     if isinstance(error, sqlite3.Error) and _is_busy(error):
         return StoreTimeout(f"SQLite: {error}")
     if isinstance(error, sqlite3.Error) and sqlite_name(error) == "SQLITE_FULL":
@@ -378,12 +388,13 @@ def _is_busy(error: sqlite3.Error) -> bool:
 
 
 def _deliver(batch: list[Job], results: list[object], on_abandoned: Callable[[], None]) -> None:
-    """``on_abandoned`` is called where nobody waits for a result any more."""
+    """Set the results of jobs in their loops; ``on_abandoned`` is called for each that nobody waits
+    for any more."""
     answers: defaultdict[asyncio.AbstractEventLoop, list[Answer]] = defaultdict(list)
     for job, result in zip(batch, results, strict=True):
         answers[job.loop].append((job.future, result))
     for loop, settled in answers.items():
-        # A closed loop has nobody left who waits.
+        # If the loop is closed nobody waits any more.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(_set_results, settled, on_abandoned)
 

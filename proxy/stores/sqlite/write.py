@@ -1,4 +1,4 @@
-"""What is written to the SQLite file: functions of a connection inside BEGIN IMMEDIATE."""
+"""Commits to the SQLite file: functions of a connection inside BEGIN IMMEDIATE."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ from proxy.stores.sqlite.rows import (
     NO_SYSTEM,
     Head,
     find_head,
+    find_message,
     insert_exchanges,
     insert_head,
     insert_messages,
     live_head,
-    look_up,
     new_session_head,
     save_head,
-    switch,
+    set_active,
     text_in,
 )
 from proxy.stores.sqlite.waste import WASTE, purge
 
-# All that a commit wants to know first: each statement lets go of the interpreter and waits for it
-# again.
+# Everything that a commit has to read first, in one statement: each releases the GIL and waits for
+# it again.
 _FOUND = f"""
 SELECT ({WASTE.replace("?1", ":now")}), (
     SELECT max(until) FROM erasures WHERE expires_at > :now AND subject IN (:mark, :user_mark)
@@ -69,7 +69,7 @@ WHERE k.session = ? AND k.key = ? AND x.created_at > ?
 
 _BROKEN_OFF = f"SELECT instr({text_in('record')}, ?) FROM exchanges WHERE session = ? AND id = ?"
 
-# A window moves forwards only, unless it was found anew.
+# A window moves only forwards, unless it was computed anew.
 _MOVE_WINDOW = """
 INSERT INTO windows (session, profile, turn, seq) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT (session, profile) DO UPDATE SET turn = ?3, seq = ?4
@@ -86,8 +86,8 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class CommitState(msgspec.Struct, frozen=True):
-    """The session of a commit, whether its exchange is in there, and the latest mark of it and of
-    the commit's user."""
+    """The head of a commit's session, whether it has the exchange already, and the latest erasure
+    mark of the session and of the commit's user."""
 
     head: Head | None
     known: bool
@@ -96,24 +96,24 @@ class CommitState(msgspec.Struct, frozen=True):
 
 def commit(connection: sqlite3.Connection, now: float, key: SessionKey, commit: Commit) -> Outcome:
     exchange = with_size(commit)
-    found = _find(connection, now, key, commit)
+    found = _read_state(connection, now, key, commit)
     head, attempt = found.head, None
     if head is not None:
         attempt = _attempt(connection, head.id, commit.idempotency_key, exchange.created_at)
         refused = _refusal(connection, found, head, commit, attempt)
         if refused:
             return refused
-    if is_refused(_mark(connection, key.tenant, found, commit, now), exchange.started_at):
+    if is_refused(_latest_mark(connection, key.tenant, found, commit, now), exchange.started_at):
         return "erased"
     new = head is None
     head = head or new_session_head(exchange.created_at, commit.ttl)
-    _switch(connection, head, commit, attempt)
+    _change_states(connection, head, commit, attempt)
     if isinstance(commit, CommitStep):
         if not new:
             save_head(connection, head)
         return "recorded"
     _append(connection, now, key, head, exchange, commit, new=new)
-    _remember(connection, head, commit)
+    _save_window_and_key(connection, head, commit)
     for due in commit.due:
         sqlite_work.enqueue(connection, key, due)
     return "recorded"
@@ -136,7 +136,7 @@ def amend(
         )
     span = SeqSpan(row[0], row[1])
     for draft in amendment.drafts:
-        _fill(connection, head, amendment.exchange, span, draft)
+        _insert_reserved(connection, head, amendment.exchange, span, draft)
     edited, seq = amendment.edited, None
     if edited is not None and edited.card.exchange == amendment.exchange:
         seq = edit_answer(connection, head, edited)
@@ -147,7 +147,7 @@ def amend(
 # Refusing
 
 
-def _find(
+def _read_state(
     connection: sqlite3.Connection, now: float, key: SessionKey, commit: Commit
 ) -> CommitState:
     mark = digest_of(session_subject(key))
@@ -167,10 +167,10 @@ def _find(
     return CommitState(head, head is not None and bool(known), NO_MARK if until is None else until)
 
 
-def _mark(
+def _latest_mark(
     connection: sqlite3.Connection, tenant: str, found: CommitState, commit: Commit, now: float
 ) -> float:
-    """The latest mark of the session, the commit's user and the session's owner."""
+    """The latest erasure mark of the session, of the commit's user and of the session's owner."""
     owner = found.head.owner if found.head else None
     if not owner or owner == commit.user:
         return found.mark
@@ -225,7 +225,7 @@ def _newest_broken_off(connection: sqlite3.Connection, head: Head) -> bool:
 # Superseding and activating
 
 
-def _switch(
+def _change_states(
     connection: sqlite3.Connection, head: Head, commit: Commit, attempt: Attempt | None
 ) -> None:
     gone: list[MessagePlace] = []
@@ -235,8 +235,8 @@ def _switch(
     if not (gone or commit.activated):
         return
     switched = {
-        *switch(connection, head, gone, active=False),
-        *switch(connection, head, locate_all(commit.activated), active=True),
+        *set_active(connection, head, gone, active=False),
+        *set_active(connection, head, locate_all(commit.activated), active=True),
     }
     sqlite_summaries.drop_covering(connection, head.id, switched)
 
@@ -254,7 +254,7 @@ def _append(
     *,
     new: bool,
 ) -> None:
-    """Write the head as it is then, with its ``new`` session if need be, and what belongs to it."""
+    """Write the exchange and its messages, and the updated head; ``new``: of a new session."""
     lines = _lines(connection, head, commit.drafts)
     first = head.next
     head.next += exchange.size
@@ -275,7 +275,8 @@ def _append(
 def _lines(
     connection: sqlite3.Connection, head: Head, drafts: Sequence[Draft]
 ) -> list[StoredMessage]:
-    """The drafts in their places, neighbours from the next one on; counted in the head."""
+    """The drafts as stored messages, with consecutive seqs from the next free one; adds them to the
+    counts of the head."""
     lines: list[StoredMessage] = []
     turns: dict[str, int] = {}
     for seq, draft in enumerate(drafts, head.next):
@@ -289,10 +290,10 @@ def _lines(
 def _line(
     connection: sqlite3.Connection, head: Head, seq: int, draft: Draft, turn: int | None = None
 ) -> StoredMessage:
-    """A draft in its place; ``turn`` where it is known where its turn began."""
+    """A draft as a stored message; ``turn`` if it is known already.  Adds it to the counts."""
     card = draft.card
     if turn is None and draft.turn != card.id:
-        began = look_up(connection, head.id, locate(draft.turn))
+        began = find_message(connection, head.id, locate(draft.turn))
         turn = began[0] if began else None
     if draft.state == "active":
         head.messages += 1
@@ -301,15 +302,15 @@ def _line(
     return StoredMessage(place, card, draft.state, draft.body, draft.wire)
 
 
-def _fill(
+def _insert_reserved(
     connection: sqlite3.Connection, head: Head, exchange: str, span: SeqSpan, draft: Draft
 ) -> None:
-    """Put a draft at its reserved place, once."""
+    """Insert a draft at its reserved place, if nothing is there yet."""
     place = locate(draft.card.id)
     seq = span.seq(place.number) if place else None
     if place is None or seq is None or place.exchange != exchange:
         return
-    if look_up(connection, head.id, place) is not None:
+    if find_message(connection, head.id, place) is not None:
         return
     insert_messages(connection, head.id, [_line(connection, head, seq, draft)])
     if is_choice(draft.card):
@@ -318,7 +319,7 @@ def _fill(
         )
 
 
-def _remember(connection: sqlite3.Connection, head: Head, commit: Commit) -> None:
+def _save_window_and_key(connection: sqlite3.Connection, head: Head, commit: Commit) -> None:
     if commit.window:
         _move_window(connection, head, commit.window)
     if commit.idempotency_key:
@@ -326,7 +327,7 @@ def _remember(connection: sqlite3.Connection, head: Head, commit: Commit) -> Non
             "INSERT OR REPLACE INTO keys (session, key, exchange, created_at) VALUES (?, ?, ?, ?)",
             (head.id, commit.idempotency_key, commit.exchange.id, commit.exchange.created_at),
         )
-        # A day longer than they count: a commit that waited in a spool finds what it would have.
+        # Kept a day longer than needed, for commits that waited in a spool.
         connection.execute(
             "DELETE FROM keys WHERE session = ? AND created_at <= ?",
             (head.id, commit.exchange.created_at - 2 * IDEMPOTENCY_SECONDS),
@@ -334,7 +335,7 @@ def _remember(connection: sqlite3.Connection, head: Head, commit: Commit) -> Non
 
 
 def _move_window(connection: sqlite3.Connection, head: Head, move: WindowMove) -> None:
-    row = look_up(connection, head.id, locate(move.start))
+    row = find_message(connection, head.id, locate(move.start))
     if row:
         arguments = (head.id, move.profile, row[0], row[1], move.anew)
         connection.execute(_MOVE_WINDOW, arguments)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from proxy.learning.facts.fact import MOST_GIVEN, Fact, Facts
+from proxy.learning.facts.fact import MAX_GIVEN, Fact, Facts
 
-FULL = f"this person has as many memories as may be added or saved, {MOST_GIVEN:,}"
+FULL = f"this person has as many memories as may be added or saved, {MAX_GIVEN:,}"
 REFUSED = f"T{FULL[1:]}. Delete some first."
 
 
-def filled(facts: Facts, most: int = MOST_GIVEN, before: float = 1000.0) -> None:
+def filled(facts: Facts, most: int = MAX_GIVEN, before: float = 1000.0) -> None:
     """Put facts of all states that somebody has added, until there are ``most``."""
     for number in range(len(facts), most):
         facts[f"fact_{number:05}"] = Fact(

@@ -14,7 +14,7 @@ from proxy.memory.store import Queue
 from tests.support.virtual import clock
 
 KEY = SessionKey("tenant", "session")
-FIRST, LONGEST = 5.0, 600.0
+FIRST, MAX_PAUSE = 5.0, 600.0
 
 Result = float | None | BaseException
 
@@ -115,7 +115,7 @@ class Bench:
     ) -> None:
         self.ended: list[str] = []
         jobs: Mapping[Kind, ScriptedJob] = {"summary": job, "rebuild": job}
-        backoff = Backoff(FIRST, LONGEST)
+        backoff = Backoff(FIRST, MAX_PAUSE)
         self.runner = Runner(queue, jobs, concurrency, backoff, wall, self._note, chance)
 
     def _note(self, kind: Kind, outcome: str) -> None:

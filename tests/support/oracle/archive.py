@@ -12,7 +12,7 @@ from proxy.memory.archive import (
     SessionArchive,
     StoredMessage,
 )
-from proxy.memory.model import MOST_VERSIONS, State
+from proxy.memory.model import MAX_VERSIONS, State
 from proxy.stores.common.history import SeqSpan, counts_of
 from tests.support.oracle.session import Record, SessionState, wire_of
 
@@ -122,5 +122,5 @@ def restore(archived: SessionArchive) -> SessionState:
             for placed in archived.exchanges
         },
         windows=dict(session.windows),
-        versions=list(archived.summaries[:MOST_VERSIONS]),
+        versions=list(archived.summaries[:MAX_VERSIONS]),
     )

@@ -10,8 +10,8 @@ from proxy.recall.index import (
     POSTING_SIZE,
     ROW_SIZE,
     IndexBatch,
+    IndexLookup,
     IndexMark,
-    Look,
     Owner,
     Postings,
     Rows,
@@ -64,17 +64,19 @@ class InMemoryIndex:
         self._now = clock
         self._shelves: dict[Owner, Shelf] = {}
 
-    async def look(
+    async def lookup(
         self, owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
-    ) -> Look:
+    ) -> IndexLookup:
         shelf = self._shelf(owner)
         found = tuple(shelf.newest(term, newest) for term in terms)
-        return Look(shelf.revision, shelf.state, found, shelf.marks.get(session))
+        return IndexLookup(shelf.revision, shelf.state, found, shelf.marks.get(session))
 
-    async def whole(self, owner: Owner, most: int, session: str = "") -> WholeIndex | None:
+    async def whole_index(
+        self, owner: Owner, max_terms: int, session: str = ""
+    ) -> WholeIndex | None:
         terms = list(self._shelf(owner).postings)
-        look = await self.look(owner, terms, EVERY_POSTING, session)
-        return WholeIndex(terms, look) if look.revision and len(terms) <= most else None
+        lookup = await self.lookup(owner, terms, EVERY_POSTING, session)
+        return WholeIndex(terms, lookup) if lookup.revision and len(terms) <= max_terms else None
 
     async def rows(self, owner: Owner, numbers: Sequence[int]) -> Rows:
         shelf = self._shelf(owner)

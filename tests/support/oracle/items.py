@@ -23,35 +23,35 @@ class InMemoryItems(InMemoryErasures):
         super().__init__(clock)
         self._items: dict[ItemOwner, dict[Place, Item]] = {}
 
-    async def items_at(self, shelf: ItemOwner, places: Collection[Place]) -> dict[Place, Item]:
-        held = self._held(shelf)
+    async def items_at(self, owner: ItemOwner, places: Collection[Place]) -> dict[Place, Item]:
+        held = self._held(owner)
         return {place: held[place] for place in places if place in held}
 
     async def items(
-        self, shelf: ItemOwner, prefix: Namespace, after: Place | None, limit: int
+        self, owner: ItemOwner, prefix: Namespace, after: Place | None, limit: int
     ) -> Page[Item]:
-        held = self._held(shelf)
+        held = self._held(owner)
         places = sorted(place for place in held if within(place.namespace, prefix))
         behind = [place for place in places if after is None or place > after]
         return page_of([held[place] for place in behind[: limit + 1]], limit)
 
     async def namespaces(
-        self, shelf: ItemOwner, prefix: Namespace, after: Namespace | None, limit: int
+        self, owner: ItemOwner, prefix: Namespace, after: Namespace | None, limit: int
     ) -> Sequence[Namespace]:
-        found = sorted({place.namespace for place in self._held(shelf)})
+        found = sorted({place.namespace for place in self._held(owner)})
         below = [namespace for namespace in found if within(namespace, prefix)]
         return [namespace for namespace in below if after is None or namespace > after][:limit]
 
     async def people(self, tenant: str) -> Sequence[str]:
-        shelves = [shelf for shelf in self._items if shelf.tenant == tenant and shelf.user]
-        return sorted(shelf.user for shelf in shelves if self._held(shelf))
+        shelves = [owner for owner in self._items if owner.tenant == tenant and owner.user]
+        return sorted(owner.user for owner in shelves if self._held(owner))
 
     async def change_items(
-        self, shelf: ItemOwner, changes: Sequence[Change], since: float | None = None
+        self, owner: ItemOwner, changes: Sequence[Change], since: float | None = None
     ) -> bool:
-        if is_refused(self._mark_of(user_subjects(shelf.tenant, shelf.user)), since):
+        if is_refused(self._mark_of(user_subjects(owner.tenant, owner.user)), since):
             return False
-        held = self._held(shelf)
+        held = self._held(owner)
         before = [held.get(Place(change.namespace, change.key)) for change in changes]
         for change, old in zip(changes, before, strict=True):
             if change.after is not None and change.after != (old.version if old else 0):
@@ -65,28 +65,28 @@ class InMemoryItems(InMemoryErasures):
         return True
 
     async def adopt_items(
-        self, shelf: ItemOwner, items: Sequence[Item], since: float | None = None
+        self, owner: ItemOwner, items: Sequence[Item], since: float | None = None
     ) -> int:
-        if is_refused(self._mark_of(user_subjects(*shelf)), since):
+        if is_refused(self._mark_of(user_subjects(*owner)), since):
             return 0
-        held = self._held(shelf)
+        held = self._held(owner)
         before = len(held)
         for item in items:
             if item.expires_at is None or item.expires_at > self._time():
                 held.setdefault(item.place, item)
         return len(held) - before
 
-    async def drop_items(self, shelf: ItemOwner, prefix: Namespace) -> int:
-        held = self._held(shelf)
+    async def drop_items(self, owner: ItemOwner, prefix: Namespace) -> int:
+        held = self._held(owner)
         gone = [place for place in held if within(place.namespace, prefix)]
         for place in gone:
             del held[place]
         return len(gone)
 
-    def _held(self, shelf: ItemOwner) -> dict[Place, Item]:
+    def _held(self, owner: ItemOwner) -> dict[Place, Item]:
         """The shelf, without what has expired."""
         now = self._time()
-        held = self._items.setdefault(shelf, {})
+        held = self._items.setdefault(owner, {})
         for place, item in list(held.items()):
             if item.expires_at is not None and item.expires_at <= now:
                 del held[place]
@@ -94,8 +94,8 @@ class InMemoryItems(InMemoryErasures):
 
     def _move_items(self, old: str, new: str) -> None:
         """Hand a tenant's items to another; what is at a place already stays, and so does ours."""
-        for shelf in [shelf for shelf in self._items if shelf.tenant == old]:
-            here, there = self._held(shelf), self._held(ItemOwner(new, shelf.user))
+        for owner in [owner for owner in self._items if owner.tenant == old]:
+            here, there = self._held(owner), self._held(ItemOwner(new, owner.user))
             for place in [place for place in here if place not in there]:
                 there[place] = here.pop(place)
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from proxy.memory.archive import Details, Message, StoredMessage
 from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
-    MOST_VERSIONS,
+    MAX_VERSIONS,
     Amendment,
     Ask,
     Commit,
@@ -286,7 +286,7 @@ class SessionState:
         if in_force != after or changes not in (None, self.changes):
             return False
         put = replace(summary, version=after + 1)
-        self.versions = [put, *self.versions][:MOST_VERSIONS]
+        self.versions = [put, *self.versions][:MAX_VERSIONS]
         self.stalled = False
         return True
 

@@ -29,7 +29,7 @@ from proxy.memory.model import (
     State,
     Summary,
 )
-from proxy.recall.index import Behind, Owner, behind_in
+from proxy.recall.index import Owner, Unindexed, read_unindexed
 from proxy.stores.common.history import read_cursor, sessions_cursor, with_tenant
 from proxy.stores.common.rules import is_refused, session_subject, user_subjects
 from tests.support.oracle import archive as oracle_archive
@@ -72,8 +72,10 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
         state = self._find(SessionKey(owner.tenant, session))
         return state.created_at if state else None
 
-    async def behind(self, key: SessionKey, states: Collection[State], limit: int) -> Behind | None:
-        return await behind_in(self, key, states, limit)
+    async def unindexed(
+        self, key: SessionKey, states: Collection[State], limit: int
+    ) -> Unindexed | None:
+        return await read_unindexed(self, key, states, limit)
 
     async def peek(self, key: SessionKey) -> None:
         """Memory is always there."""

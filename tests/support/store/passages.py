@@ -11,7 +11,7 @@ from proxy.recall.index import Owner
 from proxy.recall.indexing.index_updater import IndexUpdater
 from proxy.recall.indexing.indexer import Indexer
 from proxy.recall.indexing.state import State, read_state
-from proxy.recall.known_index import KnownIndex
+from proxy.recall.known_index import IndexCache
 from proxy.recall.query.query import RecallOptions, RecallQuery
 from proxy.recall.ranking.packing import read_rows
 from proxy.recall.recaller import Recaller
@@ -54,7 +54,7 @@ class Memory:
         return key
 
     async def state(self, owner: Owner) -> State:
-        state = read_state((await self.store.look(owner, (), 0)).state)
+        state = read_state((await self.store.lookup(owner, (), 0)).state)
         assert state is not None
         return state
 
@@ -95,5 +95,5 @@ def memory(store: Backend, clock: Clock) -> Memory:
     """The parts of recall over a store; the index_updater is not open."""
     indexer = Indexer(store, store, typed_text_of, clock)
     index_updater = IndexUpdater(indexer, clock, lambda count: None, delay=0)
-    recaller = Recaller(KnownIndex(store), store, index_updater, typed_text_of, clock)
+    recaller = Recaller(IndexCache(store), store, index_updater, typed_text_of, clock)
     return Memory(store, clock, indexer, index_updater, recaller)

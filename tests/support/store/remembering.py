@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from proxy.recall.index import NO_POSTINGS, POSTING_SIZE, Look, Postings
+from proxy.recall.index import NO_POSTINGS, POSTING_SIZE, IndexLookup, Postings
 from proxy.recall.query.of_oneself import told_trait_terms
 from proxy.recall.query.query import RecallOptions
 from proxy.recall.query.question import Question, read_question
@@ -72,7 +72,7 @@ class Person:
             else NO_POSTINGS
             for data in found
         )
-        return match(question, Look(postings=postings), self.corpus)
+        return match(question, IndexLookup(postings=postings), self.corpus)
 
     def numbers(self, matches: Matches) -> Numbers:
         numbers = candidates(matches)

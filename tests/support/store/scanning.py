@@ -56,7 +56,7 @@ def found_in_files(folder: Path, *markers: str) -> list[str]:
 def found_in_memory(store: object, *markers: str) -> list[str]:
     """Which of these are in a database in memory, in pages that are free too."""
     assert isinstance(store, SQLiteMemory)
-    kept = store._memory._kept
+    kept = store._memory._anchor
     return [f"memory: {marker}" for marker in held([kept.serialize()] if kept else [], markers)]
 
 

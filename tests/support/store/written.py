@@ -235,10 +235,10 @@ async def _session(store: Backend, key: SessionKey) -> dict[str, Any]:
 async def _load(store: Backend, key: SessionKey, ask: Ask) -> dict[str, Any]:
     """What an earlier release saw too: when a session began it did not tell here."""
     seen = await store.load(key, ask)
-    look: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(seen))
+    lookup: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(seen))
     session = await store.session(key)
-    assert look.pop("began") == (session.created_at if session else 0.0)
-    return look
+    assert lookup.pop("began") == (session.created_at if session else 0.0)
+    return lookup
 
 
 async def _shelf(store: Backend, shelf: ItemOwner) -> dict[str, Any]:
@@ -254,7 +254,7 @@ async def _indexed(store: Backend, owner: Owner) -> dict[str, Any]:
     rows = await store.rows(owner, [0, 1, 150, PASSAGES, PASSAGES + 1])
     vectors = await store.vectors(owner, MODEL, WIDTH, 0, PASSAGES)
     return {
-        "look": await store.look(owner, TERMS, 170, "talk/1"),
+        "look": await store.lookup(owner, TERMS, 170, "talk/1"),
         "rows": (rows.data, sorted(rows.sessions.items())),
         "vectors": vectors.rstrip(b"\0"),  # a store may leave out what was never put
     }

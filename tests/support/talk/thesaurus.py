@@ -31,7 +31,7 @@ FOLDER = Path(__file__).parents[3] / "proxy/recall/lexicon/thesaurus"
 WORDS = 20_000
 """The most frequent ones of a language are looked at."""
 
-SHORTEST = 3
+MIN_LETTERS = 3
 
 NEAR = 0.68
 """The least cosine of two words, 0 to 1."""
@@ -48,7 +48,7 @@ Vectors = NDArray[np.float32]
 def frequent(code: str) -> list[str]:
     """Words of a language, the most frequent first."""
     counts = SpellChecker(language=code).word_frequency.dictionary
-    known = [word for word in counts if word.isalpha() and len(word) >= SHORTEST]
+    known = [word for word in counts if word.isalpha() and len(word) >= MIN_LETTERS]
     return sorted(known, key=lambda word: (-counts[word], word))[:WORDS]
 
 

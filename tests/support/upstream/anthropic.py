@@ -206,7 +206,7 @@ def _unmarked(block: Json) -> Json:
 
 # What is refused
 
-MOST_MARKS = 4
+MAX_MARKS = 4
 
 ROLES = ("user", "assistant", "system")
 """A system message in mid-conversation stands behind one of the user."""
@@ -250,7 +250,7 @@ def validate(
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise Refused("messages: at least one message is required", "messages")
-    if len(list(_marks(body))) > MOST_MARKS:
+    if len(list(_marks(body))) > MAX_MARKS:
         found = len(list(_marks(body)))
         raise Refused(
             f"A maximum of 4 blocks with cache_control may be provided. Found {found}.", "messages"

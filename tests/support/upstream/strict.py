@@ -56,14 +56,14 @@ def validate(
         _alternating(messages)
 
 
-MOST_MARKS = 4
+MAX_MARKS = 4
 
 
 def few_marks(body: object) -> None:
     """Raise Refused for more cache marks than providers take."""
     said = json.dumps(body)
     for name in ("cache_control", "prompt_cache_breakpoint"):
-        if (found := said.count(f'"{name}": {{')) > MOST_MARKS:
+        if (found := said.count(f'"{name}": {{')) > MAX_MARKS:
             raise Refused(f"At most 4 blocks with {name} may be provided. Found {found}.", "body")
 
 

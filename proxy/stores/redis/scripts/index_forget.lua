@@ -1,5 +1,5 @@
--- Forget a session.  Lua, because only an index that is there has a revision to go on; with it a
--- batch made from an earlier look cannot bring the session back.
+-- Forget a session.  Lua, because the revision of an index may be increased only if it exists; that
+-- keeps a batch made from an earlier lookup from bringing the session back.
 --
 -- ARGV: session.
 

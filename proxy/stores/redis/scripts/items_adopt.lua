@@ -1,4 +1,4 @@
--- Take over items of another tenant's shelf.  Lua, because one that is here already stays.
+-- Take over items of another owner.  Lua, because existing ones stay.
 --
 -- ARGV: now, then of each: place, record ('' where it is gone there), and the record that was taken
 -- over before ('' for none): that one may be replaced.

@@ -1,5 +1,5 @@
 -- Change items: all, or none of them.  Lua, because each may depend on the version it finds.  The
--- key behind the shelf's is the mark of its person.
+-- key behind the items' is the erasure mark of their owner.
 --
 -- ARGV: now, when that was read which the changes are made from ('' for not known), then of each: place, the version that it must find ('' for any), whether it
 -- puts (1) or deletes (0), the end, the value.

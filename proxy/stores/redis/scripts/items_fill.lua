@@ -1,5 +1,5 @@
--- Put items where there are none.  Lua, because one that is here already stays.  The key behind the
--- shelf's is the mark of its person.
+-- Put items where there are none.  Lua, because existing ones stay.  The key after the items' is the
+-- erasure mark of their owner.
 --
 -- ARGV: now, when that began which brings them ('' for not known), then of each: place, record, end.
 -- Returns how many were put: none behind the mark.

@@ -1,4 +1,4 @@
--- Remove items that another shelf has taken over.  Lua, because they may have changed meanwhile.
+-- Remove items that another owner has taken over.  Lua, because they may have changed meanwhile.
 --
 -- ARGV: place and the record taken over, of each.
 -- Returns place and record, '' where it is gone, of those that are not removed for that reason.

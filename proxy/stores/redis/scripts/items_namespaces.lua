@@ -1,15 +1,15 @@
--- Namespaces that have items: from the first place of one to the first behind it.  Lua, because each
--- step depends on the one before.
+-- Namespaces that have items, by the first place of each.  Lua, because each step depends on the one
+-- before.
 --
--- ARGV: where to begin behind, the end of the range, most namespaces, most steps, now.
--- Returns { where to go on behind, or false at the end; then a place in each namespace }, or false
--- where places are to be listed again before.
+-- ARGV: where to begin after, the end of the range, the limit of namespaces, the limit of steps, now.
+-- Returns { where to continue after, or false at the end; then a place in each namespace }, or false
+-- if the list of places must be rebuilt first.
 
 if unlisted() then return false end
-local at, most, now = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[5])
+local at, limit, now = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[5])
 local found = { false }
 for _ = 1, tonumber(ARGV[4]) do
-  if #found > most then break end
+  if #found > limit then break end
   local place = redis.call('ZRANGEBYLEX', PLACES, '(' .. at, ARGV[2], 'LIMIT', 0, 1)[1]
   if not place then return found end
   local ending = redis.call('ZSCORE', ENDS, place)

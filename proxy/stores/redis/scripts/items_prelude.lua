@@ -1,4 +1,4 @@
--- What the scripts of items share.  Every script gets the keys of one shelf, under one hash tag:
+-- Shared by the scripts of items.  Every script gets the keys of one owner's items, in one slot:
 --   items        hash: place -> version SP created SP updated SP end SP value
 --   item-places  zset: place, score 0                    sorted by namespace and key
 --   item-ends    zset: place, score its end, for items that have one
@@ -6,7 +6,7 @@
 
 local ITEMS, PLACES, ENDS = KEYS[1], KEYS[2], KEYS[3]
 local GRACE = 60 -- seconds by which the clocks of hosts may differ
-local LONGEST = 1e10 -- seconds; times to live have a limit
+local MAX_SECONDS = 1e10 -- the longest time to live: Redis has a limit
 
 -- Has it items that are in no list of places, because the server evicts keys?  None is in the list
 -- that is not there, but where the items are lost: then there are more of these.
@@ -57,7 +57,7 @@ local function tidy(now)
   local ends = #last > 0 and redis.call('ZCARD', ENDS) == redis.call('ZCARD', PLACES)
   for i = 1, 3 do
     if ends then
-      local left = math.min(math.max(0, tonumber(last[2]) - now) + GRACE, LONGEST)
+      local left = math.min(math.max(0, tonumber(last[2]) - now) + GRACE, MAX_SECONDS)
       redis.call('PEXPIRE', KEYS[i], string.format('%.0f', left * 1000))
     else
       redis.call('PERSIST', KEYS[i])

@@ -1,11 +1,11 @@
--- The lists of sessions: of a tenant, and of each of its users.  Put in front of the scripts that
--- write them.  A list is two keys under one hash tag:
+-- The lists of sessions: of a tenant, and of each of its users.  Prepended to the scripts that write
+-- them.  A list is two keys in one slot:
 --   sessions  zset: session id, score its last activity
 --   expiries  zset: session id, score when it expires, for sessions that do
 
 local GRACE = 60 -- seconds by which the clocks of servers may differ
 
--- A list whose sessions all expire ends with the last of them: nobody may come to write it any more.
+-- A list whose sessions all expire expires with the last one: it may never be written again.
 local function let_end(list, expiries)
   local last = redis.call('ZREVRANGE', expiries, 0, 0, 'WITHSCORES')[2]
   if last and redis.call('ZCARD', expiries) == redis.call('ZCARD', list) then

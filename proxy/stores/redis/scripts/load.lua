@@ -1,30 +1,31 @@
--- One look at a session.  Lua, because where the log begins is known only here: without it a load
--- would take three round trips, and commits could come in between.
+-- Load a session.  Lua, because where the log begins is known only here: without it a load would take
+-- three round trips, and commits could come in between.
 --
--- ARGV: profile, whole (0/1), max_messages, max_tokens ('' for none), idempotency key, the time
--- since when keys count, tokens of what no summary covers ('' where it is not asked for); then what
--- is known of the log: its stamp ('' where nothing is), its first turn, the seq that was free then;
--- the session; the newest message of that log, and of the passages that are known: seq and id of each.
--- The keys behind the session's, if any, are meta and marks of its own index, in its slot.
--- Returns {} for an unknown session, { messages } for one of which there are so many and no meta, which
--- tells whose they are: nobody gets them, and the next commit removes them.
--- Else it returns { owner, system, system_tokens, messages, tokens, start, last, last's usage, attempt,
--- attempt's usage, entries joined by commas, how many are shown, seqs of those that are there joined by
--- commas, their bodies, inactive choices joined by commas, summary, changes, stalled, size of the log,
--- stamp, next, the turn it begins with, whether what is known was left out (0/1), what index_look.lua
--- returns without terms, of a session that is nobody's, whether the inactive choices are to be asked for
--- with load_choices.lua (0/1), whether the newest passage is still there (0/1), when it began }.
--- Of a whole log the entries are the first PIECE: the server does nothing else meanwhile; the others are
--- asked for with load_more.lua.
--- Where more than MOST are to be shown it is { 'large' }, and of a whole log the bodies are left out.
--- What is gone of a session, because the server evicts keys, say, is left out.
+-- ARGV: profile, whole (0/1), max_messages, max_tokens ('' for none), idempotency key, the time from
+-- which on keys count, tokens that no summary covers ('' if not limited); then of the caller's cached
+-- log its stamp ('' without one), its first turn, and the seq that was free then; the session; the
+-- newest message of the cached log, and of the cached passages: seq and id of each.
+-- The keys after the session's, if any, are meta and marks of its own index, in its slot.
+-- Returns {} for an unknown session; { messages } if so many are left without meta, which tells the
+-- owner: they are not returned, and the next commit removes them.
+-- Else returns { owner, system, system_tokens, messages, tokens, start, last, last's usage, attempt,
+-- attempt's usage, entries joined by commas, how many messages the window should have, seqs of those
+-- that exist joined by commas, their bodies, inactive choices joined by commas, summary, changes,
+-- stalled, size of the log, stamp, next, the turn it begins with, whether the cached log is current and
+-- was left out (0/1), for a session without user what index_look.lua returns without terms, whether
+-- the inactive choices must be read with load_choices.lua (0/1), whether the newest cached passage
+-- still exists (0/1), when the session began }.
+-- Of a whole log the entries are only the first PIECE, since a long script would block the server; the
+-- others are read with load_more.lua.
+-- If the window has more than MAX_MESSAGES it returns { 'large' }, or for a whole log no bodies.
+-- What the server has evicted is left out.
 
-local MOST = 24000 -- messages that are shown: the server does nothing else meanwhile
-local SOON = 60000 -- ms in which all keys of a session that has expired are gone
+local MAX_MESSAGES = 24000 -- messages of the window: a longer script would block the server
+local SOON = 60000 -- ms within which all keys of an expired session are gone
 local profile, whole, key, oldest = ARGV[1], ARGV[2] == '1', ARGV[5], tonumber(ARGV[6])
 local max_messages, max_tokens, uncovered = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[7])
 
--- What has expired has no meta either, but next to no time left.
+-- An expired session may have no meta either, but its other keys have hardly any time left.
 local function headless()
   local left, messages = redis.call('PTTL', CARDS), redis.call('HLEN', CARDS)
   local evicted = messages > 0 and (left < 0 or left > SOON)
@@ -45,11 +46,11 @@ if last then
   newest_first, newest_size, newest_record, newest_usage = first, size or 0, record or false, found[2]
 end
 
--- The turn at which a log of just more than these bounds (nil for none) begins; `least` where there
--- is not so much behind that turn.
-local function reaching(most_messages, most_tokens, least)
+-- The turn from which on the log just exceeds these bounds (nil for none); `least` if the whole log
+-- does not.
+local function reaching(max_messages, max_tokens, least)
   local function exceeded(messages, tokens)
-    return (most_messages and messages > most_messages) or (most_tokens and tokens > most_tokens)
+    return (max_messages and messages > max_messages) or (max_tokens and tokens > max_tokens)
   end
   if not exceeded(tonumber(meta[5]), tonumber(meta[6])) then return least end
   local messages, tokens, offset = 0, 0, 0
@@ -115,14 +116,14 @@ local function latest(from, begin)
   return backwards(newest), all
 end
 
--- The entries of the choices that are not in the log; nil where they are to be looked for among more than a piece.
+-- The entries of inactive choices; nil if they are among more than PIECE messages.
 local function inactive_choices()
-  local most, seqs = PIECE, {}
-  if redis.call('SCARD', CHOICES) > most then return nil end
+  local left, seqs = PIECE, {}
+  if redis.call('SCARD', CHOICES) > left then return nil end
   for _, id in ipairs(redis.call('SMEMBERS', CHOICES)) do
     local first, size = exchange_of(id)
-    most = most - (size or 0)
-    if most < 0 then return nil end
+    left = left - (size or 0)
+    if left < 0 then return nil end
     for index = 0, (size or 0) - 1 do seqs[#seqs + 1] = padded(first + index) end
   end
   return idle(seqs)
@@ -142,13 +143,13 @@ if uncovered and covered < begin then
 end
 local others = begin > 0 and older_turns(begin) or {}
 local known = not whole and stamp == ARGV[8] and #others == 0 and begin >= tonumber(ARGV[9])
-  and tonumber(meta[1]) - tonumber(ARGV[10]) <= MOST and is_there(ARGV[12], ARGV[13])
+  and tonumber(meta[1]) - tonumber(ARGV[10]) <= MAX_MESSAGES and is_there(ARGV[12], ARGV[13])
 
 -- Is more to be shown than is read at once?  A turn may have any number of messages.
 local function too_many()
   local all = redis.call('ZCOUNT', ACTIVE, begin, '+inf')
   for _, turn in ipairs(others) do all = all + redis.call('ZCOUNT', ACTIVE, turn, turn) end
-  return all > MOST
+  return all > MAX_MESSAGES
 end
 local large = not known and too_many()
 if large and not whole then return { 'large' } end
@@ -172,11 +173,11 @@ if since and tonumber(since) > oldest then
   attempt = select(4, exchange_of(id)) or false
   attempt_usage = redis.call('HGET', EXCHANGES, 'u' .. id)
 end
-local look = {}
+local lookup = {}
 if not meta[2] and KEYS[SESSION_KEYS + 1] then
   local index = redis.call('HMGET', KEYS[SESSION_KEYS + 1], 'revision', 'state')
   local mark = index[1] and redis.call('HGET', KEYS[SESSION_KEYS + 2], 's' .. ARGV[11])
-  if index[2] then look = { index[1] or '0', index[2], mark or '' } end
+  if index[2] then lookup = { index[1] or '0', index[2], mark or '' } end
 end
 local all = whole and (entries(ranked(0, PIECE))) or shown_entries
 local choices = whole and inactive_choices()
@@ -184,6 +185,6 @@ return {
   meta[2], meta[3], meta[4], meta[5], meta[6], start, newest_record, newest_usage, attempt,
   attempt_usage, all, count, table.concat(shown_seqs, ','), fetch(LOG, shown_seqs),
   choices or '', summary, meta[10], meta[11], redis.call('ZCARD', ACTIVE),
-  stamp, meta[1], string.format('%d', begin), known and 1 or 0, look,
+  stamp, meta[1], string.format('%d', begin), known and 1 or 0, lookup,
   whole and not choices and 1 or 0, is_there(ARGV[14], ARGV[15]) and 1 or 0, meta[12],
 }

@@ -1,7 +1,7 @@
--- The marks of what was erased, each a key of its own: what began at that time or before is refused.
--- Put in front of the scripts that look at them.
+-- Erasure marks, each a key of its own: what began at its time or before is refused.  Prepended to the
+-- scripts that read them.
 
--- Does a mark ('' or false for none) forbid what began then ('' where that is not asked)?
+-- Whether a mark ('' or false: none) forbids what began then ('': unknown, allowed).
 local function forbids(mark, began)
   return mark and mark ~= '' and began ~= '' and tonumber(began) <= tonumber(mark)
 end

@@ -1,17 +1,16 @@
 -- A page of history by seq.  Put in front of the scripts that read one.
 
--- From behind the seq `at` on at most `limit` messages, of those states that are `wanted` (by '1', active,
--- and '0'), `most` places being looked at; `whole`: with all that is kept of each.  What is gone, because
--- the server evicts keys, say, is left out.
+-- At most `limit` messages after the seq `at`, in the `wanted` states (by '1' for active, and '0'), of
+-- `max_places` places; `whole`: with both texts of each.  What the server has evicted is left out.
 -- Returns what messages.lua does.
-local function page(at, limit, wanted, most, whole)
+local function page(at, limit, wanted, max_places, whole)
   local next = tonumber(redis.call('HGET', META, 'next') or 0)
-  local last = math.min(at + most, next - 1)
+  local last = math.min(at + max_places, next - 1)
   local entries, states, texts = {}, {}, {}
-  local MOST_BYTES = 1000000 -- of texts at once, so that the server is never busy for long
+  local MAX_BYTES = 1000000 -- of texts at once, so that the server is never busy for long
   local size = 0
 
-  while at < last and #entries < limit and size < MOST_BYTES do
+  while at < last and #entries < limit and size < MAX_BYTES do
     at = at + 1
     local seq = padded(at)
     local card = redis.call('HGET', CARDS, seq)

@@ -1,6 +1,7 @@
 """Reading the index in the SQLite file: functions of a connection inside a transaction.
 
-A block of postings is full before the next begins, so its number tells how many come before it.
+A block of postings is filled before the next one is begun, so its number tells how many postings
+come before it.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from proxy.recall.index import (
     NO_POSTINGS,
     POSTING_SIZE,
     ROW_SIZE,
+    IndexLookup,
     IndexMark,
-    Look,
     Owner,
     Postings,
     Rows,
@@ -41,9 +42,9 @@ WITH known AS (
         AND (expires_at IS NULL OR expires_at > ?)
 )"""
 
-# All blocks of each term that may hold one of its newest postings, of those terms that have any:
-# joined, and as JSON the term, the number and the bytes of each.  One row, as with _JOINED_ROWS.
-_LOOK = f"""{_KNOWN}, asked(place, term) AS (VALUES {{}}),
+# The blocks that may hold the newest postings of each term: joined, and as JSON the place of the
+# term, the number and the length of each.  One row, as with _JOINED_ROWS.
+_LOOKUP = f"""{_KNOWN}, asked(place, term) AS (VALUES {{}}),
 found AS (
     SELECT place, p.block AS block, p.data AS data FROM known CROSS JOIN asked
     CROSS JOIN postings p ON p.owner = known.id AND p.term = asked.term AND p.block >= (
@@ -59,7 +60,7 @@ CROSS JOIN (
 )
 """
 
-# Every block of at most so many.
+# All blocks, up to a limit.
 _WHOLE = f"""{_KNOWN}, found AS (
     SELECT term, block, data FROM known CROSS JOIN postings ON owner = known.id
     ORDER BY term, block LIMIT ?
@@ -73,13 +74,13 @@ CROSS JOIN (
 )
 """
 
-# CROSS JOIN: what is asked for comes first, and each is looked up.
+# CROSS JOIN makes the numbers the outer loop, with one lookup for each.
 ROWS = """
 SELECT p.number AS number, p.data AS data FROM json_each(?) AS asked
 CROSS JOIN passages p ON p.owner = ? AND p.number = asked.value
 """
 
-# As one row: each that is fetched waits for the interpreter, see read.py.
+# As one row, since fetching each would wait for the GIL: see read.py.
 _JOINED_ROWS = f"""
 SELECT CAST(group_concat(data, '') AS BLOB), group_concat(number) FROM ({ROWS})
 """
@@ -103,7 +104,8 @@ class IndexRow(msgspec.Struct, frozen=True):
 
 
 def find(connection: sqlite3.Connection, owner: Owner, now: float) -> IndexRow | None:
-    """None too where only the state of a dropped one was kept."""
+    """The row of an owner's index; None without one, also if only the state of a dropped one is
+    left."""
     row = connection.execute(_OWNER, (now, *owner)).fetchone()
     index = IndexRow(*row[:4]) if row and row[4] else None
     return index if index and index.revision else None
@@ -112,28 +114,28 @@ def find(connection: sqlite3.Connection, owner: Owner, now: float) -> IndexRow |
 # Reading
 
 
-def look(
+def lookup(
     connection: sqlite3.Connection,
     now: float,
     owner: Owner,
     terms: Sequence[bytes],
     newest: int,
     session: str = "",
-) -> tuple[Look, bool]:
-    """A look, and whether the index is there for as long as nobody drops it."""
-    asked: list[object] = [part for numbered in enumerate(terms) for part in numbered]
-    asked = asked or [None, None]
+) -> tuple[IndexLookup, bool]:
+    """The lookup, and whether the index stays until somebody drops it: it never expires."""
+    parameters: list[object] = [part for numbered in enumerate(terms) for part in numbered]
+    parameters = parameters or [None, None]
     row = connection.execute(
-        _LOOK.format(",".join(["(?,?)"] * (len(asked) // 2))),
+        _LOOKUP.format(",".join(["(?,?)"] * (len(parameters) // 2))),
         # The newest block may hold a single posting.
-        (*owner, now, *asked, newest // BLOCK + 1, session),
+        (*owner, now, *parameters, newest // BLOCK + 1, session),
     ).fetchone()
     if row is None:
-        return Look(postings=(NO_POSTINGS,) * len(terms)), False
+        return IndexLookup(postings=(NO_POSTINGS,) * len(terms)), False
     revision, state, number, seq, digest, blocks, data, lasts = row
     postings = _postings(len(terms), _blocks.decode(blocks), data or b"", newest)
     mark = None if number is None else IndexMark(number, seq, digest)
-    return Look(revision, state, postings, mark), bool(lasts)
+    return IndexLookup(revision, state, postings, mark), bool(lasts)
 
 
 def _postings(
@@ -149,15 +151,15 @@ def _postings(
     return tuple(postings)
 
 
-def whole(
-    connection: sqlite3.Connection, now: float, owner: Owner, most: int, session: str = ""
+def whole_index(
+    connection: sqlite3.Connection, now: float, owner: Owner, max_blocks: int, session: str = ""
 ) -> WholeIndex | None:
-    row = connection.execute(_WHOLE, (*owner, now, most + 1, session)).fetchone()
+    row = connection.execute(_WHOLE, (*owner, now, max_blocks + 1, session)).fetchone()
     if row is None:
         return None
     revision, state, number, seq, digest, joined, sizes, data = row
     blocks = _all_blocks.decode(sizes)
-    if len(blocks) > most:
+    if len(blocks) > max_blocks:
         return None
     of_blocks = split_terms(joined or b"")
     terms = list(dict.fromkeys(of_blocks))
@@ -165,7 +167,7 @@ def whole(
     placed = [(place[term], *block) for term, block in zip(of_blocks, blocks, strict=True)]
     postings = _postings(len(terms), placed, data or b"", len(data or b""))
     mark = None if number is None else IndexMark(number, seq, digest)
-    return WholeIndex(terms, Look(revision, state, postings, mark))
+    return WholeIndex(terms, IndexLookup(revision, state, postings, mark))
 
 
 def rows(connection: sqlite3.Connection, now: float, owner: Owner, numbers: Sequence[int]) -> Rows:
@@ -173,17 +175,17 @@ def rows(connection: sqlite3.Connection, now: float, owner: Owner, numbers: Sequ
     if index is None:
         return Rows(bytes(ROW_SIZE * len(numbers)))
     wanted = (json.dumps(list(numbers)), index.id)
-    data, there = connection.execute(_JOINED_ROWS, wanted).fetchone()
-    if there != ",".join(map(str, numbers)):
-        data = _filled(numbers, data or b"", there or "")
+    data, existing = connection.execute(_JOINED_ROWS, wanted).fetchone()
+    if existing != ",".join(map(str, numbers)):
+        data = _filled(numbers, data or b"", existing or "")
     sessions = {int.from_bytes(data[at : at + 4], "little") for at in range(0, len(data), ROW_SIZE)}
     return Rows(data, dict(connection.execute(_NAMES, (json.dumps(list(sessions)), index.id))))
 
 
-def _filled(numbers: Sequence[int], data: bytes, there: str) -> bytes:
-    """The rows of these numbers, where only some of them are ``there``."""
+def _filled(numbers: Sequence[int], data: bytes, existing: str) -> bytes:
+    """The joined rows of these numbers, with zeros for those that are not ``existing``."""
     found = {
         int(number): data[place * ROW_SIZE : (place + 1) * ROW_SIZE]
-        for place, number in enumerate(there.split(",") if there else ())
+        for place, number in enumerate(existing.split(",") if existing else ())
     }
     return b"".join([found.get(number, bytes(ROW_SIZE)) for number in numbers])

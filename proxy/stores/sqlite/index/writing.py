@@ -1,6 +1,7 @@
 """Writing the index in the SQLite file: functions of a connection inside a transaction.
 
-An index is dropped at once by its name, what it consists of bit by bit.
+Dropping an index removes its row at once; its postings, passages, vectors and marks are removed in
+steps.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from itertools import accumulate
 from proxy.recall.index import POSTING_SIZE, ROW_SIZE, TERM_SIZE, IndexBatch, Owner
 from proxy.stores.sqlite.index.reading import BLOCK, IndexRow, find
 
-# Whether the session of a batch is there, as far as it is of one, and the index.
+# Whether the batch's session, if it has one, exists; and the row of the index.
 _BEFORE = """
 SELECT :began IS NULL OR EXISTS (
     SELECT 1 FROM sessions WHERE tenant = :tenant AND session = :talk AND created_at = :began
@@ -27,21 +28,21 @@ _NEWEST = """
 SELECT block, data FROM postings WHERE owner = ? AND term = ? ORDER BY block DESC LIMIT 1
 """
 
-# Each statement lets go of the interpreter and waits for it again, behind all that the loop has to
-# do: so the postings of a batch come as two texts, of terms and of postings, and a list of places:
-# by term where its postings begin, times 65536, plus how many bytes they have.
+# Each statement releases the GIL and waits for it again, behind everything that the loop has to do:
+# so a batch is passed as two texts, of all terms and of all postings, and a list with a number for
+# each term: where its postings begin, times 65536, plus their length in bytes.
 _TERM = f"substr(:terms, 1 + each.key * {TERM_SIZE}, {TERM_SIZE})"
 
 _LAST = f"SELECT %s FROM postings WHERE owner = :owner AND term = {_TERM}"
 
-# The terms whose newest block has no room for theirs.
+# The terms whose new postings do not fit into their newest block.
 _FULL = f"""
 SELECT json_group_array(each.key) FROM json_each(:places) AS each
 WHERE (each.value & 65535) + coalesce(({_LAST % "length(data)"} ORDER BY block DESC LIMIT 1), 0)
     > {BLOCK * POSTING_SIZE}
 """
 
-# Into the newest block.  WHERE: else SQLite would take ON for a part of a join.
+# Append to the newest block.  WHERE: else SQLite would parse ON as part of a join.
 _ADD = f"""
 INSERT INTO postings (owner, term, block, data)
 SELECT :owner, {_TERM}, coalesce(({_LAST % "max(block)"}), 0),
@@ -55,7 +56,7 @@ INSERT INTO passages (owner, number, data)
 SELECT ?1, ?2 + key, substr(?3, 1 + key * {ROW_SIZE}, {ROW_SIZE}) FROM json_each(?4)
 """
 
-# Its number is the one it had, but where somebody has dropped the session meanwhile.
+# The number stays the same, unless the session was dropped meanwhile.
 _MARK = """
 INSERT INTO marks (owner, session, number, seq, digest) VALUES (?1, ?2, ?3, ?4, ?5)
 ON CONFLICT (owner, session) DO UPDATE SET seq = ?4, digest = ?5 WHERE number = ?3
@@ -66,9 +67,9 @@ INSERT INTO owners (tenant, user, session, revision, state, passages, expires_at
 VALUES (?, ?, ?, 1, ?, ?, ?)
 """
 
-# An index's life is never shortened (the max with NULL, for ever, is NULL): other sessions of the
-# person may live longer than the one that is written.  A batch without rows tells nothing of that,
-# and before the first row nothing is known.
+# The time to live is never shortened (NULL is for ever, and max with NULL is NULL): other sessions
+# of the owner may live longer than the batch's.  A batch without rows does not change it; the first
+# row sets it.
 _SAVE = """
 UPDATE owners SET revision = revision + 1, state = ?2, passages = passages + ?3,
     expires_at = CASE
@@ -94,8 +95,8 @@ WHERE tenant = ?1 AND user = ?2 AND session = ?3 AND expires_at > ?4
 
 def write(connection: sqlite3.Connection, now: float, owner: Owner, batch: IndexBatch) -> bool:
     named = {**owner._asdict(), "now": now, "talk": batch.session, "began": batch.began}
-    there, *row, lives = connection.execute(_BEFORE, named).fetchone()
-    index = IndexRow(*row) if row[0] and lives else IndexRow(0)
+    there, *row, is_alive = connection.execute(_BEFORE, named).fetchone()
+    index = IndexRow(*row) if row[0] and is_alive else IndexRow(0)
     if not there or (index.revision, index.passages) != (batch.revision, batch.first):
         return False
     if row[0] and not index.id:
@@ -162,11 +163,11 @@ def _append(connection: sqlite3.Connection, owner: int, term: bytes, data: bytes
     )
 
 
-# Forgetting
+# Dropping
 
 
 def drop(connection: sqlite3.Connection, owner: Owner, state: bytes = b"") -> None:
-    """Forget an index at once, but for a state; what it consists of is waste."""
+    """Drop an index, but keep ``state`` if given; the rest is left to ``sweep``."""
     found = connection.execute(_LASTS, owner).fetchone()
     if found:
         discard(connection, found[0])
@@ -184,18 +185,18 @@ def drop_session(connection: sqlite3.Connection, now: float, owner: Owner, sessi
     index = find(connection, owner, now)
     if index is None:
         return
-    # A batch made from an earlier look must not bring the session back.
+    # A batch made from an earlier lookup must not bring the session back.
     connection.execute("UPDATE owners SET revision = revision + 1 WHERE id = ?", (index.id,))
     connection.execute("DELETE FROM marks WHERE owner = ? AND session = ?", (index.id, session))
 
 
-# Removing bit by bit what is forgotten
+# Removing dropped indexes in steps
 
 SWEPT_AT_ONCE = 100
-"""Entries of dropped indexes that go with each commit, so that it does not wait long for them."""
+"""Rows of dropped indexes that each commit removes, so that it does not take long."""
 
 SWEPT_IN_A_STEP = 5000
-"""Those that go in one transaction where somebody waits for them all to be gone."""
+"""Rows that one transaction removes if a caller waits until all are gone."""
 
 _PARTS = (
     ("postings", "term", 1),
@@ -203,12 +204,12 @@ _PARTS = (
     ("vectors", "block", 16),
     ("marks", "session", 1),
 )
-"""The tables of an index, what their entries are called within an owner's, and how much each counts
-for: blocks of vectors are large."""
+"""The tables of an index, the column that identifies a row of an owner, and how many rows each
+counts as: blocks of vectors are large."""
 
 
 def discard(connection: sqlite3.Connection, id: int) -> None:
-    """Make an owner's index waste."""
+    """Drop an index: ``sweep`` removes the rest."""
     connection.execute("DELETE FROM owners WHERE id = ?", (id,))
     connection.execute("INSERT INTO waste (owner) VALUES (?)", (id,))
 
@@ -222,8 +223,7 @@ def discard_expired(connection: sqlite3.Connection, now: float, limit: int) -> N
 
 
 def sweep(connection: sqlite3.Connection, limit: int = SWEPT_IN_A_STEP) -> bool:
-    """Remove about ``limit`` entries of waste, of as many indexes as have them; whether there may
-    be more."""
+    """Remove about ``limit`` rows of dropped indexes; True if there may be more."""
     while limit > 0:
         row = connection.execute("SELECT owner FROM waste LIMIT 1").fetchone()
         if row is None:
@@ -233,7 +233,7 @@ def sweep(connection: sqlite3.Connection, limit: int = SWEPT_IN_A_STEP) -> bool:
 
 
 def _sweep(connection: sqlite3.Connection, owner: int, limit: int) -> int:
-    """Remove about ``limit`` entries of an index; how many, where each look counts as one."""
+    """Remove about ``limit`` rows of an index; their number, plus one for each statement."""
     done = 0
     for table, entry, weight in _PARTS:
         most = max(1, (limit - done) // weight)

@@ -1,8 +1,8 @@
-"""Whether what a process knows of its SQLite file is still true, asked without asking SQLite.
+"""Tells, without a query, whether the caches of a process for its SQLite file are still valid.
 
-The thread that writes looks at the WAL index's header when it has the lock, and when it has
-committed: so it knows which headers are of its own making.  While the file has such a header,
-nobody else has written, and what this process knew and kept up to date holds.
+The writing thread reads the WAL index's header when it has the lock and when it has committed, so
+it knows which header its own last commit left.  While the file has this header no other process
+has written, and caches that this process keeps up to date are valid.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from proxy.stores.sqlite.known.wal_index import WalIndex, writes_between
 
 
 class Era:
-    """A time in which nothing has changed but what the process keeps up to date itself."""
+    """A period in which caches stay valid: only this process has written, and updated them."""
 
 
 class Changes:
-    """``begun``, ``ended`` and ``lost`` are called by the thread that writes, ``era`` by any."""
+    """Any thread may call ``era``; only the writing one ``on_begin``, ``on_commit`` and
+    ``on_disconnect``."""
 
     def __init__(self) -> None:
         self._index: WalIndex | None = None
@@ -23,7 +24,7 @@ class Changes:
         self._era = Era()
 
     def era(self) -> Era | None:
-        """The era; None while that cannot be told: somebody has written, or is about to."""
+        """The current era; None if unknown: another process has written, or is writing."""
         index, own = self._index, self._own
         if index is None or not own or index.header() != own:
             return None
@@ -31,29 +32,29 @@ class Changes:
 
     @property
     def writing(self) -> Era:
-        """The era of the transaction under way, for what it finds: asked in its thread."""
+        """The era of what the current transaction reads; to be called in its thread."""
         return self._era
 
-    def renew(self) -> None:
-        """Something was written of which nobody tells any more."""
+    def invalidate(self) -> None:
+        """Begin a new era: something was written whose caller, which would update the caches, is
+        gone."""
         self._era = Era()
 
-    def begun(self, index: WalIndex | None) -> None:
-        """A transaction has the lock, so that the header is the one of the last commit."""
+    def on_begin(self, index: WalIndex | None) -> None:
+        """A transaction has got the lock, so the header is that of the last commit."""
         header = index.header() if index else b""
         if index is not self._index or header != self._own:
             self._era = Era()
             self._index, self._own = index, header
 
-    def ended(self, *, kept: bool) -> None:
-        """The transaction is over.  ``kept``: what it has written is kept up to date by whoever
-        asked for it."""
+    def on_commit(self, *, keeps_caches: bool) -> None:
+        """The transaction is committed.  ``keeps_caches``: its callers update the caches."""
         header = self._index.header() if self._index else b""
-        # Who had the lock next may have committed before this look.
-        if not kept or not header or writes_between(self._own, header) > 1:
+        # Another process may have got the lock and committed since.
+        if not keeps_caches or not header or writes_between(self._own, header) > 1:
             self._era = Era()
         self._own = header
 
-    def lost(self) -> None:
-        """The connection that writes is gone, and with it whether the header is the file's."""
+    def on_disconnect(self) -> None:
+        """The writing connection is closed, so the header may be that of another file."""
         self._index, self._own, self._era = None, b"", Era()

@@ -1,7 +1,7 @@
-"""What a process knows of the indexes in its SQLite file: what each says of itself, and marks.
+"""A cache of the heads of indexes in the SQLite file: revision and state of each, and marks.
 
-It is true as long as an era lasts (see ``changes``), but for what the process itself writes, which
-tells of it.  An index that expires by itself is not kept.
+Entries are valid within an era (see ``changes``); what this process writes updates them.  Indexes
+that expire are not cached.
 """
 
 from __future__ import annotations
@@ -9,64 +9,64 @@ from __future__ import annotations
 from cachetools import LRUCache
 from msgspec.structs import replace
 
-from proxy.recall.index import IndexBatch, IndexMark, Look, Owner
+from proxy.recall.index import IndexBatch, IndexLookup, IndexMark, Owner
 from proxy.stores.sqlite.known.changes import Era
 
-MOST_OWNERS = 2_000
-"""Whose indexes are kept: what they know of themselves, up to some kilobytes each."""
+MAX_OWNERS = 2_000
+"""Owners whose index heads are cached: up to some kilobytes each."""
 
-MOST_MARKS = 64
-"""Sessions of an owner whose places in the index are kept."""
+MAX_MARKS = 64
+"""Sessions of an owner whose marks are cached."""
 
 
 class _Head:
-    """What an index says of itself, and the marks of sessions that were asked for."""
+    """The revision and state of an index, and the marks of sessions that were looked up."""
 
-    def __init__(self, era: Era, look: Look) -> None:
-        self.era, self.look = era, look
+    def __init__(self, era: Era, lookup: IndexLookup) -> None:
+        self.era, self.lookup = era, lookup
         self.marks: dict[str, IndexMark | None] = {}
 
 
 class IndexHeadCache:
-    """Looks at the indexes of those who asked last, without postings."""
+    """Lookups without postings, of the owners with the latest requests."""
 
-    def __init__(self, most: int = MOST_OWNERS) -> None:
-        self._heads: LRUCache[Owner, _Head] = LRUCache(most)
+    def __init__(self, max_owners: int = MAX_OWNERS) -> None:
+        self._heads: LRUCache[Owner, _Head] = LRUCache(max_owners)
         self.writes = 0
-        """Changes with each write: what was read before may not be what is there."""
+        """Changes with each write: what was read before may be outdated."""
 
     def __repr__(self) -> str:
         return f"<IndexHeadCache [{len(self._heads)}]>"
 
-    def of(self, owner: Owner, session: str, era: Era | None) -> Look | None:
+    def get(self, owner: Owner, session: str, era: Era | None) -> IndexLookup | None:
         head = self._heads.get(owner)
         if head is None or head.era is not era or session not in head.marks:
             return None
-        return replace(head.look, mark=head.marks[session])
+        return replace(head.lookup, mark=head.marks[session])
 
-    def put(self, owner: Owner, session: str, look: Look, era: Era) -> None:
-        """Keep what was read in this era, unless more has been written since."""
+    def put(self, owner: Owner, session: str, lookup: IndexLookup, era: Era) -> None:
+        """Cache what was read in this era, unless a newer revision is cached."""
         head = self._heads.get(owner)
-        if head is not None and head.era is era and head.look.revision > look.revision:
+        if head is not None and head.era is era and head.lookup.revision > lookup.revision:
             return
-        if head is None or head.era is not era or head.look.revision < look.revision:
-            head = self._heads[owner] = _Head(era, replace(look, postings=(), mark=None))
-        if len(head.marks) >= MOST_MARKS:
+        if head is None or head.era is not era or head.lookup.revision < lookup.revision:
+            head = self._heads[owner] = _Head(era, replace(lookup, postings=(), mark=None))
+        if len(head.marks) >= MAX_MARKS:
             head.marks.clear()
-        head.marks[session] = look.mark
+        head.marks[session] = lookup.mark
 
-    def written(self, owner: Owner, batch: IndexBatch | None) -> None:
-        """This process has added a batch to an index; None: it may have."""
+    def on_write(self, owner: Owner, batch: IndexBatch | None) -> None:
+        """Update the cache after this process has written a batch; None: it may have."""
         self.writes += 1
         head = self._heads.get(owner)
         if head is None:
             return
-        if batch is None or batch.ttl or head.look.revision != batch.revision:
+        if batch is None or batch.ttl or head.lookup.revision != batch.revision:
             del self._heads[owner]
             return
-        head.look = replace(head.look, revision=batch.revision + 1, state=batch.state)
+        head.lookup = replace(head.lookup, revision=batch.revision + 1, state=batch.state)
         if batch.mark is not None:
             head.marks[batch.session] = batch.mark
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         self._heads.clear()

@@ -1,7 +1,7 @@
-"""What a process knows of the items in its SQLite file that chats ask for by their places.
+"""A cache of the items in the SQLite file that chats read by their places.
 
-It is true as long as an era lasts (see ``changes``): whoever changes an item ends it.  Items that
-expire by themselves are not kept, and erasing forgets all.
+Entries are valid within an era (see ``changes``), which every change of an item ends.  Items that
+expire are not cached, and an erasure clears the cache.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from cachetools import LRUCache
 from proxy.memory.items import Item, ItemOwner, Place
 from proxy.stores.sqlite.known.changes import Era
 
-MOST_BYTES = 4 * 1024 * 1024
-"""Of all that is kept: values, and ITEM_BYTES for each place, empty ones too."""
+MAX_BYTES = 4 * 1024 * 1024
+"""The size of the cache: values, and ITEM_BYTES for each place, also those without an item."""
 
 ITEM_BYTES = 700
-"""What a place takes in memory besides its value, about."""
+"""Approximate memory of a place without its value."""
 
-Asked = tuple[ItemOwner, tuple[Place, ...]]
+ItemQuery = tuple[ItemOwner, tuple[Place, ...]]
 
 
-class _Kept(NamedTuple):
-    """What was found in an era, and its bytes."""
+class _CachedItems(NamedTuple):
+    """The result of a query, the era in which it was read, and its bytes."""
 
     era: Era
     found: Mapping[Place, Item]
@@ -33,26 +33,29 @@ class _Kept(NamedTuple):
 
 
 class ItemCache:
-    """Answers to those who asked last, within ``most`` bytes."""
+    """Results of the latest queries, at most ``max_bytes``."""
 
-    def __init__(self, most: int = MOST_BYTES) -> None:
-        self._answers: LRUCache[Asked, _Kept] = LRUCache(most, getsizeof=attrgetter("size"))
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._results: LRUCache[ItemQuery, _CachedItems] = LRUCache(
+            max_bytes, getsizeof=attrgetter("size")
+        )
 
     def __repr__(self) -> str:
-        return f"<ItemCache [{len(self._answers)}, bytes: {self._answers.currsize}]>"
+        return f"<ItemCache [{len(self._results)}, bytes: {self._results.currsize}]>"
 
-    def of(self, asked: Asked, era: Era | None) -> dict[Place, Item] | None:
-        known = self._answers.get(asked)
-        return dict(known.found) if known and known.era is era else None
+    def get(self, query: ItemQuery, era: Era | None) -> dict[Place, Item] | None:
+        cached = self._results.get(query)
+        return dict(cached.found) if cached and cached.era is era else None
 
-    def put(self, asked: Asked, found: Mapping[Place, Item], era: Era) -> None:
-        """Keep what was read in this era, unless it expires or is nearly all that may be kept."""
-        size = ITEM_BYTES * len(asked[1]) + sum([len(item.value) for item in found.values()])
+    def put(self, query: ItemQuery, found: Mapping[Place, Item], era: Era) -> None:
+        """Cache what was read in this era, unless it expires or would take over a quarter of the
+        cache."""
+        size = ITEM_BYTES * len(query[1]) + sum([len(item.value) for item in found.values()])
         expires = any([item.expires_at is not None for item in found.values()])
-        if expires or 4 * size > self._answers.maxsize:
-            self._answers.pop(asked, None)
+        if expires or 4 * size > self._results.maxsize:
+            self._results.pop(query, None)
         else:
-            self._answers[asked] = _Kept(era, dict(found), size)
+            self._results[query] = _CachedItems(era, dict(found), size)
 
-    def forget(self) -> None:
-        self._answers.clear()
+    def clear(self) -> None:
+        self._results.clear()

@@ -44,7 +44,7 @@ async def recalling_of(resources: Resources, delay: float | None) -> Recalling:
     index_updater = IndexUpdater(indexer, time.monotonic, resources.telemetry.count_indexed, delay)
     index_updater.open()
     opened.push_async_callback(index_updater.close, SHUTDOWN_SECONDS)
-    vector_search = _nearness(resources.settings, store, embedder, opened)
+    vector_search = _vector_search(resources.settings, store, embedder, opened)
     recaller = Recaller(known, store, index_updater, typed_text_of, time.time, vector_search)
     return Recalling(indexer, index_updater, recaller)
 
@@ -84,7 +84,7 @@ def _backfill(
     return backfill
 
 
-def _nearness(
+def _vector_search(
     settings: Settings, store: Backend, embedder: Embedder | None, opened: AsyncExitStack
 ) -> VectorSearch | None:
     if embedder is None:
@@ -92,6 +92,6 @@ def _nearness(
     profiles = (settings.memory, *settings.profiles.values())
     half = min(profile.recall.timeout for profile in profiles) / 2
     timeout = min(half, settings.memory.recall.embeddings.timeout)
-    nearness = VectorSearch(store, embedder, timeout)
-    opened.push_async_callback(nearness.close)
-    return nearness
+    vector_search = VectorSearch(store, embedder, timeout)
+    opened.push_async_callback(vector_search.close)
+    return vector_search

@@ -178,7 +178,7 @@ def _explain(error: sqlite3.Error) -> str:
 
 def _try_existing(path: Path) -> None:
     address = f"{path.absolute().as_uri()}?mode=rw"
-    with _opened(address, uri=True) as connection:
+    with _open_database(address, uri=True) as connection:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         connection.execute("BEGIN IMMEDIATE")
         # Touches a page and thereby the disk, and changes nothing.
@@ -193,7 +193,7 @@ def _try_beside(path: Path) -> None:
     with (
         _folder(path.parent) as folder,
         _scratch(folder, path.name) as file,
-        _opened(str(file)) as connection,
+        _open_database(str(file)) as connection,
     ):
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("CREATE TABLE trial (data BLOB)")
@@ -201,7 +201,7 @@ def _try_beside(path: Path) -> None:
 
 
 @contextmanager
-def _opened(address: str, *, uri: bool = False) -> Iterator[sqlite3.Connection]:
+def _open_database(address: str, *, uri: bool = False) -> Iterator[sqlite3.Connection]:
     made = sqlite3.connect(address, timeout=FILE_LOCK_TIMEOUT, isolation_level=None, uri=uri)
     with closing(made) as connection:
         connection.execute("PRAGMA synchronous = FULL")

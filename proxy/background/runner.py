@@ -268,7 +268,7 @@ class Runner:
             self._looked = self._clock()
             self._look_at = self._looked + POLL * (0.8 + 0.4 * self._chance())
             try:
-                await self._look()
+                await self._poll()
                 self._go_on()
             except StoreError as failure:
                 self._pause(failure)
@@ -301,7 +301,7 @@ class Runner:
                 async with asyncio.timeout(seconds):
                     await self._changed.wait()
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         """Fill the free places: first one job of each tenant, then more.  Raises StoreError."""
         if await self._serve(1):
             await self._serve(self._most_of_one)

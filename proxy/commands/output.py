@@ -211,7 +211,7 @@ def render_session(session: Object, messages: list[Object]) -> Iterator[Text]:
     marks = _marks(session)
     system = session.get("system")
     if system:
-        yield from _said("system", system, "")
+        yield from _text_lines("system", system, "")
     for message in messages:
         for seq in [seq for seq in sorted(marks) if seq <= message["seq"]]:
             yield Text(f"── {marks.pop(seq)} ──", style="yellow")
@@ -240,10 +240,12 @@ def render_message(message: Object) -> Iterator[Text]:
     notes += ["superseded"] if message["state"] == "superseded" else []
     notes += ["incomplete"] if message["incomplete"] else []
     style = "dim strike" if message["state"] == "superseded" else ""
-    yield from _said(str(said.get("role")), said, f"{message['seq']}  {', '.join(notes)}", style)
+    yield from _text_lines(
+        str(said.get("role")), said, f"{message['seq']}  {', '.join(notes)}", style
+    )
 
 
-def _said(role: str, said: Object, note: str, style: str = "") -> Iterator[Text]:
+def _text_lines(role: str, said: Object, note: str, style: str = "") -> Iterator[Text]:
     yield Text.assemble((plain(role), STYLES.get(role, "bold")), (f"  {note}", "dim"))
     for block in _blocks(said):
         yield Text("  " + "\n  ".join(cut(block).split("\n")), style=style)

@@ -76,10 +76,10 @@ class ContextWindows:
 
     async def _run(self) -> None:
         while True:
-            await asyncio.gather(*map(self._ask, self._upstreams.listed))
+            await asyncio.gather(*map(self._load_windows, self._upstreams.listed))
             await asyncio.sleep(REFRESH_SECONDS)
 
-    async def _ask(self, upstream: Destination) -> None:
+    async def _load_windows(self, upstream: Destination) -> None:
         headers = upstream.headers(json_headers([]), "models")
         target = b"/models" + (
             b"?" + upstream.query_for_models if upstream.query_for_models else b""

@@ -99,27 +99,27 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
             return await self.items.change_items(
                 batch.owner, batch.mark_changes(FEATURE), batch.since
             )
-        stored, context = await self._known(batch)
-        proposal = await self._proposed(batch, stored, context)
+        stored, context = await self._load_context(batch)
+        proposal = await self._request_proposal(batch, stored, context)
         for _ in range(ATTEMPTS):
-            if await self._enter(batch, stored, proposal, context):
+            if await self._save(batch, stored, proposal, context):
                 return True
             if not await batch.is_unread(self.items, FEATURE):
                 return False
-            stored, context = await self._known(batch)
+            stored, context = await self._load_context(batch)
         return False
 
     async def take_back(self, owner: ItemOwner, gone: DeletedSources) -> None:
         await self.profiles.forget(owner, gone.has, False)
 
-    async def _known(self, batch: Batch) -> tuple[StoredProfile, ReviewContext]:
+    async def _load_context(self, batch: Batch) -> tuple[StoredProfile, ReviewContext]:
         """The profile, and what a proposal for it is checked against."""
         stored = await self.profiles.current(batch.owner)
         versions = await self.profiles.all_versions(batch.owner) if stored.value.kept else ()
         schema = self.schemas.of(batch.settings.profile.schema)
         return stored, ReviewContext(batch.messages, schema, last_said_times(versions))
 
-    async def _proposed(
+    async def _request_proposal(
         self, batch: Batch, stored: StoredProfile, context: ReviewContext
     ) -> Proposal | None:
         """The model's proposal, None if nothing in it can be used.
@@ -145,7 +145,7 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
             self.on_skipped(FEATURE)
         return found
 
-    async def _enter(
+    async def _save(
         self, batch: Batch, stored: StoredProfile, proposal: Proposal | None, context: ReviewContext
     ) -> bool:
         """Store what was learned; after changes of others it tries again without another request.
@@ -154,10 +154,10 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
         """
         changes = batch.mark_changes(FEATURE)
         if proposal is not None:
-            changes += await self._learned(batch.owner, stored, proposal, context)
+            changes += await self._changes(batch.owner, stored, proposal, context)
         return await self.items.change_items(batch.owner, changes, batch.since)
 
-    async def _learned(
+    async def _changes(
         self, owner: ItemOwner, stored: StoredProfile, proposal: Proposal, context: ReviewContext
     ) -> list[Change]:
         try:

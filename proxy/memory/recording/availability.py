@@ -60,14 +60,14 @@ class Probe:
         part = self._part_of(key)
         asking = self._asking.get(part)
         if asking is None or asking.done():
-            asking = self._asking[part] = asyncio.create_task(self._ask(key), name="probe")
+            asking = self._asking[part] = asyncio.create_task(self._peek_session(key), name="probe")
         return asking
 
     async def answers(self, key: SessionKey, begun: asyncio.Task[bool] | None = None) -> bool:
         """Whether the session's part of the store answers; ``begun`` is a check begun earlier."""
         return await asyncio.shield(begun or self.begin(key))
 
-    async def _ask(self, key: SessionKey) -> bool:
+    async def _peek_session(self, key: SessionKey) -> bool:
         try:
             async with TimeLimit(self._timeout):
                 await self._peek(key)

@@ -250,7 +250,7 @@ class Recorder:
                     ask = with_whole_log(ask)
                     snapshot, entries = await self._backlog.load(key, ask)
                 else:
-                    snapshot = await self._look(key, ask, m, intent)
+                    snapshot = await self._load_sufficient(key, ask, m, intent)
         except TimeoutError as error:
             raise StoreTimeout("the store did not answer in time") from error
         if not entries and len(snapshot.log) + len(m) <= LONG_LOG:  # needs no thread
@@ -262,7 +262,7 @@ class Recorder:
         except TimeoutError as error:
             raise StoreTimeout(f"planning took longer than {PLANNING:g} s") from error
 
-    async def _look(
+    async def _load_sufficient(
         self, key: SessionKey, ask: Ask, m: Sequence[ChatMessage], intent: Intent
     ) -> Snapshot:
         if needs_whole_log(m, intent):

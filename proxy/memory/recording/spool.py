@@ -122,9 +122,9 @@ class Spool:
         with self._lock, self._mapped():
             self._closed, self._renewing = False, renewing
             self._try_follow()
-            self._opened()
+            self._open_file()
 
-    def _opened(self) -> OpenFile:
+    def _open_file(self) -> OpenFile:
         """The file in use; one that is created if there is none."""
         old = self._file
         if old is not None and self._is_sound:
@@ -392,7 +392,7 @@ class Spool:
             if self._closed:
                 raise SpoolError("the spool is not open")
             follow()
-            yield self._opened().writer
+            yield self._open_file().writer
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -405,7 +405,7 @@ class Spool:
                     db.execute("ROLLBACK")
                 raise
             db.execute("COMMIT")
-            self._opened().stamp.update()
+            self._open_file().stamp.update()
 
     @contextmanager
     def _mapped(self, file: OpenFile | None = None) -> Iterator[None]:

@@ -114,7 +114,7 @@ class Exporter:
                 yield line
             return
         if found is not None and self._is_wanted(found.session):
-            for line in lines.session_lines(found, await self._begun(found.session)):
+            for line in lines.session_lines(found, await self._begin_session(found.session)):
                 yield line
 
     async def _large(self, key: SessionKey) -> AsyncIterator[bytes]:
@@ -124,7 +124,7 @@ class Exporter:
         session = await reading.begin()
         if session is None or not self._is_wanted(session):
             return
-        yield lines.session_line(session, await self._begun(session))
+        yield lines.session_line(session, await self._begin_session(session))
         there: set[str] = set()
         async for message in reading.lines(session):
             there.add(message.card.id)
@@ -138,8 +138,8 @@ class Exporter:
     def _is_wanted(self, session: Session) -> bool:
         return self._user in (None, session.user)
 
-    async def _begun(self, session: Session) -> tuple[str, ...]:
-        """Count a session, and its person; what is dismissed in it, where it is nobody's."""
+    async def _begin_session(self, session: Session) -> tuple[str, ...]:
+        """Count a session and its user; returns its dismissed wishes if it has no user."""
         self._counts[0] += 1
         if session.user:
             self._people.add(session.user)

@@ -200,7 +200,7 @@ async def import_file(
         await importer.end()
     except (InvalidFile, ProxyError) as error:
         # It holds what was read of the file, which goes before the rest comes.
-        refused = _told(error, 0 if dry_run else importer.counts.sessions)
+        refused = _with_count_imported(error, 0 if dry_run else importer.counts.sessions)
     finally:
         # However it ends: also where the client leaves, or the store fails.
         if not dry_run:
@@ -340,7 +340,7 @@ class _Pieces:
         return found
 
 
-def _told(error: InvalidFile | ProxyError, sessions: int) -> ProxyError:
+def _with_count_imported(error: InvalidFile | ProxyError, sessions: int) -> ProxyError:
     """The error with what was imported all the same."""
     found = refusals.invalid_import(error.sentence) if isinstance(error, InvalidFile) else error
     were = "1 session was" if sessions == 1 else f"{sessions} sessions were"

@@ -128,7 +128,7 @@ class Importer:
         self._conversations += 1
         if self._options.session and self._conversations > 1:
             raise InvalidFile("has more than one conversation, and ?session= names only one")
-        options = replace(self._options, user=self._whose(conversation.user))
+        options = replace(self._options, user=self._user_of(conversation.user))
         async with self._turn(conversation):
             try:
                 session = await self._reading.run(partial(_session_of, conversation, options))
@@ -142,7 +142,7 @@ class Importer:
             return nullcontext()
         return self._api.large_imports.of(self._tenant)
 
-    def _whose(self, named: str | None) -> str | None:
+    def _user_of(self, named: str | None) -> str | None:
         """Who is meant: whom the request names, if the file names no two people, or the file."""
         if self._options.user and named and self._named not in (None, named):
             raise InvalidFile("is of more than one person, and ?user= names only one")
@@ -152,7 +152,7 @@ class Importer:
     async def _note(self, notes: Notes) -> None:
         if self._options.session:
             raise InvalidFile("has memories and no conversation, and ?session= names one")
-        user = self._whose(notes.user)
+        user = self._user_of(notes.user)
         if user is None or not is_id(user):
             raise InvalidFile(UNNAMED)
         try:

@@ -38,7 +38,7 @@ def conversation_of(fields: Fields, warnings: Warnings, number: int) -> Conversa
             before = entries[-1].id if entries else ""
             own = text_in(message, "uuid") or f"#{len(entries)}"
             parent = text_in(message, "parent_message_uuid") or before
-            entries.append(TreeEntry(own, parent, tuple(_said(message, own, warnings))))
+            entries.append(TreeEntry(own, parent, tuple(_messages_of(message, own, warnings))))
     return conversation(
         entries,
         warnings,
@@ -50,7 +50,7 @@ def conversation_of(fields: Fields, warnings: Warnings, number: int) -> Conversa
     )
 
 
-def _said(message: Fields, own: str, warnings: Warnings) -> Iterator[TimedMessage]:
+def _messages_of(message: Fields, own: str, warnings: Warnings) -> Iterator[TimedMessage]:
     at = timestamp_in(message, "created_at")
     blocks = list(_blocks(message, at, warnings))
     files = list(_files(message))

@@ -65,7 +65,7 @@ class ClaudeCode:
         attachment = fields_in(fields, "attachment")
         if kind == "attachment" and _is_sent(attachment):
             kind, fields = "user", {**fields, "message": {"content": attachment.get("prompt")}}
-        return self._take(kind, id, parent, fields)
+        return self._add_line(kind, id, parent, fields)
 
     def _parent(self, fields: Fields, line: int) -> str:
         wanted = text_in(fields, "parentUuid") or text_in(fields, "logicalParentUuid")
@@ -74,7 +74,7 @@ class ClaudeCode:
         self._warnings.add(LOST, line)
         return self._before
 
-    def _take(self, kind: str, id: str, parent: str, fields: Fields) -> int:
+    def _add_line(self, kind: str, id: str, parent: str, fields: Fields) -> int:
         message = fields_in(fields, "message")
         hidden = any(fields.get(name) is True for name in ("isMeta", "isCompactSummary"))
         if kind not in ("user", "assistant") or hidden or fields.get("isApiErrorMessage") is True:
@@ -85,10 +85,10 @@ class ClaudeCode:
         self._last = id
         at = timestamp_in(fields, "timestamp")
         if kind == "user":
-            return self._asked(id, parent, message.get("content"), at)
-        return self._answered(id, parent, message, at)
+            return self._add_user(id, parent, message.get("content"), at)
+        return self._add_answer(id, parent, message, at)
 
-    def _asked(self, id: str, parent: str, content: object, at: float | None) -> int:
+    def _add_user(self, id: str, parent: str, content: object, at: float | None) -> int:
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
         self._record.add_entry(id, parent)
         held, said = 0, []
@@ -113,15 +113,15 @@ class ClaudeCode:
         if found:
             yield {"type": "text", "text": found}
 
-    def _answered(self, id: str, parent: str, message: Fields, at: float | None) -> int:
+    def _add_answer(self, id: str, parent: str, message: Fields, at: float | None) -> int:
         first_id = self._answers.setdefault(text_in(message, "id") or id, id)
         if first_id == id:
             self._record.add_entry(id, parent)
         else:
             self._record.add_alias(id, first_id)
-        return sum(self._block(id, block, at) for block in list_in(message, "content"))
+        return sum(self._add_block(id, block, at) for block in list_in(message, "content"))
 
-    def _block(self, id: str, block: object, at: float | None) -> int:
+    def _add_block(self, id: str, block: object, at: float | None) -> int:
         fields = block if isinstance(block, dict) else {}
         called = call_and_result(fields, at)
         if called is None and text_in(fields, "type").endswith("thinking"):

@@ -45,7 +45,7 @@ class Codex:
         elif kind == "event_msg" and text_in(payload, "type") == "thread_rolled_back":
             self._take_back(payload.get("num_turns"))
         elif kind == "response_item" and not self._aside:
-            return self._item(payload, at)
+            return self._add_item(payload, at)
         return 0
 
     def _begin(self, meta: Fields, line: int) -> None:
@@ -63,13 +63,13 @@ class Codex:
             del self._asked[-turns:]
             self._open = ""
 
-    def _item(self, item: Fields, at: float | None) -> int:
+    def _add_item(self, item: Fields, at: float | None) -> int:
         role = text_in(item, "role")
         if role in SYSTEM_ROLES:
             self._warnings.add(ADDED)
             return 0
         if role == "user":
-            return self._ask(item, at)
+            return self._add_user(item, at)
         held = 0
         for block in blocks_of(item, at, self._warnings):
             if not self._open and not isinstance(block, ToolResult):
@@ -80,9 +80,9 @@ class Codex:
                 held += self._record.add_block(self._open, block)
         return held
 
-    def _ask(self, item: Fields, at: float | None) -> int:
+    def _add_user(self, item: Fields, at: float | None) -> int:
         parts = [part for part in list_in(item, "content") if isinstance(part, dict)]
-        said = [kept for part in parts if (kept := _own(part)) is not None]
+        said = [kept for part in parts if (kept := _without_program_text(part)) is not None]
         if said != parts:
             self._warnings.add(ADDED)
         if not said:
@@ -108,7 +108,7 @@ class Codex:
         return Conversation(said, id=text_in(meta, "id") or None, created_at=began)
 
 
-def _own(part: Fields) -> Fields | None:
+def _without_program_text(part: Fields) -> Fields | None:
     """A part without what the program put in, None where that is all of it."""
     text = text_in(part, "text")
     own = typed_part(text)

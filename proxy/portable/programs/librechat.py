@@ -149,11 +149,11 @@ def _entries(messages: list[object], warnings: Warnings) -> Iterator[TreeEntry]:
         if isinstance(message, dict):
             own = text_in(message, "messageId") or f"#{place}"
             parent = text_in(message, "parentMessageId") or before
-            yield TreeEntry(own, parent, tuple(_said(message, own, warnings)))
+            yield TreeEntry(own, parent, tuple(_messages_of(message, own, warnings)))
             before = own
 
 
-def _said(message: Fields, own: str, warnings: Warnings) -> Iterator[TimedMessage]:
+def _messages_of(message: Fields, own: str, warnings: Warnings) -> Iterator[TimedMessage]:
     at = timestamp_in(message, "createdAt")
     if message.get("error") is True:
         warnings.add(ERRORS)
@@ -165,12 +165,12 @@ def _said(message: Fields, own: str, warnings: Warnings) -> Iterator[TimedMessag
         yield from _answer(parts, files, own, at, warnings)
         return
     blocks = [block for part in parts for block in _blocks(part, at, warnings)]
-    yield from _asked(
+    yield from _user_messages(
         [*(block.text for block in blocks if isinstance(block, TextBlock)), *files], at
     )
 
 
-def _asked(texts: Iterable[str], at: float | None) -> Iterator[TimedMessage]:
+def _user_messages(texts: Iterable[str], at: float | None) -> Iterator[TimedMessage]:
     text = "\n".join(filter(None, texts))
     if text:
         yield TimedMessage({"role": "user", "content": text}, at)
@@ -185,7 +185,7 @@ def _answer(
     for place, part in enumerate(parts):
         if text_in(part, "type") == "steer":
             yield from answer(blocks, made, warnings)
-            yield from _asked([text_in(part, "steer"), *_files(part, warnings)], at)
+            yield from _user_messages([text_in(part, "steer"), *_files(part, warnings)], at)
             blocks, made = [], f"{own}_{place}"
         else:
             blocks += _blocks(part, at, warnings)

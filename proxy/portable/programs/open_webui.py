@@ -67,11 +67,11 @@ def _entries(history: Fields, chat: Fields, warnings: Warnings) -> Iterator[Tree
         if isinstance(message, dict):
             own = id or text_in(message, "id") or f"#{place}"
             parent = text_in(message, "parentId") if "parentId" in message else before
-            yield TreeEntry(own, parent, tuple(_said(message, own, warnings)))
+            yield TreeEntry(own, parent, tuple(_messages_of(message, own, warnings)))
             before = own
 
 
-def _said(message: Fields, own: str, warnings: Warnings) -> Iterator[TimedMessage]:
+def _messages_of(message: Fields, own: str, warnings: Warnings) -> Iterator[TimedMessage]:
     at = timestamp_in(message, "timestamp")
     files = [_file(file) for file in list_in(message, "files") if isinstance(file, dict)]
     if files:

@@ -75,12 +75,12 @@ class TranscriptTree:
         """All messages; the branch that ends with the entry ``current`` is active."""
         branches = Branches()
         for id, line in self._lines.items():
-            branches.add(id, line.parent, self._said(id, line))
+            branches.add(id, line.parent, self._messages_of(id, line))
         if self._results:
             self._warnings.add(STRAY)
         return branches.said(self._same.get(current, current))
 
-    def _said(self, id: str, line: _Line) -> Iterator[TimedMessage]:
+    def _messages_of(self, id: str, line: _Line) -> Iterator[TimedMessage]:
         if line.user is not None:
             yield line.user
         calls = [block.id for block in line.blocks if isinstance(block, ToolCall)]

@@ -71,7 +71,7 @@ class MemoryProxy:
         delivery = Delivery(send)
         await delivery.start(error.status, error.raw_headers)
         await delivery.end(error.body)
-        self._telemetry.answered("other", error.status, "none")
+        self._telemetry.count_request("other", error.status, "none")
         line = Access(
             request=secrets.token_hex(8),
             method=scope["method"],
@@ -110,18 +110,18 @@ class MemoryProxy:
         resources.opened.push_async_callback(asyncio.wait, [warming])
 
 
-def memory_api(settings: Settings, patience: float) -> Application:
+def memory_api(settings: Settings, timeout: float) -> Application:
     """The memory API without the chat, for a command that works on a store, also of a running
     proxy.
 
-    ``patience``: the timeout of each store call in seconds.  Exchanges in the spool are visible and
+    ``timeout``: the timeout of each store call in seconds.  Exchanges in the spool are visible and
     not replayed: that is left to the proxy.
     """
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with open_resources(settings, Telemetry(), patience, as_is=True) as resources:
-            parts = await parts_of(resources, load_timeout=patience)
+        async with open_resources(settings, Telemetry(), timeout, as_is=True) as resources:
+            parts = await parts_of(resources, load_timeout=timeout)
             with suppress(SpoolError):  # it is shown as empty then
                 await asyncio.to_thread(parts.spool.open)
             resources.opened.push_async_callback(asyncio.to_thread, parts.spool.close)

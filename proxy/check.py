@@ -1,7 +1,7 @@
 """The checks of ``memory-proxy check``.
 
-Knows how to try the store, the upstream, the spool and the address to listen on; must not know how
-findings are shown.  What was not there before is not there afterwards.
+Tests the store, the upstreams, the spool and the address to listen on; must not know how findings
+are shown.  Leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from proxy.wire.failures import UpstreamBroken, UpstreamError, UpstreamTimeout
 from proxy.wire.origin import egress_proxy
 from proxy.wire.upstream import Upstream
 
-PATIENCE = 10.0
-"""Seconds for which an upstream may be silent: its own limit is that of a model that thinks."""
+TIMEOUT = 10.0
+"""Seconds to wait for an upstream, less than its read timeout, which allows for slow models."""
 
 PROBE_SECONDS = 2.0
-"""Seconds for a look at who is behind a port."""
+"""Seconds for finding out which protocol a port speaks."""
 
 ANSWER_BYTES = 4096
-"""Bytes of an answer that tell who that is."""
+"""Bytes of an answer that are read for that."""
 
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 _REFUSED = (401, 403)
@@ -54,8 +54,8 @@ Grade = Literal["ok", "warning", "problem"]
 class Finding(msgspec.Struct, frozen=True):
     """``ok`` and ``warning`` are fine, a ``problem`` is not.
 
-    A problem is what makes the proxy or its memory fail now, a warning what may lose memory later
-    or is probably not meant.
+    A problem makes the proxy or its memory fail now; a warning is about what may lose memory later
+    or is probably a mistake.
     """
 
     grade: Grade
@@ -94,7 +94,7 @@ async def store(settings: Settings) -> list[Finding]:
 
 def _database(path: Path, name: str) -> Finding:
     try:
-        schema = schema_of(path, PATIENCE)
+        schema = schema_of(path, TIMEOUT)
     except (StoreError, sqlite3.Error, OSError) as error:
         return Finding("problem", "store", f"{name} does not work: {error}")
     problem = database_problem(path)
@@ -198,8 +198,8 @@ async def upstream(settings: Settings, listed: ListedUpstream | None = None) -> 
     here."""
     if settings.upstream.url == DEMO:
         return _upstream("warning", f"{DEMO} is no model: it comes with the program, for trying it")
-    patience = min(settings.upstream.read_timeout, PATIENCE)
-    limited = settings.upstream.model_copy(update={"read_timeout": patience})
+    timeout = min(settings.upstream.read_timeout, TIMEOUT)
+    limited = settings.upstream.model_copy(update={"read_timeout": timeout})
     chosen = settings.model_copy(update={"upstream": limited})
     try:
         client = upstream_of(chosen)
@@ -326,7 +326,7 @@ def spool(settings: Settings) -> Finding:
     if problem is not None:
         return Finding("problem", "spool", problem)
     name = read_address(settings.store.url).name
-    waits = waiting_in(path, PATIENCE).items()
+    waits = waiting_in(path, TIMEOUT).items()
     if others := [(store, count) for store, count in waits if not is_same_store(store, name)]:
         told = ", ".join(f"{count} for {store}" for store, count in others)
         return Finding("warning", "spool", f"{path} has what waits for another store: {told}")

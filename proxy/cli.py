@@ -1,8 +1,8 @@
-"""The command line: running the proxy, and (``proxy.commands``) looking after what it remembers.
+"""The command line: runs the proxy, and the commands that manage memory (``proxy.commands``).
 
-Knows flags, exit statuses and how things look in a terminal; all else is asked of others.
-Exit statuses: 0 all is well, 1 it did not work, 2 the command line or configuration is wrong; those
-of the commands that look after memory are in :mod:`proxy.commands.command`.
+Knows flags, exit statuses and terminal output; all else is done elsewhere.
+Exit statuses: 0 success, 1 failure, 2 the command line or configuration is wrong; those of the
+commands for memory are in :mod:`proxy.commands.failure`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from proxy.commands.failure import NOT_FOUND, USAGE, CommandError
 from proxy.commands.init import init
 from proxy.commands.memories import memories
 from proxy.commands.output import count_of
-from proxy.commands.reach import doubt, settings_of
+from proxy.commands.reach import settings_of, warn_of_unknown_tenant
 from proxy.commands.sessions import sessions
 from proxy.commands.stats import stats, tenants
 from proxy.commands.transfer import counting, progress_callback
@@ -67,8 +67,8 @@ else:
     )
 
 
-class _Program(TyperGroup):
-    """The whole command line: all of it ends as commands do, help and version too."""
+class _CommandLine(TyperGroup):
+    """The whole command line, whose errors end as those of commands do, help and version too."""
 
     def make_context(self, *arguments: Any, **more: Any) -> Any:
         with failing():
@@ -81,7 +81,7 @@ class _Program(TyperGroup):
 
 app = typer.Typer(
     name="memory-proxy",
-    cls=_Program,
+    cls=_CommandLine,
     help="An OpenAI-compatible streaming reverse proxy that gives chat applications memory.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -125,7 +125,7 @@ _FLAGS: Mapping[str, tuple[str, Any]] = {
     "workers": ("server.workers", Workers),
     "log_level": ("server.log_level", LogLevel),
 }
-"""Those of a start: which setting each is, and how it is written."""
+"""The flags of serve and check: the setting and the option of each."""
 
 _MARKS = {"ok": ("ok", "green"), "warning": ("warn", "yellow"), "problem": ("FAIL", "bold red")}
 
@@ -156,8 +156,8 @@ def _options(
     """Options before any command."""
 
 
-def _starting(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a function of the settings a command, which has the flags of a start."""
+def _start_command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a function of the settings as a command with these flags."""
 
     def register(work: Callable[..., None]) -> Callable[..., None]:
         def run(*, config: Path | None, **given: Any) -> None:
@@ -173,7 +173,7 @@ def _starting(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]
     return register
 
 
-@_starting("serve")
+@_start_command("serve")
 def serve_command(settings: Settings) -> None:
     """Start the proxy and serve until Ctrl-C or SIGTERM.
 
@@ -190,13 +190,13 @@ def serve_command(settings: Settings) -> None:
         preflight.migrate_store(settings)
 
     try:
-        with _upstream_there(settings) as reached:
+        with _demo_upstream(settings) as reached:
             server.run(reached, partial(factory.application, reached), bound)
     except server.ServerError as error:
         raise CommandError(str(error)) from error
 
 
-@_starting("check")
+@_start_command("check")
 def check_command(settings: Settings, as_json: AsJson = False) -> None:
     """Check the configuration, try store, spool and upstream, print the effective settings.
 
@@ -241,9 +241,9 @@ def move_command(
     if not old or not new or old == new:
         raise CommandError("OLD and NEW are two names of tenants", USAGE)
     settings = settings_of(config, {"store.url": store})
-    doubt(settings, new)
-    with _store_there(settings):
-        moved = _move(settings, old, new)
+    warn_of_unknown_tenant(settings, new)
+    with _working_store(settings):
+        moved = _move_tenant(settings, old, new)
     if moved.waiting:
         raise CommandError(
             f"nothing is moved: the spool has {count_of(moved.waiting, 'exchanges')} of {old}."
@@ -256,8 +256,8 @@ def move_command(
         typer.echo(f"{count_of(moved.stayed, 'sessions')} stayed: {new} has one of the same id")
 
 
-def _move(settings: Settings, old: str, new: str) -> maintenance.Moved:
-    """Whatever cuts it short, it is said how far it came."""
+def _move_tenant(settings: Settings, old: str, new: str) -> maintenance.Moved:
+    """Move, and if that is interrupted, say how many sessions were moved."""
     with counting() as progress:
         tell = progress_callback(progress, "sessions")
         try:
@@ -314,8 +314,8 @@ def reindex_command(
         raise CommandError("--tenant and --user need a name", USAGE)
     settings = settings_of(config, {"store.url": store})
     if tenant is not None:
-        doubt(settings, tenant)
-    with _store_there(settings), counting() as progress:
+        warn_of_unknown_tenant(settings, tenant)
+    with _working_store(settings), counting() as progress:
         tell = progress_callback(progress, "sessions")
         messages = asyncio.run(maintenance.reindex(settings, tenant, user, tell))
     typer.echo(f"{count_of(messages, 'messages')} indexed")
@@ -333,8 +333,8 @@ def version_command() -> None:
 
 
 @contextmanager
-def _upstream_there(settings: Settings) -> Iterator[Settings]:
-    """The settings; where their upstream is the demo's it is served meanwhile."""
+def _demo_upstream(settings: Settings) -> Iterator[Settings]:
+    """The settings; the demo's upstream is served while the block runs, if they name that."""
     if settings.upstream.url != DEMO:
         yield settings
         return
@@ -343,8 +343,8 @@ def _upstream_there(settings: Settings) -> Iterator[Settings]:
 
 
 @contextmanager
-def _store_there(settings: Settings) -> Iterator[None]:
-    """Ends the program where the store is not there, or does not work."""
+def _working_store(settings: Settings) -> Iterator[None]:
+    """End the program with an error if the store does not exist or fails."""
     with ending():
         local.check_exists(settings)
         try:
@@ -356,7 +356,7 @@ def _store_there(settings: Settings) -> Iterator[None]:
 
 
 def _banner(settings: Settings, address: str) -> None:
-    """For people only: programs that read the output have the log."""
+    """Print how to reach the proxy, for people at a terminal only."""
     if settings.server.log_format == "json":
         return
     local, shown = server.loopback_address(address), settings.upstream.url == DEMO
@@ -369,15 +369,15 @@ def _banner(settings: Settings, address: str) -> None:
         "listening on": address,
         "use it": f'base_url="{local}/v1" and the header X-Session-Id',
         "look at it": f"{local}/memory/",
-        "try it": _trial(local, key=not shown),
+        "try it": _example_request(local, key=not shown),
     }
     console = Console(highlight=False, soft_wrap=True)
     for name, value in lines.items():
         console.print(Text.assemble((f"{name:>14}  ", "cyan"), value))
 
 
-def _trial(address: str, *, key: bool) -> str:
-    """A line to copy; ``key``: the upstream wants one."""
+def _example_request(address: str, *, key: bool) -> str:
+    """A curl command for a first request; ``key``: the upstream needs one."""
     headers = ["Content-Type: application/json", "X-Session-Id: hello"]
     if key:
         headers.insert(0, "Authorization: Bearer $OPENAI_API_KEY")
@@ -398,7 +398,7 @@ def _print_settings(settings: Settings) -> None:
 
 
 def _print_findings(found: Sequence[check.Finding]) -> None:
-    """A line each, however long: what is piped is searched by lines."""
+    """Print one line for each finding, however long, so that output can be searched by line."""
     console = Console(highlight=False)
     for finding in found:
         mark, style = _MARKS[finding.grade]

@@ -1,8 +1,8 @@
 """Cross-origin requests from browsers, for the origins that the configuration names, if any.
 
-Preflights are answered here; other answers get the headers that let a page read them, and lose
-those of the upstream.  What has no ``Origin`` is no page, and passes as it is.  Fetch standard, 3.2
-(CORS protocol).  A wrapper of one ASGI application, in the same task.
+Answers preflight requests.  Other answers get the headers that let a page read them, in place of
+the upstream's CORS headers.  Requests without ``Origin`` pass unchanged.  Fetch standard, 3.2 (CORS
+protocol).  Wraps one ASGI application, in the same task.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Cors:
         ]
 
     async def _preflight(self, scope: Scope, grant: RawHeaders, send: Send) -> None:
-        """Answer here, whoever asks: an upstream may let in everyone, for its own address."""
+        """Answer a preflight of any origin: the upstream would answer for its own address."""
         if grant:
             asked = get(scope["headers"], _CORS + b"request-headers") or b"*"
             grant = [
@@ -72,5 +72,5 @@ class Cors:
 
 
 def _without_cors(headers: RawHeaders) -> RawHeaders:
-    """The upstream's own grants are for its own address, not for ours."""
+    """The headers without the upstream's CORS headers, which are for its own address."""
     return [field for field in headers if not field[0].lower().startswith(_CORS)]

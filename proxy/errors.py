@@ -1,7 +1,7 @@
 """The proxy's own errors, in the shape that OpenAI's clients read.
 
-Every answer that the proxy makes up itself, and no upstream did, comes from this table.  It knows
-HTTP statuses and sentences, nothing of ours, and never says what happened inside.
+Every error answer that does not come from an upstream comes from this table.  It knows HTTP
+statuses and sentences, imports nothing of the proxy, and never reveals internals.
 
 ProxyError
   400 invalid_request_error   invalid_header . invalid_session_id . invalid_user_id .
@@ -25,8 +25,8 @@ ProxyError
   503                         overloaded . memory_unavailable (both with retry-after)
   504                         upstream_timeout
 
-OpenAI's clients repeat a request by themselves on 408, 409, 429 and from 500 on: none of the
-4xx here but 408 is worth a second try.
+OpenAI's clients retry by themselves on 408, 409, 429 and 5xx: of the 4xx here only 408 is worth a
+retry.
 """
 
 from __future__ import annotations
@@ -42,20 +42,21 @@ RawHeaders = list[tuple[bytes, bytes]]
 RETRY_AFTER_SECONDS = 1
 
 MAX_NAME = 80
-"""Characters of a client's name for something that an error repeats."""
+"""Characters of a name from a request that are repeated in an error."""
 
 _AN_ID = "must be 1 to 256 visible ASCII characters, and not '.' or '..'."
 
 _CLOSE = ((b"connection", b"close"),)
-"""Of an answer that ends the connection: what came, or is still to come, cannot be read on."""
+"""Headers of an answer after which the connection cannot be used, as the request was not read to
+its end."""
 
 
 class ProxyError(Exception):
-    """An answer of the proxy's own.  Its fields are fixed once made.
+    """An error answer of the proxy's own.  Its fields do not change.
 
-    ``headers`` are extra ones (``retry-after``, ``connection``); ``raw_headers`` has all.  Text may
-    repeat what a client sent, half a surrogate pair included.  Not a frozen dataclass, because
-    raising writes to an exception's traceback and context.
+    ``headers`` are additional ones (``retry-after``, ``connection``); ``raw_headers`` has all.  The
+    text may repeat what a client sent, even lone surrogates.  It is not a frozen dataclass, as
+    raising an exception writes to its traceback and context.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class ProxyError(Exception):
         self.headers: Final = headers
 
     def with_headers(self, headers: RawHeaders) -> ProxyError:
-        """The same with these headers, too."""
+        """The same error with these headers in addition."""
         all = (*self.headers, *headers)
         return ProxyError(self.status, self.code, self.message, param=self.param, headers=all)
 
@@ -99,7 +100,7 @@ class ProxyError(Exception):
 
     @property
     def raw_headers(self) -> RawHeaders:
-        """All that the body needs, then the extra ones."""
+        """The headers for the body, then the additional ones."""
         return self.headers_of(self.body)
 
     def headers_of(self, body: bytes) -> RawHeaders:
@@ -115,7 +116,7 @@ class ProxyError(Exception):
 
 
 def _encodable(text: str) -> str:
-    """Half a surrogate pair as its escape: an error that cannot be sent says nothing."""
+    """The text with lone surrogates escaped, which could not be encoded."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -124,7 +125,7 @@ def invalid_header(message: str, param: str | None = None) -> ProxyError:
 
 
 def malformed_request() -> ProxyError:
-    """What came is not HTTP; the connection cannot be used any more."""
+    """The request is not valid HTTP; the connection cannot be used any more."""
     return ProxyError(
         400,
         "invalid_header",
@@ -134,7 +135,7 @@ def malformed_request() -> ProxyError:
 
 
 def headers_too_large(limit: int) -> ProxyError:
-    """``limit`` in bytes, of the head (request line included) and of the trailers."""
+    """``limit``: bytes of the head, with its request line, or of the trailers."""
     return ProxyError(
         431,
         "invalid_header",
@@ -161,7 +162,7 @@ def unknown_profile() -> ProxyError:
 
 
 def unknown_upstream() -> ProxyError:
-    """Whoever may call here need not know what the operator has: no name is told."""
+    """The configured names are not listed: callers need not know the operator's upstreams."""
     return ProxyError(
         400,
         "unknown_upstream",
@@ -172,7 +173,7 @@ def unknown_upstream() -> ProxyError:
 
 
 def invalid_import(message: str) -> ProxyError:
-    """``message`` says what is wrong with the file, and what was imported all the same."""
+    """``message`` says what is wrong with the file, and what was imported nevertheless."""
     return ProxyError(400, "invalid_import", message)
 
 
@@ -230,7 +231,7 @@ def invalid_signature() -> ProxyError:
 
 
 def cross_site() -> ProxyError:
-    """A page that somebody has open must not spend what the operator pays for."""
+    """For requests of other sites' pages, which must not use what the operator pays for."""
     return ProxyError(
         403,
         "cross_site",
@@ -284,7 +285,7 @@ def message_not_found() -> ProxyError:
 
 
 def response_not_found(name: str, param: str | None = None) -> ProxyError:
-    """The same words whoever's it is, and whether it never was or is gone."""
+    """The same text for responses that never existed, were deleted, or belong to others."""
     said = f"There is no response {_short(name)!r}."
     return ProxyError(404, "response_not_found", said, param=param)
 
@@ -305,12 +306,12 @@ def invalid_value(message: str, param: str) -> ProxyError:
 
 
 def not_in_background(message: str, param: str | None = None) -> ProxyError:
-    """What is kept for an upstream that keeps nothing was answered at once."""
+    """For responses of emulated state, which never run in the background."""
     return ProxyError(400, "not_in_background", message, param=param)
 
 
 def method_not_allowed(allow: str) -> ProxyError:
-    """``allow``: the methods that would do, as RFC 9110 15.5.6 wants them listed."""
+    """``allow``: the allowed methods, for the Allow header (RFC 9110 15.5.6)."""
     return ProxyError(
         405,
         "method_not_allowed",
@@ -330,7 +331,7 @@ def request_timeout() -> ProxyError:
 
 
 def precondition_failed(header: str) -> ProxyError:
-    """``header`` names the condition that does not hold."""
+    """``header`` is the condition that does not hold."""
     return ProxyError(
         412,
         "precondition_failed",
@@ -350,7 +351,7 @@ def request_too_large(limit: int) -> ProxyError:
 
 
 def upgrade_refused() -> ProxyError:
-    """A socket was asked for: clients that get this go on over HTTP (RFC 9110 15.5.22)."""
+    """For WebSocket requests: clients that get this use HTTP instead (RFC 9110 15.5.22)."""
     return ProxyError(
         426,
         "upgrade_refused",
@@ -370,7 +371,7 @@ def upstream_unreachable() -> ProxyError:
 
 
 def upstream_broken() -> ProxyError:
-    """The code is the one of an upstream that is not there: clients know no other."""
+    """For an upstream that breaks off; same code as for one that cannot be reached."""
     return ProxyError(
         502,
         "upstream_unreachable",

@@ -1,4 +1,4 @@
-"""Work on a whole store, beside a proxy that may go on serving: moving tenants, new indexes."""
+"""Work on a whole store while a proxy may be serving: moving tenants, rebuilding indexes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from proxy.recall.indexing.indexer import Indexer
 from proxy.settings import Settings
 from proxy.stores.open import Backend
 
-PATIENCE = 60.0
-"""Seconds for one look at the store: nobody waits for an answer here."""
+STORE_TIMEOUT = 60.0
+"""Seconds for one call of the store, longer than for a chat."""
 
 
 async def reindex(
@@ -31,8 +31,8 @@ async def reindex(
 ) -> int:
     """Index all sessions, those of a tenant, or those of one user of it; the number of messages.
 
-    ``on_progress`` is told the sessions done and their number.  A running
-    proxy may go on: what it indexes meanwhile is not lost.  Raises StoreError.
+    ``on_progress`` is called with the number of sessions done and the total.  What a running proxy
+    indexes meanwhile is not lost.  Raises StoreError.
     """
     async with _store(settings) as store:
         owners = await _owners(store, tenant, user)
@@ -42,8 +42,8 @@ async def reindex(
 class Moved(NamedTuple):
     """``known``: whether the old tenant had any memory.
 
-    ``stayed``: its sessions whose id the new one has already.  ``waiting``: its exchanges in this
-    host's spool, which would come back to it; where there are any nothing is moved.
+    ``stayed``: its sessions whose id the new tenant has already.  ``waiting``: its exchanges in
+    this host's spool, which would be replayed for the old tenant; if there are any, nothing moves.
     """
 
     known: bool
@@ -70,7 +70,7 @@ async def move(
 
 
 def _waiting(settings: Settings, store: str, tenant: str) -> int:
-    """Exchanges of a tenant that wait for the store.  A spool that is not there is not made."""
+    """The number of a tenant's exchanges that wait for the store.  Creates no spool."""
     if not Path(settings.spool.path).exists():
         return 0
     with closing(spool_of(settings, store)) as spool:
@@ -80,7 +80,7 @@ def _waiting(settings: Settings, store: str, tenant: str) -> int:
 
 @asynccontextmanager
 async def _store(settings: Settings) -> AsyncIterator[Backend]:
-    store = store_of(settings, PATIENCE, as_is=True)
+    store = store_of(settings, STORE_TIMEOUT, as_is=True)
     try:
         await store.open()
         yield store
@@ -89,7 +89,7 @@ async def _store(settings: Settings) -> AsyncIterator[Backend]:
 
 
 async def _owners(store: Backend, tenant: str | None, user: str | None) -> dict[Owner, int]:
-    """Every owner, and the number of their sessions."""
+    """All owners of indexes, each with the number of its sessions."""
     found: dict[Owner, int] = {}
     for one in [tenant] if tenant is not None else await store.tenants():
         async for session in sessions_of(store, one, user):

@@ -34,7 +34,7 @@ else:
 
 logger = logging.getLogger(__name__)
 
-PATIENCE = 10.0
+STORE_LOCK_TIMEOUT = 10.0
 """Seconds to wait for other processes that lock the store's file."""
 
 
@@ -109,7 +109,7 @@ def schema_problem(settings: Settings) -> str | None:
     if address.kind != "sqlite":
         return None
     try:
-        schema_of(address.path, PATIENCE)
+        schema_of(address.path, STORE_LOCK_TIMEOUT)
     except Unusable as error:
         return f"store.url: {address.path}: {error}"
     except (sqlite3.Error, OSError):
@@ -123,7 +123,7 @@ def migrate_store(settings: Settings) -> None:
     if address.kind != "sqlite":
         return
     try:
-        connect(address.path, PATIENCE).close()
+        connect(address.path, STORE_LOCK_TIMEOUT).close()
     except (sqlite3.Error, OSError, StoreError) as error:
         logger.warning("the database cannot be used yet: %s", error)
 
@@ -144,7 +144,7 @@ def write_problem(file: Path) -> str | None:
     return None
 
 
-LOCK_PATIENCE = 5.0
+FILE_LOCK_TIMEOUT = 5.0
 """Seconds to wait for other processes that lock a file."""
 
 TRIAL_BYTES = 64 * 1024
@@ -178,7 +178,7 @@ def _explain(error: sqlite3.Error) -> str:
 
 def _try_existing(path: Path) -> None:
     address = f"{path.absolute().as_uri()}?mode=rw"
-    with _opened(address, uri=True) as connection:
+    with _open_database(address, uri=True) as connection:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         connection.execute("BEGIN IMMEDIATE")
         # Touches a page and thereby the disk, and changes nothing.
@@ -193,7 +193,7 @@ def _try_beside(path: Path) -> None:
     with (
         _folder(path.parent) as folder,
         _scratch(folder, path.name) as file,
-        _opened(str(file)) as connection,
+        _open_database(str(file)) as connection,
     ):
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("CREATE TABLE trial (data BLOB)")
@@ -201,8 +201,8 @@ def _try_beside(path: Path) -> None:
 
 
 @contextmanager
-def _opened(address: str, *, uri: bool = False) -> Iterator[sqlite3.Connection]:
-    made = sqlite3.connect(address, timeout=LOCK_PATIENCE, isolation_level=None, uri=uri)
+def _open_database(address: str, *, uri: bool = False) -> Iterator[sqlite3.Connection]:
+    made = sqlite3.connect(address, timeout=FILE_LOCK_TIMEOUT, isolation_level=None, uri=uri)
     with closing(made) as connection:
         connection.execute("PRAGMA synchronous = FULL")
         yield connection

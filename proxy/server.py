@@ -55,8 +55,8 @@ KEEP_ALIVE_SECONDS = 75
 """Longer than the limits of clients (nginx 60, httpx 5), so that the client closes first."""
 
 HUNG_SECONDS = 60.0
-"""A worker without a sign for so long is replaced.  One that starts on a busy machine gives none
-for many seconds, and ending one that is slow would cut its streams."""
+"""A worker that does not answer for so long is replaced.  A worker may take many seconds to start
+on a busy machine, and ending a slow one would cut its streams."""
 
 _LOG = logging.getLogger("proxy.server")
 
@@ -199,7 +199,7 @@ def embedded_config(
 
 def _serve_here(config: uvicorn.Config, listener: socket.socket) -> None:
     server = uvicorn.Server(config)
-    with _orderly_end():
+    with _exit_normally():
         try:
             server.run(sockets=[listener])
         except SystemExit as end:
@@ -237,11 +237,10 @@ def _summed_metrics() -> Iterator[None]:
 
 
 class _Workers(Multiprocess):
-    """Worker processes that all stop listening on shutdown, and that are waited for while they are
-    slow.
+    """Supervises worker processes: all stop listening on shutdown, and slow ones are waited for.
 
-    The supervisor closes the shared socket too: it would go on to accept connections that no worker
-    serves.
+    The supervisor closes the shared socket too: else the system would go on accepting connections
+    that no worker serves.
     """
 
     def __init__(self, config: uvicorn.Config, sockets: list[socket.socket]) -> None:
@@ -252,10 +251,10 @@ class _Workers(Multiprocess):
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     def keep_subprocess_alive(self) -> None:
-        """Replace who has ended or hangs.  uvicorn's own waits five seconds for each that does not
-        answer, and kills it then."""
+        """Replace workers that have ended or hang.  uvicorn's own method kills a worker that does
+        not answer within five seconds."""
         for place, worker in enumerate(self.processes):
-            if self.should_exit.is_set() or self._lives(worker):
+            if self.should_exit.is_set() or self._is_alive(worker):
                 continue
             worker.kill()
             worker.join()
@@ -267,7 +266,7 @@ class _Workers(Multiprocess):
             self.processes[place] = Process(self.config, self.sockets)
             self.processes[place].start()
 
-    def _lives(self, worker: Process) -> bool:
+    def _is_alive(self, worker: Process) -> bool:
         now = time.monotonic()
         if worker.ping(0):  # the answer to an earlier one: nobody waits for this one's
             self._signs[worker] = now
@@ -291,7 +290,7 @@ def _not_started() -> ServerError:
 
 
 @contextmanager
-def _orderly_end() -> Iterator[None]:
+def _exit_normally() -> Iterator[None]:
     """Let a drained server exit with status 0 after SIGINT or SIGTERM.
 
     uvicorn raises the signal again after its shutdown, for the previous handler.
@@ -309,13 +308,13 @@ def _orderly_end() -> Iterator[None]:
 
 
 class Application(msgspec.Struct, frozen=True):
-    """Makes the application, or exits with the status that keeps uvicorn from restarting."""
+    """Makes the application; on failure exits with the status on which uvicorn does not restart."""
 
     factory: Callable[[], ASGIApp]
 
     def __call__(self) -> ASGIApp:
-        _end_at_hangup()
-        _end_with_supervisor()
+        _drain_on_hangup()
+        _exit_with_supervisor()
         try:
             prepare_threads()
             return_large_memory()
@@ -327,7 +326,7 @@ class Application(msgspec.Struct, frozen=True):
             sys.exit(STARTUP_FAILURE)
 
 
-def _end_at_hangup() -> None:
+def _drain_on_hangup() -> None:
     """Handle SIGHUP (closed terminal, reload) like SIGTERM, so that requests are drained.
 
     If it is ignored, as under nohup, it stays ignored.
@@ -337,7 +336,7 @@ def _end_at_hangup() -> None:
         signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
 
 
-def _end_with_supervisor() -> None:
+def _exit_with_supervisor() -> None:
     """End this worker if its supervisor is killed: it would keep the port from a new one."""
     supervisor = multiprocessing.parent_process()
     if supervisor is not None:

@@ -1,10 +1,9 @@
-"""Metrics in Prometheus' form.  Knows counts and durations; must not know whose they are.
+"""Metrics in Prometheus' format.  Knows counts and durations; must not know whose they are.
 
-No label ever holds a tenant, a user, a session or a model: labels come from closed sets.  With
-several workers every process writes its numbers into the files of one folder and whoever is asked
-answers with the sum: prometheus_client does so if ``PROMETHEUS_MULTIPROC_DIR`` is set before the
-process imports it, which is why workers are spawned and not forked.  A worker for whose files there
-is no room counts for itself alone.
+No label ever holds a tenant, a user, a session or a model: labels come from closed sets.  Several
+workers write their numbers into files of one folder, and each answers /metrics with the sum.
+prometheus_client does so if ``PROMETHEUS_MULTIPROC_DIR`` is set before it is imported, so workers
+are spawned and not forked.  A worker whose files cannot be created reports its own numbers only.
 """
 
 from __future__ import annotations
@@ -45,23 +44,23 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 Route = Literal["chat", "relay", "memory", "mcp", "health", "other"]
 
 Failing = Literal["unreachable", "timeout", "broken", "saturated", "rate_limited", "server_error"]
-"""What may be wrong with an upstream: no answer, too late, cut off, no socket of ours, 429, 5xx."""
+"""Failures of an upstream: no answer, timeout, cut off, no free connection, 429, 5xx."""
 
 Outcome = Literal["answered", "unlisted"] | Failing
-"""What came of asking one of several upstreams; unlisted is left out of the list of models."""
+"""Result of a request to one of several upstreams; "unlisted": left out of the list of models."""
 
 _STORE_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _UPSTREAM_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
-_ROOM = {
+_FILE_BYTES = {
     "counter": 1 << 20,
     "histogram": 1 << 16,
     "gauge_livesum": 1 << 16,
     "gauge_livemostrecent": 1 << 16,
 }
-"""Bytes of a worker's files: as counters, some hundred upstreams have room."""
+"""Bytes of a worker's files; the counters suffice for some hundred upstreams."""
 
-_NAME = re.compile(rf"({'|'.join(_ROOM)})_[0-9]{{1,9}}[.]db")
+_NAME = re.compile(rf"({'|'.join(_FILE_BYTES)})_[0-9]{{1,9}}[.]db")
 
 _LOG = logging.getLogger("proxy.server")
 
@@ -74,10 +73,10 @@ class Telemetry:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._folder = _usable_folder(os.environ.get(FOLDER))
         self._registry = CollectorRegistry()
-        self._registry.register(Vitals(lambda: ("self",)))
+        self._registry.register(ProcessMetrics(lambda: ("self",)))
         self._of_upstreams: dict[tuple[str, str], Callable[[], None]] = {}
         self._make_counters()
-        self._make_counters_of_the_background()
+        self._make_background_counters()
         self._make_histograms()
         self._make_gauges()
 
@@ -104,21 +103,21 @@ class Telemetry:
         errors = self._counter("memory_upstream_errors", "Failures of upstreams, by kind.", "kind")
         self._upstream_errors = {kind: errors.labels(kind).inc for kind in get_args(Failing)}
         self._passages = self._counter("memory_recalled", "Older passages put into prompts.")
-        self.indexed: Callable[[int], None] = self._counter(
+        self.count_indexed: Callable[[int], None] = self._counter(
             "memory_indexed", "Messages indexed for recall."
         ).inc
-        self.lost: Callable[[], None] = self._counter(
+        self.count_lost: Callable[[], None] = self._counter(
             "memory_lost", "Exchanges that neither the store nor the spool could take."
         ).inc
-        self.troubled: Callable[[], None] = self._counter(
+        self.count_failing_session: Callable[[], None] = self._counter(
             "memory_session_failures",
             "Requests without memory because of their own session: too long, or damaged.",
         ).inc
-        self.quarantined: Callable[[], None] = self._counter(
+        self.count_quarantined: Callable[[], None] = self._counter(
             "memory_quarantined", "Spooled exchanges that cannot be replayed and are kept."
         ).inc
 
-    def _make_counters_of_the_background(self) -> None:
+    def _make_background_counters(self) -> None:
         self._calls = self._counter(
             "memory_background_calls",
             "Requests to models that write memory, by what came of them (done, refused, failed).",
@@ -138,7 +137,7 @@ class Telemetry:
             "kind",
             "outcome",
         )
-        self.learned_nothing: Callable[[], None] = self._counter(
+        self.count_empty_learning: Callable[[], None] = self._counter(
             "memory_extraction_empty", "Times that nothing was learned from what held something."
         ).inc
         self._skipped = self._counter(
@@ -148,16 +147,16 @@ class Telemetry:
         )
 
     def _make_histograms(self) -> None:
-        self.loaded = self._histogram(
+        self.observe_load = self._histogram(
             "memory_load_seconds", "Time to load a session's snapshot.", _STORE_SECONDS
         )
-        self.committed = self._histogram(
+        self.observe_commit = self._histogram(
             "memory_commit_seconds", "Time to make an exchange durable.", _STORE_SECONDS
         )
         self._recall = self._histogram(
             "memory_recall_seconds", "Time to find what is recalled.", _STORE_SECONDS
         )
-        self.first_byte = self._histogram(
+        self.observe_first_byte = self._histogram(
             "memory_upstream_first_byte_seconds",
             "Time from calling the upstream to the first byte of its body.",
             _UPSTREAM_SECONDS,
@@ -173,42 +172,42 @@ class Telemetry:
         self.stream_opened: Callable[[], None] = streams.inc
         self.stream_closed: Callable[[], None] = streams.dec
         # The workers of a host share one spool: its depth is what the last one saw, not a sum.
-        self.spool_depth: Callable[[float], None] = self._gauge(
+        self.set_spool_depth: Callable[[float], None] = self._gauge(
             "memory_spool_depth", "Exchanges waiting in the spool for the store."
         ).set
-        self.store_up: Callable[[float], None] = self._gauge(
+        self.set_store_up: Callable[[float], None] = self._gauge(
             "memory_store_up", "Whether the store answered when this was asked for: 1 or 0."
         ).set
-        self.tasks: Callable[[float], None] = self._gauge(
+        self.set_tasks: Callable[[float], None] = self._gauge(
             "memory_tasks", "Tasks of the event loop in the process that was asked."
         ).set
 
-    def answered(self, route: Route, status: int, memory: str) -> None:
+    def count_request(self, route: Route, status: int, memory: str) -> None:
         """``memory`` is the answer's X-Memory-Status, "none" for requests without a session."""
         self._answers(route, status, memory)()
 
-    def outcome(self, outcome: str) -> None:
-        """What became of a commit: an ``Outcome`` of the store, or "spooled"."""
+    def count_commit(self, outcome: str) -> None:
+        """Count a commit; ``outcome`` is an ``Outcome`` of the store or "spooled"."""
         self._outcomes(outcome)()
 
-    def injected(self, tokens: int) -> None:
+    def count_injected_tokens(self, tokens: int) -> None:
         if tokens:
             self._injected.inc(tokens)
 
-    def recalled(self, seconds: float, passages: int) -> None:
+    def observe_recall(self, seconds: float, passages: int) -> None:
         self._recall(seconds)
         if passages:
             self._passages.inc(passages)
 
-    def cached(self, tokens: int) -> None:
+    def count_cached_tokens(self, tokens: int) -> None:
         if tokens:
             self._cached.inc(tokens)
 
-    def cache_written(self, tokens: int) -> None:
+    def count_cache_writes(self, tokens: int) -> None:
         if tokens:
             self._cache_writes.inc(tokens)
 
-    def upstream_failed(self, kind: Failing) -> None:
+    def count_upstream_failure(self, kind: Failing) -> None:
         self._upstream_errors[kind]()
 
     def label_upstreams(self, upstreams: Iterable[str]) -> None:
@@ -224,25 +223,25 @@ class Telemetry:
         pairs = product(upstreams, outcomes)
         self._of_upstreams = {pair: counter.labels(*pair).inc for pair in pairs}
 
-    def upstream_asked(self, upstream: str, outcome: Outcome) -> None:
-        """A request to one of those upstreams ended."""
+    def count_upstream_request(self, upstream: str, outcome: Outcome) -> None:
+        """Count a request to one of several upstreams."""
         self._of_upstreams[upstream, outcome]()
 
-    def completed(
+    def count_completion(
         self, feature: str, outcome: str, seconds: float, input_tokens: int, output_tokens: int
     ) -> None:
-        """A model was asked to write: ``outcome`` is "done", "refused" or "failed"."""
+        """Count a background request to a model; ``outcome`` is "done", "refused" or "failed"."""
         self._calls.labels(feature, outcome).inc()
         self._call_seconds(seconds)
         self._read.labels(feature).inc(input_tokens)
         self._written.labels(feature).inc(output_tokens)
 
-    def worked(self, kind: str, outcome: str) -> None:
-        """What became of a piece of background work."""
+    def count_work(self, kind: str, outcome: str) -> None:
+        """Count a piece of background work."""
         self._jobs.labels(kind, outcome).inc()
 
-    def skipped(self, feature: str) -> None:
-        """Something was left unlearned, because the model refused it or its answer was useless."""
+    def count_skipped(self, feature: str) -> None:
+        """Count a batch that was skipped, as the model refused it or no answer was usable."""
         self._skipped.labels(feature).inc()
 
     def render(self) -> bytes:
@@ -252,9 +251,9 @@ class Telemetry:
             return generate_latest(self._registry)
         _remove_dead_gauges(folder)
         summed = CollectorRegistry()
-        Workers(summed, path=str(folder))  # type: ignore[no-untyped-call]
-        workers = [_process_of(file) for file in _files(folder, "gauge_livesum_*.db")]
-        summed.register(Vitals(lambda: workers, _dead_workers_cpu))
+        WorkerMetrics(summed, path=str(folder))  # type: ignore[no-untyped-call]
+        workers = [_process_of(file) for file in _worker_files(folder, "gauge_livesum_*.db")]
+        summed.register(ProcessMetrics(lambda: workers, _dead_workers_cpu))
         return generate_latest(summed)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
@@ -272,21 +271,21 @@ class Telemetry:
         return Histogram(name, text, registry=self._registry, buckets=buckets).observe
 
 
-class Workers(MultiProcessCollector):
-    """The sum over the workers, but for one that is just opening its file: there is nothing in it
-    yet, and reading it would fail."""
+class WorkerMetrics(MultiProcessCollector):
+    """The sum over the workers, except one that is just creating its file: that is still empty, and
+    reading it would fail."""
 
     def collect(self) -> Iterable[Metric]:
-        files = [str(file) for file in _files(Path(self._path)) if _is_sound(file)]
+        files = [str(file) for file in _worker_files(Path(self._path)) if _is_readable(file)]
         metrics: Iterable[Metric] = self.merge(files, accumulate=True)  # type: ignore[no-untyped-call]
         return metrics
 
 
-class Vitals(Collector):
+class ProcessMetrics(Collector):
     """The release, and the operating system's figures of the processes: CPU, memory, open files.
 
-    They are summed, limits too; of the start times the earliest counts.  ``more`` gives further
-    metrics of the same names.  Where there is no /proc only the release is told.
+    They are sums, of limits too; the start time is the earliest.  ``more`` returns further metrics
+    of the same names.  Without /proc only the release is reported.
     """
 
     def __init__(
@@ -335,24 +334,24 @@ def _usable_folder(path: str | None) -> Path | None:
     """The folder that all workers share, with this worker's files created; None if the disk is
     full.
 
-    They are full of zeros before they are mapped: whoever writes where such a file has a hole is
-    killed by the system if the disk is full.
+    They are filled with zeros before they are mapped: a write into a hole of a mapped file ends the
+    process with a signal if the disk is full.
     """
     if path is None:
         return None
     folder = Path(path)
-    files = {folder / f"{kind}_{os.getpid()}.db": room for kind, room in _ROOM.items()}
+    files = {folder / f"{kind}_{os.getpid()}.db": room for kind, room in _FILE_BYTES.items()}
     try:
         _remove_dead_gauges(folder)
         for file, room in files.items():
-            _fill(file, room)
+            _preallocate(file, room)
     except OSError as error:
         _count_alone(files, error)
         return None
     return folder
 
 
-def _fill(file: Path, room: int) -> None:
+def _preallocate(file: Path, room: int) -> None:
     with file.open("ab") as opened:
         opened.write(bytes(max(0, room - opened.tell())))
 
@@ -371,7 +370,7 @@ def _count_alone(files: Iterable[Path], error: OSError) -> None:
 
 def _remove_dead_gauges(folder: Path) -> None:
     """Remove the gauges of dead workers, such as open streams; their counters stay."""
-    for file in _files(folder):
+    for file in _worker_files(folder):
         if not _alive(int(_process_of(file))):
             with suppress(OSError):  # another was faster, or may do so alone
                 _remove_gauges(file)
@@ -389,7 +388,7 @@ def _remove_gauges(file: Path) -> None:
         os.truncate(file, used)
 
 
-def _is_sound(file: Path) -> bool:
+def _is_readable(file: Path) -> bool:
     with suppress(OSError):  # of a worker that another has just forgotten
         return bool(_used_bytes(file))
     return False
@@ -404,7 +403,7 @@ def _used_bytes(file: Path) -> int | None:
     return used if 0 <= used <= size else None
 
 
-def _files(folder: Path, like: str = "*.db") -> list[Path]:
+def _worker_files(folder: Path, like: str = "*.db") -> list[Path]:
     """The workers' files: there may be others in the folder."""
     return [file for file in folder.glob(like) if _NAME.fullmatch(file.name)]
 

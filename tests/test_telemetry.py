@@ -13,7 +13,7 @@ import pytest
 from prometheus_client.metrics_core import CounterMetricFamily
 from prometheus_client.parser import text_string_to_metric_families
 
-from proxy.telemetry import FOLDER, Failing, Telemetry, Vitals
+from proxy.telemetry import FOLDER, Failing, ProcessMetrics, Telemetry
 from tests.support.processes.program import ran
 
 
@@ -48,9 +48,9 @@ def test_all_that_has_no_labels_is_there_from_the_start() -> None:
 def test_answers_are_counted_by_route_status_and_what_memory_did() -> None:
     telemetry = Telemetry()
     for _ in range(3):
-        telemetry.answered("chat", 200, "applied")
-    telemetry.answered("chat", 502, "degraded")
-    telemetry.answered("relay", 200, "none")
+        telemetry.count_request("chat", 200, "applied")
+    telemetry.count_request("chat", 502, "degraded")
+    telemetry.count_request("relay", 200, "none")
     found = samples(telemetry)
     assert found["memory_requests_total{memory=applied,route=chat,status=200}"] == 3
     assert found["memory_requests_total{memory=degraded,route=chat,status=502}"] == 1
@@ -60,7 +60,7 @@ def test_answers_are_counted_by_route_status_and_what_memory_did() -> None:
 def test_commits_are_counted_by_what_became_of_them() -> None:
     telemetry = Telemetry()
     for outcome in ("recorded", "recorded", "stale", "outrun", "spooled"):
-        telemetry.outcome(outcome)
+        telemetry.count_commit(outcome)
     found = samples(telemetry)
     assert found["memory_commits_total{outcome=recorded}"] == 2
     assert found["memory_commits_total{outcome=stale}"] == 1
@@ -69,15 +69,15 @@ def test_commits_are_counted_by_what_became_of_them() -> None:
 
 def test_amounts_and_durations_add_up() -> None:
     telemetry = Telemetry()
-    telemetry.injected(120)
-    telemetry.injected(3)
-    telemetry.cached(1000)
-    telemetry.cache_written(30)
-    telemetry.lost()
-    telemetry.quarantined()
-    telemetry.loaded(0.002)
-    telemetry.committed(0.2)
-    telemetry.first_byte(2)
+    telemetry.count_injected_tokens(120)
+    telemetry.count_injected_tokens(3)
+    telemetry.count_cached_tokens(1000)
+    telemetry.count_cache_writes(30)
+    telemetry.count_lost()
+    telemetry.count_quarantined()
+    telemetry.observe_load(0.002)
+    telemetry.observe_commit(0.2)
+    telemetry.observe_first_byte(2)
     found = samples(telemetry)
     assert found["memory_injected_tokens_total"] == 123
     assert found["memory_upstream_cached_tokens_total"] == 1000
@@ -92,11 +92,11 @@ def test_amounts_and_durations_add_up() -> None:
 
 def test_the_work_of_the_background_is_counted_by_what_it_is_for() -> None:
     telemetry = Telemetry()
-    telemetry.completed("summary", "done", 0.7, 1200, 90)
-    telemetry.completed("summary", "done", 0.2, 300, 10)
-    telemetry.completed("facts", "failed", 20, 0, 0)
-    telemetry.worked("learning", "put_off")
-    telemetry.learned_nothing()
+    telemetry.count_completion("summary", "done", 0.7, 1200, 90)
+    telemetry.count_completion("summary", "done", 0.2, 300, 10)
+    telemetry.count_completion("facts", "failed", 20, 0, 0)
+    telemetry.count_work("learning", "put_off")
+    telemetry.count_empty_learning()
     found = samples(telemetry)
     assert found["memory_background_calls_total{feature=summary,outcome=done}"] == 2
     assert found["memory_background_calls_total{feature=facts,outcome=failed}"] == 1
@@ -112,25 +112,25 @@ def test_streams_and_the_spool_are_as_deep_as_they_are_now() -> None:
     telemetry.stream_opened()
     telemetry.stream_opened()
     telemetry.stream_closed()
-    telemetry.spool_depth(7)
-    telemetry.spool_depth(4)
+    telemetry.set_spool_depth(7)
+    telemetry.set_spool_depth(4)
     found = samples(telemetry)
     assert (found["memory_open_streams"], found["memory_spool_depth"]) == (1, 4)
 
 
 def test_two_of_them_in_a_process_know_nothing_of_each_other() -> None:
     one, other = Telemetry(), Telemetry()
-    one.lost()
+    one.count_lost()
     assert samples(one)["memory_lost_total"] == 1
     assert samples(other)["memory_lost_total"] == 0
 
 
 def test_no_label_can_hold_a_tenant_a_user_or_a_session() -> None:
     telemetry = Telemetry()
-    telemetry.answered("chat", 200, "applied")
-    telemetry.outcome("recorded")
-    telemetry.completed("summary", "done", 0.7, 1200, 90)
-    telemetry.worked("summary", "finished")
+    telemetry.count_request("chat", 200, "applied")
+    telemetry.count_commit("recorded")
+    telemetry.count_completion("summary", "done", 0.7, 1200, 90)
+    telemetry.count_work("summary", "finished")
     labels = set(re.findall(r'(\w+)="', telemetry.render().decode()))
     release = {"version", "python"}
     assert labels == {"route", "status", "memory", "outcome", "feature", "kind", "le", *release}
@@ -145,8 +145,10 @@ def test_the_release_and_the_process_are_told() -> None:
 
 
 def test_several_processes_are_told_as_their_sum_and_one_that_has_ended_is_left_out() -> None:
-    one = {metric.name: metric for metric in Vitals(lambda: ["self"]).collect()}
-    two = {metric.name: metric for metric in Vitals(lambda: ["self", "self", "0"]).collect()}
+    one = {metric.name: metric for metric in ProcessMetrics(lambda: ["self"]).collect()}
+    two = {
+        metric.name: metric for metric in ProcessMetrics(lambda: ["self", "self", "0"]).collect()
+    }
     assert two.keys() == one.keys()
     for name, times in (("process_max_fds", 2), ("process_start_time_seconds", 1)):
         (sample,) = two[name].samples
@@ -156,7 +158,9 @@ def test_several_processes_are_told_as_their_sum_and_one_that_has_ended_is_left_
 def test_a_sum_does_not_fall_by_its_last_bit_when_it_is_of_others() -> None:
     def told(*seconds: float) -> float:
         name = "process_cpu_seconds_total"
-        found = Vitals(tuple, lambda: [CounterMetricFamily(name, "", value=s) for s in seconds])
+        found = ProcessMetrics(
+            tuple, lambda: [CounterMetricFamily(name, "", value=s) for s in seconds]
+        )
         return next(metric.samples[0].value for metric in found.collect() if metric.name in name)
 
     assert told(0.1, 0.2) == told(0.3) == 0.3
@@ -166,7 +170,7 @@ def test_a_sum_does_not_fall_by_its_last_bit_when_it_is_of_others() -> None:
 def test_failures_of_upstreams_are_counted_by_kind(kind: Failing) -> None:
     telemetry = Telemetry()
     before = samples(telemetry)[f"memory_upstream_errors_total{{kind={kind}}}"]
-    telemetry.upstream_failed(kind)
+    telemetry.count_upstream_failure(kind)
     assert (before, samples(telemetry)[f"memory_upstream_errors_total{{kind={kind}}}"]) == (0, 1)
 
 
@@ -214,7 +218,7 @@ def test_a_folder_that_was_tidied_away_leaves_each_worker_its_own_numbers(
     monkeypatch.setenv(FOLDER, str(tmp_path / "folder"))
     (tmp_path / "folder").mkdir()
     telemetry = Telemetry()
-    telemetry.lost()
+    telemetry.count_lost()
     shutil.rmtree(tmp_path / "folder")
     assert samples(telemetry)["memory_lost_total"] == 1
 

@@ -104,7 +104,7 @@ async def writing_of(
         settings.background.concurrency,
         _backoff(settings),
         time.time,
-        resources.telemetry.worked,
+        resources.telemetry.count_work,
     )
     known = {"": credentials, **(further.credentials if further else {})}
     return Writing(known, runner, completer)
@@ -144,7 +144,7 @@ def _summarizer(resources: Resources, completer: Completer) -> Summarizer:
 
 def _learning(resources: Resources, learned: Learned, completer: Completer) -> LearningJob:
     store, telemetry = resources.store, resources.telemetry
-    watch = LearningObserver(telemetry.skipped, telemetry.learned_nothing)
+    watch = LearningObserver(telemetry.count_skipped, telemetry.count_empty_learning)
     return LearningJob(
         Reader(store, typed_string_of, resources.count_text),
         store,
@@ -154,5 +154,5 @@ def _learning(resources: Resources, learned: Learned, completer: Completer) -> L
         _backoff(resources.settings),
         learned.extractors(completer, watch),
         learned.improvers(completer, watch),
-        telemetry.skipped,
+        telemetry.count_skipped,
     )

@@ -156,13 +156,13 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
             counter=lambda model: counter(model).count,
             counters=self.resources.tokenizers.in_use,
             count_text=self.resources.count_text,
-            shelves=store,
+            items=store,
             meter=store,
             learned=self.learned,
             patient=self.patient,
             rooms=self.rooms,
-            troubled=lambda: self.recorder.troubled,
-            losing=lambda: self.recorder.losing,
+            failing_sessions=lambda: self.recorder.failing_sessions,
+            is_losing=lambda: self.recorder.is_losing,
         )
         self.resources.opened.push_async_callback(api.eraser.close)
         return api
@@ -250,8 +250,8 @@ def _recorder(
         on_recorded=recalling.index_updater.on_recorded,
         on_edited=recalling.index_updater.on_edited,
         on_due=writing.due if writing else do_nothing,
-        on_quarantine=resources.telemetry.quarantined,
-        on_trouble=resources.telemetry.troubled,
+        on_quarantine=resources.telemetry.count_quarantined,
+        on_trouble=resources.telemetry.count_failing_session,
     )
     last_resort = resources.settings.store.commit_limit
     backlog = Backlog(spool, live, patient, listeners, last_resort)

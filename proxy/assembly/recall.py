@@ -41,10 +41,10 @@ async def recalling_of(resources: Resources, delay: float | None) -> Recalling:
     patient = resources.patient
     indexer = Indexer(patient, patient, typed_text_of, time.time, on_up_to_date, known.on_write)
     delay = DELAY if delay is None else delay
-    index_updater = IndexUpdater(indexer, time.monotonic, resources.telemetry.indexed, delay)
+    index_updater = IndexUpdater(indexer, time.monotonic, resources.telemetry.count_indexed, delay)
     index_updater.open()
     opened.push_async_callback(index_updater.close, SHUTDOWN_SECONDS)
-    vector_search = _nearness(resources.settings, store, embedder, opened)
+    vector_search = _vector_search(resources.settings, store, embedder, opened)
     recaller = Recaller(known, store, index_updater, typed_text_of, time.time, vector_search)
     return Recalling(indexer, index_updater, recaller)
 
@@ -84,14 +84,14 @@ def _backfill(
     return backfill
 
 
-def _nearness(
+def _vector_search(
     settings: Settings, store: Backend, embedder: Embedder | None, opened: AsyncExitStack
 ) -> VectorSearch | None:
     if embedder is None:
         return None
     profiles = (settings.memory, *settings.profiles.values())
     half = min(profile.recall.timeout for profile in profiles) / 2
-    patience = min(half, settings.memory.recall.embeddings.timeout)
-    vector_search = VectorSearch(store, embedder, patience)
+    timeout = min(half, settings.memory.recall.embeddings.timeout)
+    vector_search = VectorSearch(store, embedder, timeout)
     opened.push_async_callback(vector_search.close)
     return vector_search

@@ -18,7 +18,7 @@ from proxy.stores.open import Backend, open_store
 from proxy.telemetry import Telemetry
 from proxy.wire.upstream import Upstream, open_upstream
 
-PATIENCE = REPLAY_SECONDS
+STORE_TIMEOUT = REPLAY_SECONDS
 """The store timeout of background work, in seconds: replaying and indexing long sessions."""
 
 
@@ -47,22 +47,22 @@ class Resources(msgspec.Struct, frozen=True):
 async def open_resources(
     settings: Settings,
     telemetry: Telemetry,
-    patience: float | None = None,
+    timeout_override: float | None = None,
     *,
     as_is: bool = False,
 ) -> AsyncIterator[Resources]:
     """Open the store and the upstream; close everything at the end.
 
-    ``patience`` replaces all store timeouts (seconds), and then ``patient`` is the same store;
+    ``timeout_override`` (seconds) replaces all store timeouts; ``patient`` is then the same store;
     ``as_is``: the store's file is neither created nor migrated.
     Raises StoreError, OSError and ValueError if one of them cannot be opened.
     """
     async with AsyncExitStack() as opened:
-        store = store_of(settings, patience, as_is=as_is)
+        store = store_of(settings, timeout_override, as_is=as_is)
         upstream = upstream_of(settings)
         await store.open()
         opened.push_async_callback(store.close)
-        patient = store if patience else store.patient(PATIENCE)
+        patient = store if timeout_override else store.patient(STORE_TIMEOUT)
         await patient.open()
         opened.push_async_callback(patient.close)
         await upstream.open()
@@ -70,13 +70,15 @@ async def open_resources(
         yield Resources(settings, telemetry, Tokenizers(), store, patient, upstream, opened)
 
 
-def store_of(settings: Settings, patience: float | None = None, *, as_is: bool = False) -> Backend:
-    """The store; ``patience`` and ``as_is`` as of ``open_resources``."""
+def store_of(
+    settings: Settings, timeout_override: float | None = None, *, as_is: bool = False
+) -> Backend:
+    """The store; ``timeout_override`` and ``as_is`` as of ``open_resources``."""
     limits = settings.store
     return open_store(
         limits.url,
-        timeout=patience or limits.timeout,
-        commit_timeout=patience or limits.commit_limit,
+        timeout=timeout_override or limits.timeout,
+        commit_timeout=timeout_override or limits.commit_limit,
         wait_replicas=limits.wait_replicas,
         as_is=as_is,
     )

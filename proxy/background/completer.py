@@ -157,14 +157,14 @@ class UpstreamCompleter:
     async def _with_or_without(self, request: _Request) -> Written:
         """Send the request, and once more without the schema if that may be why it is refused."""
         try:
-            return await self._ask(request)
+            return await self._complete(request)
         except SchemaRefused:
             plain = _Request(request.assignment, request.model, request.credential, False)
-            written = await self._ask(plain)
+            written = await self._complete(plain)
             self._without_schema[request.assignment.place, request.model] = None
             return written
 
-    async def _ask(self, request: _Request) -> Written:
+    async def _complete(self, request: _Request) -> Written:
         """Send the request once and count its tokens in any case.  Raises Refused, Failed."""
         began = time.perf_counter()
         try:
@@ -204,7 +204,7 @@ class UpstreamCompleter:
         feature, spent = request.assignment.feature, self._spent(request)
         outcome = "failed" if request.written is None else "done"
         self._budget.note(request.assignment.tenant, feature, spent)
-        self._telemetry.completed(
+        self._telemetry.count_completion(
             feature,
             "refused" if request.refused else outcome,
             seconds,

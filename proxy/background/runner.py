@@ -121,14 +121,14 @@ class LeaseLost(Exception):
 
 
 @asynccontextmanager
-async def held(queue: Queue, work: Work, clock: Callable[[], float]) -> AsyncIterator[None]:
+async def lease_held(queue: Queue, work: Work, clock: Callable[[], float]) -> AsyncIterator[None]:
     """Renew the lease of claimed work while the block runs; if that fails, cancel the block.
 
     Raises LeaseLost.
     """
     try:
-        async with asyncio.timeout(None) as patience:
-            renewing = _renew(queue, work, clock, patience)
+        async with asyncio.timeout(None) as deadline:
+            renewing = _renew(queue, work, clock, deadline)
             keeper = asyncio.create_task(renewing, name="background lease")
             try:
                 yield
@@ -136,15 +136,15 @@ async def held(queue: Queue, work: Work, clock: Callable[[], float]) -> AsyncIte
                 keeper.cancel()
                 await asyncio.wait({keeper})
     except TimeoutError:
-        if patience.expired():
+        if deadline.expired():
             raise LeaseLost from None
         raise
 
 
 async def _renew(
-    queue: Queue, work: Work, clock: Callable[[], float], patience: asyncio.Timeout
+    queue: Queue, work: Work, clock: Callable[[], float], deadline: asyncio.Timeout
 ) -> None:
-    """Renew the lease until that fails, then let the timeout ``patience`` expire."""
+    """Renew the lease until that fails, then let the timeout ``deadline`` expire."""
     until, pause = clock() + LEASE, RENEWAL
     while clock() + RETRY < until:
         await asyncio.sleep(pause)
@@ -155,7 +155,7 @@ async def _renew(
             until, pause = now + LEASE, RENEWAL
         except StoreError:
             pause = RETRY
-    patience.reschedule(0)
+    deadline.reschedule(0)
 
 
 logger = logging.getLogger(__name__)
@@ -167,7 +167,7 @@ step."""
 CACHED_SECONDS = POLL / 2
 """Seconds for which the result is cached that all waiting work is of certain tenants."""
 
-PATIENCE = 5.0
+OVERDUE_SECONDS = 5.0
 """Seconds for which work that cannot be done here is left to other processes."""
 
 BATCH = 64
@@ -268,7 +268,7 @@ class Runner:
             self._looked = self._clock()
             self._look_at = self._looked + POLL * (0.8 + 0.4 * self._chance())
             try:
-                await self._look()
+                await self._poll()
                 self._go_on()
             except StoreError as failure:
                 self._pause(failure)
@@ -301,7 +301,7 @@ class Runner:
                 async with asyncio.timeout(seconds):
                     await self._changed.wait()
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         """Fill the free places: first one job of each tenant, then more.  Raises StoreError."""
         if await self._serve(1):
             await self._serve(self._most_of_one)
@@ -349,7 +349,7 @@ class Runner:
         if len(self._running) >= self._most or self._busy[work.tenant] >= most:
             return
         now, here = self._clock(), self._can(work)
-        if self._closing or not (here or now - work.due >= PATIENCE):
+        if self._closing or not (here or now - work.due >= OVERDUE_SECONDS):
             return
         claimed = await self._queue.claim(work, now, now + LEASE)
         if claimed is None:
@@ -400,7 +400,7 @@ class Runner:
     async def _run_job(self, work: Work) -> Ending:
         """Run a job.  Raises nothing, so that the work is always finished or put off."""
         try:
-            async with held(self._queue, work, self._clock):
+            async with lease_held(self._queue, work, self._clock):
                 return Ending("finished", await self._jobs[work.kind].run(work))
         except LeaseLost:
             logger.warning("a job was stopped, %s: its lease was lost", _described(work))

@@ -19,7 +19,7 @@ from proxy.stores.sqlite.schema import SUFFIXES, Unusable, reopen, version
 PAGES = 2048
 """Copied at once: 8 MiB between two looks at whether somebody has interrupted."""
 
-PATIENCE = 60.0
+STORE_TIMEOUT = 60.0
 
 
 def back_up(settings: Settings, target: Path, on_pages: OnProgress) -> int:
@@ -29,7 +29,7 @@ def back_up(settings: Settings, target: Path, on_pages: OnProgress) -> int:
     ``on_pages`` is told the pages copied and their number.  Raises CommandError, OSError.
     """
     source = _source(settings)
-    _refuse(source, target)
+    _check_target(source, target)
     target = Path(os.path.realpath(target))
     with temporary_database(target) as beside:
         try:
@@ -73,7 +73,7 @@ def _source(settings: Settings) -> Path:
     return address.path
 
 
-def _refuse(source: Path, target: Path) -> None:
+def _check_target(source: Path, target: Path) -> None:
     """Raises CommandError where the copy would take the place of what is in use, or of no file."""
     there = Path(os.path.realpath(target))
     ours = Path(os.path.realpath(source))
@@ -84,7 +84,7 @@ def _refuse(source: Path, target: Path) -> None:
 
 
 def _copy(source: Path, target: Path, on_pages: OnProgress) -> None:
-    with closing(reopen(source, PATIENCE)) as live:
+    with closing(reopen(source, STORE_TIMEOUT)) as live:
         _check_is_store(live)
         copy_all(live, target, on_pages)
 

@@ -1,4 +1,4 @@
-"""How a command is made: what all have in common is added to its own arguments.
+"""Makes commands: adds the options that all have in common, and ends them with an exit status.
 
 A command is a function of a :class:`CommandContext` and of its own options.
 """
@@ -102,15 +102,15 @@ class CommandContext(msgspec.Struct, frozen=True):
         """
         most = limit or (None if self.out.as_json else usual)
         found = self.pages(path, most, **filters, **params)
-        if not self.out.many(found, columns) and not self.out.as_json:
+        if not self.out.print_list(found, columns) and not self.out.as_json:
             filtered = any(value is not None for value in filters.values())
-            return self.out.say(f"{NO_MATCH if filtered else none} for {self.tenant_in_words()}.")
+            return self.out.note(f"{NO_MATCH if filtered else none} for {self.tenant_in_words()}.")
         if found.more:
             sentence = f"These are {found.count}; there are more: --limit N shows N of them."
-            self.out.aside.print(Text(sentence), soft_wrap=True)
+            self.out.stderr.print(Text(sentence), soft_wrap=True)
 
     def with_tenant(self, error: MemoryProxyError) -> MemoryProxyError:
-        """The error; if something was not found, with the tenant: another key may have it."""
+        """The error, with the tenant if something was not found: another key may have it."""
         if error.status != 404 or error.code not in NOT_THERE:
             return error
         sentence = f"{error.message.removesuffix('.')} for {self.tenant_in_words()}."
@@ -172,17 +172,17 @@ class Pages(msgspec.Struct):
 
 
 def command(
-    group: typer.Typer, name: str, *, of_all: bool = False
+    group: typer.Typer, name: str, *, all_tenants: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a function as a command of the group; ``of_all``: it is about all tenants."""
+    """Register a function as a command of the group; ``all_tenants``: it is about all tenants."""
 
     def register(work: Callable[..., None]) -> Callable[..., None]:
-        run, own = _run(work, of_all=of_all), own_options(work)
+        run, own = _run(work, all_tenants=all_tenants), own_options(work)
         given = {parameter.name for parameter in own}
         common = [
             option(name, kind, default=False if name == "as_json" else None)
             for name, kind in _COMMON.items()
-            if name not in given and not (of_all and name == "tenant")
+            if name not in given and not (all_tenants and name == "tenant")
         ]
         group.command(name)(with_options(run, [*own, *common]))
         return work
@@ -191,7 +191,7 @@ def command(
 
 
 def own_options(work: Callable[..., None]) -> list[inspect.Parameter]:
-    """What the command line gives a command, whose first argument comes from elsewhere."""
+    """The parameters of a command that are options: all except the first, its context."""
     return [*inspect.signature(work, eval_str=True).parameters.values()][1:]
 
 
@@ -202,14 +202,14 @@ def option(name: str, kind: Any, default: object = None) -> inspect.Parameter:
 def with_options(
     run: Callable[..., None], options: Sequence[inspect.Parameter]
 ) -> Callable[..., None]:
-    """Let the command line give these to a function, by name."""
+    """The function with a signature of these options, which it gets by name."""
     given = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in options]
     run.__signature__ = inspect.Signature(given)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in given}
     return run
 
 
-def _run(work: Callable[..., None], *, of_all: bool) -> Callable[..., None]:
+def _run(work: Callable[..., None], *, all_tenants: bool) -> Callable[..., None]:
     @functools.wraps(work)
     def run(
         *,
@@ -220,12 +220,12 @@ def _run(work: Callable[..., None], *, of_all: bool) -> Callable[..., None]:
         tenant: str | None = None,
         **own: Any,
     ) -> None:
-        with ending(), Connection(url, store, tenant, config, of_all).api() as api:
-            desk = CommandContext(api, Output(as_json=as_json))
+        with ending(), Connection(url, store, tenant, config, all_tenants).api() as api:
+            context = CommandContext(api, Output(as_json=as_json))
             try:
-                work(desk, **own)
+                work(context, **own)
             except MemoryProxyError as error:
-                raise desk.with_tenant(error) from error
+                raise context.with_tenant(error) from error
 
     del run.__wrapped__
     return run
@@ -233,14 +233,14 @@ def _run(work: Callable[..., None], *, of_all: bool) -> Callable[..., None]:
 
 @contextmanager
 def ending() -> Iterator[None]:
-    """Whatever a command fails at, and what ends it, becomes a sentence and an exit status."""
+    """End the program with a sentence and an exit status on errors and signals of a command."""
     with failing(), _interrupt_on_signals():
         yield
 
 
 @contextmanager
 def failing() -> Iterator[None]:
-    """Whatever a program fails at becomes a sentence and an exit status."""
+    """End the program with a sentence and an exit status on errors."""
     try:
         yield
     except MemoryProxyError as error:
@@ -266,7 +266,7 @@ def failing() -> Iterator[None]:
 
 
 def _output_closed() -> NoReturn:
-    """Who read the output reads no further: that is no failure."""
+    """End the program without an error, as the reader of its output has closed the pipe."""
     discard_output()
     raise typer.Exit(0) from None
 
@@ -277,10 +277,10 @@ _ENDS = tuple(each for each in signal.Signals if each.name in ("SIGTERM", "SIGHU
 
 @contextmanager
 def _interrupt_on_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end a command as Ctrl-C does, so that no half file is left.
+    """Let SIGTERM and SIGHUP end a command as Ctrl-C does, so that no partial file is left.
 
-    With SystemExit, which event loops pass on.  Where a command is run in a thread of something
-    else, signals are that one's.
+    They raise SystemExit, which event loops pass on.  Outside of the main thread, as in a test,
+    signals are left alone.
     """
     of_process = threading.current_thread() is threading.main_thread()
     # What nohup has set to be ignored stays so.

@@ -14,7 +14,7 @@ from proxy.integrations.terms import segment
 
 
 def context(
-    desk: CommandContext,
+    context: CommandContext,
     session: Annotated[str, typer.Argument(help="The session's id.")],
     question: Annotated[str, typer.Argument(help="What the user would say next.")],
     profile: Annotated[str | None, typer.Option(help="One of the proxy's profiles.")] = None,
@@ -23,25 +23,25 @@ def context(
     """Exactly the messages that would be sent for a question.  Changes nothing."""
     asked = [{"role": "user", "content": question}]
     fields = {"profile": profile, "model": model, "messages": asked}
-    found = desk.send("POST", f"/sessions/{segment(session)}/context", fields)
-    if desk.out.as_json:
-        return desk.out.raw(found)
-    _print(desk, found)
+    found = context.send("POST", f"/sessions/{segment(session)}/context", fields)
+    if context.out.as_json:
+        return context.out.print_json(found)
+    _print(context, found)
 
 
-def _print(desk: CommandContext, found: Object) -> None:
+def _print(context: CommandContext, found: Object) -> None:
     for message in found["messages"]:
         role = str(message.get("role"))
-        desk.out.console.print(Text(plain(role), style=STYLES.get(role, "bold")))
-        desk.out.console.print(Text("  " + "\n  ".join(_lines(message))), soft_wrap=True)
+        context.out.console.print(Text(plain(role), style=STYLES.get(role, "bold")))
+        context.out.console.print(Text("  " + "\n  ".join(_lines(message))), soft_wrap=True)
     injected, evicted = found["injected"], found["evicted"]
-    desk.out.say(
+    context.out.note(
         f"\n{found['tokens']} tokens, {injected['tokens']} of them from memory: "
         f"{count_of(injected['messages'], 'messages')}, {injected['recalled']} recalled; "
         f"left out: {count_of(evicted['messages'], 'messages')} of {evicted['tokens']} tokens"
     )
     for one in found["recalled"]:
-        desk.out.say(f"  recalled {one['score']:.2f}  {cut(line(one['text']), 70)}")
+        context.out.note(f"  recalled {one['score']:.2f}  {cut(line(one['text']), 70)}")
 
 
 def _lines(message: Object) -> list[str]:

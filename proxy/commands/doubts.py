@@ -1,6 +1,6 @@
-"""Settings that are valid and probably not meant, for ``memory-proxy check``.
+"""Finds settings that are valid but probably mistakes, for ``memory-proxy check``.
 
-Knows nothing but the settings: whether something works that they name is tried elsewhere.
+Knows the settings only: whether what they name works is tested elsewhere.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from proxy.settings import ProfileSettings, Settings
 from proxy.stores.address import read_address
 
 SHORT_KEY = 16
-"""Characters below which an administrator's key can be guessed."""
+"""An administrator's key with fewer characters can be guessed."""
 
 IN_THE_CLEAR = "is plain http to another host: messages travel in the clear"
 KEYS_IN_THE_CLEAR = "is plain http to another host: keys and messages travel in the clear"
@@ -42,14 +42,14 @@ def setting_warnings(settings: Settings) -> Iterator[tuple[str, str]]:
         yield "server.admin_key", text
     if public and settings.tenancy.mode == "single":
         yield "tenancy.mode", '"single" gives everybody who can connect the same memory'
-    yield from _upstream(settings)
+    yield from _upstream_warnings(settings)
     yield from unmet(settings)
-    yield from _listed(settings, public=public)
-    yield from _embeddings(settings)
+    yield from _listed_upstream_warnings(settings, public=public)
+    yield from _embeddings_warnings(settings)
     profiles = {f"profiles.{name}": profile for name, profile in settings.profiles.items()}
     for name, profile in {"memory": settings.memory, **profiles}.items():
-        yield from _cramped(name, profile)
-        yield from _written(name, profile)
+        yield from _budget_warnings(name, profile)
+        yield from _writer_warnings(name, profile)
 
 
 def _is_spool(settings: Settings) -> bool:
@@ -57,23 +57,23 @@ def _is_spool(settings: Settings) -> bool:
     return store.kind == "sqlite" and store.path.resolve() == Path(settings.spool.path).resolve()
 
 
-def _upstream(settings: Settings) -> Iterator[tuple[str, str]]:
+def _upstream_warnings(settings: Settings) -> Iterator[tuple[str, str]]:
     if _in_the_clear(settings.upstream.url):
         yield "upstream.url", KEYS_IN_THE_CLEAR
-    if _unsent(settings):
+    if _has_unused_key(settings):
         text = 'is for tenancy.mode = "clients": in this mode clients send their own'
         yield "upstream.api_key", text
 
 
-def _unsent(settings: Settings) -> bool:
-    """Is there a key of the upstream that neither chats nor embeddings are asked with?"""
+def _has_unused_key(settings: Settings) -> bool:
+    """Whether the upstream has a key that neither chats nor embeddings use."""
     chosen = settings.memory.recall.embeddings
     embeds = chosen.model and not (chosen.local or chosen.url or chosen.api_key)
     other = settings.tenancy.mode != "clients" and not embeds
     return other and settings.upstream.api_key is not None
 
 
-def _listed(settings: Settings, *, public: bool) -> Iterator[tuple[str, str]]:
+def _listed_upstream_warnings(settings: Settings, *, public: bool) -> Iterator[tuple[str, str]]:
     """About [[upstreams]]."""
     for listed in settings.upstreams:
         if listed.keys and public and settings.tenancy.mode != "clients":
@@ -83,7 +83,7 @@ def _listed(settings: Settings, *, public: bool) -> Iterator[tuple[str, str]]:
             yield f"upstreams.{listed.name}.url", KEYS_IN_THE_CLEAR
 
 
-def _embeddings(settings: Settings) -> Iterator[tuple[str, str]]:
+def _embeddings_warnings(settings: Settings) -> Iterator[tuple[str, str]]:
     chosen = settings.memory.recall.embeddings
     if not chosen.model or chosen.local:
         return
@@ -93,7 +93,7 @@ def _embeddings(settings: Settings) -> Iterator[tuple[str, str]]:
         yield "memory.recall.embeddings.url", IN_THE_CLEAR
 
 
-def _written(name: str, profile: ProfileSettings) -> Iterator[tuple[str, str]]:
+def _writer_warnings(name: str, profile: ProfileSettings) -> Iterator[tuple[str, str]]:
     """About the parts that a model writes."""
     summary = profile.summary
     if summary.enabled and summary.mode == "summary_buffer" and profile.window == "all":
@@ -112,7 +112,7 @@ def _in_the_clear(url: str) -> bool:
     return parts.scheme == "http" and "." in host and host not in _LOOPBACK
 
 
-def _cramped(name: str, profile: ProfileSettings) -> Iterator[tuple[str, str]]:
+def _budget_warnings(name: str, profile: ProfileSettings) -> Iterator[tuple[str, str]]:
     reserved = reserved_tokens(profile)
     if profile.window == "token_window" and reserved >= profile.max_tokens:
         text = f"all {profile.max_tokens} are reserved for what else is injected ({reserved})"

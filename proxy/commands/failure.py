@@ -1,4 +1,4 @@
-"""How a command fails: one sentence, and a status that scripts can tell apart."""
+"""The errors of commands: one sentence, and an exit status that scripts can distinguish."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CommandError(Exception):
 
 
 def command_error(error: MemoryProxyError) -> CommandError:
-    """What the memory API refused, as the end of a command."""
+    """An error of the memory API as that of a command."""
     if isinstance(error, NoAnswerInTime):
         return CommandError(error.message)
     if error.code == UNREACHABLE:

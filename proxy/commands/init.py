@@ -46,7 +46,7 @@ def init(
     with ending():
         if file.exists() and not force:
             raise CommandError(f"{file} is there already: --force replaces it", CONFLICT)
-        settings = _settings(_asked(given) if at_terminal() else given)
+        settings = _settings(_prompt_for_missing(given) if at_terminal() else given)
         with file.open("w" if force else "x", encoding="utf-8") as written:
             written.write(HEAD.format(file=file) + render_file(settings, [*given]))
     typer.echo(f"{file}: start it with  memory-proxy serve --config {file}")
@@ -59,9 +59,8 @@ def _settings(given: Mapping[str, str | None]) -> Settings:
         raise CommandError(str(error), USAGE) from error
 
 
-def _asked(given: Mapping[str, str | None]) -> dict[str, str | None]:
-    """The same with what somebody at the terminal says to what was not given, asked until it can
-    be."""
+def _prompt_for_missing(given: Mapping[str, str | None]) -> dict[str, str | None]:
+    """The values, with those that are missing as entered at the terminal, asked until valid."""
     said, defaults = comments(), Settings()
     return {
         name: value
@@ -69,14 +68,14 @@ def _asked(given: Mapping[str, str | None]) -> dict[str, str | None]:
         else typer.prompt(
             said[name].replace("# ", "").strip() + f"\n{name}",
             default=str(attrgetter(name)(defaults)),
-            value_proc=partial(_possible, name),
+            value_proc=partial(_checked_value, name),
             err=True,
         )
         for name, value in given.items()
     }
 
 
-def _possible(name: str, value: str) -> str:
+def _checked_value(name: str, value: str) -> str:
     try:
         _settings({name: value})
     except CommandError as error:

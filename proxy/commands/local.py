@@ -1,6 +1,6 @@
-"""The memory API on a store, in this process, for as long as a command takes.
+"""Serves the memory API on a store in this process while a command runs.
 
-It listens on a free port of this machine, and only who knows the key that is made here gets in.
+It listens on a free loopback port and requires a key that is made here.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from proxy.server import embedded_config
 from proxy.settings import Settings
 from proxy.stores.address import read_address
 
-PATIENCE = 60.0
-"""Seconds for one look at the store: a person waits, not a chat."""
+STORE_TIMEOUT = 60.0
+"""Seconds for one call of the store: longer than for a chat, as a person waits."""
 
-ENDING = 10
+DRAIN_SECONDS = 10
 
 
-class Local(msgspec.Struct, frozen=True):
-    """Where the memory API is for now, and what it takes to be let in."""
+class LocalApi(msgspec.Struct, frozen=True):
+    """The temporary memory API: its URL and key."""
 
     url: str
     key: str
 
 
 class _Server(uvicorn.Server):
-    """Says when it serves, or that it never will."""
+    """A server that signals when it serves or has failed to start."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -53,13 +53,13 @@ class _Server(uvicorn.Server):
 
 
 @contextmanager
-def serving(settings: Settings) -> Iterator[Local]:
+def serving(settings: Settings) -> Iterator[LocalApi]:
     """The memory API on the store of the settings.  Raises CommandError."""
     key = secrets.token_urlsafe(32)
     server = settings.server.model_copy(update={"admin_key": SecretStr(key)})
-    application = memory_api(settings.model_copy(update={"server": server}), PATIENCE)
+    application = memory_api(settings.model_copy(update={"server": server}), STORE_TIMEOUT)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        running = _Server(embedded_config(application, ENDING, lifespan="on"))
+        running = _Server(embedded_config(application, DRAIN_SECONDS, lifespan="on"))
         arguments = {"sockets": [listener]}
         thread = threading.Thread(target=running.run, kwargs=arguments, name="memory API")
         thread.start()
@@ -67,14 +67,14 @@ def serving(settings: Settings) -> Iterator[Local]:
             running.ready.wait()
             if not running.started:
                 raise CommandError("The store cannot be used; the lines above say why.")
-            yield Local(f"http://127.0.0.1:{listener.getsockname()[1]}", key)
+            yield LocalApi(f"http://127.0.0.1:{listener.getsockname()[1]}", key)
         finally:
             running.should_exit = True
             thread.join()
 
 
 def check_exists(settings: Settings) -> None:
-    """Raises CommandError for a file that is not there: opening the store would make it."""
+    """Raise CommandError if the store's file does not exist, as opening it would create it."""
     address = read_address(settings.store.url)
     if address.kind == "sqlite" and not Path(address.path).exists():
         sentence = f"There is no database at {address.path}. Name the one you mean with --store."
@@ -82,7 +82,7 @@ def check_exists(settings: Settings) -> None:
 
 
 def tenants_in(settings: Settings) -> Sequence[str]:
-    """Who has memory in the store.  Raises CommandError where it cannot be reached."""
+    """The tenants with memory in the store.  Raises CommandError if it cannot be reached."""
     check_exists(settings)
     try:
         return asyncio.run(_tenants(settings))
@@ -91,7 +91,7 @@ def tenants_in(settings: Settings) -> Sequence[str]:
 
 
 async def _tenants(settings: Settings) -> Sequence[str]:
-    store = store_of(settings, PATIENCE, as_is=True)
+    store = store_of(settings, STORE_TIMEOUT, as_is=True)
     try:
         await store.open()
         await store.ping()

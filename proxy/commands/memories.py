@@ -36,7 +36,7 @@ def path_of(user: str, memory: str | None = None) -> str:
 
 @command(memories, "list")
 def list_(
-    desk: CommandContext,
+    context: CommandContext,
     user: User,
     kind: Kind = None,
     state: State = None,
@@ -44,35 +44,35 @@ def list_(
 ) -> None:
     """What is kept of a person beside what was said: 100, or all with --json."""
     none, filters = "Nothing is known of this person", {"kind": kind, "state": state}
-    desk.listing(path_of(user), COLUMNS, none, limit, 100, filters)
+    context.listing(path_of(user), COLUMNS, none, limit, 100, filters)
 
 
 @command(memories, "search")
 def search(
-    desk: CommandContext,
+    context: CommandContext,
     user: User,
     query: Annotated[str, typer.Argument(help="A question, or words.")],
     limit: Annotated[int, typer.Option(min=1, max=100, help="How many at most.")] = 10,
 ) -> None:
     """What recall would find for a question, best first."""
-    found = desk.send("POST", f"{path_of(user)}/search", {"query": query, "limit": limit})
-    if not desk.out.many(found["data"], FOUND):
-        desk.out.say("Nothing is found.")
+    found = context.send("POST", f"{path_of(user)}/search", {"query": query, "limit": limit})
+    if not context.out.print_list(found["data"], FOUND):
+        context.out.note("Nothing is found.")
 
 
 @command(memories, "add")
 def add(
-    desk: CommandContext,
+    context: CommandContext,
     user: User,
     text: Annotated[str, typer.Argument(help="One short sentence.")],
 ) -> None:
     """Add a fact about a person."""
-    _one(desk, desk.send("POST", path_of(user), {"text": text}))
+    _one(context, context.send("POST", path_of(user), {"text": text}))
 
 
 @command(memories, "edit")
 def edit(
-    desk: CommandContext,
+    context: CommandContext,
     user: User,
     memory: Memory,
     text: Annotated[str | None, typer.Option(help="What it shall say.")] = None,
@@ -81,24 +81,24 @@ def edit(
     """Change a fact.  What it said before is not kept."""
     if text is None and state is None:
         raise CommandError("Say what to change: --text or --state.", USAGE)
-    _one(desk, desk.send("PATCH", path_of(user, memory), {"text": text, "state": state}))
+    _one(context, context.send("PATCH", path_of(user, memory), {"text": text, "state": state}))
 
 
 @command(memories, "forget")
-def forget(desk: CommandContext, user: User, memory: Memory, yes: Yes = False) -> None:
+def forget(context: CommandContext, user: User, memory: Memory, yes: Yes = False) -> None:
     """Remove one memory.  What was said stays in history."""
     if not yes:
-        found = desk.api.ask("GET", path_of(user, memory))
-        desk.out.aside.print(field_table(_fields(found)))
-    desk.confirm("Forget it?", yes=yes)
-    gone = desk.api.ask("DELETE", path_of(user, memory))
-    if desk.out.as_json:
-        return desk.out.raw(gone)
-    desk.out.say("forgotten")
+        found = context.api.ask("GET", path_of(user, memory))
+        context.out.stderr.print(field_table(_fields(found)))
+    context.confirm("Forget it?", yes=yes)
+    gone = context.api.ask("DELETE", path_of(user, memory))
+    if context.out.as_json:
+        return context.out.print_json(gone)
+    context.out.note("forgotten")
 
 
-def _one(desk: CommandContext, memory: Object) -> None:
-    desk.out.one(memory, _fields(memory))
+def _one(context: CommandContext, memory: Object) -> None:
+    context.out.print_object(memory, _fields(memory))
 
 
 def _fields(memory: Object) -> Object:

@@ -1,8 +1,7 @@
-"""What a command prints: tables and conversations for people, or with ``--json`` the API's own
-objects.
+"""Prints for commands: tables and conversations for people, or with ``--json`` the API's objects.
 
-Stored text is whatever somebody once said: escape sequences, controls and marks that turn the
-direction of writing around are shown on a terminal, not obeyed (Unicode TR36, section 3.6).
+Stored text is not trusted: escape sequences, control characters and bidirectional marks are shown
+as text, not sent to the terminal (Unicode TR36, section 3.6).
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ Object = Mapping[str, Any]
 _AGES = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
-class _Paper(Console):
-    """A console of stored text, which leaves it to the command how a broken pipe ends."""
+class _TextConsole(Console):
+    """A console for stored text, which leaves the handling of a broken pipe to the command."""
 
     def __init__(self, file: TextIO | None = None, *, stderr: bool = False) -> None:
         super().__init__(file=file, stderr=stderr, highlight=False, markup=False, emoji=False)
@@ -48,25 +47,28 @@ class Output:
 
     @cached_property
     def console(self) -> Console:
-        return _Paper(standard_output())
+        return _TextConsole(standard_output())
 
     @cached_property
-    def aside(self) -> Console:
-        """Standard error, for people: also where the output is for programs."""
-        return _Paper(stderr=True)
+    def stderr(self) -> Console:
+        """Standard error, for messages to people even if the output is for programs."""
+        return _TextConsole(stderr=True)
 
-    def one(self, found: Object, fields: Mapping[str, object]) -> None:
-        """An object: as it came, or some of its fields under each other."""
+    def print_object(self, found: Object, fields: Mapping[str, object]) -> None:
+        """Print an object: with --json itself, else some of its fields below each other."""
         if self.as_json:
-            return self.raw(found)
+            return self.print_json(found)
         self.console.print(field_table(fields))
 
-    def many(self, found: Iterable[Object], columns: Mapping[str, str]) -> bool:
-        """Objects: a line each, or a table of some fields (by heading).  False: there are none."""
+    def print_list(self, found: Iterable[Object], columns: Mapping[str, str]) -> bool:
+        """Print objects: with --json one a line, else a table of some fields (path by heading).
+
+        False if there are none.
+        """
         if self.as_json:
             some = False
             for each in found:
-                self.raw(each)
+                self.print_json(each)
                 some = True
             return some
         rows = list(found)
@@ -74,18 +76,20 @@ class Output:
             return False
         table = Table(box=None, pad_edge=False, header_style="bold")
         for heading in columns:
-            table.add_column(heading, overflow="fold", justify=_side(heading))
+            table.add_column(heading, overflow="fold", justify=_justify_of(heading))
         for row in rows:
-            table.add_row(*(cell(_at(row, path), heading) for heading, path in columns.items()))
+            table.add_row(
+                *(cell(_field_at(row, path), heading) for heading, path in columns.items())
+            )
         self.console.print(table)
         return True
 
-    def say(self, sentence: str) -> None:
-        """For people only."""
+    def note(self, sentence: str) -> None:
+        """Print a sentence, unless the output is for programs."""
         if not self.as_json:
             self.console.print(Text(sentence), soft_wrap=True)
 
-    def raw(self, found: object) -> None:
+    def print_json(self, found: object) -> None:
         file = standard_output()
         file.write(json.dumps(found, ensure_ascii=True) + "\n")
         file.flush()
@@ -99,14 +103,14 @@ def count_of(count: int, things: str) -> str:
 
 
 def standard_output() -> TextIO:
-    """Raises CommandError where who started this has closed it."""
+    """Standard output.  Raises CommandError if it is closed."""
     if sys.stdout is None:
         raise CommandError("Standard output is closed.")
     return sys.stdout
 
 
 def discard_output() -> None:
-    """Give up what standard output has not taken: the interpreter must not try to flush it."""
+    """Drop what standard output has not written yet, so that the interpreter does not flush it."""
     with suppress(OSError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -126,12 +130,12 @@ TIMES = frozenset({"active", "since", "created"})
 SHORT = 60
 
 
-def _side(heading: str) -> Any:
+def _justify_of(heading: str) -> Any:
     return "right" if heading in NUMBERS else "left"
 
 
-def _at(row: Object, path: str) -> object:
-    """The first of several fields, with ``|`` between them, that has something."""
+def _field_at(row: Object, path: str) -> object:
+    """The first non-empty value of the fields in ``path``, separated by ``|``."""
     return next((row[name] for name in path.split("|") if row.get(name) not in (None, "")), None)
 
 
@@ -163,7 +167,7 @@ def clock(moment: float) -> str:
 
 
 def text_of(message: Object) -> str:
-    """What a message says, its parts one under the other."""
+    """The text of a message, its parts on lines of their own."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -179,8 +183,8 @@ _JOINERS = frozenset("\u200c\u200d")
 
 
 def plain(text: str) -> str:
-    """The text with every character that a terminal would act on replaced by its name."""
-    return "".join(_shown(character) for character in text)
+    """The text with control and other invisible characters escaped."""
+    return "".join(_escaped(character) for character in text)
 
 
 def line(text: str) -> str:
@@ -188,7 +192,7 @@ def line(text: str) -> str:
     return plain(" ".join(text.split()))
 
 
-def _shown(character: str) -> str:
+def _escaped(character: str) -> str:
     if character in _KEPT or character in _JOINERS:
         return character
     if unicodedata.category(character) not in _HIDDEN:
@@ -207,7 +211,7 @@ def render_session(session: Object, messages: list[Object]) -> Iterator[Text]:
     marks = _marks(session)
     system = session.get("system")
     if system:
-        yield from _said("system", system, "")
+        yield from _text_lines("system", system, "")
     for message in messages:
         for seq in [seq for seq in sorted(marks) if seq <= message["seq"]]:
             yield Text(f"── {marks.pop(seq)} ──", style="yellow")
@@ -230,16 +234,18 @@ def _marks(session: Object) -> dict[int, str]:
 
 
 def render_message(message: Object) -> Iterator[Text]:
-    """One message: its head, and its words and calls below."""
+    """One message: a heading, and its text and calls below."""
     said: dict[str, Any] = message["message"]
     notes = [clock(message["created_at"])]
     notes += ["superseded"] if message["state"] == "superseded" else []
     notes += ["incomplete"] if message["incomplete"] else []
     style = "dim strike" if message["state"] == "superseded" else ""
-    yield from _said(str(said.get("role")), said, f"{message['seq']}  {', '.join(notes)}", style)
+    yield from _text_lines(
+        str(said.get("role")), said, f"{message['seq']}  {', '.join(notes)}", style
+    )
 
 
-def _said(role: str, said: Object, note: str, style: str = "") -> Iterator[Text]:
+def _text_lines(role: str, said: Object, note: str, style: str = "") -> Iterator[Text]:
     yield Text.assemble((plain(role), STYLES.get(role, "bold")), (f"  {note}", "dim"))
     for block in _blocks(said):
         yield Text("  " + "\n  ".join(cut(block).split("\n")), style=style)

@@ -1,4 +1,4 @@
-"""Where a command finds the memory: at a running proxy, or on a store."""
+"""Finds the memory API for a command: of a running proxy, or on a store."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ _VISIBLE = re.compile(r"[!-~]+")
 
 
 class Connection(msgspec.Struct, frozen=True):
-    """The way to the memory, as the command line says it; the rest, keys above all, is in the
+    """How to reach memory, from the command line; the rest, such as keys, is in the
     environment."""
 
     url: str | None = None
     store: str | None = None
     tenant: str | None = None
     config: Path | None = None
-    of_all: bool = False
-    """About no tenant, but all of them: for administrators."""
+    all_tenants: bool = False
+    """The command is about all tenants; for administrators."""
 
     @contextmanager
     def api(self, environ: Mapping[str, str] = os.environ) -> Iterator[MemoryApi]:
-        """The memory API.  Raises CommandError where there is no way to it."""
+        """The memory API.  Raises CommandError if it cannot be reached."""
         if self.store is not None or self.config is not None:
             if self.url is not None:
                 raise CommandError("--url and --store exclude each other.", USAGE)
@@ -58,13 +58,13 @@ class Connection(msgspec.Struct, frozen=True):
 
     def _at_proxy(self, environ: Mapping[str, str]) -> MemoryApi:
         url = _address(self.url or environ.get(URL) or DEFAULT_URL)
-        tenant = None if self.of_all else self.tenant or environ.get(TENANT)
+        tenant = None if self.all_tenants else self.tenant or environ.get(TENANT)
         admin_key, key = _key(ADMIN_KEY, environ), _key(KEY, environ)
-        if (tenant or self.of_all) and not admin_key:
-            what = "This" if self.of_all else "--tenant"
+        if (tenant or self.all_tenants) and not admin_key:
+            what = "This" if self.all_tenants else "--tenant"
             sentence = f"{what} needs the administrator's key in {ADMIN_KEY}."
             raise CommandError(sentence, NOT_ALLOWED)
-        if key and not tenant and not self.of_all:
+        if key and not tenant and not self.all_tenants:
             return memory_api.MemoryApi(url, key, None, None)
         api = memory_api.MemoryApi(url, admin_key, tenant, None)
         if admin_key and not tenant:
@@ -76,13 +76,13 @@ class Connection(msgspec.Struct, frozen=True):
         settings = settings_of(self.config, {"store.url": self.store}, environ)
         known = local.tenants_in(settings)
         tenant, key = None, None
-        if not self.of_all:
+        if not self.all_tenants:
             tenant = self.tenant or environ.get(TENANT)
             key = None if tenant else _own_key(settings, environ)
         if tenant:
-            doubt(settings, tenant)
-        elif not key and not self.of_all:
-            tenant = _only(settings, known)
+            warn_of_unknown_tenant(settings, tenant)
+        elif not key and not self.all_tenants:
+            tenant = _single_tenant(settings, known)
         with (
             local.serving(settings) as served,
             _closing(memory_api.MemoryApi(served.url, key or served.key, tenant, None)) as api,
@@ -101,7 +101,7 @@ def _closing(api: MemoryApi) -> Iterator[MemoryApi]:
 def settings_of(
     config: Path | None, flags: Mapping[str, object], environ: Mapping[str, str] = os.environ
 ) -> Settings:
-    """The settings under a file and what flags say.  Raises CommandError where they are wrong."""
+    """The settings from a file and flags.  Raises CommandError if they are invalid."""
     try:
         settings = load(config, dict(flags), environ)
     except SettingsError as error:
@@ -112,8 +112,8 @@ def settings_of(
     return settings
 
 
-def doubt(settings: Settings, tenant: str) -> None:
-    """Say so where only named clients have memory, and none is called so."""
+def warn_of_unknown_tenant(settings: Settings, tenant: str) -> None:
+    """Print a warning if only named clients have memory and none has this name."""
     names = {client.name for client in settings.clients}
     if settings.tenancy.mode == "clients" and tenant not in names:
         sentence = f'no client is called "{tenant}": none can reach its memory'
@@ -121,7 +121,7 @@ def doubt(settings: Settings, tenant: str) -> None:
 
 
 def _address(url: str) -> str:
-    """Raises CommandError for what cannot be that of a proxy."""
+    """A proxy's URL, checked.  Raises CommandError."""
     if not memory_api.is_address(url):
         sentence = f"{without_credentials(url)} is not the URL of a proxy; write it like"
         raise CommandError(f"{sentence} {DEFAULT_URL}", USAGE)
@@ -129,7 +129,8 @@ def _address(url: str) -> str:
 
 
 def _key(name: str, environ: Mapping[str, str]) -> str | None:
-    """Raises CommandError for what HTTP cannot carry, and does not quote it."""
+    """A key from the environment.  Raises CommandError, without the key, if HTTP cannot carry
+    it."""
     key = environ.get(name)
     if key and not _VISIBLE.fullmatch(key):
         sentence = "holds characters that no key has, perhaps a space or the end of a line."
@@ -138,9 +139,10 @@ def _key(name: str, environ: Mapping[str, str]) -> str | None:
 
 
 def _expect_administrator(api: MemoryApi) -> None:
-    """Raises CommandError where the key is some other one: it would be a tenant that has nothing.
+    """Raise CommandError unless the key is the administrator's: any other key would be a tenant
+    without memory.
 
-    What names a tenant is refused by the proxy itself.
+    With a named tenant the proxy itself refuses other keys.
     """
     if not api.ask("GET", "/whoami")["admin"]:
         sentence = f"The key in {ADMIN_KEY} is not the administrator's of this proxy."
@@ -148,13 +150,13 @@ def _expect_administrator(api: MemoryApi) -> None:
 
 
 def _own_key(settings: Settings, environ: Mapping[str, str]) -> str | None:
-    """The key in the environment, where its memory is on the store under its own name."""
+    """The key in the environment, if its hash is the name of its tenant in the store."""
     key = _key(KEY, environ)
     return key if settings.tenancy.mode == "key" else None
 
 
-def _only(settings: Settings, known: Sequence[str]) -> str:
-    """The tenant that is meant where none is named."""
+def _single_tenant(settings: Settings, known: Sequence[str]) -> str:
+    """The tenant of the store if there is only one.  Raises CommandError."""
     if settings.tenancy.mode == "single":
         return SINGLE
     tenants = sorted({*known, *(client.name for client in settings.clients)})

@@ -36,7 +36,7 @@ from proxy.stores.sqlite.schema import (
     version,
 )
 
-PATIENCE = 2.0
+STORE_TIMEOUT = 2.0
 """Seconds for a command that looks at the file; a proxy has it open all the time."""
 
 MOVE = "Nothing was changed: move it away, with its -wal if there is one, then restore."
@@ -54,20 +54,20 @@ class Restored(msgspec.Struct, frozen=True):
 
 def restore(settings: Settings, file: Path, progress: Progress) -> Restored:
     """Put a copy of a backup in the place of the store's file.  Raises CommandError, OSError."""
-    path = _place(settings)
-    _refuse(file, path)
+    path = _store_path(settings)
+    _check_files(file, path)
     with _exclusive(path):  # before a long copy
         pass
     path.parent.mkdir(parents=True, exist_ok=True)
     with temporary_database(path) as beside:
-        schema, sessions = _fetch(file, beside, progress)
+        schema, sessions = _copy_backup(file, beside, progress)
         _copy_owner(beside, path)
         with _exclusive(path):
             kept = _swap(path, beside)
     return Restored(path, schema, sessions, kept, _waiting(settings))
 
 
-def _place(settings: Settings) -> Path:
+def _store_path(settings: Settings) -> Path:
     """The file that the name means, if it is a link the one behind it: beside that is its log."""
     address = read_address(settings.store.url)
     if address.kind != "sqlite":
@@ -79,7 +79,7 @@ def _place(settings: Settings) -> Path:
     return Path(os.path.realpath(address.path))
 
 
-def _refuse(file: Path, path: Path) -> None:
+def _check_files(file: Path, path: Path) -> None:
     if not file.exists():
         raise CommandError(f"There is no file {file}.", NOT_FOUND)
     if not file.is_file() or (path.exists() and not path.is_file()):
@@ -92,14 +92,14 @@ def _refuse(file: Path, path: Path) -> None:
 # The backup
 
 
-def _fetch(file: Path, beside: Path, progress: Progress) -> tuple[int, int]:
+def _copy_backup(file: Path, beside: Path, progress: Progress) -> tuple[int, int]:
     """Copy the backup, and see whether the copy is whole; its schema and number of sessions."""
     try:
-        with closing(_opened(file)) as backup:
+        with closing(_open_backup(file)) as backup:
             schema = _schema(backup)
             copy_all(backup, beside, progress_callback(progress, "pages"))
         progress.add_task("checking", total=None)
-        with closing(_opened(beside)) as copy:
+        with closing(_open_backup(beside)) as copy:
             found = copy.execute("PRAGMA integrity_check(1)").fetchone()[0]
             if found != "ok":
                 raise Unusable(f"it is damaged ({found}): name another backup")
@@ -109,12 +109,12 @@ def _fetch(file: Path, beside: Path, progress: Progress) -> tuple[int, int]:
         raise CommandError(sentence) from error
 
 
-def _opened(file: Path) -> sqlite3.Connection:
+def _open_backup(file: Path) -> sqlite3.Connection:
     """A backup may lie where nothing can be written; with a log beside it that is read too."""
     file = Path(os.path.realpath(file))
     alone = not any(os.path.exists(f"{file}{end}") for end in SUFFIXES)
     address = f"{file.as_uri()}?mode=ro{'&immutable=1' if alone else ''}"
-    return sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)
+    return sqlite3.connect(address, timeout=STORE_TIMEOUT, isolation_level=None, uri=True)
 
 
 def _schema(backup: sqlite3.Connection) -> int:
@@ -143,7 +143,7 @@ def _exclusive(path: Path) -> Iterator[None]:
     if not path.exists() or _unreadable(path):
         yield
         return
-    with closing(reopen(path, PATIENCE)) as connection:
+    with closing(reopen(path, STORE_TIMEOUT)) as connection:
         try:
             _lock(connection)
         except sqlite3.Error as error:
@@ -155,7 +155,7 @@ def _exclusive(path: Path) -> Iterator[None]:
 
 def _unreadable(path: Path) -> bool:
     """Raises CommandError where somebody has it open: so asked, SQLite says that first."""
-    with closing(reopen(path, PATIENCE)) as connection:
+    with closing(reopen(path, STORE_TIMEOUT)) as connection:
         try:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -190,13 +190,13 @@ def _copy_owner(beside: Path, path: Path) -> None:
     if path.exists():
         old, new = path.stat(), beside.stat()
         if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
-            _hand_over(beside, path, old)
+            _set_owner(beside, path, old)
         beside.chmod(S_IMODE(old.st_mode))
     with beside.open("rb+") as file:
         os.fsync(file.fileno())
 
 
-def _hand_over(beside: Path, path: Path, owner: os.stat_result) -> None:
+def _set_owner(beside: Path, path: Path, owner: os.stat_result) -> None:
     try:
         os.chown(beside, owner.st_uid, owner.st_gid)
     except OSError as error:
@@ -212,7 +212,7 @@ def _swap(path: Path, beside: Path) -> Path | None:
     there = [end for end in ("", *SUFFIXES) if os.path.exists(f"{path}{end}")]
     kept = _free_name(path)
     if "" in there:
-        _keep(path, kept)
+        _link_to(path, kept)
     for end in there:
         if end:
             os.replace(f"{path}{end}", f"{kept}{end}")
@@ -230,7 +230,7 @@ def _free_name(path: Path) -> Path:
     )
 
 
-def _keep(path: Path, kept: Path) -> None:
+def _link_to(path: Path, kept: Path) -> None:
     """A second name: so the first one is never without a file."""
     try:
         os.link(path, kept)
@@ -250,7 +250,7 @@ def _sync(folder: Path) -> None:
 
 def _waiting(settings: Settings) -> int:
     name = read_address(settings.store.url).name
-    found = waiting_in(Path(settings.spool.path), PATIENCE).items()
+    found = waiting_in(Path(settings.spool.path), STORE_TIMEOUT).items()
     return sum(number for store, number in found if is_same_store(store, name))
 
 

@@ -30,13 +30,13 @@ COLUMNS = {
     "active": "last_active_at",
 }
 EVERY_STATE = "active,superseded"
-BETWEEN_LOOKS = 1.0
+POLL_SECONDS = 1.0
 """Seconds from one look for new messages to the next."""
 
 
 @command(sessions, "list")
 def list_(
-    desk: CommandContext,
+    context: CommandContext,
     user: OnlyUser = None,
     query: Annotated[str | None, typer.Option(help="Text in the id, title or user.")] = None,
     limit: Limit = None,
@@ -44,27 +44,27 @@ def list_(
     """The newest sessions first: 50, or all with --json."""
     filters = {"user": user, "query": query}
     none = "There are no sessions"
-    desk.listing("/sessions", COLUMNS, none, limit, 50, filters, preview="true")
+    context.listing("/sessions", COLUMNS, none, limit, 50, filters, preview="true")
 
 
 @command(sessions, "show")
 def show(
-    desk: CommandContext,
+    context: CommandContext,
     session: Session,
     branches: Annotated[bool, typer.Option(help="Superseded messages too.")] = False,
 ) -> None:
     """A conversation, with what the summary covers and where the window starts."""
     path = f"/sessions/{segment(session)}"
-    found = desk.api.ask("GET", path)
+    found = context.api.ask("GET", path)
     states = EVERY_STATE if branches else "active"
-    messages = list(desk.pages(f"{path}/messages", state=states))
-    if desk.out.as_json:
-        desk.out.raw({**found, "data": messages})
+    messages = list(context.pages(f"{path}/messages", state=states))
+    if context.out.as_json:
+        context.out.print_json({**found, "data": messages})
         return
-    desk.out.one(found, facts(found))
-    desk.out.say("")
+    context.out.print_object(found, facts(found))
+    context.out.note("")
     for text in render_session(found, messages):
-        desk.out.console.print(text, soft_wrap=True)
+        context.out.console.print(text, soft_wrap=True)
 
 
 def facts(session: Object) -> dict[str, object]:
@@ -84,7 +84,7 @@ def facts(session: Object) -> dict[str, object]:
 
 @command(sessions, "tail")
 def tail(
-    desk: CommandContext,
+    context: CommandContext,
     session: Session,
     lines: Annotated[
         int, typer.Option("--lines", "-n", min=0, help="How many to begin with.")
@@ -93,18 +93,18 @@ def tail(
 ) -> None:
     """The end of a conversation, and what is added to it."""
     path = f"/sessions/{segment(session)}"
-    end = desk.api.ask("GET", path)["end"]
-    known = _last(desk, f"{path}/messages", end, lines)
-    _print(desk, known[-lines:] if lines else [])
+    end = context.api.ask("GET", path)["end"]
+    known = _last(context, f"{path}/messages", end, lines)
+    _print(context, known[-lines:] if lines else [])
     seen = max([end, *(message["seq"] for message in known)])
     for _ in count() if follow else ():
-        time.sleep(BETWEEN_LOOKS)
-        new = list(desk.pages(f"{path}/messages", after=str(seen)))
-        _print(desk, new)
+        time.sleep(POLL_SECONDS)
+        new = list(context.pages(f"{path}/messages", after=str(seen)))
+        _print(context, new)
         seen = max([seen, *(message["seq"] for message in new)])
 
 
-def _last(desk: CommandContext, path: str, end: int, lines: int) -> list[Object]:
+def _last(context: CommandContext, path: str, end: int, lines: int) -> list[Object]:
     """The last messages, ``lines`` at least if there are so many.
 
     Where the conversation was rewound most seqs before its end are not of active ones.
@@ -112,24 +112,24 @@ def _last(desk: CommandContext, path: str, end: int, lines: int) -> list[Object]
     back = 2 * lines + 20
     while True:
         after = max(0, end - back)
-        known = list(desk.pages(path, after=str(after)))
+        known = list(context.pages(path, after=str(after)))
         if len(known) >= lines or not after:
             return known
         back *= 2
 
 
-def _print(desk: CommandContext, messages: list[Object]) -> None:
+def _print(context: CommandContext, messages: list[Object]) -> None:
     for message in messages:
-        if desk.out.as_json:
-            desk.out.raw(message)
+        if context.out.as_json:
+            context.out.print_json(message)
             continue
         for text in render_message(message):
-            desk.out.console.print(text, soft_wrap=True)
+            context.out.console.print(text, soft_wrap=True)
 
 
 @command(sessions, "export")
 def export_(
-    desk: CommandContext,
+    context: CommandContext,
     session: Annotated[str | None, typer.Argument(help="One session; else all of them.")] = None,
     user: OnlyUser = None,
     output: Target = STANDARD,
@@ -138,14 +138,14 @@ def export_(
     if session is not None and user is not None:
         raise CommandError("Name a session or --user, not both.", USAGE)
     if session is not None:
-        export(desk, f"/sessions/{segment(session)}/export", output, 1, None)
+        export(context, f"/sessions/{segment(session)}/export", output, 1, None)
     else:
-        export(desk, "/export", output, None, user)
+        export(context, "/export", output, None, user)
 
 
 @command(sessions, "import")
 def import_(
-    desk: CommandContext,
+    context: CommandContext,
     files: Annotated[list[Path], typer.Argument(metavar="FILE..", help='"-" is standard input.')],
     format: Annotated[str, typer.Option(help=f"auto, {', '.join(FORMATS)}.")] = "auto",
     session: Annotated[str | None, typer.Option(help="The id for a single conversation.")] = None,
@@ -161,13 +161,13 @@ def import_(
     params += [("dry_run", "true")] if dry_run else []
     for file in files:
         if len(files) > 1:
-            desk.out.aside.print(Text(str(file)))
-        import_file(desk, file, params)
+            context.out.stderr.print(Text(str(file)))
+        import_file(context, file, params)
 
 
 @command(sessions, "fork")
 def fork(
-    desk: CommandContext,
+    context: CommandContext,
     session: Session,
     new: Annotated[str, typer.Argument(help="The id of the copy.")],
     until: Annotated[str | None, typer.Option(help="The last message of the copy.")] = None,
@@ -175,13 +175,13 @@ def fork(
 ) -> None:
     """Copy a conversation, to go on differently."""
     fields = {"id": new, "until": until, "title": title}
-    found = desk.send("POST", f"/sessions/{segment(session)}/fork", fields, long=True)
-    desk.out.one(found, facts(found))
+    found = context.send("POST", f"/sessions/{segment(session)}/fork", fields, long=True)
+    context.out.print_object(found, facts(found))
 
 
 @command(sessions, "rewind")
 def rewind(
-    desk: CommandContext,
+    context: CommandContext,
     session: Session,
     turns: Annotated[int | None, typer.Option(min=1, help="How many turns leave.")] = None,
     to: Annotated[str | None, typer.Option(help="This message leaves, and all after it.")] = None,
@@ -193,30 +193,30 @@ def rewind(
     path = f"/sessions/{segment(session)}"
     if not yes:
         what = f"the last {count_of(turns, 'turns')}" if turns else f"everything from {to} on"
-        there = count_of(desk.api.ask("GET", path)["messages"], "messages")
-        desk.confirm(f"Rewind {session}, which has {there}: {what}?", yes=False)
-    found = desk.send("POST", f"{path}/rewind", {"turns": turns, "to": to}, long=True)
-    desk.out.one(found, facts(found))
+        there = count_of(context.api.ask("GET", path)["messages"], "messages")
+        context.confirm(f"Rewind {session}, which has {there}: {what}?", yes=False)
+    found = context.send("POST", f"{path}/rewind", {"turns": turns, "to": to}, long=True)
+    context.out.print_object(found, facts(found))
 
 
 @command(sessions, "delete")
-def delete(desk: CommandContext, session: Session, yes: Yes = False) -> None:
+def delete(context: CommandContext, session: Session, yes: Yes = False) -> None:
     """Erase a conversation for good, with a receipt."""
-    erase(desk, f"/sessions/{segment(session)}", f"session {session}", yes=yes)
+    erase(context, f"/sessions/{segment(session)}", f"session {session}", yes=yes)
 
 
-def erase(desk: CommandContext, path: str, what: str, *, yes: bool) -> None:
+def erase(context: CommandContext, path: str, what: str, *, yes: bool) -> None:
     """Say what would go, ask, and do it."""
     if not yes:
         with working("counting"):
-            would = desk.api.ask("DELETE", path, [("dry_run", "true")], long=True)
-        desk.out.aside.print(Text(f"{what} has {counted(would)}."))
-        desk.confirm("Erase all of it, for good?", yes=False)
+            would = context.api.ask("DELETE", path, [("dry_run", "true")], long=True)
+        context.out.stderr.print(Text(f"{what} has {counted(would)}."))
+        context.confirm("Erase all of it, for good?", yes=False)
     with working("erasing"):
-        receipt = desk.api.ask("DELETE", path, long=True)
-    if desk.out.as_json:
-        return desk.out.raw(receipt)
-    desk.out.say(f"erased: {counted(receipt)}")
+        receipt = context.api.ask("DELETE", path, long=True)
+    if context.out.as_json:
+        return context.out.print_json(receipt)
+    context.out.note(f"erased: {counted(receipt)}")
 
 
 def counted(receipt: Object) -> str:

@@ -14,16 +14,16 @@ from proxy.commands.output import clock
 
 
 def stats(
-    desk: CommandContext,
+    context: CommandContext,
     days: Annotated[int, typer.Option(min=1, max=366, help="How far back.")] = 7,
     bucket: Annotated[str, typer.Option(help="hour or day.")] = "day",
     user: OnlyUser = None,
 ) -> None:
     """Exchanges, tokens and memory's latency over time."""
     params = [("days", str(days)), ("bucket", bucket), *([("user", user)] if user else [])]
-    found = desk.api.ask("GET", "/stats", params)
-    if desk.out.as_json:
-        return desk.out.raw(found)
+    found = context.api.ask("GET", "/stats", params)
+    if context.out.as_json:
+        return context.out.print_json(found)
     counted = ("exchanges", "prompt", "completion", "cached", "written", "injected")
     headings = ("since", *counted, "p50 ms", "p95")
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -32,11 +32,11 @@ def stats(
     for row in found["series"]:
         table.add_row(clock(row["at"])[: 16 if bucket == "hour" else 10], *_numbers(row))
     table.add_row("all", *_numbers(found["totals"]), style="bold")
-    desk.out.console.print(table)
+    context.out.console.print(table)
     if sentence := missing_usage_note(found["totals"]):
-        desk.out.say(sentence)
+        context.out.note(sentence)
     if not found["complete"]:
-        desk.out.say("There are more exchanges than were looked at; these are the newest.")
+        context.out.note("There are more exchanges than were looked at; these are the newest.")
 
 
 def missing_usage_note(totals: dict[str, Any]) -> str | None:
@@ -65,8 +65,8 @@ def _ms(value: float | None) -> str:
 tenants = typer.Typer(help="Whose memory it is.", no_args_is_help=True)
 
 
-@command(tenants, "list", of_all=True)
-def list_(desk: CommandContext) -> None:
+@command(tenants, "list", all_tenants=True)
+def list_(context: CommandContext) -> None:
     """All that have sessions or are named clients, for administrators."""
-    if not desk.out.many(desk.api.ask("GET", "/tenants")["data"], {"id": "id"}):
-        desk.out.say("There are no tenants.")
+    if not context.out.print_list(context.api.ask("GET", "/tenants")["data"], {"id": "id"}):
+        context.out.note("There are no tenants.")

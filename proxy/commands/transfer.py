@@ -40,21 +40,22 @@ PIECE = 1 << 18
 
 @contextmanager
 def output_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write: it takes its name once all is in it, so that a half one is never there.
+    """A file to write, which gets its name once it is complete, so that it is never partial.
 
-    What is there and is no regular file, a pipe or a device, is written as it is.
+    An existing pipe or device is written directly.
     """
     if path == STANDARD:
         yield standard_output().buffer
         standard_output().buffer.flush()
         return
     whole = _is_regular(path)
-    with _beside(Path(os.path.realpath(path))) if whole else _as_it_is(path) as file:
+    with _temporary_file(Path(os.path.realpath(path))) if whole else _existing_device(path) as file:
         yield file
 
 
 def _is_regular(path: Path) -> bool:
-    """A regular file, or nothing yet?  Raises CommandError for what cannot be written."""
+    """Whether it is a regular file or does not exist.  Raises CommandError if it cannot be
+    written."""
     try:
         if path.is_dir():
             raise CommandError(f"Cannot write {path}: it is a directory", USAGE)
@@ -64,7 +65,7 @@ def _is_regular(path: Path) -> bool:
 
 
 def temporary_beside(path: Path) -> tuple[int, str]:
-    """Descriptor and name of a hidden file that is to become this one.  Raises CommandError."""
+    """Descriptor and name of a hidden temporary file beside this one.  Raises CommandError."""
     try:
         return tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
@@ -72,7 +73,7 @@ def temporary_beside(path: Path) -> tuple[int, str]:
 
 
 @contextmanager
-def _beside(path: Path) -> Iterator[BinaryIO]:
+def _temporary_file(path: Path) -> Iterator[BinaryIO]:
     descriptor, beside = temporary_beside(path)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -85,7 +86,7 @@ def _beside(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _as_it_is(path: Path) -> Iterator[BinaryIO]:
+def _existing_device(path: Path) -> Iterator[BinaryIO]:
     try:
         file = path.open("wb")
     except OSError as error:
@@ -96,7 +97,7 @@ def _as_it_is(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def input_file(path: Path) -> Iterator[BinaryIO]:
-    """Raises CommandError where there is no such file."""
+    """A file to read.  Raises CommandError if it does not exist."""
     if path == STANDARD:
         if sys.stdin is None:
             raise CommandError("Standard input is closed.", USAGE)
@@ -110,24 +111,24 @@ def input_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def size_of(path: Path) -> int | None:
-    """Bytes, None where nobody knows."""
+    """The size in bytes, None if unknown."""
     return path.stat().st_size if path != STANDARD and path.is_file() else None
 
 
 def pieces(file: BinaryIO, on_read: Callable[[int], None]) -> Iterable[bytes]:
-    """The bytes of a file; ``on_read`` is told how many each time."""
+    """The bytes of a file in pieces; ``on_read`` is called with the size of each."""
     while piece := file.read(PIECE):
         yield piece
         on_read(len(piece))
 
 
 def counting() -> Progress:
-    """A bar of things that are counted."""
+    """A progress bar that counts things."""
     return _progress(MofNCompleteColumn())
 
 
 def progress_callback(progress: Progress, things: str) -> OnProgress:
-    """Makes a bar: what is called draws how many of these are done, and of how many."""
+    """Add a bar; returns a function that updates it with the number done and the total."""
     task = progress.add_task(things, total=None)
 
     def tell(done: int, total: int) -> None:
@@ -137,13 +138,13 @@ def progress_callback(progress: Progress, things: str) -> OnProgress:
 
 
 def loading() -> Progress:
-    """A bar of bytes."""
+    """A progress bar of bytes."""
     return _progress(DownloadColumn())
 
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """A bar without an end, while something goes on of which nobody knows how long it takes."""
+    """Show a bar without a total while the block runs."""
     with _progress(TextColumn("")) as progress:
         progress.add_task(what, total=None)
         yield
@@ -156,13 +157,13 @@ def _progress(amount: ProgressColumn) -> Progress:
 
 
 def export(
-    desk: CommandContext, path: str, output: Path, sessions: int | None, user: str | None
+    context: CommandContext, path: str, output: Path, sessions: int | None, user: str | None
 ) -> None:
     """Write an export; the bar counts its sessions, of ``sessions`` if that is known."""
     params = [("user", user)] if user is not None else []
     with output_file(output) as file, counting() as progress:
         task = progress.add_task("sessions", total=sessions)
-        with desk.api.stream("GET", path, params) as response:
+        with context.api.stream("GET", path, params) as response:
             for row in lines(response.iter_bytes()):
                 file.write(row)
                 if row.startswith(SESSION_ENDS):
@@ -170,11 +171,11 @@ def export(
 
 
 SESSION_ENDS = b'{"kind":"session_end"'
-"""How the line begins that ends a session in an export."""
+"""The beginning of the line that ends a session in an export."""
 
 
 def lines(pieces: Iterable[bytes]) -> Iterable[bytes]:
-    """Whole lines, their ends included."""
+    """The lines of these pieces, with their line breaks."""
     rest: list[bytes] = []
     for piece in pieces:
         *whole, last = piece.split(b"\n")
@@ -186,34 +187,34 @@ def lines(pieces: Iterable[bytes]) -> Iterable[bytes]:
         yield b"".join(rest)
 
 
-def import_file(desk: CommandContext, file: Path, params: Sequence[tuple[str, str]]) -> None:
-    """Send a file to be imported, and say what came of it."""
+def import_file(context: CommandContext, file: Path, params: Sequence[tuple[str, str]]) -> None:
+    """Import a file, and print the result."""
     with input_file(file) as opened, loading() as progress:
         task = progress.add_task("sent", total=size_of(file))
         body = pieces(opened, lambda size: progress.advance(task, size))
-        found = desk.api.ask("POST", "/import", params, body, long=True)
-    if desk.out.as_json:
-        desk.out.raw(found)
+        found = context.api.ask("POST", "/import", params, body, long=True)
+    if context.out.as_json:
+        context.out.print_json(found)
     else:
-        _print_counts(desk, found)
-    if found["warnings"] and not _anything(found):
+        _print_counts(context, found)
+    if found["warnings"] and not _has_imports(found):
         sentence = f"There is nothing to import in {file}, read as {found['format']}"
         raise CommandError(f"{sentence}: --format names another format.")
 
 
-def _anything(found: Object) -> bool:
-    """Is there what was imported, or is there already?"""
+def _has_imports(found: Object) -> bool:
+    """Whether anything was imported or existed already."""
     return bool(found["sessions"] or found["memories"] or any(found["skipped"].values()))
 
 
-def _print_counts(desk: CommandContext, found: Object) -> None:
+def _print_counts(context: CommandContext, found: Object) -> None:
     sessions, messages, memories = (
         count_of(found[things], things) for things in ("sessions", "messages", "memories")
     )
     done = "would be imported" if found.get("dry_run") else "imported"
-    desk.out.say(f"{sessions} with {messages} and {memories} {done} ({found['format']})")
+    context.out.note(f"{sessions} with {messages} and {memories} {done} ({found['format']})")
     skipped = [count_of(count, things) for things, count in found["skipped"].items() if count]
     if skipped:
-        desk.out.say(f"skipped, as they are there already: {', '.join(skipped)}")
+        context.out.note(f"skipped, as they are there already: {', '.join(skipped)}")
     for warning in found["warnings"]:
-        desk.out.say(f"note: {line(str(warning))}")
+        context.out.note(f"note: {line(str(warning))}")

@@ -16,15 +16,15 @@ COLUMNS = {"id": "id", "sessions": "sessions", "active": "last_active_at"}
 
 
 @command(users, "list")
-def list_(desk: CommandContext, limit: Limit = None) -> None:
+def list_(context: CommandContext, limit: Limit = None) -> None:
     """Who has been active, the newest first: 100, or all with --json."""
-    desk.listing("/users", COLUMNS, "There are no people with a user id", limit, 100)
+    context.listing("/users", COLUMNS, "There are no people with a user id", limit, 100)
 
 
 @command(users, "show")
-def show(desk: CommandContext, user: User) -> None:
+def show(context: CommandContext, user: User) -> None:
     """How much is kept of a person."""
-    found = desk.api.ask("GET", f"/users/{segment(user)}")
+    found = context.api.ask("GET", f"/users/{segment(user)}")
     known = ", ".join(f"{count} {kind}" for kind, count in found["memories"].items() if count)
     active = found["last_active_at"]
     fields = {
@@ -35,22 +35,22 @@ def show(desk: CommandContext, user: User) -> None:
         "memories": known or None,
         "last active": ago(active) if active is not None else None,
     }
-    desk.out.one(found, fields)
+    context.out.print_object(found, fields)
 
 
 @command(users, "export")
 def export_(
-    desk: CommandContext,
+    context: CommandContext,
     user: User,
     output: Target = STANDARD,
 ) -> None:
     """All that is kept of a person as NDJSON, to be imported again."""
     path = f"/users/{segment(user)}"
-    sessions = desk.api.ask("GET", path)["sessions"]
-    export(desk, f"{path}/export", output, sessions, None)
+    sessions = context.api.ask("GET", path)["sessions"]
+    export(context, f"{path}/export", output, sessions, None)
 
 
 @command(users, "erase")
-def erase_(desk: CommandContext, user: User, yes: Yes = False) -> None:
+def erase_(context: CommandContext, user: User, yes: Yes = False) -> None:
     """Erase all that is kept of a person, for good, with a receipt."""
-    erase(desk, f"/users/{segment(user)}", f"user {user}", yes=yes)
+    erase(context, f"/users/{segment(user)}", f"user {user}", yes=yes)

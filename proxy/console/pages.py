@@ -1,8 +1,8 @@
-"""The console's files over HTTP: read once, served from memory, to anybody.
+"""Serves the console's files, which are read once, to anybody.
 
-They hold nothing of anyone's: the page asks for a key and uses the memory API with it.  Only what
-is packaged here and of a known kind can be had; a name is looked up in a table and never in the
-file system.  Conditional requests: RFC 9110, 13.1.2.
+They contain no data of users: the page asks for a key and calls the memory API with it.  Only
+packaged files of known types are served; names are looked up in a table, never in the file system.
+Conditional requests: RFC 9110, 13.1.2.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KINDS = {
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-"""What is served, by the end of its name."""
+"""The content types of the files that are served, by suffix."""
 
 POLICY = "; ".join(
     (
@@ -88,19 +88,19 @@ class Pages:
         return self._answer(PAGE, request)
 
     async def file(self, request: Request) -> Response:
-        """By its name as it stands in the raw path: none of ours is percent-encoded."""
+        """A file by its name in the raw path, as no name of ours is percent-encoded."""
         return self._answer(request.path_params["file"].decode("latin-1"), request)
 
     async def welcome(self, request: Request) -> Response:
-        """Whoever opens the address of the proxy in a browser sees the console; a program is told
-        where things are, relative to where it asked."""
+        """The proxy's root: redirects browsers to the console, and tells programs the paths of the
+        APIs, relative to the request's."""
         headers = {**HEADERS, "vary": "accept"}
         if "text/html" in request.headers.get("accept", ""):
             return RedirectResponse("memory/", 307, headers)
         return JSONResponse(WHERE, headers=headers)
 
     async def redirect(self, request: Request) -> Response:
-        """To the folder: relative, so that it is right behind a prefix too."""
+        """Redirect to the folder; relative, so that it works behind a path prefix too."""
         return RedirectResponse("memory/", 308, HEADERS)
 
     def _answer(self, name: str, request: Request) -> Response:
@@ -115,7 +115,7 @@ class Pages:
 
 @functools.cache
 def files_in(folder: Path) -> Mapping[str, File]:
-    """All that is served, by its path below the folder; read once, by whoever asks first."""
+    """All files that are served, by path below the folder; read on first use."""
     return {
         path.relative_to(folder).as_posix(): File.read(path)
         for path in sorted(folder.rglob("*"))

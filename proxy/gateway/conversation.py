@@ -110,7 +110,7 @@ class Conversations:
         outgoing = await self._asker.first_attempt(call, await prepare(exchange, self._services))
         call.reservation.grow_body(outgoing.memory_bytes)
         key, ttl = exchange.context.key, exchange.context.profile.ttl
-        if outgoing.exchange.names is not None and not self._services.recorder.spools(key):
+        if outgoing.exchange.names is not None and not self._services.recorder.is_spooling(key):
             await self._services.state.keep_name(key, ttl, outgoing.session_began)
         return outgoing
 
@@ -170,8 +170,8 @@ class Conversations:
         if coding_of(reply.headers) != IDENTITY:
             outgoing = outgoing.unrecorded("encoded_body")
             call.report = outgoing.report
-        assert call.report is not None  # ``Asker.call_upstream`` has made it
-        self._services.telemetry.injected(call.report.tokens)
+        assert call.report is not None  # ``Asker.ask`` has made it
+        self._services.telemetry.count_injected_tokens(call.report.tokens)
         if not 200 <= reply.status < 300:
             return None
         presence.outlives_client = outgoing.drains

@@ -215,7 +215,7 @@ class Loaded(msgspec.Struct, frozen=True, gc=False):
     def reason(self) -> Reason | None:
         if self.stale:
             return "stale_retry"
-        return self.exchange.reason or ("spooled" if self.prepared.spools else None)
+        return self.exchange.reason or ("spooled" if self.prepared.will_spool else None)
 
 
 async def load(exchange: ChatExchange, services: Services) -> Loaded:
@@ -234,7 +234,7 @@ async def load(exchange: ChatExchange, services: Services) -> Loaded:
         )
         check_owner(prepared.snapshot.owner, context.identity.user)
         stale = _is_stale(prepared.snapshot)
-        exchange = _as_planned(exchange, prepared.planned.said)
+        exchange = _as_planned(exchange, prepared.planned.messages)
         return Loaded(exchange, prepared, await lookup, stale, rewriting)
     finally:
         lookup.cancel()

@@ -104,7 +104,7 @@ class Gateway:
         except UpstreamError as error:
             logger.warning("the upstream failed: %s", _unreachable_reason(error))
             code = error.kind
-            self._telemetry.upstream_failed(error.kind)
+            self._telemetry.count_upstream_failure(error.kind)
             status = await _refuse(delivery, error_for(error), call, route)
         except Exception:  # the boundary to the server: a bug is logged here, once, and answered
             logger.exception("a request failed")
@@ -209,7 +209,7 @@ class Gateway:
 
     def _count(self, call: ProxyRequest | None, route: Route, status: int) -> None:
         memory = call.report.status if call and call.report else "none"
-        self._telemetry.answered(_kind(route), status, memory)
+        self._telemetry.count_request(_kind(route), status, memory)
 
 
 class RequestOutcome(NamedTuple):

@@ -172,7 +172,7 @@ async def prepare(exchange: ChatExchange, services: Services) -> OutgoingRequest
     if exchange.continued is not None:
         prompt = await _on_branch_if_possible(exchange, exchange.continued, prompt, services)
     duration = time.perf_counter() - clock
-    services.telemetry.loaded(duration)
+    services.telemetry.observe_load(duration)
     return OutgoingRequest(prompt.exchange, prompt, prompt.recorded, prompt.reason, duration)
 
 

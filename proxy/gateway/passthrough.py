@@ -94,9 +94,9 @@ class Passthrough:
         reply = await self._send(call, headers, body, length)
         waited = time.perf_counter() - clock
         call.upstream_seconds += waited
-        self._telemetry.first_byte(waited)
+        self._telemetry.observe_first_byte(waited)
         if failure := failure_of_status(reply.status):
-            self._telemetry.upstream_failed(failure)
+            self._telemetry.count_upstream_failure(failure)
         return await _check_status(reply)
 
     async def _send(

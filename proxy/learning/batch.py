@@ -143,7 +143,7 @@ class Batch(msgspec.Struct, frozen=True):
     what is learned from them is not stored.
     """
 
-    shelf: ItemOwner
+    owner: ItemOwner
     settings: ProfileSettings
     messages: tuple[UserMessage, ...]
     model: str | None
@@ -152,25 +152,25 @@ class Batch(msgspec.Struct, frozen=True):
 
     @property
     def tenant(self) -> str:
-        return self.shelf.tenant
+        return self.owner.tenant
 
     @property
     def has_own_words(self) -> bool:
         """Whether any of its text is not pasted."""
-        return any(said.own_text.strip(f"{BLANK} \n\t") for said in self.messages)
+        return any(message.own_text.strip(f"{BLANK} \n\t") for message in self.messages)
 
     def mark_changes(self, feature: str) -> list[Change]:
         """The changes that mark it as read; to be made in one step with what was learned."""
         return [self._mark(feature, range_) for range_ in self.ranges]
 
     def _mark(self, feature: str, range_: SessionRange) -> Change:
-        place = mark_place(self.shelf.user, feature, range_.key.session)
+        place = mark_place(self.owner.user, feature, range_.key.session)
         return put_change(place, range_.mark_after, range_.mark_version)
 
     async def is_unread(self, items: Items, feature: str) -> bool:
         """Whether all its marks are still those that it was read at.  Raises StoreError."""
-        places = {mark_place(self.shelf.user, feature, x.key.session): x for x in self.ranges}
-        found = await items.items_at(self.shelf, list(places))
+        places = {mark_place(self.owner.user, feature, x.key.session): x for x in self.ranges}
+        found = await items.items_at(self.owner, list(places))
         versions = {place: item.version for place, item in found.items()}
         return all(versions.get(place, 0) == each.mark_version for place, each in places.items())
 
@@ -183,7 +183,7 @@ class Model(Protocol):
     @property
     def wants(self) -> Callable[[ProfileSettings], bool]: ...
 
-    def room(self, profile: ProfileSettings) -> int: ...
+    def message_budget(self, profile: ProfileSettings) -> int: ...
     def ready(self, tenant: str, profile: ProfileSettings) -> bool: ...
 
 
@@ -205,7 +205,7 @@ class Extractor(Protocol):
         """
         ...
 
-    async def take_back(self, shelf: ItemOwner, gone: DeletedSources) -> None:
+    async def take_back(self, owner: ItemOwner, gone: DeletedSources) -> None:
         """Undo what was learned from messages that were deleted while it was learned.
 
         Raises StoreError and Busy.
@@ -231,8 +231,8 @@ class LearningContext(msgspec.Struct, frozen=True):
         return self.key.tenant
 
     @property
-    def shelf(self) -> ItemOwner:
-        """The shelf of the session's user."""
+    def owner(self) -> ItemOwner:
+        """The session's user, as the owner of what is learned."""
         return ItemOwner(self.key.tenant, self.session.user or "")
 
     @property

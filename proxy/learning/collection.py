@@ -1,8 +1,8 @@
-"""Learned memory on a person's shelf: the items of the store that are theirs.
+"""Learned memory of an owner, a person or a tenant, as items of the store.
 
 All changes are made here, by optimistic concurrency: a change is computed from what was read, and
 stored only if nobody has changed that since; else it is computed again.  Within a process the
-changes of one shelf wait for each other, so that only other processes can conflict.
+changes of one owner's items wait for each other, so that only other processes can conflict.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from proxy.memory.locks import Locks
 
 ATTEMPTS = 20
 
-PATIENCE = 15.0
-"""Seconds that a change waits for earlier changes of the same shelf."""
+LOCK_TIMEOUT = 15.0
+"""Seconds that a change waits for earlier changes of the same owner."""
 
 T = TypeVar("T")
 StructT = TypeVar("StructT", bound=msgspec.Struct)
@@ -30,7 +30,7 @@ StructT = TypeVar("StructT", bound=msgspec.Struct)
 Step = Callable[[], Awaitable[tuple[T, Sequence[Change]]]]
 """Reads and checks; returns a result and the changes that are to be made for it.
 
-It must not call ``update`` of the same shelf itself, which would wait for its own lock.
+It must not call ``update`` for the same owner itself, which would wait for its own lock.
 """
 
 
@@ -38,19 +38,19 @@ class Busy(Exception):
     """Too many conflicts with others' changes, or too long a wait for them: nothing was changed."""
 
 
-class ShelfLocks:
-    """A lock for each shelf that this process changes; kept only while somebody uses it."""
+class OwnerLocks:
+    """A lock for each owner whose items this process changes; dropped when nothing uses it."""
 
-    def __init__(self, patience: float = PATIENCE) -> None:
-        self._patience = patience
+    def __init__(self, timeout: float = LOCK_TIMEOUT) -> None:
+        self._timeout = timeout
         self._locks: Locks[ItemOwner] = Locks()
 
     @asynccontextmanager
-    async def hold(self, shelf: ItemOwner) -> AsyncIterator[None]:
-        """Hold the lock of a shelf.  Raises Busy if it is not free in time."""
-        lock = self._locks.of(shelf)
+    async def hold(self, owner: ItemOwner) -> AsyncIterator[None]:
+        """Hold the lock of an owner.  Raises Busy if it is not free in time."""
+        lock = self._locks.of(owner)
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._timeout):
                 await lock.acquire()
         except TimeoutError:
             raise Busy from None
@@ -86,8 +86,8 @@ class LearnedMemory(msgspec.Struct, frozen=True):
 class KindStore(Protocol):
     """Stores one kind of people's learned memory.  All methods raise StoreError."""
 
-    async def forget(self, shelf: ItemOwner, is_gone: IsGone, dry_run: bool) -> list[Forgotten]:
-        """Remove from a person's shelf what was learned from sources that ``is_gone`` names.
+    async def forget(self, owner: ItemOwner, is_gone: IsGone, dry_run: bool) -> list[Forgotten]:
+        """Remove a person's memory that was learned from sources for which ``is_gone`` is true.
 
         Returns what it did, or with ``dry_run`` would do.  Raises Busy as well.
         """
@@ -97,14 +97,14 @@ class KindStore(Protocol):
 class ListedStore(KindStore, Protocol):
     """A store of separate memories with ids, and a card computed from them."""
 
-    async def drop(self, shelf: ItemOwner, id: str, check: Callable[[Item], None]) -> bool:
+    async def drop(self, owner: ItemOwner, id: str, check: Callable[[Item], None]) -> bool:
         """Delete a memory; False if there was none.  ``check`` raises if it must not be deleted.
 
         Raises Busy as well.
         """
         ...
 
-    async def card_change(self, shelf: ItemOwner) -> Change:
+    async def card_change(self, owner: ItemOwner) -> Change:
         """The change that computes the card from the stored items."""
         ...
 
@@ -121,7 +121,7 @@ class Forgotten(msgspec.Struct, frozen=True):
     text: str
 
 
-def accept_any(held: object) -> None:
+def accept_any(stored: object) -> None:
     """A check that never raises."""
 
 
@@ -129,7 +129,7 @@ class Collection:
     """All methods raise StoreError.
 
     ``count`` gives the tokens of a text, ``clock`` Unix seconds.  ``locks`` is shared by all that
-    change the same shelves.
+    change items of the same owners.
     """
 
     def __init__(
@@ -137,35 +137,35 @@ class Collection:
         items: Items,
         count: Callable[[str], int],
         clock: Callable[[], float],
-        locks: ShelfLocks | None = None,
+        locks: OwnerLocks | None = None,
     ) -> None:
         self._items, self._count, self.clock = items, count, clock
-        self._shelf_locks = ShelfLocks() if locks is None else locks
+        self._owner_locks = OwnerLocks() if locks is None else locks
 
-    async def update(self, shelf: ItemOwner, step: Step[T], since: float | None = None) -> T:
+    async def update(self, owner: ItemOwner, step: Step[T], since: float | None = None) -> T:
         """See ``update`` below."""
-        return await update(self._items, self._shelf_locks, shelf, step, since)
+        return await update(self._items, self._owner_locks, owner, step, since)
 
-    async def item_at(self, shelf: ItemOwner, place: Place) -> Item | None:
-        return (await self._items.items_at(shelf, [place])).get(place)
+    async def item_at(self, owner: ItemOwner, place: Place) -> Item | None:
+        return (await self._items.items_at(owner, [place])).get(place)
 
-    async def read(self, shelf: ItemOwner, place: Place, default: StructT) -> Stored[StructT]:
+    async def read(self, owner: ItemOwner, place: Place, default: StructT) -> Stored[StructT]:
         """The value at a place, ``default`` if there is none."""
-        item = await self.item_at(shelf, place)
+        item = await self.item_at(owner, place)
         return decode_item(item, type(default)) if item else Stored(default)
 
     async def page(
-        self, shelf: ItemOwner, where: Namespace, after: str | None, limit: int, kind: type[StructT]
+        self, owner: ItemOwner, where: Namespace, after: str | None, limit: int, kind: type[StructT]
     ) -> Page[StructT]:
         """Values by key, ascending, after the key ``after``; the page's ``after`` is a key."""
         start = Place(where, after) if after is not None else None
-        page = await self._items.items(shelf, where, start, limit)
+        page = await self._items.items(owner, where, start, limit)
         values = tuple(msgspec.json.decode(item.value, type=kind) for item in page.items)
         return Page(values, page.items[-1].key if page.after is not None else None)
 
 
 async def update(
-    items: Items, locks: ShelfLocks, shelf: ItemOwner, step: Step[T], since: float | None = None
+    items: Items, locks: OwnerLocks, owner: ItemOwner, step: Step[T], since: float | None = None
 ) -> T:
     """Make the changes of a step, which is called again while others' changes conflict; returns
     its result.
@@ -173,10 +173,10 @@ async def update(
     The step's input was read at ``since``: see Items.change_items.  Raises StoreError, Busy, and
     what the step raises.
     """
-    async with locks.hold(shelf):
+    async with locks.hold(owner):
         for _ in range(ATTEMPTS):
             result, changes = await step()
-            if not changes or await items.change_items(shelf, changes, since):
+            if not changes or await items.change_items(owner, changes, since):
                 return result
     raise Busy
 

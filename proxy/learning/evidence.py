@@ -31,12 +31,12 @@ _ELLIPSIS = re.compile(r"\.\.\.|…|\[\.*\]")
 class UserMessage(msgspec.Struct, frozen=True):
     """A message of the user, or a piece of a long one, sent ``at`` (Unix seconds).
 
-    ``message`` is its id, ``text`` what they wrote, ``pasted`` the spans of it that are quoted or
+    ``text`` is what they wrote, ``pasted`` are the spans of it that are quoted or
     pasted.  ``dated`` is the last day (YYYY-MM-DD) in a heading of the session's text before it, ""
     without one.  ``utc_offset`` is that of the user's time zone, in seconds.
     """
 
-    message: str
+    id: str
     exchange: str
     seq: int
     text: str
@@ -57,11 +57,11 @@ class UserMessage(msgspec.Struct, frozen=True):
         return blank_out(self.text, self.pasted)
 
 
-def with_heading(number: int, said: UserMessage, text: str) -> str:
+def with_heading(number: int, message: UserMessage, text: str) -> str:
     """A message as it stands in a prompt: a heading with its number, local time and ``dated``, then
     this text, indented so that no line of it can pass for a heading."""
-    when = datetime.fromtimestamp(said.local_time, UTC)
-    dated = f", text of {said.dated}" if said.dated else ""
+    when = datetime.fromtimestamp(message.local_time, UTC)
+    dated = f", text of {message.dated}" if message.dated else ""
     indented = text.replace("\n", "\n  ")
     return f"Message {number}, {when:%A} {when:%Y-%m-%d %H:%M}{dated}:\n  {indented}"
 
@@ -99,9 +99,11 @@ class DeletedSources(msgspec.Struct, frozen=True):
         return (source.session, source.message) in self.messages
 
 
-def source_of(said: UserMessage) -> Source:
+def source_of(message: UserMessage) -> Source:
     """The message as a source."""
-    return Source(session=said.session, message=said.message, exchange=said.exchange, at=said.at)
+    return Source(
+        session=message.session, message=message.id, exchange=message.exchange, at=message.at
+    )
 
 
 def source_fields(source: Source) -> dict[str, object]:
@@ -120,11 +122,11 @@ Voice = Literal["own", "pasted"]
 class Evidence(NamedTuple):
     """The message that has a quote, and whether it is the user's own text or pasted."""
 
-    said: UserMessage
+    message: UserMessage
     voice: Voice
 
 
-def find_evidence(quote: str, said: Sequence[UserMessage], first: int = 0) -> Evidence | None:
+def find_evidence(quote: str, messages: Sequence[UserMessage], first: int = 0) -> Evidence | None:
     """The message that a quote is from; the one at index ``first`` is searched first.
 
     Case, spaces, punctuation and width are ignored.  None if no message has it, or if it is too
@@ -133,27 +135,29 @@ def find_evidence(quote: str, said: Sequence[UserMessage], first: int = 0) -> Ev
     parts = _quote_parts(quote)
     if not parts:
         return None
-    ordered = sorted(range(len(said)), key=lambda place: place != first)
+    ordered = sorted(range(len(messages)), key=lambda place: place != first)
     voices: tuple[Voice, ...] = ("own", "pasted")
     for voice in voices:
         for place in ordered:
-            if _has_quote(said[place], voice, parts):
-                return Evidence(said[place], voice)
+            if _has_quote(messages[place], voice, parts):
+                return Evidence(messages[place], voice)
     return None
 
 
 class OwnWords:
     """The user's own text in some messages, normalized once for all quotes."""
 
-    def __init__(self, said: Sequence[UserMessage]) -> None:
-        self._said = [(source_of(each), _normalized_stretches(each.own_text)) for each in said]
+    def __init__(self, messages: Sequence[UserMessage]) -> None:
+        self._stretches = [
+            (source_of(each), _normalized_stretches(each.own_text)) for each in messages
+        ]
 
     def places(self, quote: str) -> list[int]:
         """The indexes of the messages that have a quote; of the pieces of one message the last."""
         parts = _quote_parts(quote)
         found = {
             source: place
-            for place, (source, stretches) in enumerate(self._said)
+            for place, (source, stretches) in enumerate(self._stretches)
             if parts and _contain_all(parts, stretches)
         }
         return sorted(found.values())
@@ -166,11 +170,11 @@ def _quote_parts(quote: str) -> list[str]:
     return parts if all(map(_is_long_enough, parts)) else []
 
 
-def _has_quote(said: UserMessage, voice: Voice, parts: Sequence[str]) -> bool:
-    if voice == "pasted" and not said.pasted:
+def _has_quote(message: UserMessage, voice: Voice, parts: Sequence[str]) -> bool:
+    if voice == "pasted" and not message.pasted:
         return False
     return _contain_all(
-        parts, _normalized_stretches(said.own_text if voice == "own" else said.text)
+        parts, _normalized_stretches(message.own_text if voice == "own" else message.text)
     )
 
 

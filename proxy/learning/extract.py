@@ -82,7 +82,7 @@ class KindModel(msgspec.Struct, frozen=True):
     settings: Callable[[ProfileSettings], WriterSettings]
     wants: Callable[[ProfileSettings], bool]
 
-    def room(self, profile: ProfileSettings) -> int:
+    def message_budget(self, profile: ProfileSettings) -> int:
         """Tokens of messages that fit into one request."""
         return self.settings(profile).max_input_tokens
 

@@ -24,7 +24,7 @@ class BatchKey(NamedTuple):
     """Identifies a batch by the first message in it, for whichever session it is read; ``left`` is
     the number of that one's unread characters."""
 
-    shelf: ItemOwner
+    owner: ItemOwner
     feature: str
     session: str
     message: str
@@ -33,13 +33,13 @@ class BatchKey(NamedTuple):
 
 def batch_key(feature: str, batch: Batch) -> BatchKey:
     first = batch.messages[0]
-    return BatchKey(batch.shelf, feature, first.session, first.message, len(first.text))
+    return BatchKey(batch.owner, feature, first.session, first.id, len(first.text))
 
 
 class ImprovementKey(NamedTuple):
     """Identifies an improvement of something that belongs to a tenant."""
 
-    shelf: ItemOwner
+    owner: ItemOwner
     feature: str
     subject: str
 
@@ -61,24 +61,24 @@ class BatchFailures:
     def __repr__(self) -> str:
         return f"<BatchFailures of {len(self._known)}>"
 
-    def check(self, name: BatchKey, now: float) -> None:
+    def check(self, key: BatchKey, now: float) -> None:
         """Raises Failed if it is too early to try this batch again."""
-        wait = self.wait(name, now)
-        if wait > 0:
-            raise Failed("what has failed waits for its next try", wait)
+        seconds_left = self.seconds_left(key, now)
+        if seconds_left > 0:
+            raise Failed("what has failed waits for its next try", seconds_left)
 
-    def wait(self, name: BatchKey | ImprovementKey, now: float) -> float:
+    def seconds_left(self, key: BatchKey | ImprovementKey, now: float) -> float:
         """Seconds until it may be tried again."""
-        known = self._known.get(name)
+        known = self._known.get(key)
         return known.until - now if known is not None else 0.0
 
-    def unreadable(self, name: BatchKey, backoff: Backoff, now: float) -> bool:
+    def count_unreadable(self, key: BatchKey, backoff: Backoff, now: float) -> bool:
         """Count an unreadable answer; False if the batch has had too many and is to be skipped.
 
         The wait doubles with each unreadable answer for the person until one is readable: an
         upstream that reports failures with status 200 must not make all batches be skipped.
         """
-        known, reader = self._of(name), (name.shelf, name.feature)
+        known, reader = self._failures_of(key), (key.owner, key.feature)
         in_a_row = self._in_a_row.get(reader, 0)
         self._in_a_row[reader] = in_a_row + 1
         if known.unreadable >= UNREADABLE_ATTEMPTS:
@@ -87,21 +87,21 @@ class BatchFailures:
         known.unreadable += 1
         return True
 
-    def learned(self, name: BatchKey) -> None:
+    def reset_backoff(self, key: BatchKey) -> None:
         """Reset the person's wait: an answer was readable."""
-        self._in_a_row.pop((name.shelf, name.feature), None)
+        self._in_a_row.pop((key.owner, key.feature), None)
 
-    def failed(
-        self, name: BatchKey | ImprovementKey, failure: Failed, backoff: Backoff, now: float
+    def count_failure(
+        self, key: BatchKey | ImprovementKey, failure: Failed, backoff: Backoff, now: float
     ) -> None:
         """Count a temporary failure, and wait as long as the job that had it."""
-        known = self._of(name)
+        known = self._failures_of(key)
         known.until = now + max(backoff.seconds(known.failed, 1.0), failure.retry_after or 0.0)
         known.failed += 1
 
-    def forget(self, name: ImprovementKey) -> None:
+    def clear(self, key: ImprovementKey) -> None:
         """Forget the failures of an improvement that succeeded."""
-        self._known.pop(name, None)
+        self._known.pop(key, None)
 
-    def _of(self, name: BatchKey | ImprovementKey) -> Failures:
-        return self._known.setdefault(name, Failures())
+    def _failures_of(self, key: BatchKey | ImprovementKey) -> Failures:
+        return self._known.setdefault(key, Failures())

@@ -1,7 +1,7 @@
-"""What people say of answers: good, bad, and why.
+"""Feedback of people on answers: a score and a comment.
 
-It is kept with the person whose session it is about, or with the tenant where there is nobody:
-under ("users", U, "feedback", SESSION) or ("instructions", "/feedback", SESSION), by message.
+Its owner is the session's user, or the tenant if the session has none: it is stored under
+("users", U, "feedback", SESSION) or ("instructions", "/feedback", SESSION), by message.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from proxy.memory.model import SessionKey
 
 FEEDBACK = "feedback"
 UNOWNED_FEEDBACK = "/feedback"
-"""No application is called so."""
+"""Stands in the place of an application's name; none is called so."""
 
 Score = Literal[-1, 0, 1]
 
 PAGE = 500
 
 MAX_COMMENT = 2000
-"""Characters."""
+"""Characters of a comment."""
 
 
 class Feedback(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The last word about one message.  ``profile`` is the name of its exchange's, "" the default.
+    """The latest feedback on one message.
 
-    ``created_at`` in Unix seconds.
+    ``profile`` is the name of its exchange's profile, "" the default one; ``created_at`` is in Unix
+    seconds.
     """
 
     session: str
@@ -43,7 +44,7 @@ class Feedback(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def namespace(user: str, session: str) -> Namespace:
-    """Where the feedback about a session is; ``user`` "" is nobody."""
+    """The namespace of the feedback on a session; ``user`` is "" for a session without one."""
     return (PEOPLE, user, FEEDBACK, session) if user else (INSTRUCTIONS, UNOWNED_FEEDBACK, session)
 
 
@@ -54,52 +55,55 @@ def feedback_place(user: str, session: str, message: str) -> Place:
 async def feedback_on(
     items: Items, tenant: str, user: str, session: str, messages: list[str]
 ) -> dict[str, Feedback]:
-    """What was last said of messages, by message.  Raises StoreError.
+    """The latest feedback on these messages, by message.  Raises StoreError.
 
-    Before what was said while the session was nobody's comes what was said since.
+    Feedback since the session has a user precedes that from before.
     """
-    said: dict[str, Feedback] = {}
+    latest: dict[str, Feedback] = {}
     for owner in _owners(user) if messages else ():
         places = [feedback_place(owner, session, message) for message in messages]
         found = await items.items_at(ItemOwner(tenant, owner), places)
         for place, item in found.items():
-            said[place.key] = msgspec.json.decode(item.value, type=Feedback)
-    return said
+            latest[place.key] = msgspec.json.decode(item.value, type=Feedback)
+    return latest
 
 
 async def drop_feedback(
     items: Items, key: SessionKey, user: str | None, messages: Collection[str]
 ) -> None:
-    """Drop what was said of messages, whoever had their session then.  Raises StoreError."""
-    for shelf, where in _shelves(key, user) if messages else ():
+    """Delete the feedback on messages, also from before the session had a user.
+
+    Raises StoreError.
+    """
+    for item_owner, where in _owned_namespaces(key, user) if messages else ():
         gone = [delete_change(Place(where, message)) for message in messages]
-        await items.change_items(shelf, gone)
+        await items.change_items(item_owner, gone)
 
 
 async def count_feedback(items: Items, key: SessionKey, user: str | None) -> int:
-    """How much feedback there is about a session.  Raises StoreError."""
+    """The number of pieces of feedback on a session.  Raises StoreError."""
     found = 0
-    for shelf, where in _shelves(key, user):
-        async for page in item_pages(items, shelf, where, PAGE):
+    for item_owner, where in _owned_namespaces(key, user):
+        async for page in item_pages(items, item_owner, where, PAGE):
             found += len(page)
     return found
 
 
 async def forget_feedback(items: Items, key: SessionKey, user: str | None) -> int:
-    """Drop all feedback about a session that is deleted; how many it was.  Raises StoreError."""
+    """Delete all feedback on a session; returns how many pieces.  Raises StoreError."""
     found = 0
-    for shelf, where in _shelves(key, user):
-        if (await items.items(shelf, where, None, 1)).items:
-            found += await items.drop_items(shelf, where)
+    for item_owner, where in _owned_namespaces(key, user):
+        if (await items.items(item_owner, where, None, 1)).items:
+            found += await items.drop_items(item_owner, where)
     return found
 
 
-def _shelves(key: SessionKey, user: str | None) -> list[tuple[ItemOwner, Namespace]]:
+def _owned_namespaces(key: SessionKey, user: str | None) -> list[tuple[ItemOwner, Namespace]]:
     return [
         (ItemOwner(key.tenant, owner), namespace(owner, key.session)) for owner in _owners(user)
     ]
 
 
 def _owners(user: str | None) -> tuple[str, ...]:
-    """With whom feedback may be: a person's session may have been nobody's when it was said."""
+    """The possible owners of feedback: the session may have had no user when it was given."""
     return ("", user) if user else ("",)

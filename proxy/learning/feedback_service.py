@@ -1,4 +1,4 @@
-"""Takes what people say of answers: keeps it, and lets examples and instructions follow."""
+"""Stores people's feedback on answers, and updates episodes and instructions from it."""
 
 from __future__ import annotations
 
@@ -43,26 +43,26 @@ class FeedbackService(msgspec.Struct, frozen=True):
     exchanges: Exchanges
     episodes: EpisodeStore
     pending: PendingFeedback
-    instructions_forgetting: FeedbackForgetter
+    feedback_forgetter: FeedbackForgetter
     queue: Queue
     profile_of: Callable[[str], ProfileSettings | None]
     count: Callable[[str], int]
     clock: Callable[[], float]
 
-    async def given(self, session: Session, key: SessionKey, message: str) -> Feedback | None:
-        """What was last said of a message.  Raises NoMessage."""
+    async def latest(self, session: Session, key: SessionKey, message: str) -> Feedback | None:
+        """The latest feedback on a message, None without any.  Raises NoMessage."""
         await self._exchange(key, message)
         user = session.user or ""
         found = await feedback_on(self.items, key.tenant, user, key.session, [message])
         return found.get(message)
 
-    async def take(
+    async def record(
         self, session: Session, key: SessionKey, message: str, score: Score, comment: str
     ) -> Feedback:
-        """Keep what is said of a message, in place of what was.  Raises NoMessage, and Busy.
+        """Store feedback on a message, in place of earlier feedback.  Raises NoMessage and Busy.
 
-        The message is looked for again at the end: who erases it meanwhile either finds what was
-        kept here, or it is found missing here.
+        The message is checked once more at the end, so that feedback on one that was erased
+        meanwhile is removed either by the erasure or here.
         """
         since = self.clock()
         exchange = await self._exchange(key, message)
@@ -75,27 +75,27 @@ class FeedbackService(msgspec.Struct, frozen=True):
             profile=exchange.profile,
             created_at=self.clock(),
         )
-        if not await self._keep(session, key, feedback, since):
+        if not await self._store(session, key, feedback, since):
             raise NoMessage
         settings = self.profile_of(exchange.profile)
         if session.user:
             await drop_feedback(self.items, key, None, [message])
-            await self._exemplify(session, key, feedback, settings, since)
+            await self._update_episode(session, key, feedback, settings, since)
         if settings is not None and settings.instructions.enabled:
-            await self._instruct(session, key, feedback, settings)
-        await self._still_there(session, key, message)
+            await self._queue_reflection(session, key, feedback, settings)
+        await self._check_still_there(session, key, message)
         return feedback
 
-    async def _still_there(self, session: Session, key: SessionKey, message: str) -> None:
-        """Raises NoMessage, with all that was kept about it taken back."""
+    async def _check_still_there(self, session: Session, key: SessionKey, message: str) -> None:
+        """If the message is gone, delete what was stored about it and raise NoMessage."""
         try:
             await self._exchange(key, message)
         except NoMessage:
             await drop_feedback(self.items, key, session.user, [message])
             if session.user:
-                shelf = ItemOwner(key.tenant, session.user)
-                await self.episodes.drop(shelf, episode_id(key.session, message))
-            await self.instructions_forgetting.session(key, message)
+                owner = ItemOwner(key.tenant, session.user)
+                await self.episodes.drop(owner, episode_id(key.session, message))
+            await self.feedback_forgetter.forget_session(key, message)
             raise
 
     async def _exchange(self, key: SessionKey, message: str) -> Exchange:
@@ -104,7 +104,7 @@ class FeedbackService(msgspec.Struct, frozen=True):
             raise NoMessage
         return found[0]
 
-    async def _keep(
+    async def _store(
         self, session: Session, key: SessionKey, feedback: Feedback, since: float
     ) -> bool:
         user = session.user or ""
@@ -113,7 +113,7 @@ class FeedbackService(msgspec.Struct, frozen=True):
         change = put_change(place, feedback, None, feedback.created_at + ttl if ttl else None)
         return await self.items.change_items(ItemOwner(key.tenant, user), [change], since)
 
-    async def _exemplify(
+    async def _update_episode(
         self,
         session: Session,
         key: SessionKey,
@@ -121,26 +121,26 @@ class FeedbackService(msgspec.Struct, frozen=True):
         settings: ProfileSettings | None,
         since: float,
     ) -> None:
-        """A good answer becomes an example, and one that is not found good any more is none."""
-        shelf = ItemOwner(key.tenant, session.user or "")
+        """Make an episode of a good answer; delete that of an answer that is not good any more."""
+        owner = ItemOwner(key.tenant, session.user or "")
         if feedback.score < 1:
-            await self.episodes.drop(shelf, episode_id(key.session, feedback.message))
+            await self.episodes.drop(owner, episode_id(key.session, feedback.message))
         elif settings is not None and settings.episodes.enabled:
             found = await self.exchanges.answered_question(key, feedback.message)
             if found is not None:
                 ttl, now = session.details.ttl, feedback.created_at
                 episode = make_episode(found, "feedback", self.count, now, ttl)
-                await self.episodes.keep(shelf, episode, since)
+                await self.episodes.add(owner, episode, since)
 
-    async def _instruct(
+    async def _queue_reflection(
         self, session: Session, key: SessionKey, feedback: Feedback, settings: ProfileSettings
     ) -> None:
-        """A judgement or a comment waits for the next reflection, which is due if it is enough."""
+        """Add feedback with a score or a comment to the pending one; queue learning if due."""
         if not feedback.score and not feedback.comment:
             return
-        shelf, chosen = ItemOwner(key.tenant), settings.instructions
-        await self.pending.note(shelf, chosen.name, session.user or "", feedback)
-        waiting = await self.pending.waiting(shelf, chosen.name)
+        owner, chosen = ItemOwner(key.tenant), settings.instructions
+        await self.pending.add(owner, chosen.name, session.user or "", feedback)
+        waiting = await self.pending.reflection(owner, chosen.name)
         if waiting.value.due(chosen.after_feedback):
             due = Due(kind="learning", profile=feedback.profile, at=feedback.created_at)
             await self.queue.enqueue(key, due)

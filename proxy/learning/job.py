@@ -25,7 +25,7 @@ from proxy.background.completion import (
     Unreadable,
     try_again,
 )
-from proxy.background.runner import LEASE, Backoff, LeaseLost, held
+from proxy.background.runner import LEASE, Backoff, LeaseLost, lease_held
 from proxy.learning.batch import Batch, Extractor, Improver, LearningContext
 from proxy.learning.failures import BatchFailures, ImprovementKey, batch_key
 from proxy.learning.marks import MarkSweep
@@ -57,16 +57,16 @@ MAX_SESSIONS = 10_000
 all.  Others are read when their own work is due."""
 
 
-def person_key(shelf: ItemOwner) -> SessionKey:
+def person_key(owner: ItemOwner) -> SessionKey:
     """The queue key of the lease on reading a person; no session can have this id."""
-    digest = hashlib.sha256(shelf.user.encode()).hexdigest()
-    return SessionKey(shelf.tenant, f" {digest}")
+    digest = hashlib.sha256(owner.user.encode()).hexdigest()
+    return SessionKey(owner.tenant, f" {digest}")
 
 
 def improvement_key(improvement: ImprovementKey) -> SessionKey:
     """The queue key of the lease on an improvement; longer than any ``person_key``."""
     digest = hashlib.sha256(improvement.subject.encode()).hexdigest()
-    return SessionKey(improvement.shelf.tenant, f" {improvement.feature} {digest}")
+    return SessionKey(improvement.owner.tenant, f" {improvement.feature} {digest}")
 
 
 @asynccontextmanager
@@ -87,7 +87,7 @@ async def exclusive(
         yield False
         return
     try:
-        async with held(queue, claimed, clock):
+        async with lease_held(queue, claimed, clock):
             yield True
     finally:
         await queue.finish(claimed, clock())
@@ -139,9 +139,9 @@ class NotLearned(Exception):
 class LearningJob(msgspec.Struct):
     """See :class:`proxy.background.runner.Job`; the kind is "learning".
 
-    ``profile_of`` gives a profile by its name, "" the default one.  ``skipped`` is called with the
-    feature of each batch that is skipped.  ``clock`` gives Unix seconds; ``backoff`` is the wait
-    of a batch after a failure of its model's upstream.
+    ``profile_of`` gives a profile by its name, "" the default one.  ``on_skipped`` is called with
+    the feature of each skipped batch.  ``clock`` gives Unix seconds; ``backoff`` is the wait of a
+    batch after a failure of its model's upstream.
     """
 
     reader: Reader
@@ -152,7 +152,7 @@ class LearningJob(msgspec.Struct):
     backoff: Backoff
     extractors: Sequence[Extractor] = ()
     improvers: Sequence[Improver] = ()
-    skipped: Callable[[str], None] = msgspec.field(default=lambda feature: None)
+    on_skipped: Callable[[str], None] = msgspec.field(default=lambda feature: None)
     _failures: BatchFailures = msgspec.field(default_factory=BatchFailures)
     _sweep: MarkSweep = msgspec.field(default_factory=MarkSweep)
 
@@ -206,7 +206,7 @@ class LearningJob(msgspec.Struct):
     async def _read_exclusively(self, context: LearningContext, results: StepResults) -> bool:
         """Read the person's sessions; False if another process is reading them."""
         try:
-            async with exclusive(self.queue, person_key(context.shelf), self.clock) as may:
+            async with exclusive(self.queue, person_key(context.owner), self.clock) as may:
                 if may:
                     await self._read(context, results)
                 return may
@@ -221,20 +221,20 @@ class LearningJob(msgspec.Struct):
             if extractor.model.wants(context.settings):
                 reading = [own, *(x for x in others if _may_read(extractor, x))]
                 await results.step(partial(self._read_all, extractor, reading))
-        await self._sweep.step(self.items, self.reader.history, context.shelf, self.clock())
+        await self._sweep.step(self.items, self.reader.history, context.owner, self.clock())
 
     async def _others(self, context: LearningContext) -> AsyncIterator[LearningContext]:
         """The person's other sessions that learning is queued for."""
-        shelf, after, seen = context.shelf, None, 0
+        owner, after, seen = context.owner, None, 0
         while seen < MAX_SESSIONS:
             listed = self.reader.history.sessions
-            page = await listed(shelf.tenant, shelf.user, after, PAGE)
+            page = await listed(owner.tenant, owner.user, after, PAGE)
             ids = [session.id for session in page.items if session.id != context.session.id]
-            asked = await self.queue.asked_for(shelf.tenant, ids, "learning")
+            asked = await self.queue.asked_for(owner.tenant, ids, "learning")
             for session in page.items:
                 if session.id in asked:
                     profile, since = asked[session.id], context.since or 0.0
-                    other = await self._context(session, shelf.tenant, profile, since)
+                    other = await self._context(session, owner.tenant, profile, since)
                     if other is not None:
                         yield other
             seen, after = seen + len(page.items), page.after
@@ -275,9 +275,9 @@ class LearningJob(msgspec.Struct):
         Raises NotLearned, and StoreError.
         """
         unread = await self.reader.unread(self.items, extractor.model.feature, contexts)
-        room = partial(_max_tokens, extractor)
+        message_budget = partial(_max_tokens, extractor)
         refused = 0
-        async with aclosing(self.reader.batches(unread, room)) as batches:
+        async with aclosing(self.reader.batches(unread, message_budget)) as batches:
             async for batch in batches:
                 try:
                     learned, refusal = await self._learn(extractor, batch)
@@ -298,11 +298,11 @@ class LearningJob(msgspec.Struct):
 
         Failures are counted by batch, for whichever session of the person the job runs.
         """
-        name = batch_key(extractor.model.feature, batch)
-        self._failures.check(name, self.clock())
+        key = batch_key(extractor.model.feature, batch)
+        self._failures.check(key, self.clock())
         try:
             learned = await extractor.learn(batch)
-            self._failures.learned(name)
+            self._failures.reset_backoff(key)
             if learned:
                 await self._take_back(extractor, batch)
             return learned, None
@@ -311,11 +311,11 @@ class LearningJob(msgspec.Struct):
         except Refused as refusal:
             return await self._skip(extractor, batch, refusal), refusal
         except Unreadable as failure:
-            if self._failures.unreadable(name, self.backoff, self.clock()):
+            if self._failures.count_unreadable(key, self.backoff, self.clock()):
                 raise
             return await self._skip(extractor, batch, failure), None
         except Failed as failure:
-            self._failures.failed(name, failure, self.backoff, self.clock())
+            self._failures.count_failure(key, failure, self.backoff, self.clock())
             raise
 
     async def _take_back(self, extractor: Extractor, batch: Batch) -> None:
@@ -325,14 +325,14 @@ class LearningJob(msgspec.Struct):
         """
         gone = await self.reader.deleted_of(batch)
         if gone is not None:
-            await extractor.take_back(batch.shelf, gone)
+            await extractor.take_back(batch.owner, gone)
 
     async def _skip(self, extractor: Extractor, batch: Batch, failure: CompletionError) -> bool:
         """Mark a batch as read that cannot be learned, so that the next ones are."""
         logger.warning("a batch of %s is skipped: %s", extractor.model.feature, failure)
-        self.skipped(extractor.model.feature)
+        self.on_skipped(extractor.model.feature)
         read = batch.mark_changes(extractor.model.feature)
-        return await self.items.change_items(batch.shelf, read, batch.since)
+        return await self.items.change_items(batch.owner, read, batch.since)
 
     async def _improve(self, improver: Improver, context: LearningContext) -> bool:
         """Improve what is due, if anything; False if it is to be tried again.
@@ -343,7 +343,7 @@ class LearningJob(msgspec.Struct):
         if subject is None:
             return True
         what = ImprovementKey(ItemOwner(context.tenant), improver.model.feature, subject)
-        if self._failures.wait(what, self.clock()) > 0:
+        if self._failures.seconds_left(what, self.clock()) > 0:
             return True
         try:
             async with exclusive(self.queue, improvement_key(what), self.clock) as may:
@@ -358,12 +358,12 @@ class LearningJob(msgspec.Struct):
             improved = await improver.improve(context)
         except Denied as denied:
             failure = Failed(str(denied), self.backoff.most)
-            self._failures.failed(what, failure, self.backoff, self.clock())
+            self._failures.count_failure(what, failure, self.backoff, self.clock())
             raise
         except Failed as failure:
-            self._failures.failed(what, failure, self.backoff, self.clock())
+            self._failures.count_failure(what, failure, self.backoff, self.clock())
             raise
-        self._failures.forget(what)
+        self._failures.clear(what)
         return improved
 
 
@@ -381,4 +381,4 @@ def _may_read(extractor: Extractor, context: LearningContext) -> bool:
 
 
 def _max_tokens(extractor: Extractor, context: LearningContext) -> int:
-    return extractor.model.room(context.settings)
+    return extractor.model.message_budget(context.settings)

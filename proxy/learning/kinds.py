@@ -13,7 +13,7 @@ import msgspec
 
 from proxy.background.completion import Completer
 from proxy.learning.batch import READ_MARKS, Exchanges, Extractor, History, Improver, ReadMark
-from proxy.learning.collection import Collection, KindStore, LearnedMemory, ListedStore, ShelfLocks
+from proxy.learning.collection import Collection, KindStore, LearnedMemory, ListedStore, OwnerLocks
 from proxy.learning.episodes import store as episode_card
 from proxy.learning.episodes.episode import Episode, EpisodeCard, episode_memory
 from proxy.learning.episodes.extract import EpisodeExtractor
@@ -71,22 +71,22 @@ class KindResources(msgspec.Struct, frozen=True):
     schemas: Schemas
     count: Callable[[str], int]
     clock: Callable[[], float]
-    shelf_locks: ShelfLocks = msgspec.field(default_factory=ShelfLocks)
+    owner_locks: OwnerLocks = msgspec.field(default_factory=OwnerLocks)
 
     def make(self, collection: type[CollectionT]) -> CollectionT:
-        return collection(self.store, self.count, self.clock, self.shelf_locks)
+        return collection(self.store, self.count, self.clock, self.owner_locks)
 
 
 class LearningObserver(msgspec.Struct, frozen=True):
-    """Callbacks: ``skipped`` with the kind whose answer could not be used, and ``nothing`` when no
-    fact was found in messages that clearly have one."""
+    """Callbacks: ``on_skipped`` gets the kind whose answer could not be used; ``on_nothing_found``
+    is called when no fact was found in messages that clearly have one."""
 
-    skipped: Callable[[str], None] = lambda kind: None
-    nothing: Callable[[], None] = lambda: None
+    on_skipped: Callable[[str], None] = lambda kind: None
+    on_nothing_found: Callable[[], None] = lambda: None
 
 
 def personal_card(name: str) -> Callable[[str, str | None, ProfileSettings], CardPlace | None]:
-    """Makes ``Kind.where`` of a person's card; None without a user."""
+    """Makes ``Kind.card_place`` of a person's card; None without a user."""
 
     def where(tenant: str, user: str | None, profile: ProfileSettings) -> CardPlace | None:
         return CardPlace(ItemOwner(tenant, user), card_place(user, name)) if user else None
@@ -113,16 +113,16 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     by_id: bool = False
     """The keys of its items are the ``id`` of their values."""
     card: type[msgspec.Struct] | None = None
-    where: Callable[[str, str | None, ProfileSettings], CardPlace | None]
+    card_place: Callable[[str, str | None, ProfileSettings], CardPlace | None]
     choose: Choose
-    """``where`` and ``choose``: see CardKind."""
+    """``card_place`` and ``choose``: see CardKind."""
     current: Callable[[str], Place] | None = None
     """For a kind with versions: the place of the current one, by user or application."""
-    repeats: bool = False
+    copies_messages: bool = False
     """It has copies of messages, and is deleted with their session."""
-    store: Callable[[KindResources], KindStore] | None = None
-    listed: Callable[[KindResources], ListedStore] | None = None
-    view: Callable[[Item, float], LearnedMemory] | None = None
+    make_store: Callable[[KindResources], KindStore] | None = None
+    make_listed_store: Callable[[KindResources], ListedStore] | None = None
+    to_memory: Callable[[Item, float], LearnedMemory] | None = None
     """For a kind that is listed among memories: a memory from an item and the time (Unix
     seconds)."""
     extractor: Callable[[KindResources, KindModel, LearningObserver], Extractor] | None = None
@@ -140,10 +140,10 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
         part = self.settings(profile)
         return part.enabled if self.extractor is None else part.reads
 
-    def stores(self, over: KindResources) -> KindStore | None:
+    def store_from(self, resources: KindResources) -> KindStore | None:
         """Its store, None for a shared kind."""
-        made = self.listed or self.store
-        return made(over) if made else None
+        made = self.make_listed_store or self.make_store
+        return made(resources) if made else None
 
 
 INSTRUCTIONS = Kind(
@@ -158,18 +158,18 @@ INSTRUCTIONS = Kind(
         CURRENT: Instructions,
         REFLECTION: Reflection,
     },
-    where=instructions_card.where,
+    card_place=instructions_card.card_place,
     choose=instructions_card.choose,
     current=current_place,
-    improver=lambda over, model, watch: InstructionsImprover(
+    improver=lambda resources, model, observer: InstructionsImprover(
         model,
-        over.store,
-        over.make(InstructionStore),
-        over.make(PendingFeedback),
-        over.exchanges,
-        over.count,
-        over.clock,
-        watch.skipped,
+        resources.store,
+        resources.make(InstructionStore),
+        resources.make(PendingFeedback),
+        resources.exchanges,
+        resources.count,
+        resources.clock,
+        observer.on_skipped,
     ),
 )
 
@@ -179,17 +179,17 @@ PROFILE = Kind(
     rank=1,
     values={"profile": Profile, "profiles": Version},
     card=profile_card.ProfileCard,
-    where=personal_card("profile"),
+    card_place=personal_card("profile"),
     choose=profile_card.choose,
     current=profile_place,
-    store=lambda over: over.make(ProfileStore),
-    extractor=lambda over, model, watch: ProfileExtractor(
+    make_store=lambda resources: resources.make(ProfileStore),
+    extractor=lambda resources, model, observer: ProfileExtractor(
         model,
-        over.store,
-        over.make(ProfileStore),
-        over.schemas,
-        over.clock,
-        watch.skipped,
+        resources.store,
+        resources.make(ProfileStore),
+        resources.schemas,
+        resources.clock,
+        observer.on_skipped,
     ),
 )
 
@@ -200,12 +200,12 @@ FACTS = Kind(
     values={"facts": Fact},
     by_id=True,
     card=fact_card.FactCard,
-    where=personal_card("facts"),
+    card_place=personal_card("facts"),
     choose=fact_card.choose,
-    listed=lambda over: over.make(FactStore),
-    view=fact_memory,
-    extractor=lambda over, model, watch: FactExtractor(
-        model, over.store, over.make(FactStore), watch.nothing
+    make_listed_store=lambda resources: resources.make(FactStore),
+    to_memory=fact_memory,
+    extractor=lambda resources, model, observer: FactExtractor(
+        model, resources.store, resources.make(FactStore), observer.on_nothing_found
     ),
 )
 
@@ -216,23 +216,23 @@ EPISODES = Kind(
     values={"episodes": Episode},
     by_id=True,
     card=EpisodeCard,
-    where=personal_card("episodes"),
+    card_place=personal_card("episodes"),
     choose=episode_card.choose,
-    repeats=True,
-    listed=lambda over: over.make(EpisodeStore),
-    view=episode_memory,
-    extractor=lambda over, model, watch: EpisodeExtractor(
+    copies_messages=True,
+    make_listed_store=lambda resources: resources.make(EpisodeStore),
+    to_memory=episode_memory,
+    extractor=lambda resources, model, observer: EpisodeExtractor(
         model,
-        over.store,
-        over.make(EpisodeStore),
-        over.exchanges,
-        over.count,
-        over.clock,
+        resources.store,
+        resources.make(EpisodeStore),
+        resources.exchanges,
+        resources.count,
+        resources.clock,
     ),
 )
 
 KINDS: tuple[Kind, ...] = (INSTRUCTIONS, PROFILE, FACTS, EPISODES)
-"""In their order in a prompt, which is also that in which they take from its budget."""
+"""In their order in a prompt, which is also the order in which they take from its budget."""
 
 
 _OTHER_TYPES: Mapping[str, type[msgspec.Struct]] = {
@@ -254,7 +254,7 @@ class Kinds:
     def __init__(self, kinds: Sequence[Kind] = KINDS) -> None:
         self.ranked = tuple(sorted(kinds, key=lambda kind: kind.rank))
         self.personal = tuple(kind for kind in self.ranked if not kind.shared)
-        self.listed = tuple(kind for kind in self.ranked if kind.view is not None)
+        self.listed = tuple(kind for kind in self.ranked if kind.to_memory is not None)
         self.reading = tuple(kind.name for kind in self.ranked if kind.extractor is not None)
         values = (kind.values for kind in self.personal)
         self.labels = frozenset({READ_MARKS, CARDS, FEEDBACK}.union(*values))
@@ -294,8 +294,8 @@ class Kinds:
         named = kind is not None and kind.by_id and not is_card(item)
         return not named or getattr(value, "id", None) == item.key
 
-    def story(self, item: Item) -> Place | None:
-        """For an item of a kind with versions, the place of the current one; else None."""
+    def current_place_of(self, item: Item) -> Place | None:
+        """The place of the current version for an item of a kind with versions, else None."""
         kind = self._kind_of(item)
         if kind is None or kind.current is None or len(item.namespace) < 2:
             return None

@@ -20,7 +20,7 @@ from proxy.learning.batch import (
     mark_place,
     read_mark_from,
 )
-from proxy.learning.collection import Forgotten, KindStore, ShelfLocks, put_change, update
+from proxy.learning.collection import Forgotten, KindStore, OwnerLocks, put_change, update
 from proxy.learning.episodes.store import EpisodeStore
 from proxy.learning.evidence import is_from
 from proxy.learning.facts.store import FactStore
@@ -55,7 +55,7 @@ class Forgetter:
     def __init__(
         self,
         items: Items,
-        locks: ShelfLocks,
+        locks: OwnerLocks,
         sessions: Sessions,
         features: Sequence[str],
         parts: Sequence[KindStore],
@@ -64,36 +64,36 @@ class Forgetter:
         self._features, self._parts = tuple(features), tuple(parts)
 
     async def forget(
-        self, shelf: ItemOwner, session: str, exchange: str | None, dry_run: bool
+        self, owner: ItemOwner, session: str, exchange: str | None, dry_run: bool
     ) -> list[Forgotten]:
         """What was forgotten, or with ``dry_run`` would be.  Raises StoreError and Busy."""
         if not dry_run:  # first, so that a batch that is being learned now cannot be stored
-            await self._fence_batches(shelf, session, exchange)
+            await self._fence_batches(owner, session, exchange)
         found: list[Forgotten] = []
         for part in self._parts:
-            found += await part.forget(shelf, is_from(session, exchange), dry_run)
+            found += await part.forget(owner, is_from(session, exchange), dry_run)
         return found
 
-    async def _fence_batches(self, shelf: ItemOwner, session: str, exchange: str | None) -> None:
+    async def _fence_batches(self, owner: ItemOwner, session: str, exchange: str | None) -> None:
         async def step() -> tuple[None, Sequence[Change]]:
-            return None, await self._marks(shelf, session, exchange)
+            return None, await self._marks(owner, session, exchange)
 
-        await update(self._items, self._locks, shelf, step)
+        await update(self._items, self._locks, owner, step)
 
-    async def _marks(self, shelf: ItemOwner, session: str, exchange: str | None) -> list[Change]:
+    async def _marks(self, owner: ItemOwner, session: str, exchange: str | None) -> list[Change]:
         """Changes of the marks of all features, so that no batch that was read before is stored."""
-        key = SessionKey(shelf.tenant, session)
+        key = SessionKey(owner.tenant, session)
         found = await self._sessions.session(key)
         newest = await self._sessions.load(key, NEWEST_TURN)
         began = found.created_at if found else 0.0
         last = max((entry.position.seq for entry in newest.log), default=0)
-        places = [mark_place(shelf.user, feature, session) for feature in self._features]
-        held = await self._items.items_at(shelf, places)
+        places = [mark_place(owner.user, feature, session) for feature in self._features]
+        marks = await self._items.items_at(owner, places)
         return [
             put_change(
                 place,
-                _skip(read_mark_from(held.get(place), began), last, exchange),
-                held[place].version if place in held else 0,
+                _skip(read_mark_from(marks.get(place), began), last, exchange),
+                marks[place].version if place in marks else 0,
             )
             for place in places
         ]
@@ -117,7 +117,7 @@ class LearnedStore(KindsStore, Queue, Protocol):
 
 
 class DroppedCopies(NamedTuple):
-    """How many copies of a session's text were dropped; memories by kind."""
+    """Counts of what was deleted because it had copies of a session's text; memories by kind."""
 
     memories: Mapping[str, int]
     feedback: int
@@ -142,26 +142,29 @@ class Learned:
     ) -> None:
         exchanges = Exchanges(store, text_of)
         self.kinds = Kinds(kinds)
-        self.over = over = KindResources(store, exchanges, schemas, count, clock)
+        self.resources = resources = KindResources(store, exchanges, schemas, count, clock)
         self.schemas = schemas
-        self.facts, self.profiles = over.make(FactStore), over.make(ProfileStore)
-        self.episodes, self.instructions = over.make(EpisodeStore), over.make(InstructionStore)
-        self.pending = over.make(PendingFeedback)
-        self.instructions_forgetting = FeedbackForgetter(store, self.pending, self.instructions)
+        self.facts, self.profiles = resources.make(FactStore), resources.make(ProfileStore)
+        self.episodes, self.instructions = (
+            resources.make(EpisodeStore),
+            resources.make(InstructionStore),
+        )
+        self.pending = resources.make(PendingFeedback)
+        self.feedback_forgetter = FeedbackForgetter(store, self.pending, self.instructions)
         self.feedback = FeedbackService(
             store,
             exchanges,
             self.episodes,
             self.pending,
-            self.instructions_forgetting,
+            self.feedback_forgetter,
             store,
             profile_of,
             count,
             clock,
         )
         self.prompt_cards = PromptCards(store, kinds, clock)
-        stores = [made for kind in self.kinds.ranked if (made := kind.stores(over))]
-        self.forgetting = Forgetter(store, over.shelf_locks, store, self.kinds.reading, stores)
+        stores = [made for kind in self.kinds.ranked if (made := kind.store_from(resources))]
+        self.forgetting = Forgetter(store, resources.owner_locks, store, self.kinds.reading, stores)
         self._store = store
 
     @classmethod
@@ -174,22 +177,22 @@ class Learned:
         clock: Clock,
         kinds: Sequence[Kind] = KINDS,
     ) -> Learned:
-        """With the schemas of all profiles.  Raises ValueError for one that is none."""
+        """With the schemas of all profiles.  Raises ValueError for an invalid schema."""
         schemas = Schemas(settings.schemas)
         return cls(store, schemas, text_of, count, settings.profile, clock, kinds)
 
-    def extractors(self, completer: Completer, watch: LearningObserver) -> list[Extractor]:
+    def extractors(self, completer: Completer, observer: LearningObserver) -> list[Extractor]:
         """For a LearningJob."""
         return [
-            kind.extractor(self.over, kind.model(completer), watch)
+            kind.extractor(self.resources, kind.model(completer), observer)
             for kind in self.kinds.ranked
             if kind.extractor is not None
         ]
 
-    def improvers(self, completer: Completer, watch: LearningObserver) -> list[Improver]:
+    def improvers(self, completer: Completer, observer: LearningObserver) -> list[Improver]:
         """For a LearningJob."""
         return [
-            kind.improver(self.over, kind.model(completer), watch)
+            kind.improver(self.resources, kind.model(completer), observer)
             for kind in self.kinds.ranked
             if kind.improver is not None
         ]
@@ -197,37 +200,39 @@ class Learned:
     async def drop_session(
         self, key: SessionKey, user: str | None, *, dry_run: bool = False
     ) -> DroppedCopies:
-        """Drop what has copies of a session's text, when it is deleted: episodes, comments, and
+        """Delete what has copies of the text of a deleted session: episodes, comments, and
         proposals made from these.
 
         With ``dry_run`` they are only counted.  Raises StoreError and Busy.
         """
         memories: dict[str, int] = {}
         for kind in self.kinds.personal:
-            store = kind.stores(self.over) if kind.repeats and user else None
+            store = kind.store_from(self.resources) if kind.copies_messages and user else None
             if store is not None:
-                shelf = ItemOwner(key.tenant, user or "")
-                gone = await store.forget(shelf, is_from(key.session), dry_run)
+                owner = ItemOwner(key.tenant, user or "")
+                gone = await store.forget(owner, is_from(key.session), dry_run)
                 memories[kind.memory] = len(gone)
-        proposals = await self.instructions_forgetting.session(key, dry_run=dry_run)
+        proposals = await self.feedback_forgetter.forget_session(key, dry_run=dry_run)
         feedback = await (count_feedback if dry_run else forget_feedback)(self._store, key, user)
         return DroppedCopies(memories, feedback, proposals)
 
     async def drop_turn(self, key: SessionKey, user: str | None, turn: int) -> None:
-        """Drop what may have copies of a turn's text: the episodes whose question or answer is in
+        """Delete what may have copies of a turn's text: the episodes whose question or answer is in
         it, and the proposals made from feedback on its answers.
 
         Raises StoreError and Busy.
         """
         if user:
-            shelf = ItemOwner(key.tenant, user)
-            for episode in (await self.episodes.held(shelf)).episodes:
+            owner = ItemOwner(key.tenant, user)
+            for episode in (await self.episodes.load(owner)).episodes:
                 answers = [x.message for x in episode.sources if x.session == key.session]
                 if await self._within(key, answers, turn):
-                    await self.episodes.drop(shelf, episode.id)
-        messages = await self._within(key, await self.instructions_forgetting.judged(key), turn)
+                    await self.episodes.drop(owner, episode.id)
+        messages = await self._within(
+            key, await self.feedback_forgetter.messages_with_proposals(key), turn
+        )
         if messages:
-            await self.instructions_forgetting.proposed(key, messages)
+            await self.feedback_forgetter.drop_proposals(key, messages)
 
     async def _within(self, key: SessionKey, messages: Iterable[str], turn: int) -> set[str]:
         """Those of the messages that exist and are in this turn."""

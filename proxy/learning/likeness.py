@@ -86,9 +86,9 @@ class TermLists:
         parts = list(packed)
         return cls([len(part) // TERM_BYTES for part in parts], b"".join(parts))
 
-    def scores(self, asked: QueryText) -> list[float]:
+    def scores(self, query: QueryText) -> list[float]:
         """For each text the share, 0 to 1, of the query's total weight that it matches."""
-        weights, places = asked.query_terms
+        weights, places = query.query_terms
         having = self._matches(places)
         texts = len(self._ends) + VIRTUAL_TEXTS
         absent = _idf(ABSENT_SHARE * texts, texts)

@@ -30,19 +30,19 @@ class MarkSweep:
     def __init__(self) -> None:
         self._reached: LRUCache[ItemOwner, Place] = LRUCache(KNOWN)
 
-    async def step(self, items: Items, history: BatchHistory, shelf: ItemOwner, now: float) -> None:
+    async def step(self, items: Items, history: BatchHistory, owner: ItemOwner, now: float) -> None:
         """Check the next page of a person's marks.  Raises StoreError."""
-        after = self._reached.pop(shelf, None)
-        page = await items.items(shelf, (PEOPLE, shelf.user, READ_MARKS), after, PAGE)
+        after = self._reached.pop(owner, None)
+        page = await items.items(owner, (PEOPLE, owner.user, READ_MARKS), after, PAGE)
         old = (item for item in page.items if item.updated_at < now - GRACE)
-        gone = [item for item in old if not await _session_exists(history, shelf, item)]
+        gone = [item for item in old if not await _session_exists(history, owner, item)]
         if gone:
             await items.change_items(
-                shelf, [delete_change(each.place, each.version) for each in gone]
+                owner, [delete_change(each.place, each.version) for each in gone]
             )
         if page.after is not None:
-            self._reached[shelf] = page.items[-1].place
+            self._reached[owner] = page.items[-1].place
 
 
-async def _session_exists(history: BatchHistory, shelf: ItemOwner, mark: Item) -> bool:
-    return await history.session(SessionKey(shelf.tenant, mark.key)) is not None
+async def _session_exists(history: BatchHistory, owner: ItemOwner, mark: Item) -> bool:
+    return await history.session(SessionKey(owner.tenant, mark.key)) is not None

@@ -78,9 +78,9 @@ CARDS = "card"
 
 
 class CardPlace(NamedTuple):
-    """A card's place on its shelf."""
+    """Whose card it is, and its place among that owner's items."""
 
-    shelf: ItemOwner
+    owner: ItemOwner
     place: Place
 
 
@@ -116,12 +116,14 @@ class CardKind(Protocol):
         """Its part of a profile."""
         ...
 
-    def where(self, tenant: str, user: str | None, profile: ProfileSettings) -> CardPlace | None:
+    def card_place(
+        self, tenant: str, user: str | None, profile: ProfileSettings
+    ) -> CardPlace | None:
         """Where its card is stored; None without a user whose card it could be."""
         ...
 
     def choose(
-        self, card: bytes, profile: ProfileSettings, question: QueryText, room: TokenBudget
+        self, card: bytes, profile: ProfileSettings, query: QueryText, budget: TokenBudget
     ) -> Block | None:
         """The block for a prompt from the card's value, None if nothing fits; pure, fast.
 
@@ -141,14 +143,14 @@ class PromptCards:
         self._counted: LRUCache[tuple[CountText, int], int] = LRUCache(MAX_CACHED_COUNTS)
 
     async def look(self, tenant: str, user: str | None, settings: ProfileSettings) -> Cards:
-        """Load the cards, in one round trip to each shelf.  Raises StoreError."""
+        """Load the cards, in one round trip for each owner.  Raises StoreError."""
         wanted: dict[ItemOwner, dict[str, Place]] = {}
         for kind in self._kinds:
             on = kind.settings(settings).enabled
-            where = kind.where(tenant, user, settings) if on else None
+            where = kind.card_place(tenant, user, settings) if on else None
             if where is not None:
-                wanted.setdefault(where.shelf, {})[kind.name] = where.place
-        looks = (self._at(shelf, places.values()) for shelf, places in wanted.items())
+                wanted.setdefault(where.owner, {})[kind.name] = where.place
+        looks = (self._at(owner, places.values()) for owner, places in wanted.items())
         found = await asyncio.gather(*looks)
         return Cards(
             settings,
@@ -160,24 +162,24 @@ class PromptCards:
             },
         )
 
-    async def _at(self, shelf: ItemOwner, places: Collection[Place]) -> dict[Place, Item]:
-        return await self._items.items_at(shelf, places)
+    async def _at(self, owner: ItemOwner, places: Collection[Place]) -> dict[Place, Item]:
+        return await self._items.items_at(owner, places)
 
-    def choose(self, cards: Cards, question: str, budget: int, count: CountText) -> KnownBlocks:
+    def choose(self, cards: Cards, query: str, budget: int, count: CountText) -> KnownBlocks:
         """The blocks that fit into ``budget`` tokens and each kind's ``max_tokens``; pure, fast."""
         if not cards.found:
             return KnownBlocks()
         now = self._time()
-        asked = QueryText(question, now, cards.settings.recall.zone)
+        query_text = QueryText(query, now, cards.settings.recall.zone)
         counted = partial(self._count, count)
         head: list[Block] = []
         tail: list[Block] = []
         for kind in self._kinds:
             card = cards.found.get(kind.name)
-            room = TokenBudget(budget, counted, now).within(
+            limit = TokenBudget(budget, counted, now).within(
                 kind.settings(cards.settings).max_tokens
             )
-            block = kind.choose(card, cards.settings, asked, room) if card else None
+            block = kind.choose(card, cards.settings, query_text, limit) if card else None
             if block is not None:
                 budget -= block.tokens
                 (head if kind.shared else tail).append(block)
@@ -210,12 +212,12 @@ PricedT = TypeVar("PricedT", bound=Priced)
 
 
 def within_budget(
-    scored: Iterable[tuple[float, PricedT]], room: int
+    scored: Iterable[tuple[float, PricedT]], budget: int
 ) -> Iterator[tuple[float, PricedT]]:
-    """Those that fit into ``room`` tokens together, in order, skipping each that does not."""
+    """Those that fit into ``budget`` tokens together, in order, skipping each that does not."""
     for score, one in scored:
-        if one.tokens <= room:
-            room -= one.tokens
+        if one.tokens <= budget:
+            budget -= one.tokens
             yield score, one
 
 
@@ -228,21 +230,21 @@ class Fitted(NamedTuple):
 
 
 def fit_block(
-    kind: str, note: str, parts: Sequence[str], joint: str, room: TokenBudget
+    kind: str, note: str, parts: Sequence[str], joint: str, budget: TokenBudget
 ) -> Fitted | None:
     """As many of the first parts as fit into a block; None if none does."""
     while parts:
         lines = joint.join(parts)
-        tokens = room.count(render_block(kind, note, lines))
-        if tokens <= room.tokens:
+        tokens = budget.count(render_block(kind, note, lines))
+        if tokens <= budget.tokens:
             return Fitted(len(parts), lines, tokens)
-        parts = parts[: len(parts) * room.tokens // (tokens + 1)]
+        parts = parts[: len(parts) * budget.tokens // (tokens + 1)]
     return None
 
 
-def whole_block(kind: str, note: str, lines: Sequence[str], room: TokenBudget) -> Block | None:
+def whole_block(kind: str, note: str, lines: Sequence[str], budget: TokenBudget) -> Block | None:
     """A block of the first lines that fit, with itself as its only source; None if none does."""
-    found = fit_block(kind, note, lines, "\n", room)
+    found = fit_block(kind, note, lines, "\n", budget)
     if found is None:
         return None
     source = Recalled(kind=kind, message="", session="", seq=0, tokens=found.tokens)

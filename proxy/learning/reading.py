@@ -68,41 +68,43 @@ def has_caption(text: str) -> bool:
 
 
 def split_message(
-    said: UserMessage, room: int, count: Callable[[str], int]
+    message: UserMessage, max_tokens: int, count: Callable[[str], int]
 ) -> Iterator[tuple[UserMessage, int, int]]:
     """The pieces of a message: each with its tokens, and the offset of its end in the message.
 
-    A piece has at most ``room`` tokens, and ends with a paragraph where possible.
+    A piece has at most ``max_tokens`` tokens, and ends with a paragraph where possible.
     """
     start = 0
-    while start < len(said.text):
-        end, tokens = _piece_end(said.text, start, room, count)
-        part = part_of(said, start, end)
+    while start < len(message.text):
+        end, tokens = _piece_end(message.text, start, max_tokens, count)
+        part = part_of(message, start, end)
         yield part, tokens, end
-        said, start = replace(said, dated=day_after(part)), end
+        message, start = replace(message, dated=day_after(part)), end
 
 
-def part_of(said: UserMessage, start: int, end: int) -> UserMessage:
+def part_of(message: UserMessage, start: int, end: int) -> UserMessage:
     """The part of a message from ``start`` to ``end``, with the pasted spans in it."""
     pasted = (
         Span(max(span.start, start) - start, min(span.end, end) - start)
-        for span in said.pasted
+        for span in message.pasted
         if span.start < end and span.end > start
     )
-    return replace(said, text=said.text[start:end], pasted=tuple(pasted))
+    return replace(message, text=message.text[start:end], pasted=tuple(pasted))
 
 
-def day_after(said: UserMessage) -> str:
+def day_after(message: UserMessage) -> str:
     """``dated`` of the text that follows a message: the last day in a heading, else its own."""
-    named = [date_of(day).isoformat() for day in days_of_lines(said.text)]
-    return named[-1] if named else said.dated
+    named = [date_of(day).isoformat() for day in days_of_lines(message.text)]
+    return named[-1] if named else message.dated
 
 
-def _piece_end(text: str, start: int, room: int, count: Callable[[str], int]) -> tuple[int, int]:
-    end = min(len(text), start + min(MAX_PIECE_CHARACTERS, CHARACTERS_PER_TOKEN * room))
+def _piece_end(
+    text: str, start: int, max_tokens: int, count: Callable[[str], int]
+) -> tuple[int, int]:
+    end = min(len(text), start + min(MAX_PIECE_CHARACTERS, CHARACTERS_PER_TOKEN * max_tokens))
     tokens = count(text[start:end])
-    while tokens > room and end - start > 1:
-        end = start + max(1, int((end - start) * 0.95 * room / tokens))
+    while tokens > max_tokens and end - start > 1:
+        end = start + max(1, int((end - start) * 0.95 * max_tokens / tokens))
         tokens = count(text[start:end])
     return (_break_before(text, start, end), tokens) if end < len(text) else (end, tokens)
 
@@ -120,7 +122,7 @@ def _break_before(text: str, start: int, end: int) -> int:
 class Piece(NamedTuple):
     """A message or a part of it, its tokens, and the mark once it has been read."""
 
-    said: UserMessage
+    message: UserMessage
     tokens: int
     mark_after: ReadMark
 
@@ -182,11 +184,11 @@ class Reader(msgspec.Struct, frozen=True):
         """The sessions that have messages which a feature has not read."""
         found = []
         for context in contexts:
-            place = mark_place(context.shelf.user, feature, context.key.session)
-            item = (await items.items_at(context.shelf, [place])).get(place)
+            place = mark_place(context.owner.user, feature, context.key.session)
+            item = (await items.items_at(context.owner, [place])).get(place)
             mark, version = await self._mark(context, item), item.version if item else 0
-            async with aclosing(self._unread_messages(context.key, mark)) as said:
-                first = await anext(said, None)
+            async with aclosing(self._unread_messages(context.key, mark)) as messages:
+                first = await anext(messages, None)
             if first is not None:
                 found.append(Unread(context, mark, version, first.card.created_at))
         return found
@@ -201,7 +203,7 @@ class Reader(msgspec.Struct, frozen=True):
         return mark.restarted() if now is not None and now.end < mark.seq else mark
 
     async def batches(
-        self, sessions: Sequence[Unread], room: Callable[[LearningContext], int]
+        self, sessions: Sequence[Unread], budget_of: Callable[[LearningContext], int]
     ) -> AsyncGenerator[Batch, None]:
         """The user's messages after the marks, oldest first.
 
@@ -209,9 +211,9 @@ class Reader(msgspec.Struct, frozen=True):
         """
         taken: list[SessionPiece] = []
         versions = {each.context.key: each.version for each in sessions}
-        async with aclosing(self._merged(sessions, room)) as parts:
+        async with aclosing(self._merged(sessions, budget_of)) as parts:
             async for part in parts:
-                most = room(part.unread.context)
+                most = budget_of(part.unread.context)
                 if taken and not (_fits(taken, part, most) and part.may_share_request(taken[0])):
                     yield _batch(taken, versions)
                     taken = []
@@ -220,7 +222,7 @@ class Reader(msgspec.Struct, frozen=True):
             yield _batch(taken, versions)
 
     async def _merged(
-        self, sessions: Sequence[Unread], room: Callable[[LearningContext], int]
+        self, sessions: Sequence[Unread], budget_of: Callable[[LearningContext], int]
     ) -> AsyncGenerator[SessionPiece, None]:
         """The pieces of all sessions, oldest first."""
         waiting = sorted(sessions, key=lambda each: each.first, reverse=True)
@@ -229,7 +231,7 @@ class Reader(msgspec.Struct, frozen=True):
             while waiting or heads:
                 while waiting and _may_open(waiting[-1], heads):
                     unread = waiting.pop()
-                    most = room(unread.context)
+                    most = budget_of(unread.context)
                     pieces = self._pieces_of(unread, most)
                     rest = await opened.enter_async_context(aclosing(pieces))
                     await _push(heads, len(waiting), unread, rest, unread.first)
@@ -244,14 +246,14 @@ class Reader(msgspec.Struct, frozen=True):
         messages: set[tuple[str, str]] = set()
         for range_ in batch.ranges:
             name = range_.key.session
-            read = [said for said in batch.messages if said.session == name]
+            read = [each for each in batch.messages if each.session == name]
             texts: dict[str, str] = {}
             if await self._is_there(range_):
                 texts = await self._texts(range_.key, read)
             else:
                 sessions.add(name)
-            lost = (each for each in read if each.text not in texts.get(each.message, ""))
-            messages.update((name, each.message) for each in lost)
+            lost = (each for each in read if each.text not in texts.get(each.id, ""))
+            messages.update((name, each.id) for each in lost)
         return DeletedSources(frozenset(sessions), frozenset(messages)) if messages else None
 
     async def _is_there(self, range_: SessionRange) -> bool:
@@ -260,7 +262,7 @@ class Reader(msgspec.Struct, frozen=True):
 
     async def _texts(self, key: SessionKey, read: Sequence[UserMessage]) -> dict[str, str]:
         """The present texts of messages, by id."""
-        ids, last = {said.message for said in read}, read[-1].seq
+        ids, last = {each.id for each in read}, read[-1].seq
         texts: dict[str, str] = {}
         async with aclosing(self._messages(key, KEPT_STATES, read[0].seq - 1)) as messages:
             async for message in messages:
@@ -290,21 +292,23 @@ class Reader(msgspec.Struct, frozen=True):
                 yield message
             after = int(page.after) if page.after is not None else None
 
-    async def _pieces_of(self, unread: Unread, room: int) -> AsyncGenerator[Piece, None]:
+    async def _pieces_of(self, unread: Unread, max_tokens: int) -> AsyncGenerator[Piece, None]:
         context, mark = unread.context, unread.mark
         async with aclosing(self._unread_messages(context.key, mark)) as messages:
             async for message in messages:
-                for part in await asyncio.to_thread(self._pieces, context, message, mark, room):
+                for part in await asyncio.to_thread(
+                    self._pieces, context, message, mark, max_tokens
+                ):
                     yield part
                     mark = part.mark_after
 
     def _pieces(
-        self, context: LearningContext, message: Message, mark: ReadMark, room: int
+        self, context: LearningContext, message: Message, mark: ReadMark, max_tokens: int
     ) -> list[Piece]:
         card, text = message.card, self._text(message)
         if not text.strip():
             return []
-        said = UserMessage(
+        user_message = UserMessage(
             card.id,
             card.exchange,
             message.seq,
@@ -316,12 +320,12 @@ class Reader(msgspec.Struct, frozen=True):
             utc_offset(card.created_at, context.settings.recall.zone),
         )
         read = mark.offset if mark.message == card.id else 0
-        rest = part_of(said, read, len(text)) if read else said
-        if card.tokens <= room and len(rest.text) <= MAX_PIECE_CHARACTERS:
+        rest = part_of(user_message, read, len(text)) if read else user_message
+        if card.tokens <= max_tokens and len(rest.text) <= MAX_PIECE_CHARACTERS:
             return [Piece(rest, card.tokens, _mark_after(rest, mark, message, None))]
         return [
             Piece(part, tokens, _mark_after(part, mark, message, _end_in(read + end, text)))
-            for part, tokens, end in split_message(rest, room, self.count)
+            for part, tokens, end in split_message(rest, max_tokens, self.count)
         ]
 
     def _text(self, message: Message) -> str:
@@ -344,12 +348,12 @@ async def _push(
     piece before it."""
     following = await anext(rest, None)
     if following is not None:
-        when = max(at, following.said.at)
+        when = max(at, following.message.at)
         heappush(heads, (when, number, SessionPiece(unread, following), rest))
 
 
-def _fits(taken: Sequence[SessionPiece], part: SessionPiece, room: int) -> bool:
-    return sum(each.piece.tokens for each in taken) + part.piece.tokens <= room
+def _fits(taken: Sequence[SessionPiece], part: SessionPiece, max_tokens: int) -> bool:
+    return sum(each.piece.tokens for each in taken) + part.piece.tokens <= max_tokens
 
 
 def _batch(taken: Sequence[SessionPiece], versions: dict[SessionKey, int]) -> Batch:
@@ -359,9 +363,9 @@ def _batch(taken: Sequence[SessionPiece], versions: dict[SessionKey, int]) -> Ba
     versions.update({key: versions[key] + 1 for key in then})
     context = taken[0].unread.context
     return Batch(
-        shelf=context.shelf,
+        owner=context.owner,
         settings=context.settings,
-        messages=tuple(each.piece.said for each in taken),
+        messages=tuple(each.piece.message for each in taken),
         model=context.model,
         ranges=ranges,
         since=context.since,
@@ -384,4 +388,4 @@ def _mark_after(part: UserMessage, mark: ReadMark, message: Message, end: int | 
     dated = day_after(part)
     if end is None:
         return replace(mark, seq=message.seq, message="", offset=0, dated=dated)
-    return replace(mark, seq=message.seq - 1, message=part.message, offset=end, dated=dated)
+    return replace(mark, seq=message.seq - 1, message=part.id, offset=end, dated=dated)

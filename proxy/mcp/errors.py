@@ -1,4 +1,4 @@
-"""The errors of /mcp that nothing else has; all others are the memory API's."""
+"""The errors that only /mcp has; all others are the memory API's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tools take and answer: few fields, since a model reads and writes all of it.
+"""Arguments and answers of tools: few fields, since a model reads and writes all of them.
 
 Fields of answers have the names of the memory API's, whose objects they are parts of.
 """
@@ -208,7 +208,7 @@ class SessionPart(Struct, kw_only=True):
 
 
 class SeenSession(Struct, kw_only=True):
-    """What is needed of a session to read it."""
+    """The fields of a session that are needed to read it."""
 
     id: str
     end: int
@@ -218,7 +218,7 @@ class SeenSession(Struct, kw_only=True):
 
 
 class SeenMessage(Struct, kw_only=True):
-    """A message as it is kept."""
+    """A stored message."""
 
     seq: int
     message: msgspec.Raw
@@ -226,7 +226,7 @@ class SeenMessage(Struct, kw_only=True):
 
 
 class SeenMessages(Struct, kw_only=True):
-    """A part of them."""
+    """A page of messages."""
 
     data: list[SeenMessage]
     next: str | None = None

@@ -75,7 +75,7 @@ async def search(visit: Visit, asked: shapes.SearchMemories) -> Struct:
     found = await visit.ask(
         search_memories,
         shapes.FoundMemories,
-        path={"user": visit.user(_given(asked.user))},
+        path={"user": visit.user(_or_none(asked.user))},
         body={"query": asked.query, "limit": asked.limit},
     )
     found.data = [replace(each, text=clipped(each.text)) for each in found.data]
@@ -86,24 +86,24 @@ async def save(visit: Visit, asked: shapes.SaveMemory) -> Struct:
     """Save a fact; one with the same words stays unchanged, since agents repeat themselves."""
     said = {
         "text": one_line(asked.text),
-        "about": one_line(_given(asked.about) or "") or USER,
+        "about": one_line(_or_none(asked.about) or "") or USER,
         "afresh": not visit.reads,
     }
-    path = {"user": visit.user(_given(asked.user))}
+    path = {"user": visit.user(_or_none(asked.user))}
     return await visit.ask(save_fact, shapes.SavedMemory, path=path, body=said)
 
 
 async def forget(visit: Visit, asked: shapes.ForgetMemory) -> Struct:
-    path = {"user": visit.user(_given(asked.user)), "memory": asked.memory_id}
+    path = {"user": visit.user(_or_none(asked.user)), "memory": asked.memory_id}
     return await visit.ask(delete_memory, shapes.ForgottenMemory, path=path)
 
 
 async def sessions(visit: Visit, asked: shapes.ListSessions) -> shapes.ListedSessions:
     query = {
-        "user": visit.of_user(_given(asked.user)),
-        "query": _given(asked.query),
+        "user": visit.of_user(_or_none(asked.user)),
+        "query": _or_none(asked.query),
         "limit": asked.limit,
-        "after": _given(asked.after),
+        "after": _or_none(asked.after),
         "preview": "true",
     }
     return await visit.ask(list_sessions, shapes.ListedSessions, query=query)
@@ -191,7 +191,7 @@ def _call(made: DisplayedCall) -> shapes.SessionCall:
     return shapes.SessionCall(name=clipped(made.name, MAX_ARGUMENTS), arguments=arguments)
 
 
-def _given(value: str | UnsetType) -> str | None:
+def _or_none(value: str | UnsetType) -> str | None:
     return None if isinstance(value, UnsetType) else value
 
 

@@ -1,6 +1,6 @@
-"""History for the memory API and people: listing, editing, exporting and restoring sessions.
+"""History for the memory API: listing, editing, exporting and restoring sessions.
 
-The values are as stores keep them; what they look like in the API is not known here.
+The values are as stores have them; the API's objects are not known here.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
 
 
 PAGE_BYTES = 8_000_000
-"""A page of messages or sessions ends early where their texts have so many bytes, but not before
-the second message."""
+"""A page of messages or sessions ends early once its texts have so many bytes, but has at least
+one message."""
 
 
 MAX_TITLE = 200
-"""Characters."""
+"""Characters of a title."""
 
 MAX_METADATA = 16 * 1024
-"""Bytes of a session's."""
+"""Bytes of a session's metadata."""
 
 
 class Details(msgspec.Struct, frozen=True):
-    """What people may change of a session itself.
+    """The fields of a session that people may change.
 
-    ``metadata`` is a JSON object, ``ttl`` is in seconds, 0 for ever.  ``system`` is the JSON list
+    ``metadata`` is a JSON object; ``ttl`` is in seconds, 0 for ever.  ``system`` is the JSON list
     of its leading system messages.
     """
 
@@ -56,7 +56,7 @@ class Details(msgspec.Struct, frozen=True):
 
 
 class LogSize(NamedTuple):
-    """Counts of a session (see ``Session``): any append, switch or removal changes one of them."""
+    """Counts of a session (see ``Session``); any append, switch or removal changes one of them."""
 
     end: int
     messages: int
@@ -64,10 +64,10 @@ class LogSize(NamedTuple):
 
 
 class Session(msgspec.Struct, frozen=True):
-    """A session as people list it.  Times are Unix seconds.
+    """A session in a list.  Times are Unix seconds.
 
-    ``window_start`` is that of the profile of the newest exchange, ``windows`` has all, by profile.
-    ``end`` is the last seq that is taken; what it was taken by may be gone.  ``last`` is the newest
+    ``window_start`` is that of the newest exchange's profile, ``windows`` has all by profile.
+    ``end`` is the highest seq ever used; its message may be gone.  ``last`` is the newest
     exchange's id.
     """
 
@@ -90,7 +90,7 @@ class Session(msgspec.Struct, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
-    """A message as people list it; ``wire`` is its JSON as it came."""
+    """A message in a list; ``wire`` is its original JSON."""
 
     seq: int
     card: Card
@@ -117,7 +117,7 @@ class StoredMessage(NamedTuple):
 
 
 class PlacedExchange(NamedTuple):
-    """An exchange at its place: its first seq, and the ids of its messages."""
+    """An exchange with its first seq and the ids of its messages."""
 
     first: int
     exchange: Exchange
@@ -125,9 +125,9 @@ class PlacedExchange(NamedTuple):
 
 
 class SessionArchive(msgspec.Struct, frozen=True):
-    """One session with all that it owns but its idempotency keys, to be put back as it was.
+    """One session with all that it owns except its idempotency keys, from which it can be restored.
 
-    ``lines`` are ascending by seq, ``exchanges`` by place, ``summaries`` newest first.
+    ``lines`` are ascending by seq, ``exchanges`` by ``first``, ``summaries`` newest first.
     """
 
     session: Session
@@ -139,9 +139,9 @@ class SessionArchive(msgspec.Struct, frozen=True):
 class Revision(msgspec.Struct, frozen=True):
     """A change that people make to a session.
 
-    ``removed``, ``superseded`` and ``activated`` are message ids; ids that history does not know
-    are ignored.  ``details`` take the place of those that ``was`` says.  With ``log_size`` it is
-    for a log of this size alone.
+    ``removed``, ``superseded`` and ``activated`` are message ids; unknown ids are ignored.
+    ``details`` replace the present ones, which must equal ``was``.  With ``log_size`` the change is
+    made only if the log has this size.
     """
 
     edited: tuple[Edited, ...] = ()
@@ -159,9 +159,9 @@ class Archive(Protocol):
     async def session(self, key: SessionKey) -> Session | None: ...
 
     async def tenants(self) -> Sequence[str]:
-        """All that have sessions, sorted; some may be left in it whose sessions have expired.
+        """The tenants that have sessions, sorted; may include some whose sessions have expired.
 
-        Goes through the whole store: not for requests.
+        Scans the whole store: not for requests.
         """
         ...
 
@@ -170,26 +170,26 @@ class Archive(Protocol):
     ) -> Page[Session]:
         """A tenant's sessions, newest activity first; with ``user`` only this person's.
 
-        There are fewer than ``limit`` on a page of large ones, see ``PAGE_BYTES``, and fewer or
-        none where many that have expired had to be passed.
+        A page may have fewer than ``limit`` sessions if they are large, see ``PAGE_BYTES``, and
+        fewer or none if many expired ones were skipped.
         """
         ...
 
     async def messages(
         self, key: SessionKey, states: Collection[State], after: int, limit: int
     ) -> Page[Message]:
-        """History by seq, ascending, beginning behind seq ``after``; the cursor is the last seq.
+        """History by seq, ascending, after seq ``after``; the cursor is the last seq.
 
-        There are fewer than ``limit`` on a page of long ones: see ``PAGE_BYTES``.
+        A page of long messages may have fewer than ``limit``: see ``PAGE_BYTES``.
         """
         ...
 
     async def message(self, key: SessionKey, message: str) -> StoredMessage | None:
-        """One message with all that is kept of it, by its id."""
+        """One message with all that is stored of it, by its id."""
         ...
 
     async def lines(self, key: SessionKey, after: int, limit: int) -> Page[StoredMessage]:
-        """As ``messages`` of every state, with all that is kept of each."""
+        """As ``messages`` of every state, with all that is stored of each."""
         ...
 
     async def exchange(
@@ -201,39 +201,40 @@ class Archive(Protocol):
     async def exchanges(
         self, key: SessionKey, before: int | None, limit: int
     ) -> Page[PlacedExchange]:
-        """Exchanges that have messages, by place, descending; the cursor is the last ``first``.
+        """Exchanges that have messages, by ``first``, descending; the cursor is the last ``first``.
 
-        ``before`` is a cursor, None for the newest.
+        ``before`` is a cursor; None begins with the newest.
         """
         ...
 
     async def revise(self, key: SessionKey, revision: Revision) -> bool:
-        """Make all changes, or, if something is not as ``was`` says or not there, none: False.
+        """Make all changes; or none, and return False, if something is missing or differs from
+        ``was``.
 
-        Every message that is edited, removed, superseded or activated counts as a change, and the
-        versions of the summary that cover its place are dropped.  Where messages leave or come
-        back the windows of all profiles are forgotten: they are found anew.  An exchange whose
-        last message is removed is gone too.  Activity stays as it was; a new ttl counts from now.
+        Each message that is edited, removed, superseded or activated counts as a change, and drops
+        the versions of the summary that cover it.  If messages leave or come back, the windows of
+        all profiles are cleared and computed anew.  An exchange without messages is removed.
+        ``last_active_at`` stays; a new ttl counts from now.
         """
         ...
 
     async def restore(
         self, key: SessionKey, archived: SessionArchive, since: float | None = None
     ) -> bool:
-        """Put a session back under this key: all of it, or nothing if there is one already, or if
-        this session or its user was erased at ``since`` (when it was read) or later: False.
+        """Restore a session under this key.  Does nothing and returns False if there is one
+        already, or if the session or its user was erased at ``since`` (when it was read) or later.
 
-        Ids, seqs, turns, states and times are as they were, and so is its user; the counts are
-        those of ``lines``; its ttl counts from now.
+        Ids, seqs, turns, states, times and user are as they were; the counts are those of
+        ``lines``; its ttl counts from now.
         """
         ...
 
     async def delete(self, key: SessionKey) -> bool:
         """Remove a session with all that it owns; False if there was none.
 
-        Its own index is dropped, and its user's forgets it.  Where there is none, what is kept
-        though nobody finds it goes even so: what a deletion that was cut off has left, what has
-        expired, and what was being put back.
+        Its own index is dropped, and it is removed from its user's.  Leftovers are removed too, if
+        the session does not exist: of an interrupted deletion, an expired session, or an unfinished
+        restore.
         """
         ...
 
@@ -250,11 +251,10 @@ class Archive(Protocol):
         ...
 
     async def move(self, old: str, new: str, on_progress: OnProgress = do_nothing) -> int:
-        """Hand all sessions of tenant ``old`` to ``new``; the number moved.
+        """Move all sessions of tenant ``old`` to ``new``; returns the number moved.
 
-        ``on_progress`` is called with those moved so far, and how many ``old`` has or had.
-        A session id that ``new`` has already stays with ``old`` and is not counted.  Indexes do not
-        move: those of ``old`` are dropped, and those of the users in ``new`` who got sessions; they
-        are made anew.
+        ``on_progress`` is called with the number moved so far, and the total of ``old``.  A session
+        whose id ``new`` has already stays with ``old`` and is not counted.  Indexes are not moved:
+        those of ``old``, and those of users in ``new`` who got sessions, are dropped and rebuilt.
         """
         ...

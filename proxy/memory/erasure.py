@@ -1,11 +1,11 @@
-"""Erasing for good: the mark that keeps what is older from coming back, and the clock it is set by.
+"""Erasure marks, which keep erased data from being written again, and the clock for them.
 
-An exchange that was under way when its session or its person was erased, one that waits in the
-spool of a host that was down, a summary or a fact that a model was writing: all of them began
-before the mark and are refused.  What is learned of a person lies apart from their sessions: what
-came of a session that goes meanwhile is taken back.  The mark holds ids and a time, no text.
+When a session or a person is erased, others may still be writing: an exchange in progress, one in
+the spool of a host that was down, a summary or a fact that a model is writing.  All of these began
+before the mark, so the store refuses them.  Learned memory is stored apart from sessions: what is
+learned from a session that is erased meanwhile is undone.  A mark holds ids and a time, no text.
 
-A clock that is put back would let what begins behind an erasure look older than it, and be refused.
+The clock never goes back: else what begins after an erasure could look older, and be refused.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 STEP = 1e-6
-"""Seconds by which a steady clock goes on while its source is behind it."""
+"""Seconds by which a steady clock advances with each call while its source is behind it."""
 
 
 class SteadyClock:
-    """``source`` may jump; this goes on slowly until the source has caught up."""
+    """A clock that never goes back: if ``source`` does, it advances slowly meanwhile."""
 
     def __init__(self, source: Callable[[], float] = time.time) -> None:
         self._source = source
@@ -35,7 +35,7 @@ steady_now = SteadyClock()
 
 
 MARK_SECONDS = 7 * 24 * 3600
-"""How long a mark is kept at least: what waits in a spool for longer is recorded again."""
+"""The shortest time that a mark is kept: what waits in a spool for longer is recorded again."""
 
 
 class Subject(NamedTuple):
@@ -56,28 +56,28 @@ class Erasures(Protocol):
     """
 
     async def mark(self, subjects: Sequence[Subject], until: float) -> None:
-        """From now on nothing of these that began at or before ``until`` is written; in one round
-        trip.
+        """Refuse all writes for these subjects that began at or before ``until``, from now on; in
+        one round trip.
 
-        Takes the place of earlier marks; ``until`` may lie ahead, while an erasure is under way.
+        Replaces earlier marks; ``until`` may be in the future while an erasure is in progress.
         """
         ...
 
     async def erased(self, subjects: Sequence[Subject], began: float) -> bool:
-        """Would what began then be refused, because one of these is marked?"""
+        """Whether a write that began then would be refused because of a mark of these subjects."""
         ...
 
     async def unmark(self, subject: Subject, began: float | None = None) -> None:
-        """Let everything be written again: an import has brought it back.
+        """Remove the mark, as an import has brought the subject back.
 
-        A mark that forbids what ``began`` then stays: it was erased again meanwhile.
+        With ``began`` only if the mark does not refuse what began then: else it was erased again.
         """
         ...
 
     async def wipe(self) -> None:
-        """See to it that nothing of what was removed before is in the store's own files any more.
+        """Remove data that was deleted before from the store's own files too.
 
-        Raises StoreInUse where others read them all the while: then it is to be called again.
-        Redis writes its files itself, and has nothing of it in them after their next rewrite.
+        Raises StoreInUse if others are reading them: then call it again.  Redis rewrites its files
+        itself, so that deleted data is gone after the next rewrite.
         """
         ...

@@ -1,4 +1,4 @@
-"""What sessions and users may be called."""
+"""The valid ids of sessions and users."""
 
 from __future__ import annotations
 
@@ -10,5 +10,6 @@ _ID = re.compile(rf"[\x21-\x7e]{{1,{MAX_ID}}}")
 
 
 def is_id(text: str) -> bool:
-    """1 to 256 visible ASCII characters, not ``.`` or ``..``: those are no part of a path."""
+    """Whether it has 1 to 256 visible ASCII characters and is not ``.`` or ``..``, which paths
+    cannot contain."""
     return _ID.fullmatch(text) is not None and text not in (".", "..")

@@ -1,14 +1,12 @@
 """Items: JSON values under a namespace and a key, filters over them, and the contract of their
 store.
 
-The model is that of LangGraph's store: a namespace is a tuple of labels.  What is learned of people
-is made of items too: facts, profiles, episodes, and the marks that say how far was read.  An owner
-(elsewhere also *shelf*) is one person, or a tenant, for items that are nobody's in particular;
-changes to the items of one owner are atomic.
+The model is that of LangGraph's store: a namespace is a tuple of labels.  Learned memory (facts,
+profiles, episodes) and read marks are items too.  Each item has an *owner*, a person or the tenant
+itself; changes of one owner's items are atomic.
 
-The rules are those of LangGraph's store.  A filter names fields: {"field": wanted}, nested as the
-value is.  What is wanted is a value to be equal to, or operators that must all hold.  A field that
-is missing is null.
+Filters are those of LangGraph's store: {"field": condition}, nested as the value is.  A condition
+is a value that the field must equal, or operators that must all hold.  A missing field is null.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from proxy.memory.archive import Page
 
 
 def check_filter(wanted: object) -> None:
-    """Raise ValueError, naming it, where an operator is none."""
+    """Raise ValueError for an unknown operator, which it names."""
     if isinstance(wanted, list):
         for each in wanted:
             check_filter(each)
@@ -36,7 +34,7 @@ def check_filter(wanted: object) -> None:
 
 
 def matches_filter(value: object, wanted: object) -> bool:
-    """Whether a value is what is wanted, as ``check_filter`` has let it through."""
+    """Whether a value matches a filter that passed ``check_filter``."""
     if isinstance(wanted, dict):
         if _has_operators(wanted):
             return all(OPERATORS[name](value, bound) for name, bound in wanted.items())
@@ -57,14 +55,14 @@ def _has_operators(wanted: Mapping[str, object]) -> bool:
 
 
 def _equal(value: object, other: object) -> bool:
-    """Python takes true for 1; JSON does not."""
+    """Equality of JSON values: other than in Python, true is not 1."""
     return isinstance(value, bool) == isinstance(other, bool) and value == other
 
 
 def _compare(value: object, other: object) -> int | None:
-    """-1, 0, 1: less, equal, greater; None where the two have no order.
+    """-1, 0, 1: less, equal, greater; None if they cannot be compared.
 
-    Numbers, and texts that are numbers, by size, other texts as texts.
+    Numbers, and texts that are numbers, are compared by size, other texts as texts.
     """
     mine, its = _number(value), _number(other)
     if mine is not None and its is not None:
@@ -100,28 +98,28 @@ PEOPLE = "users"
 """The first label of what belongs to a person; the second is the person's id."""
 
 INSTRUCTIONS = "instructions"
-"""The first label of what the proxy itself has learned about how to answer."""
+"""The first label of instructions, which belong to a tenant."""
 
 REQUESTS = "requests"
 """The label of fingerprints of requests to the memory API that came with an Idempotency-Key."""
 
 
 class ItemOwner(NamedTuple):
-    """Whose items: a person's, or with ``user`` "" the tenant's own."""
+    """Who owns items: a person, or with ``user`` "" the tenant itself."""
 
     tenant: str
     user: str = ""
 
 
 class Place(NamedTuple):
-    """Where an item is.  Labels and keys hold no control characters; labels are not empty."""
+    """Where an item is.  Labels and keys have no control characters; labels are not empty."""
 
     namespace: Namespace
     key: str
 
 
 def item_owner_of(tenant: str, namespace: Namespace) -> ItemOwner:
-    """Where the items of a namespace lie; one of people must name the person."""
+    """The owner of a namespace's items.  A namespace of people must name the person."""
     if namespace[:1] != (PEOPLE,):
         return ItemOwner(tenant)
     return ItemOwner(tenant, namespace[1])
@@ -130,8 +128,8 @@ def item_owner_of(tenant: str, namespace: Namespace) -> ItemOwner:
 class Item(msgspec.Struct, frozen=True, kw_only=True):
     """A value (a JSON object) at its place.
 
-    ``version`` is 1 when it is put for the first time, and one more with each change.  Times are
-    Unix seconds; after ``expires_at`` (None: never) it is not there any more.
+    ``version`` is 1 when it is first put, and grows by 1 with each change.  Times are Unix seconds;
+    after ``expires_at`` (None: never) the item does not exist any more.
     """
 
     namespace: Namespace
@@ -164,7 +162,7 @@ class Items(Protocol):
     """Implemented by every store.  All methods raise StoreError."""
 
     async def items_at(self, owner: ItemOwner, places: Collection[Place]) -> dict[Place, Item]:
-        """The items at these places, in one round trip; those that are not there are left out."""
+        """The items at these places, in one round trip, without those that do not exist."""
         ...
 
     async def items(
@@ -172,42 +170,43 @@ class Items(Protocol):
     ) -> Page[Item]:
         """The items whose namespace begins with ``prefix``, by namespace and key, ascending.
 
-        They begin behind ``after``; the page's ``after`` is not None where there are more.
+        They begin after ``after``; the page's ``after`` is not None if there are more.
         """
         ...
 
     async def namespaces(
         self, owner: ItemOwner, prefix: Namespace, after: Namespace | None, limit: int
     ) -> Sequence[Namespace]:
-        """The namespaces below a prefix that have items, ascending, beginning behind ``after``.
+        """The namespaces below a prefix that have items, ascending, beginning after ``after``.
 
-        Where there are fewer than ``limit``, these are the last ones.
+        If there are fewer than ``limit``, these are the last ones.
         """
         ...
 
     async def people(self, tenant: str) -> Sequence[str]:
-        """Those who have items, sorted; some may be left in it whose items have expired.
+        """The users who have items, sorted; may include some whose items have expired.
 
-        May go through the whole store: not for what somebody waits for.
+        May scan the whole store: not for requests.
         """
         ...
 
     async def change_items(
         self, owner: ItemOwner, changes: Sequence[Change], since: float | None = None
     ) -> bool:
-        """Make all changes, or, if one of them finds another version than it must, none: False.
+        """Make all changes; or none, and return False, if any item has another version than its
+        change requires.
 
-        No place is changed twice in one call.  ``since`` is when that was read which they are made
-        from: False too if the owner was erased then or later.
+        No place is changed twice in one call.  The changes are made from what was read at
+        ``since``: also False if the owner was erased then or later.
         """
         ...
 
     async def adopt_items(
         self, owner: ItemOwner, items: Sequence[Item], since: float | None = None
     ) -> int:
-        """Put items where there are none, versions and times as they are; how many were put.
+        """Put items, with their versions and times, at places that are free; how many were put.
 
-        None is put if their person was erased at ``since`` (when the import began) or later.
+        None is put if the owner was erased at ``since`` (when the import began) or later.
         """
         ...
 
@@ -217,13 +216,13 @@ class Items(Protocol):
 
 
 NAMESPACES_AT_ONCE = 250
-"""Namespaces that are read together: each is looked up by itself."""
+"""Namespaces on a page: each is a look-up of its own."""
 
 
 async def namespace_pages(
     items: Items, owner: ItemOwner, prefix: Namespace
 ) -> AsyncIterator[Sequence[Namespace]]:
-    """All namespaces below a prefix that have items, some together.  Raises StoreError."""
+    """All namespaces below a prefix that have items, in pages.  Raises StoreError."""
     after: Namespace | None = None
     while True:
         page = await items.namespaces(owner, prefix, after, NAMESPACES_AT_ONCE)
@@ -236,7 +235,7 @@ async def namespace_pages(
 async def item_pages(
     items: Items, owner: ItemOwner, prefix: Namespace, at_once: int
 ) -> AsyncIterator[Sequence[Item]]:
-    """All items whose namespace begins with ``prefix``, so many together.  Raises StoreError."""
+    """All items whose namespace begins with ``prefix``, in pages.  Raises StoreError."""
     after: Place | None = None
     while True:
         page = await items.items(owner, prefix, after, at_once)
@@ -249,7 +248,7 @@ async def item_pages(
 async def all_items(
     items: Items, owner: ItemOwner, prefix: Namespace, at_once: int
 ) -> AsyncIterator[Item]:
-    """The same, one by one."""
+    """All items whose namespace begins with ``prefix``, one by one.  Raises StoreError."""
     async for page in item_pages(items, owner, prefix, at_once):
         for item in page:
             yield item

@@ -1,4 +1,4 @@
-"""A lock for each of many things, kept only while somebody holds it or waits for it."""
+"""A lock for each key, which exists only while it is held or waited for."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Locks(Generic[K]):
-    """Who changes what in this process takes turns; other processes are not in it."""
+    """Locks within this process, by key; other processes are not excluded."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[K, asyncio.Lock] = WeakValueDictionary()
 
     def of(self, key: K) -> asyncio.Lock:
-        """The same for all who ask for this ``key`` at the same time."""
+        """The lock of this ``key``, the same object for all concurrent callers."""
         return self._locks.setdefault(key, asyncio.Lock())
 
     def __len__(self) -> int:
-        """Those that somebody holds or waits for."""
+        """The number of locks that are held or waited for."""
         return len(self._locks)

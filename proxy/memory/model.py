@@ -4,16 +4,16 @@ tenant -> user -> session -> exchange -> message.  History is the append-only li
 session; its *active* part, ordered by (turn, seq), is the log that memory is made from.
 
 Message ids are ``{exchange}.{index}``, not sequence numbers: an exchange can be referred to, joined
-and superseded before any store has given it a sequence number (it may still lie in the spool).
+and superseded before a store has given it sequence numbers (it may still be in the spool).
 
-A session has one summary at a time, made progressively: the one before and what has been evicted
-since give the next.  Every version is kept, so that a rewind behind what a summary covers falls
-back to the newest version that does not cover it.
+A session has one current summary, written progressively from the previous one and what has been
+evicted since.  Versions are stored, so that after a rewind to before the end of what a summary
+covers, the newest version that does not cover anything taken back is current.
 
-The queue is as durable as the store, and one for all processes: whoever claims a piece of work
-holds it until it is finished, put off, or its lease has run out (the process was killed).  A piece
-says where to look and not what to do: what there is to do is seen in the session itself, so that
-doing it twice does no harm and asking once too often costs a look.
+The queue is as durable as the store and shared by all processes.  A process that claims a piece of
+work holds it until it is finished, put off, or its lease expires (the process was killed).  A piece
+of work names a session, not an action: the session itself shows what is to be done, so that doing
+it twice is harmless and a superfluous request costs one read.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ import msgspec
 State = Literal["active", "superseded"]
 Origin = Literal["request", "response", "import"]
 Status = Literal["applied", "empty", "off", "degraded"]
-"""What memory did for a request."""
+"""The result of memory for a request, as X-Memory-Status reports it."""
 
 IDEMPOTENCY_SECONDS = 24 * 3600
 """How long an Idempotency-Key is remembered."""
 
 
 class SessionKey(NamedTuple):
-    """Whose conversation: ``tenant`` comes from the credential, ``session`` from the client."""
+    """Identifies a session: ``tenant`` comes from the credential, ``session`` from the client."""
 
     tenant: str
     session: str
 
 
 class Position(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
-    """A place in the log.  The log is sorted by it: late tool answers join their turn."""
+    """A place in the log, which is sorted by it: late tool results join their turn."""
 
     turn: int
     seq: int
@@ -59,17 +59,17 @@ def exchange_of(message: str) -> str:
 
 
 class Card(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False):
-    """All that is known of a message but its place and its text; written once, never changed.
+    """A message without its position and text; written once, never changed.
 
-    ``digest`` is the canonical hash that equality means.  ``calls`` are the ids of the tool calls
-    it makes, ``answers`` is the id of the call it answers (legacy: ``function:NAME``).
-    ``evidence`` marks an answer that came from an upstream through us or from an import, or that
-    took such an answer's place.  ``blank`` messages are history and never sent.
+    ``digest`` is the canonical hash by which messages are equal.  ``calls`` are the ids of the tool
+    calls in it, ``answers`` is the id of the call that it answers (legacy: ``function:NAME``).
+    ``evidence`` marks an answer that came from an upstream through the proxy or from an import, or
+    that replaced such an answer.  ``blank`` messages are history only and never sent.
     ``choice`` is the index among the choices of a reply.  ``shape`` is the digest without the ids
-    of calls, "" where there are none and for what older releases recorded.  ``told`` is above 0 for
-    calls that were asked for as the answer: their tokens as the text that they are sent as where
-    nobody has answered them.  ``words`` are the tokens of what is said beside other calls, which is
-    all that is sent then.
+    of calls, "" without calls and for records of older releases.
+    Unanswered calls are sent as text.  ``told`` is the number of tokens of that text for calls that
+    are themselves the answer (structured output), else 0.  For other calls only the text beside
+    them is sent, which has ``words`` tokens.
     """
 
     id: str
@@ -94,18 +94,18 @@ class Card(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False)
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A card at its place in the log."""
+    """A card and its position in the log."""
 
     position: Position
     card: Card
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
-    """A message on its way into history.
+    """A message that is to be added to history.
 
-    ``turn`` is the id of the message that its turn began with: its own id where it begins one.
-    ``body`` is the JSON that a later request carries; ``wire`` is the JSON as it came where that
-    differs (reasoning text and other extras that must not go back).
+    ``turn`` is the id of the first message of its turn, which may be itself.  ``body`` is the JSON
+    that later requests carry; ``wire`` is the original JSON if that differs (reasoning text and
+    other extras that must not be sent back).
     """
 
     card: Card
@@ -116,7 +116,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recalled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A message that recall put into a prompt: where it stands and why it was taken, not its text.
+    """A message that recall put into a prompt: its position and scores, not its text.
 
     ``kind`` is "passage", "instruction" or "preference".  ``parts`` are what ``score`` is made of,
     ``flags`` are recall's own.
@@ -139,10 +139,10 @@ NOTHING_SHOWN = msgspec.Raw(b"null")
 class Injection(msgspec.Struct, frozen=True, kw_only=True):
     """What memory did for one exchange: counts and ids, never text.
 
-    ``evicted_reason`` says what kept the newest of the evicted messages out.  ``recalled`` is a
-    JSON list of ``Recalled``, ``tools`` one of the calls of memory that the model made, ``shown`` a
-    ``proxy.memory.prompt.trace.PromptTrace``.  They are read by those few who ask: every open
-    stream and every load has them.
+    ``evicted_reason`` says why the newest evicted message was left out.  ``recalled`` is a JSON
+    list of ``Recalled``, ``tools`` a list of the memory tools that the model called, ``shown`` a
+    ``proxy.memory.prompt.trace.PromptTrace``.  They stay encoded, as every open stream and load has
+    them and few need them.
     """
 
     status: str = "empty"
@@ -164,10 +164,10 @@ class Injection(msgspec.Struct, frozen=True, kw_only=True):
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     """One HTTP request and its reply; ``started_at`` orders attempts with one Idempotency-Key.
 
-    ``usage`` is the upstream's, as JSON; ``model`` is what the reply says, ``asked`` what the
-    request did.  ``size`` places in history are its own, reserved ones of choices included.
-    ``follows`` is the message that stood last in the log before it, "" if none did, None if that is
-    not known: it distinguishes branches of a conversation.  ``keyed``: it has an Idempotency-Key.
+    ``usage`` is the upstream's, as JSON; ``model`` is that of the reply, ``asked`` that of the
+    request.  ``size`` is the number of its seqs in history, with those reserved for choices.
+    ``follows`` is the last message of the log before it, "" if there was none, None if unknown: it
+    distinguishes branches of a conversation.  ``keyed``: it has an Idempotency-Key.
     """
 
     id: str
@@ -189,8 +189,8 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
 class WindowMove(msgspec.Struct, frozen=True, kw_only=True):
     """The window of a profile now starts at the message ``start``.
 
-    Stores keep the later of this and what they have, so that a slow request cannot move the window
-    back, except with ``anew`` (what was in the window was superseded).
+    Stores take the later of this and the stored start, so that a slow request cannot move the
+    window back, except with ``anew`` (messages in the window were superseded).
     """
 
     profile: str
@@ -199,8 +199,8 @@ class WindowMove(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionVersion(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The session that an exchange was planned in: its newest exchange then, "" without any, and
-    its count of ``changes``."""
+    """The state of the session that an exchange was planned for: the newest exchange, "" without
+    any, and the count of ``changes``."""
 
     last: str
     changes: int
@@ -211,17 +211,17 @@ class SessionVersion(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Commit(msgspec.Struct, frozen=True, kw_only=True):
-    """One exchange, as it goes into history: all of it or nothing.  Only where it supersedes or
-    activates thousands of messages a store does so before, in steps.
+    """One exchange to be recorded, all of it or nothing.  Only if it supersedes or activates
+    thousands of messages, a store does that before, in steps.
 
     ``drafts`` have the indexes 0 to ``len(drafts) - 1`` and become neighbours in history.
-    ``reserved`` places follow them, for choices that are still streaming.  ``superseded`` and
-    ``activated`` are message ids; ids that history does not know are ignored.  ``system`` is the
-    JSON list of the request's leading system messages, None where it had none.  ``ttl``,
-    seconds or 0 for ever, is for a session that begins with it.  ``alone``: it names what it goes
-    on from, and nothing else that is said behind that stays before it.  ``seen``, but for None: it
-    is not to be carried out where others have switched messages since, nor behind a newest exchange
-    that it has not seen where it ``branches_off``, or where either of the two was broken off.
+    ``reserved`` seqs follow them, for choices that are still streaming.  ``superseded`` and
+    ``activated`` are message ids; unknown ids are ignored.  ``system`` is the JSON list of the
+    request's leading system messages, None if it had none.  ``ttl`` (seconds, 0 for ever) is for a
+    session that begins with it.  ``alone``: it names the message that it continues, and no others
+    after that message stay in the log.
+    ``seen``, unless None, is a condition: the commit is "outdated" if others have switched messages
+    since, or if there is a newer exchange and this one ``branches_off`` or either was broken off.
     """
 
     exchange: Exchange
@@ -241,19 +241,19 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def branches_off(self) -> bool:
-        """Is it on another branch than exchanges of other clients at the same time?  Also if it
-        brings earlier conversation: another client may bring the same."""
+        """Whether it is on another branch than concurrent exchanges; also true if it brings earlier
+        messages, as another client may bring the same."""
         return bool(self.superseded or self.activated or self.alone or self._asks_after_answer)
 
     @property
     def _asks_after_answer(self) -> bool:
-        """Does its request have a user message after an answer?"""
+        """Whether its request has a user message after an answer."""
         roles = [draft.card.role for draft in self.drafts if draft.card.origin == "request"]
         return "assistant" in roles and "user" in roles[roles.index("assistant") :]
 
 
 class Edited(msgspec.Struct, frozen=True, kw_only=True):
-    """A message in another's place, under the same id; ``was`` is the wire JSON of that one."""
+    """A new content for a message with the same id; ``was`` is the wire JSON that it replaces."""
 
     card: Card
     body: bytes
@@ -262,9 +262,9 @@ class Edited(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Amendment(msgspec.Struct, frozen=True, kw_only=True):
-    """What came after choice 0 was complete: usage, and further choices at reserved indexes.
+    """What a reply brought after choice 0 was recorded: usage, and choices at reserved indexes.
 
-    ``edited`` is choice 0 where it went on all the same, in place of what was recorded of it.
+    ``edited`` is choice 0 if it continued nevertheless; it replaces what was recorded of it.
     """
 
     exchange: str
@@ -282,16 +282,16 @@ exchange began.  ``outdated``: see Commit.  Only ``recorded`` changed anything."
 
 
 NO_PROFILE = "."
-"""No profile is called so, and no window begins anywhere for it."""
+"""Stands for no profile; none has this name, so that it has no window start."""
 
 
 class Ask(msgspec.Struct, frozen=True, gc=False):
-    """What a request wants to see of a session.
+    """Which part of a session is to be loaded.
 
-    ``whole`` asks for the cards of the entire active log.  Without it the log begins at the stored
-    window start of ``profile``, or, where there is none, far enough back that more than
-    ``max_messages`` or ``max_tokens`` (None: no bound) are in it; whole turns either way, and the
-    newest turn always.  Bodies come with exactly these entries.
+    ``whole``: the cards of the entire active log.  Else the log begins at the stored window start
+    of ``profile``; without one, far enough back that it has more than ``max_messages`` or
+    ``max_tokens`` (None: no bound).  It always has whole turns, and the newest turn.  The bodies
+    are those of the entries from there on.
     """
 
     profile: str
@@ -300,21 +300,21 @@ class Ask(msgspec.Struct, frozen=True, gc=False):
     max_tokens: int | None = None
     idempotency_key: str | None = None
     uncovered: int | None = None
-    """With summaries: the log begins earlier, at the first entry that no summary covers, but not
-    farther back than is needed to have more than so many tokens in it."""
+    """With summaries: the log begins earlier, at the first entry that the summary does not cover,
+    but not further back than needed for more than so many tokens."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, gc=False):
-    """One consistent look at a session.  The default is a session that does not exist.
+    """A session as it was at one moment.  The default is a session that does not exist.
 
     ``log`` is sorted by position.  ``bodies`` maps message ids to JSON; with a whole log it covers
     the window only.  ``start`` is where the profile's window starts, None if never set.
     ``alternates`` are the inactive choices of replies, by exchange (whole log only).
-    ``attempt`` is the exchange recorded under the asked idempotency key, ``last`` the newest one.
+    ``attempt`` is the exchange with the requested idempotency key, ``last`` the newest exchange.
     ``messages`` and ``tokens`` count the whole active log.  ``changes`` counts how often a message
-    was superseded, activated or edited.  ``stalled``: the last attempt to summarise has failed.
-    ``began`` (Unix seconds) distinguishes it from a later session of the same id.
-    ``lost`` counts messages that should be in sight and that the store has not any more.
+    was superseded, activated or edited.  ``stalled``: the last attempt to summarise failed.
+    ``began`` (Unix seconds) distinguishes it from a later session with the same id.
+    ``lost`` counts messages that should be in ``log`` and are missing in the store.
     """
 
     exists: bool = False
@@ -337,7 +337,7 @@ class Snapshot(msgspec.Struct, frozen=True, gc=False):
     lost: int = 0
 
     @property
-    def idle(self) -> Iterator[Entry]:
+    def inactive_choices(self) -> Iterator[Entry]:
         """The inactive choices of all replies."""
         return chain.from_iterable(self.alternates.values())
 
@@ -347,15 +347,15 @@ class Snapshot(msgspec.Struct, frozen=True, gc=False):
 
 
 MAX_VERSIONS = 100
-"""Versions that are kept; of more, the oldest go."""
+"""Versions of a summary; of more, the oldest are deleted."""
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A summary of the active log before ``until``, as far as ``seen`` (a seq).
+    """A summary of the active log before the position ``until``, up to the seq ``seen``.
 
-    What joins an old turn later, an answer to a call of long ago, has a seq above ``seen`` and is
-    not covered.  ``covers_until`` is the seq of the last message covered, 0 if none.  ``tokens``
-    are those of the text.  ``edited``: by a person.  ``model`` wrote it.  Times are Unix seconds.
+    A message that joins an old turn later, such as a late tool result, has a higher seq and is not
+    covered.  ``covers_until`` is the seq of the last message covered, 0 if none.  ``tokens`` are
+    those of the text.  ``edited``: by a person.  ``model`` wrote it.  Times are Unix seconds.
     """
 
     text: str
@@ -376,8 +376,8 @@ Kind = Literal["summary", "rebuild", "learning"]
 
 
 class Due(msgspec.Struct, frozen=True, kw_only=True):
-    """An exchange asks for work on its session: due ``at``, and until it has been asked for
-    ``after`` times only at ``later``, which moves with each time.  ``profile`` says how to do it.
+    """A request for work on a session.  It is due ``at``, but before the request number ``after``
+    only at ``later``, which each request moves.  ``profile`` has the settings for the work.
 
     Times are Unix seconds.
     """
@@ -390,10 +390,10 @@ class Due(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece of work as it lies in the queue: one for each session and kind.
+    """A piece of work in the queue: one for each session and kind.
 
-    ``asked``: how often since it was last finished.  ``attempts`` have failed.  ``lease`` is a
-    token of the claim that holds it, "" while nobody does.
+    ``asked``: the number of requests since it was last finished.  ``attempts``: the number of
+    failures.  ``lease`` is the token of the claim that holds it, "" if unclaimed.
     """
 
     tenant: str

@@ -1,8 +1,8 @@
-"""Names that lead to a session without showing its id.  Pure.
+"""Public names of sessions that do not reveal their ids.  Pure.
 
-A *reference* stands for a session in names that are given out: 128 bits, random for a session that
-the proxy has named itself, which is called by it, and else a hash of the name that its client gave
-it.  For the latter an item on the tenant's own shelf says which session is meant.
+A *reference* identifies a session in names that are given out: 128 bits, random for a session that
+the proxy has named itself, whose id contains it, and else a hash of the id that its client gave
+it.  For the latter an item of the tenant's own says which session is meant.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _OWN = re.compile(r"conv_([0-9a-f]{32})")
 
 
 def reference_of(session: str) -> str:
-    """32 hexadecimal digits."""
+    """The reference of a session: 32 hexadecimal digits."""
     return reference_in(session) or hashlib.sha256(session.encode()).hexdigest()[:32]
 
 
 def conversation_name(reference: str) -> str:
-    """The name of a conversation; a session that the proxy names itself is called so."""
+    """The name of a conversation with this reference; a session named by the proxy has it as id."""
     return f"conv_{reference}"
 
 
 def reference_in(name: object) -> str | None:
-    """The reference in the name of a conversation; None for all but names of ours."""
+    """The reference in the name of a conversation; None for a name that is not the proxy's."""
     found = _OWN.fullmatch(name) if isinstance(name, str) else None
     return found[1] if found else None
 

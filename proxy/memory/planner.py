@@ -1,8 +1,8 @@
 """From a request to a prompt: what memory does before the upstream is called.
 
-The decisions are pure (reconcile, compose); this is the little I/O between them: one load, and a
-second look only where a client shows or needs something that the window does not cover, or changes
-something that a summary covers.
+The decisions are pure (reconcile, compose); this is the I/O between them: one load, and further
+reads only if a client sends or needs something outside of the window, or changes something that a
+summary covers.
 """
 
 from __future__ import annotations
@@ -44,25 +44,25 @@ from proxy.memory.store import Memory, Summaries
 T = TypeVar("T")
 
 LONG_LOG = 1000
-"""Messages, of log and request together, from which on planning is left to a thread."""
+"""Messages of log and request above which planning runs in a thread."""
 
 
 LOOK_BACK = 200
-"""How many seqs before tool calls an answer is searched that may have stood there before them."""
+"""Seqs before tool calls that are searched for an earlier answer in their place."""
 
 
 class Planned(msgspec.Struct, frozen=True, gc=False):
     """A plan, its prompt, and the JSON of the stored messages in it.
 
     ``snapshot`` is what they were made from, with the summary that stays valid under the plan.
-    ``said`` are the request's messages as they were planned: see ``split_known_answers``.
+    ``messages`` are the request's messages as they were planned: see ``split_known_answers``.
     """
 
     snapshot: Snapshot
     plan: Plan
     prompt: Prompt
     bodies: Mapping[str, bytes]
-    said: Sequence[ChatMessage]
+    messages: Sequence[ChatMessage]
 
 
 class PlanningStore(Memory, Summaries, Protocol):
@@ -78,13 +78,13 @@ class PlanningStore(Memory, Summaries, Protocol):
 class Planner(msgspec.Struct, frozen=True):
     """Plans requests over a store; raises what the store raises.
 
-    What is long is planned in ``threads``: meanwhile the loop serves others.
+    Long conversations are planned in ``threads``, so that the event loop serves others.
     """
 
     store: PlanningStore
     threads: Executor | None = None
     rerender: Callable[[Mapping[str, bytes]], Rerendered] = rerender
-    """Makes the comparison of answers, given the JSON of stored ones by id."""
+    """Makes the function that compares answers from the JSON of stored ones by id."""
 
     async def run(self, size: int, work: Callable[[], T]) -> T:
         """The result of ``work`` on ``size`` messages, in a thread if they are many."""
@@ -134,7 +134,7 @@ class Planner(msgspec.Struct, frozen=True):
         self, m: Sequence[ChatMessage], log: Sequence[Entry]
     ) -> Sequence[ChatMessage]:
         """The messages, with answers split that the log has as several.  Nearly always there are
-        none, and the log is not read."""
+        none, so that the log is not searched."""
         if not log or not any(message.splitter for message in m):
             return m
         known = known_digests(log)
@@ -148,7 +148,9 @@ def _summarised_changes(snapshot: Snapshot, plan: Plan) -> list[Position]:
     if summary is None or not (plan.superseded or plan.activated):
         return []
     changed = plan.superseded.union(plan.activated)
-    entries = [e for e in (*snapshot.log, *snapshot.idle, *plan.log) if e.card.id in changed]
+    entries = [
+        e for e in (*snapshot.log, *snapshot.inactive_choices, *plan.log) if e.card.id in changed
+    ]
     return [e.position for e in entries if summary.covers(e.position)]
 
 
@@ -158,18 +160,18 @@ def _newest_unaffected(versions: Sequence[Summary], changed: Sequence[Position])
 
 
 def needs_whole_log(m: Sequence[ChatMessage], intent: Intent) -> bool:
-    """Must the whole log be seen?  Only then can answers be aligned and turns be counted."""
+    """Whether planning needs the whole log, as for aligning answers and counting turns."""
     if intent.history == "full" or intent.rewind or intent.way:
         return True
     return intent.history == "auto" and any(x.role == "assistant" for x in m)
 
 
 def is_sufficient(snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent) -> bool:
-    """Does the snapshot show what planning needs?
+    """Whether the snapshot has what planning needs.
 
-    The calls that M answers, which may be older than the window; the answer that M goes on from,
-    where that takes something back; all that the user has said, if M may have that alone; and for a
-    retry, which may leave a summary that covers less or none, all that the summary covers.
+    That is: the calls that M answers, which may be older than the window; the answer that M
+    continues, if it names one; all user messages, if M may consist of these alone; and for a retry,
+    which may drop versions of the summary, all that the summary covers.
     """
     if snapshot.whole:
         return True

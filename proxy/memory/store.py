@@ -1,8 +1,8 @@
 """The contract of a store.  ``tests/stores/test_contract.py`` runs it on every back end.
 
-A store knows sessions, exchanges and messages, and no policy: what to inject, to supersede or to
-evict has been decided before it is called.  Decided inside ``commit``, because only there it is
-free of races: idempotency, ownership, and the later of two window starts.
+A store knows sessions, exchanges and messages, and no policy: what to inject, supersede or evict is
+decided by the caller.  ``commit`` itself decides what would otherwise be a race: idempotency,
+ownership, and the later of two window starts.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from proxy.memory.model import (
 
 
 class StoreError(Exception):
-    """A store could not do what it was asked: unreachable, out of time, full, read-only.
+    """An operation of the store failed: unreachable, timed out, full, read-only.
 
-    Nothing is known of the outcome; committing again is safe by exchange id.
+    The outcome is unknown; a commit can be repeated safely, by its exchange id.
     """
 
 
@@ -38,27 +38,27 @@ class StoreTimeout(StoreError):
 
 
 class StoreInUse(StoreError):
-    """What was removed is gone for everybody, but still in the store's files: somebody is reading
-    what they were."""
+    """Removed data is not visible any more, but still in the store's files, as an older snapshot
+    of them is being read."""
 
 
 class StoreFull(StoreError):
-    """The store has no room: it can be read, and what is there can be erased."""
+    """The store is full: it can be read, and data can be erased."""
 
 
 class Memory(Protocol):
     """What a chat request needs."""
 
     async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
-        """One consistent look, in one round trip.  An unknown session is ``Snapshot()``."""
+        """A consistent snapshot, in one round trip; ``Snapshot()`` for an unknown session."""
         ...
 
     async def bodies(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]:
-        """The JSON of the messages with these ids; ids that are not there are left out."""
+        """The JSON of the messages with these ids, without those that do not exist."""
         ...
 
     async def wires(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]:
-        """The JSON as it came of those of these messages that said more than is carried back."""
+        """The original JSON of these messages, of those where it differs from the body."""
         ...
 
     async def passages(
@@ -66,21 +66,20 @@ class Memory(Protocol):
     ) -> dict[tuple[str, int], Message]:
         """Active messages by session and seq; ``wire`` is the JSON that a later request carries.
 
-        Left out is what is not there or not active any more, and all sessions that do not belong
-        to ``user`` (None: of anybody).  One round trip to each server.
+        Without those that do not exist or are not active, and without sessions of other users than
+        ``user`` (None: any).  One round trip to each server.
         """
         ...
 
     async def commit(self, key: SessionKey, commit: Commit) -> Outcome:
-        """Put an exchange into history: atomic, contiguous, once per exchange id, durable."""
+        """Append an exchange to history: atomic, contiguous, once per exchange id, durable."""
         ...
 
     async def amend(self, key: SessionKey, amendment: Amendment) -> int | None:
-        """Add usage and further choices to a recorded exchange, and put the answer that is edited
-        in its place, if that is as it was.  Doing it twice is doing it once.
+        """Add usage and further choices to a recorded exchange, and replace the edited answer if
+        that is unchanged since.  Idempotent; a no-op for an unknown exchange.
 
-        The seq of what says something else now, None where nothing does.  An unknown exchange is a
-        no-op.
+        Returns the seq of a message whose text has changed, None without one.
         """
         ...
 
@@ -88,12 +87,12 @@ class Memory(Protocol):
 class Summaries(Protocol):
     """Implemented by every store.  All methods raise StoreError.
 
-    A commit that supersedes or activates a message drops, in the same instant, every version that
-    covers its place: the newest of the others is the summary then.
+    A commit that supersedes or activates a message drops, in the same transaction, every version
+    that covers it; the newest remaining version is then current.
     """
 
     async def summaries(self, key: SessionKey) -> Sequence[Summary]:
-        """The versions that are kept, newest first; the first is the one in force."""
+        """The stored versions, newest first; the first is current."""
         ...
 
     async def put_summary(
@@ -106,28 +105,28 @@ class Summaries(Protocol):
         began: float | None = None,
         seen: str | None = None,
     ) -> bool:
-        """Make this the session's summary, its version one above ``after``; False: not done.
+        """Make this the session's summary, with the version ``after`` + 1; False: not done.
 
-        Only if the version in force is ``after`` (0: there is none), the session exists, and, but
-        for None, its count of ``changes`` is still this one, it was not erased at ``since`` (when
-        it was read) or later, it is the one that ``began`` then (one that expires leaves no mark
-        behind, and another may have its id), and the message at the seq that the summary has seen
-        is ``seen``, by its id: a server that has lost its newest writes gives their seqs to others.
-        The session is not stalled any more.
+        Conditions: the session exists and its current version is ``after`` (0: none).  And of those
+        that are not None: its count of ``changes`` is still this; it was not erased at ``since``
+        (when it was read) or later; it is the session that ``began`` then (another one may have the
+        id of an expired one); and the message at the seq ``summary.seen`` has the id ``seen`` (a
+        server that lost its newest writes gives their seqs to others).
+        On success the session is not stalled any more.
         """
         ...
 
     async def drop_summaries(self, key: SessionKey) -> bool:
-        """Forget all versions; False if there were none.
+        """Delete all versions; False if there were none.
 
-        Counts as a change, so that what was being written from one of them is not put.
+        Counts as a change, so that a summary that is being written from one of them is not stored.
         """
         ...
 
     async def stall(self, key: SessionKey, began: float | None = None) -> None:
-        """Mark that the turns behind the window could not be summarised: see Snapshot.stalled.
+        """Note that the evicted turns could not be summarised: see Snapshot.stalled.
 
-        But for None only in the session that ``began`` then.
+        Unless ``began`` is None, only in the session that began then.
         """
         ...
 
@@ -135,66 +134,68 @@ class Summaries(Protocol):
 class Queue(Protocol):
     """Implemented by every store.  All methods raise StoreError; ``now`` is in Unix seconds.
 
-    ``Commit.due`` enqueues with the commit itself, all or nothing (in a Redis Cluster, where the
-    queue lives in another slot: behind it, and before it returns).
+    ``Commit.due`` is enqueued in the commit's transaction (in a Redis Cluster, where the queue is
+    in another slot: after it, before the commit returns).
     """
 
     async def enqueue(self, key: SessionKey, due: Due) -> None:
-        """Ask for work.
+        """Request work.
 
-        A new piece is due as ``due`` says, and one that waits as the latest ``due`` says; but one
-        that has failed keeps its time, and one that is held stays held: ``finish`` minds it.
+        A new piece of work, or one that waits, is due as this ``due`` says.  One that has failed
+        keeps its time, and a claimed one stays claimed: ``finish`` takes the request into account.
         """
         ...
 
     async def waiting(
         self, now: float, limit: int, without: Collection[str] = ()
     ) -> Sequence[Work]:
-        """What is due and not held, the longest overdue first; nothing of these tenants."""
+        """Work that is due and not claimed, the longest overdue first, except of the tenants
+        ``without``."""
         ...
 
     async def asked_for(
         self, tenant: str, sessions: Sequence[str], kind: Kind
     ) -> Mapping[str, str]:
-        """Those of the sessions for which work of this kind is in the queue, due or not, held or
-        not; each with the profile that says how to do it."""
+        """The sessions for which work of this kind is in the queue, due or not, claimed or not;
+        each with its profile."""
         ...
 
     async def claim(self, work: Work, now: float, until: float) -> Work | None:
-        """Hold it ``until`` then; None if it is held, gone, or not due any more."""
+        """Claim it ``until`` then; None if it is claimed, gone, or not due any more."""
         ...
 
     async def extend(self, work: Work, until: float) -> bool:
-        """Hold it longer; False if it is not held by this claim any more."""
+        """Extend the lease; False if this claim has lost it."""
         ...
 
     async def finish(self, work: Work, again: float) -> None:
-        """It is done: forget it; if it was asked for meanwhile, it is due ``again``.
+        """Remove finished work; if it was requested meanwhile, it is due at ``again``.
 
-        Without effect if it is not held by this claim any more.
+        Without effect if this claim has lost it.
         """
         ...
 
     async def put_off(self, work: Work, due: float, *, failed: bool) -> None:
-        """Let go of it until ``due``; ``failed`` counts as an attempt, else none have failed.
+        """Release it until ``due``; ``failed`` adds an attempt, else the count is reset to 0.
 
-        Without effect if it is not held by this claim any more.
+        Without effect if this claim has lost it.
         """
         ...
 
 
 class Store(Memory, Archive, Summaries, Queue, Erasures, Protocol):
-    """Everything, and its lifetime."""
+    """All parts of the contract, and the store's lifetime."""
 
     name: str
-    """The normalised URL without credentials: spooled exchanges belong to it."""
+    """The normalised URL without credentials, by which spooled exchanges name their store."""
 
     async def open(self) -> None:
-        """Get ready.  Does not need the server to be there: a proxy starts without its store."""
+        """Get ready.  The server need not be reachable: a proxy starts without its store."""
         ...
 
     def part_of(self, key: SessionKey) -> str:
-        """Which of its servers has this session, as far as known; "" where there is but one."""
+        """The name of the server that has this session, as far as known; "" if there is only
+        one."""
         ...
 
     async def ping(self, key: SessionKey | None = None) -> None:
@@ -210,9 +211,9 @@ class Store(Memory, Archive, Summaries, Queue, Erasures, Protocol):
         ...
 
     async def concerns(self) -> Sequence[str]:
-        """What endangers memory although reads and writes work: sentences without secrets.
+        """Risks for memory although reads and writes work, as sentences without secrets.
 
-        Empty where all is well, or where the server does not tell.  Raises StoreError.
+        Empty if there are none, or if the server does not tell.  Raises StoreError.
         """
         ...
 

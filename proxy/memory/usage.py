@@ -1,4 +1,4 @@
-"""What background work has cost a tenant, and the contract of where it is counted."""
+"""The cost of a tenant's background work, and the contract of the store that counts it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 KEPT_DAYS = 400
-"""For how long what a day has cost is kept, at least, and how many days are told of at once."""
+"""Days for which a day's usage is stored at least, and the most days of one report."""
 
 
 class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +38,7 @@ class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UsageKey(NamedTuple):
-    """What for, and when: ``day`` is YYYY-MM-DD (UTC), ``feature`` is "summary", "facts", …"""
+    """A day (YYYY-MM-DD, UTC) and a feature, such as "summary" or "facts"."""
 
     day: str
     feature: str

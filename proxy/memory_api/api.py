@@ -97,8 +97,8 @@ class Api:
     by the models' encodings;
     ``count_text`` gives the tokens of a text.
     ``rooms`` is what all requests have to hold bodies and answers in.
-    ``troubled`` gives the number of sessions that cannot be loaded whole or
-    replayed in time; ``losing`` says whether exchanges were lost lately.
+    ``failing_sessions`` gives the number of sessions that cannot be loaded whole or
+    replayed in time; ``is_losing`` says whether exchanges were lost lately.
     """
 
     settings: Settings
@@ -115,13 +115,13 @@ class Api:
     counter: Callable[[str | None], Count]
     counters: Callable[[], Mapping[str, str]]
     count_text: Callable[[str], int]
-    shelves: Items
+    items: Items
     meter: Meter
     learned: Learned
     patient: Patient
     rooms: ByteBudgets
-    troubled: Callable[[], int] = lambda: 0
-    losing: Callable[[], bool] = lambda: False
+    failing_sessions: Callable[[], int] = lambda: 0
+    is_losing: Callable[[], bool] = lambda: False
 
     async def reach(self, tenant: str) -> None:
         """Find a store that is away before it is asked with patience.  Raises StoreError."""

@@ -46,7 +46,7 @@ class From(msgspec.Struct, frozen=True):
 
 
 async def _once(call: Call) -> IdempotentRequest:
-    return IdempotentRequest(call.api.shelves, call.request, call.tenant, await call.body())
+    return IdempotentRequest(call.api.items, call.request, call.tenant, await call.body())
 
 
 Tenant = Annotated[str, From(lambda call: call.tenant)]

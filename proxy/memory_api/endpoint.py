@@ -108,7 +108,7 @@ class Endpoint(BaseRoute):
             pass
         finally:
             release(scope)
-            self._telemetry.answered(self._kind, status, "none")
+            self._telemetry.count_request(self._kind, status, "none")
             if self._kind != "health":  # asked every few seconds, by machines
                 ms = (time.perf_counter() - clock) * 1000
                 access(self._line(Request(scope), status, ms, size))

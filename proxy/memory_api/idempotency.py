@@ -62,13 +62,13 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class IdempotentRequest:
-    """One request: what requests have come is kept on the tenant's own shelf.
+    """One request: which requests have come is stored among the tenant's own items.
 
     All methods raise StoreError.
     """
 
     def __init__(self, items: Items, request: Request, tenant: str, body: bytes) -> None:
-        self._items, self._shelf = items, ItemOwner(tenant)
+        self._items, self._owner = items, ItemOwner(tenant)
         self._request, self._tenant, self._body = request, tenant, body
 
     async def attempt(self) -> Attempt | None:
@@ -101,15 +101,15 @@ class IdempotentRequest:
 
     async def dropped(self, attempt: Attempt) -> None:
         """Delete the record: nothing was created, and the key may be used again."""
-        await self._items.change_items(self._shelf, [delete_change(_place(attempt.mark))])
+        await self._items.change_items(self._owner, [delete_change(_place(attempt.mark))])
 
     async def _put(self, mark: str, seen: RequestRecord, after: int | None) -> bool:
         change = put_change(_place(mark), seen, after, time.time() + IDEMPOTENCY_SECONDS)
-        return await self._items.change_items(self._shelf, [change])
+        return await self._items.change_items(self._owner, [change])
 
     async def _found(self, mark: str) -> Item | None:
         place = _place(mark)
-        return (await self._items.items_at(self._shelf, [place])).get(place)
+        return (await self._items.items_at(self._owner, [place])).get(place)
 
 
 def _repeated(mark: str, now: RequestRecord, seen: RequestRecord) -> Attempt:

@@ -61,9 +61,13 @@ def operation(
     def declared(run: Run) -> Operation:
         hints = get_type_hints(run, include_extras=True)
         returned = hints.pop("return")
-        taken = [_taken(hint, examples or {}) for name, hint in hints.items() if name != "api"]
+        taken = [
+            _argument_and_reader(hint, examples or {})
+            for name, hint in hints.items()
+            if name != "api"
+        ]
         told = [each for each, _ in taken if isinstance(each, Parameter)]
-        summary, description = _told(inspect.getdoc(run) or "")
+        summary, description = _summary_and_description(inspect.getdoc(run) or "")
         return Operation(
             method,
             path,
@@ -124,8 +128,8 @@ async def _awaited(value: Any) -> object:
     return await value if inspect.isawaitable(value) else value
 
 
-def _taken(hint: Any, examples: Mapping[str, object]) -> tuple[object, Reader]:
-    """What an argument is to the document, and how it is read."""
+def _argument_and_reader(hint: Any, examples: Mapping[str, object]) -> tuple[object, Reader]:
+    """An argument's description for the OpenAPI document, and its reader."""
     for told in getattr(hint, "__metadata__", ()):
         if isinstance(told, Parameter) and told.read:
             return told, told.read
@@ -150,7 +154,7 @@ def _errors(parameters: Iterable[Parameter]) -> list[Failure]:
     return [error for parameter in parameters for error in parameter.errors]
 
 
-def _told(text: str) -> tuple[str, str]:
+def _summary_and_description(text: str) -> tuple[str, str]:
     """The summary and the description: a docstring's first line, and all else."""
     summary, _, more = text.partition("\n")
     return summary.removesuffix("."), " ".join(more.split())

@@ -42,7 +42,7 @@ _ESCAPE = re.compile(
 )
 
 
-def whole(item: bytes) -> bytes:
+def replace_lone_surrogates(item: bytes) -> bytes:
     """The JSON text with escapes of lone surrogates replaced, which could not be stored."""
     if not jsontext.SURROGATE_ESCAPE.search(item):
         return item
@@ -58,7 +58,7 @@ def value_of(item: bytes, unreadable: str) -> object:
     """The value of a JSON text.  Raises ValueError, with ``unreadable`` if it is not JSON."""
     check_text(item)
     try:
-        return jsontext.decode(whole(item))
+        return jsontext.decode(replace_lone_surrogates(item))
     except jsontext.UNREADABLE:
         raise ValueError(unreadable) from None
 
@@ -86,18 +86,18 @@ def time_in(fields: Fields, name: str) -> float | None:
     return float(found) if 0 < found < MAX_TIME else None
 
 
-def moment_in(fields: Fields, name: str) -> float | None:
+def timestamp_in(fields: Fields, name: str) -> float | None:
     """Unix seconds of a date as ISO 8601 writes it (UTC, where it names no zone), or of a number of
     seconds, or of thousandths of them; None where it is missing or absurd."""
     found = fields.get(name)
     if isinstance(found, str):
-        return time_in({name: _moment(found)}, name)
+        return time_in({name: _parse_timestamp(found)}, name)
     if isinstance(found, int | float) and MAX_TIME <= found < 1000 * MAX_TIME:
         found = found / 1000
     return time_in({name: found}, name)
 
 
-def _moment(text: str) -> float | None:
+def _parse_timestamp(text: str) -> float | None:
     try:
         found = datetime.fromisoformat(text.strip())
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
@@ -167,12 +167,12 @@ def _check_system(system: bytes | None) -> None:
 
 
 def _check_exchanges(exchanges: Sequence[PlacedExchange], end: int) -> None:
-    taken = 0
+    last_seq = 0
     for placed in exchanges:
-        if placed.first <= taken:
+        if placed.first <= last_seq:
             raise ValueError("exchanges that overlap or are not in order")
-        taken = placed.first + placed.exchange.size - 1
-        if not placed.messages or placed.exchange.size < len(placed.messages) or taken > end:
+        last_seq = placed.first + placed.exchange.size - 1
+        if not placed.messages or placed.exchange.size < len(placed.messages) or last_seq > end:
             raise ValueError("an exchange of a wrong size")
         _check_record(placed.exchange)
     if len({placed.exchange.id for placed in exchanges}) < len(exchanges):
@@ -196,7 +196,7 @@ def _check_lines(lines: Sequence[StoredMessage], exchanges: Sequence[PlacedExcha
     before = 0
     for line in lines:
         turn, seq = line.position.turn, line.position.seq
-        if seq <= before or not 1 <= turn <= seq or not _stands(line, known):
+        if seq <= before or not 1 <= turn <= seq or not _is_at_its_place(line, known):
             raise ValueError("a message that is not where its exchange has it")
         _check_role(line)
         before = seq
@@ -214,7 +214,7 @@ def _check_role(line: StoredMessage) -> None:
         raise ValueError("a message of another role than its body")
 
 
-def _stands(line: StoredMessage, exchanges: Mapping[str, PlacedExchange]) -> bool:
+def _is_at_its_place(line: StoredMessage, exchanges: Mapping[str, PlacedExchange]) -> bool:
     placed = exchanges.get(line.card.exchange)
     if placed is None:
         return False
@@ -224,7 +224,7 @@ def _stands(line: StoredMessage, exchanges: Mapping[str, PlacedExchange]) -> boo
 
 
 def check_item(item: Item, user: str) -> None:
-    """Raise ValueError unless an item is of this user's shelf, or with "" of the tenant's."""
+    """Raise ValueError unless an item belongs to this user, or with "" to the tenant."""
     namespace = item.namespace
     if not 1 <= len(namespace) <= MAX_LABELS or not all(map(_NAME.fullmatch, namespace)):
         raise ValueError("an item with an impossible namespace")

@@ -38,7 +38,7 @@ CLOCK_SKEW = 86_400.0
 """Seconds by which times in a file may be in the future."""
 
 
-class Terms(msgspec.Struct, frozen=True):
+class ImportOptions(msgspec.Struct, frozen=True):
     """The properties of an imported session that are not in the file: its user and ttl (seconds).
 
     ``session`` is its id, None for that of the file.  ``now`` (Unix seconds) replaces missing times
@@ -54,31 +54,31 @@ class Terms(msgspec.Struct, frozen=True):
     session: str | None = None
 
 
-def session_of(conversation: Conversation, terms: Terms) -> ImportedSession:
+def to_session(conversation: Conversation, options: ImportOptions) -> ImportedSession:
     """The conversation as a session."""
     check_count(len(conversation.said))
     own = conversation.id if conversation.id and is_id(conversation.id) else None
-    id = terms.session or own or _made_id(conversation, terms.user)
-    latest = terms.now + CLOCK_SKEW
-    began = _known(conversation.created_at, latest)
-    times = _times(conversation.said, terms.now if began is None else began, latest)
-    lines, exchanges = _recorded(id, conversation.said, times, terms)
+    id = options.session or own or _derive_id(conversation, options.user)
+    latest = options.now + CLOCK_SKEW
+    began = _not_future(conversation.created_at, latest)
+    times = _times(conversation.said, options.now if began is None else began, latest)
+    lines, exchanges = _lines_and_exchanges(id, conversation.said, times, options)
     active = [line.card.tokens for line in lines if line.state == "active"]
     kept = [without_marks(message) for message in conversation.system]
     system = join_items(kept) if kept else None
     head = Session(
         id=id,
-        user=terms.user,
+        user=options.user,
         messages=len(active),
         tokens=sum(active),
         window_start=0,
-        created_at=began if began is not None else min(times, default=terms.now),
-        last_active_at=max(times, default=terms.now),
+        created_at=began if began is not None else min(times, default=options.now),
+        last_active_at=max(times, default=options.now),
         details=Details(
             title=(conversation.title or "").strip()[:MAX_TITLE] or None,
-            ttl=terms.ttl,
+            ttl=options.ttl,
             system=system,
-            system_tokens=sum(map(terms.count, kept)),
+            system_tokens=sum(map(options.count, kept)),
         ),
         end=len(lines),
         last=exchanges[-1].exchange.id if exchanges else None,
@@ -109,7 +109,7 @@ def card_of(message: ChatMessage, body: bytes, id: str, at: float, count: Count)
     )
 
 
-def _made_id(conversation: Conversation, user: str | None) -> str:
+def _derive_id(conversation: Conversation, user: str | None) -> str:
     texts = (said.message for said in conversation.said)
     return f"import-{_digest(user or '', *(text.decode() for text in texts))}"
 
@@ -119,7 +119,7 @@ def _digest(*texts: str) -> str:
     return urlsafe_b64encode(found).decode("ascii")[:ID_CHARACTERS]
 
 
-def _known(time: float | None, latest: float) -> float | None:
+def _not_future(time: float | None, latest: float) -> float | None:
     """The time; None if it is in the future."""
     return None if time is None or time > latest else time
 
@@ -128,25 +128,25 @@ def _times(said: Sequence[ImportedMessage], began: float, latest: float) -> list
     """The time of each message; that of its parent if it has none."""
     times: list[float] = []
     for one in said:
-        before, at = times[one.parent] if one.parent >= 0 else began, _known(one.at, latest)
+        before, at = times[one.parent] if one.parent >= 0 else began, _not_future(one.at, latest)
         times.append(before if at is None else at)
     return times
 
 
-def _recorded(
-    session: str, said: Sequence[ImportedMessage], times: Sequence[float], terms: Terms
+def _lines_and_exchanges(
+    session: str, said: Sequence[ImportedMessage], times: Sequence[float], options: ImportOptions
 ) -> tuple[list[StoredMessage], list[PlacedExchange]]:
-    read = [_message(one.message, terms.media) for one in said]
+    read = [_message(one.message, options.media) for one in said]
     lines: list[StoredMessage] = []
     exchanges: list[PlacedExchange] = []
-    for first, end in _spans(said, read):
+    for first, end in _exchange_ranges(said, read):
         parent = said[first].parent
         exchange = _exchange(session, said[first], first, end - first, times[first])
         ids = tuple(message_id(exchange.id, index) for index in range(end - first))
         for at, id in enumerate(ids, first):
             body = read[at].record
-            card = card_of(read[at], body, id, times[at], terms.count)
-            turn = at + 1 if _opens(at, said, read) else lines[said[at].parent].position.turn
+            card = card_of(read[at], body, id, times[at], options.count)
+            turn = at + 1 if _begins_turn(at, said, read) else lines[said[at].parent].position.turn
             state: State = "active" if said[at].active else "superseded"
             lines.append(StoredMessage(Position(turn, at + 1), card, state, body))
         follows = lines[parent].card.id if parent >= 0 else ""
@@ -160,18 +160,18 @@ def _message(raw: bytes, media: int) -> ChatMessage:
     return found
 
 
-def _opens(at: int, said: Sequence[ImportedMessage], read: Sequence[ChatMessage]) -> bool:
+def _begins_turn(at: int, said: Sequence[ImportedMessage], read: Sequence[ChatMessage]) -> bool:
     """Whether a turn begins with this message."""
     return read[at].role == "user" or said[at].parent < 0
 
 
-def _spans(
+def _exchange_ranges(
     said: Sequence[ImportedMessage], read: Sequence[ChatMessage]
 ) -> Iterator[tuple[int, int]]:
     """The ranges of exchanges, which begin with each turn and each switch to another branch."""
     first = 0
     for at in range(1, len(said) + 1):
-        if at == len(said) or _opens(at, said, read) or said[at].parent != at - 1:
+        if at == len(said) or _begins_turn(at, said, read) or said[at].parent != at - 1:
             yield first, at
             first = at
 

@@ -1,4 +1,4 @@
-"""The lines of an export: NDJSON, one object a line, told apart by ``kind``.
+"""The lines of an export: NDJSON, one object a line, distinguished by ``kind``.
 
     header
     session  message*  exchange*  summary*  session_end     once for each session
@@ -8,10 +8,10 @@
 Fields that have their default are left out.  ``docs/export-import.md`` describes every field.
 Times are Unix seconds.
 
-JSON is kept byte for byte inside a line.  Most is put in as it is; what a line cannot hold so is
-put in as a string that has the JSON text: what has line breaks, or white space around it, or half a
-surrogate pair, or is nested so deeply that readers fail.  All values that are kept so are objects
-and lists, so that a string tells that it is such a text.
+JSON values keep their bytes.  Most are part of the line as they are; those that a line cannot hold
+are strings with the JSON text: values with line breaks, white space around them, half a surrogate
+pair, or such deep nesting that readers fail.  All these values are objects or lists, so that a
+string always is such a text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import msgspec
 from proxy.chat import jsontext
 from proxy.memory.items import Item
 from proxy.memory.model import Exchange, Origin, State, Summary
-from proxy.portable.check import whole
+from proxy.portable.check import replace_lone_surrogates
 
 NULL = msgspec.Raw(b"null")
 """No value at all."""
@@ -33,10 +33,10 @@ NULL = msgspec.Raw(b"null")
 NAME = "memory-proxy"
 
 VERSION = 1
-"""Changes where an older reader would read something wrong."""
+"""Changes when an older reader would misread a file."""
 
 MINOR = 0
-"""Changes where fields or kinds of lines are added that an older reader may pass over."""
+"""Changes when fields or kinds of lines are added that an older reader may ignore."""
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
 Time = Annotated[float, msgspec.Meta(ge=0, lt=1e11)]
@@ -60,7 +60,7 @@ class Header(ExportLine, frozen=True, kw_only=True, tag="header"):
 class SessionLine(ExportLine, frozen=True, kw_only=True, tag="session"):
     """A session begins.  ``metadata`` is an object, ``system`` a list of messages.
 
-    ``dismissed`` are the standing wishes not to be pinned, of a session that is nobody's.
+    ``dismissed`` are the standing wishes that are not pinned, of a session without a user.
     """
 
     id: str
@@ -79,7 +79,7 @@ class SessionLine(ExportLine, frozen=True, kw_only=True, tag="session"):
 
 
 class MessageLine(ExportLine, frozen=True, kw_only=True, tag="message"):
-    """A message of the session.  ``wire`` is there where it differs from ``body``."""
+    """A message of the session.  ``wire`` is null if it equals ``body``."""
 
     seq: Number
     turn: Number
@@ -104,7 +104,7 @@ class MessageLine(ExportLine, frozen=True, kw_only=True, tag="message"):
 
 
 class ExchangeLine(ExportLine, frozen=True, kw_only=True, tag="exchange"):
-    """An exchange of the session; ``usage`` stands beside it and not in it."""
+    """An exchange of the session; its ``usage`` is a field of the line."""
 
     first: Number
     messages: tuple[str, ...]
@@ -127,26 +127,26 @@ class SessionEnd(ExportLine, frozen=True, kw_only=True, tag="session_end"):
 
 
 class ShelfLine(ExportLine, frozen=True, kw_only=True, tag="shelf"):
-    """Items begin: a person's, or with ``user`` null those of the tenant itself."""
+    """The items of one owner begin: of a person, or with ``user`` null of the tenant itself."""
 
     user: str | None = None
     dismissed: tuple[str, ...] = ()
 
 
 class ItemLine(ExportLine, frozen=True, kw_only=True, tag="item"):
-    """An item of the shelf."""
+    """An item of the owner."""
 
     item: Item
 
 
 class ShelfEnd(ExportLine, frozen=True, kw_only=True, tag="shelf_end"):
-    """The shelf is complete; how many items it had."""
+    """The owner's items are complete; how many there were."""
 
     items: Number
 
 
 class End(ExportLine, frozen=True, kw_only=True, tag="end"):
-    """The last line; how many there were in all."""
+    """The last line, with the totals of the file."""
 
     sessions: Number
     shelves: Number
@@ -178,15 +178,15 @@ PIECE = 64 * 1024
 """Bytes that are read by one call."""
 
 DEEPEST = 100
-"""Brackets that open in a value up to which all readers are trusted with its nesting."""
+"""Open brackets in a value up to which every reader can parse its nesting."""
 
 _RAW = msgspec.json.Decoder(msgspec.Raw)
 _TEXT = msgspec.json.Decoder(str)
 _LONG_NUMBER = re.compile(rb"(\d{15})\d+")
 
 
-def put(raw: bytes | None) -> msgspec.Raw:
-    """JSON as a line has it."""
+def embed_json(raw: bytes | None) -> msgspec.Raw:
+    """A JSON text as a value of a line: itself, or a string that has it."""
     if raw is None:
         return NULL
     if _fits(raw):
@@ -194,8 +194,8 @@ def put(raw: bytes | None) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(raw.decode("utf-8", "replace")))
 
 
-def taken(raw: msgspec.Raw, kind: Kind) -> bytes:
-    """The inverse of ``put``: the same bytes.  Raises ValueError for what is not of this kind."""
+def extract_json(raw: msgspec.Raw, kind: Kind) -> bytes:
+    """The inverse of ``embed_json``.  Raises ValueError for a value of another kind."""
     found = bytes(raw)
     if found[:1] == b'"':
         found = _TEXT.decode(found).encode()
@@ -205,9 +205,9 @@ def taken(raw: msgspec.Raw, kind: Kind) -> bytes:
     return found
 
 
-def taken_or_none(raw: msgspec.Raw, kind: Kind) -> bytes | None:
-    """As ``taken``; None for null."""
-    return None if raw == NULL else taken(raw, kind)
+def extract_json_or_none(raw: msgspec.Raw, kind: Kind) -> bytes | None:
+    """As ``extract_json``; None for null."""
+    return None if raw == NULL else extract_json(raw, kind)
 
 
 def _fits(raw: bytes) -> bool:
@@ -225,12 +225,11 @@ def _fits(raw: bytes) -> bool:
 
 
 def _check(text: bytes) -> None:
-    """Raise ValueError unless it is JSON; a parser that does not recurse reads any nesting.
+    """Raise ValueError unless it is JSON, of any nesting, since this parser does not recurse.
 
-    It makes numbers, and fails where one is too large: their first digits tell as much.  It makes
-    texts too, and half of a surrogate pair is none.
+    It fails on huge numbers and lone surrogates, so these are shortened or replaced before.
     """
-    text = whole(text)
+    text = replace_lone_surrogates(text)
     events = ijson.sendable_list()
     parser = ijson.basic_parse_coro(events)
     try:

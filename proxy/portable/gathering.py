@@ -1,4 +1,4 @@
-"""Collects the lines of one session, or of one shelf, until it is complete.  Pure.
+"""Collects the lines of one session, or of one owner's items, until it is complete.  Pure.
 
 Raises ValueError for an invalid line.
 """
@@ -14,7 +14,7 @@ from proxy.memory.items import Item, Namespace
 from proxy.memory.model import Card, Position, Summary
 from proxy.portable import format
 from proxy.portable.check import check_id, check_item, check_session
-from proxy.portable.format import taken, taken_or_none
+from proxy.portable.format import extract_json, extract_json_or_none
 from proxy.portable.source import ImportedSession, Items
 
 LINE_OVERHEAD = 1024
@@ -25,29 +25,31 @@ BATCH = 200
 
 
 class _MemoryLimit:
-    """Limits the memory for held lines to ``most`` bytes."""
+    """Limits the memory for held lines to ``max_bytes`` bytes."""
 
-    def __init__(self, most: int) -> None:
-        self._most, self._left = most, most
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes, self._left = max_bytes, max_bytes
 
-    def hold(self, size: int) -> None:
+    def reserve(self, size: int) -> None:
         self._left -= size + LINE_OVERHEAD
         if self._left < 0:
-            raise ValueError(f"more than {self._most} bytes of a session or a person before it")
+            raise ValueError(
+                f"more than {self._max_bytes} bytes of a session or a person before it"
+            )
 
 
 class SessionBuilder:
-    """A session; ``most`` bounds its lines, in bytes."""
+    """Builds a session; ``max_bytes`` bounds its lines."""
 
-    def __init__(self, begin: format.SessionLine, most: int) -> None:
-        self._begin, self._held = begin, _MemoryLimit(most)
+    def __init__(self, begin: format.SessionLine, max_bytes: int) -> None:
+        self._begin, self._memory = begin, _MemoryLimit(max_bytes)
         self._lines: list[StoredMessage] = []
         self._exchanges: list[PlacedExchange] = []
         self._summaries: list[Summary] = []
 
     def add(self, line: format.ExportLine, size: int) -> ImportedSession | None:
         """Take a line; returns the session after its last one."""
-        self._held.hold(size)
+        self._memory.reserve(size)
         if isinstance(line, format.MessageLine):
             self._lines.append(_line(line))
         elif isinstance(line, format.ExchangeLine):
@@ -65,7 +67,7 @@ class SessionBuilder:
         if counts != [end.messages, end.exchanges, end.summaries]:
             raise ValueError("counts that are not those of the session: lines are missing")
         archived = SessionArchive(
-            session=_head(self._begin, self._lines, self._summaries),
+            session=_session(self._begin, self._lines, self._summaries),
             lines=tuple(self._lines),
             exchanges=tuple(self._exchanges),
             summaries=tuple(self._summaries),
@@ -74,23 +76,26 @@ class SessionBuilder:
         return ImportedSession(archived, self._begin.dismissed)
 
 
-Together = Callable[[Namespace], bool]
-"""Whether the items of a namespace must be imported in one piece, with the last batch."""
+IsAtomic = Callable[[Namespace], bool]
+"""Whether all items of a namespace must be imported together, in the last batch."""
 
 
-def one_by_one(namespace: Namespace) -> bool:
-    """No items must be imported in one piece."""
+def never_atomic(namespace: Namespace) -> bool:
+    """No namespace must be imported in one piece."""
     return False
 
 
 class ItemBatcher:
-    """A shelf, returned in batches; ``most``: limit in bytes of what must come ``together``."""
+    """One owner's items, returned in batches.
 
-    def __init__(self, begin: format.ShelfLine, most: int, together: Together) -> None:
+    ``max_bytes`` bounds the items of ``atomic`` namespaces.
+    """
+
+    def __init__(self, begin: format.ShelfLine, max_bytes: int, is_atomic: IsAtomic) -> None:
         self._user, self._dismissed = begin.user or "", begin.dismissed
         if begin.user is not None:
             check_id(begin.user, "a user")
-        self._held, self._together = _MemoryLimit(most), together
+        self._memory, self._is_atomic = _MemoryLimit(max_bytes), is_atomic
         self._learned: list[Item] = []
         self._others: list[Item] = []
         self.count = 0
@@ -110,8 +115,8 @@ class ItemBatcher:
     def _item(self, item: Item, size: int) -> Iterator[Items]:
         check_item(item, self._user)
         self.count += 1
-        if self._together(item.namespace):
-            self._held.hold(size)
+        if self._is_atomic(item.namespace):
+            self._memory.reserve(size)
             self._learned.append(item)
             return
         self._others.append(item)
@@ -120,7 +125,7 @@ class ItemBatcher:
             self._others.clear()
 
 
-def _head(
+def _session(
     begin: format.SessionLine, lines: list[StoredMessage], summaries: list[Summary]
 ) -> Session:
     active = [line.card.tokens for line in lines if line.state == "active"]
@@ -135,9 +140,9 @@ def _head(
         last_active_at=begin.last_active_at,
         details=Details(
             title=begin.title,
-            metadata=taken(begin.metadata, dict),
+            metadata=extract_json(begin.metadata, dict),
             ttl=begin.ttl,
-            system=taken_or_none(begin.system, list),
+            system=extract_json_or_none(begin.system, list),
             system_tokens=begin.system_tokens,
         ),
         summary=summaries[0] if summaries else None,
@@ -169,17 +174,17 @@ def _line(line: format.MessageLine) -> StoredMessage:
         Position(line.turn, line.seq),
         card,
         line.state,
-        taken(line.body, dict),
-        taken_or_none(line.wire, dict),
+        extract_json(line.body, dict),
+        extract_json_or_none(line.wire, dict),
     )
 
 
 def _placed(line: format.ExchangeLine) -> PlacedExchange:
-    usage = taken_or_none(line.usage, dict)
+    usage = extract_json_or_none(line.usage, dict)
     exchange = msgspec.structs.replace(line.exchange, usage=usage)
     return PlacedExchange(line.first, exchange, line.messages)
 
 
 def _item(line: format.ItemLine) -> Item:
-    value = msgspec.Raw(taken(line.item.value, dict))
+    value = msgspec.Raw(extract_json(line.item.value, dict))
     return msgspec.structs.replace(line.item, value=value)

@@ -1,6 +1,6 @@
-"""From the lines of an export back to memory, and from memory to lines.  Pure.
+"""Reads and writes the lines of an export.  Pure.
 
-What is read was written by others: ids, places and counts are checked before anything is stored.
+Files are not trusted: ids, positions and counts are checked before anything is stored.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from proxy.memory.archive import PlacedExchange, Session, SessionArchive, Stored
 from proxy.memory.items import Item
 from proxy.portable import format
 from proxy.portable.check import MAX_VALUES, NOT_UTF8, is_utf8
-from proxy.portable.format import put
-from proxy.portable.gathering import ItemBatcher, SessionBuilder, Together, one_by_one
-from proxy.portable.source import Broken, ImportedSession, Piece, Splitter, Warnings
+from proxy.portable.format import embed_json
+from proxy.portable.gathering import IsAtomic, ItemBatcher, SessionBuilder, never_atomic
+from proxy.portable.source import ImportedPart, ImportedSession, InvalidFile, Splitter, Warnings
 
 _DECODERS = {format.kind_of(line): msgspec.json.Decoder(line) for line in format.LINES}
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -25,52 +25,56 @@ _TEXT = msgspec.json.Decoder(str)
 _KNOWN = {format.kind_of(line): {"kind", *line.__struct_encode_fields__} for line in format.LINES}
 
 
-class Export:
+class ExportReader:
     """Reads an export as it comes; implements :class:`proxy.portable.source.ImportSource`.
 
-    ``limit`` bounds a line, ``most`` what has to be held at once: a session, or what was learned of
-    a person; both in bytes.  ``together`` says what was learned.
+    Bounds in bytes: ``max_line_bytes`` of a line, ``max_bytes`` of what is held at once, which is a
+    session or a person's items of ``atomic`` namespaces.
     """
 
     def __init__(
-        self, limit: int, most: int, warnings: Warnings, together: Together = one_by_one
+        self,
+        max_line_bytes: int,
+        max_bytes: int,
+        warnings: Warnings,
+        is_atomic: IsAtomic = never_atomic,
     ) -> None:
-        self._together = together
-        self._lines, self._most, self._warnings = Splitter(limit), most, warnings
+        self._is_atomic = is_atomic
+        self._lines, self._max_bytes, self._warnings = Splitter(max_line_bytes), max_bytes, warnings
         self._begun = False
         self._ended = False
         self._session: SessionBuilder | None = None
-        self._shelf: ItemBatcher | None = None
+        self._items: ItemBatcher | None = None
         self._counts = [0, 0, 0]
-        """Sessions, shelves, items."""
+        """Sessions, owners, items."""
 
     @property
     def line(self) -> int:
         return self._lines.number
 
-    def feed(self, data: bytes) -> Iterator[Piece]:
+    def feed(self, data: bytes) -> Iterator[ImportedPart]:
         for raw in self._lines.feed(data):
             yield from self._read(raw)
 
-    def finish(self) -> Iterator[Piece]:
+    def finish(self) -> Iterator[ImportedPart]:
         for raw in self._lines.finish():
             yield from self._read(raw)
         if not self._ended:
-            raise Broken(f"ends after line {self.line} without its last line: it is cut off")
+            raise InvalidFile(f"ends after line {self.line} without its last line: it is cut off")
 
-    def _read(self, raw: bytes) -> Iterator[Piece]:
-        line = self._decoded(raw)
+    def _read(self, raw: bytes) -> Iterator[ImportedPart]:
+        line = self._decode(raw)
         if line is None:
             return
         try:
-            yield from self._take(line, len(raw))
+            yield from self._add(line, len(raw))
         except ValueError as error:
-            raise self._broken(f"has {error}") from None
+            raise self._error(f"has {error}") from None
 
-    def _decoded(self, raw: bytes) -> format.ExportLine | None:
-        """The line; None for one of a kind that is not known."""
+    def _decode(self, raw: bytes) -> format.ExportLine | None:
+        """The line; None for an unknown kind."""
         if has_more_values(MAX_VALUES, raw):
-            raise self._broken(f"has over {MAX_VALUES} values")
+            raise self._error(f"has over {MAX_VALUES} values")
         try:
             fields = _FIELDS.decode(raw)
             kind = _TEXT.decode(fields.get("kind", b"null"))
@@ -88,10 +92,10 @@ class Export:
         except UNREADABLE as error:
             raise self._unreadable(raw, f'is no line of the kind "{kind}": {error}') from None
 
-    def _unreadable(self, raw: bytes, what: str) -> Broken:
-        return self._broken(what if is_utf8(raw) else f"has {NOT_UTF8}")
+    def _unreadable(self, raw: bytes, what: str) -> InvalidFile:
+        return self._error(what if is_utf8(raw) else f"has {NOT_UTF8}")
 
-    def _take(self, line: format.ExportLine, size: int) -> Iterator[Piece]:
+    def _add(self, line: format.ExportLine, size: int) -> Iterator[ImportedPart]:
         if self._begun != (not isinstance(line, format.Header)):
             raise ValueError("a header where there must be none, or none where there must be one")
         if self._ended:
@@ -99,11 +103,11 @@ class Export:
         if isinstance(line, format.Header):
             self._begin(line)
         elif self._session is not None:
-            yield from self._of_session(self._session, line, size)
-        elif self._shelf is not None:
-            yield from self._of_shelf(self._shelf, line, size)
+            yield from self._add_to_session(self._session, line, size)
+        elif self._items is not None:
+            yield from self._add_to_items(self._items, line, size)
         else:
-            self._between(line)
+            self._begin_group(line)
 
     def _begin(self, header: format.Header) -> None:
         if header.format != format.NAME:
@@ -114,11 +118,11 @@ class Export:
             )
         self._begun = True
 
-    def _between(self, line: format.ExportLine) -> None:
+    def _begin_group(self, line: format.ExportLine) -> None:
         if isinstance(line, format.SessionLine):
-            self._session = SessionBuilder(line, self._most)
+            self._session = SessionBuilder(line, self._max_bytes)
         elif isinstance(line, format.ShelfLine):
-            self._shelf = ItemBatcher(line, self._most, self._together)
+            self._items = ItemBatcher(line, self._max_bytes, self._is_atomic)
         elif isinstance(line, format.End):
             if [line.sessions, line.shelves, line.items] != self._counts:
                 raise ValueError("totals that are not those of the lines before: some are missing")
@@ -126,7 +130,7 @@ class Export:
         else:
             raise ValueError("a kind that does not belong here")
 
-    def _of_session(
+    def _add_to_session(
         self, session: SessionBuilder, line: format.ExportLine, size: int
     ) -> Iterator[ImportedSession]:
         done = session.add(line, size)
@@ -135,24 +139,26 @@ class Export:
             self._counts[0] += 1
             yield done
 
-    def _of_shelf(self, shelf: ItemBatcher, line: format.ExportLine, size: int) -> Iterator[Piece]:
-        yield from shelf.add(line, size)
-        if shelf.complete:
-            self._shelf = None
+    def _add_to_items(
+        self, owner_line: ItemBatcher, line: format.ExportLine, size: int
+    ) -> Iterator[ImportedPart]:
+        yield from owner_line.add(line, size)
+        if owner_line.complete:
+            self._items = None
             self._counts[1] += 1
-            self._counts[2] += shelf.count
+            self._counts[2] += owner_line.count
 
-    def _broken(self, what: str) -> Broken:
-        return Broken(what, self.line)
+    def _error(self, what: str) -> InvalidFile:
+        return InvalidFile(what, self.line)
 
 
-def encoded(line: format.ExportLine) -> bytes:
-    """A line with its end."""
+def encode_line(line: format.ExportLine) -> bytes:
+    """The JSON of a line with a line break."""
     return msgspec.json.encode(line) + b"\n"
 
 
-def header(scope: format.Scope, now: float) -> bytes:
-    return encoded(
+def header_line(scope: format.Scope, now: float) -> bytes:
+    return encode_line(
         format.Header(
             format=format.NAME,
             version=format.VERSION,
@@ -168,18 +174,18 @@ def session_lines(archived: SessionArchive, dismissed: tuple[str, ...] = ()) -> 
     yield session_line(archived.session, dismissed)
     for line in archived.lines:
         yield message_line(line)
-    yield from rest_lines(archived, {line.card.id for line in archived.lines})
+    yield from closing_lines(archived, {line.card.id for line in archived.lines})
 
 
 def session_line(session: Session, dismissed: tuple[str, ...]) -> bytes:
-    return encoded(_session(session, dismissed))
+    return encode_line(_session(session, dismissed))
 
 
 def message_line(line: StoredMessage) -> bytes:
-    return encoded(_message(line))
+    return encode_line(_message(line))
 
 
-def rest_lines(archived: SessionArchive, there: Collection[str]) -> Iterator[bytes]:
+def closing_lines(archived: SessionArchive, there: Collection[str]) -> Iterator[bytes]:
     """The lines after the messages; ``there`` are the ids of these.
 
     Exchanges are reduced to these messages: others were recorded while the session was read.
@@ -188,10 +194,10 @@ def rest_lines(archived: SessionArchive, there: Collection[str]) -> Iterator[byt
     pairs = zip(archived.exchanges, named, strict=True)
     exchanges = [placed._replace(messages=ids) for placed, ids in pairs if ids]
     for placed in exchanges:
-        yield encoded(_exchange(placed))
+        yield encode_line(_exchange(placed))
     for summary in archived.summaries:
-        yield encoded(format.SummaryLine(summary=summary))
-    yield encoded(
+        yield encode_line(format.SummaryLine(summary=summary))
+    yield encode_line(
         format.SessionEnd(
             messages=len(there),
             exchanges=len(exchanges),
@@ -200,14 +206,14 @@ def rest_lines(archived: SessionArchive, there: Collection[str]) -> Iterator[byt
     )
 
 
-def shelf(user: str, dismissed: tuple[str, ...]) -> bytes:
-    """A shelf begins; "" is the tenant's own."""
-    return encoded(format.ShelfLine(user=user or None, dismissed=dismissed))
+def owner_line(user: str, dismissed: tuple[str, ...]) -> bytes:
+    """The line before the items of an owner; "" is the tenant."""
+    return encode_line(format.ShelfLine(user=user or None, dismissed=dismissed))
 
 
 def item_line(item: Item) -> bytes:
-    value = put(bytes(item.value))
-    return encoded(format.ItemLine(item=msgspec.structs.replace(item, value=value)))
+    value = embed_json(bytes(item.value))
+    return encode_line(format.ItemLine(item=msgspec.structs.replace(item, value=value)))
 
 
 def _session(session: Session, dismissed: tuple[str, ...]) -> format.SessionLine:
@@ -216,9 +222,9 @@ def _session(session: Session, dismissed: tuple[str, ...]) -> format.SessionLine
         id=session.id,
         user=session.user,
         title=details.title,
-        metadata=put(details.metadata),
+        metadata=embed_json(details.metadata),
         ttl=details.ttl,
-        system=put(details.system),
+        system=embed_json(details.system),
         system_tokens=details.system_tokens,
         created_at=session.created_at,
         last_active_at=session.last_active_at,
@@ -250,8 +256,8 @@ def _message(line: StoredMessage) -> format.MessageLine:
         shape=card.shape,
         told=card.told,
         words=card.words,
-        body=put(line.body),
-        wire=put(line.wire),
+        body=embed_json(line.body),
+        wire=embed_json(line.wire),
     )
 
 
@@ -260,5 +266,5 @@ def _exchange(placed: PlacedExchange) -> format.ExchangeLine:
         first=placed.first,
         messages=placed.messages,
         exchange=msgspec.structs.replace(placed.exchange, usage=None),
-        usage=put(placed.exchange.usage),
+        usage=embed_json(placed.exchange.usage),
     )

@@ -1,7 +1,7 @@
 """OpenAI's chat messages: a list of them, a list of conversations, one object with a list, or lines
 of such objects, as models are trained with.  Pure.
 
-A list is read item by item: what the first is, all are.
+A list is read item by item; all items must be of the kind of the first.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from proxy.chat import jsontext
 from proxy.chat.message import ROLES, SYSTEM_ROLES, read_message
 from proxy.portable.check import check_count, check_text
 from proxy.portable.source import (
-    Broken,
     Conversation,
     ImportedMessage,
+    ImportedPart,
+    InvalidFile,
     ListSplitter,
-    Piece,
     Splitter,
     Warnings,
 )
@@ -27,10 +27,10 @@ from proxy.portable.source import (
 def conversation_of(
     messages: Sequence[bytes], warnings: Warnings, line: int | None = None
 ) -> Conversation | None:
-    """A conversation without branches; None if nothing is said in it.
+    """A conversation without branches; None if it has no messages.
 
     Its leading system messages are its instructions; later ones are left out.  Raises ValueError
-    for what is no message.
+    for anything but a message.
     """
     check_count(len(messages))
     roles = [role_of(raw, index) for index, raw in enumerate(messages)]
@@ -90,7 +90,7 @@ def conversations_in(raw: bytes) -> Iterator[list[bytes]]:
 
 
 def is_conversation(item: bytes) -> bool:
-    """An item of a list: is it a conversation, and not a message?"""
+    """Whether an item of a list is a conversation, not a message."""
     return item[:1] == b"[" or "messages" in _fields(item)
 
 
@@ -110,48 +110,48 @@ def _plain(raw: bytes) -> bytes:
 
 
 class MessageBuffer:
-    """``most`` bounds them all, in bytes.  Raises ValueError."""
+    """Collects messages of at most ``max_bytes`` in all.  Raises ValueError."""
 
-    def __init__(self, most: int) -> None:
-        self._most, self._size = most, 0
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes, self._size = max_bytes, 0
         self.messages: list[bytes] = []
 
     def add(self, message: bytes) -> None:
         self.messages.append(message)
         self._size += len(message)
         check_count(len(self.messages))
-        if self._size > self._most:
-            raise ValueError(f"a conversation of over {self._most} bytes")
+        if self._size > self._max_bytes:
+            raise ValueError(f"a conversation of over {self._max_bytes} bytes")
 
 
 class MessageLists(ABC):
-    """See :class:`proxy.portable.source.ImportSource`; ``most`` bounds a conversation, in bytes."""
+    """See :class:`proxy.portable.source.ImportSource`; ``max_bytes`` bounds a conversation."""
 
-    def __init__(self, most: int, warnings: Warnings) -> None:
-        self._items, self._one = ListSplitter(most), MessageBuffer(most)
+    def __init__(self, max_bytes: int, warnings: Warnings) -> None:
+        self._items, self._one = ListSplitter(max_bytes), MessageBuffer(max_bytes)
         self._warnings = warnings
         self._several = False
 
-    def feed(self, data: bytes) -> Iterator[Piece]:
+    def feed(self, data: bytes) -> Iterator[ImportedPart]:
         try:
             for item in self._items.feed(data):
                 yield from self._take(item)
         except ValueError as error:
-            raise Broken(f"has {error}") from None
+            raise InvalidFile(f"has {error}") from None
 
-    def finish(self) -> Iterator[Piece]:
+    def finish(self) -> Iterator[ImportedPart]:
         try:
             self._items.finish()
             if not self._several:
                 yield from self._conversation(self._one.messages)
         except ValueError as error:
-            raise Broken(f"has {error}") from None
+            raise InvalidFile(f"has {error}") from None
 
     @abstractmethod
-    def _take(self, item: bytes) -> Iterator[Piece]:
-        """Keep a message, or give the conversations that an item is.  Raises ValueError."""
+    def _take(self, item: bytes) -> Iterator[ImportedPart]:
+        """Keep an item that is a message, or return its conversations.  Raises ValueError."""
 
-    def _conversation(self, messages: list[bytes]) -> Iterator[Piece]:
+    def _conversation(self, messages: list[bytes]) -> Iterator[ImportedPart]:
         found = conversation_of(messages, self._warnings)
         if found is not None:
             yield found
@@ -160,7 +160,7 @@ class MessageLists(ABC):
 class Messages(MessageLists):
     """See :class:`proxy.portable.messages.MessageLists`."""
 
-    def _take(self, item: bytes) -> Iterator[Piece]:
+    def _take(self, item: bytes) -> Iterator[ImportedPart]:
         if self._items.number == 1:
             self._several = not self._items.listed or is_conversation(item)
         if not self._several:
@@ -173,25 +173,25 @@ class Messages(MessageLists):
 
 
 class ChatLines:
-    """See :class:`proxy.portable.source.ImportSource`; ``limit`` bounds a line, in bytes."""
+    """See :class:`proxy.portable.source.ImportSource`; ``max_line_bytes`` bounds a line."""
 
-    def __init__(self, limit: int, warnings: Warnings) -> None:
-        self._lines, self._warnings = Splitter(limit), warnings
+    def __init__(self, max_line_bytes: int, warnings: Warnings) -> None:
+        self._lines, self._warnings = Splitter(max_line_bytes), warnings
 
-    def feed(self, data: bytes) -> Iterator[Piece]:
+    def feed(self, data: bytes) -> Iterator[ImportedPart]:
         for raw in self._lines.feed(data):
             yield from self._conversation(raw)
 
-    def finish(self) -> Iterator[Piece]:
+    def finish(self) -> Iterator[ImportedPart]:
         for raw in self._lines.finish():
             yield from self._conversation(raw)
 
-    def _conversation(self, raw: bytes) -> Iterator[Piece]:
+    def _conversation(self, raw: bytes) -> Iterator[ImportedPart]:
         number = self._lines.number
         try:
             check_text(raw)
             found = conversation_of(messages_in(raw), self._warnings, number)
         except ValueError as error:
-            raise Broken(f"has {error}", number) from None
+            raise InvalidFile(f"has {error}", number) from None
         if found is not None:
             yield found

@@ -13,8 +13,8 @@ import msgspec
 from proxy.chat import jsontext
 from proxy.portable import format
 from proxy.portable.check import MAX_MESSAGES, NOT_UTF8, is_utf8
-from proxy.portable.gathering import Together, one_by_one
-from proxy.portable.lines import Export
+from proxy.portable.gathering import IsAtomic, never_atomic
+from proxy.portable.lines import ExportReader
 from proxy.portable.messages import ChatLines, Messages
 from proxy.portable.names import Format
 from proxy.portable.programs import (
@@ -36,7 +36,7 @@ from proxy.portable.programs.reading import (
     ReadNote,
     Transcript,
 )
-from proxy.portable.source import Broken, ImportSource, Warnings
+from proxy.portable.source import ImportSource, InvalidFile, Warnings
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -44,15 +44,15 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class Limits(msgspec.Struct, frozen=True):
     """Limits in bytes: of a line, and of what is held in memory (see the formats).
 
-    ``together``: see ``gathering.Together``.
+    ``is_atomic``: see ``gathering.Together``.
     """
 
     line: int
     held: int
-    together: Together = one_by_one
+    is_atomic: IsAtomic = never_atomic
 
 
-ENOUGH = 64 * 1024
+DETECTION_BYTES = 64 * 1024
 """Bytes of a file's beginning by which its format is detected."""
 
 
@@ -81,10 +81,10 @@ class Beginning(msgspec.Struct, frozen=True):
 
 
 class Reader(NamedTuple):
-    """A format: ``fits`` recognises it by a file's beginning, ``made`` makes its reader."""
+    """A format: ``matches`` recognises it by a file's beginning, ``make`` makes its reader."""
 
-    fits: Callable[[Beginning], bool]
-    made: Callable[[Limits, Warnings], ImportSource]
+    matches: Callable[[Beginning], bool]
+    make: Callable[[Limits, Warnings], ImportSource]
 
 
 def _conversations(read: ReadConversation) -> Callable[[Limits, Warnings], ImportSource]:
@@ -99,13 +99,13 @@ def _notes(read: ReadNote, names: tuple[str, ...]) -> Callable[[Limits, Warnings
     return lambda limits, warnings: NoteList(limits.held, warnings, read, names)
 
 
-LEVELS = 2 * MAX_MESSAGES + 100
+LIBRECHAT_DEPTH = 2 * MAX_MESSAGES + 100
 """The limit on nesting of a conversation whose messages are nested in each other."""
 
 
 def _librechat(limits: Limits, warnings: Warnings) -> ImportSource:
     read = librechat.conversation_of
-    return Conversations(limits.held, warnings, read, librechat.flat, LEVELS)
+    return Conversations(limits.held, warnings, read, librechat.flat, LIBRECHAT_DEPTH)
 
 
 def _is_export(file: Beginning) -> bool:
@@ -155,7 +155,7 @@ def _is_chat_lines(file: Beginning) -> bool:
 READERS: Mapping[Format, Reader] = {
     "memory-proxy": Reader(
         _is_export,
-        lambda limits, warnings: Export(limits.line, limits.held, warnings, limits.together),
+        lambda limits, warnings: ExportReader(limits.line, limits.held, warnings, limits.is_atomic),
     ),
     "claude_code": Reader(_is_claude_code, _transcript(ClaudeCode)),
     "codex": Reader(_is_codex, _transcript(Codex)),
@@ -180,19 +180,19 @@ READERS: Mapping[Format, Reader] = {
 """The formats; detection tries them in this order, the most specific first."""
 
 
-def opened(
+def open_source(
     beginning: bytes, wanted: Format | None, limits: Limits, warnings: Warnings
 ) -> tuple[Format, ImportSource]:
-    """The format of a file that begins so, and its reader, which has read nothing yet.
+    """The format of a file by its beginning, and its reader, which has read nothing yet.
 
-    ``wanted`` is the format that somebody says it has.  Raises Broken for one that is not known.
+    ``wanted`` is the format that the caller names.  Raises InvalidFile for an unknown format.
     """
     if b"\0" in beginning[:2] or beginning.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-        raise Broken(f"has {NOT_UTF8}")
+        raise InvalidFile(f"has {NOT_UTF8}")
     found = wanted or detect(beginning)
     if found is None:
-        raise Broken(_unknown(beginning))
-    return found, READERS[found].made(limits, warnings)
+        raise InvalidFile(_unknown(beginning))
+    return found, READERS[found].make(limits, warnings)
 
 
 def _unknown(beginning: bytes) -> str:
@@ -212,11 +212,11 @@ def detect(beginning: bytes) -> Format | None:
     text = beginning.removeprefix(BYTE_ORDER_MARK).lstrip()
     if text[:1] not in (b"{", b"["):
         return None
-    whole, end, _ = text.rpartition(b"\n")
-    rows = (whole if end else text).split(b"\n", MAX_LINES)[:MAX_LINES]
+    complete, end, _ = text.rpartition(b"\n")
+    rows = (complete if end else text).split(b"\n", MAX_LINES)[:MAX_LINES]
     lines = tuple(map(_fields, rows))
     file = Beginning(text[:1] == b"[", frozenset(_keys(text)), lines, not end)
-    return next((name for name, reader in READERS.items() if reader.fits(file)), None)
+    return next((name for name, reader in READERS.items() if reader.matches(file)), None)
 
 
 MAX_LINES = 50

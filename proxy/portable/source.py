@@ -19,17 +19,17 @@ from proxy.portable.check import MAX_VALUES
 
 
 class Splitter:
-    """Splits bytes into lines of at most ``limit`` bytes; ``number`` is the last line's, from 1."""
+    """Splits bytes into lines of at most ``max_line_bytes``; ``number`` counts them from 1."""
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+    def __init__(self, max_line_bytes: int) -> None:
+        self._limit = max_line_bytes
         self._rest = bytearray()
         self.number = 0
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """The lines that this completes, without their ends; empty ones are left out.
 
-        Raises Broken for one that is too long.
+        Raises InvalidFile for one that is too long.
         """
         first, *others = data.split(b"\n")
         self._rest += first
@@ -53,7 +53,7 @@ class Splitter:
 
     def _bound(self, size: int) -> None:
         if size > self._limit:
-            raise Broken(f"is longer than {self._limit} bytes", self.number + 1)
+            raise InvalidFile(f"is longer than {self._limit} bytes", self.number + 1)
 
 
 DEEPEST = 500
@@ -68,15 +68,15 @@ _NOT_A_LIST = "no list of objects, or more than that"
 
 
 class ListSplitter:
-    """Splits a JSON list into items of at most ``most`` bytes and ``deepest`` levels; a single
+    """Splits a JSON list into items of at most ``max_bytes`` and ``max_depth`` levels; a single
     object is one item.
 
     ``listed``: the text is a list; None before its beginning.  ``number``: the items so far.
     Raises ValueError unless it is a list of objects or lists.
     """
 
-    def __init__(self, most: int, deepest: int = DEEPEST) -> None:
-        self._most, self._deepest = most, deepest
+    def __init__(self, max_bytes: int, max_depth: int = DEEPEST) -> None:
+        self._max_bytes, self._max_depth = max_bytes, max_depth
         self.listed: bool | None = None
         self.number = 0
         self._levels = self._brackets = 0
@@ -91,7 +91,7 @@ class ListSplitter:
         if self.listed is None:
             data = data.lstrip(_SPACE)
             self.listed = data[:1] == b"[" if data else None
-        start, at = 0, self._behind_string(data)
+        start, at = 0, self._end_of_string(data)
         while bracket := _TO_BRACKET.match(data, at):
             before, at = bracket.span(1)
             inside = self._levels > self._base
@@ -108,7 +108,7 @@ class ListSplitter:
             self._hold(data[start:])
         else:
             self._wait(data[start:])
-        self._look(data, at)
+        self._find_open_string(data, at)
 
     def finish(self) -> None:
         """Raises ValueError for a text that is incomplete."""
@@ -116,7 +116,7 @@ class ListSplitter:
             raise ValueError("no end: it is cut off")
 
     def _check(self) -> None:
-        if self._levels > self._deepest:
+        if self._levels > self._max_depth:
             raise ValueError("too deep a nesting")
         if self._brackets > 2 * MAX_VALUES:
             raise ValueError(f"over {MAX_VALUES} lists and objects in item {self.number + 1}")
@@ -150,10 +150,10 @@ class ListSplitter:
 
     def _hold(self, data: bytes) -> None:
         self._item += data
-        if len(self._item) > self._most:
-            raise ValueError(f"more than {self._most} bytes of item {self.number + 1}")
+        if len(self._item) > self._max_bytes:
+            raise ValueError(f"more than {self._max_bytes} bytes of item {self.number + 1}")
 
-    def _behind_string(self, data: bytes) -> int:
+    def _end_of_string(self, data: bytes) -> int:
         """The end of a string that began before this piece of bytes."""
         if not self._within:
             return 0
@@ -166,7 +166,7 @@ class ListSplitter:
             self._escaped = _escapes(data[begin:])
         return len(data)
 
-    def _look(self, data: bytes, at: int) -> None:
+    def _find_open_string(self, data: bytes, at: int) -> None:
         """Find out whether a string begins after the last bracket and does not end."""
         begun = _TO_STRING.match(data, at)
         if begun and begun[1]:
@@ -181,29 +181,29 @@ def _escapes(data: bytes) -> bool:
 class ImportSource(Protocol):
     """Reads a file in chunks of bytes, and returns what can be imported.
 
-    Both methods may take long and should run in a thread.  They raise Broken.
+    Both methods may take long and should run in a thread.  They raise InvalidFile.
     """
 
-    def feed(self, data: bytes) -> Iterator[Piece]:
+    def feed(self, data: bytes) -> Iterator[ImportedPart]:
         """What these bytes complete."""
         ...
 
-    def finish(self) -> Iterator[Piece]:
+    def finish(self) -> Iterator[ImportedPart]:
         """What the end of the file completes."""
         ...
 
 
 class ImportedSession(msgspec.Struct, frozen=True):
-    """One session, to be put back as it was; ``dismissed`` as on its line."""
+    """One session, to be restored as it was; ``dismissed``: see ``format.SessionLine``."""
 
     archived: SessionArchive
     dismissed: tuple[str, ...] = ()
 
 
 class Items(msgspec.Struct, frozen=True):
-    """Some items of a person's shelf, or with ``user`` "" of the tenant's own.
+    """Some items of a person, or with ``user`` "" of the tenant itself.
 
-    What the proxy itself has learned of a person comes with the last ones, all at once.
+    Those of namespaces that must be imported together come in the last batch.
     """
 
     user: str
@@ -212,10 +212,10 @@ class Items(msgspec.Struct, frozen=True):
 
 
 class ImportedMessage(msgspec.Struct, frozen=True):
-    """A message from elsewhere: its JSON as OpenAI's chat API has it, and when it was said.
+    """A message of another program: its JSON in OpenAI's chat format, and its time.
 
-    ``parent`` is the index of the message that it follows, -1 for none: those of a conversation
-    with branches form a tree.  ``active`` ones are on the branch that the conversation ended with.
+    ``parent`` is the index of the message that it follows, -1 for none: messages of a conversation
+    with branches form a tree.  ``active``: it is on the branch that the conversation ended with.
     """
 
     message: bytes
@@ -225,10 +225,10 @@ class ImportedMessage(msgspec.Struct, frozen=True):
 
 
 class Conversation(msgspec.Struct, frozen=True):
-    """A conversation from elsewhere.  Parents come before those that follow them.
+    """A conversation of another program.  Parents come before their children.
 
-    ``system`` are its instructions, each a message's JSON.  ``id`` is None where it has none, and
-    so is ``user``, whose the file says that it is.  Times are Unix seconds, None where not known.
+    ``system`` are its instructions, each a message's JSON.  ``user`` is the owner that the file
+    names.  Times are Unix seconds.  What the file does not say is None.
     """
 
     said: tuple[ImportedMessage, ...]
@@ -240,10 +240,10 @@ class Conversation(msgspec.Struct, frozen=True):
 
 
 class Note(msgspec.Struct, frozen=True):
-    """What another program remembers of a person: a sentence, or where ``text`` is None a value.
+    """What another program remembers of a person: a sentence, or if ``text`` is None a value.
 
-    ``value`` is the JSON object that holds it, ``labels`` and ``key`` where it was.  Times are Unix
-    seconds, None where not known; it is of no use after ``until``.
+    ``value`` is the JSON object that has it, at ``labels`` and ``key``.  It expires at ``until``.
+    Times are Unix seconds, None if not known.
     """
 
     labels: tuple[str, ...]
@@ -257,16 +257,16 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Notes(msgspec.Struct, frozen=True):
-    """Some of what is remembered of one person; ``user`` is who, None where the file names none."""
+    """Some notes on one person; ``user`` is None if the file names none."""
 
     user: str | None
     notes: tuple[Note, ...]
 
 
-Piece = ImportedSession | Items | Conversation | Notes
+ImportedPart = ImportedSession | Items | Conversation | Notes
 
 
-class Broken(Exception):
+class InvalidFile(Exception):
     """A file is invalid: ``line`` from 1 (None for the whole file), and ``what`` is wrong.
 
     Both make a sentence: "Line 3 is longer than 10 bytes."

@@ -96,7 +96,7 @@ def added(question: str, before: Iterable[Utterance], answer: str) -> str:
     )
     asked = _terms(own.words, languages)
     known = asked.union(*(_terms(each.words, languages) for each in earlier))
-    kept = [part for word in written.words for part in _kept(word, known, languages)]
+    kept = [part for word in written.words for part in _terms_to_keep(word, known, languages)]
     is_more = bool(_terms(tokenize(" ".join(kept)).words, languages) - asked)
     return " ".join(kept) if is_more else ""
 
@@ -118,7 +118,7 @@ def _pairs(run: str) -> list[str]:
     return [run[at : at + 2] for at in range(len(run) - 1)]
 
 
-def _kept(word: Word, known: set[bytes], languages: Sequence[str]) -> Iterator[str]:
+def _terms_to_keep(word: Word, known: set[bytes], languages: Sequence[str]) -> Iterator[str]:
     """A word that was said, or the parts of a run without spaces that were."""
     if not word.unspaced:
         terms = set(_of(word, languages))

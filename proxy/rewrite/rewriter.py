@@ -102,7 +102,7 @@ class Rewriter:
             return Rewriting(None, 0.0)
         text = prompt_of(question, before, settings.max_input_tokens, self._count)
         asked = assignment(tenant, FEATURE, settings, text, model, most_bytes=ANSWER_BYTES)
-        task = asyncio.create_task(self._ask(asked, question, before), name="rewrite")
+        task = asyncio.create_task(self._request(asked, question, before), name="rewrite")
         self._running.add(task)
         self._busy[tenant] += 1
         task.add_done_callback(lambda task: self._ended(task, tenant))
@@ -135,7 +135,7 @@ class Rewriter:
         failures, _ = self._failures.get(tenant, (0, 0.0))
         self._failures[tenant] = failures + 1, asyncio.get_running_loop().time() + PAUSE
 
-    async def _ask(
+    async def _request(
         self, asked: Assignment, question: str, before: Sequence[Utterance]
     ) -> Rewritten:
         try:

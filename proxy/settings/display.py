@@ -27,10 +27,10 @@ def _rows(name: str, value: object) -> Iterator[tuple[str, str]]:
         for index, item in enumerate(value):
             yield from _rows(f"{name}[{index}]", item)
     else:
-        yield name, _written(name, value)
+        yield name, _toml_value(name, value)
 
 
-def _written(name: str, value: object) -> str:
+def _toml_value(name: str, value: object) -> str:
     if value is None:
         return "not set"
     if isinstance(value, SecretStr):

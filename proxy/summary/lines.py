@@ -89,7 +89,7 @@ def lines_of(card: Card, body: bytes, decode: Decode) -> list[TranscriptLine]:
         return [TranscriptLine(_speaker(card.role, None), ": ", "[unreadable]")]
     speaker = _speaker(card.role, message.get("name"))
     lines = [TranscriptLine(speaker, " calls ", call) for call in _calls(message)]
-    said = _said(message)
+    said = _message_text(message)
     if card.incomplete:
         said = f"{said} [incomplete]".lstrip()
     if said or not lines:
@@ -142,7 +142,7 @@ def place_to_cut(text: str, size: int) -> int:
     return size
 
 
-def _said(message: Mapping[str, object]) -> str:
+def _message_text(message: Mapping[str, object]) -> str:
     """The content; where it says nothing, the refusal or the audio that stands in for it."""
     said = _content(message.get("content"))
     if not said and isinstance(message.get("refusal"), str):

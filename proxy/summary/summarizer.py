@@ -115,7 +115,7 @@ class Summarizer:
         settings, window = profile.summary, self._window_of(profile)
         conflicts = goal = 0
         while conflicts < CONFLICTS:
-            view = await self._look(work, window)
+            view = await self._load_view(work, window)
             waiting = waiting_turns(view.snapshot, settings)
             when = self._when(view.snapshot, waiting, settings)
             if when is not None and when <= self._clock():
@@ -157,7 +157,7 @@ class Summarizer:
         settings, window = profile.summary, self._window_of(profile)
         replaced: Summary | None = None
         for _ in range(CONFLICTS):
-            view = await self._look(work, window)
+            view = await self._load_view(work, window)
             if view.base is None or (view.base.edited and replaced not in (None, view.base)):
                 return None
             replaced = view.base
@@ -188,7 +188,7 @@ class Summarizer:
                 return None
             self._drafts.keep(*whose, summary)
 
-    async def _look(self, work: Work, window: Window) -> _SessionView:
+    async def _load_view(self, work: Work, window: Window) -> _SessionView:
         since, key = self._clock(), SessionKey(work.tenant, work.session)
         ask = Ask(profile=work.profile, whole=True, max_messages=0)  # no bodies but the window's
         return _SessionView(

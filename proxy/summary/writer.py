@@ -284,11 +284,11 @@ class Writer:
         asked = continuation.assignment(summary, part)
         written = self._unfinished.find(continuation.key, asked)
         if written is None:
-            written = await self._ask(asked, continuation.request.settings)
+            written = await self._write_part(asked, continuation.request.settings)
             self._unfinished.keep(continuation.key, asked, written)
         return written
 
-    async def _ask(self, asked: Assignment, settings: SummarySettings) -> WrittenSummary:
+    async def _write_part(self, asked: Assignment, settings: SummarySettings) -> WrittenSummary:
         for _ in range(ATTEMPTS):
             completed = await self._completer.complete(asked)
             verdict = await asyncio.to_thread(

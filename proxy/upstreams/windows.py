@@ -22,7 +22,7 @@ from proxy.wire.upstream import Reply
 
 logger = logging.getLogger(__name__)
 
-PATIENCE = 5.0
+TIMEOUT = 5.0
 """Timeout of a list of models, in seconds."""
 
 REFRESH_SECONDS = 3600.0
@@ -76,16 +76,16 @@ class ContextWindows:
 
     async def _run(self) -> None:
         while True:
-            await asyncio.gather(*map(self._ask, self._upstreams.listed))
+            await asyncio.gather(*map(self._load_windows, self._upstreams.listed))
             await asyncio.sleep(REFRESH_SECONDS)
 
-    async def _ask(self, upstream: Destination) -> None:
+    async def _load_windows(self, upstream: Destination) -> None:
         headers = upstream.headers(json_headers([]), "models")
         target = b"/models" + (
             b"?" + upstream.query_for_models if upstream.query_for_models else b""
         )
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT):
                 reply = await upstream.upstream.send("GET", target, headers, None)
                 models = await models_in(reply)
         except (UpstreamError, TimeoutError) as failure:

@@ -114,7 +114,7 @@ class AiohttpUpstream:
             fields.add("Content-Length", str(length))
         upload = _Upload(body, self._options.read_timeout)
         try:
-            async with asyncio.timeout(None) as upload.patience:
+            async with asyncio.timeout(None) as upload.timeout:
                 return await self._request(method, url, fields, upload.pieces())
         except (UpstreamError, TimeoutError) as failure:
             if upload.failure is not None:
@@ -123,7 +123,7 @@ class AiohttpUpstream:
                 raise UpstreamTimeout("the upstream takes no more of the body") from failure
             raise
         finally:
-            upload.patience = None
+            upload.timeout = None
 
     async def _request(
         self,
@@ -148,7 +148,7 @@ class _Upload:
     def __init__(self, body: bytes | AsyncIterator[bytes], seconds: float) -> None:
         self._source = in_pieces(body) if isinstance(body, bytes) else body
         self._seconds = seconds
-        self.patience: asyncio.Timeout | None = None
+        self.timeout: asyncio.Timeout | None = None
         self.failure: Exception | None = None
 
     async def pieces(self) -> AsyncIterator[bytes]:
@@ -163,8 +163,8 @@ class _Upload:
             raise
 
     def _wait_until(self, when: float | None) -> None:
-        if self.patience is not None:
-            self.patience.reschedule(when)
+        if self.timeout is not None:
+            self.timeout.reschedule(when)
 
 
 class AiohttpReply(WholeReply):

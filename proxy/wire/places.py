@@ -24,7 +24,7 @@ SMALL = 1024 * 1024
 READ, CHANGED = 16 * 1024 * 1024, 4 * 1024 * 1024
 """Bytes reserved for an answer before its size is known: of a read, and of a change."""
 
-PATIENCE = 10.0
+WAIT_SECONDS = 10.0
 """Seconds for which a request waits for bytes."""
 
 RESERVATION = "proxy.held"
@@ -80,7 +80,7 @@ class ByteBudget:
         """Waiting tenants whose next request is within their share, in the order of their turns."""
 
     async def take(self, tenant: str, size: int) -> None:
-        """Wait for ``size`` bytes.  Raises ProxyError 503 ``overloaded`` after ``PATIENCE``."""
+        """Wait for ``size`` bytes.  Raises ProxyError 503 ``overloaded`` after ``WAIT_SECONDS``."""
         if not self._ready and tenant not in self._waiting and self._fits(tenant, size):
             return self.add(tenant, size)
         one = WaitingRequest(size)
@@ -88,7 +88,7 @@ class ByteBudget:
         self._ready[tenant] = None
         self._grant()
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(WAIT_SECONDS):
                 await one.granted
         except TimeoutError:
             self._leave(tenant, one)
@@ -194,7 +194,7 @@ class Reservation:
     async def reserve_body(self, size: int) -> None:
         """Reserve ``size`` bytes for the body, instead of those reserved for it before.
 
-        Waits if that is more.  Raises ProxyError 503 ``overloaded`` after ``PATIENCE``.
+        Waits if that is more.  Raises ProxyError 503 ``overloaded`` after ``WAIT_SECONDS``.
         """
         size = _counted(size)
         if size > self._body:

@@ -22,7 +22,7 @@ from proxy.learning.episodes.extract import prompt as episode_prompt
 from proxy.learning.evidence import UserMessage, find_evidence, is_instruction
 from proxy.learning.facts.claim import parse_operations
 from proxy.learning.facts.claim import prompt as fact_prompt
-from proxy.learning.instructions.document import doubts
+from proxy.learning.instructions.document import find_doubts
 from proxy.learning.instructions.improve import parse_improved
 from proxy.learning.instructions.improve import prompt as instructions_prompt
 from proxy.learning.profile.agreement import ReviewContext, accept_proposal
@@ -129,7 +129,7 @@ def test_facts_are_what_was_told_with_quotes_that_are_there() -> None:
     for each in found:
         there = find_evidence(each.quote, said)
         assert there is not None
-        assert there.said is said[each.message - 1]
+        assert there.message is said[each.message - 1]
 
 
 def test_a_profile_gets_a_member_for_what_was_told() -> None:
@@ -153,7 +153,7 @@ def test_instructions_are_new_short_and_without_doubts() -> None:
     first = parse_improved(written("instructions", instructions_prompt("", [], "", 300)))
     assert first is not None
     assert 0 < count(first.text) <= 300
-    assert doubts(first.text, "", []) == ()
+    assert find_doubts(first.text, "", []) == ()
     assert sorted(first.text) == sorted(" ".join(ADVICE))
 
 

@@ -178,7 +178,7 @@ def refused(result: Result, status: int, reason: str, folder: Path, names: list[
 def test_a_database_that_somebody_has_open_is_left(
     damaged: bool, folder: Path, backup: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(restore, "PATIENCE", 0)
+    monkeypatch.setattr(restore, "STORE_TIMEOUT", 0)
     path = made(folder / "m.db", "told")
     with closing(connect(path, PATIENCE)) as connection:
         connection.execute(SESSION, ("told now",))
@@ -194,7 +194,7 @@ def test_a_database_that_somebody_has_open_is_left(
 def test_a_proxy_that_serves_is_not_disturbed(
     program: Program, talked: str, backup: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(restore, "PATIENCE", 0)
+    monkeypatch.setattr(restore, "STORE_TIMEOUT", 0)
     result = put_back(program.store, backup)
     assert (result.exit_code, "is in use" in result.stderr) == (5, True)
     assert program.api("GET", f"/sessions/{talked}").status_code == 200

@@ -24,7 +24,7 @@ from tests.support.waiting import PATIENCE, eventually
 pytestmark = [pytest.mark.slow]
 
 TURNS = 7
-LATER = LEASE + runner.PATIENCE + 1
+LATER = LEASE + runner.OVERDUE_SECONDS + 1
 """Seconds: what a killed process held is another's by then, and none that cannot do it waits."""
 
 SESSIONS, LENGTH = 5, 8

@@ -277,7 +277,7 @@ async def unlisted(some: Several) -> float:
 async def test_one_that_is_silent_is_left_out_of_the_list(
     some: Several, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("proxy.gateway.dispatch.catalogue.PATIENCE", 0.2)
+    monkeypatch.setattr("proxy.gateway.dispatch.catalogue.TIMEOUT", 0.2)
     before = await unlisted(some)
     some.ups["paid"].always(SILENT)
     some.ups["local"].always(json_answer(["no list"]))

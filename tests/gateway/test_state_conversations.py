@@ -181,13 +181,13 @@ async def test_with_a_session_goes_what_leads_to_it(keeping: Keeping, erased: st
     user = f"user-of-{session}"
     async with keeping.client(X_Session_Id=session, X_User_Id=user) as client:
         await asks(client, "u1")
-    place, shelf = reference_place(reference_of(session)), ItemOwner(digest_of(KEY.encode()))
-    assert await one.store.items_at(shelf, [place])
+    place, owner = reference_place(reference_of(session)), ItemOwner(digest_of(KEY.encode()))
+    assert await one.store.items_at(owner, [place])
     path = f"sessions/{session}" if erased == "session" else f"users/{user}"
     headers = {"authorization": f"Bearer {KEY}"}
     answered = await one.client.delete(f"/memory/v1/{path}", headers=headers)
     assert answered.status_code == 200, answered.text
-    assert not await one.store.items_at(shelf, [place])
+    assert not await one.store.items_at(owner, [place])
 
 
 @pytest.mark.parametrize(
@@ -217,9 +217,9 @@ async def test_a_name_is_written_once_for_all_turns_of_a_while(
 ) -> None:
     written, real = list[ItemOwner](), keeping.rig.store.change_items
 
-    async def noted(shelf: ItemOwner, changes: Sequence[Change]) -> object:
-        written.append(shelf)
-        return await real(shelf, changes)
+    async def noted(owner: ItemOwner, changes: Sequence[Change]) -> object:
+        written.append(owner)
+        return await real(owner, changes)
 
     monkeypatch.setattr(keeping.rig.store, "change_items", noted, raising=False)
     async with keeping.client(X_Session_Id=keeping.rig.talk().session) as mine:

@@ -50,8 +50,8 @@ def calling(name: str, **arguments: str) -> Script:
 
 
 async def facts(rig: Rig, user: str | None, key: str = KEY) -> list[Fact]:
-    shelf = ItemOwner(digest_of(key.encode()), user or "")
-    page = await rig.store.real.items(shelf, ("users", user or "", "facts"), None, 100)  # type: ignore[attr-defined]
+    owner = ItemOwner(digest_of(key.encode()), user or "")
+    page = await rig.store.real.items(owner, ("users", user or "", "facts"), None, 100)  # type: ignore[attr-defined]
     return [msgspec.json.decode(item.value, type=Fact) for item in page.items]
 
 

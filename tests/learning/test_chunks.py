@@ -59,4 +59,4 @@ def test_what_is_pasted_stays_so_in_every_piece(data: st.DataObject) -> None:
 def test_a_piece_knows_where_it_is_from() -> None:
     part = part_of(said("abcdef", Span(1, 4)), 2, 6)
     assert (part.text, part.own_text) == ("cdef", "\0\0ef")
-    assert (part.message, part.exchange, part.seq, part.at) == ("m", "e", 3, 5.0)
+    assert (part.id, part.exchange, part.seq, part.at) == ("m", "e", 3, 5.0)

@@ -42,8 +42,8 @@ def env(harness: Harness) -> Env:
     return Env(harness)
 
 
-async def episodes(env: Env, shelf: ItemOwner = KAI) -> list[Episode]:
-    page = await env.learned.episodes.page(shelf, namespace(shelf.user), None, 100, Episode)
+async def episodes(env: Env, owner: ItemOwner = KAI) -> list[Episode]:
+    page = await env.learned.episodes.page(owner, namespace(owner.user), None, 100, Episode)
     return list(page.items)
 
 
@@ -58,9 +58,9 @@ async def good(env: Env, *texts: str, session: str = "s") -> list[str]:
 async def chosen(env: Env, question: str, budget: int = 1000) -> Block | None:
     """The block for a question, from the card on the shelf."""
     settings, now = env.harness.settings, env.harness.clock()
-    where = EPISODES.where("t", "kai", settings)
+    where = EPISODES.card_place("t", "kai", settings)
     assert where is not None
-    found = await env.harness.store.items_at(where.shelf, [where.place])
+    found = await env.harness.store.items_at(where.owner, [where.place])
     if where.place not in found:
         return None
     card, asked = bytes(found[where.place].value), QueryText(question, now)
@@ -135,8 +135,8 @@ async def test_there_are_so_many_episodes_and_the_oldest_go(env: Env) -> None:
 
 async def test_one_episode_is_dropped_once(env: Env) -> None:
     await good(env, SORTING, BAKING, "How old is the moon?")
-    shelf, id = env.learned.episodes, (await episodes(env))[0].id
-    assert await shelf.drop(KAI, id) and not await shelf.drop(KAI, id)
+    owner, id = env.learned.episodes, (await episodes(env))[0].id
+    assert await owner.drop(KAI, id) and not await owner.drop(KAI, id)
     left = [episode.id for episode in await episodes(env)]
     assert id not in left and len(left) == 2
 
@@ -147,7 +147,7 @@ async def test_an_episode_does_not_outlive_its_session(env: Env) -> None:
     known = await env.harness.store.session(key)
     assert known is not None
     mortal = replace(known, details=Details(ttl=60))
-    await env.learned.feedback.take(mortal, key, message_id(exchange, 1), 1, "")
+    await env.learned.feedback.record(mortal, key, message_id(exchange, 1), 1, "")
     assert await chosen(env, SORTING) is not None
     env.harness.clock.now += 61
     assert await chosen(env, SORTING) is None

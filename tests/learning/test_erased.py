@@ -196,7 +196,7 @@ async def test_an_example_of_a_session_that_is_deleted_meanwhile_is_taken_back(
         patch.setattr(harness.store, "change_items", deleted_first)
         await harness.learn()
     assert not armed
-    assert not (await env.learned.episodes.held(KAI)).episodes
+    assert not (await env.learned.episodes.load(KAI)).episodes
     assert "sort a list" not in await kept(harness)
 
 
@@ -204,7 +204,7 @@ async def test_no_proposal_is_made_of_the_remarks_of_who_was_erased(harness: Har
     instructions = {"application": "shop", "after_feedback": 1}
 
     async def meanwhile() -> None:
-        await env.learned.instructions_forgetting.person("t", "kai")
+        await env.learned.feedback_forgetter.forget_person("t", "kai")
         await erase(harness)
 
     harness.settings = environment.settings(instructions=instructions)
@@ -233,12 +233,12 @@ async def test_what_waits_of_a_session_is_dropped_with_it(harness: Harness) -> N
     for session in ("s", "other"):
         (exchange,) = await harness.say("What is tea?", session=session)
         await env.judge(exchange, -1, "Wrong.", session)
-    pending, remarks = env.learned.pending, env.learned.instructions_forgetting
-    await remarks.session(SESSION, "not-this-one")
-    assert len(await pending.pending(TENANT, "shop")) == 2
-    await remarks.session(SESSION)
-    assert [each.session for _, each in await pending.pending(TENANT, "shop")] == ["other"]
-    assert (await pending.waiting(TENANT, "shop")).value.waiting == 1
+    pending, remarks = env.learned.pending, env.learned.feedback_forgetter
+    await remarks.forget_session(SESSION, "not-this-one")
+    assert len(await pending.entries(TENANT, "shop")) == 2
+    await remarks.forget_session(SESSION)
+    assert [each.session for _, each in await pending.entries(TENANT, "shop")] == ["other"]
+    assert (await pending.reflection(TENANT, "shop")).value.waiting == 1
 
 
 async def test_a_model_saves_nothing_of_a_request_that_began_before(harness: Harness) -> None:
@@ -291,40 +291,40 @@ async def texts(env: Env) -> list[str]:
 
 
 async def test_a_proposal_goes_with_whoever_it_was_made_of(proposed: Env) -> None:
-    remarks = proposed.learned.instructions_forgetting
-    assert await remarks.person("t", "kai", dry_run=True) == 2
-    assert await remarks.person("t", "nobody", ["other"], dry_run=True) == 2
+    remarks = proposed.learned.feedback_forgetter
+    assert await remarks.forget_person("t", "kai", dry_run=True) == 2
+    assert await remarks.forget_person("t", "nobody", ["other"], dry_run=True) == 2
     assert len(await texts(proposed)) == 3
-    assert await remarks.person("t", "kai") == 2
+    assert await remarks.forget_person("t", "kai") == 2
     assert await texts(proposed) == ["eve wants it short."]
-    assert await remarks.person("t", "kai") == 0
+    assert await remarks.forget_person("t", "kai") == 0
 
 
 async def test_a_proposal_goes_with_the_session_or_the_message_it_was_made_of(
     proposed: Env,
 ) -> None:
-    remarks, other = proposed.learned.instructions_forgetting, SessionKey("t", "other")
-    first, second = sorted(await remarks.judged(other))
-    assert await remarks.session(other, second) == 1
+    remarks, other = proposed.learned.feedback_forgetter, SessionKey("t", "other")
+    first, second = sorted(await remarks.messages_with_proposals(other))
+    assert await remarks.forget_session(other, second) == 1
     assert await texts(proposed) == ["kai wants it short.", "eve wants it short."]
-    assert await remarks.session(SESSION) == 1
+    assert await remarks.forget_session(SESSION) == 1
     assert await texts(proposed) == ["eve wants it short."]
-    await remarks.proposed(other, [second])
+    await remarks.drop_proposals(other, [second])
     assert await texts(proposed) == ["eve wants it short."]
-    await remarks.proposed(other, [first])
+    await remarks.drop_proposals(other, [first])
     assert await texts(proposed) == []
 
 
 async def test_a_decided_proposal_goes_as_well_and_the_text_in_force_stays(
     proposed: Env,
 ) -> None:
-    shelf = proposed.learned.instructions
-    page = await shelf.proposals(TENANT, "shop", None, 10)
-    await shelf.decide(TENANT, "shop", page.items[0].id, approve=True)
-    await shelf.decide(TENANT, "shop", page.items[2].id, approve=False)
-    assert await proposed.learned.instructions_forgetting.person("t", "kai") == 2
+    owner = proposed.learned.instructions
+    page = await owner.proposals(TENANT, "shop", None, 10)
+    await owner.decide(TENANT, "shop", page.items[0].id, approve=True)
+    await owner.decide(TENANT, "shop", page.items[2].id, approve=False)
+    assert await proposed.learned.feedback_forgetter.forget_person("t", "kai") == 2
     assert await texts(proposed) == ["eve wants it short."]
-    assert (await shelf.current(TENANT, "shop")).value.text == "kai wants it short."
+    assert (await owner.current(TENANT, "shop")).value.text == "kai wants it short."
 
 
 @pytest.mark.parametrize("session", ["feedback", "proposals"])
@@ -337,5 +337,5 @@ async def test_what_is_said_of_nobodys_session_is_no_applications(
     env = Env(harness)
     (exchange,) = await harness.say("What is tea?", session=session, user=None)
     await env.judge(exchange, -1, "Wrong.", session)
-    assert await env.learned.instructions_forgetting.person("t", "kai") == 0
-    assert len(await env.learned.pending.pending(TENANT, "shop")) == 1
+    assert await env.learned.feedback_forgetter.forget_person("t", "kai") == 0
+    assert len(await env.learned.pending.entries(TENANT, "shop")) == 1

@@ -78,11 +78,11 @@ def test_what_is_only_quoted_is_told_from_what_is_said() -> None:
 
 def test_own_words_count_before_the_same_words_pasted() -> None:
     found = find_evidence("I am a king", [said("> I am a king", "a"), said("I am a king", "b")])
-    assert found is not None and (found.said.message, found.voice) == ("b", "own")
+    assert found is not None and (found.message.id, found.voice) == ("b", "own")
 
 
 def test_the_message_that_is_named_is_looked_at_first() -> None:
     batch = [said("I have a dog", "a"), said("I have a dog", "b")]
     for first, message in ((0, "a"), (1, "b"), (7, "a"), (-1, "a")):
         found = find_evidence("I have a dog", batch, first)
-        assert found is not None and found.said.message == message
+        assert found is not None and found.message.id == message

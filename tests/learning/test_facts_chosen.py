@@ -41,10 +41,10 @@ def fact(number: int, text: str, **fields: Any) -> Fact:
 
 
 def chosen(
-    facts: list[Fact], question: str = "", most: int = 300, budget: int = 10_000, now: float = NOW
+    facts: list[Fact], query: str = "", most: int = 300, budget: int = 10_000, now: float = NOW
 ) -> Block | None:
     card = msgspec.json.encode(build_card(facts, FactCard(), count, MAY))
-    asked = QueryText(question, now)
+    asked = QueryText(query, now)
     return block_of(FACTS, card, learning(max_tokens=most), asked, budget, now)
 
 
@@ -136,10 +136,10 @@ texts = st.lists(st.text(alphabet="abc dog boat 北京", min_size=1, max_size=60
 
 @given(texts, st.integers(0, 400), st.integers(1, 400), st.text(max_size=40))
 def test_a_block_is_never_more_than_it_may_be(
-    said: list[str], budget: int, most: int, question: str
+    said: list[str], budget: int, most: int, query: str
 ) -> None:
     facts = [fact(n, text) for n, text in enumerate(said)]
-    found = chosen(facts, question, most, budget)
+    found = chosen(facts, query, most, budget)
     if found is not None:
         assert found.lines and found.tokens <= min(budget, most)
         assert found.tokens == count(render_block(found.kind, found.note, found.lines))
@@ -181,12 +181,12 @@ def fixed(name: str, *, shared: bool = False) -> Kind:
         )
 
     def choose(
-        card: bytes, profile: ProfileSettings, question: QueryText, room: TokenBudget
+        card: bytes, profile: ProfileSettings, query: QueryText, room: TokenBudget
     ) -> Block | None:
         return Block(name, "", card.decode(), 40) if room.tokens >= 40 else None
 
     return Kind(
-        name=name, memory=name, rank=0, shared=shared, values={}, where=where, choose=choose
+        name=name, memory=name, rank=0, shared=shared, values={}, card_place=where, choose=choose
     )
 
 
@@ -200,7 +200,7 @@ async def put(store: Backend, where: CardPlace | None) -> None:
     assert where is not None
     namespace, key = where.place
     assert await store.change_items(
-        where.shelf, [Change(namespace=namespace, key=key, value=b"{}")]
+        where.owner, [Change(namespace=namespace, key=key, value=b"{}")]
     )
 
 
@@ -208,7 +208,7 @@ async def test_parts_take_from_the_budget_in_their_order(store: Backend) -> None
     settings = SETTINGS
     parts = [fixed("instructions", shared=True), fixed("profile"), fixed("episodes")]
     for part in parts:
-        await put(store, part.where("t", "kai", settings))
+        await put(store, part.card_place("t", "kai", settings))
     file = PromptCards(store, parts, lambda: NOW)
     cards = await file.look("t", "kai", settings)
     assert set(cards.found) == {"instructions", "profile", "episodes"}
@@ -224,7 +224,7 @@ async def test_without_a_user_only_the_tenants_own_is_looked_at(store: Backend) 
     settings = SETTINGS
     parts = [fixed("instructions", shared=True), fixed("profile")]
     for part in parts:
-        await put(store, part.where("t", "kai", settings))
+        await put(store, part.card_place("t", "kai", settings))
     cards = await PromptCards(store, parts, lambda: NOW).look("t", None, settings)
     assert set(cards.found) == {"instructions"}
 

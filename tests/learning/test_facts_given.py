@@ -29,10 +29,10 @@ async def test_one_too_many_is_not_saved_and_what_is_there_is_confirmed(
     with pytest.raises(TooManyFacts, match=FULL):
         await tools.save(KAI, "The user has a dog.", SOURCE)
     with pytest.raises(TooManyFacts, match=FULL):
-        await tools.note(KAI, "The user has a dog.", USER)
+        await tools.add(KAI, "The user has a dog.", USER)
     again = await tools.save(KAI, "The user has a boat.", replace(SOURCE, exchange="ex_2"))
     assert len(again.sources) == 2
-    assert await tools.note(KAI, "The user has a boat.", USER) == again
+    assert await tools.add(KAI, "The user has a boat.", USER) == again
     assert len(await harness.facts()) == MAX_GIVEN
 
 
@@ -48,9 +48,9 @@ async def test_an_older_store_with_more_is_read_corrected_and_emptied(
     assert [found.id for found in await tools.find(KAI, "my boat", 3)] == ["fact_00000"]
     assert await harness.fact_store.drop(KAI, "fact_00001")
     with pytest.raises(TooManyFacts):
-        await tools.note(KAI, "The user has a dog.", USER)
+        await tools.add(KAI, "The user has a dog.", USER)
     assert await harness.fact_store.drop(KAI, "fact_00002")
-    await tools.note(KAI, "The user has a dog.", USER)
+    await tools.add(KAI, "The user has a dog.", USER)
 
 
 async def test_what_is_learned_takes_no_place_of_what_is_added(
@@ -60,7 +60,7 @@ async def test_what_is_learned_takes_no_place_of_what_is_added(
     await harness.say("I have a boat.")
     await harness.learn()
     await harness.fact_store.change(KAI, lambda facts: filled(facts, MAX_GIVEN))
-    await tools.note(KAI, "The user has a dog.", USER)
+    await tools.add(KAI, "The user has a dog.", USER)
     await harness.say("I have a tent.")
     await harness.learn()
     assert len(await harness.facts()) == MAX_GIVEN + 2

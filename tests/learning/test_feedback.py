@@ -34,7 +34,7 @@ async def session(env: Env) -> Session:
 
 async def given(env: Env, exchange: str) -> Feedback | None:
     service, answer = env.learned.feedback, message_id(exchange, 1)
-    return await service.given(await session(env), KEY, answer)
+    return await service.latest(await session(env), KEY, answer)
 
 
 async def work(env: Env) -> list[Work]:
@@ -63,19 +63,19 @@ async def test_of_a_message_that_is_not_there_nothing_can_be_said(env: Env, mess
     await env.harness.say("What is a bulla?")
     known = await session(env)
     with pytest.raises(NoMessage):
-        await env.learned.feedback.take(known, KEY, message, 1, "")
+        await env.learned.feedback.record(known, KEY, message, 1, "")
     with pytest.raises(NoMessage):
-        await env.learned.feedback.given(known, KEY, message)
+        await env.learned.feedback.latest(known, KEY, message)
 
 
-@pytest.mark.parametrize(("user", "shelf"), [("kai", KAI), (None, TENANT)])
+@pytest.mark.parametrize(("user", "owner"), [("kai", KAI), (None, TENANT)])
 async def test_it_lies_with_the_person_or_else_with_the_tenant(
-    env: Env, user: str | None, shelf: ItemOwner
+    env: Env, user: str | None, owner: ItemOwner
 ) -> None:
     (exchange,) = await env.harness.say("What is a bulla?", user=user)
     await env.judge(exchange, 1, "XYZZY")
     place = feedback_place(user or "", "s", message_id(exchange, 1))
-    assert place in await env.harness.store.items_at(shelf, [place])
+    assert place in await env.harness.store.items_at(owner, [place])
     assert env.learned.kinds.is_reserved(place.namespace)
     other = TENANT if user else KAI
     page = await env.harness.store.items(other, (), None, 100)
@@ -84,7 +84,7 @@ async def test_it_lies_with_the_person_or_else_with_the_tenant(
 
 async def places(env: Env) -> list[tuple[str, ...]]:
     """Where there is feedback: the namespaces, on whosever shelf."""
-    pages = [await env.harness.store.items(shelf, (), None, 100) for shelf in (TENANT, KAI)]
+    pages = [await env.harness.store.items(owner, (), None, 100) for owner in (TENANT, KAI)]
     found = [item.namespace for page in pages for item in page.items]
     return [namespace for namespace in found if namespace[-1] == "s"]
 
@@ -150,7 +150,7 @@ async def test_a_person_who_is_erased_lets_nothing_wait(env: Env) -> None:
     await env.judge(other, 1, session="t")
     pending = env.learned.pending
     for _ in range(2):
-        assert await env.learned.instructions_forgetting.person("t", "kai") == 0
-    (left,) = await pending.pending(TENANT, "shop")
+        assert await env.learned.feedback_forgetter.forget_person("t", "kai") == 0
+    (left,) = await pending.entries(TENANT, "shop")
     assert left[1].user == "eve"
-    assert (await pending.waiting(TENANT, "shop")).value.waiting == 1
+    assert (await pending.reflection(TENANT, "shop")).value.waiting == 1

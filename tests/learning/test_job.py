@@ -57,7 +57,7 @@ class ScriptedExtractor:
     def wants(self, settings: ProfileSettings) -> bool:
         return True
 
-    def room(self, settings: ProfileSettings) -> int:
+    def message_budget(self, settings: ProfileSettings) -> int:
         return self._size
 
     def ready(self, tenant: str, settings: ProfileSettings) -> bool:
@@ -70,13 +70,13 @@ class ScriptedExtractor:
             self.busy -= 1
             return False
         learned = await self._harness.store.change_items(
-            batch.shelf, batch.mark_changes(self.feature)
+            batch.owner, batch.mark_changes(self.feature)
         )
         if learned:
             self.batches.append(batch)
         return learned
 
-    async def take_back(self, shelf: ItemOwner, gone: DeletedSources) -> None:
+    async def take_back(self, owner: ItemOwner, gone: DeletedSources) -> None:
         raise NotImplementedError
 
     @property

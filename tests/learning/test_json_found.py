@@ -104,7 +104,7 @@ def test_of_what_is_far_too_long_no_more_is_looked_at() -> None:
     assert [len(part) for part in parts] == [MAX_PART] * 4
     change = {"key": "hobbies", "value": long, "quote": "I like boats"}
     proposal = parse_proposal(json.dumps({"set": [change]}))
-    said = UserMessage(message="m", exchange="e", seq=1, text="I like boats", at=MAY)
+    said = UserMessage(id="m", exchange="e", seq=1, text="I like boats", at=MAY)
     assert proposal is not None
     with pytest.raises(PatchError, match=f"more than {MAX_PATCH_BYTES} bytes"):
         accept_proposal(proposal, {}, ReviewContext([said], Schema(None), {}))

@@ -321,9 +321,9 @@ async def test_the_card_is_written_with_the_document(env: Env) -> None:
 
 async def chosen(env: Env, budget: int = 1000) -> Any:
     settings = env.harness.settings
-    where = PROFILE.where("t", "kai", settings)
+    where = PROFILE.card_place("t", "kai", settings)
     assert where is not None and where.place == card_place("kai", "profile")
-    found = await env.harness.store.items_at(where.shelf, [where.place])
+    found = await env.harness.store.items_at(where.owner, [where.place])
     value = bytes(found[where.place].value)
     return block_of(PROFILE, value, settings, QueryText("", 0.0), budget)
 
@@ -340,7 +340,7 @@ def test_only_so_much_of_a_document_as_fits_is_in_a_prompt() -> None:
 
 
 def test_nobody_has_no_profile() -> None:
-    assert PROFILE.where("t", None, environment.settings(profile={})) is None
+    assert PROFILE.card_place("t", None, environment.settings(profile={})) is None
 
 
 async def test_a_stored_profile_is_a_json_object_at_its_place(env: Env) -> None:

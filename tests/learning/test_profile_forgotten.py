@@ -20,9 +20,9 @@ from proxy.learning.profile.document import (
     Schema,
     Version,
     apply_patch,
-    differences,
+    diff_patch,
+    equal_json,
     patch_of_merge,
-    same,
 )
 from proxy.learning.profile.replay import merge_versions, replayed
 from proxy.memory.items import PEOPLE
@@ -119,7 +119,7 @@ def follows(versions: Sequence[Version]) -> None:
     document: Document = {}
     for version in versions:
         if version.before is None:
-            assert same(apply_patch(document, version.patch), version.document)
+            assert equal_json(apply_patch(document, version.patch), version.document)
         document = version.document
 
 
@@ -169,7 +169,7 @@ def _with_rollback(versions: list[Version], place: int) -> list[Version]:
     repeated = Version(
         version=now.version + 1,
         document=again.document,
-        patch=tuple(differences(now.document, again.document)),
+        patch=tuple(diff_patch(now.document, again.document)),
         origin="edited",
         sources=tuple(dict.fromkeys(sources)),
         rolled_back_to=again.version,

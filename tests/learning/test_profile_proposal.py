@@ -16,11 +16,12 @@ from proxy.learning.profile.document import (
     Schema,
     Version,
     Way,
-    differences,
+    diff_patch,
 )
 from proxy.learning.profile.proposal import ProfileChange, Proposal, ProposedPatch
 from proxy.learning.profile.replay import merge_versions
 from proxy.learning.profile.times import last_said_times
+from tests.support.learning.environment import version_of
 
 QUOTE = "I took up chess"
 SAID = f"{QUOTE}. My hobby is golf, with tea and a piano, in Bonn or Berlin."
@@ -155,13 +156,13 @@ def read(versions: Sequence[Version], at: float, *proposals: Proposal) -> list[V
         made = accept_proposal(proposal, document, grounds)
         if made.document != document:
             number = len(known) + 1
-            known.append(Version(version=number, **made._asdict()))
+            known.append(version_of(number, made))
     return known
 
 
 def edited(versions: Sequence[Version], at: float, document: Document) -> list[Version]:
     """The versions after a person has changed the document."""
-    patch = tuple(differences(versions[-1].document, document))
+    patch = tuple(diff_patch(versions[-1].document, document))
     number = versions[-1].version + 1
     made = Version(version=number, document=document, patch=patch, origin="edited", created_at=at)
     return [*versions, made]

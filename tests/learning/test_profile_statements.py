@@ -33,7 +33,7 @@ from proxy.learning.profile.statement import MAX_IDLE, MAX_REPEATS, limit_idle, 
 from proxy.learning.profile.times import last_said_times
 from proxy.memory_api.people.profiles import version_object
 from tests.support.learning import environment
-from tests.support.learning.environment import Env, adding
+from tests.support.learning.environment import Env, adding, version_of
 from tests.support.learning.harness import DAY, KAI, MAY, Harness
 
 
@@ -75,8 +75,8 @@ def read(known: list[Version], batch: Iterable[tuple[int, Told]], chance: Random
         tuple(proposal), held.document, ReviewContext(said, Schema(), last_said_times(known))
     )
     if made.patch or not known:
-        return [*known, Version(version=held.version + 1, **made._asdict())]
-    return [*known[:-1], with_idle_statements(held, made.said)]
+        return [*known, version_of(held.version + 1, made)]
+    return [*known[:-1], with_idle_statements(held, made.statements)]
 
 
 KAI_IS = Version(
@@ -145,7 +145,7 @@ def test_what_was_said_last_holds_and_what_is_forgotten_was_never_said(
     assert shown(left) == as_told(heard, known)
     assert replayed(left, lambda source: source.at in forgotten) == left
     assert not any(each.source.at in forgotten for version in left for each in version.said)
-    assert not any(each.at in forgotten for version in left for each in version.taught_by)
+    assert not any(each.at in forgotten for version in left for each in version.all_sources)
 
 
 @given(TALKS, st.randoms(), st.integers(0, 11), st.integers(1, 9))
@@ -215,8 +215,8 @@ def test_words_of_several_messages_are_from_those_that_name_the_value(
     ]
     change = ProfileChange("set", "home", "Kiel", "I live in")
     made = accept_proposal((change,), {}, ReviewContext(said, Schema(), {}))
-    assert [each.source for each in made.said] == [source_of(said[place]) for place in places]
-    assert [each.operations for each in made.said] == [1, *[0] * (len(places) - 1)]
+    assert [each.source for each in made.statements] == [source_of(said[place]) for place in places]
+    assert [each.operations for each in made.statements] == [1, *[0] * (len(places) - 1)]
 
 
 @pytest.mark.parametrize(("way", "left"), [("append", ["tea", "golf"]), ("remove", ["tea"])])
@@ -230,7 +230,7 @@ def test_of_several_values_in_one_change_each_goes_by_itself(way: Way, left: lis
     )
     made = accept_proposal((change,), {"hobbies": held}, grounds)
     assert made.document["hobbies"] == left
-    assert [(each.value, bool(each.operations)) for each in made.said] == [
+    assert [(each.value, bool(each.operations)) for each in made.statements] == [
         (["golf"] if way == "append" else "golf", True),
         (["tea"] if way == "append" else "tea", False),
     ]
@@ -242,7 +242,7 @@ def test_one_answer_changes_only_so_much() -> None:
     changes = [ProfileChange("append", f"list {n}", many, "so many") for n in range(50)]
     made = accept_proposal(tuple(changes), {}, ReviewContext(said, Schema(), {}))
     assert len(made.patch) <= MAX_OPERATIONS + 1
-    assert len(made.said) <= MAX_STATEMENTS
+    assert len(made.statements) <= MAX_STATEMENTS
 
 
 # On the shelf
@@ -303,7 +303,7 @@ async def test_what_is_said_once_more_is_no_version_and_stays_when_the_first_is_
     assert await env.forget("first") == [], "it is known from the other one as well"
     assert await env.document() == {"home": "Kiel"}
     (version,) = await env.learned.profiles.all_versions(KAI)
-    assert [source.session for source in version.taught_by] == ["again"]
+    assert [source.session for source in version.all_sources] == ["again"]
     assert len(await env.forget("again")) == 1 and await env.document() == {}
 
 
@@ -399,7 +399,7 @@ async def test_of_more_versions_than_are_kept_a_list_keeps_what_others_said(env:
 async def test_a_patch_as_a_whole_is_from_all_its_words_together(env: Env) -> None:
     await env.learn_from("I am Kai.", adding("/name", "Kai", "I am Kai"), session="s")
     item = (await env.learned.profiles.versions(KAI, 0, 1)).items[0]
-    assert item.said == () and item.taught_by == item.sources
+    assert item.said == () and item.all_sources == item.sources
     assert "said" not in msgspec.json.decode(msgspec.json.encode(item)), "as it ever was stored"
     await env.learn_from("I live in Kiel.", answer(home=FIVE["home"]), session="t")
     await env.forget("s")

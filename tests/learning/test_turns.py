@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from proxy.learning.collection import Busy, ShelfLocks, update
+from proxy.learning.collection import Busy, OwnerLocks, update
 from proxy.learning.facts.fact import USER
 from proxy.learning.facts.store import FactStore
 from proxy.learning.facts.tools import FactTools
@@ -18,7 +18,7 @@ EVE = KAI._replace(user="eve")
 
 
 async def test_all_that_is_noted_at_once_is_kept_and_done_once(harness: Harness) -> None:
-    locks, items, loads = ShelfLocks(), harness.store.items, 0
+    locks, items, loads = OwnerLocks(), harness.store.items, 0
 
     async def counted(*asked: object) -> object:
         nonlocal loads
@@ -28,13 +28,13 @@ async def test_all_that_is_noted_at_once_is_kept_and_done_once(harness: Harness)
     harness.store.items = counted  # type: ignore[assignment, method-assign]
     stores = (FactStore(harness.store, count, harness.clock, locks) for _ in range(50))
     tools = [FactTools(each, harness.settings.facts) for each in stores]
-    await asyncio.gather(*(one.note(KAI, f"Has {n} boats.", USER) for n, one in enumerate(tools)))
+    await asyncio.gather(*(one.add(KAI, f"Has {n} boats.", USER) for n, one in enumerate(tools)))
     assert loads == 50
     assert len(await harness.facts()) == 50
 
 
 async def test_each_shelf_has_its_own_turns_which_end_with_their_last_user() -> None:
-    locks = ShelfLocks()
+    locks = OwnerLocks()
     async with locks.hold(KAI), locks.hold(EVE):
         waiting = asyncio.create_task(_taken(locks))
         await asyncio.sleep(0)
@@ -45,7 +45,7 @@ async def test_each_shelf_has_its_own_turns_which_end_with_their_last_user() -> 
 
 
 async def test_who_is_cancelled_is_in_nobodys_way() -> None:
-    locks, goes_on = ShelfLocks(), asyncio.Event()
+    locks, goes_on = OwnerLocks(), asyncio.Event()
     holding = asyncio.create_task(_taken(locks, goes_on))
     waiting = [asyncio.create_task(_taken(locks)) for _ in range(3)]
     await asyncio.sleep(0)
@@ -57,7 +57,7 @@ async def test_who_is_cancelled_is_in_nobodys_way() -> None:
 
 
 async def test_who_waits_too_long_is_told_that_others_are_busy(harness: Harness) -> None:
-    locks = ShelfLocks(patience=0)
+    locks = OwnerLocks(timeout=0)
 
     async def step() -> tuple[str, Sequence[Change]]:
         return "done", ()
@@ -69,7 +69,7 @@ async def test_who_waits_too_long_is_told_that_others_are_busy(harness: Harness)
     assert await update(harness.store, locks, KAI, step) == "done"
 
 
-async def _taken(locks: ShelfLocks, goes_on: asyncio.Event | None = None) -> None:
+async def _taken(locks: OwnerLocks, goes_on: asyncio.Event | None = None) -> None:
     async with locks.hold(KAI):
         if goes_on:
             await goes_on.wait()

@@ -80,12 +80,12 @@ class Every:
         if not behind or self.m[i].role != "assistant" or last.kind is MatchKind.REPLACED:
             return
         mine, log = self.m[i], self.log
-        near = log.answer_behind(last.j)
-        places = log.same_calls_behind(last.j, mine.calls) if mine.calls else [near]
+        near = log.next_answer(last.j)
+        places = log.next_with_calls(last.j, mine.calls) if mine.calls else [near]
         other = [k for k in places if k is not None and not self.kind(i, k)]
         alike = [k for k in other if similar(i, k, self.m, self.h)]
         yield from (Match(i, k, MatchKind.SIMILAR) for k in alike)
-        for told in log.altered_by(mine, last.j):
+        for told in log.alterable_by(mine, last.j):
             if told not in alike and not self.kind(i, told):
                 yield Match(i, told, MatchKind.REPLACED)
 

@@ -56,7 +56,7 @@ async def test_a_few_answers_are_told_apart_at_once_and_many_beside_the_loop(
     m = [*talk("u1"), replace(several(pieces, "a3"), splitter=noted), *talk("u2")]
     key, snapshot, rules = SessionKey("t", "s"), log("u1 a1").snapshot(), Rules(window=Window())
     planned = await Planner(store).plan(key, snapshot, m, Intent(), rules)
-    assert planned.said == tuple(m)
+    assert planned.messages == tuple(m)
     assert [one == threading.get_ident() for one in ran] == [pieces == 2]
     await Planner(store).plan(key, Snapshot(), m, Intent(), rules)
     assert len(ran) == 1

@@ -44,9 +44,9 @@ async def test_a_session_that_takes_too_long_pauses_nobody_else(bench: Workbench
     with pytest.raises(StoreTimeout):
         await bench.prepare()
     assert (await bench.prepare(key=OTHER)).snapshot.log == ()
-    assert not bench.recorder.spools(OTHER) and not bench.recorder.spools(KEY)
+    assert not bench.recorder.is_spooling(OTHER) and not bench.recorder.is_spooling(KEY)
     assert await bench.recorder.record(OTHER, chat("y1")) == "recorded"
-    assert bench.recorder.troubled == 1
+    assert bench.recorder.failing_sessions == 1
 
 
 def large(id: str) -> Commit:
@@ -74,7 +74,7 @@ async def test_a_large_commit_that_is_late_pauses_nobody(
 ) -> None:
     bench.store.fail(StoreTimeout("late"), "commit")
     assert await bench.recorder.record(KEY, commit) == "spooled"
-    assert bench.recorder.spools(OTHER) == spooled
+    assert bench.recorder.is_spooling(OTHER) == spooled
 
 
 async def test_large_commits_that_wait_at_the_end_are_spooled(bench: Workbench) -> None:
@@ -100,7 +100,7 @@ async def test_a_session_that_takes_too_long_is_left_alone_longer_each_time(
         pause *= 2
     bench.store.slow = set()
     assert (await bench.prepare()).snapshot == Snapshot()
-    assert bench.recorder.troubled == 0
+    assert bench.recorder.failing_sessions == 0
 
 
 async def test_a_store_that_does_not_answer_at_all_is_away_for_everybody(bench: Workbench) -> None:
@@ -110,10 +110,10 @@ async def test_a_store_that_does_not_answer_at_all_is_away_for_everybody(bench: 
     bench.store.recover()
     with pytest.raises(StoreTimeout):
         await bench.prepare(key=OTHER)
-    assert bench.recorder.spools(OTHER)
+    assert bench.recorder.is_spooling(OTHER)
     bench.clock.now += PAUSE_SECONDS
     assert (await bench.prepare(key=OTHER)).snapshot == Snapshot()
-    assert bench.recorder.troubled == 0
+    assert bench.recorder.failing_sessions == 0
 
 
 async def test_a_server_that_is_away_is_so_for_the_sessions_that_lie_on_it(
@@ -123,11 +123,11 @@ async def test_a_server_that_is_away_is_so_for_the_sessions_that_lie_on_it(
     for id in ("x1", "x2"):
         with pytest.raises(StoreError, match="its server is away"):
             await bench.prepare(key=APART)
-        assert not (await bench.prepare()).spools
+        assert not (await bench.prepare()).will_spool
         assert await bench.recorder.record(KEY, chat(id)) == "recorded"
     assert bench.store.asked["load"] == 3  # of the session apart once
-    assert bench.recorder.spools(APART) and not bench.recorder.spools(KEY)
-    assert bench.recorder.troubled == 0
+    assert bench.recorder.is_spooling(APART) and not bench.recorder.is_spooling(KEY)
+    assert bench.recorder.failing_sessions == 0
 
 
 async def test_those_who_fail_on_two_servers_ask_each_whether_it_answers(bench: Workbench) -> None:
@@ -160,7 +160,7 @@ async def test_whatever_a_load_raises_is_a_failure_of_that_session_s_memory(
     bench.store.fail(error, "load")
     with pytest.raises(StoreError, match="cannot be used"):
         await bench.prepare(key=private)
-    assert not bench.recorder.spools(OTHER)
+    assert not bench.recorder.is_spooling(OTHER)
     (record,) = [r for r in caplog.records if r.levelno >= logging.WARNING]
     assert hashed(private) in record.getMessage()
     assert private.session not in record.getMessage()
@@ -177,7 +177,7 @@ async def test_a_session_that_cannot_be_replayed_in_time_holds_up_no_other(
     await bench.recorder.replay()
     assert await bench.history(OTHER) == ["y1"]
     assert [entry.exchange for entry in bench.spool.entries()] == ["x1"]
-    assert bench.recorder.troubled == 1 and not bench.quarantined
+    assert bench.recorder.failing_sessions == 1 and not bench.quarantined
     bench.store.slow = set()
     bench.clock.now += SESSION_PAUSES[0]
     await bench.recorder.replay()
@@ -266,7 +266,7 @@ async def test_a_session_of_which_a_part_is_gone_goes_on_and_is_told_of_once(
         assert (await bench.prepare()).snapshot.lost == 3
     told = [r.getMessage() for r in caplog.records if "gone" in r.getMessage()]
     assert len(told) == 1 and hashed(KEY) in told[0]
-    assert bench.recorder.troubled == 1
+    assert bench.recorder.failing_sessions == 1
 
 
 async def test_long_conversations_are_planned_beside_the_loop(bench: Workbench) -> None:

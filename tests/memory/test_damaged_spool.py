@@ -9,7 +9,7 @@ import pytest
 
 from proxy.memory.model import SessionKey
 from proxy.memory.recording.spool import Spool, SpoolError
-from proxy.memory.recording.sqlite_file import SET_ASIDE
+from proxy.memory.recording.sqlite_file import MAX_DAMAGED_FILES
 
 STORE = "redis://127.0.0.1:6379"
 ONE = SessionKey("tenant", "one")
@@ -51,7 +51,7 @@ def test_a_damaged_spool_is_set_aside_and_another_takes_what_comes(
     with suppress(SpoolError):
         spool.entries()
     spool.put(TWO, "y2", "commit", b"{}")
-    assert spool.is_open and exchanges(spool, TWO) == ["y1", "y2"] and spool.waiting(TWO)
+    assert spool.is_open and exchanges(spool, TWO) == ["y1", "y2"] and spool.has_waiting(TWO)
     left = [int(exchange[1:]) for exchange in exchanges(spool, ONE)]
     assert left == sorted(left) and len(left) < 10
     assert what == "its beginning" or {0, 9} <= set(left)
@@ -89,7 +89,7 @@ def test_a_damaged_spool_stays_where_it_is_for_who_only_looks(path: Path) -> Non
 
 def test_so_many_damaged_spools_are_kept_and_no_more(path: Path) -> None:
     spool = Spool(path, STORE, MANY)
-    for number in range(1, SET_ASIDE + 1):
+    for number in range(1, MAX_DAMAGED_FILES + 1):
         path.write_bytes(b"?" * 8192)
         spool.open(renewing=True)
         spool.close()

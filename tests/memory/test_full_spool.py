@@ -50,7 +50,7 @@ async def test_what_waits_is_carried_out_though_it_cannot_leave_the_spool(
         await bench.recorder.replay()
         assert await bench.history() == wanted
         assert await bench.history(OTHER) == ["y1"]
-        assert bench.spool.idle() and bench.recorder.tally.replayed == 0
+        assert bench.spool.is_idle() and bench.recorder.tally.replayed == 0
         asked = bench.store.asked["commit"]
         await bench.recorder.replay()
         assert bench.store.asked["commit"] == asked
@@ -164,12 +164,12 @@ def test_an_entry_of_a_file_that_is_gone_removes_no_other(path: Path) -> None:
     for id in ("x1", "x2"):
         spool.put(KEY, id, "commit", b"{}")
     first, second = spool.entries()
-    spool.done(first)
+    spool.remove(first)
     path.unlink()
     assert [(entry.id, entry.exchange) for entry in spool.entries()] == [(first.id, "x2")]
     spool.skip(first)
-    spool.done(first)
+    spool.remove(first)
     spool.quarantine(first, "foreign")
     assert [entry.exchange for entry in spool.entries(KEY)] == ["x2"]
-    assert spool.waiting(second.key) and spool.depth() == (1, 0)
+    assert spool.has_waiting(second.key) and spool.depth() == (1, 0)
     spool.close()

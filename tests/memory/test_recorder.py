@@ -42,7 +42,7 @@ async def test_a_request_is_planned_over_what_the_store_has(bench: Workbench) ->
     prepared = await bench.prepare()
     assert [e.card.id for e in prepared.snapshot.log] == ["x1.0", "x1.1"]
     assert prepared.planned.prompt.injected.messages == 2
-    assert not bench.recorder.spools(KEY)
+    assert not bench.recorder.is_spooling(KEY)
 
 
 async def test_after_a_failed_load_the_store_is_left_alone_for_a_second(bench: Workbench) -> None:
@@ -97,7 +97,7 @@ async def test_an_exchange_that_the_store_does_not_take_is_spooled_and_replayed_
     await bench.recorder.replay()
     await bench.recorder.replay()
     assert await bench.history() == ["x1"]
-    assert bench.spool.idle()
+    assert bench.spool.is_idle()
     assert (bench.recorder.tally.spooled, bench.recorder.tally.replayed) == (1, 1)
 
 
@@ -105,7 +105,7 @@ async def test_a_commit_does_not_overtake_what_is_spooled_for_its_session(bench:
     bench.store.fail(DOWN, "commit")
     await bench.recorder.record(KEY, chat("x1"))
     bench.store.recover()
-    assert bench.recorder.spools(KEY) and not bench.recorder.spools(OTHER)
+    assert bench.recorder.is_spooling(KEY) and not bench.recorder.is_spooling(OTHER)
     assert await bench.recorder.record(KEY, chat("x2")) == "spooled"
     assert await bench.recorder.record(OTHER, chat("y1")) == "recorded"
     amendment = Amendment(exchange="x1", usage=b'{"total_tokens":3}')
@@ -124,7 +124,7 @@ async def test_a_commit_whose_answer_was_lost_is_not_recorded_twice(bench: Workb
     bench.store.recover()
     await bench.recorder.replay()
     assert await bench.history() == ["x1"]
-    assert bench.spool.idle()
+    assert bench.spool.is_idle()
 
 
 async def test_a_caller_that_is_cancelled_is_recorded_even_so(bench: Workbench) -> None:
@@ -195,7 +195,7 @@ async def test_without_a_spool_a_store_that_works_is_enough(
     recorder = over(store, taken)
     await recorder.open()
     assert await recorder.record(KEY, chat("x1")) == "recorded"
-    assert not recorder.spools(KEY)
+    assert not recorder.is_spooling(KEY)
     await recorder.close(1)
 
 
@@ -229,7 +229,7 @@ async def test_an_entry_replayed_while_a_request_loads_is_seen(bench: Workbench)
     bench.store.after_load = bench.recorder.replay
     snapshot = (await bench.prepare()).snapshot
     assert [e.card.exchange for e in snapshot.log] == ["x1", "x1"]
-    assert bench.spool.idle()
+    assert bench.spool.is_idle()
 
 
 async def test_what_cannot_be_read_in_the_spool_does_not_fail_a_request(bench: Workbench) -> None:

@@ -157,7 +157,7 @@ async def test_two_workers_replay_in_order_and_each_exchange_once(
         assert failure is None or isinstance(failure, SpoolError)
     await bench.recorder.replay()
     assert await bench.history() == [f"x{number}" for number in range(20)]
-    assert bench.spool.idle()
+    assert bench.spool.is_idle()
     await other.close(1)
 
 
@@ -248,7 +248,7 @@ async def test_an_exchange_of_who_was_erased_is_not_recorded_and_not_spooled(
     assert await bench.recorder.amend(KEY, Amendment(exchange="x1", usage=b"{}")) == "recorded"
     assert await bench.recorder.record(KEY, chat("x2", at=20.5, user="kai")) == "recorded"
     assert await bench.history() == ["x2"]
-    assert bench.spool.idle() and bench.recorder.tally.lost == 0
+    assert bench.spool.is_idle() and bench.recorder.tally.lost == 0
 
 
 async def test_who_named_nobody_is_replayed_as_the_owner_of_the_session(

@@ -34,5 +34,5 @@ def test_an_answer_told_otherwise_than_one_behind_calls_that_are_not_told_is() -
     h, said = log(STORED), talk("u1 a9 u4")
     plan = reconcile(h.snapshot(), said, Intent(), rerendered)
     assert doubtful_answers(h.entries, plan, said) == [
-        DoubtfulAnswer(answer="a9", calls=2, behind="u1", place=1)
+        DoubtfulAnswer(answer="a9", calls=2, previous="u1", place=1)
     ]

@@ -30,7 +30,7 @@ from proxy.memory.reconciliation.settling import (
     settle_commit,
     with_window_moved_back,
 )
-from proxy.memory.recording.settling import PATIENCE, CommitSettler
+from proxy.memory.recording.settling import TIMEOUT, CommitSettler
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.stores.common.steps import SWITCHED_AT_ONCE, commit_steps
 from tests.support.faulty import FaultyStore
@@ -317,7 +317,7 @@ async def test_what_cannot_be_read_in_time_is_recorded_as_it_is(hangs: bool) -> 
     else:
         store.fail(StoreTimeout("too slow"), "lines")
     late = replace(said("x4", "x1.1", *EDIT), seen=seen)
-    patience = 0.01 if hangs else PATIENCE
+    patience = 0.01 if hangs else TIMEOUT
     assert await CommitSettler(store, Locks()).commit(KEY, late, patience) == "recorded"
     store.slow.clear()
     log = (await store.load(KEY, ASK)).log
@@ -341,7 +341,7 @@ async def test_none_waits_for_one_whose_commit_does_not_come_back() -> None:
         late = [replace(said(id, "x1.1", *EDIT), seen=seen) for id in ("x4", "x5")]
         first = asyncio.create_task(settling.commit(KEY, late[0], 0.01))
         await ahead.wait()
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             assert await settling.commit(KEY, late[1], 0.01) == "recorded"
         first.cancel()
 

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy.memory.model import SessionKey
-from proxy.memory.recording.place import alone
+from proxy.memory.recording.place import file_lock
 from proxy.memory.recording.spool import STAMP_SECONDS, Kind, Spool, SpoolError
 from proxy.memory.recording.sqlite_file import Stamp
 from tests.support.waiting import PATIENCE
@@ -88,7 +88,7 @@ def test_entries_belong_to_one_store(path: Path, spool: Spool) -> None:
     spool.put(ONE, "x1", "commit", b"")
     another = opened(path, "redis://elsewhere:6379")
     try:
-        assert another.idle() and not another.waiting(ONE) and another.entries() == []
+        assert another.is_idle() and not another.has_waiting(ONE) and another.entries() == []
         another.put(ONE, "x1", "commit", b"")
         assert exchanges(spool) == exchanges(another) == ["x1"]
     finally:
@@ -104,20 +104,20 @@ def test_a_store_has_what_waits_under_the_names_that_it_had(path: Path, spool: S
     assert spool.waiting_for_others() == {"another": 1, "older": 2}
     again = Spool(path, STORE, MANY, lambda name, other: {name, other} == {"older", STORE})
     again.open()
-    assert exchanges(again) == ["x1", "x2"] and again.waiting(ONE)
+    assert exchanges(again) == ["x1", "x2"] and again.has_waiting(ONE)
     assert again.waiting_for_others() == {"another": 1} and older.entries() == []
     for made in (older, another, again):
         made.close()
 
 
 def test_who_waits_is_known_to_every_worker(spool: Spool, other_worker: Spool) -> None:
-    assert spool.idle() and other_worker.idle()
+    assert spool.is_idle() and other_worker.is_idle()
     spool.put(ONE, "x1", "commit", b"")
     for worker in (spool, other_worker):
-        assert worker.waiting(ONE) and not worker.waiting(TWO) and not worker.idle()
-    other_worker.done(other_worker.entries()[0])
+        assert worker.has_waiting(ONE) and not worker.has_waiting(TWO) and not worker.is_idle()
+    other_worker.remove(other_worker.entries()[0])
     for worker in (spool, other_worker):
-        assert worker.idle() and not worker.waiting(ONE)
+        assert worker.is_idle() and not worker.has_waiting(ONE)
 
 
 def test_what_is_quarantined_is_kept_out_of_the_way(spool: Spool) -> None:
@@ -126,8 +126,8 @@ def test_what_is_quarantined_is_kept_out_of_the_way(spool: Spool) -> None:
     spool.quarantine(spool.entries()[0], "foreign")
     assert exchanges(spool) == ["x2"]
     assert spool.depth() == (1, 1)
-    spool.done(spool.entries()[0])
-    assert spool.idle() and spool.depth() == (0, 1)
+    spool.remove(spool.entries()[0])
+    assert spool.is_idle() and spool.depth() == (0, 1)
 
 
 def test_nobody_else_may_read_the_file(path: Path, spool: Spool) -> None:
@@ -145,7 +145,7 @@ def test_a_full_spool_refuses_and_takes_again_once_there_is_room(path: Path) -> 
     held = spool.entries()
     assert 1 <= len(held) <= 4
     for entry in held:
-        spool.done(entry)
+        spool.remove(entry)
     spool.put(ONE, "later", "commit", bytes(50_000))
     assert exchanges(spool) == ["later"]
     spool.close()
@@ -164,7 +164,7 @@ def test_a_spool_that_cannot_be_opened_says_so(tmp_path: Path, obstacle: str) ->
         spool.open()
     with pytest.raises(SpoolError):
         spool.put(ONE, "x1", "commit", b"")
-    assert not spool.waiting(ONE)
+    assert not spool.has_waiting(ONE)
     spool.close()
 
 
@@ -224,14 +224,14 @@ def test_a_spool_is_a_list_without_repetitions(
             at = int(str(arguments[0])) % len(waiting)
             entry = spool.entries()[at]
             if name == "done":
-                spool.done(entry)
+                spool.remove(entry)
                 taken.discard((entry.exchange, entry.kind))
             else:
                 spool.quarantine(entry, "foreign")
             del waiting[at]
     assert [entry[1:] for entry in spool.entries()] == waiting
-    assert spool.idle() is not bool(waiting)
-    assert all(spool.waiting(key) for key, *_ in waiting)
+    assert spool.is_idle() is not bool(waiting)
+    assert all(spool.has_waiting(key) for key, *_ in waiting)
     spool.close()
 
 
@@ -294,7 +294,7 @@ def test_what_waits_is_taken_along_when_the_file_is_deleted_or_replaced(
     spool.put(KEY, "x2", "commit", b"2")
     expected = {"x1", "x2"} | ({"y1"} if how == "another process was first" else set())
     assert {entry.exchange for entry in spool.entries()} == expected
-    assert spool.waiting(KEY)
+    assert spool.has_waiting(KEY)
     spool.close()
     again = Spool(path, "store", 1 << 20)
     again.open()
@@ -321,7 +321,7 @@ def test_workers_whose_file_is_deleted_again_and_again_lose_nothing(
 def test_a_worker_that_follows_waits_for_the_one_that_does(path: Path, spool: Spool) -> None:
     spool.put(ONE, "x1", "commit", b"{}")
     path.unlink()
-    with ThreadPoolExecutor(1) as pool, alone(path.with_name("spool.db-lock"), PATIENCE):
+    with ThreadPoolExecutor(1) as pool, file_lock(path.with_name("spool.db-lock"), PATIENCE):
         following = pool.submit(spool.entries)
         assert wait([following], STAMP_SECONDS).not_done and not path.exists()
     assert [entry.exchange for entry in following.result()] == ["x1"]
@@ -354,10 +354,10 @@ def test_what_waits_is_kept_and_read_where_it_cannot_be_taken_along_yet(
         with pytest.raises(SpoolError, match="full"):
             spool.put(ONE, "x2", "commit", b"{}")
         spool.open()
-        assert exchanges(spool) == ["x1"] and spool.waiting(ONE)
+        assert exchanges(spool) == ["x1"] and spool.has_waiting(ONE)
         assert spool.depth() == (1, 0) and spool.size_of(ONE) == (1, 2)
         spool.skip(spool.entries()[0])
-        assert exchanges(spool, ONE) == [] and spool.idle()
+        assert exchanges(spool, ONE) == [] and spool.is_idle()
         with pytest.raises(SpoolError, match="full"):
             spool.check()
     assert [record.levelname for record in caplog.records] == ["ERROR"]
@@ -392,7 +392,7 @@ def test_what_is_read_at_once_is_bounded_in_bytes(
     assert [entry.exchange for entry in spool.entries()] == ["x0", "x1"]
     spool.put(OTHER, "y0", "commit", b"x" * 100)
     assert [entry.exchange for entry in spool.entries(OTHER)] == ["y0"]
-    assert [head.key for head in spool.heads(-1, 10)] == [KEY, OTHER]
+    assert [head.key for head in spool.oldest_by_session(-1, 10)] == [KEY, OTHER]
     assert spool.size_of(KEY) == (5, 50)
     spool.close()
 
@@ -400,23 +400,23 @@ def test_what_is_read_at_once_is_bounded_in_bytes(
 def test_what_another_worker_puts_is_seen_at_once(spool: Spool, other_worker: Spool) -> None:
     for n in range(20):
         key = SessionKey("tenant", f"session-{n}")
-        assert not spool.waiting(key)
+        assert not spool.has_waiting(key)
         other_worker.put(key, f"x{n}", "commit", b"{}")
-        assert spool.waiting(key)
+        assert spool.has_waiting(key)
     for entry in other_worker.entries():
-        other_worker.done(entry)
-    assert spool.idle()
+        other_worker.remove(entry)
+    assert spool.is_idle()
 
 
 def test_what_a_worker_had_no_time_to_tell_of_is_seen_a_moment_later(
     spool: Spool, other_worker: Spool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = SessionKey("tenant", "session")
-    assert not spool.waiting(key)
-    monkeypatch.setattr(Stamp, "renew", lambda self: None)
+    assert not spool.has_waiting(key)
+    monkeypatch.setattr(Stamp, "update", lambda self: None)
     other_worker.put(key, "x1", "commit", b"{}")
     time.sleep(STAMP_SECONDS)
-    assert spool.waiting(key)
+    assert spool.has_waiting(key)
 
 
 def test_a_disk_without_room_for_the_stamp_is_an_error_and_no_signal(path: Path) -> None:
@@ -425,16 +425,16 @@ def test_a_disk_without_room_for_the_stamp_is_an_error_and_no_signal(path: Path)
     spool = opened(path)
     with pytest.raises(SpoolError, match="No space left"):
         spool.check()
-    assert spool.entries() == [] and not spool.waiting(ONE)
+    assert spool.entries() == [] and not spool.has_waiting(ONE)
     spool.close()
 
 
 def empties_the_stamp(path: Path) -> None:
     spool = opened(path)
     os.truncate(path.with_name("spool.db-stamp"), 0)
-    assert spool.idle()
+    assert spool.is_idle()
     spool.put(ONE, "x1", "commit", b"{}")
-    assert spool.waiting(ONE)
+    assert spool.has_waiting(ONE)
 
 
 def test_a_stamp_that_somebody_has_emptied_ends_no_process(path: Path) -> None:

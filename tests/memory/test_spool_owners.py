@@ -118,7 +118,7 @@ def test_what_is_quarantined_or_waits_for_another_store_is_erased_too(
     put(another, "a", "x2", "kai")
     assert spool.sessions_of("tenant", "kai") == []
     assert spool.erase(EntryOwner("tenant", (), "kai")) == 2
-    assert spool.depth() == (0, 0) and another.idle()
+    assert spool.depth() == (0, 0) and another.is_idle()
     another.close()
 
 
@@ -139,7 +139,7 @@ def test_nothing_that_was_erased_is_in_the_files(path: Path, spool: Spool, kind:
     put(spool, "b", "y", "eve")
     spool.erase(EntryOwner("tenant", ("a",)))
     assert left(spool) == ["y"] and found_in_files(path.parent, MARKER)
-    spool.done(spool.entries()[0])
+    spool.remove(spool.entries()[0])
     spool.empty_log()
     assert found_in_files(path.parent, MARKER) == []
 
@@ -147,7 +147,7 @@ def test_nothing_that_was_erased_is_in_the_files(path: Path, spool: Spool, kind:
 def test_an_erasure_says_so_if_others_keep_what_is_gone_in_the_log(
     path: Path, spool: Spool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.memory.recording.place.PATIENCE", 0.05)
+    monkeypatch.setattr("proxy.memory.recording.place.LOCK_TIMEOUT", 0.05)
     impatient = opened(path)
     put(spool, "a", "x1", "kai")
     other = connect(path, 0.05)
@@ -179,7 +179,7 @@ def test_what_is_quarantined_is_told_with_whom_it_names_and_when_it_began(spool:
     assert unread[3:6] == ("tenant", "d", None) and before <= unread.began <= time.time()
     assert legible[0].subjects == [Subject("tenant", session="a"), Subject("tenant", "kai")]
     assert unread.subjects == [Subject("tenant", session="d")]
-    spool.done(unread)
+    spool.remove(unread)
     assert spool.depth() == (0, 3)
 
 

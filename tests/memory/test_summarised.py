@@ -73,13 +73,13 @@ def test_what_a_summary_covers_is_not_shown_beside_it() -> None:
     assert prompt.summary is not None
     assert turns_in(prompt) == [3, 4, 5]
     assert prompt.injected == (6, 6 * EACH + 5 + 3)
-    assert prompt.left == (UNBOUNDED.messages, 1000 - 6 * EACH)
+    assert prompt.remaining == (UNBOUNDED.messages, 1000 - 6 * EACH)
 
 
 def test_evicted_turns_stay_until_a_summary_covers_them() -> None:
     prompt = prompt_of(session(6, start=3, covered=1), WIDE, 1000)
     assert turns_in(prompt) == [1, 2, 3, 4, 5]
-    assert prompt.left == (0, 0)
+    assert prompt.remaining == (0, 0)
     assert prompt_of(session(6, start=3, covered=None), WIDE, 1000).summary is None
     assert turns_in(prompt_of(session(6, start=3, covered=None), WIDE, 1000)) == list(range(6))
 

@@ -68,7 +68,7 @@ async def test_what_waits_in_the_spool_is_shown_and_replayed_whole(
     found = (await bench.prepare()).snapshot
     assert (found.log, found.bodies, found.tokens) == (shown.log, shown.bodies, shown.tokens)
     assert bench.edited == [(KEY, (2,))]
-    assert bench.spool.idle() and not bench.quarantined
+    assert bench.spool.is_idle() and not bench.quarantined
 
 
 @pytest.mark.parametrize("replayed", [False, True])
@@ -82,7 +82,7 @@ async def test_one_that_found_no_snapshot_is_whole_too(bench: Workbench, replaye
     shown = texts((await bench.prepare()).snapshot)
     await bench.recorder.replay()
     assert texts((await bench.prepare()).snapshot) == shown == ["hello", "yes, and no"]
-    assert bench.spool.idle() and not bench.quarantined
+    assert bench.spool.is_idle() and not bench.quarantined
 
 
 async def test_more_of_what_is_gone_by_then_is_nothing(bench: Workbench) -> None:
@@ -90,4 +90,4 @@ async def test_more_of_what_is_gone_by_then_is_nothing(bench: Workbench) -> None
     await bench.recorder.defer_more(KEY, more)
     await bench.recorder.replay()
     assert await bench.history() == [] == bench.edited
-    assert bench.spool.idle() and not bench.quarantined
+    assert bench.spool.is_idle() and not bench.quarantined

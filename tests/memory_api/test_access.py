@@ -162,8 +162,8 @@ async def test_a_tenant_of_whom_anything_is_kept_exists(
     elif kept == "a spooled exchange":
         site.spool.put(key, "e", "commit", b"{}")
     else:
-        shelf = ItemOwner("shop", "ann" if "person" in kept else "")
-        await store.change_items(shelf, [Change(namespace=("n",), key="k", value=b"{}")])
+        owner = ItemOwner("shop", "ann" if "person" in kept else "")
+        await store.change_items(owner, [Change(namespace=("n",), key="k", value=b"{}")])
     async with site.client(ADMIN_KEY) as client:
         assert (await client.get(f"{SESSIONS}?tenant=shop")).status_code == 200
         assert (await client.get(f"{SESSIONS}?tenant=shpo")).status_code == 404

@@ -450,9 +450,9 @@ async def test_a_session_that_only_the_spool_knows_can_be_erased(
     await store.delete(key("a"))
     spooled(spool, "a", "x2", "kai")
     counted = await eraser.count_session(key("a"))
-    assert counted is not None and counted.counts.spooled == 1 and not spool.idle()
+    assert counted is not None and counted.counts.spooled == 1 and not spool.is_idle()
     receipt = await eraser.session(key("a"))
-    assert receipt is not None and receipt.counts == counted.counts and spool.idle()
+    assert receipt is not None and receipt.counts == counted.counts and spool.is_idle()
     assert await store.commit(key("a"), chat("x2", user="kai")) == "erased"
 
 
@@ -667,9 +667,9 @@ async def test_a_comment_on_what_is_erased_meanwhile_is_not_kept(
 
     monkeypatch.setattr(store, name, erased_first)
     with pytest.raises(NoMessage):
-        await learned.feedback.take(session, key("a"), message, 1, "a secret comment")
+        await learned.feedback.record(session, key("a"), message, 1, "a secret comment")
     assert [place for place in await kept(store) if "feedback" in place] == []
-    assert not (await learned.episodes.held(ItemOwner("t", "kai"))).episodes
+    assert not (await learned.episodes.load(ItemOwner("t", "kai"))).episodes
 
 
 async def test_a_comment_of_who_is_erased_meanwhile_is_refused(
@@ -686,7 +686,7 @@ async def test_a_comment_of_who_is_erased_meanwhile_is_refused(
 
     monkeypatch.setattr(store, "exchange", erased_behind)
     with pytest.raises(NoMessage):
-        await learned.feedback.take(session, key("a"), message, 1, "a secret comment")
+        await learned.feedback.record(session, key("a"), message, 1, "a secret comment")
     assert not (await store.items(shelf, (), None, 10)).items
     assert await kept(store) == []
 
@@ -699,10 +699,10 @@ async def test_an_example_that_was_read_before_is_not_kept_behind(
     example = Episode(id="ep_1", question="?", answer="!", origin="feedback", sources=(said,))
     await eraser.person("t", "kai")
     with pytest.raises(Busy):
-        await learned.episodes.keep(shelf, example, NOW)
-    assert not (await learned.episodes.held(shelf)).episodes
-    await learned.episodes.keep(shelf, example, NOW + 1)
-    assert (await learned.episodes.held(shelf)).episodes == (example,)
+        await learned.episodes.add(shelf, example, NOW)
+    assert not (await learned.episodes.load(shelf)).episodes
+    await learned.episodes.add(shelf, example, NOW + 1)
+    assert (await learned.episodes.load(shelf)).episodes == (example,)
 
 
 # Whatever there is

@@ -15,7 +15,7 @@ from proxy.memory.history.reading import NEWEST_TURN
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.memory_api.transfer import export as exporter_module
-from proxy.portable.lines import Export
+from proxy.portable.lines import ExportReader
 from proxy.portable.source import Warnings
 from proxy.stores.open import Backend
 from proxy.tenancy import digest_of
@@ -36,7 +36,7 @@ def kinds(content: bytes) -> list[str]:
 
 def ids(content: bytes) -> list[str]:
     """The sessions in an export, which must be whole."""
-    reader = Export(10**7, 10**9, Warnings(), Kinds().is_reserved)
+    reader = ExportReader(10**7, 10**9, Warnings(), Kinds().is_reserved)
     list(reader.feed(content))
     list(reader.finish())
     return [line["id"] for line in lines(content) if line["kind"] == "session"]

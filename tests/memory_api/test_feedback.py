@@ -109,8 +109,8 @@ async def test_a_good_answer_is_an_example_from_then_on(
     site: Site, client: httpx.AsyncClient, path: str
 ) -> None:
     async def examples() -> list[Any]:
-        shelf = ItemOwner(digest_of(b"alice"), "kai")
-        return list((await site.store.items(shelf, ("users", "kai", "episodes"), None, 9)).items)
+        owner = ItemOwner(digest_of(b"alice"), "kai")
+        return list((await site.store.items(owner, ("users", "kai", "episodes"), None, 9)).items)
 
     await client.post(path, json={"score": 1})
     (episode,) = await examples()

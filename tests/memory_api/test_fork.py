@@ -296,7 +296,7 @@ async def test_nothing_is_forked_while_exchanges_wait_in_the_spool(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, session: str
 ) -> None:
     await seed(client, "s", *talk("a"))
-    monkeypatch.setattr(Spool, "waiting", lambda self, asked: asked.session == session)
+    monkeypatch.setattr(Spool, "has_waiting", lambda self, asked: asked.session == session)
     response = await client.post(URL, json={"id": "t"})
     assert response.status_code == 503
     assert (await client.get(f"{SESSIONS}/t")).status_code == 404

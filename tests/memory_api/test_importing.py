@@ -15,7 +15,7 @@ from proxy.memory.archive import SessionArchive
 from proxy.memory.erasure import Subject
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreTimeout
-from proxy.portable.opening import ENOUGH
+from proxy.portable.opening import DETECTION_BYTES
 from proxy.recall.index import Owner
 from proxy.recall.indexing.index_updater import IndexUpdater
 from proxy.recall.indexing.state import State, read_state
@@ -234,7 +234,7 @@ async def test_an_import_does_not_bring_back_who_is_erased_while_it_is_under_way
     client: httpx.AsyncClient, store: Backend
 ) -> None:
     for name, user in (("one", "kai"), ("other", "eve"), ("two", "kai")):
-        await seed(client, name, *talk("Hello" * ENOUGH, "Hi"), user=user)
+        await seed(client, name, *talk("Hello" * DETECTION_BYTES, "Hi"), user=user)
     await client.post(f"{API}/users/kai/memories", json={"text": "likes tea"})
     export = await export_of(client)  # two, other, one, memories
     for user in ("kai", "eve"):

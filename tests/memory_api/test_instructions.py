@@ -51,11 +51,11 @@ async def propose(site: Site, text: str, base: int = 0, id: str = "proposal_1") 
         sources=(FeedbackSource(user="kai", session="s", message="ex_1.1", at=4.0),),
         created_at=5.0,
     )
-    shelf = ItemOwner(TENANT)
+    owner = ItemOwner(TENANT)
     changes = await InstructionStore(site.store, len, time.time).propose_changes(
-        shelf, "shop", proposal
+        owner, "shop", proposal
     )
-    assert await site.store.change_items(shelf, changes)
+    assert await site.store.change_items(owner, changes)
 
 
 async def test_without_instructions_the_text_is_empty(client: httpx.AsyncClient) -> None:

@@ -15,7 +15,7 @@ from proxy.logs import hashed
 from proxy.memory.archive import SessionArchive
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
-from proxy.portable.opening import ENOUGH
+from proxy.portable.opening import DETECTION_BYTES
 from proxy.stores.open import Backend
 from proxy.tenancy import digest_of
 from tests.support.memory_api import ADMIN_KEY, SESSIONS, Site, seed, talk
@@ -150,7 +150,7 @@ async def test_an_import_that_ends_early_is_logged_with_what_it_put(
     how: str,
 ) -> None:
     for name in ("one", "two"):
-        await seed(client, name, *talk("hello" * ENOUGH, "hi"))
+        await seed(client, name, *talk("hello" * DETECTION_BYTES, "hi"))
     exported = (await client.get("/memory/v1/export")).content
     for name in ("one", "two"):
         await client.delete(f"{SESSIONS}/{name}")

@@ -128,11 +128,11 @@ async def test_a_tenant_has_one_search_that_reads_values_at_a_time(
     began, go_on = asyncio.Queue[str](), asyncio.Event()
     read = store.items
 
-    async def held(shelf: ItemOwner, *asked: Any) -> Any:
-        began.put_nowait(shelf.tenant)
-        if shelf.tenant == ALICE:
+    async def held(owner: ItemOwner, *asked: Any) -> Any:
+        began.put_nowait(owner.tenant)
+        if owner.tenant == ALICE:
             await go_on.wait()
-        return await read(shelf, *asked)
+        return await read(owner, *asked)
 
     body = {"namespace": ["a"], "key": "k", "value": {"text": "boat"}}
     async with site.client("bob") as bob, asyncio.timeout(PATIENCE), asyncio.TaskGroup() as tasks:

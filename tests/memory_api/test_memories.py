@@ -56,10 +56,10 @@ def fact_store(site: Site) -> FactStore:
     return FactStore(site.store, len, time.time)
 
 
-async def learned(site: Site, *facts: Fact, shelf: ItemOwner = KAI) -> None:
+async def learned(site: Site, *facts: Fact, owner: ItemOwner = KAI) -> None:
     """Facts as a learner would have put them there."""
     await fact_store(site).change(
-        shelf, lambda held: held.update({fact.id: fact for fact in facts})
+        owner, lambda held: held.update({fact.id: fact for fact in facts})
     )
 
 

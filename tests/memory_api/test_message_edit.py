@@ -381,7 +381,7 @@ async def test_nothing_is_changed_while_exchanges_wait_in_the_spool(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     created = await seed(client, "s", *talk("hello"))
-    monkeypatch.setattr(Spool, "waiting", lambda self, asked: asked == KEY)
+    monkeypatch.setattr(Spool, "has_waiting", lambda self, asked: asked == KEY)
     response = await client.request(method, f"{URL}/{created[0]['id']}", json={"content": "x"})
     assert response.status_code == 503
     assert error_of(response)["code"] == "memory_unavailable"

@@ -236,7 +236,7 @@ async def test_nothing_is_changed_while_exchanges_wait_in_the_spool(
 ) -> None:
     ids = await three_turns(client)
     await rewound(client, turns=1)
-    monkeypatch.setattr(Spool, "waiting", lambda self, asked: asked == KEY)
+    monkeypatch.setattr(Spool, "has_waiting", lambda self, asked: asked == KEY)
     response = await client.post(f"{SESSIONS}/s/{path.format(ids[5])}", json={"turns": 1})
     assert (response.status_code, error_of(response)["code"]) == (503, "memory_unavailable")
     assert await log(client) == "u1 a1 u2 a2"

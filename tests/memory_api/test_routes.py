@@ -134,7 +134,7 @@ async def test_a_spool_that_cannot_be_read_lets_nothing_be_overtaken(
     def fail(*_: object) -> bool:
         raise SpoolError
 
-    monkeypatch.setattr(Spool, "waiting", fail)
+    monkeypatch.setattr(Spool, "has_waiting", fail)
     response = await client.post(f"{SESSIONS}/s/messages", json={"messages": talk("hello")})
     assert response.status_code == 503
 

@@ -204,7 +204,7 @@ async def test_nothing_is_changed_while_exchanges_wait_in_the_spool(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await seed(client, "s", *talk("hello"))
-    monkeypatch.setattr(Spool, "waiting", lambda self, asked: asked == KEY)
+    monkeypatch.setattr(Spool, "has_waiting", lambda self, asked: asked == KEY)
     response = await client.patch(URL, json={"title": "A trip"})
     assert response.status_code == 503
     assert error_of(response)["code"] == "memory_unavailable"

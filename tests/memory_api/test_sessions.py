@@ -120,7 +120,7 @@ async def test_nothing_is_added_before_what_waits_in_the_spool(
 ) -> None:
     await seed(client, "s", *talk("hello"))
     key = SessionKey(ALICE, "s")
-    monkeypatch.setattr(Spool, "waiting", lambda self, asked: asked == key)
+    monkeypatch.setattr(Spool, "has_waiting", lambda self, asked: asked == key)
 
     response = await client.post(f"{SESSIONS}/s/messages", json={"messages": talk("more")})
     assert response.status_code == 503

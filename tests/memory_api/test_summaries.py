@@ -307,7 +307,7 @@ async def test_nothing_is_changed_while_exchanges_wait_in_the_spool(
 ) -> None:
     await seed(client, "s", *talk("one"))
     await put(store, "Still here.", 0)
-    monkeypatch.setattr(Spool, "waiting", lambda self, asked: asked == KEY)
+    monkeypatch.setattr(Spool, "has_waiting", lambda self, asked: asked == KEY)
 
     response = await client.request(method, url, json={"summary": None})
 

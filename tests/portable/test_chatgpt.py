@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import astuple
 
 from proxy.memory.history.branches import switch_to
-from proxy.portable.opening import opened
+from proxy.portable.opening import open_source
 from proxy.portable.programs.blocks import STRAY, UNANSWERED
-from proxy.portable.source import Broken, Conversation, Warnings
+from proxy.portable.source import Conversation, InvalidFile, Warnings
 from tests.support.talk.foreign import (
     LIMITS,
     Json,
@@ -269,7 +269,7 @@ def test_a_very_deep_tree_is_read() -> None:
 
 @pytest.mark.parametrize("cut", [3, 40, 400, -2])
 def test_a_file_that_is_cut_off_is_noticed(cut: int) -> None:
-    with pytest.raises(Broken, match="no end: it is cut off, behind conversation 0"):
+    with pytest.raises(InvalidFile, match="no end: it is cut off, behind conversation 0"):
         read(BRANCHED[:cut], "chatgpt")
 
 
@@ -287,8 +287,8 @@ def test_what_is_complete_before_something_broken_is_read(broken: bytes, piece: 
     whole = [conversation(ROOT, node("u", "root", "user", "x"), id=f"c-{i}") for i in range(2)]
     content = dumped(whole)[:-1] + b"," + broken
     found: list[object] = []
-    _, source = opened(content, None, LIMITS, Warnings())
-    with pytest.raises(Broken, match="behind conversation 2"):
+    _, source = open_source(content, None, LIMITS, Warnings())
+    with pytest.raises(InvalidFile, match="behind conversation 2"):
         for at in range(0, len(content), piece):
             found += source.feed(content[at : at + piece])
         found += source.finish()
@@ -297,13 +297,15 @@ def test_what_is_complete_before_something_broken_is_read(broken: bytes, piece: 
 
 def test_a_conversation_that_is_too_large_is_refused() -> None:
     content = talk(node("u1", "s", "user", "x" * 200_000))
-    with pytest.raises(Broken, match="more than 100000 bytes of item 1, behind conversation 0"):
+    with pytest.raises(
+        InvalidFile, match="more than 100000 bytes of item 1, behind conversation 0"
+    ):
         read(content, piece=10_000)
 
 
 def test_brackets_without_end_are_refused_before_they_take_memory() -> None:
     whole = dumped([conversation(ROOT, node("u", "root", "user", "hello"))])
-    with pytest.raises(Broken, match="too deep a nesting, behind conversation 1"):
+    with pytest.raises(InvalidFile, match="too deep a nesting, behind conversation 1"):
         read(whole[:-1] + b"," + b"[" * 100_000, piece=len(whole))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proxy.portable.source import Broken
+from proxy.portable.source import InvalidFile
 from tests.support.talk.foreign import Json, archived, dumped, read, read_all, said, sample
 
 SAMPLE = sample("claude_code.jsonl")
@@ -140,14 +140,14 @@ def test_a_file_of_an_agents_own_lines_has_no_conversation() -> None:
 @pytest.mark.parametrize("piece", [7, 100_000])
 def test_a_broken_line_is_named_and_nothing_is_given(piece: int) -> None:
     content = lines(line("a", None)) + b'{"type": "user", "uuid": "b"\n' + lines(line("c", "a"))
-    with pytest.raises(Broken) as broken:
+    with pytest.raises(InvalidFile) as broken:
         read(content, piece=piece)
     assert broken.value.line == 2
 
 
 def test_a_transcript_that_is_too_long_is_refused() -> None:
     many = [line(f"m{n}", None, content="x" * 900) for n in range(100)]
-    with pytest.raises(Broken, match="more than 100000 bytes of a conversation before it"):
+    with pytest.raises(InvalidFile, match="more than 100000 bytes of a conversation before it"):
         read(lines(*many), piece=5000)
 
 

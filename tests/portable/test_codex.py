@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proxy.portable.source import Broken
+from proxy.portable.source import InvalidFile
 from tests.support.talk.foreign import Json, archived, dumped, read, read_all, said, sample
 
 
@@ -134,6 +134,6 @@ def test_wrong_types_are_as_if_they_were_not_there() -> None:
 
 
 def test_a_broken_line_is_named() -> None:
-    with pytest.raises(Broken) as broken:
+    with pytest.raises(InvalidFile) as broken:
         read(lines(META, message("user", "Hi")) + b"\n[1]\n")
     assert (broken.value.line, broken.value.what) == (3, "has no object")

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import pytest
 
 from proxy.portable.names import Format
-from proxy.portable.opening import Limits, detect, opened
-from proxy.portable.source import Broken, Warnings
+from proxy.portable.opening import Limits, detect, open_source
+from proxy.portable.source import InvalidFile, Warnings
 from tests.support.talk.foreign import conversation, node, read
 
 HEADER = b'{"kind":"header","format":"memory-proxy","version":1,"scope":"user","exported_at":1}\n'
@@ -54,8 +54,8 @@ def test_each_format_is_known_by_its_beginning(beginning: bytes, format: str) ->
     ],
 )
 def test_what_is_not_known_is_said(beginning: bytes, what: str) -> None:
-    with pytest.raises(Broken, match=what):
-        opened(beginning, None, Limits(1000, 1000), Warnings())
+    with pytest.raises(InvalidFile, match=what):
+        open_source(beginning, None, Limits(1000, 1000), Warnings())
 
 
 FILES: Mapping[Format, object] = {
@@ -74,5 +74,5 @@ FILES: Mapping[Format, object] = {
 @pytest.mark.parametrize("wanted", FILES)
 def test_a_file_in_another_encoding_is_told_so(wanted: Format, encoding: str) -> None:
     content = json.dumps(FILES[wanted], ensure_ascii=False).encode(encoding)
-    with pytest.raises(Broken, match="not in UTF-8"):
+    with pytest.raises(InvalidFile, match="not in UTF-8"):
         read(content, wanted)

@@ -15,8 +15,8 @@ from proxy.memory.archive import Details, PlacedExchange, Session, SessionArchiv
 from proxy.memory.items import Item
 from proxy.memory.model import Card, Exchange, Injection, Position, Summary
 from proxy.portable import format, lines
-from proxy.portable.lines import Export
-from proxy.portable.source import Broken, ImportedSession, Items, Piece, Warnings
+from proxy.portable.lines import ExportReader
+from proxy.portable.source import ImportedPart, ImportedSession, InvalidFile, Items, Warnings
 
 LIMIT = 100_000
 ODD = (
@@ -105,7 +105,7 @@ def item(user: str, key: str, *labels: str, value: bytes = b'{"v":1}') -> Item:
 
 def export(*parts: bytes, sessions: int = 0, shelves: int = 0, items: int = 0) -> bytes:
     end = format.End(sessions=sessions, shelves=shelves, items=items)
-    return b"".join([lines.header("tenant", 5.0), *parts, lines.encoded(end)])
+    return b"".join([lines.header_line("tenant", 5.0), *parts, lines.encode_line(end)])
 
 
 def session_part(one: SessionArchive | None = None) -> bytes:
@@ -114,13 +114,13 @@ def session_part(one: SessionArchive | None = None) -> bytes:
 
 def shelf_part(user: str, *items: Item, dismissed: tuple[str, ...] = ()) -> bytes:
     told = b"".join(map(lines.item_line, items))
-    end = lines.encoded(format.ShelfEnd(items=len(items)))
-    return lines.shelf(user, dismissed) + told + end
+    end = lines.encode_line(format.ShelfEnd(items=len(items)))
+    return lines.owner_line(user, dismissed) + told + end
 
 
-def read(content: bytes, piece: int = 1000, most: int = 1_000_000) -> list[Piece]:
-    source = Export(LIMIT, most, Warnings(), Kinds().is_reserved)
-    found: list[Piece] = []
+def read(content: bytes, piece: int = 1000, most: int = 1_000_000) -> list[ImportedPart]:
+    source = ExportReader(LIMIT, most, Warnings(), Kinds().is_reserved)
+    found: list[ImportedPart] = []
     for at in range(0, len(content), piece):
         found += source.feed(content[at : at + piece])
     return [*found, *source.finish()]
@@ -128,7 +128,7 @@ def read(content: bytes, piece: int = 1000, most: int = 1_000_000) -> list[Piece
 
 def warned(content: bytes) -> list[str]:
     warnings = Warnings()
-    source = Export(LIMIT, LIMIT, warnings, Kinds().is_reserved)
+    source = ExportReader(LIMIT, LIMIT, warnings, Kinds().is_reserved)
     list(source.feed(content))
     list(source.finish())
     return warnings.all
@@ -192,7 +192,7 @@ def test_unknown_kinds_and_fields_are_passed_over_with_a_warning() -> None:
 
 def test_another_version_is_refused() -> None:
     content = export().replace(b'"version":1', b'"version":2')
-    with pytest.raises(Broken, match="version 2 of the format, and only 1 is known here"):
+    with pytest.raises(InvalidFile, match="version 2 of the format, and only 1 is known here"):
         read(content)
 
 
@@ -204,9 +204,9 @@ WHOLE = export(
 @pytest.mark.parametrize("line", range(1, WHOLE.count(b"\n")))
 def test_a_file_that_ends_early_is_noticed_wherever_it_ends(line: int) -> None:
     lines = WHOLE.splitlines(keepends=True)
-    with pytest.raises(Broken, match=f"ends after line {line} "):
+    with pytest.raises(InvalidFile, match=f"ends after line {line} "):
         read(b"".join(lines[:line]))
-    with pytest.raises(Broken):
+    with pytest.raises(InvalidFile):
         read(b"".join(lines[:line]) + lines[line][: len(lines[line]) // 2])
 
 
@@ -214,7 +214,7 @@ def test_a_file_that_ends_early_is_noticed_wherever_it_ends(line: int) -> None:
 def test_a_file_that_lacks_a_line_is_noticed(line: int) -> None:
     lines = WHOLE.splitlines(keepends=True)
     del lines[line]
-    with pytest.raises(Broken):
+    with pytest.raises(InvalidFile):
         read(b"".join(lines))
 
 
@@ -222,7 +222,7 @@ def test_a_file_that_lacks_a_line_is_noticed(line: int) -> None:
 def test_a_file_with_a_line_twice_is_noticed(line: int) -> None:
     lines = WHOLE.splitlines(keepends=True)
     lines.insert(line, lines[line])
-    with pytest.raises(Broken):
+    with pytest.raises(InvalidFile):
         read(b"".join(lines))
 
 
@@ -280,7 +280,7 @@ def changed(kind: str, change: Callable[[Any], None]) -> bytes:
 def test_what_cannot_be_true_is_refused_with_its_line(
     kind: str, fields: dict[str, object], what: str
 ) -> None:
-    with pytest.raises(Broken, match=what) as broken:
+    with pytest.raises(InvalidFile, match=what) as broken:
         read(changed(kind, lambda line: line.update(fields)))
     assert broken.value.line is not None
 
@@ -295,7 +295,7 @@ def test_what_cannot_be_true_is_refused_with_its_line(
     ],
 )
 def test_exchanges_that_cannot_be_are_refused(fields: dict[str, object], what: str) -> None:
-    with pytest.raises(Broken, match=what):
+    with pytest.raises(InvalidFile, match=what):
         read(changed("exchange", lambda line: line["exchange"].update(fields)))
 
 
@@ -315,7 +315,7 @@ def test_exchanges_that_cannot_be_are_refused(fields: dict[str, object], what: s
 def test_what_memory_did_must_be_what_can_be_told_again(
     fields: dict[str, object], what: str
 ) -> None:
-    with pytest.raises(Broken, match=what):
+    with pytest.raises(InvalidFile, match=what):
         read(changed("exchange", lambda line: line["exchange"]["memory"].update(fields)))
 
 
@@ -344,7 +344,7 @@ def test_what_an_upstream_answered_keeps_its_role() -> None:
     ids=str,
 )
 def test_items_that_cannot_be_are_refused(fields: dict[str, object]) -> None:
-    with pytest.raises(Broken):
+    with pytest.raises(InvalidFile):
         read(changed("item", lambda line: line["item"].update(fields)))
 
 
@@ -352,8 +352,8 @@ def test_items_that_cannot_be_are_refused(fields: dict[str, object]) -> None:
     "line", [b"{", b"5", b"{}", b'{"kind":5}', b"[" * 5000, b'{"kind":"item"}']
 )
 def test_lines_that_are_none_are_refused(line: bytes) -> None:
-    header = lines.header("tenant", 5.0)
-    with pytest.raises(Broken) as broken:
+    header = lines.header_line("tenant", 5.0)
+    with pytest.raises(InvalidFile) as broken:
         read(header + line + b"\n")
     assert broken.value.line == 2
 
@@ -361,9 +361,9 @@ def test_lines_that_are_none_are_refused(line: bytes) -> None:
 def test_a_session_that_is_too_large_to_hold_is_refused_and_those_before_it_are_not() -> None:
     small, large = archived(), archived((b'{"a":"%b"}' % (b"x" * 40_000),) * 3)
     content = export(session_part(small), session_part(large), sessions=2)
-    source = Export(LIMIT, 100_000, Warnings(), Kinds().is_reserved)
-    found: list[Piece] = []
-    with pytest.raises(Broken, match="more than 100000 bytes"):
+    source = ExportReader(LIMIT, 100_000, Warnings(), Kinds().is_reserved)
+    found: list[ImportedPart] = []
+    with pytest.raises(InvalidFile, match="more than 100000 bytes"):
         for piece in source.feed(content):
             found.append(piece)
     assert found == [ImportedSession(small)]

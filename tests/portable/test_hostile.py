@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from proxy.portable import names
-from proxy.portable.check import moment_in
+from proxy.portable.check import timestamp_in
 from proxy.portable.names import Format
-from proxy.portable.opening import Limits, opened
-from proxy.portable.source import Broken, Conversation, Piece, Warnings
+from proxy.portable.opening import Limits, open_source
+from proxy.portable.source import Conversation, ImportedPart, InvalidFile, Warnings
 from tests.support.talk.foreign import NOW, Json, archived, dumped, sample
 
 FILES: dict[str, Format] = {
@@ -31,10 +31,10 @@ LISTS = [name for name in FILES if name.endswith(".json")]
 LIMITS = Limits(10**6, 10**6)
 
 
-def pieces(content: bytes, format: Format, piece: int = 4096) -> list[Piece]:
+def pieces(content: bytes, format: Format, piece: int = 4096) -> list[ImportedPart]:
     """Raises Broken, and nothing else."""
-    _, source = opened(content, format, LIMITS, Warnings())
-    found: list[Piece] = []
+    _, source = open_source(content, format, LIMITS, Warnings())
+    found: list[ImportedPart] = []
     for at in range(0, len(content), piece):
         found += source.feed(content[at : at + piece])
     found += source.finish()
@@ -72,7 +72,7 @@ def test_samples_are_sound(name: str) -> None:
 def test_a_file_that_is_cut_off_says_so_wherever_that_is(name: str) -> None:
     content = sample(name).rstrip()
     for cut in range(1, len(content) - 1, 37):
-        with pytest.raises(Broken, match=r"it is cut off, behind (conversation|memory) \d"):
+        with pytest.raises(InvalidFile, match=r"it is cut off, behind (conversation|memory) \d"):
             pieces(content[:cut], FILES[name])
 
 
@@ -83,7 +83,7 @@ def test_a_line_that_is_cut_off_is_named(name: str) -> None:
         whole, _, rest = content[:cut].rpartition(b"\n")
         if not rest or content[cut : cut + 1] == b"\n":
             continue
-        with pytest.raises(Broken) as broken:
+        with pytest.raises(InvalidFile) as broken:
             pieces(content[:cut], FILES[name])
         assert broken.value.line == whole.count(b"\n") + (2 if whole else 1)
 
@@ -135,7 +135,7 @@ def test_a_wrong_value_anywhere_does_no_harm(name: str) -> None:
         tried += 1
         try:
             pieces(text, format, len(text))
-        except Broken:
+        except InvalidFile:
             refused += 1
     assert tried > 50
     assert refused < tried / 2
@@ -149,7 +149,7 @@ def test_a_wrong_value_anywhere_does_no_harm(name: str) -> None:
 def test_what_is_no_such_file_is_refused_or_empty(format: Format, content: bytes) -> None:
     try:
         found = pieces(content, format)
-    except Broken:
+    except InvalidFile:
         return
     assert found == []
 
@@ -162,7 +162,7 @@ def test_brackets_in_a_value_may_not_nest_without_end(name: str) -> None:
     end = content.index(b'"', at + 1) + 1
     try:
         pieces(content[:at] + deep + content[end:], FILES[name])
-    except Broken as broken:
+    except InvalidFile as broken:
         assert "nest" in broken.what or "deep" in broken.what
 
 
@@ -183,7 +183,7 @@ FOLDED = '<details type="tool_calls"'
 )
 def test_time_grows_with_the_file_whatever_is_in_it(value: Json, format: Format) -> None:
     """As long as the square of what is in there would take, no test may."""
-    _, source = opened(b"[", format, Limits(10**8, 10**8), Warnings())
+    _, source = open_source(b"[", format, Limits(10**8, 10**8), Warnings())
     assert len(list(source.feed(dumped([value])))) == 1
 
 
@@ -211,7 +211,7 @@ def test_time_grows_with_the_file_whatever_is_in_it(value: Json, format: Format)
     ids=str,
 )
 def test_dates(found: object, seconds: float | None) -> None:
-    assert moment_in({"at": found}, "at") == seconds
+    assert timestamp_in({"at": found}, "at") == seconds
 
 
 def test_what_is_dated_later_than_now_has_the_time_of_the_one_before() -> None:

@@ -15,7 +15,7 @@ from langchain_core.messages import (
     messages_to_dict,
 )
 
-from proxy.portable.source import Broken
+from proxy.portable.source import InvalidFile
 from tests.support.talk.foreign import archived, dumped, read, read_all, said
 
 CALL = {"name": "search", "args": {"q": "dogs"}, "id": "c1", "type": "tool_call"}
@@ -123,5 +123,5 @@ def test_a_list_of_lists_is_as_many_conversations() -> None:
     ],
 )
 def test_what_is_no_list_of_messages_is_refused(content: bytes) -> None:
-    with pytest.raises(Broken):
+    with pytest.raises(InvalidFile):
         read(content, "langchain")

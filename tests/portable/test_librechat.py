@@ -7,7 +7,7 @@ import json
 import pytest
 
 from proxy.portable import check
-from proxy.portable.source import Broken
+from proxy.portable.source import InvalidFile
 from tests.support.talk.foreign import Json, archived, dumped, read, read_all, said, sample
 
 
@@ -107,7 +107,7 @@ def test_a_tree_that_is_deeper_than_a_conversation_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(check, "MAX_MESSAGES", 100)
-    with pytest.raises(Broken, match="a conversation of over 100 messages"):
+    with pytest.raises(InvalidFile, match="a conversation of over 100 messages"):
         read(nested(101), piece=10_000)
 
 
@@ -115,7 +115,7 @@ def test_anything_else_as_deep_is_refused_and_does_no_harm() -> None:
     deep = "[" * 20_000 + "]" * 20_000
     call = f'{{"type":"tool_call","tool_call":{{"name":"x","args":{{"a":{deep}}}}}}}'
     text = f'{{"conversationId":"c","messages":[{{"messageId":"a","content":[{call}]}}]}}'
-    with pytest.raises(Broken, match="nested too deeply, behind conversation 0"):
+    with pytest.raises(InvalidFile, match="nested too deeply, behind conversation 0"):
         read(text.encode(), piece=10_000)
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from proxy.portable import check
 from proxy.portable.names import Format
-from proxy.portable.opening import Limits, opened
-from proxy.portable.source import Broken, Warnings
+from proxy.portable.opening import Limits, open_source
+from proxy.portable.source import InvalidFile, Warnings
 
 TALK = [{"role": "user", "content": f"message {n}"} for n in range(50)]
 SAID = [{"type": "human", "data": {"content": f"message {n}"}} for n in range(50)]
@@ -48,7 +48,7 @@ def file_of(conversation: object, count: int) -> Iterator[bytes]:
 
 def peak(format: Format, count: int) -> int:
     """Bytes that reading so many conversations takes at its worst."""
-    _, source = opened(b"[", format, Limits(10**6, 10**6), Warnings())
+    _, source = open_source(b"[", format, Limits(10**6, 10**6), Warnings())
     found = 0
     # What the tests before have left would put off that garbage of ours is collected.
     gc.collect()
@@ -75,7 +75,7 @@ def test_a_conversation_without_end_is_refused_where_it_is_too_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(check, "MAX_MESSAGES", 100)
-    _, source = opened(b"[", "openai", Limits(10**6, 10**6), Warnings())
-    with pytest.raises(Broken, match="a conversation of over 100 messages"):
+    _, source = open_source(b"[", "openai", Limits(10**6, 10**6), Warnings())
+    with pytest.raises(InvalidFile, match="a conversation of over 100 messages"):
         for data in file_of(TALK[0], 101):
             list(source.feed(data))

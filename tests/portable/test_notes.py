@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from proxy.portable.names import Format
-from proxy.portable.opening import opened
-from proxy.portable.source import Broken, Note, Notes, Piece, Warnings
+from proxy.portable.opening import open_source
+from proxy.portable.source import ImportedPart, InvalidFile, Note, Notes, Warnings
 from tests.support.talk.foreign import LIMITS, dumped, sample
 
 
@@ -14,8 +14,8 @@ def noted(
     content: bytes, wanted: Format | None = None, piece: int = 7
 ) -> tuple[list[Notes], list[str]]:
     warnings = Warnings()
-    _, source = opened(content, wanted, LIMITS, warnings)
-    found: list[Piece] = []
+    _, source = open_source(content, wanted, LIMITS, warnings)
+    found: list[ImportedPart] = []
     for at in range(0, len(content), piece):
         found += source.feed(content[at : at + piece])
     found += source.finish()
@@ -70,7 +70,7 @@ def test_a_note_of_nobody_names_nobody() -> None:
 
 @pytest.mark.parametrize("content", [b'{"results": [5]}', b'{"results": [{"memory": "x"}, []]}'])
 def test_what_is_no_memory_is_told_by_the_one_before(content: bytes) -> None:
-    with pytest.raises(Broken, match="has what is no memory, behind memory"):
+    with pytest.raises(InvalidFile, match="has what is no memory, behind memory"):
         noted(content)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.portable.source import Broken, Conversation
+from proxy.portable.source import Conversation, InvalidFile
 from tests.support.talk.foreign import NOW, archived, dumped, read, read_all, said
 
 SYSTEM = {"role": "system", "content": "Be kind."}
@@ -102,13 +102,13 @@ def test_what_nobody_says_is_left_out_with_a_warning() -> None:
     ],
 )
 def test_a_wrong_line_is_told_by_its_number(line: bytes, what: str) -> None:
-    with pytest.raises(Broken) as broken:
+    with pytest.raises(InvalidFile) as broken:
         read(dumped({"messages": TALK}) + b"\n" + line + b"\n", "chat_jsonl")
     assert broken.value.sentence.startswith(what.replace(".0.", "[0]"))
 
 
 def test_a_list_that_is_too_large_is_refused() -> None:
-    with pytest.raises(Broken, match="more than 100000 bytes of item 1"):
+    with pytest.raises(InvalidFile, match="more than 100000 bytes of item 1"):
         read(dumped([{"role": "user", "content": "x" * 100_000}]), piece=5000)
 
 

@@ -101,7 +101,7 @@ async def test_one_that_waits_for_itself_holds_up_nobody() -> None:
 async def test_who_waits_for_too_long_is_told_to_come_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(places, "PATIENCE", 0.01)
+    monkeypatch.setattr(places, "WAIT_SECONDS", 0.01)
     room = ByteBudget(100)
     await room.take("a", 100)
     with pytest.raises(ProxyError) as caught:

@@ -21,7 +21,7 @@ CONVERSATIONS = "locomo10.json"
 AFTER = timedelta(days=7)
 """From the last session to the trigger, as the authors have it."""
 
-CUE = "cue"
+COMPARED_CHARACTERS = "cue"
 _DATE = "%I:%M %p on %d %B, %Y"
 _NUMBERS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
 _GAP = re.compile(rf"\b(\d+|an?|{_NUMBERS})\s+(week|month|year)s?\b")
@@ -62,7 +62,11 @@ def _turns(text: str, names: Mapping[str, str]) -> tuple[Turn, ...]:
     """Lines that begin with "A:" or "B:"; others go on."""
     lines = [line.strip() for line in re.split(r"\n(?=\s*[AB]:)", text.strip())]
     return tuple(
-        Turn(f"{CUE}:{number}", "u" if line[0] == "A" else "a", f"{names[line[0]]}:{line[2:]}")
+        Turn(
+            f"{COMPARED_CHARACTERS}:{number}",
+            "u" if line[0] == "A" else "a",
+            f"{names[line[0]]}:{line[2:]}",
+        )
         for number, line in enumerate(lines)
     )
 
@@ -74,7 +78,11 @@ def _with_cue(
     days = [datetime.strptime(session.date, _DATE) for session in sessions]
     said = days[-1] + AFTER - before
     place = sum(day <= said for day in days)
-    return (*sessions[:place], Session(CUE, said.strftime(_DATE), cue), *sessions[place:])
+    return (
+        *sessions[:place],
+        Session(COMPARED_CHARACTERS, said.strftime(_DATE), cue),
+        *sessions[place:],
+    )
 
 
 def gap(text: str) -> timedelta:

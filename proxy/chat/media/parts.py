@@ -105,7 +105,7 @@ def without_large_media(raw: bytes, limit: int) -> bytes:
     try:
         fields = jsontext.fields(raw)
         parts = jsontext.items(fields["content"])
-        kept = [_kept(part, limit) for part in parts]
+        kept = [_shortened(part, limit) for part in parts]
     except (KeyError, *jsontext.UNREADABLE):  # content is text, or not there: nothing to replace
         return raw
     if kept == parts:
@@ -113,7 +113,7 @@ def without_large_media(raw: bytes, limit: int) -> bytes:
     return jsontext.join_fields({**fields, "content": jsontext.join_items(kept)})
 
 
-def _kept(part: bytes, limit: int) -> bytes:
+def _shortened(part: bytes, limit: int) -> bytes:
     if len(part) <= limit:
         return part
     media = inline(jsontext.decode(part))

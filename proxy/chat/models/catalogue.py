@@ -17,7 +17,9 @@ _MAX_NAME = 200
 
 def window_of(model: str | None) -> int | None:
     """The maximum of a model's prompt and answer together, in tokens; None if not known."""
-    return next((entry.context_window for entry in _known(model) if entry.context_window), None)
+    return next(
+        (entry.context_window for entry in _matching_models(model) if entry.context_window), None
+    )
 
 
 def micro_usd(model: str, input_tokens: int, output_tokens: int, now: float) -> int:
@@ -27,7 +29,7 @@ def micro_usd(model: str, input_tokens: int, output_tokens: int, now: float) -> 
     """
     moment = datetime.fromtimestamp(now, UTC)
     usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
-    prices = (_price(entry, usage, moment) for entry in _known(model))
+    prices = (_price(entry, usage, moment) for entry in _matching_models(model))
     return next(filter(None, prices), 0)
 
 
@@ -39,7 +41,7 @@ def _price(entry: ModelInfo, usage: Usage, moment: datetime) -> int:
     return round(price * 1_000_000)
 
 
-def _known(model: str | None) -> Iterator[ModelInfo]:
+def _matching_models(model: str | None) -> Iterator[ModelInfo]:
     """The entries for a model's name, the most likely first.
 
     Names with a vendor before them (``openai/gpt-4o``) are looked up as OpenRouter's, then without

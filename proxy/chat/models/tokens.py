@@ -173,9 +173,9 @@ class TokenCounter:
                 return MESSAGE_TOKENS + self.count_text(message.decode(errors="replace"))
             message = value if isinstance(value, dict) else {"content": value}
         native = sum(map(self._native, parts_beyond_chat(message)))
-        return MESSAGE_TOKENS + ROLE_TOKENS + max(self._said(message), native)
+        return MESSAGE_TOKENS + ROLE_TOKENS + max(self._content_tokens(message), native)
 
-    def _said(self, message: Mapping[str, object]) -> int:
+    def _content_tokens(self, message: Mapping[str, object]) -> int:
         total = self._content(message.get("content") or transcript_of(message))
         for key in ("refusal", "name"):
             text = message.get(key)

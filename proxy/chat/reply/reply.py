@@ -224,7 +224,7 @@ class ReplyBuilder:
         except jsontext.UNREADABLE:  # relayed already; nothing in it to remember
             return
         if isinstance(event, dict):
-            self._take(event, len(payload))
+            self._add_event(event, len(payload))
 
     def _read(self, payload: bytes) -> object:
         """The event, reduced if it has too many values.  Raises UNREADABLE."""
@@ -235,7 +235,7 @@ class ReplyBuilder:
         self.truncated = True
         return read_slim(payload, "delta", MAX_VALUES if self._values >= 0 else SMALL_DELTA_VALUES)
 
-    def _take(self, event: dict[str, object], size: int) -> None:
+    def _add_event(self, event: dict[str, object], size: int) -> None:
         self.error = self.error or is_error(event.get("error"), event.get("object"))
         self._model = self._model or _string(event.get("model"))
         for place, choice in enumerate(_objects(event.get("choices"))):

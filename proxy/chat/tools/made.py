@@ -20,9 +20,9 @@ def displayed_calls(message: object) -> Iterator[DisplayedCall]:
     fields = message if isinstance(message, dict) else {}
     listed, legacy = fields.get("tool_calls"), fields.get("function_call")
     for call in listed if isinstance(listed, list) else ():
-        yield _made(_function(call))
+        yield _displayed_call(_function(call))
     if legacy:
-        yield _made(legacy if isinstance(legacy, dict) else {})
+        yield _displayed_call(legacy if isinstance(legacy, dict) else {})
 
 
 def _function(call: object) -> Mapping[str, object]:
@@ -32,7 +32,7 @@ def _function(call: object) -> Mapping[str, object]:
     return next(each for each in inner if isinstance(each, dict))
 
 
-def _made(function: Mapping[str, object]) -> DisplayedCall:
+def _displayed_call(function: Mapping[str, object]) -> DisplayedCall:
     name, given = function.get("name"), function.get("arguments", function.get("input"))
     said = given if isinstance(given, str) else jsontext.encode(given or {}).decode()
     called = name if isinstance(name, str) and name else "?"

@@ -91,7 +91,9 @@ def _calling_cards(outgoing: OutgoingRequest) -> list[Card]:
 def _with_chosen(planned: Planned) -> Sequence[Entry]:
     """The log with each answer replaced by the choice that the client continued, if another."""
     snapshot, back = planned.snapshot, {*planned.plan.activated}
-    chosen = {entry.card.exchange: entry for entry in snapshot.idle if entry.card.id in back}
+    chosen = {
+        entry.card.exchange: entry for entry in snapshot.inactive_choices if entry.card.id in back
+    }
     return [
         chosen.get(e.card.exchange, e) if e.card.origin == "response" else e for e in snapshot.log
     ]

@@ -13,7 +13,7 @@ from proxy.telemetry import Telemetry
 from proxy.upstreams.choice import Upstreams
 from proxy.upstreams.destination import Destination
 from proxy.upstreams.models import ListedModel, merged
-from proxy.upstreams.windows import PATIENCE, ContextWindows, models_in
+from proxy.upstreams.windows import TIMEOUT, ContextWindows, models_in
 from proxy.wire.failures import UpstreamError
 from proxy.wire.upstream import Reply
 
@@ -29,7 +29,7 @@ def lists_models(call: ProxyRequest) -> bool:
 
 
 class ModelCatalogue:
-    """Requests the lists of all upstreams concurrently, with a timeout of ``PATIENCE`` seconds."""
+    """Requests the lists of all upstreams concurrently, with a timeout of ``TIMEOUT`` seconds."""
 
     def __init__(self, upstreams: Upstreams, windows: ContextWindows, telemetry: Telemetry) -> None:
         self._upstreams, self._windows, self._telemetry = upstreams, windows, telemetry
@@ -58,18 +58,18 @@ class ModelCatalogue:
     async def _of(self, upstream: Destination | None, ask: Ask) -> list[ListedModel] | None:
         name, models, why = upstream.name if upstream else DEFAULT, None, "no list"
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT):
                 models = await models_in(await ask(upstream))
         except UpstreamError as failure:
-            self._telemetry.upstream_failed(failure.kind)
+            self._telemetry.count_upstream_failure(failure.kind)
             why = failure.kind
         except TimeoutError:
-            self._telemetry.upstream_failed("timeout")
+            self._telemetry.count_upstream_failure("timeout")
             why = "timeout"
         except ProxyError as refusal:
             why = refusal.code
         if models is None:
-            self._telemetry.upstream_asked(name, "unlisted")
+            self._telemetry.count_upstream_request(name, "unlisted")
             logger.warning("the upstream %s is left out of the list of models: %s", name, why)
         else:
             self._windows.learn(name, models)

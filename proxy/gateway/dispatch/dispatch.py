@@ -160,9 +160,9 @@ class Dispatch(Passthrough):
         try:
             reply = await self._sent(call, headers, body, length)
         except UpstreamError as error:
-            self._telemetry.upstream_asked(name, error.kind)
+            self._telemetry.count_upstream_request(name, error.kind)
             raise
-        self._telemetry.upstream_asked(name, failure_of_status(reply.status) or "answered")
+        self._telemetry.count_upstream_request(name, failure_of_status(reply.status) or "answered")
         return reply
 
     async def _sent(

@@ -71,7 +71,7 @@ async def enrich(loaded: Loaded, services: Services) -> AssembledPrompt:
     prompt = await _fit_context(prompt, budget, services)
     if not loaded.exchange.may_enrich:
         return prompt
-    prompt = replace(prompt, known=await _known(prompt, budget, services))
+    prompt = replace(prompt, known=await _choose_known_blocks(prompt, budget, services))
     return await _with_recall(prompt, budget, services)
 
 
@@ -104,7 +104,9 @@ async def _fit_context(
     return replace(compose_within(prompt, room, services, hard=False), trimmed=True)
 
 
-async def _known(prompt: AssembledPrompt, budget: TokenBudget, services: Services) -> KnownBlocks:
+async def _choose_known_blocks(
+    prompt: AssembledPrompt, budget: TokenBudget, services: Services
+) -> KnownBlocks:
     """The learned memory that fits."""
     if prompt.loaded.knowledge is None:
         return prompt.known

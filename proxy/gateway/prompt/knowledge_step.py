@@ -34,12 +34,12 @@ class KnowledgeStep:
     ) -> asyncio.Future[LoadedKnowledge | None]:
         """Start the lookup; already done, with None, if not ``wanted`` or nothing is learned."""
         if wanted and context.profile_rules.learns:
-            return asyncio.create_task(self._look(context, question, count), name="look")
+            return asyncio.create_task(self._load_cards(context, question, count), name="look")
         nothing = asyncio.get_running_loop().create_future()
         nothing.set_result(None)
         return nothing
 
-    async def _look(
+    async def _load_cards(
         self, context: RequestContext, question: str, count: CountText
     ) -> LoadedKnowledge | None:
         user, profile = context.identity.user, context.profile

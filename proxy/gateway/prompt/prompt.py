@@ -71,7 +71,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
         cards = self.prompt.cards
         if not self.text_only:
             return cards
-        worded = self.text_only.keys() - self.prompt.told
+        worded = self.text_only.keys() - self.prompt.sent_as_text
         return [
             replace(card, tokens=self.text_only[card.id].tokens) if card.id in worded else card
             for card in cards
@@ -138,7 +138,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
         if len(self.messages) < len(self.prompt.pieces):  # the JSON of some is gone
             stored = [card for card in stored if card.id in self.loaded.bodies]
         # Messages in the spool get their positions when they are replayed.
-        resent = () if self.loaded.prepared.spools else self.prompt.resent
+        resent = () if self.loaded.prepared.will_spool else self.prompt.resent
         shown = self._trace(len(stored) - self._stored_after_question(), resent)
         context = self.exchange.context
         shown = shown.limited(context.key, stored, context.profile.why)

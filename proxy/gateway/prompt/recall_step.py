@@ -146,13 +146,13 @@ class RecallStep:
         """What is recalled within ``timeout`` seconds; its ``reason`` is set if recall failed."""
         if query.has_nowhere_to_look:
             self._recaller.schedule_indexing(query)
-            self._telemetry.recalled(0.0, 0)
+            self._telemetry.observe_recall(0.0, 0)
             return NO_SEARCH
         clock = time.perf_counter()
         found, reason = await self._found(query, timeout)
         recall = RecallBlock.of(found, query.key.session, query.count, query.budget)
         seconds = time.perf_counter() - clock
-        self._telemetry.recalled(seconds, recall.recalled)
+        self._telemetry.observe_recall(seconds, recall.recalled)
         return replace(recall, seconds=seconds, reason=reason)
 
     async def _found(

@@ -34,7 +34,7 @@ class RewriteStep:
         """Start before the session is loaded, if the request itself has the preceding messages."""
         messages = request.messages
         asks = bool(messages) and messages[-1].role == "user"
-        if not (asks and self._wanted(context)):
+        if not (asks and self._should_rewrite(context)):
             return None
         before = preceding_utterances(messages, len(messages) - 1)
         return self._begin(context, request, before) if before else None
@@ -51,7 +51,11 @@ class RewriteStep:
 
         If ``begin`` has not started, the rewrite is made from the prompt's ``messages``.
         """
-        if not self._wanted(context) or query.replayed is not None or query.has_nowhere_to_look:
+        if (
+            not self._should_rewrite(context)
+            or query.replayed is not None
+            or query.has_nowhere_to_look
+        ):
             return query, None
         at = last_user(messages)
         if begun is None and at is not None and (before := preceding_utterances(messages, at)):
@@ -63,7 +67,7 @@ class RewriteStep:
             return query, rewritten
         return replace(query, text=f"{query.text}\n{rewritten.added}"), rewritten
 
-    def _wanted(self, context: RequestContext) -> bool:
+    def _should_rewrite(self, context: RequestContext) -> bool:
         recall = context.profile.recall
         return self._rewriter is not None and recall.enabled and recall.rewrite.enabled
 

@@ -166,11 +166,11 @@ class ExchangeRecorder:
         clock = time.perf_counter()
         result = await self._record(reply, await self._meta(reply, incomplete))
         self.recorded = result in ("recorded", "spooled")
-        self._telemetry.committed(time.perf_counter() - clock)
+        self._telemetry.observe_commit(time.perf_counter() - clock)
         if result == "lost":
-            self._telemetry.lost()
+            self._telemetry.count_lost()
         else:
-            self._telemetry.outcome(result)
+            self._telemetry.count_commit(result)
         if result == "erased":
             logger.warning("an exchange is not recorded: it began before an erasure")
         if reply is not None:
@@ -182,8 +182,8 @@ class ExchangeRecorder:
             return
         self._cache_counted = True
         used = reply.token_usage
-        self._telemetry.cached(used.cached)
-        self._telemetry.cache_written(used.written)
+        self._telemetry.count_cached_tokens(used.cached)
+        self._telemetry.count_cache_writes(used.written)
 
     async def _record(self, reply: Reply | None, meta: ExchangeMeta) -> CommitResult:
         self._usage_recorded = meta.exchange.usage is not None

@@ -179,7 +179,7 @@ class ConversationObjects:
             system_tokens=sum(map(count.count, system)),
             ttl=context.profile.ttl,
         )
-        pending = pending_record(planned.plan, planned.prompt, planned.said, prepared.snapshot)
+        pending = pending_record(planned.plan, planned.prompt, planned.messages, prepared.snapshot)
         size = sum(len(message.raw) for message in request.messages)
         building = partial(build_commit, pending, (), meta, count.count)
         commit = await self._services.threads.run(size, building)

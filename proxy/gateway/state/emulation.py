@@ -109,7 +109,11 @@ async def _continued(exchange: ChatExchange, services: Services) -> Continued | 
     if name is None:
         return None
     answer = await log.answer(key, name)
-    if answer is None and services.recorder.spools(key) and name.reference == reference_of(key[1]):
+    if (
+        answer is None
+        and services.recorder.is_spooling(key)
+        and name.reference == reference_of(key[1])
+    ):
         raise memory_unavailable()  # it may be on its way
     if answer is None:
         raise response_not_found(state.previous or "", PREVIOUS)

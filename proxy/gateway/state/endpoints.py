@@ -124,7 +124,7 @@ class StateEndpoints:
     # Responses
 
     async def _response(self, asked: StateCall) -> bytes:
-        _, answer = await self._kept(asked)
+        _, answer = await self._stored_answer(asked)
         if fields_of(asked.call.query).get("stream", ["false"])[-1].lower() == "true":
             text = "Only what is made in the background can be streamed again. Leave stream out."
             raise not_in_background(text, "stream")
@@ -133,23 +133,23 @@ class StateEndpoints:
 
     async def _input_items(self, asked: StateCall) -> bytes:
         wanted = PageOf.read(asked.call.query)
-        key, answer = await self._kept(asked)
+        key, answer = await self._stored_answer(asked)
         items = items_of(self._services, key, answer.inputs, descends=wanted.descends)
         return await page_of(items, wanted)
 
     async def _cancel(self, asked: StateCall) -> bytes:
-        await self._kept(asked)
+        await self._stored_answer(asked)
         raise not_in_background("Only what is made in the background can be cancelled.")
 
     async def _delete_response(self, asked: StateCall) -> bytes:
         """Remove the response's id; its messages stay in the session's log."""
         for _ in range(ATTEMPTS):
-            key, answer = await self._kept(asked)
+            key, answer = await self._stored_answer(asked)
             if await self._store.revise(key, Revision(edited=(answer.without_id,))):
                 return deleted_object(asked.id, "response")
         raise memory_unavailable()
 
-    async def _kept(self, asked: StateCall) -> tuple[SessionKey, KeptAnswer]:
+    async def _stored_answer(self, asked: StateCall) -> tuple[SessionKey, KeptAnswer]:
         """The response of the path, with its session.  Raises ProxyError 404, StoreError."""
         name, missing = parse_response_id(asked.id), response_not_found(asked.id)
         key = await self._key(asked.call, name.reference if name else None, missing)

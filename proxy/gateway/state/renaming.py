@@ -33,12 +33,12 @@ class RenamedReply(WrappedReply):
     async def _events(self, reply: Reply) -> AsyncIterator[bytes]:
         events = EventSplitter()
         async for data in reply.chunks():
-            if passed := self._passed(events.feed(data)):
+            if passed := self._rename_events(events.feed(data)):
                 yield passed
-        if passed := self._passed(events.close()):
+        if passed := self._rename_events(events.close()):
             yield passed
 
-    def _passed(self, found: Iterable[Bytes | StreamEvent]) -> bytes:
+    def _rename_events(self, found: Iterable[Bytes | StreamEvent]) -> bytes:
         return b"".join(self._event(x) if isinstance(x, StreamEvent) else x.raw for x in found)
 
     def _event(self, event: StreamEvent) -> bytes:

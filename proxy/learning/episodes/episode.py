@@ -1,4 +1,4 @@
-"""An exchange that went well, kept as an example of how to answer, and as people see it.  Pure."""
+"""An episode: an exchange that went well, stored as an example of how to answer.  Pure."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from proxy.memory.items import PEOPLE, Item, Namespace, Place
 
 FEATURE = "episodes"
 KIND = "episode"
-"""What one is called among memories."""
+"""The kind of an episode in lists of memories."""
 
 MAX_EPISODES = 50
-"""Of a person; of more, the oldest go."""
+"""Episodes of a person; of more, the oldest are deleted."""
 
 QUESTION_TOKENS = 100
 ANSWER_TOKENS = 250
-"""What is kept of an exchange: two of them fit into the default ``max_tokens``."""
+"""What is stored of an exchange: two of them fit into the default ``max_tokens``."""
 
 _MAX_TOKEN = 10
-"""Characters of a token; what is longer is cut before it is counted."""
+"""Characters per token to which a text is cut before it is counted."""
 
 _CUT = " …"
 
@@ -35,7 +35,8 @@ Origin = Literal["feedback", "learned"]
 
 
 class Episode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``sources`` has the answer's message.  Times are Unix seconds."""
+    """A question and its answer, truncated.  ``sources`` has the answer's message.  Times are Unix
+    seconds."""
 
     id: str
     question: str
@@ -50,7 +51,7 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """An episode on the card, the tokens of its example, and what its question is found by."""
+    """An episode on the card, the tokens of its example, and the packed terms of its question."""
 
     episode: Episode
     tokens: int
@@ -72,7 +73,7 @@ def episode_place(user: str, episode: str) -> Place:
 
 
 def episode_id(session: str, message: str) -> str:
-    """One answer is one episode, however often it is found good."""
+    """The id of the episode with this answer: an answer is one episode at most."""
     name = f"{session}\n{message}".encode()
     return f"episode_{blake2b(name, digest_size=9).hexdigest()}"
 
@@ -80,7 +81,7 @@ def episode_id(session: str, message: str) -> str:
 def make_episode(
     found: AnsweredQuestion, origin: Origin, count: Callable[[str], int], now: float, ttl: float
 ) -> Episode:
-    """An exchange as an episode; ``ttl`` in seconds is that of its session, 0 for ever."""
+    """An exchange as an episode; ``ttl`` is that of its session in seconds, 0 for ever."""
     source = Source(
         session=found.session, message=found.message, exchange=found.exchange, at=found.at
     )
@@ -110,7 +111,7 @@ def make_entry(episode: Episode, count: Callable[[str], int]) -> Entry:
 
 
 def render_example(episode: Episode) -> str:
-    """An episode as it stands in a prompt."""
+    """An episode as text for a prompt."""
     return f"User: {episode.question}\nAnswer: {episode.answer}"
 
 

@@ -1,4 +1,4 @@
-"""Learns which exchanges went well from what users write next."""
+"""Learns episodes: what a user writes next shows which exchanges went well."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SCHEMA = {
 }
 
 MAX_PAIRS = 10
-"""In one request, the newest."""
+"""Pairs in one request, the newest."""
 
 MAX_MESSAGE = 500
 """Characters of a message that are shown."""
@@ -63,20 +63,20 @@ class Pair(msgspec.Struct, frozen=True):
     after: UserMessage
 
 
-def seems_pleased(said: UserMessage) -> bool:
-    """May this say that the answer before was good?  Most messages say nothing of the kind."""
-    return _CUE.search(said.own_text[:MAX_MESSAGE]) is not None
+def seems_pleased(message: UserMessage) -> bool:
+    """Whether a message may praise the answer before it; most do not."""
+    return _CUE.search(message.own_text[:MAX_MESSAGE]) is not None
 
 
 def previous_turns(
-    said: Sequence[UserMessage], log: Sequence[Entry]
+    messages: Sequence[UserMessage], log: Sequence[Entry]
 ) -> Iterator[tuple[UserMessage, str, str]]:
     """For each message the ids of the question and the answer of the turn before it."""
     turns = {entry.card.id: entry.position.turn for entry in log}
     order = sorted(set(turns.values()))
     before = dict(zip(order[1:], order, strict=False))
-    for each in said:
-        turn = before.get(turns.get(each.message, -1))
+    for each in messages:
+        turn = before.get(turns.get(each.id, -1))
         answer = next((e for e in reversed(log) if e.position.turn == turn), None)
         if answer is None or answer.card.role != "assistant" or answer.card.calls:
             continue
@@ -95,7 +95,7 @@ def prompt(pairs: Sequence[Pair]) -> str:
 
 
 def parse_good_pairs(answer: str, pairs: Sequence[Pair]) -> list[Pair] | None:
-    """Those that the answer names with words that are there; None if it has no such JSON."""
+    """The pairs that an answer names with a quote that exists; None if it has no such JSON."""
     found = find_json(answer, lambda value: isinstance(value, dict) and "good" in value)
     named = found.get("good") if isinstance(found, dict) else None
     if not isinstance(named, list):
@@ -121,8 +121,8 @@ NO_JSON = 'there is no JSON object with "good" in it'
 class EpisodeExtractor(msgspec.Struct, frozen=True):
     """See :class:`proxy.learning.batch.Extractor`.
 
-    One request for a batch at most, and none where nobody seems to be pleased.  What has been
-    judged by a person is left alone.  ``count`` gives the tokens of a text, ``clock`` Unix seconds.
+    At most one request for a batch, and none if no message seems pleased.  Answers with feedback
+    are skipped.  ``count`` gives the tokens of a text, ``clock`` Unix seconds.
     """
 
     model: KindModel
@@ -133,40 +133,40 @@ class EpisodeExtractor(msgspec.Struct, frozen=True):
     clock: Callable[[], float]
 
     async def learn(self, batch: Batch) -> bool:
-        held = await self.episodes.held(batch.shelf)
-        pairs = await self._pairs(batch, held)
+        stored = await self.episodes.load(batch.owner)
+        pairs = await self._pairs(batch, stored)
         good = await self._good(batch, pairs) if pairs else []
         new = await self._episodes(good)
         changes = batch.mark_changes(FEATURE)
         if new:
-            changes += self.episodes.changes(batch.shelf, held, new, ())
-        return await self.items.change_items(batch.shelf, changes, batch.since)
+            changes += self.episodes.changes(batch.owner, stored, new, ())
+        return await self.items.change_items(batch.owner, changes, batch.since)
 
-    async def take_back(self, shelf: ItemOwner, gone: DeletedSources) -> None:
-        """A session takes its episodes with it."""
-        await self.episodes.forget(shelf, lambda source: source.session in gone.sessions, False)
+    async def take_back(self, owner: ItemOwner, gone: DeletedSources) -> None:
+        """Episodes of deleted sessions are deleted."""
+        await self.episodes.forget(owner, lambda source: source.session in gone.sessions, False)
 
-    async def _pairs(self, batch: Batch, held: StoredEpisodes) -> list[Pair]:
-        known = {episode.id for episode in held.episodes}
+    async def _pairs(self, batch: Batch, stored: StoredEpisodes) -> list[Pair]:
+        known = {episode.id for episode in stored.episodes}
         found: list[Pair] = []
         for range_ in batch.ranges:
             said = [
                 x for x in batch.messages if x.session == range_.key.session and seems_pleased(x)
             ]
-            found += await self._pairs_in(range_.key, batch.shelf, said, known) if said else []
+            found += await self._pairs_in(range_.key, batch.owner, said, known) if said else []
         return sorted(found, key=lambda pair: pair.after.at)[-MAX_PAIRS:]
 
     async def _pairs_in(
         self,
         key: SessionKey,
-        shelf: ItemOwner,
+        owner: ItemOwner,
         pleased: Sequence[UserMessage],
         known: Collection[str],
     ) -> list[Pair]:
         log = (await self.exchanges.history.load(key, WHOLE_LOG)).log
         found = list(previous_turns(pleased, log))[-MAX_PAIRS:]
         answers = [answer for _, _, answer in found]
-        judged = await feedback_on(self.items, shelf.tenant, shelf.user, key.session, answers)
+        judged = await feedback_on(self.items, owner.tenant, owner.user, key.session, answers)
         texts = await self.exchanges.texts(key, [question for _, question, _ in found])
         return [
             Pair(key, texts[question], answer, said)

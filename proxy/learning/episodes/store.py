@@ -1,4 +1,4 @@
-"""Where a person's episodes are kept, and the card that says what of them goes into prompts."""
+"""Stores a person's episodes and their card, and selects episodes for a prompt."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ _cards = msgspec.json.Decoder(EpisodeCard)
 
 
 def choose(
-    card: bytes, profile: ProfileSettings, question: QueryText, room: TokenBudget
+    card: bytes, profile: ProfileSettings, query: QueryText, budget: TokenBudget
 ) -> Block | None:
-    """At most ``most`` of those that fit and score ``min_score``, the best first."""
+    """Up to ``most`` episodes (a setting) that fit and score at least ``min_score``, best first."""
     chosen = profile.episodes
-    entries = [x for x in _cards.decode(card).entries if not x.episode.expired(room.now)]
-    if not entries or question.empty:
+    entries = [x for x in _cards.decode(card).entries if not x.episode.expired(budget.now)]
+    if not entries or query.empty:
         return None
-    scores = TermLists.of(entry.terms for entry in entries).scores(question)
+    scores = TermLists.of(entry.terms for entry in entries).scores(query)
     found = [pair for pair in zip(scores, entries, strict=True) if pair[0] >= chosen.min_score]
     found.sort(key=lambda pair: pair[0], reverse=True)
-    fitting = list(within_budget(found, room.tokens - FRAME_TOKENS))[: chosen.most]
+    fitting = list(within_budget(found, budget.tokens - FRAME_TOKENS))[: chosen.most]
     written = [render_example(entry.episode) for _, entry in fitting]
-    block = fit_block(FEATURE, NOTE, written, "\n\n", room)
+    block = fit_block(FEATURE, NOTE, written, "\n\n", budget)
     if block is None:
         return None
     sources = tuple(map(_source, fitting[: block.parts]))
@@ -77,91 +77,91 @@ def _source(scored: Scored) -> Recalled:
 
 
 MAX_SCANNED = 1000
-"""Many more than are ever kept."""
+"""Episodes that are read to compute a card: many more than are ever stored."""
 
 
 class StoredEpisodes(msgspec.Struct, frozen=True):
-    """The episodes on a card, the oldest first; ``stored`` is its version, 0 without one."""
+    """The episodes on a card, the oldest first; ``card_version`` is its version, 0 without one."""
 
     episodes: tuple[Episode, ...] = ()
-    stored: int = 0
+    card_version: int = 0
 
 
 class EpisodeStore(Collection):
-    async def held(self, shelf: ItemOwner) -> StoredEpisodes:
-        card = await self.read(shelf, card_place(shelf.user, FEATURE), EpisodeCard())
+    async def load(self, owner: ItemOwner) -> StoredEpisodes:
+        card = await self.read(owner, card_place(owner.user, FEATURE), EpisodeCard())
         return StoredEpisodes(tuple(entry.episode for entry in card.value.entries), card.version)
 
-    async def keep(self, shelf: ItemOwner, episode: Episode, since: float) -> None:
-        """Keep one more that was read at ``since``: see Items.change_items.
-
-        One with its id is replaced.  Raises Busy as well.
+    async def add(self, owner: ItemOwner, episode: Episode, since: float) -> None:
+        """Add an episode whose exchange was read at ``since`` (see Items.change_items), or replace
+        the one with its id.  Raises Busy as well.
         """
 
         async def step() -> tuple[None, Sequence[Change]]:
-            return None, self.changes(shelf, await self.held(shelf), [episode], ())
+            return None, self.changes(owner, await self.load(owner), [episode], ())
 
-        await self.update(shelf, step, since)
+        await self.update(owner, step, since)
 
     async def drop(
-        self, shelf: ItemOwner, id: str, check: Callable[[Item], None] = accept_any
+        self, owner: ItemOwner, id: str, check: Callable[[Item], None] = accept_any
     ) -> bool:
         """See :class:`proxy.learning.collection.ListedStore`."""
 
         async def step() -> tuple[bool, Sequence[Change]]:
-            held, item = (
-                await self.held(shelf),
-                await self.item_at(shelf, episode_place(shelf.user, id)),
+            stored, item = (
+                await self.load(owner),
+                await self.item_at(owner, episode_place(owner.user, id)),
             )
-            if item is None or all(episode.id != id for episode in held.episodes):
+            if item is None or all(episode.id != id for episode in stored.episodes):
                 return False, ()
             check(item)
-            return True, self.changes(shelf, held, (), [id])
+            return True, self.changes(owner, stored, (), [id])
 
-        return await self.update(shelf, step)
+        return await self.update(owner, step)
 
-    async def forget(self, shelf: ItemOwner, is_gone: IsGone, dry_run: bool) -> list[Forgotten]:
+    async def forget(self, owner: ItemOwner, is_gone: IsGone, dry_run: bool) -> list[Forgotten]:
         """See :class:`proxy.learning.collection.KindStore`."""
 
         async def step() -> tuple[list[Forgotten], Sequence[Change]]:
-            held = await self.held(shelf)
-            gone = [each for each in held.episodes if any(map(is_gone, each.sources))]
+            stored = await self.load(owner)
+            gone = [each for each in stored.episodes if any(map(is_gone, each.sources))]
             told = [Forgotten(each.id, KIND, "deleted", each.question) for each in gone]
             if not gone or dry_run:
                 return told, ()
-            return told, self.changes(shelf, held, (), [each.id for each in gone])
+            return told, self.changes(owner, stored, (), [each.id for each in gone])
 
-        return await self.update(shelf, step)
+        return await self.update(owner, step)
 
-    async def card_change(self, shelf: ItemOwner) -> Change:
-        """What makes the card anew from the episodes there are: the newest of them."""
-        held = await self.held(shelf)
-        page = await self.page(shelf, namespace(shelf.user), None, MAX_SCANNED, Episode)
+    async def card_change(self, owner: ItemOwner) -> Change:
+        """See :class:`proxy.learning.collection.ListedStore`."""
+        stored = await self.load(owner)
+        page = await self.page(owner, namespace(owner.user), None, MAX_SCANNED, Episode)
         kept = sorted(page.items, key=lambda each: each.created_at)[-MAX_EPISODES:]
-        return self._card_change(shelf, held, kept)
+        return self._card_change(owner, stored, kept)
 
     def changes(
-        self, shelf: ItemOwner, held: StoredEpisodes, new: Sequence[Episode], gone: Sequence[str]
+        self, owner: ItemOwner, stored: StoredEpisodes, new: Sequence[Episode], gone: Sequence[str]
     ) -> list[Change]:
-        """What keeps and drops episodes, if the card is still what ``held`` says."""
+        """The changes that add ``new`` episodes and delete those with the ids ``gone``, if the card
+        is still ``stored``."""
         now, ids = self.clock(), {episode.id for episode in new} | set(gone)
-        left = [each for each in held.episodes if each.id not in ids and not each.expired(now)]
+        left = [each for each in stored.episodes if each.id not in ids and not each.expired(now)]
         kept = sorted([*left, *new], key=lambda episode: episode.created_at)[-MAX_EPISODES:]
         there = {episode.id for episode in kept}
-        lost = [episode.id for episode in held.episodes if episode.id not in there]
+        lost = [episode.id for episode in stored.episodes if episode.id not in there]
         return [
-            self._card_change(shelf, held, kept),
-            *(delete_change(episode_place(shelf.user, id)) for id in lost),
-            *(_put_episode(shelf, episode) for episode in new if episode.id in there),
+            self._card_change(owner, stored, kept),
+            *(delete_change(episode_place(owner.user, id)) for id in lost),
+            *(_put_episode(owner, episode) for episode in new if episode.id in there),
         ]
 
     def _card_change(
-        self, shelf: ItemOwner, held: StoredEpisodes, kept: Sequence[Episode]
+        self, owner: ItemOwner, stored: StoredEpisodes, kept: Sequence[Episode]
     ) -> Change:
         card = EpisodeCard(tuple(make_entry(episode, self._count) for episode in kept))
-        return put_change(card_place(shelf.user, FEATURE), card, held.stored)
+        return put_change(card_place(owner.user, FEATURE), card, stored.card_version)
 
 
-def _put_episode(shelf: ItemOwner, episode: Episode) -> Change:
-    place = episode_place(shelf.user, episode.id)
+def _put_episode(owner: ItemOwner, episode: Episode) -> Change:
+    place = episode_place(owner.user, episode.id)
     return put_change(place, episode, None, expires_at=episode.expires_at)

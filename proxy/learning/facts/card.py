@@ -92,10 +92,10 @@ def build_card(
     counted = {line.line: line.tokens for line in before.lines}
     holding = [fact for fact in facts if fact.holds(now)]
     latest = nlargest(MAX_LINES, holding, key=attrgetter("last_confirmed", "id"))
-    held = sorted(latest, key=attrgetter("valid_from", "id"))
+    chosen = sorted(latest, key=attrgetter("valid_from", "id"))
     lines: list[FactLine] = []
     terms: list[bytes] = []
-    for fact in held:
+    for fact in chosen:
         written = render_fact(fact)
         own = known.get((fact.id, written))
         own = pack_terms(f"{fact.text} {_subject(fact)}", fact.valid_from) if own is None else own
@@ -139,37 +139,37 @@ Scored = tuple[float, FactLine]
 
 
 def choose(
-    card: bytes, profile: ProfileSettings, question: QueryText, room: TokenBudget
+    card: bytes, profile: ProfileSettings, query: QueryText, budget: TokenBudget
 ) -> Block | None:
     """All facts if all are about the user and fit, else those that score best."""
-    known, left, zone = read_card(card), room.tokens - FRAME_TOKENS, profile.recall.zone
-    lines = [line for line in known.lines if line.is_valid(room.now)]
+    known, left, zone = read_card(card), budget.tokens - FRAME_TOKENS, profile.recall.zone
+    lines = [line for line in known.lines if line.is_valid(budget.now)]
     if all(line.about_user for line in lines) and sum(x.tokens for x in lines) <= left:
-        return _block([(0.0, line) for line in lines], lines, room, zone)
-    likeness = zip(known.term_lists.scores(question), known.lines, strict=True)
+        return _block([(0.0, line) for line in lines], lines, budget, zone)
+    likeness = zip(known.term_lists.scores(query), known.lines, strict=True)
     scored = [
         (score, line)
         for score, line in likeness
-        if (line.about_user or score > 0) and line.is_valid(room.now)
+        if (line.about_user or score > 0) and line.is_valid(budget.now)
     ]
     scored.sort(key=lambda each: (-each[0], -each[1].last_confirmed))
-    return _block(list(within_budget(scored, left)), lines, room, zone)
+    return _block(list(within_budget(scored, left)), lines, budget, zone)
 
 
 def _block(
-    chosen: Sequence[Scored], order: Sequence[FactLine], room: TokenBudget, zone: tzinfo | None
+    chosen: Sequence[Scored], order: Sequence[FactLine], budget: TokenBudget, zone: tzinfo | None
 ) -> Block | None:
     """The block of as many of ``chosen``, best first, as fit; its lines are in ``order``."""
-    kept = list(chosen)
-    while kept:
-        scores = {line.id: score for score, line in kept}
+    left = list(chosen)
+    while left:
+        scores = {line.id: score for score, line in left}
         lines = [line for line in order if line.id in scores]
         text = render_lines(lines, zone)
-        tokens = room.count(render_block(FACTS, NOTE, text))
-        if tokens <= room.tokens:
+        tokens = budget.count(render_block(FACTS, NOTE, text))
+        if tokens <= budget.tokens:
             sources = tuple(_source(line, scores[line.id]) for line in lines)
             return Block(FACTS, NOTE, text, tokens, sources)
-        kept = kept[: len(kept) * room.tokens // (tokens + 1)]
+        left = left[: len(left) * budget.tokens // (tokens + 1)]
     return None
 
 

@@ -96,30 +96,31 @@ Nothing to note: {{"operations": []}}
 
 NOTES = "Notes so far:"
 
-RELATED = "Notes so far that may be related ({shown} of {held}; always name and family):"
+RELATED = "Notes so far that may be related ({shown} of {total}; always name and family):"
 
-AGAIN = """
+RETRY_NOTE = """
 The messages do say something about the user. Read them once more.
 """
 """Appended to the prompt where no fact was found in messages that clearly have one."""
 
 
 def prompt(
-    said: Sequence[UserMessage],
+    messages: Sequence[UserMessage],
     facts: Sequence[Fact],
-    held: int,
+    total: int,
     focus: str,
     zone: tzinfo | None = None,
 ) -> str:
-    """The prompt with these facts, of ``held`` in all, and messages, both numbered from 1.
+    """The prompt with these facts, of ``total`` in all, and messages, both numbered from 1.
 
     Days are those in a ``zone``, None for UTC.
     """
     return PROMPT.format(
-        title=NOTES if len(facts) >= held else RELATED.format(shown=len(facts), held=held),
+        title=NOTES if len(facts) >= total else RELATED.format(shown=len(facts), total=total),
         facts="\n".join(_render_note(i, fact, zone) for i, fact in enumerate(facts, 1)) or "(none)",
         messages="\n\n".join(
-            with_heading(i, each, mark_pasted(each).strip("\n")) for i, each in enumerate(said, 1)
+            with_heading(i, each, mark_pasted(each).strip("\n"))
+            for i, each in enumerate(messages, 1)
         ),
         focus=f"- Look above all for: {focus}\n" if focus else "",
     )
@@ -130,13 +131,13 @@ def _render_note(number: int, fact: Fact, zone: tzinfo | None) -> str:
     return f"{number}. {fact.text}{whom} ({render_dates(fact, zone)})"
 
 
-def mark_pasted(said: UserMessage) -> str:
+def mark_pasted(message: UserMessage) -> str:
     """The text with marks around what is pasted."""
     kept, at = [], 0
-    for start, end in said.pasted:
-        kept += [said.text[at:start], PASTED, "\n", said.text[start:end], "\n", ENDS]
+    for start, end in message.pasted:
+        kept += [message.text[at:start], PASTED, "\n", message.text[start:end], "\n", ENDS]
         at = end
-    return "".join((*kept, said.text[at:]))
+    return "".join((*kept, message.text[at:]))
 
 
 Op = Literal["add", "update", "supersede", "none"]
@@ -269,8 +270,8 @@ def checked_claims(
     )
     found = (_claim(operation, batch, shown, own, topic) for operation in operations)
     places = {source_of(each): place for place, each in enumerate(batch.messages)}
-    held = (claim for claim in found if claim is not None)
-    return tuple(sorted(held, key=lambda claim: places[claim.source]))
+    claims = (claim for claim in found if claim is not None)
+    return tuple(sorted(claims, key=lambda claim: places[claim.source]))
 
 
 def _claim(
@@ -294,8 +295,8 @@ def _claim(
     text, whom = _text_or_quote(text, whom, one_line(operation.quote), found)
     if text and (has_caption(text) or not is_statement(text)):
         return None  # what is said beside a picture is about that
-    said = found.said
-    then, told = said.local_time, f"{said.dated}\n{said.text}"
+    message = found.message
+    then, told = message.local_time, f"{message.dated}\n{message.text}"
     begins = valid_from(operation.valid_from, then, told)
     goes_with = shown[operation.fact - 1] if 0 < operation.fact <= len(shown) else None
     return Claim(
@@ -305,10 +306,10 @@ def _claim(
         state=_state(text, whom, operation.quote, found),
         valid_from=begins,
         until=valid_until(operation.expires, then, then if begins is None else begins, told),
-        source=source_of(said),
+        source=source_of(message),
         fact=goes_with.id if goes_with else None,
         apart=goes_with is not None and not _is_on_topic(goes_with, text, topic),
-        slot=slot_of(text, operation.quote, said.own_text) if found.voice == "own" else None,
+        slot=slot_of(text, operation.quote, message.own_text) if found.voice == "own" else None,
     )
 
 
@@ -318,7 +319,9 @@ def _is_on_topic(fact: Fact, text: str, topic: Topic) -> bool:
 
 def _text_or_quote(text: str, whom: str, quote: str, found: Evidence) -> tuple[str, str]:
     """The text and its subject; the quote in place of a text that does not follow from it."""
-    message = found.said.own_text.replace(BLANK, " ") if found.voice == "own" else found.said.text
+    message = (
+        found.message.own_text.replace(BLANK, " ") if found.voice == "own" else found.message.text
+    )
     else_one = other_subject(quote) if whom == USER else None
     if else_one is not None:
         return (text if mentions(text, else_one) else quote), else_one
@@ -329,5 +332,5 @@ def _text_or_quote(text: str, whom: str, quote: str, found: Evidence) -> tuple[s
 
 def _state(text: str, whom: str, quote: str, found: Evidence) -> State:
     told = found.voice == "pasted" or is_instruction(text) or is_instruction(whom)
-    by_others = whom == USER and is_reported(quote, found.said.own_text)
+    by_others = whom == USER and is_reported(quote, found.message.own_text)
     return "quarantined" if told or by_others else "current"

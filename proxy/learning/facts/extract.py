@@ -11,7 +11,7 @@ from proxy.learning.batch import ATTEMPTS, Batch
 from proxy.learning.evidence import DeletedSources
 from proxy.learning.extract import KindModel, Unusable
 from proxy.learning.facts.claim import (
-    AGAIN,
+    RETRY_NOTE,
     SCHEMA,
     Claim,
     Operation,
@@ -28,66 +28,66 @@ from proxy.memory.items import ItemOwner, Items
 
 NO_JSON = "the answer about facts is not the JSON that was asked for"
 
-SHOWN = 30
-"""Facts that the model is shown: all if they are no more, else those most like the messages."""
+MAX_SHOWN = 30
+"""The most facts that the model is shown: of more, those most like the messages."""
 
 MAX_KIN = 10
-"""Of these, names and family that are shown whatever the messages are about."""
+"""The most facts about names and family, which are always shown."""
 
-CUE = 300
-"""Characters of each message that say what it is about."""
+COMPARED_CHARACTERS = 300
+"""Characters of each message that facts are compared with."""
 
 
 class FactExtractor(msgspec.Struct, frozen=True):
     """See :class:`proxy.learning.batch.Extractor`.
 
-    ``nothing`` is called when nothing was found, twice, in messages that clearly tell something.
+    ``on_nothing_found`` is called when two answers had no fact of messages that clearly have one.
     """
 
     model: KindModel
     items: Items
     facts: FactStore
-    nothing: Callable[[], None] = lambda: None
+    on_nothing_found: Callable[[], None] = lambda: None
     ids: Callable[[], str] = new_id
 
     async def learn(self, batch: Batch) -> bool:
         if not batch.has_own_words:
             read = batch.mark_changes(FACTS)
-            return await self.items.change_items(batch.shelf, read, batch.since)
-        kept = await self.facts.load(batch.shelf)
+            return await self.items.change_items(batch.owner, read, batch.since)
+        stored = await self.facts.load(batch.owner)
         now = self.facts.clock()
-        shown = await asyncio.to_thread(_shown, kept, batch, now)
-        operations = await self._operations(batch, shown, len(_held(kept, now)))
+        shown = await asyncio.to_thread(_facts_for_prompt, stored, batch, now)
+        operations = await self._operations(batch, shown, len(_valid_facts(stored, now)))
         found = await asyncio.to_thread(checked_claims, operations, batch, shown)
-        return await self._enter(batch, kept, found)
+        return await self._save(batch, stored, found)
 
-    async def take_back(self, shelf: ItemOwner, gone: DeletedSources) -> None:
-        await self.facts.forget(shelf, gone.has, False)
+    async def take_back(self, owner: ItemOwner, gone: DeletedSources) -> None:
+        await self.facts.forget(owner, gone.has, False)
 
-    async def _enter(self, batch: Batch, kept: StoredFacts, found: Sequence[Claim]) -> bool:
-        """Store what was learned; others' changes are no reason to ask the model again.
+    async def _save(self, batch: Batch, stored: StoredFacts, found: Sequence[Claim]) -> bool:
+        """Store the claims; after changes of others it tries again without another request.
 
-        Of thousands of facts each is compared with each claim: no chat waits for that.
+        Comparing thousands of facts with each claim takes long, so it runs in a thread.
         """
         for _ in range(ATTEMPTS):
             settings, now = batch.settings.facts, self.facts.clock()
             facts = await asyncio.to_thread(
-                apply_claims, kept.facts, found, settings, self.ids, now
+                apply_claims, stored.facts, found, settings, self.ids, now
             )
             read = batch.mark_changes(FACTS)
-            if await self.facts.save(batch.shelf, kept, facts, read, batch.since):
+            if await self.facts.save(batch.owner, stored, facts, read, batch.since):
                 return True
             if not await batch.is_unread(self.items, FACTS):
                 return False
-            kept = await self.facts.load(batch.shelf)
+            stored = await self.facts.load(batch.owner)
         return False
 
     async def _operations(
-        self, batch: Batch, shown: Sequence[Fact], held: int
+        self, batch: Batch, shown: Sequence[Fact], total: int
     ) -> tuple[Operation, ...]:
-        """What the model answers, who is shown some of the ``held`` facts.
+        """The operations that the model answers when it is shown some of ``total`` facts.
 
-        It is asked once more where that is nothing, or nothing readable.
+        After an empty or unreadable answer it is asked once more.
         """
         telling = describes_user(batch.messages)
 
@@ -100,35 +100,35 @@ class FactExtractor(msgspec.Struct, frozen=True):
             return found
 
         settings = batch.settings
-        text = prompt(batch.messages, shown, held, settings.facts.focus, settings.recall.zone)
-        found = await self.model.extract(batch, text, read, _again, SCHEMA)
+        text = prompt(batch.messages, shown, total, settings.facts.focus, settings.recall.zone)
+        found = await self.model.extract(batch, text, read, _retry_prompt, SCHEMA)
         if found is None:
-            self.nothing()
+            self.on_nothing_found()
         return found or ()
 
 
-def _again(prompt: str, answer: str, wrong: Unusable) -> str:
-    return prompt + AGAIN if wrong.readable else prompt
+def _retry_prompt(prompt: str, answer: str, wrong: Unusable) -> str:
+    return prompt + RETRY_NOTE if wrong.readable else prompt
 
 
-def _held(kept: StoredFacts, now: float) -> list[Fact]:
-    """What holds, or will."""
-    held = [fact for fact in kept.facts.values() if fact.state == "current"]
-    return [fact for fact in held if fact.until is None or fact.until > now]
+def _valid_facts(stored: StoredFacts, now: float) -> list[Fact]:
+    """The current facts that hold now or later."""
+    current = [fact for fact in stored.facts.values() if fact.state == "current"]
+    return [fact for fact in current if fact.until is None or fact.until > now]
 
 
-def _shown(kept: StoredFacts, batch: Batch, now: float) -> list[Fact]:
+def _facts_for_prompt(stored: StoredFacts, batch: Batch, now: float) -> list[Fact]:
     """The facts that the messages may be about: name and family, and those most like them."""
-    held = _held(kept, now)
-    if len(held) > SHOWN:
-        asked = "\n".join(said.own_text[:CUE] for said in batch.messages)
-        scores = kept.card.value.term_lists.scores(
+    valid = _valid_facts(stored, now)
+    if len(valid) > MAX_SHOWN:
+        asked = "\n".join(message.own_text[:COMPARED_CHARACTERS] for message in batch.messages)
+        scores = stored.card.value.term_lists.scores(
             QueryText(asked, now, batch.settings.recall.zone)
         )
-        lines = zip(kept.card.value.lines, scores, strict=True)
+        lines = zip(stored.card.value.lines, scores, strict=True)
         likeness = {line.id: score for line, score in lines}
-        latest = sorted(held, key=lambda fact: -fact.last_confirmed)
+        latest = sorted(valid, key=lambda fact: -fact.last_confirmed)
         kin = [fact for fact in latest if names_family(fact.text)][:MAX_KIN]
         latest.sort(key=lambda fact: -likeness.get(fact.id, 0.0))
-        held = list({fact.id: fact for fact in (*kin, *latest)}.values())[:SHOWN]
-    return sorted(held, key=lambda fact: (fact.valid_from, fact.id))
+        valid = list({fact.id: fact for fact in (*kin, *latest)}.values())[:MAX_SHOWN]
+    return sorted(valid, key=lambda fact: (fact.valid_from, fact.id))

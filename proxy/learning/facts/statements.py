@@ -299,9 +299,9 @@ _SENTENCE = re.compile(r"[^.!?。！？؟\n\x00]+[.!?。！？؟]?")
 _TELLS = lazy_pattern(phrase_pattern(lambda each: each.person.tells), re.IGNORECASE)
 
 
-def describes_user(said: Iterable[UserMessage]) -> bool:
+def describes_user(messages: Iterable[UserMessage]) -> bool:
     """Whether any message has a sentence, not a question, that says what the user is."""
-    return any(_has_description(each.own_text[:MAX_READ].replace("’", "'")) for each in said)
+    return any(_has_description(each.own_text[:MAX_READ].replace("’", "'")) for each in messages)
 
 
 def _has_description(text: str) -> bool:

@@ -35,48 +35,48 @@ T = TypeVar("T")
 class StoredFacts(msgspec.Struct, frozen=True):
     """The stored facts by id, and their card, whose version is that of all facts together."""
 
-    stored: Mapping[str, Stored[Fact]] = msgspec.field(default_factory=dict)
+    by_id: Mapping[str, Stored[Fact]] = msgspec.field(default_factory=dict)
     card: Stored[FactCard] = msgspec.field(default_factory=lambda: Stored(FactCard()))
 
     @property
     def facts(self) -> Facts:
-        return {id: stored.value for id, stored in self.stored.items()}
+        return {id: each.value for id, each in self.by_id.items()}
 
 
 class FactStore(Collection):
-    async def card(self, shelf: ItemOwner) -> FactCard:
+    async def card(self, owner: ItemOwner) -> FactCard:
         """The card, in one round trip."""
-        return (await self._card(shelf)).value
+        return (await self._card(owner)).value
 
-    async def find(self, shelf: ItemOwner, fact: str) -> Stored[Fact] | None:
-        item = await self.item_at(shelf, fact_place(shelf.user, fact))
+    async def find(self, owner: ItemOwner, fact: str) -> Stored[Fact] | None:
+        item = await self.item_at(owner, fact_place(owner.user, fact))
         return decode_item(item, Fact) if item else None
 
-    async def load(self, shelf: ItemOwner) -> StoredFacts:
+    async def load(self, owner: ItemOwner) -> StoredFacts:
         """All facts.  The card is read first, so that any change meanwhile changes its version."""
-        card, where = await self._card(shelf), (PEOPLE, shelf.user, FACTS)
-        found = all_items(self._items, shelf, where, PAGE)
+        card, where = await self._card(owner), (PEOPLE, owner.user, FACTS)
+        found = all_items(self._items, owner, where, PAGE)
         return StoredFacts({item.key: decode_item(item, Fact) async for item in found}, card)
 
     async def save(
         self,
-        shelf: ItemOwner,
-        kept: StoredFacts,
+        owner: ItemOwner,
+        stored: StoredFacts,
         facts: Mapping[str, Fact],
         also: Sequence[Change],
         since: float | None,
     ) -> bool:
-        """Store ``facts`` in place of ``kept``, and make other changes with it; False if any fact
-        was changed since ``kept`` was loaded.
+        """Store ``facts`` in place of ``stored``, and make other changes with it; False if any fact
+        was changed since ``stored`` was loaded.
 
         Their sources were read at ``since``: see Items.change_items.
         """
-        changes = [*self._changes(shelf, kept, facts), *also]
-        return await self._items.change_items(shelf, changes, since)
+        changes = [*self._changes(owner, stored, facts), *also]
+        return await self._items.change_items(owner, changes, since)
 
     async def change(
         self,
-        shelf: ItemOwner,
+        owner: ItemOwner,
         make: Callable[[Facts], T],
         since: float | None = None,
         check: Callable[[StoredFacts], None] = accept_any,
@@ -89,72 +89,72 @@ class FactStore(Collection):
         """
 
         async def step() -> tuple[T, Sequence[Change]]:
-            kept = await self.load(shelf)
-            check(kept)
-            facts = kept.facts
+            stored = await self.load(owner)
+            check(stored)
+            facts = stored.facts
             made = make(facts)
-            return made, self._changes(shelf, kept, facts)
+            return made, self._changes(owner, stored, facts)
 
-        return await self.update(shelf, step, since)
+        return await self.update(owner, step, since)
 
-    async def forget(self, shelf: ItemOwner, is_gone: IsGone, dry_run: bool) -> list[Forgotten]:
+    async def forget(self, owner: ItemOwner, is_gone: IsGone, dry_run: bool) -> list[Forgotten]:
         """See :class:`proxy.learning.collection.KindStore`."""
 
         async def step() -> tuple[list[Forgotten], Sequence[Change]]:
-            kept = await self.load(shelf)
+            stored = await self.load(owner)
             # Of thousands of facts what is current again is compared with each: no chat waits.
-            after = await asyncio.to_thread(without_sources, kept.facts, is_gone)
-            changes = [] if dry_run else self._changes(shelf, kept, after)
-            return list(_forgotten(kept.facts, after)), changes
+            after = await asyncio.to_thread(without_sources, stored.facts, is_gone)
+            changes = [] if dry_run else self._changes(owner, stored, after)
+            return list(_forgotten(stored.facts, after)), changes
 
-        return await self.update(shelf, step)
+        return await self.update(owner, step)
 
     async def drop(
-        self, shelf: ItemOwner, id: str, check: Callable[[Item], None] = accept_any
+        self, owner: ItemOwner, id: str, check: Callable[[Item], None] = accept_any
     ) -> bool:
         """See :class:`proxy.learning.collection.ListedStore`."""
 
         async def step() -> tuple[bool, Sequence[Change]]:
-            kept, item = (
-                await self.load(shelf),
-                await self.item_at(shelf, fact_place(shelf.user, id)),
+            stored, item = (
+                await self.load(owner),
+                await self.item_at(owner, fact_place(owner.user, id)),
             )
-            if item is None or id not in kept.stored:
+            if item is None or id not in stored.by_id:
                 return False, ()
             check(item)
-            return True, self._changes(shelf, kept, without_fact(kept.facts, id))
+            return True, self._changes(owner, stored, without_fact(stored.facts, id))
 
-        return await self.update(shelf, step)
+        return await self.update(owner, step)
 
-    async def card_change(self, shelf: ItemOwner) -> Change:
+    async def card_change(self, owner: ItemOwner) -> Change:
         """See :class:`proxy.learning.collection.ListedStore`."""
-        kept = await self.load(shelf)
-        return self._card_change(shelf, kept, kept.facts)
+        stored = await self.load(owner)
+        return self._card_change(owner, stored, stored.facts)
 
-    async def _card(self, shelf: ItemOwner) -> Stored[FactCard]:
-        return await self.read(shelf, card_place(shelf.user, FACTS), FactCard())
+    async def _card(self, owner: ItemOwner) -> Stored[FactCard]:
+        return await self.read(owner, card_place(owner.user, FACTS), FactCard())
 
     def _changes(
-        self, shelf: ItemOwner, kept: StoredFacts, facts: Mapping[str, Fact]
+        self, owner: ItemOwner, stored: StoredFacts, facts: Mapping[str, Fact]
     ) -> list[Change]:
-        """The changes that store ``facts`` in place of ``kept``; none if they are equal."""
+        """The changes that store ``facts`` in place of ``stored``; none if they are equal."""
         facts = with_later(facts)
         new = Stored(Fact(id="", text=""))
-        before = {id: kept.stored.get(id, new) for id in facts}
+        before = {id: stored.by_id.get(id, new) for id in facts}
         changes = [
-            put_change(fact_place(shelf.user, id), fact, before[id].version)
+            put_change(fact_place(owner.user, id), fact, before[id].version)
             for id, fact in facts.items()
             if before[id].value != fact
         ]
-        gone = kept.stored.keys() - facts.keys()
-        changes += [delete_change(fact_place(shelf.user, id)) for id in gone]
-        return [*changes, self._card_change(shelf, kept, facts)] if changes else []
+        gone = stored.by_id.keys() - facts.keys()
+        changes += [delete_change(fact_place(owner.user, id)) for id in gone]
+        return [*changes, self._card_change(owner, stored, facts)] if changes else []
 
     def _card_change(
-        self, shelf: ItemOwner, kept: StoredFacts, facts: Mapping[str, Fact]
+        self, owner: ItemOwner, stored: StoredFacts, facts: Mapping[str, Fact]
     ) -> Change:
-        card = build_card(facts.values(), kept.card.value, self._count, self.clock())
-        return put_change(card_place(shelf.user, FACTS), card, kept.card.version)
+        card = build_card(facts.values(), stored.card.value, self._count, self.clock())
+        return put_change(card_place(owner.user, FACTS), card, stored.card.version)
 
 
 def without_sources(facts: Facts, gone: IsGone) -> Facts:

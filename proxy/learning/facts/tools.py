@@ -1,4 +1,4 @@
-"""Facts that models save and look up: in the middle of a chat, or from outside of any."""
+"""Saves and searches facts for the tools of models, in chats and over MCP."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class FoundFact(NamedTuple):
 
 
 class FactTools:
-    """All methods raise StoreError; ``settings`` say how long facts hold, ``zone`` is where
-    days are told, None for UTC."""
+    """All methods raise StoreError; ``settings`` say how long facts hold, ``zone`` is the time zone
+    of days in texts, None for UTC."""
 
     def __init__(
         self, facts: FactStore, settings: FactsSettings, zone: tzinfo | None = None
@@ -44,12 +44,12 @@ class FactTools:
         self._facts, self._settings, self._zone = facts, settings, zone
 
     async def save(
-        self, shelf: ItemOwner, text: str, source: Source, since: float | None = None
+        self, owner: ItemOwner, text: str, source: Source, since: float | None = None
     ) -> Fact:
-        """Keep a statement; one that says the same already is confirmed.
+        """Save a statement as a fact; a fact that says the same already is confirmed instead.
 
-        It was read at ``since``: see Items.change_items.  Text that tells the assistant what to do
-        is kept in quarantine, where it does nothing.
+        It was read at ``since``: see Items.change_items.  A text that instructs the assistant is
+        quarantined, so that it is not used.
         Raises ValueError for a text that is empty or longer than 500 characters, TooManyFacts, and
         Busy.
         """
@@ -57,29 +57,31 @@ class FactTools:
         if not 0 < len(plain) <= MAX_STATEMENT:
             raise ValueError(f"must have 1 to {MAX_STATEMENT} characters")
         return await self._facts.change(
-            shelf, lambda facts: self._enter(facts, plain, source), since
+            owner, lambda facts: self._save_fact(facts, plain, source), since
         )
 
-    async def note(self, shelf: ItemOwner, text: str, about: str, *, afresh: bool = False) -> Fact:
-        """Keep a statement that no message is the source of, as :meth:`save` does; one in the same
-        words stays as it is, unless it is to be kept ``afresh``.
+    async def add(
+        self, owner: ItemOwner, text: str, about: str, *, always_new: bool = False
+    ) -> Fact:
+        """Save a statement without a source message, as :meth:`save` does; a fact in the same words
+        stays unchanged, unless ``always_new``.
 
         ``text`` and ``about`` are one line each.  Raises TooManyFacts, and Busy.
         """
 
         def noted(facts: Facts) -> Fact:
             new = self._new(text, about)
-            duplicate = None if afresh else _duplicate(facts, new)
+            duplicate = None if always_new else _duplicate(facts, new)
             if duplicate is None:
                 facts[new.id] = new
                 check_max_given(facts)
             return duplicate or new
 
-        return await self._facts.change(shelf, noted)
+        return await self._facts.change(owner, noted)
 
-    async def find(self, shelf: ItemOwner, query: str, limit: int) -> list[FoundFact]:
-        """Facts in force that share words with a question, best first.  One round trip."""
-        card = await self._facts.card(shelf)
+    async def find(self, owner: ItemOwner, query: str, limit: int) -> list[FoundFact]:
+        """Current facts that share words with a query, best first.  One round trip."""
+        card = await self._facts.card(owner)
         now = self._facts.clock()
         scores = card.term_lists.scores(QueryText(query, now, self._zone))
         found = [
@@ -89,7 +91,7 @@ class FactTools:
         ]
         return sorted(found, key=lambda fact: -fact.score)[:limit]
 
-    def _enter(self, facts: Facts, text: str, source: Source) -> Fact:
+    def _save_fact(self, facts: Facts, text: str, source: Source) -> Fact:
         before = len(facts)
         merger = ClaimMerger(facts, self._settings, new_id, self._facts.clock(), "saved")
         claim = Claim(
@@ -126,7 +128,7 @@ def _state(text: str, about: str = USER) -> State:
 
 
 def _duplicate(facts: Facts, new: Fact) -> Fact | None:
-    """A fact in the same words, of the same: there as the new one would be, or current."""
+    """A fact with the same text and subject, current or in the new one's state."""
     wanted, states = _words(new), (new.state, "current")
     same = (
         fact
@@ -137,5 +139,5 @@ def _duplicate(facts: Facts, new: Fact) -> Fact | None:
 
 
 def _words(fact: Fact) -> tuple[str, str]:
-    """What it says and of whom, however accents are written: as letters, or behind them."""
+    """Its text and subject in Unicode normal form, so that composed accents compare equal."""
     return normalize("NFC", fact.text), normalize("NFC", fact.about)

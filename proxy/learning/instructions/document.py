@@ -1,11 +1,11 @@
-"""How to answer: a text for each application of a tenant, which feedback improves, in prompts and
-checked.
+"""Instructions on how to answer: a text for each application of a tenant, improved by feedback.
 
-It is kept on the tenant's own shelf under ("instructions", APPLICATION): "current", and below it
-"versions", "proposals", and the "feedback" that no proposal has been made of yet; "reflection" says
-when there is to be one.  Who changes the current one compares its version first.
+Items of the tenant under ("instructions", APPLICATION): "current" is the text, "reflection" says
+when the next proposal is due.  Below it are "versions", "proposals", and "feedback" that waits for
+a proposal.  Each change checks the version of "current".
 
-They stand in the system message of everybody's chats, and are made from what users say.  Pure.
+Instructions are in the system message of everybody's chats and are made from what users write, so
+that a proposal is checked for injections.  Pure.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FEATURE = "instructions"
 
 CURRENT, REFLECTION = "current", "reflection"
 VERSIONS, PROPOSALS, PENDING = "versions", "proposals", "feedback"
-"""Under which keys an application's items lie, and under which labels there are several."""
+"""Keys of an application's single items, and labels of those of which there are several."""
 
 MAX_TEXT = 20_000
 """Characters of instructions."""
@@ -48,14 +48,15 @@ State = Literal["pending", "approved", "rejected", "applied"]
 
 
 class Instructions(msgspec.Struct, frozen=True, kw_only=True):
-    """The current text; ``version`` is its number, 0 where there never was one."""
+    """The current text; ``version`` is its number, 0 if there never was one."""
 
     text: str = ""
     version: int = 0
 
 
 class Revision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A version.  ``proposal`` is what it was made from; ``created_at`` in Unix seconds."""
+    """A version.  ``proposal`` is the id of the proposal that it comes from, if any;
+    ``created_at`` is in Unix seconds."""
 
     version: int
     text: str
@@ -66,9 +67,9 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class FeedbackSource(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a piece of feedback is, and who gave it ("" is nobody), at Unix seconds.
+    """Refers to a piece of feedback of a user ("" if unknown), given ``at`` (Unix seconds).
 
-    What it says belongs to the person and lies with them.
+    The feedback itself is stored with that user.
     """
 
     user: str
@@ -83,15 +84,15 @@ class FeedbackSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 IsAffected = Callable[[FeedbackSource], bool]
-"""Whether feedback is of what is erased."""
+"""Whether a piece of feedback is being erased."""
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A text that a model proposes in place of version ``base``, after ``feedback`` pieces of it.
+    """A text that a model proposes to replace version ``base``, from ``feedback`` pieces of it.
 
-    ``sources`` is that feedback: what is erased of it takes the proposal along, which may repeat
-    it.  ``doubts`` are why a person should look at it first.  "applied" is approved by nobody: it
-    was put into force at once.  Times are Unix seconds.
+    ``sources`` is that feedback: if any is erased, so is the proposal, which may repeat it.
+    ``doubts`` are reasons for a person to review it first.  The state "applied" means that it took
+    effect at once, without approval.  Times are Unix seconds.
     """
 
     id: str
@@ -107,9 +108,10 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Reflection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``waiting`` pieces of feedback are pending, ``tried`` were when nothing came of it last time.
+    """When the next proposal is due: ``waiting`` pieces of feedback are pending, and ``tried`` were
+    at the last attempt that brought none.
 
-    ``asked``: somebody wants a proposal now.
+    ``asked``: a person has requested a proposal now.
     """
 
     waiting: int = 0
@@ -121,7 +123,7 @@ class Reflection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def namespace(application: str, part: str = "") -> Namespace:
-    """Where an application's instructions are, or with ``part`` what is below them."""
+    """The namespace of an application's instructions, or of one ``part`` below it."""
     return (INSTRUCTIONS, application, part) if part else (INSTRUCTIONS, application)
 
 
@@ -134,7 +136,7 @@ def reflection_place(application: str) -> Place:
 
 
 def revision_place(application: str, version: int) -> Place:
-    """In the order of their numbers."""
+    """Keys sort by version."""
     return Place(namespace(application, VERSIONS), f"{version:08}")
 
 
@@ -148,15 +150,15 @@ def pending_place(application: str, session: str, message: str) -> Place:
 
 
 def new_id(now: float) -> str:
-    """In the order of their times."""
+    """A proposal's id; ids sort by time."""
     return f"proposal_{int(now * 1000):012x}{secrets.token_hex(4)}"
 
 
 SAME_WORDS = 8
-"""So many words in a row that a user has said too were taken over and not understood; characters
-of scripts without spaces count half."""
+"""Consecutive words that a text must share with a user's to count as copied from it; characters of
+scripts without spaces count half."""
 
-_ALARMING = {
+_SUSPICIOUS = {
     "an address": re.compile(
         r"https?:|www\.|[\w.+-]+@[\w-]+\.\w+|\b\w[\w-]*\.(?:com|net|org|io|ru|cn|xyz|dev|app|info)\b"
         r"|!\[|\]\(|\b\d{1,3}(?:\.\d{1,3}){3}\b",
@@ -175,33 +177,35 @@ _ALARMING = {
 }
 
 
-def doubts(text: str, current: str, material: Iterable[str]) -> tuple[str, ...]:
-    """Why a person should look at a text first, where it says more than the current one.
+def find_doubts(text: str, current: str, material: Iterable[str]) -> tuple[str, ...]:
+    """Reasons for a person to review a text, apart from what the current one has already.
 
-    ``material`` is what users have said: questions and comments.
+    ``material`` are texts of users: questions and comments.
     """
-    found = [f"it speaks of {what}" for what in _alarms(text) - _alarms(current)]
+    found = [
+        f"it speaks of {what}" for what in _suspicious_parts(text) - _suspicious_parts(current)
+    ]
     if _copies_material(text, current, material):
         found.append("it repeats a user's words")
     return tuple(sorted(found))
 
 
-def _alarms(text: str) -> set[str]:
-    return {what for what, pattern in _ALARMING.items() if pattern.search(text)}
+def _suspicious_parts(text: str) -> set[str]:
+    return {what for what, pattern in _SUSPICIOUS.items() if pattern.search(text)}
 
 
 def _copies_material(text: str, current: str, material: Iterable[str]) -> bool:
-    new = set(_runs(text)) - set(_runs(current))
-    return any(not new.isdisjoint(_runs(said)) for said in material)
+    new = set(_word_runs(text)) - set(_word_runs(current))
+    return any(not new.isdisjoint(_word_runs(each)) for each in material)
 
 
-def _runs(text: str) -> Iterator[tuple[str, ...]]:
-    """All runs of ``SAME_WORDS`` words; two characters without spaces are a word."""
-    said: list[str] = []
+def _word_runs(text: str) -> Iterator[tuple[str, ...]]:
+    """All runs of ``SAME_WORDS`` words; two characters of scripts without spaces are a word."""
+    units: list[str] = []
     for word in words(text):
-        said += list(word.text) if word.unspaced else [word.text, ""]
+        units += list(word.text) if word.unspaced else [word.text, ""]
     length = 2 * SAME_WORDS
-    return (tuple(said[at : at + length]) for at in range(len(said) - length + 1))
+    return (tuple(units[at : at + length]) for at in range(len(units) - length + 1))
 
 
 NOTE = "How to answer in this application, from its operator. The system message above comes first."
@@ -209,13 +213,13 @@ NOTE = "How to answer in this application, from its operator. The system message
 _current = msgspec.json.Decoder(Instructions)
 
 
-def where(tenant: str, user: str | None, profile: ProfileSettings) -> CardPlace:
+def card_place(tenant: str, user: str | None, profile: ProfileSettings) -> CardPlace:
     """The card is the current text itself."""
     return CardPlace(ItemOwner(tenant), current_place(profile.instructions.name))
 
 
 def choose(
-    card: bytes, profile: ProfileSettings, question: QueryText, room: TokenBudget
+    card: bytes, profile: ProfileSettings, query: QueryText, budget: TokenBudget
 ) -> Block | None:
     """All of it, or as many of its first lines as fit."""
-    return whole_block(FEATURE, NOTE, _current.decode(card).text.splitlines(), room)
+    return whole_block(FEATURE, NOTE, _current.decode(card).text.splitlines(), budget)

@@ -1,4 +1,4 @@
-"""Makes better instructions of feedback: a proposal, or with ``auto_apply`` a new version."""
+"""Improves instructions from feedback: a proposal, or with ``auto_apply`` a new version."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from proxy.chat.jsontext import well_formed
 from proxy.learning.batch import AnsweredQuestion, Exchanges, LearningContext
 from proxy.learning.extract import KindModel, Unusable, find_json, retry_with_answer
 from proxy.learning.feedback import Feedback, feedback_on
-from proxy.learning.instructions.document import FEATURE, FeedbackSource, Proposal, doubts, new_id
+from proxy.learning.instructions.document import (
+    FEATURE,
+    FeedbackSource,
+    Proposal,
+    find_doubts,
+    new_id,
+)
 from proxy.learning.instructions.pending import PendingFeedback
 from proxy.learning.instructions.store import InstructionStore, StoredInstructions
 from proxy.memory.items import Change, ItemOwner, Items
@@ -59,11 +65,11 @@ class Remark(msgspec.Struct, frozen=True):
 
     feedback: Feedback
     exchange: AnsweredQuestion
-    given: FeedbackSource
+    source: FeedbackSource
 
     @property
-    def said(self) -> tuple[str, str]:
-        """What of it users have written."""
+    def user_texts(self) -> tuple[str, str]:
+        """The user's question and comment."""
         return self.exchange.question, self.feedback.comment
 
 
@@ -73,7 +79,7 @@ class Improved(msgspec.Struct, frozen=True):
 
 
 def prompt(current: str, remarks: Sequence[Remark], focus: str, max_tokens: int) -> str:
-    """The assignment; the remarks in their order."""
+    """The prompt, with the remarks in order."""
     parts = [
         PROMPT.format(words=max(1, int(_WORDS_PER_TOKEN * max_tokens))),
         FOCUS.format(focus=focus) if focus else "",
@@ -84,7 +90,7 @@ def prompt(current: str, remarks: Sequence[Remark], focus: str, max_tokens: int)
 
 
 def render_remark(number: int, remark: Remark) -> str:
-    """A remark as it stands in the assignment, of long texts the beginning."""
+    """A remark as it stands in the prompt; long texts are truncated."""
     comment = f"Comment: {remark.feedback.comment}\n" if remark.feedback.comment else ""
     asked, answered = remark.exchange.question[:MAX_MESSAGE], remark.exchange.answer[:MAX_MESSAGE]
     judged = SCORE_TEXTS[remark.feedback.score]
@@ -92,7 +98,7 @@ def render_remark(number: int, remark: Remark) -> str:
 
 
 def parse_improved(answer: str) -> Improved | None:
-    """What an answer proposes, None if it has no such JSON."""
+    """The instructions in an answer; None if it has no such JSON."""
     found = find_json(answer, _is_improved)
     if not isinstance(found, dict):
         return None
@@ -114,9 +120,9 @@ MAX_REMARKS = 30
 class InstructionsImprover(msgspec.Struct, frozen=True):
     """See :class:`proxy.learning.batch.Improver`.
 
-    An answer that cannot be used is asked for once more; then all stays as it is until as much
-    feedback has come again, and ``skipped`` is told.  ``count`` gives the tokens of a text,
-    ``clock`` Unix seconds.
+    After an unusable answer the model is asked once more; then ``on_skipped`` is called, and the
+    next attempt waits for as much new feedback.  ``count`` gives the tokens of a text, ``clock``
+    Unix seconds.
     """
 
     model: KindModel
@@ -126,63 +132,67 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
     exchanges: Exchanges
     count: Callable[[str], int]
     clock: Callable[[], float]
-    skipped: Callable[[str], None] = msgspec.field(default=lambda feature: None)
+    on_skipped: Callable[[str], None] = msgspec.field(default=lambda feature: None)
 
     async def subject(self, context: LearningContext) -> str | None:
         chosen = context.settings.instructions
-        waiting = await self.pending.waiting(ItemOwner(context.key.tenant), chosen.name)
+        waiting = await self.pending.reflection(ItemOwner(context.key.tenant), chosen.name)
         return chosen.name if waiting.value.due(chosen.after_feedback) else None
 
     async def improve(self, context: LearningContext) -> bool:
         if await self.subject(context) is None:
             return True
-        chosen, shelf = context.settings.instructions, ItemOwner(context.key.tenant)
-        pending = await self.pending.pending(shelf, chosen.name)
-        held = await self.instructions.current(shelf, chosen.name)
-        remarks = await self._remarks(shelf.tenant, [each for _, each in pending])
-        taken = self._fitting(context, held, remarks)
-        improved = await self._improved(context, held, taken) if taken else None
+        chosen, owner = context.settings.instructions, ItemOwner(context.key.tenant)
+        pending = await self.pending.entries(owner, chosen.name)
+        stored = await self.instructions.current(owner, chosen.name)
+        remarks = await self._remarks(owner.tenant, [each for _, each in pending])
+        taken = self._fitting(context, stored, remarks)
+        improved = await self._improved(context, stored, taken) if taken else None
         if taken and improved is None:
-            self.skipped(FEATURE)
-            return await self.pending.tried(shelf, chosen.name)
+            self.on_skipped(FEATURE)
+            return await self.pending.mark_tried(owner, chosen.name)
         changes: list[Change] = []
-        if improved is not None and improved.text != held.value.text:
-            changes = await self._propose(context, held, improved, taken)
+        if improved is not None and improved.text != stored.value.text:
+            changes = await self._propose(context, stored, improved, taken)
         items = [item for item, _ in pending]
-        return await self.pending.done(shelf, chosen.name, items, changes)
+        return await self.pending.apply(owner, chosen.name, items, changes)
 
     async def _remarks(self, tenant: str, pending: Sequence[FeedbackSource]) -> list[Remark]:
-        """The feedback that is still there about exchanges that are still there, newest first."""
+        """Those that still exist, with exchanges that still exist, newest first."""
         found: list[Remark] = []
         for each in pending[:MAX_REMARKS]:
-            said = await feedback_on(self.items, tenant, each.user, each.session, [each.message])
+            feedback = await feedback_on(
+                self.items, tenant, each.user, each.session, [each.message]
+            )
             key = SessionKey(tenant, each.session)
-            exchange = await self.exchanges.answered_question(key, each.message) if said else None
+            exchange = (
+                await self.exchanges.answered_question(key, each.message) if feedback else None
+            )
             if exchange is not None:
-                found.append(Remark(said[each.message], exchange, each))
+                found.append(Remark(feedback[each.message], exchange, each))
         return found
 
     def _fitting(
-        self, context: LearningContext, held: StoredInstructions, remarks: Sequence[Remark]
+        self, context: LearningContext, stored: StoredInstructions, remarks: Sequence[Remark]
     ) -> list[Remark]:
         chosen, taken = context.settings.instructions, list[Remark]()
-        room = chosen.max_input_tokens - self.count(held.value.text)
+        budget = chosen.max_input_tokens - self.count(stored.value.text)
         for remark in remarks:
-            room -= self.count(render_remark(1, remark))
-            if taken and room < 0:
+            budget -= self.count(render_remark(1, remark))
+            if taken and budget < 0:
                 break
             taken.append(remark)
         return taken[::-1]
 
     async def _improved(
-        self, context: LearningContext, held: StoredInstructions, remarks: Sequence[Remark]
+        self, context: LearningContext, stored: StoredInstructions, remarks: Sequence[Remark]
     ) -> Improved | None:
-        """What the model proposes, None if that cannot be used, or it refuses what it is asked.
+        """The model's text; None if no answer can be used or the model refuses.
 
         Raises CompletionError.
         """
         chosen = context.settings.instructions
-        text = prompt(held.value.text, remarks, chosen.focus, chosen.max_tokens)
+        text = prompt(stored.value.text, remarks, chosen.focus, chosen.max_tokens)
         read = partial(self._read, max_tokens=chosen.max_tokens)
         again = retry_with_answer(MAX_ANSWER)
         try:
@@ -209,14 +219,14 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
     async def _propose(
         self,
         context: LearningContext,
-        held: StoredInstructions,
+        stored: StoredInstructions,
         improved: Improved,
         remarks: Sequence[Remark],
     ) -> list[Change]:
-        chosen, shelf = context.settings.instructions, ItemOwner(context.key.tenant)
-        now, current = self.clock(), held.value
-        said = [text for remark in remarks for text in remark.said]
-        found = doubts(improved.text, current.text, said)
+        chosen, owner = context.settings.instructions, ItemOwner(context.key.tenant)
+        now, current = self.clock(), stored.value
+        texts = [text for remark in remarks for text in remark.user_texts]
+        found = find_doubts(improved.text, current.text, texts)
         applied = chosen.auto_apply and not found
         proposal = Proposal(
             id=new_id(now),
@@ -226,11 +236,11 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
             feedback=len(remarks),
             state="applied" if applied else "pending",
             doubts=found,
-            sources=tuple(remark.given for remark in remarks),
+            sources=tuple(remark.source for remark in remarks),
             created_at=now,
             decided_at=now if applied else None,
         )
-        changes = await self.instructions.propose_changes(shelf, chosen.name, proposal)
+        changes = await self.instructions.propose_changes(owner, chosen.name, proposal)
         if applied:
-            changes += self.instructions.apply_changes(chosen.name, held, proposal)
+            changes += self.instructions.apply_changes(chosen.name, stored, proposal)
         return changes

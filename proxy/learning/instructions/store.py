@@ -1,4 +1,4 @@
-"""Where a tenant's instructions are kept: read, written, put back, proposals decided on."""
+"""Stores a tenant's instructions and their versions: edits, rollbacks, decisions on proposals."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from proxy.memory.items import Change, ItemOwner, Place
 StoredInstructions = Stored[Instructions]
 
 Check = Callable[[StoredInstructions], None]
-"""Raises where instructions are not what a change is meant for."""
+"""Raises if the instructions must not be changed as they are."""
 
 
-class NotThere(LookupError):
-    """There is no such version, or no such proposal."""
+class NotFound(LookupError):
+    """There is no such version or proposal."""
 
 
 class Outdated(Exception):
@@ -46,59 +46,62 @@ class Outdated(Exception):
 
 
 class InstructionStore(Collection):
-    """Those methods that change something raise Busy as well.  A shelf is a tenant's own."""
+    """The methods that change something also raise Busy.  Each ``owner`` is a tenant itself."""
 
-    async def current(self, shelf: ItemOwner, application: str) -> StoredInstructions:
-        return await self.read(shelf, current_place(application), Instructions())
+    async def current(self, owner: ItemOwner, application: str) -> StoredInstructions:
+        return await self.read(owner, current_place(application), Instructions())
 
     async def versions(
-        self, shelf: ItemOwner, application: str, after: int, limit: int
+        self, owner: ItemOwner, application: str, after: int, limit: int
     ) -> Page[Revision]:
-        """By number, ascending, behind ``after``."""
+        """By number, ascending, after ``after``."""
         where, key = revision_place(application, after)
-        page = await self.page(shelf, where, key, limit, Revision)
+        page = await self.page(owner, where, key, limit, Revision)
         return Page(page.items, str(int(page.after)) if page.after is not None else None)
 
     async def proposals(
-        self, shelf: ItemOwner, application: str, after: str | None, limit: int
+        self, owner: ItemOwner, application: str, after: str | None, limit: int
     ) -> Page[Proposal]:
-        """The oldest first, behind the id ``after``."""
+        """The oldest first, after the id ``after``."""
         where = namespace(application, PROPOSALS)
-        return await self.page(shelf, where, after or None, limit, Proposal)
+        return await self.page(owner, where, after or None, limit, Proposal)
 
     async def write(
-        self, shelf: ItemOwner, application: str, text: str, check: Check = accept_any
+        self, owner: ItemOwner, application: str, text: str, check: Check = accept_any
     ) -> StoredInstructions:
-        """A person's text; as it is afterwards."""
+        """Store a person's text; returns the instructions after it."""
         return await self._revise(
-            shelf, application, lambda held: Revision(version=held.version + 1, text=text), check
-        )
-
-    async def roll_back(
-        self, shelf: ItemOwner, application: str, number: int, check: Check = accept_any
-    ) -> StoredInstructions:
-        """Put an earlier version into force again.  Raises NotThere."""
-        item = await self.item_at(shelf, revision_place(application, number))
-        if item is None:
-            raise NotThere
-        text = msgspec.json.decode(item.value, type=Revision).text
-        return await self._revise(
-            shelf,
+            owner,
             application,
-            lambda held: Revision(version=held.version + 1, text=text, rolled_back_to=number),
+            lambda stored: Revision(version=stored.version + 1, text=text),
             check,
         )
 
-    async def decide(self, shelf: ItemOwner, application: str, id: str, approve: bool) -> Proposal:
-        """Put a proposal into force, or not; as it is afterwards.  Raises NotThere and Outdated."""
+    async def roll_back(
+        self, owner: ItemOwner, application: str, number: int, check: Check = accept_any
+    ) -> StoredInstructions:
+        """Make an earlier version current again; returns the instructions.  Raises NotFound."""
+        item = await self.item_at(owner, revision_place(application, number))
+        if item is None:
+            raise NotFound
+        text = msgspec.json.decode(item.value, type=Revision).text
+        return await self._revise(
+            owner,
+            application,
+            lambda stored: Revision(version=stored.version + 1, text=text, rolled_back_to=number),
+            check,
+        )
+
+    async def decide(self, owner: ItemOwner, application: str, id: str, approve: bool) -> Proposal:
+        """Apply or reject a proposal; returns it decided.  Raises NotFound and Outdated."""
 
         async def step() -> tuple[Proposal, Sequence[Change]]:
-            item = await self.item_at(shelf, proposal_place(application, id))
+            item = await self.item_at(owner, proposal_place(application, id))
             if item is None:
-                raise NotThere
+                raise NotFound
             proposal = decode_item(item, Proposal).value
-            held = await self.current(shelf, application)
-            if proposal.state != "pending" or (approve and proposal.base != held.value.version):
+            stored = await self.current(owner, application)
+            if proposal.state != "pending" or (approve and proposal.base != stored.value.version):
                 raise Outdated
             decided = replace(
                 proposal, state="approved" if approve else "rejected", decided_at=self.clock()
@@ -106,72 +109,72 @@ class InstructionStore(Collection):
             changes = [put_change(item.place, decided, item.version)]
             return decided, [
                 *changes,
-                *self.apply_changes(application, held, decided),
+                *self.apply_changes(application, stored, decided),
             ] if approve else changes
 
-        return await self.update(shelf, step)
+        return await self.update(owner, step)
 
     def apply_changes(
-        self, application: str, held: StoredInstructions, proposal: Proposal
+        self, application: str, stored: StoredInstructions, proposal: Proposal
     ) -> list[Change]:
-        """What puts a proposal into force, if the instructions are still what ``held`` says."""
-        version = held.value.version + 1
+        """The changes that apply a proposal if the instructions are still ``stored``."""
+        version = stored.value.version + 1
         revision = Revision(
             version=version, text=proposal.text, origin="learned", proposal=proposal.id
         )
-        return self._revise_changes(application, held, revision)
+        return self._revise_changes(application, stored, revision)
 
     async def propose_changes(
-        self, shelf: ItemOwner, application: str, proposal: Proposal
+        self, owner: ItemOwner, application: str, proposal: Proposal
     ) -> list[Change]:
-        """What keeps a proposal; of too many the oldest goes."""
-        page = await self.proposals(shelf, application, None, MAX_PROPOSALS)
+        """The changes that store a proposal; if there are too many, the oldest is deleted."""
+        page = await self.proposals(owner, application, None, MAX_PROPOSALS)
         places = [proposal_place(application, proposal.id)]
         if len(page.items) >= MAX_PROPOSALS:
             places.append(proposal_place(application, page.items[0].id))
         return [put_change(places[0], proposal, 0), *map(delete_change, places[1:])]
 
-    async def all_proposals(self, shelf: ItemOwner, application: str) -> dict[Place, Proposal]:
-        """All proposals."""
+    async def all_proposals(self, owner: ItemOwner, application: str) -> dict[Place, Proposal]:
+        """All proposals, by place."""
         where = namespace(application, PROPOSALS)
-        page = await self._items.items(shelf, where, None, MAX_PROPOSALS)
+        page = await self._items.items(owner, where, None, MAX_PROPOSALS)
         return {item.place: msgspec.json.decode(item.value, type=Proposal) for item in page.items}
 
     async def drop_proposals(
-        self, shelf: ItemOwner, application: str, is_affected: IsAffected, *, dry_run: bool = False
+        self, owner: ItemOwner, application: str, is_affected: IsAffected, *, dry_run: bool = False
     ) -> int:
-        """Drop those made of feedback that is theirs; how many there were."""
-        made = await self.all_proposals(shelf, application)
+        """Delete the proposals with a source that ``is_affected``; returns how many."""
+        made = await self.all_proposals(owner, application)
         gone = [place for place, each in made.items() if any(map(is_affected, each.sources))]
         if gone and not dry_run:
-            await self._items.change_items(shelf, [*map(delete_change, gone)])
+            await self._items.change_items(owner, [*map(delete_change, gone)])
         return len(gone)
 
     async def _revise(
         self,
-        shelf: ItemOwner,
+        owner: ItemOwner,
         application: str,
         revised: Callable[[Instructions], Revision],
         check: Check,
     ) -> StoredInstructions:
         async def step() -> tuple[None, Sequence[Change]]:
-            held = await self.current(shelf, application)
-            check(held)
-            revision = revised(held.value)
-            if revision.text == held.value.text and held.version:
+            stored = await self.current(owner, application)
+            check(stored)
+            revision = revised(stored.value)
+            if revision.text == stored.value.text and stored.version:
                 return None, ()
-            return None, self._revise_changes(application, held, revision)
+            return None, self._revise_changes(application, stored, revision)
 
-        await self.update(shelf, step)
-        return await self.current(shelf, application)
+        await self.update(owner, step)
+        return await self.current(owner, application)
 
     def _revise_changes(
-        self, application: str, held: StoredInstructions, revision: Revision
+        self, application: str, stored: StoredInstructions, revision: Revision
     ) -> list[Change]:
         dated = replace(revision, created_at=self.clock())
         now = Instructions(text=revision.text, version=revision.version)
         changes = [
-            put_change(current_place(application), now, held.version),
+            put_change(current_place(application), now, stored.version),
             put_change(revision_place(application, revision.version), dated, 0),
         ]
         if revision.version > MAX_VERSIONS:

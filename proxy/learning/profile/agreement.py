@@ -23,7 +23,7 @@ from proxy.learning.profile.document import (
     Schema,
     Statement,
     apply_patch,
-    pointer,
+    join_pointer,
 )
 from proxy.learning.profile.proposal import ProfileChange, Proposal, ProposedPatch
 from proxy.learning.profile.rebase import PUT_OPERATIONS
@@ -67,7 +67,7 @@ class ReviewContext(NamedTuple):
     """What a proposal is checked against: the messages, the schema, and the time at which each part
     of the document was last said, by path (Unix seconds)."""
 
-    said: Sequence[UserMessage]
+    messages: Sequence[UserMessage]
     schema: Schema
     times: Mapping[str, float]
 
@@ -81,49 +81,53 @@ class AcceptedPatch(NamedTuple):
     patch: tuple[Operation, ...]
     document: Document
     sources: tuple[Source, ...] = ()
-    said: tuple[Statement, ...] = ()
+    statements: tuple[Statement, ...] = ()
 
 
 def accept_proposal(
-    proposal: Proposal, document: Document, grounds: ReviewContext
+    proposal: Proposal, document: Document, context: ReviewContext
 ) -> AcceptedPatch:
     """The accepted part of a proposal, in the order of its messages.
 
     Raises PatchError if nothing that was proposed is accepted.
     """
     if isinstance(proposal, ProposedPatch):
-        return _accept_patch(proposal, document, grounds)
-    told, wrong = _with_sources(proposal, grounds)
+        return _accept_patch(proposal, document, context)
+    changes, wrong = _with_sources(proposal, context)
     done = AcceptedPatch((), document)
-    for change, source in islice(told, MAX_STATEMENTS):
+    for change, source in islice(changes, MAX_STATEMENTS):
         try:
-            done = _apply_change(done, change, source, grounds)
+            done = _apply_change(done, change, source, context)
         except PatchError as error:
             wrong = wrong or error
-    if wrong is not None and not done.said:
+    if wrong is not None and not done.statements:
         raise wrong
     return done
 
 
 def _with_sources(
-    changes: Sequence[ProfileChange], grounds: ReviewContext
+    changes: Sequence[ProfileChange], context: ReviewContext
 ) -> tuple[list[tuple[ProfileChange, Source]], PatchError | None]:
     """The changes, one for each value, with their source messages and in the order of these; and
     the error of the first without a source."""
     found: list[tuple[float, int, ProfileChange]] = []
     wrong: PatchError | None = None
-    said, own = grounds.said, OwnWords(grounds.said)
+    messages, own = context.messages, OwnWords(context.messages)
     quoted = ((change, own.places(change.quote)) for change in changes)
     each_alone = ((one, places) for change, places in quoted for one in _split_values(change))
     for change, places in islice(each_alone, MAX_STATEMENTS):
         told = [
-            place for place in places if _is_supported(change, said[place].own_text, grounds.schema)
+            place
+            for place in places
+            if _is_supported(change, messages[place].own_text, context.schema)
         ]
-        found += ((said[place].at, place, change) for place in _best_sources(change, told, said))
+        found += (
+            (messages[place].at, place, change) for place in _best_sources(change, told, messages)
+        )
         if not told:
             wrong = wrong or _unsupported(change.value if places else change.quote)
     found.sort(key=lambda each: each[:2])
-    return [(change, source_of(said[place])) for _, place, change in found], wrong
+    return [(change, source_of(messages[place])) for _, place, change in found], wrong
 
 
 def _is_supported(change: ProfileChange, text: str, schema: Schema) -> bool:
@@ -153,16 +157,16 @@ def _unsupported(words: object) -> PatchError:
 
 
 def _best_sources(
-    change: ProfileChange, places: list[int], said: Sequence[UserMessage]
+    change: ProfileChange, places: list[int], messages: Sequence[UserMessage]
 ) -> list[int]:
     """The last of the messages that name the value, or if none does of all these."""
     texts = [each.casefold() for each in distinct_values(change.value) if isinstance(each, str)]
-    naming = [x for x in places if any(text in said[x].own_text.casefold() for text in texts)]
+    naming = [x for x in places if any(text in messages[x].own_text.casefold() for text in texts)]
     return (naming or places)[-MAX_REPEATS:]
 
 
 def _apply_change(
-    done: AcceptedPatch, change: ProfileChange, source: Source, grounds: ReviewContext
+    done: AcceptedPatch, change: ProfileChange, source: Source, context: ReviewContext
 ) -> AcceptedPatch:
     """``done`` with one more change applied.  Raises PatchError."""
     if len(done.patch) >= MAX_OPERATIONS:
@@ -170,13 +174,13 @@ def _apply_change(
     statement = _statement_of(change, source, done.document)
 
     def carried(document: Document, patch: Sequence[Operation]) -> Document:
-        return _apply_checked(document, patch, grounds.schema)
+        return _apply_checked(document, patch, context.schema)
 
-    made = apply_statement(statement, done.document, grounds.times, carried)
+    made = apply_statement(statement, done.document, context.times, carried)
     if not made.patch and not _is_worth_keeping(statement):
         return done
     return AcceptedPatch(
-        (*done.patch, *made.patch), made.document, said=(*done.said, made.statement)
+        (*done.patch, *made.patch), made.document, statements=(*done.statements, made.statement)
     )
 
 
@@ -184,7 +188,7 @@ def _statement_of(change: ProfileChange, source: Source, document: Document) -> 
     """The change as a statement.  Raises PatchError, as ``_validated``, but not for the value of a
     removal."""
     value = _as_json(distinct_values(change.value) if change.way == "append" else change.value)
-    path = pointer(_names_of(change.key, document))
+    path = join_pointer(_names_of(change.key, document))
     _validated([{"path": path, "value": None if change.way == "remove" else value}])
     return Statement(way=change.way, path=path, value=value, source=source)
 
@@ -197,7 +201,7 @@ def _is_worth_keeping(statement: Statement) -> bool:
 
 
 def _accept_patch(
-    proposal: ProposedPatch, document: Document, grounds: ReviewContext
+    proposal: ProposedPatch, document: Document, context: ReviewContext
 ) -> AcceptedPatch:
     """Accept a JSON Patch as a whole, without operations that overwrite what was said later.
 
@@ -207,35 +211,37 @@ def _accept_patch(
     if not proposal.patch:
         return AcceptedPatch((), document)
     patch = _validated(proposal.patch)
-    own = OwnWords(grounds.said)
-    sources = tuple(dict.fromkeys(_source(quote, own, grounds.said) for quote in proposal.quotes))
-    _apply_checked(document, patch, grounds.schema)
+    own = OwnWords(context.messages)
+    sources = tuple(
+        dict.fromkeys(_source(quote, own, context.messages) for quote in proposal.quotes)
+    )
+    _apply_checked(document, patch, context.schema)
     if not sources:
         raise PatchError('"quotes" must have the words of the person that the patch is from')
-    _check_supported(patch, grounds)
-    later = paths_said_after(min(source.at for source in sources), grounds.times)
+    _check_supported(patch, context)
+    later = paths_said_after(min(source.at for source in sources), context.times)
     patch = tuple(
         step.operation
         for step in steps(document, patch)
         if not overwrites(changed_paths(step), step.was, step.now, later)
     )
-    return AcceptedPatch(patch, _apply_checked(document, patch, grounds.schema), sources)
+    return AcceptedPatch(patch, _apply_checked(document, patch, context.schema), sources)
 
 
-def _check_supported(patch: Sequence[Operation], grounds: ReviewContext) -> None:
+def _check_supported(patch: Sequence[Operation], context: ReviewContext) -> None:
     """Raise PatchError for a value that cannot follow from any of the messages."""
-    text = "\n".join(each.own_text for each in grounds.said)
+    text = "\n".join(each.own_text for each in context.messages)
     for value in (each.get("value") for each in patch if each["op"] in PUT_OPERATIONS):
-        if not _is_supported(ProfileChange("set", "", value, ""), text, grounds.schema):
+        if not _is_supported(ProfileChange("set", "", value, ""), text, context.schema):
             raise _unsupported(value)
 
 
-def _source(quote: str, own: OwnWords, said: Sequence[UserMessage]) -> Source:
+def _source(quote: str, own: OwnWords, messages: Sequence[UserMessage]) -> Source:
     """The first message that has the quote as the user's own text.  Raises PatchError."""
     places = own.places(quote)
     if not places:
         raise _unsupported(quote)
-    return source_of(said[places[0]])
+    return source_of(messages[places[0]])
 
 
 def _apply_checked(document: Document, patch: Sequence[Operation], schema: Schema) -> Document:

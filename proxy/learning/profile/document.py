@@ -1,8 +1,7 @@
-"""A person's profile: one JSON document, with every version that it had.
+"""A person's profile: one JSON document with its versions.
 
-It is kept under ("users", U): "profile" holds the current one, "profiles" its versions, "card" what
-of it goes into prompts.  Who changes the current one compares its version first, so that it is the
-lock of all three.
+Items under ("users", U): "profile" is the current document, "profiles" its versions, "card" the
+lines for prompts.  Each change checks the version of "profile", which so guards all three.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ else:  # 3 MB that only a profile with a schema needs
 FEATURE = "profile"
 
 MAX_VERSIONS = 200
-"""Of more, the two oldest become one."""
+"""Versions of a profile; of more, the two oldest are merged."""
 
 Origin = Literal["learned", "edited"]
 
@@ -36,9 +35,9 @@ Way = Literal["set", "append", "remove"]
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """The current document.  ``version`` is its number, ``kept`` those of all versions there are.
+    """The current document; ``version`` is its number.
 
-    ``last`` is the highest number there ever was: none is given twice.
+    ``kept`` are the numbers of all stored versions, ``last`` the highest number ever used.
     """
 
     document: Document = {}
@@ -48,10 +47,10 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Statement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What somebody said of a member of the document, and in which message.
+    """What a message says about one member of the document.
 
-    So many ``operations`` of a version's patch came of it: none where it was so already, or where
-    something else had been said later.
+    ``operations`` is the number of operations that it adds to its version's patch: 0 if the
+    document had it already, or if something else was said later.
     """
 
     way: Way
@@ -64,12 +63,11 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Version(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A document and the patch that made it from the version before.  ``created_at``: Unix seconds.
 
-    ``said`` is what was said until the next version, in the order in which it was read; the last
-    operations of the patch are from that.  Those before them are from all ``sources`` together.
-    Of a first version the patch is empty where all that was said is of what is no more.
-    ``rolled_back_to`` is the number of the version that it repeats; its patch says the same.
-    ``before`` is where each member of the document is from, of a version into which all before it
-    were folded: its patch is history.
+    ``said`` are the statements until the next version, in the order in which they were read.  The
+    last operations of the patch are from them, those before from all ``sources`` together.  The
+    patch of a first version may be empty, if all its statements are idle.
+    ``rolled_back_to`` is the number of the version that it repeats.  ``before`` has the sources of
+    each member of a document into which the earlier versions were merged; its patch is history.
     """
 
     version: int
@@ -83,21 +81,21 @@ class Version(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     before: dict[str, tuple[Source, ...]] | None = None
 
     @property
-    def whole(self) -> tuple[Operation, ...]:
-        """The operations that are from all sources together."""
+    def shared_operations(self) -> tuple[Operation, ...]:
+        """The operations that come from all ``sources`` together."""
         return self.patch[: len(self.patch) - sum(each.operations for each in self.said)]
 
     @property
-    def taught_by(self) -> tuple[Source, ...]:
-        """Where all of the patch is from."""
+    def all_sources(self) -> tuple[Source, ...]:
+        """The sources of the whole patch, each once."""
         told = (each.source for each in self.said if each.operations)
         return tuple(dict.fromkeys((*self.sources, *told)))
 
     @property
-    def steps(self) -> Iterator[tuple[Operation, tuple[Source, ...]]]:
-        """The operations of the patch, each with where it is from."""
+    def attributed_operations(self) -> Iterator[tuple[Operation, tuple[Source, ...]]]:
+        """The operations of the patch, each with its sources."""
         said = ((each.source,) for each in self.said for _ in range(each.operations))
-        together = (self.sources for _ in self.whole)
+        together = (self.sources for _ in self.shared_operations)
         return zip(self.patch, chain(together, said), strict=False)
 
 
@@ -106,7 +104,7 @@ def profile_place(user: str) -> Place:
 
 
 def version_place(user: str, version: int) -> Place:
-    """Where a version is kept: in the order of their numbers."""
+    """Where a version is stored; keys sort by number."""
     return Place((PEOPLE, user, "profiles"), f"{version:08}")
 
 
@@ -117,19 +115,19 @@ Operation = dict[str, Any]
 """An operation of a JSON Patch (RFC 6902)."""
 
 MAX_BYTES = 8192
-"""Of a document as compact JSON, and of a patch."""
+"""Bytes of a document as compact JSON, and of a patch."""
 
 MAX_OPERATIONS = 100
 
 DEEPEST = 16
-"""Objects and lists within each other."""
+"""Levels of nested objects and lists."""
 
 _MAX_ERROR_CHARACTERS = 160
-"""Characters of what a library says is wrong."""
+"""Characters of a library's error text."""
 
 
 class PatchError(ValueError):
-    """A change that cannot be made: why, and at which ``path`` (JSON Pointer), if it is at one."""
+    """An invalid change: the problem and, if known, the ``path`` (JSON Pointer) where it is."""
 
     def __init__(self, problem: str, path: str | None = None) -> None:
         super().__init__(f"{path}: {problem}" if path else problem)
@@ -137,9 +135,9 @@ class PatchError(ValueError):
 
 
 def apply_patch(document: Document, patch: Sequence[object]) -> Document:
-    """The document after a patch, which is applied as a whole or not at all; raises PatchError.
+    """The document after a patch, which is applied as a whole or not at all.  Raises PatchError.
 
-    The size is checked after each operation: copies of copies grow without bounds.
+    The size is checked after each operation, since copies of copies grow exponentially.
     """
     if len(patch) > MAX_OPERATIONS:
         raise PatchError(f"more than {MAX_OPERATIONS} operations")
@@ -167,7 +165,7 @@ def apply_operation(document: Document, operation: object) -> Document:
 
 
 def _check_text(operation: Operation) -> None:
-    """Raise PatchError for what no version could keep: operations are kept with their document."""
+    """Raise PatchError for an operation that could not be stored with its version."""
     try:
         msgspec.json.encode(operation)
     except UnicodeEncodeError:
@@ -175,7 +173,7 @@ def _check_text(operation: Operation) -> None:
 
 
 def check_size(document: object) -> Document:
-    """The same, if it is a document of a size that is kept.  Raises PatchError."""
+    """The same document, if it is a JSON object that is not too large.  Raises PatchError."""
     if not isinstance(document, dict):
         raise PatchError("the document must stay an object")
     if _is_deeper(document, DEEPEST):
@@ -186,59 +184,61 @@ def check_size(document: object) -> Document:
 
 
 def patch_of_merge(document: object, merge: Mapping[str, object]) -> list[Operation]:
-    """A JSON Merge Patch (RFC 7396) as the JSON Patch that does the same to this document."""
+    """The JSON Patch with the effect of a JSON Merge Patch (RFC 7396) on this document."""
     return list(_patch_of_merge(document, merge, ""))
 
 
 def _patch_of_merge(
     document: object, merge: Mapping[str, object], path: str
 ) -> Iterator[Operation]:
-    held = document if isinstance(document, dict) else {}
+    members = document if isinstance(document, dict) else {}
     for name, value in merge.items():
-        where = f"{path}/{escaped(name)}"
+        where = f"{path}/{escape_token(name)}"
         if value is None:
-            if name in held:
+            if name in members:
                 yield {"op": "remove", "path": where}
         elif isinstance(value, dict):
-            if not isinstance(held.get(name), dict):
+            if not isinstance(members.get(name), dict):
                 yield {"op": "add", "path": where, "value": {}}
-            yield from _patch_of_merge(held.get(name), value, where)
-        elif name not in held or not same(held[name], value):
+            yield from _patch_of_merge(members.get(name), value, where)
+        elif name not in members or not equal_json(members[name], value):
             yield {"op": "add", "path": where, "value": value}
 
 
-def differences(document: Document, wanted: Document) -> list[Operation]:
-    """A patch that makes one document into another, member by member."""
+def diff_patch(document: Document, wanted: Document) -> list[Operation]:
+    """The patch that turns one document into another, member by member."""
     gone = [name for name in document if name not in wanted]
-    new = [n for n, value in wanted.items() if n not in document or not same(document[n], value)]
+    new = [
+        n for n, value in wanted.items() if n not in document or not equal_json(document[n], value)
+    ]
     return [
-        *({"op": "remove", "path": pointer([name])} for name in gone),
-        *({"op": "add", "path": pointer([name]), "value": wanted[name]} for name in new),
+        *({"op": "remove", "path": join_pointer([name])} for name in gone),
+        *({"op": "add", "path": join_pointer([name]), "value": wanted[name]} for name in new),
     ]
 
 
-def same(one: object, other: object) -> bool:
-    """Are these equal as JSON?  To Python, ``True`` is 1 as well."""
+def equal_json(one: object, other: object) -> bool:
+    """Whether two values are equal as JSON; other than in Python, true is not 1."""
     return canonical(one) == canonical(other)
 
 
-def escaped(name: str) -> str:
+def escape_token(name: str) -> str:
     """A member's name as a token of a JSON Pointer (RFC 6901)."""
     return name.replace("~", "~0").replace("/", "~1")
 
 
-def tokens(pointer: str) -> list[str]:
-    """The names and indexes that a JSON Pointer consists of."""
+def split_pointer(pointer: str) -> list[str]:
+    """The names and indexes in a JSON Pointer."""
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
 
 
-def pointer(names: Sequence[str]) -> str:
-    """The opposite of ``tokens``."""
-    return "".join(f"/{escaped(name)}" for name in names)
+def join_pointer(names: Sequence[str]) -> str:
+    """The JSON Pointer of names and indexes; the inverse of ``split_pointer``."""
+    return "".join(f"/{escape_token(name)}" for name in names)
 
 
 def member_at(names: Sequence[str], value: Any) -> Any:
-    """The member of a member; None where there is none."""
+    """The value at these names within a value; None if there is none."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value
@@ -257,7 +257,7 @@ def _is_deeper(value: object, than: int) -> bool:
 
 
 def read_schema(path: Path | str) -> Mapping[str, Any]:
-    """The JSON Schema in a file.  Raises ValueError with a sentence that says what is wrong."""
+    """The JSON Schema in a file.  Raises ValueError with a sentence on what is wrong."""
     try:
         schema = msgspec.json.decode(Path(path).read_bytes())
     except OSError as error:
@@ -274,7 +274,7 @@ def read_schema(path: Path | str) -> Mapping[str, Any]:
 
 
 class Schema:
-    """Judges documents.  Without a schema every object is right."""
+    """Validates documents.  Without a schema every object is valid."""
 
     def __init__(self, schema: Mapping[str, Any] | None = None) -> None:
         self.described = schema
@@ -288,17 +288,16 @@ class Schema:
         return msgspec.json.encode(self.described).decode()
 
     def check(self, before: Document, now: Document) -> None:
-        """Raise PatchError if something is wrong with a document that was not so before.
+        """Raise PatchError if the new document breaks the schema where the old one did not.
 
-        A profile grows: what must be there and is not known yet is no fault of what is.  And who
-        changes the schema must not lock up all profiles there are.
+        A required member may still be unknown, and a changed schema must not block all profiles.
         """
         if self._judge is None:
             return
-        known = {(pointer(steps), problem) for steps, problem in self._judge.faults(before)}
+        known = {(join_pointer(steps), problem) for steps, problem in self._judge.faults(before)}
         for steps, problem in self._judge.faults(now):
-            if (pointer(steps), problem) not in known:
-                raise PatchError(problem, pointer(steps))
+            if (join_pointer(steps), problem) not in known:
+                raise PatchError(problem, join_pointer(steps))
 
 
 class Schemas:

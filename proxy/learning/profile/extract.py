@@ -1,4 +1,4 @@
-"""Learns a person's profile from what they say."""
+"""Learns a person's profile from their messages."""
 
 from __future__ import annotations
 
@@ -58,23 +58,23 @@ PASTED = "[pasted text left out]"
 _BLANKS = re.compile(f"{BLANK}+")
 
 
-def prompt(document: Document, schema: Schema, said: Sequence[UserMessage], focus: str) -> str:
-    """The assignment, with all that is needed for it."""
-    messages = (_message(number, each) for number, each in enumerate(said, 1))
+def prompt(document: Document, schema: Schema, messages: Sequence[UserMessage], focus: str) -> str:
+    """The prompt for changes of a profile."""
+    texts = (_message(number, each) for number, each in enumerate(messages, 1))
     parts = [
         PROMPT,
         f"What matters most: {focus}\n" if focus else "",
         f"{SCHEMA}\n{schema.text}\n" if schema.text else f"{FREE}\n",
         f"The document now:\n{msgspec.json.encode(document).decode()}\n",
         "The new messages, oldest first, with their times:",
-        *messages,
+        *texts,
     ]
     return "\n".join(filter(None, parts))
 
 
-def _message(number: int, said: UserMessage) -> str:
-    """Without what is pasted."""
-    return f"{with_heading(number, said, _BLANKS.sub(PASTED, said.own_text).strip())}\n"
+def _message(number: int, message: UserMessage) -> str:
+    """A message for the prompt, without pasted text."""
+    return f"{with_heading(number, message, _BLANKS.sub(PASTED, message.own_text).strip())}\n"
 
 
 NO_JSON = 'there is no JSON object with "set", "append" and "remove" in it'
@@ -83,8 +83,8 @@ NO_JSON = 'there is no JSON object with "set", "append" and "remove" in it'
 class ProfileExtractor(msgspec.Struct, frozen=True):
     """See :class:`proxy.learning.batch.Extractor`.
 
-    An answer of which nothing can be used is asked for once more with what is wrong; then nothing
-    changes, and ``skipped`` is told.  ``clock`` gives Unix seconds.
+    After an unusable answer the model is asked once more, with the problem; then nothing changes,
+    and ``on_skipped`` is called.  ``clock`` gives Unix seconds.
     """
 
     model: KindModel
@@ -92,37 +92,37 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
     profiles: ProfileStore
     schemas: Schemas
     clock: Callable[[], float]
-    skipped: Callable[[str], None] = msgspec.field(default=lambda feature: None)
+    on_skipped: Callable[[str], None] = msgspec.field(default=lambda feature: None)
 
     async def learn(self, batch: Batch) -> bool:
         if not batch.has_own_words:
             return await self.items.change_items(
-                batch.shelf, batch.mark_changes(FEATURE), batch.since
+                batch.owner, batch.mark_changes(FEATURE), batch.since
             )
-        held, grounds = await self._known(batch)
-        proposal = await self._proposed(batch, held, grounds)
+        stored, context = await self._load_context(batch)
+        proposal = await self._request_proposal(batch, stored, context)
         for _ in range(ATTEMPTS):
-            if await self._enter(batch, held, proposal, grounds):
+            if await self._save(batch, stored, proposal, context):
                 return True
             if not await batch.is_unread(self.items, FEATURE):
                 return False
-            held, grounds = await self._known(batch)
+            stored, context = await self._load_context(batch)
         return False
 
-    async def take_back(self, shelf: ItemOwner, gone: DeletedSources) -> None:
-        await self.profiles.forget(shelf, gone.has, False)
+    async def take_back(self, owner: ItemOwner, gone: DeletedSources) -> None:
+        await self.profiles.forget(owner, gone.has, False)
 
-    async def _known(self, batch: Batch) -> tuple[StoredProfile, ReviewContext]:
-        """The profile, and by what a proposal for it is judged."""
-        held = await self.profiles.current(batch.shelf)
-        versions = await self.profiles.all_versions(batch.shelf) if held.value.kept else ()
+    async def _load_context(self, batch: Batch) -> tuple[StoredProfile, ReviewContext]:
+        """The profile, and what a proposal for it is checked against."""
+        stored = await self.profiles.current(batch.owner)
+        versions = await self.profiles.all_versions(batch.owner) if stored.value.kept else ()
         schema = self.schemas.of(batch.settings.profile.schema)
-        return held, ReviewContext(batch.messages, schema, last_said_times(versions))
+        return stored, ReviewContext(batch.messages, schema, last_said_times(versions))
 
-    async def _proposed(
-        self, batch: Batch, held: StoredProfile, grounds: ReviewContext
+    async def _request_proposal(
+        self, batch: Batch, stored: StoredProfile, context: ReviewContext
     ) -> Proposal | None:
-        """What the model proposes, None if nothing of it can be used.
+        """The model's proposal, None if nothing in it can be used.
 
         Raises CompletionError: Unreadable if no answer has a proposal.
         """
@@ -132,48 +132,48 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
             if proposal is None:
                 raise Unusable(NO_JSON, readable=False)
             try:
-                accept_proposal(proposal, held.value.document, grounds)
+                accept_proposal(proposal, stored.value.document, context)
             except PatchError as error:
                 raise Unusable(str(error)) from None
             return proposal
 
-        focus, schema = batch.settings.profile.focus, grounds.schema
-        text = prompt(held.value.document, schema, batch.messages, focus)
+        focus, schema = batch.settings.profile.focus, context.schema
+        text = prompt(stored.value.document, schema, batch.messages, focus)
         form = ANSWER_SCHEMA if schema.text is None else None
         found = await self.model.extract(batch, text, read, retry_with_answer(MAX_BYTES), form)
         if found is None:
-            self.skipped(FEATURE)
+            self.on_skipped(FEATURE)
         return found
 
-    async def _enter(
-        self, batch: Batch, held: StoredProfile, proposal: Proposal | None, grounds: ReviewContext
+    async def _save(
+        self, batch: Batch, stored: StoredProfile, proposal: Proposal | None, context: ReviewContext
     ) -> bool:
-        """Store what was learned; others' changes are no reason to ask the model again.
+        """Store what was learned; after changes of others it tries again without another request.
 
-        What does not fit into what they have made is left out.
+        Changes that do not fit the changed profile are left out.
         """
         changes = batch.mark_changes(FEATURE)
         if proposal is not None:
-            changes += await self._learned(batch.shelf, held, proposal, grounds)
-        return await self.items.change_items(batch.shelf, changes, batch.since)
+            changes += await self._changes(batch.owner, stored, proposal, context)
+        return await self.items.change_items(batch.owner, changes, batch.since)
 
-    async def _learned(
-        self, shelf: ItemOwner, held: StoredProfile, proposal: Proposal, grounds: ReviewContext
+    async def _changes(
+        self, owner: ItemOwner, stored: StoredProfile, proposal: Proposal, context: ReviewContext
     ) -> list[Change]:
         try:
-            made = accept_proposal(proposal, held.value.document, grounds)
+            made = accept_proposal(proposal, stored.value.document, context)
         except PatchError:
             return []
-        first = bool(made.said) and not held.value.kept  # it must lie in some version
-        told = any(each.operations for each in made.said)
-        if made.document == held.value.document and not (told or first):
-            return await self.profiles.add_idle_changes(shelf, held, made.said)
+        first = bool(made.statements) and not stored.value.kept  # it must lie in some version
+        told = any(each.operations for each in made.statements)
+        if made.document == stored.value.document and not (told or first):
+            return await self.profiles.add_idle_changes(owner, stored, made.statements)
         version = Version(
-            version=held.value.last + 1,
+            version=stored.value.last + 1,
             document=made.document,
             patch=made.patch,
             sources=made.sources,
-            said=limit_idle(made.said),
+            said=limit_idle(made.statements),
             created_at=self.clock(),
         )
-        return await self.profiles.changes(shelf, held, version)
+        return await self.profiles.changes(owner, stored, version)

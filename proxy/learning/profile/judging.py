@@ -1,6 +1,6 @@
-"""What a JSON Schema says of a document.  Knows the libraries, which are large, and no profile.
+"""Validates documents by JSON Schema.  Knows the libraries, which are large, and no profile.
 
-Without a registry of its own, the library would fetch what a schema refers to.
+It passes a registry of its own, as the library would otherwise fetch referenced schemas.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 _MAX_REASON = 200
-"""Characters of what is wrong with a value."""
+"""Characters of an error text."""
 
 
 class SchemaValidator:
-    """Judges documents by one schema."""
+    """Validates documents by one schema."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._validator: Validator = _class_for(schema)(schema, registry=Registry())
 
     def faults(self, document: dict[str, Any]) -> Iterator[tuple[list[str], str]]:
-        """The steps to what is wrong, and what is wrong with it."""
+        """The errors of a document: the names on the path to each, and its text."""
         for error in self._validator.iter_errors(document):
             yield [str(step) for step in error.absolute_path], _error_text(error)
 
 
 def check_schema(path: Path | str, schema: dict[str, Any]) -> None:
-    """Raise ValueError unless it is a JSON Schema, and all that it refers to is in the file."""
+    """Raise ValueError unless it is a JSON Schema that refers to nothing outside of its file."""
     try:
         _class_for(schema).check_schema(schema)
     except SchemaError as error:
@@ -52,7 +52,7 @@ def _error_text(error: ValidationError | SchemaError) -> str:
 
 
 def check_references(path: Path | str, schema: Mapping[str, Any]) -> None:
-    """Raise ValueError unless all that the schema refers to is in the file."""
+    """Raise ValueError for a reference to anything outside of the schema's file."""
     resource = Resource.from_contents(schema, default_specification=DRAFT202012)
     resolver = Registry().with_resource("", resource).resolver()
     for reference in _references(schema):

@@ -1,11 +1,10 @@
-"""What a model proposes for a profile, in a form that a small one can hit.  Pure.
+"""Parses a model's proposal for a profile, in a form that small models can write.  Pure.
 
     {"set": [{"key": "home", "value": "Bonn", "quote": "I live in Bonn"}],
      "append": [{"key": "hobbies", "value": "chess", "quote": "I took up chess"}],
      "remove": [{"key": "hobbies", "value": "golf", "quote": "I gave up golf"}]}
 
-A JSON Patch with quotes, as older prompts asked for, is read as well.  What of it is made: see
-``agreement``.
+A JSON Patch with quotes, as older prompts asked for, is read as well.  ``agreement`` checks it.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ ANSWER_SCHEMA: Mapping[str, object] = {
 
 
 class ProfileChange(NamedTuple):
-    """One change that the model proposes.  ``value`` is a JSON value, None where there is none."""
+    """One change that the model proposes.  ``value`` is a JSON value, None if there is none."""
 
     way: Way
     key: str
@@ -52,7 +51,7 @@ class ProfileChange(NamedTuple):
 
 
 class ProposedPatch(msgspec.Struct, frozen=True):
-    """A patch as a whole, unchecked, and the words that it is from."""
+    """A whole patch, unchecked, with the quotes that it is based on."""
 
     patch: list[Any]
     quotes: list[str]
@@ -62,7 +61,7 @@ Proposal = ProposedPatch | tuple[ProfileChange, ...]
 
 
 def parse_proposal(answer: str) -> Proposal | None:
-    """What an answer proposes, None if it proposes nothing in any form that was asked for."""
+    """The proposal in an answer; None if it has none in a known form."""
     found = find_json(answer, _is_proposal)
     if isinstance(found, list):
         return ProposedPatch(found, [])

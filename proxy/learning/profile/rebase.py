@@ -14,9 +14,9 @@ from proxy.learning.profile.document import (
     Operation,
     apply_operation,
     apply_patch,
-    pointer,
-    same,
-    tokens,
+    equal_json,
+    join_pointer,
+    split_pointer,
 )
 
 PATH_FIELDS = ("from", "path")
@@ -56,7 +56,7 @@ def _translated(operation: Operation, was: Document, now: Document) -> Iterator[
     found = dict(operation)
     for place in PATH_FIELDS:
         if place in operation:
-            names = tokens(operation[place])
+            names = split_pointer(operation[place])
             puts = place == "path" and operation["op"] in (*PUT_OPERATIONS, "move", "copy")
             holders, found[place] = _relocated(names, was, now, puts=puts)
             yield from holders
@@ -80,8 +80,8 @@ def _relocated(
         now = _inner(now, step)
         if now is None and puts and not last:
             now = [] if isinstance(was, list) else {}
-            missing.append({"op": "add", "path": pointer(path), "value": now})
-    return missing, pointer(path)
+            missing.append({"op": "add", "path": join_pointer(path), "value": now})
+    return missing, join_pointer(path)
 
 
 def _index(name: str, was: list[Any], now: Any, *, last: bool, puts: bool) -> str:
@@ -93,11 +93,11 @@ def _index(name: str, was: list[Any], now: Any, *, last: bool, puts: bool) -> st
     if name == _END:
         return name
     index = int(name)
-    if index < min(len(was), len(there)) and same(was[index], there[index]):
+    if index < min(len(was), len(there)) and equal_json(was[index], there[index]):
         return name
     if index < len(was):
         for other, value in enumerate(there):
-            if same(value, was[index]):
+            if equal_json(value, was[index]):
                 return str(other)
         if len(was) == len(there) and (puts or not last):
             return name
@@ -116,7 +116,7 @@ def _inner(value: Any, name: str) -> Any:
 
 
 def _exists(path: str, now: Any) -> bool:
-    *outer, last = tokens(path)
+    *outer, last = split_pointer(path)
     for name in outer:
         now = _inner(now, name)
     return last in now if isinstance(now, dict) else isinstance(now, list) and last != _END

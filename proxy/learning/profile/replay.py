@@ -19,8 +19,8 @@ from proxy.learning.profile.document import (
     PatchError,
     Statement,
     Version,
-    differences,
-    tokens,
+    diff_patch,
+    split_pointer,
 )
 from proxy.learning.profile.rebase import PATH_FIELDS, PUT_OPERATIONS, rebased
 from proxy.learning.profile.statement import (
@@ -95,8 +95,8 @@ class _Replay:
             )
         if any(map(self._gone, version.sources)):
             return replace(version, document=now, patch=(), sources=(), said=())
-        patch, document = rebased(version.whole, was, now)
-        sources = version.sources if patch or not version.whole else ()
+        patch, document = rebased(version.shared_operations, was, now)
+        sources = version.sources if patch or not version.shared_operations else ()
         return replace(version, document=document, patch=tuple(patch), sources=sources, said=())
 
     def _with_statements_left(
@@ -132,7 +132,7 @@ def merge_versions(oldest: Version, following: Version) -> Version:
     """
     before = oldest.before if oldest.before is not None else _origins(oldest, {})
     if following.rolled_back_to is not None:
-        origins = {name: following.taught_by for name in following.document}
+        origins = {name: following.all_sources for name in following.document}
     else:
         origins = _origins(following, before)
     there = {name: origins[name] for name in following.document if name in origins}
@@ -147,9 +147,9 @@ def _origins(
 ) -> dict[str, tuple[Source, ...]]:
     """The sources of each member after a version, from those ``before`` it."""
     origins = dict(before)
-    for operation, sources in version.steps:
+    for operation, sources in version.attributed_operations:
         for path in (operation[place] for place in PATH_FIELDS if place in operation):
-            names = tokens(path)
+            names = split_pointer(path)
             whole = operation["op"] in PUT_OPERATIONS and len(names) < 2
             for name in names[:1] or version.document:
                 earlier = () if whole else origins.get(name, ())
@@ -165,7 +165,7 @@ def _replayed_rollback(
     return replace(
         version,
         document=document,
-        patch=tuple(differences(now, document)),
+        patch=tuple(diff_patch(now, document)),
         sources=tuple(source for source in version.sources if not gone(source)),
         said=(),
     )
@@ -177,7 +177,7 @@ def _without_lost_members(version: Version, gone: IsGone) -> Version:
     origins = version.before or {}
     lost = {name for name, sources in origins.items() if any(map(gone, sources))}
     said = tuple(each for each in version.said if not gone(each.source))
-    if not lost and not any(map(gone, version.taught_by)):
+    if not lost and not any(map(gone, version.all_sources)):
         return replace(version, said=said)
     left = replace(
         version,
@@ -202,7 +202,7 @@ def _with_statements(version: Version, said: Sequence[Statement]) -> Version:
     for each in said:
         made = _apply_or_idle(each, document, times)
         document = made.document
-        for name in tokens(each.path)[:1] if made.patch else ():
+        for name in split_pointer(each.path)[:1] if made.patch else ():
             origins[name] = (*origins.get(name, ()), each.source)
     return replace(version, document=document, before=origins, said=tuple(said))
 

@@ -16,10 +16,10 @@ from proxy.learning.profile.document import (
     PatchError,
     Statement,
     Version,
+    equal_json,
+    join_pointer,
     member_at,
-    pointer,
-    same,
-    tokens,
+    split_pointer,
 )
 
 MAX_IDLE = 40
@@ -40,7 +40,7 @@ def operations_of(statement: Statement, document: Document) -> list[Operation]:
 
     Raises PatchError.
     """
-    names, path = tokens(statement.path), statement.path
+    names, path = split_pointer(statement.path), statement.path
     ways = {"set": _set, "append": _append, "remove": _remove}
     made = ways[statement.way](path, member_at(names, document), statement.value)
     if made and statement.way != "remove":
@@ -52,22 +52,22 @@ def _missing_parents(names: Sequence[str], document: Document) -> Iterator[Opera
     """Operations that add the missing objects above a member."""
     for size in range(1, len(names)):
         if member_at(names[:size], document) is None:
-            yield {"op": "add", "path": pointer(names[:size]), "value": {}}
+            yield {"op": "add", "path": join_pointer(names[:size]), "value": {}}
 
 
-def _set(path: str, held: Any, value: Any) -> list[Operation]:
-    if is_empty(value) or (held is not None and same(held, value)):
+def _set(path: str, member: Any, value: Any) -> list[Operation]:
+    if is_empty(value) or (member is not None and equal_json(member, value)):
         return []
-    return [{"op": "replace" if held is not None else "add", "path": path, "value": value}]
+    return [{"op": "replace" if member is not None else "add", "path": path, "value": value}]
 
 
 def is_empty(value: Any) -> bool:
     return value in (None, "", [])
 
 
-def _append(path: str, held: Any, value: Any) -> list[Operation]:
+def _append(path: str, member: Any, value: Any) -> list[Operation]:
     """Append the values that are not in the list yet; a member that is no list becomes one."""
-    there = elements(held)
+    there = elements(member)
     known = set(map(key_of, there))
     new = [each for each in distinct_values(value) if key_of(each) not in known]
     if not new:
@@ -75,7 +75,7 @@ def _append(path: str, held: Any, value: Any) -> list[Operation]:
     if len(new) > MAX_OPERATIONS:
         raise PatchError(f"more than {MAX_OPERATIONS} operations")
     grown = [{"op": "add", "path": f"{path}{_END}", "value": each} for each in new]
-    if isinstance(held, list):
+    if isinstance(member, list):
         return grown
     return [{"op": "add", "path": path, "value": there}, *grown]
 
@@ -89,31 +89,31 @@ def distinct_values(value: Any) -> list[Any]:
     return list(named.values())
 
 
-def elements(held: Any) -> list[Any]:
+def elements(member: Any) -> list[Any]:
     """The elements of a list, or the one value if there is any."""
-    return held if isinstance(held, list) else [held] if held not in (None, "") else []
+    return member if isinstance(member, list) else [member] if member not in (None, "") else []
 
 
-def _remove(path: str, held: Any, value: Any) -> list[Operation]:
+def _remove(path: str, member: Any, value: Any) -> list[Operation]:
     """Remove a member, or the elements of a list that are equal to ``value``.
 
     A text that does not contain the value stays: "moved from Bonn to Berlin" removes Bonn, but not
     a Berlin that is there already.
     """
-    if held is None or (isinstance(held, str) and not _has(held, value)):
+    if member is None or (isinstance(member, str) and not _has(member, value)):
         return []
-    if isinstance(held, list) and not is_empty(value):
+    if isinstance(member, list) and not is_empty(value):
         key = key_of(value)
-        gone = [i for i, each in enumerate(held) if key_of(each) == key]
-        if len(gone) < len(held):
+        gone = [i for i, each in enumerate(member) if key_of(each) == key]
+        if len(gone) < len(member):
             return [{"op": "remove", "path": f"{path}/{i}"} for i in reversed(gone)]
     return [{"op": "remove", "path": path}]
 
 
-def _has(held: str, value: Any) -> bool:
+def _has(member: str, value: Any) -> bool:
     """Whether a text contains any of the named values or is part of one; true without any."""
     texts = [each.strip().casefold() for each in distinct_values(value) if isinstance(each, str)]
-    one = held.casefold()
+    one = member.casefold()
     return not texts or any(one in each or each in one for each in texts)
 
 

@@ -27,9 +27,9 @@ from proxy.learning.profile.document import (
     Statement,
     Version,
     apply_patch,
-    differences,
+    diff_patch,
+    equal_json,
     profile_place,
-    same,
     version_place,
 )
 from proxy.learning.profile.replay import merge_versions, replayed, rolled_back
@@ -85,17 +85,17 @@ def _plain(value: object) -> str:
 
 
 def choose(
-    card: bytes, profile: ProfileSettings, question: QueryText, room: TokenBudget
+    card: bytes, profile: ProfileSettings, query: QueryText, budget: TokenBudget
 ) -> Block | None:
     """The first lines that fit: a document has its most general members first."""
-    render_lines = _first(_cards.decode(card).lines, room.tokens - FRAME_TOKENS)
-    return whole_block(FEATURE, NOTE, list(render_lines), room)
+    render_lines = _first(_cards.decode(card).lines, budget.tokens - FRAME_TOKENS)
+    return whole_block(FEATURE, NOTE, list(render_lines), budget)
 
 
-def _first(render_lines: Iterable[ProfileLine], room: int) -> Iterator[str]:
+def _first(render_lines: Iterable[ProfileLine], budget: int) -> Iterator[str]:
     for line in render_lines:
-        room -= line.tokens
-        if room < 0:
+        budget -= line.tokens
+        if budget < 0:
             return
         yield line.text
 
@@ -118,32 +118,32 @@ class NoVersion(LookupError):
 
 
 class ProfileStore(Collection):
-    async def current(self, shelf: ItemOwner) -> StoredProfile:
-        return await self.read(shelf, profile_place(shelf.user), Profile())
+    async def current(self, owner: ItemOwner) -> StoredProfile:
+        return await self.read(owner, profile_place(owner.user), Profile())
 
-    async def versions(self, shelf: ItemOwner, after: int, limit: int) -> Page[Version]:
+    async def versions(self, owner: ItemOwner, after: int, limit: int) -> Page[Version]:
         """By number, ascending, after ``after``."""
-        where, key = version_place(shelf.user, after)
-        page = await self.page(shelf, where, key, limit, Version)
+        where, key = version_place(owner.user, after)
+        page = await self.page(owner, where, key, limit, Version)
         return Page(page.items, str(int(page.after)) if page.after is not None else None)
 
-    async def all_versions(self, shelf: ItemOwner) -> list[Version]:
+    async def all_versions(self, owner: ItemOwner) -> list[Version]:
         """By number; at most ``MAX_VERSIONS``."""
-        return [decode_version(item) for item in await self._version_items(shelf)]
+        return [decode_version(item) for item in await self._version_items(owner)]
 
-    async def _version_items(self, shelf: ItemOwner) -> Sequence[Item]:
-        where = version_place(shelf.user, 0).namespace
-        return (await self._items.items(shelf, where, None, MAX_VERSIONS + 1)).items
+    async def _version_items(self, owner: ItemOwner) -> Sequence[Item]:
+        where = version_place(owner.user, 0).namespace
+        return (await self._items.items(owner, where, None, MAX_VERSIONS + 1)).items
 
     async def edit(
-        self, shelf: ItemOwner, patching: Patching, schema: Schema, check: Check = accept_any
+        self, owner: ItemOwner, patching: Patching, schema: Schema, check: Check = accept_any
     ) -> StoredProfile:
         """Apply a person's edit; returns the profile after it.  Raises PatchError and Busy."""
 
         def edited(profile: Profile) -> Version | None:
             patch = patching(profile.document)
             document = apply_edit(profile.document, patch, schema)
-            if same(document, profile.document):
+            if equal_json(document, profile.document):
                 return None
             return Version(
                 version=profile.last + 1,
@@ -154,53 +154,56 @@ class ProfileStore(Collection):
             )
 
         async def step() -> tuple[None, Sequence[Change]]:
-            held = await self.current(shelf)
-            check(held)
-            version = edited(held.value)
-            return None, await self.changes(shelf, held, version) if version else ()
+            stored = await self.current(owner)
+            check(stored)
+            version = edited(stored.value)
+            return None, await self.changes(owner, stored, version) if version else ()
 
-        await self.update(shelf, step)
-        return await self.current(shelf)
+        await self.update(owner, step)
+        return await self.current(owner)
 
     async def roll_back(
-        self, shelf: ItemOwner, number: int, check: Check = accept_any
+        self, owner: ItemOwner, number: int, check: Check = accept_any
     ) -> StoredProfile:
         """Make an earlier version the current one again.  Raises NoVersion and Busy."""
 
         async def step() -> tuple[None, Sequence[Change]]:
-            held = await self.current(shelf)
-            check(held)
-            until = await self._until(shelf, held.value, number)
-            version = self._rollback_version(until, held.value)
-            return None, await self.changes(shelf, held, version)
+            stored = await self.current(owner)
+            check(stored)
+            until = await self._until(owner, stored.value, number)
+            version = self._rollback_version(until, stored.value)
+            return None, await self.changes(owner, stored, version)
 
-        await self.update(shelf, step)
-        return await self.current(shelf)
+        await self.update(owner, step)
+        return await self.current(owner)
 
-    async def forget(self, shelf: ItemOwner, is_gone: IsGone, dry_run: bool) -> list[Forgotten]:
+    async def forget(self, owner: ItemOwner, is_gone: IsGone, dry_run: bool) -> list[Forgotten]:
         """Remove sources; the remaining versions are applied again without them.
 
         See :class:`proxy.learning.collection.KindStore`.
         """
 
         async def step() -> tuple[list[Forgotten], Sequence[Change]]:
-            held = await self.current(shelf)
-            if not held.value.kept:
+            stored = await self.current(owner)
+            if not stored.value.kept:
                 return [], ()
-            items = await self._version_items(shelf)
+            items = await self._version_items(owner)
             before = [decode_version(item) for item in items]
             left = replayed(before, is_gone)
             told = list(rolled_back(before, left))
             if dry_run or left == before:
                 return told, ()
-            return told, [*self._restore_changes(shelf, held, left), *_rewrite_changes(items, left)]
+            return told, [
+                *self._restore_changes(owner, stored, left),
+                *_rewrite_changes(items, left),
+            ]
 
-        return await self.update(shelf, step)
+        return await self.update(owner, step)
 
-    async def _until(self, shelf: ItemOwner, profile: Profile, number: int) -> list[Version]:
+    async def _until(self, owner: ItemOwner, profile: Profile, number: int) -> list[Version]:
         """The versions up to this one.  Raises NoVersion if it does not exist."""
-        places = [version_place(shelf.user, each) for each in profile.kept]
-        found = await self._items.items_at(shelf, places)
+        places = [version_place(owner.user, each) for each in profile.kept]
+        found = await self._items.items_at(owner, places)
         until = [decode_version(found[place]) for place in places if place in found]
         until = [version for version in until if version.version <= number]
         if not until or until[-1].version != number:
@@ -208,26 +211,26 @@ class ProfileStore(Collection):
         return until
 
     def _restore_changes(
-        self, shelf: ItemOwner, held: StoredProfile, left: Sequence[Version]
+        self, owner: ItemOwner, stored: StoredProfile, left: Sequence[Version]
     ) -> list[Change]:
         """The changes that make the newest of the remaining versions the current one."""
         newest = left[-1] if left else Version(version=0, document={})
         profile = Profile(
             document=newest.document,
             version=newest.version,
-            last=held.value.last,
+            last=stored.value.last,
             kept=tuple(version.version for version in left),
         )
-        return self._current_changes(shelf, profile, held.version)
+        return self._current_changes(owner, profile, stored.version)
 
     async def changes(
-        self, shelf: ItemOwner, held: StoredProfile, version: Version
+        self, owner: ItemOwner, stored: StoredProfile, version: Version
     ) -> list[Change]:
-        """The changes that make this version the current one, if that is still ``held``."""
-        kept = (*held.value.kept, version.version)
-        places = [version_place(shelf.user, each) for each in kept]
+        """The changes that make this version the current one, if that is still ``stored``."""
+        kept = (*stored.value.kept, version.version)
+        places = [version_place(owner.user, each) for each in kept]
         oldest = places[:_MERGED_VERSIONS] if len(kept) > MAX_VERSIONS else []
-        found = await self._items.items_at(shelf, oldest) if oldest else {}
+        found = await self._items.items_at(owner, oldest) if oldest else {}
         changes = [put_change(places[-1], version, 0)]
         if oldest and all(place in found for place in oldest):
             kept = kept[1:]
@@ -238,35 +241,35 @@ class ProfileStore(Collection):
             changes.append(put_change(oldest[1], both, found[oldest[1]].version))
         number = version.version
         profile = Profile(document=version.document, version=number, last=number, kept=kept)
-        return [*self._current_changes(shelf, profile, held.version), *changes]
+        return [*self._current_changes(owner, profile, stored.version), *changes]
 
     async def add_idle_changes(
-        self, shelf: ItemOwner, held: StoredProfile, said: Sequence[Statement]
+        self, owner: ItemOwner, stored: StoredProfile, said: Sequence[Statement]
     ) -> list[Change]:
         """The change that adds idle statements to the current version."""
-        place = version_place(shelf.user, held.value.version)
-        item = await self.item_at(shelf, place) if said else None
+        place = version_place(owner.user, stored.value.version)
+        item = await self.item_at(owner, place) if said else None
         if item is None:
             return []
         return [put_change(place, with_idle_statements(decode_version(item), said), item.version)]
 
-    def _current_changes(self, shelf: ItemOwner, profile: Profile, stored: int) -> list[Change]:
+    def _current_changes(self, owner: ItemOwner, profile: Profile, stored: int) -> list[Change]:
         """The changes of the current profile and its card; ``stored`` is the version of the item
         that it replaces."""
         card = build_card(profile.document, self._count)
         return [
-            put_change(profile_place(shelf.user), profile, stored),
-            put_change(card_place(shelf.user, FEATURE), card, None),
+            put_change(profile_place(owner.user), profile, stored),
+            put_change(card_place(owner.user, FEATURE), card, None),
         ]
 
     def _rollback_version(self, until: Sequence[Version], profile: Profile) -> Version:
         """A new version with the document of the last of these, and the sources of all of them."""
         again = until[-1]
-        sources = (source for version in until for source in version.taught_by)
+        sources = (source for version in until for source in version.all_sources)
         return Version(
             version=profile.last + 1,
             document=again.document,
-            patch=tuple(differences(profile.document, again.document)),
+            patch=tuple(diff_patch(profile.document, again.document)),
             origin="edited",
             sources=tuple(dict.fromkeys(sources)),
             created_at=self.clock(),

@@ -17,9 +17,9 @@ from proxy.learning.profile.document import (
     Statement,
     Version,
     apply_patch,
+    join_pointer,
     member_at,
-    pointer,
-    tokens,
+    split_pointer,
 )
 from proxy.learning.profile.statement import distinct_values, elements, key_of, operations_of
 
@@ -83,12 +83,14 @@ def note_version(times: dict[str, float], version: Version, was: Document) -> No
     known = was if version.before is None else None  # what that was made from is not kept
     learned = [source.at for source in version.sources if version.origin == "learned"]
     at = max(learned, default=version.created_at)
-    for operation in version.whole:
+    for operation in version.shared_operations:
         _note_times(times, changed_paths(Step(operation, known, version.document)), at)
     for statement in version.said:
         note_statement(times, statement, known)
     for name, sources in (version.before or {}).items():
-        _note_times(times, [pointer([name])], max((source.at for source in sources), default=0.0))
+        _note_times(
+            times, [join_pointer([name])], max((source.at for source in sources), default=0.0)
+        )
 
 
 def note_statement(times: dict[str, float], statement: Statement, was: Document | None) -> None:
@@ -107,8 +109,8 @@ def statement_paths(statement: Statement, was: Document | None) -> list[str]:
     A text that was removed as a whole counts as a member, however much of it was named.
     """
     path, values = statement.path, distinct_values(statement.value)
-    held = member_at(tokens(path), was)
-    one = statement.operations and held is not None and not isinstance(held, list)
+    member = member_at(split_pointer(path), was)
+    one = statement.operations and member is not None and not isinstance(member, list)
     if statement.way == "set" or not values or (statement.way == "remove" and one):
         return [path]
     return [_place(path, key_of(each)) for each in values]
@@ -122,8 +124,8 @@ def changed_paths(step: Step) -> Iterator[str]:
     """
     for path in (str(step.operation[each]) for each in ("from", "path") if each in step.operation):
         holder = path.rpartition("/")[0]
-        was, now = (member_at(tokens(holder), each) for each in (step.was, step.now))
-        before, after = (member_at(tokens(path), each) for each in (step.was, step.now))
+        was, now = (member_at(split_pointer(holder), each) for each in (step.was, step.now))
+        before, after = (member_at(split_pointer(path), each) for each in (step.was, step.now))
         if isinstance(was, list) or isinstance(now, list):
             yield from [holder] if step.was is None else _differences(holder, was, now)
         elif isinstance(before, list) and (step.operation["op"] == "remove" or not after):
@@ -139,12 +141,12 @@ def _differences(path: str, was: Any, now: Any) -> Iterator[str]:
 
 
 def _place(path: str, key: bytes) -> str:
-    return f"{path}{pointer([key.decode()])}"
+    return f"{path}{join_pointer([key.decode()])}"
 
 
 def paths_said_after(at: float, times: Mapping[str, float]) -> list[list[str]]:
     """The paths, as names, of all parts that were said after ``at``."""
-    return [tokens(path) for path, said in times.items() if said > at]
+    return [split_pointer(path) for path, said in times.items() if said > at]
 
 
 def overwrites(
@@ -156,7 +158,7 @@ def overwrites(
     the change.
     """
     return any(
-        _affects(names, other, (was, now)) for names in map(tokens, paths) for other in later
+        _affects(names, other, (was, now)) for names in map(split_pointer, paths) for other in later
     )
 
 
@@ -168,8 +170,8 @@ def _affects(
     return names[: len(other)] == other
 
 
-def _has(held: Any, name: str) -> bool:
+def _has(member: Any, name: str) -> bool:
     """Whether a value has a member of this name, or an element with this key."""
-    if isinstance(held, dict):
-        return name in held
-    return name in (key_of(each).decode() for each in elements(held))
+    if isinstance(member, dict):
+        return name in member
+    return name in (key_of(each).decode() for each in elements(member))

@@ -1,16 +1,17 @@
 """Branches of a conversation: finding them in history, switching to one, forking a session.  Pure.
 
-History is append-only, so a message that was edited, or an answer that was made again, is still
-there, superseded.  Each exchange says which message it *followed*, the last one of the log when it
-was recorded, so that history is a tree: the way to a message is its own exchange up to it, then the
-message that this exchange followed with the way to that one.
+History is append-only, so that messages which were edited and answers which were regenerated are
+still there, superseded.  Each exchange names the message that it *follows*, the last one of the log
+when it was recorded.  So history is a tree.  The path to a message is its own exchange up to it,
+preceded by the path to the message that this exchange follows.
 
-A branch is made the active one by making its way active.  Of all else that is active only what was
-recorded before the branch and stands before the *fork point* stays, the last message of the way
-that was active already: that is what ran beside the conversation and belongs to neither branch.
+To switch to a branch, its path is made active.  The *fork point* is the last message of the path
+that was active already.  Of the other active messages only those stay that were recorded before the
+branch and are before the fork point: they belong to neither branch, as they ran beside the
+conversation.
 
-An exchange that does not say what it followed (an older release has recorded it), or that followed
-what has been removed since, is taken to follow the newest active message before it.
+An exchange that names no message (recorded by an older release), or one that was removed since, is
+taken to follow the newest active message before it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from proxy.memory.model import LOG_START, Entry, Position, State, Summary, excha
 
 
 class Switch(msgspec.Struct, frozen=True):
-    """Ids of messages that leave the log, and of those that come back into it."""
+    """A switch to another branch: ids of messages that leave the log, and that come back."""
 
     superseded: tuple[str, ...] = ()
     activated: tuple[str, ...] = ()
@@ -43,11 +44,11 @@ def switch_to(
     *,
     whole: bool = True,
 ) -> Switch | None:
-    """What makes the branch of a message the active one; None if there is no such message.
+    """The switch to the branch of a message; None if there is no such message.
 
     ``lines`` and ``exchanges`` are all that the session has, ascending.  The branch ends with the
-    message's exchange, or, unless ``whole``, with the message itself.  Nothing changes for a
-    message that is active already, unless something behind it has to leave.
+    message's exchange, or, unless ``whole``, with the message itself.  For an active message
+    nothing changes, except that messages after it may leave the log.
     """
     tree = _Tree(lines, exchanges)
     target = tree.lines.get(message)
@@ -153,7 +154,7 @@ class _Tree:
         return kept
 
     def _replaces(self, line: StoredMessage, before: StoredMessage) -> bool:
-        """Is it an answer after another one of its turn, which its exchange did not follow?"""
+        """Whether it is an answer after another of its turn that its exchange does not follow."""
         if (
             line.position.turn != before.position.turn
             or not _is_answer(line)
@@ -193,8 +194,8 @@ class NoMessage(LookupError):
 
 
 class Fork(msgspec.Struct, frozen=True):
-    """What a fork is to be: its id, when it was made (Unix seconds), and up to which message it
-    goes, None for all.  Without a ``title`` of its own it has that of what it comes from."""
+    """A fork to be made: its id, its creation time (Unix seconds), and its last message, None for
+    all.  Without a ``title`` it has that of the original."""
 
     id: str
     at: float
@@ -203,10 +204,10 @@ class Fork(msgspec.Struct, frozen=True):
 
 
 def fork_archive(archived: SessionArchive, fork: Fork) -> SessionArchive:
-    """The new session: everything that was recorded up to and including the message.
+    """The new session, with everything that was recorded up to and including the message.
 
-    Ids, places, times, exchanges, windows and owner are the same.  The branch that leads to the
-    message is the active one.  Versions of the summary that cover anything left out are left out.
+    Ids, positions, times, exchanges, windows and owner are the same.  The branch of the message is
+    active.  Versions of the summary that cover a message that is left out are left out too.
     Raises NoMessage.
     """
     lines, exchanges = _up_to(archived, fork.until)
@@ -284,14 +285,14 @@ def _is_still_valid(
     lines: Sequence[StoredMessage],
     switch: Switch,
 ) -> bool:
-    """Is all that a version of the summary covers still there, in the state that it had?"""
+    """Whether all that a version of the summary covers is still there, in the same state."""
     changed = {*switch.activated, *switch.superseded}
     touched = (*left_out, *(line for line in lines if line.card.id in changed))
     return not any(summary.covers(line.position) for line in touched)
 
 
 def _windows(archived: SessionArchive, switch: Switch, last: Position) -> dict[str, Position]:
-    """Where windows start that start within what is there; the others are found anew."""
+    """The starts of windows that are within the fork; the others are computed anew."""
     if switch != NO_SWITCH:
         return {}
     windows = archived.session.windows

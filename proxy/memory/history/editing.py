@@ -1,4 +1,4 @@
-"""Editing and removing messages by hand: the new message, and what has to go with one.  Pure."""
+"""Edits and removals of messages: the new message, and what is removed with one.  Pure."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from proxy.memory.recording.commit import Count
 def edit_message(line: StoredMessage, said: ChatMessage, count: Count) -> Edited:
     """The message with the content of ``said`` instead of its own.
 
-    What only history had of it goes as well, reasoning text and the like, and what it was for one
-    API alone: it speaks of the old words.  What a person has written is never incomplete.
+    Its reasoning text and the like, and its forms for single APIs, are dropped, as they belong to
+    the old text.  A text by a person is never incomplete.
     """
     body = without_native(said.record)
     blank = line.card.role == "assistant" and said.blank
@@ -36,13 +36,13 @@ def edit_message(line: StoredMessage, said: ChatMessage, count: Count) -> Edited
     return Edited(card=card, body=body, was=line.body if line.wire is None else line.wire)
 
 
-def result_ids(calls: Collection[str], behind: Iterable[Card]) -> list[str]:
-    """Ids of the results of a message's calls, among those recorded behind it, superseded or not.
+def result_ids(calls: Collection[str], later: Iterable[Card]) -> list[str]:
+    """Ids of the results of a message's calls among the ``later`` messages, superseded or not.
 
-    Results of a later call with the same id are that one's.
+    Results after a later call with the same id belong to that one.
     """
     waiting, found = set(calls), list[str]()
-    for card in behind:
+    for card in later:
         if card.answers in waiting:
             found.append(card.id)
         waiting.difference_update(card.calls)

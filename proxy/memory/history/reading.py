@@ -14,14 +14,14 @@ from proxy.memory.store import Store, StoreError, StoreTimeout
 T = TypeVar("T")
 
 PAGES = (200, 20, 1)
-"""Messages or exchanges that are asked for at once: fewer where a store takes too long for so many,
-as messages can be large."""
+"""Messages or exchanges that are read at once: fewer if a store takes too long, as messages can be
+large."""
 
 HELD = 8_000_000
-"""Bytes of messages up to which any number of sessions may be held in memory at once."""
+"""Bytes of messages up to which a session may be held in memory, however many there are."""
 
 ATTEMPTS = 5
-"""Attempts to read a session that people change meanwhile."""
+"""Attempts to read a session that is changed meanwhile."""
 
 NEWEST_TURN = Ask(profile=NO_PROFILE, max_messages=0)
 """The log is the newest turn."""
@@ -51,10 +51,10 @@ class TooLarge(Exception):
 async def read_session(
     store: Store, key: SessionKey, most: int | None = None
 ) -> SessionArchive | None:
-    """A session with all that it owns but its idempotency keys; None if there is none.
+    """A session with all that it owns except its idempotency keys; None if there is none.
 
-    Messages recorded meanwhile are not in it.  Raises StoreError, also if people change it faster
-    than it can be read, and TooLarge if its messages have more than ``most`` bytes.
+    Without messages recorded meanwhile.  Raises StoreError, also if it is edited faster than it can
+    be read, and TooLarge if its messages have more than ``most`` bytes.
     """
     for _ in range(ATTEMPTS):
         reading = PagedSession(store, key)
@@ -82,8 +82,8 @@ async def _collect_lines(
 
 
 class PagedSession:
-    """Reads a session page by page: first itself, then its messages, at the end all else if nothing
-    changed meanwhile.  All methods raise StoreError."""
+    """Reads a session page by page: its fields, then its messages, then the rest, if nothing was
+    edited meanwhile.  All methods raise StoreError."""
 
     def __init__(self, store: Store, key: SessionKey) -> None:
         self._store, self._key = store, key
@@ -91,7 +91,7 @@ class PagedSession:
         self._summaries: tuple[Summary, ...] = ()
 
     async def begin(self) -> Session | None:
-        """None if it is not there."""
+        """The session, None if it does not exist."""
         self._changes = (await self._store.load(self._key, NEWEST_TURN)).changes
         session = await self._store.session(self._key)
         if session is not None:
@@ -105,8 +105,8 @@ class PagedSession:
     async def end(
         self, session: Session, lines: tuple[StoredMessage, ...] = ()
     ) -> SessionArchive | None:
-        """The session with these of its messages; None if it was changed since ``begin``, or is
-        gone."""
+        """The session with these of its messages; None if it was edited or deleted since
+        ``begin``."""
         exchanges = await oldest_first(self._store, self._key, session.end)
         if (await self._store.load(self._key, NEWEST_TURN)).changes != self._changes:
             return None
@@ -133,7 +133,7 @@ async def lines_without_texts(
 async def all_lines(
     store: SessionReader, key: SessionKey, end: int, after: int = 0
 ) -> AsyncIterator[StoredMessage]:
-    """The messages behind seq ``after`` up to ``end``, ascending.  Raises StoreError."""
+    """The messages after seq ``after`` up to ``end``, ascending.  Raises StoreError."""
     while True:
         page = await _read_page(partial(store.lines, key, after))
         for line in page.items:

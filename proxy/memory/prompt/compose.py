@@ -1,8 +1,8 @@
-"""Composing the prompt: ``[system, summary] [window] [the client's messages]``.  Pure.
+"""Composes the prompt: ``[system, summary] [window] [the client's messages]``.  Pure.
 
-The client's own messages keep their order and their bytes; stored messages are put between them
-where the plan says, as far as the window shows them and a strict upstream accepts them.  What a
-summary covers is not shown; what the window has evicted is, until a summary covers it.
+The client's messages keep their order and bytes.  Stored messages are put between them as planned,
+if they are in the window and a strict upstream accepts them.  Messages that a summary covers are
+left out; evicted messages stay until a summary covers them.
 """
 
 from __future__ import annotations
@@ -42,13 +42,12 @@ Reason = Literal["window", "summary", Capped]
 
 
 class Rules(msgspec.Struct, frozen=True, gc=False):
-    """How to compose for one request.
+    """How to compose the prompt of one request.
 
-    ``system`` says that the remembered system message goes in (the request has none of its own).
-    ``cap`` is a bound on all injected tokens of this request alone, ``capped_by`` where it is from.
-    The remembered system message goes in whatever the bound is, unless it is ``hard``.
-    ``inject = False`` adds nothing at all.  ``summarised`` is None where the profile has no
-    summaries.
+    ``system``: inject the remembered system message, as the request has none.  ``cap`` bounds all
+    injected tokens of this request, ``capped_by`` says where it comes from; it does not apply to
+    the system message unless it is ``hard``.  ``inject = False`` injects nothing at all.
+    ``summarised`` is None if the profile has no summaries.
     """
 
     window: Window
@@ -64,12 +63,12 @@ class Prompt(msgspec.Struct, frozen=True, gc=False):
     """What is sent: ``pieces`` are stored entries and indexes into the request's messages;
     ``stored`` are the entries among them.
 
-    ``start`` is where the profile's window starts from now on; it ``moved``, or was found ``anew``
-    because what it showed was superseded, or what was before it comes back.  ``injected`` counts
-    stored messages, and the tokens of these, of the summary and of the remembered system message,
-    which ``system_tokens`` and ``summary_tokens`` count by themselves; ``evicted`` what is left
-    out, and ``reason`` why.
-    ``left`` may be said before there is something to summarise.  ``resent``: see Plan.
+    ``start`` is where the profile's window starts from now on; it ``moved``, or was computed
+    ``anew`` because messages in it were superseded or earlier ones came back.  ``injected`` counts
+    the stored messages, and the tokens of these, the summary and the remembered system message;
+    ``system_tokens`` and ``summary_tokens`` are the latter two.  ``evicted`` counts what is left
+    out for the ``reason``.  ``remaining`` is the size that may be added before the next summary is
+    due.  ``resent``: see Plan.
     """
 
     pieces: tuple[Entry | int, ...]
@@ -84,15 +83,15 @@ class Prompt(msgspec.Struct, frozen=True, gc=False):
     reason: Reason | None
     system_tokens: int
     summary_tokens: int
-    left: Size = UNBOUNDED
+    remaining: Size = UNBOUNDED
     resent: tuple[Entry, ...] = ()
-    told: frozenset[str] = frozenset()
+    sent_as_text: frozenset[str] = frozenset()
     """Ids of the stored calls that are sent as the text that stands for them."""
 
     @property
     def cards(self) -> list[Card]:
         """The stored messages, with their tokens as they are sent."""
-        return _cards_as_sent(self.stored, self.told)
+        return _cards_as_sent(self.stored, self.sent_as_text)
 
     @property
     def empty(self) -> bool:
@@ -124,12 +123,16 @@ def _text_tokens(card: Card) -> int:
     return card.told or card.words
 
 
-def _cards_as_sent(entries: Sequence[Entry], told: AbstractSet[str] = frozenset()) -> list[Card]:
-    """The cards with their tokens as sent: those whose ids are in ``told`` are sent as text."""
+def _cards_as_sent(
+    entries: Sequence[Entry], text_ids: AbstractSet[str] = frozenset()
+) -> list[Card]:
+    """The cards with their tokens as sent: those whose ids are in ``text_ids`` are sent as text."""
     cards = [entry.card for entry in entries]
-    if not told:
+    if not text_ids:
         return cards
-    return [replace(card, tokens=_text_tokens(card)) if card.id in told else card for card in cards]
+    return [
+        replace(card, tokens=_text_tokens(card)) if card.id in text_ids else card for card in cards
+    ]
 
 
 class _View(msgspec.Struct, frozen=True, gc=False):
@@ -159,12 +162,14 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Rul
     counted = plan if plain is not None else _plan_as_counted(plan, m)
     start, anew = _start(snapshot, counted, window, plain)
     summary, summary_tokens = _summary(snapshot, plan, rules, system_tokens)
-    beside = system_tokens + summary_tokens
-    sight, capped = _view_of(snapshot, counted, rules, start, beside)
-    pieces, stored, told = _pieces(plan, m, sight, plain=plain is not None, inject=rules.inject)
+    other_tokens = system_tokens + summary_tokens
+    visible, capped = _view_of(snapshot, counted, rules, start, other_tokens)
+    pieces, stored, text_ids = _pieces(
+        plan, m, visible, plain=plain is not None, inject=rules.inject
+    )
     all_of_it = plain if stored is plan.log else None
-    injected = all_of_it or _size_of_cards(_cards_as_sent(stored, told))
-    evicted = _evicted(snapshot, plan, sight, all_of_it)
+    injected = all_of_it or _size_of_cards(_cards_as_sent(stored, text_ids))
+    evicted = _evicted(snapshot, plan, visible, all_of_it)
     return Prompt(
         pieces=pieces,
         stored=stored,
@@ -173,14 +178,16 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Rul
         start=start,
         moved=start != (snapshot.start or LOG_START),
         anew=anew,
-        injected=Size(injected.messages, injected.tokens + beside),
+        injected=Size(injected.messages, injected.tokens + other_tokens),
         evicted=evicted,
-        reason=_reason(sight, rules, capped=capped) if evicted.messages else None,
+        reason=_reason(visible, rules, capped=capped) if evicted.messages else None,
         system_tokens=system_tokens,
         summary_tokens=summary_tokens,
-        left=_remaining(counted, start, sight.summary, window) if rules.summarised else UNBOUNDED,
+        remaining=_remaining(counted, start, visible.summary, window)
+        if rules.summarised
+        else UNBOUNDED,
         resent=plan.resent,
-        told=told,
+        sent_as_text=text_ids,
     )
 
 
@@ -238,15 +245,15 @@ def _summary(
 
 
 def _view_starts(
-    snapshot: Snapshot, plan: Plan, rules: Rules, start: Position, beside: int
+    snapshot: Snapshot, plan: Plan, rules: Rules, start: Position, other_tokens: int
 ) -> tuple[Position, Position]:
-    """Where the view of this request starts without its own cap, and with it; ``beside`` is the
-    tokens of all else that is injected."""
+    """Where the view of this request starts without its own cap, and with it; ``other_tokens`` are
+    those of everything else that is injected."""
     shown, log = start, plan.log
     if rules.summarised is not None:
         cover = snapshot.summary
         log = tuple(e for e in log if not (cover and cover.covers(e.position)))
-        room = max(0, rules.summarised.most - beside)
+        room = max(0, rules.summarised.most - other_tokens)
         if not snapshot.stalled or rules.window.shows_nothing:
             shown = min(start, advance(log, LOG_START, Window(max_tokens=room), plan.running))
         if rules.window.max_tokens is not None:  # a summary of people's own may be of any size
@@ -254,16 +261,16 @@ def _view_starts(
             shown = advance(log, shown, all_left, plan.running)
     if rules.cap is None:
         return shown, shown
-    bound = Window(max_tokens=max(0, rules.cap - beside), by_turn=rules.window.by_turn)
+    bound = Window(max_tokens=max(0, rules.cap - other_tokens), by_turn=rules.window.by_turn)
     return shown, advance(log, shown, bound, plan.running)
 
 
 def _view_of(
-    snapshot: Snapshot, plan: Plan, rules: Rules, start: Position, beside: int
+    snapshot: Snapshot, plan: Plan, rules: Rules, start: Position, other_tokens: int
 ) -> tuple[_View, bool]:
     """The part of the log that this request sees, and whether its own cap makes it smaller."""
     cover = snapshot.summary if rules.summarised else None
-    uncapped, shown = _view_starts(snapshot, plan, rules, start, beside)
+    uncapped, shown = _view_starts(snapshot, plan, rules, start, other_tokens)
     if rules.window.by_turn:
         until = cover.until if cover else LOG_START
         uncapped, shown = (
@@ -273,17 +280,20 @@ def _view_of(
     return _View(shown, plan.running, cover, everything), shown != uncapped
 
 
-def _reason(sight: _View, rules: Rules, *, capped: bool) -> Reason:
+def _reason(visible: _View, rules: Rules, *, capped: bool) -> Reason:
     """Why the newest message that is not shown was left out."""
     if capped:
         return rules.capped_by
-    covered = sight.summary is not None and sight.summary.until >= sight.start
+    covered = visible.summary is not None and visible.summary.until >= visible.start
     return "summary" if covered else "window"
 
 
 def render(prompt: Prompt, m: Sequence[ChatMessage], bodies: Mapping[str, bytes]) -> list[Piece]:
     """The messages of a prompt, without system ones; a stored one that has no body is left out."""
-    if not prompt.told and (behind := _trailing_request(prompt.pieces, prompt.stored)) is not None:
+    if (
+        not prompt.sent_as_text
+        and (behind := _trailing_request(prompt.pieces, prompt.stored)) is not None
+    ):
         with suppress(KeyError):  # else all that is stored is here: nothing has to be left out
             stored = [bodies[entry.card.id] for entry in prompt.stored]
             if have_no_marks(stored):
@@ -292,7 +302,7 @@ def render(prompt: Prompt, m: Sequence[ChatMessage], bodies: Mapping[str, bytes]
         m[piece] if isinstance(piece, int) else bodies.get(piece.card.id) for piece in prompt.pieces
     ]
     stored = [piece for piece in pieces if isinstance(piece, bytes)]
-    if prompt.told or not have_no_marks(stored):
+    if prompt.sent_as_text or not have_no_marks(stored):
         pieces = [
             render_stored(piece, _call_form(entry, prompt)) if isinstance(piece, bytes) else piece
             for piece, entry in zip(pieces, prompt.pieces, strict=True)
@@ -301,7 +311,7 @@ def render(prompt: Prompt, m: Sequence[ChatMessage], bodies: Mapping[str, bytes]
 
 
 def _call_form(piece: Entry | int, prompt: Prompt) -> CallRendering:
-    if isinstance(piece, int) or piece.card.id not in prompt.told:
+    if isinstance(piece, int) or piece.card.id not in prompt.sent_as_text:
         return "whole"
     return "arguments" if piece.card.told else "words"
 
@@ -323,21 +333,21 @@ def _start(
 
 
 def _pieces(
-    plan: Plan, m: Sequence[ChatMessage], sight: _View, *, plain: bool, inject: bool
+    plan: Plan, m: Sequence[ChatMessage], visible: _View, *, plain: bool, inject: bool
 ) -> tuple[tuple[Entry | int, ...], tuple[Entry, ...], frozenset[str]]:
     """What is sent, in order; the stored entries among it; the ids of those sent as text.
 
     Nearly always that is the log followed by the request, which is fast.  ``plain``: see
     ``_size_if_plain``.
     """
-    if plain and inject and sight.all and _trailing_request(plan.order, plan.log) is not None:
+    if plain and inject and visible.all and _trailing_request(plan.order, plan.log) is not None:
         return plan.order, plan.log, frozenset()
-    pieces = [x for x in plan.order if isinstance(x, int) or (inject and sight.sends(x))]
+    pieces = [x for x in plan.order if isinstance(x, int) or (inject and visible.sends(x))]
     if plain and not any(said.calls for said in m):
         return tuple(pieces), _stored(pieces), frozenset()
     sent = valid_messages([_sent(piece, m) for piece in pieces])
-    told = (x.piece for x in sent if x.words)
-    ids = frozenset(x.card.id for x in told if not isinstance(x, int))
+    calls = (x.piece for x in sent if x.words)
+    ids = frozenset(x.card.id for x in calls if not isinstance(x, int))
     pieces = [x.piece for x in sent]
     return tuple(pieces), _stored(pieces), ids
 
@@ -381,7 +391,7 @@ def _size_of_cards(cards: Sequence[Card]) -> Size:
     return Size(len(tokens), sum(tokens))
 
 
-def _evicted(snapshot: Snapshot, plan: Plan, sight: _View, shown: Size | None) -> Size:
+def _evicted(snapshot: Snapshot, plan: Plan, visible: _View, shown: Size | None) -> Size:
     """The size of what is neither ``shown`` (None: count it here) nor sent by the client itself."""
     gone = back = NO_SIZE
     if plan.superseded:
@@ -390,9 +400,9 @@ def _evicted(snapshot: Snapshot, plan: Plan, sight: _View, shown: Size | None) -
         back = _size_of_cards([e.card for e in plan.log if e.card.id in plan.activated])
     if shown is None:
         log: Sequence[Entry] = plan.log
-        if not sight.all:
+        if not visible.all:
             resent = {entry.card.id for entry in plan.resent}
-            log = [e for e in log if sight.shows(e) or e.card.id in resent]
+            log = [e for e in log if visible.shows(e) or e.card.id in resent]
         shown = _size_of_cards(_cards_as_sent(log))
     messages = snapshot.messages - gone.messages + back.messages - shown.messages
     tokens = snapshot.tokens - gone.tokens + back.tokens - shown.tokens

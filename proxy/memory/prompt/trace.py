@@ -1,7 +1,9 @@
-"""What was put into a prompt, piece by piece: ids and numbers, never text.  Pure.
+"""The trace of a prompt: what was put into it, piece by piece, as ids and numbers, never text.
+Pure.
 
-Kept with the exchange, so it is small: messages of one exchange are neighbours nearly always, and
-share its id; what is known and recalled is listed there already, and only its order is kept here.
+It is stored with the exchange, so it must be small: messages of one exchange, nearly always
+neighbours, share its id; known and recalled memories are listed in the exchange already, so that
+only their order is stored here.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from cachetools import LRUCache
 from proxy.memory.model import Card, Injection, Recalled, SessionKey, message_id
 
 NOWHERE = -1
-"""The index of a message whose id is none of an exchange's: then the id stands whole."""
+"""The index for a message whose id is not of the form EXCHANGE.INDEX: then the whole id is used."""
 
 
 class Run(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -34,11 +36,11 @@ class Run(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 SeqRange = tuple[int, int]
-"""The first and the last of places in history that follow one another."""
+"""The first and the last of consecutive seqs."""
 
 
 class PromptTrace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What stood in a prompt beside the client's own messages.
+    """What a prompt had apart from the client's own messages.
 
     ``system``, ``summary``, ``known`` and ``recall`` are tokens of the remembered system message
     and of the blocks, with their frames; ``version`` is the summary's.  ``runs`` are the stored
@@ -75,7 +77,7 @@ class PromptTrace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 def runs_of(cards: Iterable[Card]) -> tuple[Run, ...]:
-    """The messages as runs, in their order; done for every exchange that is recorded."""
+    """The messages as runs, in order; computed for every recorded exchange."""
     runs: list[tuple[str, int, list[int]]] = []
     exchange, index, tokens = "", 0, list[int]()
     for card in cards:
@@ -91,7 +93,7 @@ def runs_of(cards: Iterable[Card]) -> tuple[Run, ...]:
 
 
 WINDOWS = 64
-"""Sessions of which a window's runs are kept.  A long one takes some 30 KB."""
+"""Sessions whose window's runs are cached.  A long one takes some 30 KB."""
 
 
 class _Window(NamedTuple):
@@ -101,8 +103,8 @@ class _Window(NamedTuple):
     runs: tuple[Run, ...] = ()
 
     def common_part(self, cards: Sequence[Card]) -> _Window:
-        """What of it ``cards`` begin with; nothing where more has changed than that the oldest runs
-        are gone."""
+        """The part of it that ``cards`` begin with; empty if more has changed than that the oldest
+        runs are gone."""
         if cards[0] not in self.cards:
             return _Window()
         gone = left = self.cards.index(cards[0])
@@ -116,10 +118,10 @@ class _Window(NamedTuple):
 
 
 class KnownRuns:
-    """The runs of the windows that were noted last: a steady one is what it was and what is new,
-    one that moves is without its oldest.
+    """Caches the runs of recent windows: a steady window only grows, and one that moves loses its
+    oldest messages.
 
-    Its cards are the same ones, so that to compare them costs next to nothing.
+    Cards are compared by identity, which is cheap.
     """
 
     def __init__(self) -> None:
@@ -129,7 +131,7 @@ class KnownRuns:
         return len(self._windows)
 
     def of(self, key: SessionKey, cards: Sequence[Card]) -> tuple[Run, ...]:
-        """As ``runs_of``, of a session's window."""
+        """As ``runs_of``, for a session's window."""
         if not cards:
             return ()
         known = self._windows.get(key, _Window()).common_part(cards)
@@ -143,7 +145,7 @@ _known_runs = KnownRuns()
 
 
 def seq_ranges(seqs: Iterable[int]) -> tuple[SeqRange, ...]:
-    """Places, ascending, as few stretches: a conversation that was resent whole is one."""
+    """Ascending seqs as ranges: a conversation that was resent whole is one range."""
     stretches: list[SeqRange] = []
     for seq in sorted(seqs):
         if stretches and seq == stretches[-1][1] + 1:
@@ -177,22 +179,23 @@ class TracePiece(msgspec.Struct, frozen=True):
 
 
 def decode_trace(injection: Injection) -> PromptTrace | None:
-    """None where nothing was noted: memory was off or failed, or the record is an old one.
+    """The trace of an exchange; None without one, as memory was off or failed, or the record is
+    old.
 
-    Raises ValueError where it cannot be read.
+    Raises ValueError if it cannot be read.
     """
     return msgspec.json.decode(injection.shown, type=PromptTrace | None)
 
 
 def readable_trace(injection: Injection) -> PromptTrace | None:
-    """None as well where it cannot be read: one record is no reason to show none of them."""
+    """The trace; None also if it cannot be read, so that one record does not break a list."""
     with suppress(ValueError):
         return decode_trace(injection)
     return None
 
 
 def pieces_of(shown: PromptTrace, recalled: Sequence[Recalled]) -> list[TracePiece]:
-    """All that is listed, in the order of the prompt."""
+    """All listed pieces, in the order of the prompt."""
     told = [_recalled_piece(recalled[n]) for n in shown.order if 0 <= n < len(recalled)]
     messages = [
         TracePiece("message", tokens, id)

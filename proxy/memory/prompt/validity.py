@@ -1,8 +1,8 @@
 """Keeps tool calls and their results together in a prompt.  Pure.
 
 OpenAI's chat API refuses a tool message that answers no call of the assistant message before it,
-and an assistant message whose calls are not all answered before anything else is said.  What the
-client sent is its own affair and stays; stored messages are left out until the rule holds.
+and an assistant message whose calls are not all answered directly after it.  The client's own
+messages stay as they are; stored messages are left out until the rule holds.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def valid_messages(messages: Sequence[S]) -> list[S]:
 
 
 def _group_results(messages: Sequence[S]) -> Sequence[S]:
-    """The messages with all results of a call moved directly behind it.
+    """The messages with all results of a call moved directly after it.
 
     Messages that stood between results follow them; at the end of a prompt, where they would come
     last, they are left out.
@@ -71,7 +71,7 @@ def _group_results(messages: Sequence[S]) -> Sequence[S]:
 
 
 def _may_separate(message: Sent, result: Sent) -> bool:
-    """May this message, directly before a result, separate it from its call?"""
+    """Whether this message, directly before a result, may separate it from its call."""
     return message.stored and (not result.stored or _is_interim(message))
 
 
@@ -101,12 +101,12 @@ def _is_stored(message: Sent) -> bool:
 
 
 def _is_interim(message: Sent) -> bool:
-    """Is it a stored answer without calls, perhaps to some of several results?"""
+    """Whether it is a stored answer without calls, perhaps to some of several results."""
     return message.stored and message.role == "assistant" and not message.calls
 
 
 def _has_open_call_before(messages: Sequence[Sent], at: int, call: str, *, again: bool) -> bool:
-    """Does the block before ``at`` have this call without a result?  ``again``: without a result
+    """Whether the block before ``at`` has this call without a result; ``again``: without a result
     of the client's."""
     begin = at
     while begin and messages[begin - 1].answers is not None:

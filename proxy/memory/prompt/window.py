@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from proxy.memory.model import LOG_START, Entry, Position
 
 LOG_END = Position(2**53, 2**53)
-"""Behind every message: where an empty window starts."""
+"""A position after every message, where an empty window starts."""
 
 
 class Size(NamedTuple):
@@ -76,7 +76,7 @@ class Window(msgspec.Struct, frozen=True, gc=False):
         )
 
     def fits(self, what: Size, share: float = 1.0) -> bool:
-        """Is this size at most ``share`` of the limits?"""
+        """Whether this size is at most ``share`` of the limits."""
         messages_fit = self.max_messages is None or what.messages <= share * self.max_messages
         return messages_fit and (self.max_tokens is None or what.tokens <= share * self.max_tokens)
 
@@ -126,12 +126,11 @@ def _newest(
 def turn_start(
     log: Sequence[Entry], start: Position, running: int | None = None, covered: Position = LOG_START
 ) -> Position:
-    """The first place from ``start`` on where a turn begins with its own first message, or is
-    ``running``.
+    """The first position from ``start`` on at which a turn begins with its first message, or that
+    is in the ``running`` turn.
 
-    Turns before it have lost theirs to a deletion, and a prompt must not begin with their answers.
-    Where a summary covers the beginning of a turn, that counts as well: it covers what is before
-    ``covered``.
+    The first message of a turn may have been deleted, and a prompt must not begin with its answer.
+    A turn whose beginning is covered by a summary (before ``covered``) counts too.
     """
     at = bisect_left(log, start, key=attrgetter("position"))
     for n in range(at, len(log)):
@@ -142,7 +141,7 @@ def turn_start(
 
 
 def _starts_turn(entry: Entry) -> bool:
-    """Does a turn begin here?  Each choice of a reply without a question begins one."""
+    """Whether a turn begins here.  Each choice of a reply without a question begins one."""
     return entry.position.seq - entry.card.choice == entry.position.turn
 
 

@@ -1,31 +1,31 @@
-"""Aligning the messages of a request with the stored log.  Pure; knows hashes, not texts.
+"""Aligns the messages of a request with the stored log.  Pure; knows hashes, not texts.
 
-An alignment is a list of matches, ascending in the request (M) and in the log (H).  Its *runs* are
-matches that are neighbours in both, where a gap in H that holds nothing but tool calls and their
-results does not part neighbours (many clients show no tool messages).
+An alignment is a list of matches, ascending in the request (M) and in the log (H).  A *run* is a
+sequence of matches that are neighbours in both; a gap in H of nothing but tool calls and results
+does not separate neighbours, since many clients leave these out.
 
 Four kinds of match:
 
 * EQUAL    the canonical digests agree;
-* SIMILAR  an answer directly after a match, the stored one re-rendered (``similar`` decides); or a
-           call or a result that equals nothing in H but for the ids of the calls;
-* REPLACED an answer directly after a match where another answer is stored, which it *alters*: the
-           client edited it, or sends a call in a form of its own;
-* KEPT     the same, where later messages of that turn match, or a question or a result of which the
-           answer does: the log goes on from the stored form.  ``match`` finds these, nothing here.
+* SIMILAR  an answer directly after a match: the stored one, re-rendered (``similar`` decides); or a
+           call or result that equals a stored one except for the ids of calls;
+* REPLACED an answer directly after a match, in the place of another stored answer, which it
+           *alters*: the client edited it, or sends a call in another form;
+* KEPT     as REPLACED, but later messages of that turn match; or a question or result whose answer
+           matches.  The log keeps the stored form.  Found by ``match``, not here.
 
-Each run holds at least one EQUAL or SIMILAR assistant message and begins with a user message, at
-M's start or after a message that equals nothing in H.  An answer that M ends with is a prefill, and
-clients repeat theirs: behind other messages it begins no run, and where it equals one that the
-client made up no run rests on it.  A REPLACED answer may lie inside a run, and is what a run rests
-on only where nothing else can be aligned.  What follows an altered call and equals nothing in H, a
-result in another form, does not part neighbours.  What the client alone has of an answer, its
-thoughts as a message before it, keeps neither from what was asked, but parts their runs.
+Each run has at least one EQUAL or SIMILAR answer as evidence.  It begins with a user message, at
+M's start, or after a message that equals nothing in H.  If M ends with an answer, that is a
+prefill, which clients repeat: it begins no run except at M's start, and is no evidence if it equals
+an answer that the client made up.  A REPLACED answer may be in a run, but is evidence only if
+nothing else can be aligned.  After an altered call, a message that equals nothing in H (a result in
+another form) does not separate neighbours.  Answers that only the client has (for example thoughts
+as a message of their own) may stand before a known answer; there a run ends, and another begins.
 
-Of all alignments the one is taken that ends latest in H, then has most matches, then fewest runs,
-then ends earliest in M.  The search is dynamic programming over the pairs of equal digests alone,
-row by row of M, as in Hunt and Szymanski 1977.  Each pair costs a few steps however long a gap of
-calls is, for a row is swept once from its beginning to its end.
+The best alignment ends latest in H, then has most matches, then fewest runs, then ends earliest in
+M.  The search is dynamic programming over the pairs of equal digests, row by row of M, as in Hunt
+and Szymanski 1977.  A row is swept once, so that a pair costs a few steps however long a gap of
+calls is.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from proxy.chat.message import ChatMessage
 from proxy.memory.model import Card
 
 MAX_PAIRS = 20_000
-"""Bound on the pairs looked at, so that endless repetition of few texts stays cheap."""
+"""The most pairs that are compared, so that long repetitions of a few texts stay cheap."""
 
 MAX_SAME_CALLS = 4
-"""How many stored messages with the same calls are looked at for one that is re-rendered."""
+"""The most stored messages with the same calls that are compared with a re-rendered one."""
 
-MAX_BEGUN = 16
-"""How many unknown messages may stand between what was asked and what is known of its answer."""
+MAX_UNKNOWN_BETWEEN = 16
+"""The most unknown answers between a question or result and the known answer to it."""
 
 _MATCH = 1 << 32
-"""What a match is worth in a score: more than any number of runs that it may cost."""
+"""The score of a match: more than the penalty of any number of runs."""
 
 
 class MatchKind(Enum):
@@ -70,8 +70,8 @@ class Match(NamedTuple):
     kind: MatchKind
 
 
-Side = ChatMessage | Card
-"""A message on either side, of the request or of the log."""
+AnyMessage = ChatMessage | Card
+"""A message of the request or of the log."""
 
 Similar = Callable[[int, int], bool]
 
@@ -79,46 +79,46 @@ Similar = Callable[[int, int], bool]
 class Cell(NamedTuple):
     """The best alignment that ends with one match; ``before`` is the cell of the match before.
 
-    ``founded``: its last run holds an answer.  ``score``: ``_MATCH`` for each match but REPLACED
-    ones, less 1 for each run.
+    ``has_answer``: its last run has an answer as evidence.  ``score``: ``_MATCH`` for each match
+    other than REPLACED, minus 1 for each run.
     """
 
     i: int
     j: int
     kind: MatchKind
-    founded: bool
+    has_answer: bool
     score: int
     before: Cell | None
 
 
-_place = attrgetter("j", "founded")
+_place = attrgetter("j", "has_answer")
 
 Best = dict[tuple[int, bool], Cell]
-"""The best cell by a number and ``founded``.  For a row of M that is the place in H: there each
-message of H is of one kind."""
+"""The best cells by a number and ``has_answer``; in a row of M the number is the place in H."""
 
 
 def align(
-    m: Sequence[Side],
-    h: Sequence[Side],
+    m: Sequence[AnyMessage],
+    h: Sequence[AnyMessage],
     similar: Similar,
-    made_up: AbstractSet[int] = frozenset(),
+    client_made: AbstractSet[int] = frozenset(),
     returned: AbstractSet[str] = frozenset(),
 ) -> tuple[Match, ...]:
-    """The best alignment, or () if there is none; ``made_up`` are H's answers of the client's.
+    """The best alignment, or () if there is none.
 
-    ``returned`` are digests of answers that were said before the calls which now stand there.
+    ``client_made`` are the places in H of answers that the client made up; ``returned`` are the
+    digests of answers of another branch, in whose place H now has calls.
     """
     if not any(x.role == "assistant" for x in m) or not h:
         return ()
     if whole := _full_resend(m, h):
         return whole
     log, similar = Log(h, returned), cache(similar)
-    strict = _Search(m, log, similar, made_up, lenient=False).best()
-    return strict or _Search(m, log, similar, made_up, lenient=True).best()
+    strict = _Search(m, log, similar, client_made, lenient=False).best()
+    return strict or _Search(m, log, similar, client_made, lenient=True).best()
 
 
-def last_run(matches: Sequence[Match], h: Sequence[Side]) -> Iterator[Match]:
+def last_run(matches: Sequence[Match], h: Sequence[AnyMessage]) -> Iterator[Match]:
     """The matches of the last run, the last first."""
     for n in range(len(matches) - 1, -1, -1):
         yield matches[n]
@@ -126,18 +126,18 @@ def last_run(matches: Sequence[Match], h: Sequence[Side]) -> Iterator[Match]:
             return
 
 
-def is_call_or_result(message: Side) -> bool:
-    """Is it a tool call or a result of one?"""
+def is_call_or_result(message: AnyMessage) -> bool:
+    """Whether it is a tool call or the result of one."""
     return bool(message.calls) or message.role in ("tool", "function")
 
 
-def _neighbours(a: Match, b: Match, h: Sequence[Side]) -> bool:
+def _neighbours(a: Match, b: Match, h: Sequence[AnyMessage]) -> bool:
     near = b.i == a.i + 1 or a.kind in (MatchKind.REPLACED, MatchKind.KEPT)
     return near and all(is_call_or_result(h[j]) for j in range(a.j + 1, b.j))
 
 
-def _full_resend(m: Sequence[Side], h: Sequence[Side]) -> tuple[Match, ...]:
-    """All of H, and more behind it, as most clients resend it: no alignment is better."""
+def _full_resend(m: Sequence[AnyMessage], h: Sequence[AnyMessage]) -> tuple[Match, ...]:
+    """The alignment if M is all of H and more, as most clients send it: none is better."""
     if len(h) >= len(m) or m[len(h) - 1].digest != h[-1].digest:
         return ()
     if any(mine.digest != theirs.digest for mine, theirs in zip(m, h, strict=False)):
@@ -148,17 +148,17 @@ def _full_resend(m: Sequence[Side], h: Sequence[Side]) -> tuple[Match, ...]:
 
 
 class Log:
-    """The stored log, with indexes of it.  Its *plain* messages are no calls and no results."""
+    """The stored log, indexed.  Its *plain* messages are those other than calls and results."""
 
-    def __init__(self, h: Sequence[Side], returned: AbstractSet[str] = frozenset()) -> None:
+    def __init__(self, h: Sequence[AnyMessage], returned: AbstractSet[str] = frozenset()) -> None:
         self.h, self._returned = h, returned
         self.by_digest: defaultdict[str, list[int]] = defaultdict(list)
         self.by_shape: defaultdict[str, list[int]] = defaultdict(list)
         self._by_calls: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
         self._plain: list[int] = []
-        """The places of plain messages, and behind them the end of the log."""
+        """The places of plain messages, and last the end of the log."""
         self.plain_before = [0]
-        """For each place, and for the end, how many plain messages stand before it."""
+        """For each place and the end of the log, the number of plain messages before it."""
         for j, message in enumerate(h):
             self.by_digest[message.digest].append(j)
             if message.shape:
@@ -170,39 +170,39 @@ class Log:
             self.plain_before.append(len(self._plain))
         self._plain.append(len(h))
 
-    def _plain_behind(self, j: int) -> int:
-        """The first plain message after j, or the end of the log."""
+    def _next_plain(self, j: int) -> int:
+        """The place of the first plain message after j, or the end of the log."""
         return self._plain[self.plain_before[j + 1]]
 
-    def answer_behind(self, j: int) -> int | None:
-        """The stored answer that stands directly after j, calls and results skipped."""
-        k = self._plain_behind(j)
+    def next_answer(self, j: int) -> int | None:
+        """The place of the stored answer directly after j, if calls and results are skipped."""
+        k = self._next_plain(j)
         return k if k < len(self.h) and self.h[k].role == "assistant" else None
 
-    def same_calls_behind(self, j: int, calls: tuple[str, ...]) -> list[int]:
-        """The messages that make these calls and stand directly after j, others skipped."""
+    def next_with_calls(self, j: int, calls: tuple[str, ...]) -> list[int]:
+        """The places of messages with these calls between j and the next plain message."""
         places = self._by_calls.get(calls, [])
         first = bisect_right(places, j)
-        end = self._plain_behind(j)
+        end = self._next_plain(j)
         return [k for k in places[first : first + MAX_SAME_CALLS] if k < end]
 
-    def altered_by(self, message: Side, j: int) -> list[int]:
-        """The answers that ``message``, an answer after j, may alter, the likelier first.
+    def alterable_by(self, message: AnyMessage, j: int) -> list[int]:
+        """The places of answers that ``message``, an answer after j, may alter, likeliest first.
 
-        A plain answer alters the next plain answer, or the call that stands there; a call, or an
-        answer of another branch, alters whatever answer stands there.
+        A plain answer alters the next plain answer, or the call directly after j; a call, or an
+        answer of another branch, alters any answer directly after j.
         """
         k = j + 1
         next_to = k < len(self.h) and self.h[k].role == "assistant"
         there = bool(message.calls) or (next_to and message.digest in self._returned)
-        answer = None if there else self.answer_behind(j)
+        answer = None if there else self.next_answer(j)
         if answer is None or answer == k:
             return [k] if next_to else []
         return [answer, k] if next_to else [answer]
 
 
 class _Finished:
-    """The best finished cell before any place: cells by place, their scores never falling."""
+    """Finds the best finished cell before a place: its cells ascend by place and score."""
 
     def __init__(self) -> None:
         self._places: list[int] = []
@@ -226,77 +226,80 @@ class _Finished:
 class _Search:
     def __init__(
         self,
-        m: Sequence[Side],
+        m: Sequence[AnyMessage],
         log: Log,
         similar: Similar,
-        made_up: AbstractSet[int],
+        client_made: AbstractSet[int],
         *,
         lenient: bool,
     ) -> None:
         self._m, self._log, self._similar, self._lenient = m, log, similar, lenient
-        self._made_up = made_up
+        self._client_made = client_made
         self._most = max(2, MAX_PAIRS // len(m))
         self._finished = _Finished()
         self._known_before = False
-        """Does the message before the row's equal something in H?"""
-        self._carried: list[Cell] = []
-        """What lies further back and can be gone on from, see ``_over``."""
+        """Whether the message before that of the current row equals one in H."""
+        self._resumable: list[Cell] = []
+        """Cells of earlier rows from which a run can continue, see ``_skip_unknown``."""
 
     def best(self) -> tuple[Match, ...]:
         top: Cell | None = None
         row: Best = {}
         for i in range(len(self._m)):
-            row = self._row(i, self._before(row))
+            row = self._row(i, self._predecessors(row))
             for cell in row.values():
-                if not cell.founded or (cell.kind is MatchKind.REPLACED and not self._lenient):
+                if not cell.has_answer or (cell.kind is MatchKind.REPLACED and not self._lenient):
                     continue
                 if top is None or (cell.j, cell.score) > (top.j, top.score):
                     top = cell
                 self._finished.add(cell)
         return _path(top)
 
-    def _before(self, row: Best) -> list[Cell]:
-        """The cells that the next row can go on from, by their place in H."""
-        return sorted((*row.values(), *self._carried), key=_place)
+    def _predecessors(self, row: Best) -> list[Cell]:
+        """The cells that the next row can continue, by place in H."""
+        return sorted((*row.values(), *self._resumable), key=_place)
 
     def _row(self, i: int, before: list[Cell]) -> Best:
-        kind, places = self._places(i)
+        kind, places = self._places_of(i)
         row: Best = {}
-        if near := self._near(i, places):
-            self._extend(row, i, kind, near, before)
-            if self._may_begin(i, kind):
-                self._begin(row, i, kind, near)
+        if near := self._limit_places(i, places):
+            self._extend_runs(row, i, kind, near, before)
+            if self._may_begin_run(i, kind):
+                self._begin_runs(row, i, kind, near)
         if self._m[i].role == "assistant" and before:
-            self._after(row, i, before, set(near))
+            self._add_changed_answers(row, i, before, set(near))
         self._known_before = kind is MatchKind.EQUAL
-        self._carried = [] if places else self._over(i, before)
+        self._resumable = [] if places else self._skip_unknown(i, before)
         return row
 
-    def _over(self, i: int, before: Sequence[Cell]) -> list[Cell]:
-        """What goes on behind M's message, which is unknown: altered calls; and, as another
-        run, a question or a result, where the message is how its answer begins."""
-        over = [cell for cell in before if self._of_a_call(cell)]
+    def _skip_unknown(self, i: int, before: Sequence[Cell]) -> list[Cell]:
+        """The cells that can continue after an unknown message of M: altered calls; and, with
+        a new run, questions and results, if the message is the beginning of their answer."""
+        over = [cell for cell in before if self._is_altered_call(cell)]
         if i + 1 == len(self._m) or not self._m[i].role == self._m[i + 1].role == "assistant":
             return over
-        asked = (x for x in before if self._m[x.i].role != "assistant" and i - x.i <= MAX_BEGUN)
+        asked = (
+            x for x in before if self._m[x.i].role != "assistant" and i - x.i <= MAX_UNKNOWN_BETWEEN
+        )
         return [*over, *(x._replace(score=x.score - (x.i == i - 1)) for x in asked)]
 
-    def _of_a_call(self, cell: Cell) -> bool:
-        """Is it an altered call, or an answer altered into a call?"""
+    def _is_altered_call(self, cell: Cell) -> bool:
+        """Whether it is an altered call, or an answer altered into a call."""
         if cell.kind is not MatchKind.REPLACED:
             return False
         return bool(self._m[cell.i].calls or self._log.h[cell.j].calls)
 
-    def _places(self, i: int) -> tuple[MatchKind, Sequence[int]]:
-        """Where M's message stands in H; where it does not, what is the same but for ids."""
+    def _places_of(self, i: int) -> tuple[MatchKind, Sequence[int]]:
+        """The places in H of messages equal to M's; if none, of those equal except for ids."""
         places = self._log.by_digest.get(self._m[i].digest)
         if places:
             return MatchKind.EQUAL, places
         shape = self._m[i].shape if self._log.by_shape else ""
         return MatchKind.SIMILAR, self._log.by_shape.get(shape, ()) if shape else ()
 
-    def _may_begin(self, i: int, kind: MatchKind) -> bool:
-        """The same call may be made again: under other ids it begins a run only where M does."""
+    def _may_begin_run(self, i: int, kind: MatchKind) -> bool:
+        """Whether a run may begin here.  The same call may be made again: with other ids it
+        begins a run only at M's start."""
         if i == 0 or kind is MatchKind.SIMILAR:
             return i == 0
         if self._m[i].role == "user":
@@ -306,26 +309,26 @@ class _Search:
     def _is_prefill(self, i: int) -> bool:
         return i == len(self._m) - 1 and self._m[i].role == "assistant"
 
-    def _founds(self, i: int, j: int) -> bool:
+    def _is_evidence(self, i: int, j: int) -> bool:
         if self._m[i].role != "assistant":
             return False
-        return j not in self._made_up or not self._is_prefill(i)
+        return j not in self._client_made or not self._is_prefill(i)
 
-    def _near(self, i: int, places: Sequence[int]) -> Sequence[int]:
-        """Of many places the latest, and those on the likeliest diagonals; ascending."""
+    def _limit_places(self, i: int, places: Sequence[int]) -> Sequence[int]:
+        """At most ``_most`` latest places, and those on the likeliest diagonals; ascending."""
         if len(places) <= self._most:
             return places
         shift = len(self._log.h) - len(self._m)
         likely = {i, i + shift - 1, i + shift, i + shift + 1}
         return sorted({j for j in likely if _contains(places, j)}.union(places[-self._most :]))
 
-    def _extend(
+    def _extend_runs(
         self, row: Best, i: int, kind: MatchKind, places: Iterable[int], before: Sequence[Cell]
     ) -> None:
-        """Go on from the best cells directly before these places: only calls and results are
-        between, so that as many plain messages stand before the place as up to the cell.
+        """Continue the best cells directly before these places, with only calls and results
+        between: as many plain messages are before the place as up to the cell.
 
-        Places and cells are sorted, so that each cell is looked at once.
+        Places and cells are sorted, so that each cell is visited once.
         """
         plain_before, best, seen = self._log.plain_before, Best(), 0
         for j in places:
@@ -334,34 +337,38 @@ class _Search:
                 seen += 1
             for found in (best.get((plain_before[j], False)), best.get((plain_before[j], True))):
                 if found is not None:
-                    founded = found.founded or self._founds(i, j)
-                    _put(row, Cell(i, j, kind, founded, found.score + _MATCH, found))
+                    has_answer = found.has_answer or self._is_evidence(i, j)
+                    _offer(row, Cell(i, j, kind, has_answer, found.score + _MATCH, found))
 
-    def _begin(self, row: Best, i: int, kind: MatchKind, places: Iterable[int]) -> None:
+    def _begin_runs(self, row: Best, i: int, kind: MatchKind, places: Iterable[int]) -> None:
         for j in places:
             finished = self._finished.before(j)
             score = finished.score if finished else 0
-            _put(row, Cell(i, j, kind, self._founds(i, j), score + _MATCH - 1, finished))
+            _offer(row, Cell(i, j, kind, self._is_evidence(i, j), score + _MATCH - 1, finished))
 
-    def _after(self, row: Best, i: int, before: Sequence[Cell], equal: set[int]) -> None:
-        """An answer after a match: the stored one re-rendered or altered."""
+    def _add_changed_answers(
+        self, row: Best, i: int, before: Sequence[Cell], equal: set[int]
+    ) -> None:
+        """Add cells for an answer after a match: the stored one re-rendered or altered."""
         mine, alike = self._m[i], self._similar
-        repeated = self._is_prefill(i) and not equal.isdisjoint(self._made_up)
+        repeated = self._is_prefill(i) and not equal.isdisjoint(self._client_made)
         for cell in before:
             if cell.kind is MatchKind.REPLACED:
                 continue
-            same = [k for k in self._same_calls(cell.j, mine) if k not in equal and alike(i, k)]
+            same = [
+                k for k in self._rerendered_places(cell.j, mine) if k not in equal and alike(i, k)
+            ]
             for k in same:
-                _put(row, Cell(i, k, MatchKind.SIMILAR, True, cell.score + _MATCH, cell))
-            for k in self._log.altered_by(mine, cell.j):
+                _offer(row, Cell(i, k, MatchKind.SIMILAR, True, cell.score + _MATCH, cell))
+            for k in self._log.alterable_by(mine, cell.j):
                 if k not in equal and k not in same:
-                    founded = cell.founded or (self._lenient and not repeated)
-                    _put(row, Cell(i, k, MatchKind.REPLACED, founded, cell.score, cell))
+                    has_answer = cell.has_answer or (self._lenient and not repeated)
+                    _offer(row, Cell(i, k, MatchKind.REPLACED, has_answer, cell.score, cell))
 
-    def _same_calls(self, j: int, mine: Side) -> list[int]:
+    def _rerendered_places(self, j: int, mine: AnyMessage) -> list[int]:
         if mine.calls:
-            return self._log.same_calls_behind(j, mine.calls)
-        k = self._log.answer_behind(j)
+            return self._log.next_with_calls(j, mine.calls)
+        k = self._log.next_answer(j)
         return [] if k is None else [k]
 
 
@@ -370,14 +377,14 @@ def _contains(places: Sequence[int], j: int) -> bool:
     return at < len(places) and places[at] == j
 
 
-def _put(row: Best, cell: Cell) -> None:
+def _offer(row: Best, cell: Cell) -> None:
     _keep_better(row, cell.j, cell)
 
 
 def _keep_better(best: Best, number: int, cell: Cell) -> None:
-    known = best.get((number, cell.founded))
+    known = best.get((number, cell.has_answer))
     if known is None or cell.score > known.score:
-        best[number, cell.founded] = cell
+        best[number, cell.has_answer] = cell
 
 
 def _path(cell: Cell | None) -> tuple[Match, ...]:

@@ -40,7 +40,7 @@ def split_cost(m: Iterable[ChatMessage], known: AbstractSet[str]) -> int:
 
 
 def _may_be_several(message: ChatMessage, known: AbstractSet[str]) -> bool:
-    """May it be several answers, and is it not stored as one?"""
+    """Whether it may be several answers, and is not stored as one."""
     return message.splitter is not None and known.isdisjoint((message.digest, message.shape))
 
 

@@ -26,14 +26,14 @@ from proxy.memory.reconciliation.match import (
 from proxy.memory.reconciliation.plan import NewMessage, Plan
 
 Gaps = Mapping[int, Sequence[Entry]]
-"""What M leaves out, by the place in M before which it is sent: its start, or behind a match."""
+"""Entries that M leaves out, by the index in M before which they are sent: 0, or after a match."""
 
 
 class Cut(msgspec.Struct, frozen=True, gc=False):
-    """How a request and the log relate, up to where they part.
+    """How a request and the log relate, up to where they differ.
 
-    ``matches`` are those that count, ``new`` is what M has behind the last of them, and ``rest``
-    what the log has.  ``full``: M is the whole history.
+    ``matches`` are the valid ones, ``new`` is the range of M after the last of them, and ``rest``
+    are the entries of the log after it.  ``full``: M is the whole history.
     """
 
     m: Sequence[ChatMessage]
@@ -49,7 +49,7 @@ class Cut(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def gap_places(self) -> Sequence[int]:
-        """Indexes in M where it may leave out entries: at the start, and behind each match."""
+        """Indexes in M where it may leave out entries: at the start, and after each match."""
         return [0, *(match.i + 1 for match in self.matches)]
 
     def turn(self, match: Match) -> int:
@@ -69,11 +69,11 @@ def build_plan(
     """The plan; ``dropped`` are ids of rewound messages, ``again`` those cards that M repeats, by
     index."""
     cut, edited_away = _cut_and_edited_away(m, found, full=full, retry=retry)
-    chosen, behind_altered = _chosen_alternates(m, found, snapshot), _dropped_after_altered(found)
+    chosen, after_altered = _chosen_alternates(m, found, snapshot), _dropped_after_altered(found)
     waiting = open_calls(cut.log) if any(m[i].answers for i in cut.new) else {}
     gone = [
         *edited_away,
-        *_replaced_answers(found, chosen, behind_altered),
+        *_replaced_answers(found, chosen, after_altered),
         *_resent_results(cut, waiting),
     ]
     superseded = {entry.card.id for entry in gone}
@@ -84,7 +84,7 @@ def build_plan(
     activated = list(chosen.values())
     gaps = {} if full else _gaps(cut, found, superseded)
     return Plan(
-        order=tuple(_order(cut, running, gaps, behind_altered)),
+        order=tuple(_order(cut, running, gaps, after_altered)),
         log=log,
         fresh=(*_altered_answers(cut, superseded), *_new_messages(m, recorded, running, again)),
         superseded=frozenset(superseded | dropped),
@@ -107,9 +107,9 @@ def _place(entry: Entry) -> Position:
 def _cut_and_edited_away(
     m: Sequence[ChatMessage], found: Alignment, *, full: bool, retry: bool
 ) -> tuple[Cut, Sequence[Entry]]:
-    """The cut, and the entries behind it that the client edited away."""
+    """The cut, and the entries after it that the client edited away."""
     cut = _cut(m, found, full=full)
-    edited_away = cut.rest if _is_edited_away(cut, evidence=found.evidence) else ()
+    edited_away = cut.rest if _rest_is_edited_away(cut, evidence=found.evidence) else ()
     if edited_away:
         cut = replace(cut, rest=())
     anew = retry or any(entry.card.role == "assistant" for entry in edited_away)
@@ -119,14 +119,14 @@ def _cut_and_edited_away(
 def _cut(m: Sequence[ChatMessage], found: Alignment, *, full: bool) -> Cut:
     last = found.matches[-1] if found.matches else None
     new = range(last.i + 1 if last else 0, len(m))
-    behind = last.j + 1 if last else (0 if full else len(found.log))
-    return Cut(m, found.log, full, found.matches, new, found.log[behind:])
+    after_last = last.j + 1 if last else (0 if full else len(found.log))
+    return Cut(m, found.log, full, found.matches, new, found.log[after_last:])
 
 
-def _is_edited_away(cut: Cut, *, evidence: bool) -> bool:
-    """Was what stands behind the last match edited away (rule 4)?  Always where M is the whole
-    history, or that match an altered answer (rule 5); never where M answers a call that
-    waits there."""
+def _rest_is_edited_away(cut: Cut, *, evidence: bool) -> bool:
+    """Whether the client edited away what is after the last match (rule 4).  Always if M is the
+    whole history, or if that match is an altered answer (rule 5); never if M answers an open call
+    there."""
     if cut.full or (cut.last and cut.last.kind is MatchKind.REPLACED):
         return True
     answers = answered_from_before([cut.m[i] for i in cut.new])
@@ -134,12 +134,12 @@ def _is_edited_away(cut: Cut, *, evidence: bool) -> bool:
 
 
 def _with_something_new(cut: Cut) -> Cut:
-    """Rule 6: a request always brings something; a prefill does if it is not the end of H."""
+    """Rule 6: a request always has something new; a prefill counts as new if H goes on after it."""
     last = cut.last
     if last is None or any(cut.m[i].role not in SYSTEM_ROLES for i in cut.new):
         return cut
     prefill = cut.m[last.i].role == "assistant"
-    if _renamed(cut, last) or (prefill and not cut.rest):
+    if _has_other_call_id(cut, last) or (prefill and not cut.rest):
         return cut
     at = _match_of_question(cut) if prefill else len(cut.matches) - 1
     first = cut.matches[at]
@@ -147,8 +147,8 @@ def _with_something_new(cut: Cut) -> Cut:
     return replace(cut, matches=cut.matches[:at], new=new, rest=cut.log[first.j :])
 
 
-def _renamed(cut: Cut, match: Match) -> bool:
-    """Is it a tool result with another call id than the stored one?"""
+def _has_other_call_id(cut: Cut, match: Match) -> bool:
+    """Whether it is a tool result with another call id than the stored one."""
     return cut.m[match.i].answers != cut.log[match.j].card.answers
 
 
@@ -182,14 +182,14 @@ def _dropped_after_altered(found: Alignment) -> dict[int, list[Entry]]:
 
 
 def _replaced_answers(
-    found: Alignment, chosen: Mapping[int, Entry], behind_altered: Mapping[int, Sequence[Entry]]
+    found: Alignment, chosen: Mapping[int, Entry], after_altered: Mapping[int, Sequence[Entry]]
 ) -> Iterator[Entry]:
     """Stored answers that the client edited or replaced by another choice, and the entries left
     out behind them."""
     for match in found.matches:
         if match.kind is MatchKind.REPLACED or match.i in chosen:
             yield found.log[match.j]
-            yield from behind_altered.get(match.i, ())
+            yield from after_altered.get(match.i, ())
 
 
 def _resent_results(cut: Cut, waiting: Mapping[str, Entry]) -> Iterator[Entry]:
@@ -234,7 +234,7 @@ def _continued_entry(
 
 
 def _order(
-    cut: Cut, running: Entry | None, gaps: Gaps, behind_altered: Mapping[int, Sequence[Entry]]
+    cut: Cut, running: Entry | None, gaps: Gaps, after_altered: Mapping[int, Sequence[Entry]]
 ) -> Iterator[Entry | int]:
     """M in its order, with what it leaves out.
 
@@ -246,12 +246,12 @@ def _order(
     turn = running.position.turn if running else None
     first_of_turn = next((match.i for match in cut.matches if cut.turn(match) == turn), None)
     end = cut.gap_places[-1]
-    behind = gaps.get(end, ())
-    candidates = behind if first_of_turn is not None else chain.from_iterable(gaps.values())
+    after_last = gaps.get(end, ())
+    candidates = after_last if first_of_turn is not None else chain.from_iterable(gaps.values())
     own = sorted([e for e in candidates if e.position.turn == turn], key=_place)
-    others = [e for e in behind if e.position.turn != turn]
+    others = [e for e in after_last if e.position.turn != turn]
     others_at = first_of_turn if first_of_turn is not None and running in own else end
-    hidden = {e.card.id for e in chain(own, *behind_altered.values())}
+    hidden = {e.card.id for e in chain(own, *after_altered.values())}
     before = {i: without(entries, hidden) for i, entries in gaps.items() if i != end}
     for i, entries in ((others_at, others), (end, own)):
         before[i] = [*before.get(i, ()), *entries]

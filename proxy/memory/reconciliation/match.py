@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from proxy.chat.message import SYSTEM_ROLES, ChatMessage
 from proxy.memory.model import Card, Entry, Snapshot
-from proxy.memory.reconciliation.align import Log, Match, MatchKind, Side, align, last_run
+from proxy.memory.reconciliation.align import AnyMessage, Log, Match, MatchKind, align, last_run
 from proxy.memory.reconciliation.rounds import reorder_results, skips_stored_results
 
 History = Literal["auto", "full", "delta"]
@@ -23,22 +23,22 @@ History = Literal["auto", "full", "delta"]
 Likeness = Literal["", "same", "continued"]
 
 Rerendered = Callable[[ChatMessage, Card], Likeness]
-"""Is an assistant message of the request the stored answer, re-rendered, or that and more behind
-it?  Both make the same calls."""
+"""Whether an assistant message of the request is the stored answer re-rendered ("same"), or that
+with more text after it ("continued").  Both have the same calls."""
 
 
 class Intent(msgspec.Struct, frozen=True, gc=False):
-    """What the client said about its request, beside the messages."""
+    """What the client says about its request apart from the messages."""
 
     history: History = "auto"
     rewind: int = 0
     on: str = ""
-    """The stored answer that it goes on from, by its id: what came behind it is taken back."""
+    """The id of the stored answer that it continues: what came after that is taken back."""
     way: tuple[Entry, ...] = ()
-    """All that led to that answer, where the log is another branch: this becomes the log."""
+    """The entries up to that answer, if the log is another branch: these become the log."""
     retry: bool = False
-    """The client's SDK calls it an automatic retry (``X-Stainless-Retry-Count`` above 0), and it is
-    not known that the attempt before it has failed."""
+    """The client's SDK marks it as an automatic retry (``X-Stainless-Retry-Count`` above 0), and
+    the attempt before it is not known to have failed."""
     now: float = 0.0
 
 
@@ -98,7 +98,8 @@ class Alignment(msgspec.Struct, frozen=True, gc=False):
     placed: bool = True
 
     def is_better_than(self, other: Alignment) -> bool:
-        """Does it match all the same and more, or the same and end later in the log?"""
+        """Whether it has all matches of the other and more, or the same and ends later in the
+        log."""
         mine, theirs = self._pairs(), other._pairs()
         return mine > theirs or (mine == theirs and self._unmatched_end() < other._unmatched_end())
 
@@ -225,12 +226,12 @@ def _is_repeated(card: Card, following: Card) -> bool:
     return (card.exchange, card.digest) == (following.exchange, following.digest)
 
 
-def _digest_and_call(message: Side) -> tuple[str, str | None]:
+def _digest_and_call(message: AnyMessage) -> tuple[str, str | None]:
     return message.digest, message.answers
 
 
 def _is_input(card: Card) -> bool:
-    """Is it neither blank nor an answer?"""
+    """Whether it is neither blank nor an answer."""
     return card.role != "assistant" and not card.blank
 
 
@@ -255,8 +256,10 @@ def _align_visible(
         return bool(find_alternate(snapshot, card, message.digest) or rerendered(message, card))
 
     seen = [m[i] for i in mine]
-    made_up = {j for j, card in enumerate(cards) if card.role == "assistant" and not card.evidence}
-    found = align(seen, cards, similar, made_up, returned)
+    client_made = {
+        j for j, card in enumerate(cards) if card.role == "assistant" and not card.evidence
+    }
+    found = align(seen, cards, similar, client_made, returned)
     found = _with_edited_answers(found, seen, cards, returned)
     if not found:
         return Alignment(log)
@@ -271,14 +274,14 @@ def _align_visible(
 
 
 def _repeats_an_answer(run: Sequence[Card], cards: Sequence[Card]) -> bool:
-    """Rule 4: does the run have an answer of the upstream's?
+    """Rule 4: whether the run has an answer of the upstream's.
 
-    One in words that the client has made up too, such as a greeting, is taken for the client's.
+    An answer with the text of one that the client made up, such as a greeting, does not count.
     """
     if not any(card.evidence for card in run):
         return False
-    made_up = Counter(card.digest for card in cards if not card.evidence)
-    return bool(Counter(card.digest for card in run) - made_up)
+    client_made = Counter(card.digest for card in cards if not card.evidence)
+    return bool(Counter(card.digest for card in run) - client_made)
 
 
 def bodies_to_compare(snapshot: Snapshot, m: Sequence[ChatMessage]) -> list[str]:
@@ -293,7 +296,7 @@ def bodies_to_compare(snapshot: Snapshot, m: Sequence[ChatMessage]) -> list[str]
         return []
     stored, wanted = Log(cards), dict[str, None]()
     for j, card in enumerate(cards):
-        k = stored.answer_behind(j) if card.digest in asked else None
+        k = stored.next_answer(j) if card.digest in asked else None
         if k is not None and cards[k].id not in snapshot.bodies:
             wanted[cards[k].id] = None
     return list(wanted)[-MAX_COMPARED_BODIES:]
@@ -308,11 +311,14 @@ def find_alternate(snapshot: Snapshot, card: Card, digest: str) -> Entry | None:
 
 
 def _with_edited_answers(
-    matches: Sequence[Match], m: Sequence[Side], h: Sequence[Side], returned: AbstractSet[str]
+    matches: Sequence[Match],
+    m: Sequence[AnyMessage],
+    h: Sequence[AnyMessage],
+    returned: AbstractSet[str],
 ) -> tuple[Match, ...]:
-    """Add the altered answers that stand directly behind a run (inside runs they are found).
+    """Add the altered answers directly after a run (those inside runs are found already).
 
-    Where the next plain answer is matched already, it may be the call before it that is meant.
+    If the next plain answer is matched already, the call before it may be the altered one.
     """
     taken = {x.i for x in matches}
     ends = [*(x.j for x in matches[1:]), len(h)]
@@ -328,16 +334,16 @@ def _with_edited_answers(
         i = match.i + 1
         if m[i].role != "assistant":
             continue
-        free = [j for j in log.altered_by(m[i], match.j) if j < end]
+        free = [j for j in log.alterable_by(m[i], match.j) if j < end]
         added += [Match(i, j, MatchKind.REPLACED) for j in free[:1]]
     return tuple(sorted((*matches, *added)))
 
 
 def _edited_between(
-    matches: Sequence[Match], m: Sequence[Side], h: Sequence[Side]
+    matches: Sequence[Match], m: Sequence[AnyMessage], h: Sequence[AnyMessage]
 ) -> Iterator[Match]:
-    """Matches of what the client edited and kept the answers of: a question, or a result of the
-    same call.  On both sides it stands alone between the same two matches, or before the first."""
+    """Matches of questions and results that the client edited while it kept their answers.  On both
+    sides it is the only message between the same two matches, or before the first."""
     for before, after in pairwise((Match(-1, -1, MatchKind.EQUAL), *matches)):
         if (after.i - before.i, after.j - before.j) != (2, 2):
             continue
@@ -363,9 +369,9 @@ def _as_whole_answer(
 
 
 def _keep_altered(matches: Sequence[Match], log: Sequence[Entry]) -> list[Match]:
-    """An altered answer stays as it is stored where later messages of its turn match.
+    """KEPT instead of REPLACED for an altered answer if later messages of its turn match.
 
-    What takes its place would have to stand before them, and history is only appended to.
+    A replacement would have to be before them, and history is append-only.
     """
     kept, later = list(matches), set[int]()
     for n in range(len(matches) - 1, -1, -1):
@@ -391,9 +397,8 @@ def _with_choice(
 def _in_client_form(
     matches: list[Match], log: Sequence[Entry], m: Sequence[ChatMessage]
 ) -> list[Match]:
-    """A call whose ids alone are the client's stands in the client's form if new results answer it.
-
-    Else they would answer an id that is nowhere.  Its results so far are recorded anew with it.
+    """REPLACED for a call that differs only in ids, if new results answer it: else these would
+    answer an unknown id.  Its results so far are recorded anew with it.
     """
     new = range(matches[-1].i + 1, len(m))
     answered = {m[i].answers for i in new if m[i].answers is not None}

@@ -1,9 +1,9 @@
-"""Deciding which messages of a request are new.  Pure: a snapshot and a request in, a plan out.
+"""Decides which messages of a request are new.  Pure: from a snapshot and a request to a plan.
 
-Clients send only what is new, or everything, or a window, or a preamble; all must end with each
-message stored once and sent once.  H is the active log, M the request's messages without its
-leading system ones.  What the client sent is never removed or reordered; only what the snapshot
-showed can be superseded.  The rules that are named by their numbers are in docs/reconciliation.md.
+Clients send only what is new, or everything, or a window, or a preamble; in each case every message
+must be stored once and sent once.  H is the active log, M the request's messages without leading
+system messages.  The client's messages are never removed or reordered; only messages in the
+snapshot can be superseded.  Numbered rules are those of docs/reconciliation.md.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from proxy.memory.reconciliation.retry import entries_of_attempt, retried_exchan
 
 
 def rerender(bodies: Mapping[str, bytes]) -> Rerendered:
-    """Is an answer of the request the stored one, re-rendered, or the whole of a broken one?"""
+    """Makes the comparison of answers from the JSON of stored ones, by id."""
 
     def likeness(message: ChatMessage, card: Card) -> Likeness:
         body = bodies.get(card.id)

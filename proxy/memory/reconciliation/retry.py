@@ -1,7 +1,7 @@
-"""Telling another attempt of a recorded exchange from the same words said once more.  Pure.
+"""Distinguishes another attempt of a recorded exchange from the same words said again.  Pure.
 
-An SDK repeats a request also where its attempts have failed and nothing is recorded of them.  Then
-the last exchange is one that the client has seen the answer of, and stays.
+An SDK also retries requests that failed and of which nothing was recorded.  Then the client has
+seen the answer of the last exchange, so that this stays.
 """
 
 from __future__ import annotations
@@ -21,60 +21,62 @@ from proxy.memory.reconciliation.match import (
 )
 
 RETRY_SECONDS = 120
-"""How long after its commit an SDK's automatic retry still means the same exchange."""
+"""Seconds after a commit for which an SDK's automatic retry means that exchange."""
 
 
 def retried_exchange(snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent) -> str | None:
-    """The exchange that this request is another attempt of; none that it goes on from."""
+    """The exchange that this request repeats, None without one; never one that it continues."""
     if snapshot.attempt is not None:
         return snapshot.attempt.id
     if entries_after(snapshot.log, intent.on) is not None:
         return None
     last = snapshot.last
-    again = last is not None and (_broken_off(last, intent) or _recent_retry(last, intent))
-    if last is not None and again and _says_the_same(snapshot, m, last.id):
+    again = last is not None and (_was_broken_off(last, intent) or _is_recent_retry(last, intent))
+    if last is not None and again and _same_request(snapshot, m, last.id):
         return last.id
-    return _answered_again(snapshot, m)
+    return _resent_results(snapshot, m)
 
 
 def entries_of_attempt(log: Sequence[Entry], exchange: str) -> list[Entry]:
-    """What an exchange has in the log; and what follows it in its turn, if that answers its calls:
-    results would be left of which nobody knows the call."""
+    """The entries of an exchange in the log; with those after it in its turn if they answer its
+    calls, as results would be left without their call."""
     own = [e for e in log if e.card.exchange == exchange]
     calls = {call for e in own for call in e.card.calls}
     if not calls:
         return own
     end = own[-1].position
-    behind = [e for e in log if e.position.turn == end.turn and e.position > end]
-    return [*own, *behind] if any(e.card.answers in calls for e in behind) else own
+    later = [e for e in log if e.position.turn == end.turn and e.position > end]
+    return [*own, *later] if any(e.card.answers in calls for e in later) else own
 
 
-def _broken_off(last: Exchange, intent: Intent) -> bool:
-    """Its words may be asked again; who takes turns back has seen it, and counts it among them."""
+def _was_broken_off(last: Exchange, intent: Intent) -> bool:
+    """Whether it was broken off, so that a repetition is a retry.  A request that rewinds has seen
+    it, and counts it as a turn."""
     return last.incomplete and not intent.rewind
 
 
-def _recent_retry(last: Exchange, intent: Intent) -> bool:
-    """A retry has the key of what it repeats, or none where that has none."""
+def _is_recent_retry(last: Exchange, intent: Intent) -> bool:
+    """Whether it may be an SDK's retry of an exchange without an Idempotency-Key, which would
+    otherwise be sent again."""
     recent = intent.now - last.created_at < RETRY_SECONDS
     return intent.retry and recent and not last.keyed
 
 
-def _says_the_same(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> bool:
-    return _asks_again(snapshot, m, exchange) or _says_nothing(snapshot, m, exchange)
+def _same_request(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> bool:
+    return _repeats_messages(snapshot, m, exchange) or _both_blank(snapshot, m, exchange)
 
 
-def _says_nothing(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> bool:
-    """Is M blank, of which nothing is recorded, and the exchange an answer to such?"""
+def _both_blank(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> bool:
+    """Whether M is blank, so that nothing of it is recorded, and so was the exchange's request."""
     if any(is_visible(x) for x in m):
         return False
     origins = {e.card.origin for e in snapshot.log if e.card.exchange == exchange}
     return origins == {"response"}
 
 
-def _asks_again(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> bool:
-    """Does M end with exactly the messages (at least one) that the exchange recorded of its own,
-    and not behind its reply?"""
+def _repeats_messages(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> bool:
+    """Whether M ends with exactly the messages (at least one) that the exchange recorded of its
+    request, and these do not follow its reply."""
     came = [e.card for e in sorted(snapshot.log, key=lambda e: e.position.seq) if not e.card.blank]
     own = [n for n, x in enumerate(came) if x.exchange == exchange and x.origin == "request"]
     said = [x for x in m if is_visible(x)]
@@ -88,8 +90,8 @@ def _asks_again(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> 
 
 
 def _is_same(message: ChatMessage, card: Card, waiting: AbstractSet[str]) -> bool:
-    """Equal, if need be but for the ids of calls, which some clients make up for each request; not
-    so where it answers a call that waits."""
+    """Whether they are equal, or differ only in ids of calls, which some clients make up for each
+    request; in the latter case not if it answers an open call."""
     return message.digest == card.digest or (
         message.answers not in waiting and _is_alike(message, card)
     )
@@ -100,14 +102,14 @@ def _is_alike(message: ChatMessage, card: Card) -> bool:
 
 
 def _equal_suffix(said: Sequence[ChatMessage], cards: Sequence[Card]) -> int:
-    """How many messages are the same at the end of both."""
+    """The number of equal messages at the end of both."""
     pairs = zip(reversed(said), reversed(cards), strict=False)
     return sum(1 for _ in takewhile(lambda pair: _is_alike(*pair), pairs))
 
 
-def _answered_again(snapshot: Snapshot, m: Sequence[ChatMessage]) -> str | None:
-    """Tool results that are recorded already, sent again on their own, or behind what their turn
-    had before."""
+def _resent_results(snapshot: Snapshot, m: Sequence[ChatMessage]) -> str | None:
+    """The exchange whose tool results are sent again, alone or after the earlier messages of their
+    turn."""
     if not m or m[-1].answers is None or any(x.role == "assistant" for x in m):
         return None
     if not open_calls(snapshot.log).keys().isdisjoint(x.answers for x in m):
@@ -116,13 +118,13 @@ def _answered_again(snapshot: Snapshot, m: Sequence[ChatMessage]) -> str | None:
         if entry.card.answers == m[-1].answers:
             exchange = entry.card.exchange
             alone = all(x.answers is not None for x in m)
-            again = _same_calls if alone else _goes_on_without
+            again = _same_calls if alone else _can_continue_without
             return exchange if again(snapshot, m, exchange) else None
     return None
 
 
-def _goes_on_without(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> bool:
-    """Does M go on as clients do that leave out answers, if the exchange is taken back?"""
+def _can_continue_without(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> bool:
+    """Whether M, as of a client that leaves out answers, continues the log without the exchange."""
     gone = {entry.card.id for entry in entries_of_attempt(snapshot.log, exchange)}
     log = [entry for entry in snapshot.log if entry.card.id not in gone]
     return bool(align_without_answers(log, m).matches)

@@ -38,7 +38,7 @@ def reorder_results(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Sequence[
 def skips_stored_results(
     matched: AbstractSet[int], log: Sequence[Entry], m: Sequence[ChatMessage]
 ) -> bool:
-    """Are there results of M that the log has but the alignment did not match?"""
+    """Whether M has results that are in the log but not matched by the alignment."""
     left = (x for i, x in enumerate(m) if x.answers is not None and i not in matched)
     marks = {mark for x in left for mark in (x.digest, x.answers, x.shape)}
     if not marks:

@@ -36,14 +36,15 @@ def settle_commit(
     ``exchanges`` are all that it has, ascending."""
     commit = _with_branch_restored(commit, lines, exchanges)
     gone = set(commit.superseded)
-    behind = _left_behind(commit, lines, _unseen(commit, exchanges))
-    commit = replace(commit, superseded=(*commit.superseded, *(x for x in behind if x not in gone)))
+    left_behind = _left_behind(commit, lines, _unseen(commit, exchanges))
+    more = (message for message in left_behind if message not in gone)
+    commit = replace(commit, superseded=(*commit.superseded, *more))
     return without_repeated_log(replacing_broken_off(commit, found), lines)
 
 
 def is_outlived(commit: Commit, found: Snapshot) -> bool:
-    """Was the commit's exchange broken off, and does the newest one, which began later, ask the
-    same?  Never with an Idempotency-Key: a client may still ask for it."""
+    """Whether the commit's exchange was broken off and a later one with the same request is
+    recorded.  Never with an Idempotency-Key, by which a client may still fetch it."""
     last, exchange = found.last, commit.exchange
     if last is None or not exchange.incomplete or commit.idempotency_key is not None:
         return False

@@ -1,4 +1,4 @@
-"""What a reply brought after its exchange was recorded: see ``commit``.
+"""Makes amendments of what a reply brings after its exchange was recorded: see ``commit``.
 
 Pure.
 """
@@ -33,7 +33,7 @@ def amend(
     count: Count,
     more: Choice | None = None,
 ) -> Amendment | None:
-    """What a reply brought after its commit; None for nothing.  ``more``: see
+    """The amendment for what a reply brought after its commit, None without any.  ``more``: see
     ``extended_answer``."""
     exchange = commit.exchange
     base = len(commit.drafts) - 1
@@ -58,7 +58,7 @@ def _edited_answer(commit: Commit, more: Choice, count: Count) -> Edited | None:
 
 
 def _is_answer(card: Card) -> bool:
-    """Is it choice 0 of its exchange?"""
+    """Whether it is choice 0 of its exchange."""
     return card.origin == "response" and card.choice == 0
 
 
@@ -83,7 +83,7 @@ class ExtendedAnswer(msgspec.Struct, frozen=True, kw_only=True):
         return Ask(self.exchange.profile, whole=True)
 
     def amendment(self, snapshot: Snapshot, count: Count) -> Amendment | None:
-        """None where the answer is not in the log."""
+        """The amendment; None if the answer is not in the log."""
         exchange = self.exchange
         own = (e.card for e in snapshot.log if e.card.exchange == exchange.id)
         card = next(filter(_is_answer, own), None)

@@ -47,29 +47,29 @@ class Probe:
     """Checks that a part of the store answers at all; concurrent checks of a part share one
     request.
 
-    A check fails after ``patience`` seconds.
+    A check fails after ``timeout`` seconds.
     """
 
     def __init__(
-        self, peek: Callable[[SessionKey], Awaitable[None]], part_of: PartOf, patience: float
+        self, peek: Callable[[SessionKey], Awaitable[None]], part_of: PartOf, timeout: float
     ) -> None:
-        self._peek, self._part_of, self._patience = peek, part_of, patience
+        self._peek, self._part_of, self._timeout = peek, part_of, timeout
         self._asking: dict[str, asyncio.Task[bool]] = {}
 
     def begin(self, key: SessionKey) -> asyncio.Task[bool]:
         part = self._part_of(key)
         asking = self._asking.get(part)
         if asking is None or asking.done():
-            asking = self._asking[part] = asyncio.create_task(self._ask(key), name="probe")
+            asking = self._asking[part] = asyncio.create_task(self._peek_session(key), name="probe")
         return asking
 
     async def answers(self, key: SessionKey, begun: asyncio.Task[bool] | None = None) -> bool:
-        """Does the session's part of the store answer?  ``begun`` is a check begun earlier."""
+        """Whether the session's part of the store answers; ``begun`` is a check begun earlier."""
         return await asyncio.shield(begun or self.begin(key))
 
-    async def _ask(self, key: SessionKey) -> bool:
+    async def _peek_session(self, key: SessionKey) -> bool:
         try:
-            async with TimeLimit(self._patience):
+            async with TimeLimit(self._timeout):
                 await self._peek(key)
         except (TimeoutError, StoreError):
             return False
@@ -105,7 +105,7 @@ class PausedParts:
         return copy_of_error(failure) if failure and self._clock() < until else None
 
     def commits_paused(self, key: SessionKey) -> bool:
-        """Are commits to the session's part paused?"""
+        """Whether commits to the session's part are paused."""
         return self._clock() < self._commits.get(self._part_of(key), 0.0)
 
 

@@ -73,8 +73,8 @@ class Backlog:
         return Tally(self._lost, self._spooled, self._replay.replayed)
 
     @property
-    def lost_lately(self) -> bool:
-        """Was an exchange lost within the last ``LOSS_SECONDS``?"""
+    def has_lost_recently(self) -> bool:
+        """Whether an exchange was lost within the last ``LOSS_SECONDS``."""
         return self._clock() - self._lost_at < LOSS_SECONDS
 
     @property
@@ -162,15 +162,15 @@ class Backlog:
             await self._replay.catch_up(key, self.pauses.resume)
             count, _ = await self._in_thread(self._spool.size_of, key)
         except SpoolError:
-            return not self.waiting(key)  # as far as can be known
+            return not self.has_waiting(key)  # as far as can be known
         return count == 0
 
     # Showing
 
-    def waiting(self, key: SessionKey) -> bool:
-        """Does this session have waiting entries?"""
+    def has_waiting(self, key: SessionKey) -> bool:
+        """Whether this session has waiting entries."""
         try:
-            return self._spool.waiting(key)
+            return self._spool.has_waiting(key)
         except SpoolError:
             return False
 

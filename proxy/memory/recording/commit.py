@@ -1,4 +1,4 @@
-"""Writing an exchange down: a plan and a reply become a commit, at once or out of the spool.
+"""Makes the commit of an exchange from a plan and a reply, at once or later from the spool.
 
 Pure.
 """
@@ -37,16 +37,16 @@ from proxy.memory.reconciliation.plan import NewMessage, Plan
 from proxy.memory.reconciliation.settling import replacing_broken_off
 
 MAX_PARTS_BYTES = 262_144
-"""Bytes of the messages of a request that are kept in parts as well: more would fill the spool."""
+"""Bytes of a request's messages that are spooled in parts too: more would fill the spool."""
 
 PLANNED_BYTES = 50
-"""Bytes whose tokens take as long to count as one message takes to plan."""
+"""Bytes whose tokens take about as long to count as planning one message."""
 
 
 class Utterance(msgspec.Struct, frozen=True, kw_only=True):
-    """A message of the request, as the spool keeps it: what reconciling and recording need.
+    """A message of the request as the spool stores it: what reconciling and recording need.
 
-    ``apart``: see ChatMessage.  It is empty where there is one part, or none is kept.
+    ``apart``: see ChatMessage; empty if there is one part only or parts are not stored.
     """
 
     role: str
@@ -76,7 +76,7 @@ class Utterance(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def message(self) -> ChatMessage:
-        """The message again: its record is all that is left of what was sent."""
+        """The message, restored from its record."""
         return ChatMessage(
             raw=self.record,
             role=self.role,
@@ -95,7 +95,7 @@ class Utterance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def utterances(said: Iterable[ChatMessage]) -> Iterator[Utterance]:
-    """All of them, in parts as far as there is room; without them a message stays one."""
+    """All messages, with parts up to ``MAX_PARTS_BYTES``."""
     room = MAX_PARTS_BYTES
     for message in said:
         if message.splitter is not None and len(message.record) > room:
@@ -106,7 +106,7 @@ def utterances(said: Iterable[ChatMessage]) -> Iterator[Utterance]:
 
 
 class Deferred(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is needed to plan and record an exchange later."""
+    """What is needed to plan and record an exchange later."""
 
     said: tuple[Utterance, ...]
     answers: tuple[Choice, ...]
@@ -138,7 +138,8 @@ class Deferred(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compact_choice(answer: Choice) -> Choice:
-    """A choice without what its body and its exchange say; its words beside calls are counted."""
+    """A choice without fields that its body and exchange repeat; its text beside calls is
+    counted."""
     return replace(answer, text=answer.text if answer.calls else "", finish_reason=None)
 
 
@@ -147,9 +148,8 @@ async def plan_deferred(
 ) -> Commit:
     """The commit of a deferred exchange, planned over the log as it is now.
 
-    Only what was committed before the exchange began can be superseded: its client had not seen
-    the rest, and what has come since it was loaded stays; but for an attempt that was broken off.
-    Where it named nobody it is the session's owner's.
+    It supersedes only what was committed before the exchange began, as its client had not seen the
+    rest, or an attempt that was broken off.  If it names no user, the session's owner is its user.
     """
     summarised = any(due.kind == "summary" for due in deferred.meta.due)
     rules = Rules(
@@ -163,7 +163,7 @@ async def plan_deferred(
     def built() -> Commit:
         older = {entry.card.id for entry in log if entry.card.created_at <= began}
         plan = replace(planned.plan, superseded=planned.plan.superseded & older)
-        pending = pending_record(plan, planned.prompt, planned.said, snapshot)
+        pending = pending_record(plan, planned.prompt, planned.messages, snapshot)
         meta = replace(deferred.meta, user=deferred.meta.user or snapshot.owner)
         commit = build_commit(pending, deferred.answers, meta, count)
         return replace(replacing_broken_off(commit, snapshot), seen=None)
@@ -187,7 +187,7 @@ Count = Callable[[bytes], int]
 
 
 class ExchangeMeta(msgspec.Struct, frozen=True, gc=False):
-    """What a commit says beside the messages; see Commit."""
+    """The fields of a commit other than the messages; see Commit."""
 
     exchange: Exchange
     user: str | None = None
@@ -201,7 +201,7 @@ class ExchangeMeta(msgspec.Struct, frozen=True, gc=False):
 
 
 class PendingMessage(NamedTuple):
-    """A message of the request that is new; ``tokens`` where they are counted already."""
+    """A new message of the request; ``tokens`` is None if not counted yet."""
 
     fresh: NewMessage
     message: ChatMessage
@@ -209,10 +209,10 @@ class PendingMessage(NamedTuple):
 
 
 class PendingRecord(msgspec.Struct, frozen=True, gc=False):
-    """What of a plan has to be kept while the reply is on its way: little, for there are many.
+    """The part of a plan that is held until the reply is complete: small, as there are many.
 
-    ``window_start`` is the message that the window now starts at, "" the first one of the
-    exchange itself, None where the window has not moved.  ``left``: see Prompt.  ``follows``: see
+    ``window_start`` is the message that the window now starts at, "" for the first one of the
+    exchange itself, None if the window has not moved.  ``remaining``: see Prompt.  ``follows``: see
     Exchange.  ``alone`` and ``seen``: see Commit.
     """
 
@@ -222,18 +222,18 @@ class PendingRecord(msgspec.Struct, frozen=True, gc=False):
     reply_joins: str | None
     window_start: str | None
     window_anew: bool
-    left: Size
+    remaining: Size
     follows: str
     alone: bool = False
     seen: SessionVersion | None = None
 
     @property
     def messages(self) -> Sequence[ChatMessage]:
-        """Those that are new."""
+        """The new messages."""
         return [each.message for each in self.said]
 
     def recorded(self) -> PendingRecord:
-        """With no more of the messages than what goes into history."""
+        """The same with only those parts of messages that go into history."""
         said = (each._replace(message=each.message.recorded()) for each in self.said)
         return replace(self, said=tuple(said))
 
@@ -250,7 +250,7 @@ def pending_record(
     *,
     alone: bool = False,
 ) -> PendingRecord:
-    """What will be recorded of a request, but for the reply; ``snapshot`` is the session before."""
+    """What will be recorded of a request; ``snapshot`` is the session before it."""
     gone = plan.superseded
     return PendingRecord(
         said=tuple(PendingMessage(fresh, m[fresh.i]) for fresh in plan.fresh),
@@ -259,7 +259,7 @@ def pending_record(
         reply_joins=plan.reply_joins,
         window_start=_window_start(plan, prompt) if prompt.moved or prompt.anew else None,
         window_anew=prompt.anew,
-        left=prompt.left,
+        remaining=prompt.remaining,
         follows=plan.follows,
         alone=alone,
         seen=SessionVersion.of(snapshot),
@@ -299,14 +299,14 @@ def build_commit(
         window=_window(pending, exchange, drafts),
         idempotency_key=meta.idempotency_key,
         ttl=meta.ttl,
-        due=_due(meta, pending.left, drafts),
+        due=_due(meta, pending.remaining, drafts),
         alone=pending.alone,
         seen=pending.seen,
     )
 
 
 def _due(meta: ExchangeMeta, left: Size, drafts: Sequence[Draft]) -> tuple[Due, ...]:
-    """A summary only if the next request will find the window too small for what was said."""
+    """The work that is due; a summary only if the window will overflow at the next request."""
     tokens = [draft.card.tokens for draft in drafts if draft.state == "active"]
     if len(tokens) > left.messages or sum(tokens) > left.tokens:
         return meta.due
@@ -376,10 +376,10 @@ def _window(
 
 
 ROOM_FOR_ANSWER = 2
-"""As ``choices`` of an exchange that has no answer yet: there is room for one behind it."""
+"""``choices`` of an exchange without an answer yet: reserves a place for one after it."""
 
 
 def fetch_key(name: str) -> str:
-    """The idempotency key of an exchange whose answer will be fetched by this name: none that a
-    client could send."""
+    """The idempotency key of an exchange whose answer will be fetched by this name; no client can
+    send such a key."""
     return f"\N{PILCROW SIGN}{name}"

@@ -1,4 +1,4 @@
-"""A snapshot as it will be once what still waits in the spool is carried out.  Pure."""
+"""Applies commits and amendments that wait in the spool to a snapshot.  Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from proxy.memory.model import (
 def overlay(snapshot: Snapshot, commit: Commit, ask: Ask) -> Snapshot:
     """``snapshot`` with ``commit`` applied.  Sequence numbers of new entries are provisional.
 
-    What the store would refuse, as far as the snapshot shows, changes nothing.
+    A commit that the store would refuse, as far as the snapshot shows, changes nothing.
     """
     same_key = commit.idempotency_key is not None and commit.idempotency_key == ask.idempotency_key
     # What this is another attempt of: known only of the key that was asked for.
@@ -74,7 +74,7 @@ def with_amendment(snapshot: Snapshot, amendment: Amendment) -> Snapshot:
 
 
 def _is_refused(snapshot: Snapshot, commit: Commit, attempt: Exchange | None) -> bool:
-    """Is it there already, somebody else's, or a retry that comes too late?"""
+    """Whether it is a duplicate, of another user's session, or a retry that comes too late."""
     id, last = commit.exchange.id, snapshot.last
     if last is not None and last.id == id or any(e.card.exchange == id for e in snapshot.log):
         return True
@@ -87,8 +87,8 @@ def _is_refused(snapshot: Snapshot, commit: Commit, attempt: Exchange | None) ->
 
 
 def _entries_by_id(snapshot: Snapshot, commit: Commit) -> dict[str, Entry]:
-    """Every entry in sight by its id, the new ones behind all others and in the window."""
-    known = {entry.card.id: entry for entry in (*snapshot.log, *snapshot.idle)}
+    """All entries of the snapshot by id, and the new ones after them."""
+    known = {entry.card.id: entry for entry in (*snapshot.log, *snapshot.inactive_choices)}
     seqs = [entry.position.seq for entry in known.values()]
     # Behind all that the summary has seen: of what is new it covers nothing.
     seen = snapshot.summary.seen if snapshot.summary else 0
@@ -103,7 +103,7 @@ def _turn(draft: Draft, known: Mapping[str, Entry], seq: int) -> int:
 
 
 def _superseded(snapshot: Snapshot, commit: Commit, attempt: Exchange | None) -> set[str]:
-    """Ids of what the commit takes out of the log, and perhaps of more."""
+    """Ids of the messages that the commit supersedes; may have ids that are not in the log."""
     gone = set(commit.superseded)
     if attempt is not None:
         gone.update(e.card.id for e in snapshot.log if e.card.exchange == attempt.id)
@@ -111,21 +111,23 @@ def _superseded(snapshot: Snapshot, commit: Commit, attempt: Exchange | None) ->
 
 
 def _active_ids(commit: Commit, kept: set[str]) -> set[str]:
-    """Ids of the log when the commit has been carried out."""
+    """Ids of the log after the commit."""
     return kept.union(commit.activated, (d.card.id for d in commit.drafts if d.state == "active"))
 
 
 def _switched_positions(
     snapshot: Snapshot, commit: Commit, gone: set[str], kept: set[str]
 ) -> list[Position]:
-    """Where messages stand that leave the log or come back; twice where one does both."""
+    """Positions of messages that leave the log or come back; twice for one that does both."""
     left = [entry.position for entry in snapshot.log if entry.card.id in gone]
     back = set(commit.activated) - kept
-    return left + [e.position for e in (*snapshot.log, *snapshot.idle) if e.card.id in back]
+    return left + [
+        e.position for e in (*snapshot.log, *snapshot.inactive_choices) if e.card.id in back
+    ]
 
 
 def _summary(snapshot: Snapshot, switched: Sequence[Position]) -> Summary | None:
-    """The summary, if it covers none of these places: of other versions nothing is known."""
+    """The summary if it covers none of these positions, else None: others are not loaded."""
     summary = snapshot.summary
     if summary is None or any(summary.covers(position) for position in switched):
         return None
@@ -135,7 +137,7 @@ def _summary(snapshot: Snapshot, switched: Sequence[Position]) -> Summary | None
 def _alternates(
     snapshot: Snapshot, known: Mapping[str, Entry], active: set[str]
 ) -> Mapping[str, tuple[Entry, ...]]:
-    """The idle choices of replies that had several."""
+    """The inactive choices of replies with several choices."""
     several = set(snapshot.alternates)
     several.update(e.card.exchange for e in known.values() if e.card.choice)
     idle: defaultdict[str, tuple[Entry, ...]] = defaultdict(tuple)

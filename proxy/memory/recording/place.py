@@ -1,4 +1,4 @@
-"""Where the spool's file lies: opening it, and making another where it is damaged."""
+"""Opens the spool's file, and replaces it if it is damaged."""
 
 from __future__ import annotations
 
@@ -40,15 +40,18 @@ CREATE TABLE IF NOT EXISTS entries (
 CREATE INDEX IF NOT EXISTS by_session ON entries (store, tenant, session, id);
 """
 
-PATIENCE = 5.0
-"""Seconds for which other processes are waited for."""
+LOCK_TIMEOUT = 5.0
+"""Seconds to wait for other processes."""
 
 RETRY_SECONDS = 0.01
 """Seconds between attempts."""
 
 
 class SpoolPlace:
-    """``store`` is whose entries are wanted.  Raises sqlite3.Error, OSError."""
+    """The path of a spool's file; ``store`` is the name of the store that its entries are for.
+
+    All methods raise sqlite3.Error and OSError.
+    """
 
     def __init__(self, path: Path, store: str, is_same: IsSame) -> None:
         self._path, self._store, self._is_same = path, store, is_same
@@ -58,12 +61,12 @@ class SpoolPlace:
             for left in ("wal", "shm"):  # those of a file that is gone, which may be in use still
                 self.sibling(left).unlink(missing_ok=True)
         create(self._path)
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + LOCK_TIMEOUT
         while True:
             try:
-                stamp, (db, look) = Stamp(self.sibling("stamp")), self._connected()
+                stamp, (writer, reader) = Stamp(self.sibling("stamp")), self._connect()
                 file, log = identity(self._path), identity(self.sibling("wal"))
-                return OpenFile(db, look, stamp, file, log)
+                return OpenFile(writer, reader, stamp, file, log)
             except sqlite3.OperationalError as error:
                 # Processes that open a new file at once lock each other out: SQLite's own patience
                 # does not cover the change to write-ahead logging.
@@ -71,8 +74,8 @@ class SpoolPlace:
                     raise
                 time.sleep(RETRY_SECONDS)
 
-    def renew(self) -> OpenFile:
-        """Set a damaged file aside, and take what can be read of it along into a new one."""
+    def replace_damaged(self) -> OpenFile:
+        """Rename a damaged file, and copy its readable entries into a new one."""
         aside = set_aside(self._path)
         logger.error(
             "the spool was damaged: what can be read of it is in a new one; exchanges that cannot"
@@ -81,7 +84,7 @@ class SpoolPlace:
         )
         new = self.open()
         try:
-            copy_damaged(aside, new.db)
+            copy_damaged(aside, new.writer)
         except BaseException:
             new.close()
             raise
@@ -90,40 +93,42 @@ class SpoolPlace:
     def sibling(self, what: str) -> Path:
         return self._path.with_name(f"{self._path.name}-{what}")
 
-    def alone(self) -> AbstractContextManager[None]:
-        """No other process makes these files meanwhile, or removes what is left of older ones."""
-        return alone(self.sibling("lock"), PATIENCE)
+    def lock(self) -> AbstractContextManager[None]:
+        """Hold the lock for creating these files and for removing those of older ones."""
+        return file_lock(self.sibling("lock"), LOCK_TIMEOUT)
 
-    def has(self, file: OpenFile) -> bool:
-        """Does the file that is open still lie at the path?"""
+    def is_current(self, file: OpenFile) -> bool:
+        """Whether the open file is still the one at the path."""
         there = identity(self._path)
         return there is not None and there == file.file
 
-    def _connected(self) -> tuple[sqlite3.Connection, sqlite3.Connection]:
-        db = connect(self._path, PATIENCE)
+    def _connect(self) -> tuple[sqlite3.Connection, sqlite3.Connection]:
+        db = connect(self._path, LOCK_TIMEOUT)
         try:
             db.executescript(_SCHEMA)
             store_names.adopt_entries(db, self._store, self._is_same)
-            return db, connect(self._path, PATIENCE)
+            return db, connect(self._path, LOCK_TIMEOUT)
         except BaseException:
             db.close()
             raise
 
 
 @contextmanager
-def alone(path: Path, patience: float) -> Iterator[None]:
-    """Have the lock of the file at ``path``, which the processes of a host share.  Raises OSError,
-    TimeoutError after ``patience`` seconds; a process that ends lets go of it.  Windows has none:
-    several workers on one spool are for other systems."""
+def file_lock(path: Path, timeout: float) -> Iterator[None]:
+    """Hold the lock of the file at ``path``, which the processes of a host share; it is released
+    when a process ends.  Raises OSError, and TimeoutError after ``timeout`` seconds.
+
+    No lock on Windows, where a spool may have only one worker.
+    """
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        _take(file, time.monotonic() + patience)
+        _acquire(file, time.monotonic() + timeout)
         yield
     finally:
         os.close(file)
 
 
-def _take(file: int, until: float) -> None:
+def _acquire(file: int, until: float) -> None:
     while True:
         try:
             return _lock(file)

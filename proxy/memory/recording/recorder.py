@@ -1,15 +1,15 @@
 """Loads sessions and records exchanges, also while the store fails.
 
-A failure of memory is never a failure of the chat: a load that fails means an exchange without
-memory, a commit that fails goes to the spool and is replayed, in order, when the store is back.
-While a session has spooled exchanges its commits follow them into the spool and its loads overlay
-them, so that nothing overtakes and every request sees the one before.
-What the spool cannot take is tried with the store after all, unless that is known to be down.
+A failure of memory is never a failure of the chat: if a load fails, the exchange has no memory; if
+a commit fails, it goes to the spool and is replayed, in order, when the store is back.  While a
+session has spooled exchanges, its commits go to the spool too and its loads overlay them, so that
+the order is kept and every request sees the one before.
+If the spool cannot take an exchange, the store is tried, unless it is known to be down.
 
-A store is down when it does not answer a cheap request; then no request uses it for a moment.  A
-session that fails because of its own size or state is paused by itself.
+A store is down if it does not answer a cheap request; then no request uses it for a moment.  A
+session that fails because of its own size or state is paused alone.
 
-Writes are tasks of the recorder's own: a client that leaves cannot cancel them.
+Writes are tasks of the recorder, so that a client that disconnects does not cancel them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 CommitResult = Literal["spooled", "lost"] | Outcome
-"""What became of an exchange; the first two are not in the store (yet)."""
+"""The result of a commit; with the first two the exchange is not in the store (yet)."""
 
 PROBE_SHARE = 0.25
 """Share of the load timeout after which the store is checked with a cheap request."""
@@ -53,20 +53,20 @@ PLANNING = 10.0
 """The timeout of planning in seconds; only very long conversations need more than milliseconds."""
 
 NEAR_MESSAGES = 8
-"""The newest messages, among which an answer is looked for first that a client continues."""
+"""The newest messages, which are searched first for an answer that a client continues."""
 
 ANSWERS_PER_READ = 64
 """Answers whose bodies are read at once while searching for one."""
 
 MAX_ANSWERS_READ = 2048
-"""Answers whose bodies are read at most while searching for one."""
+"""The most answers whose bodies are read while searching for one."""
 
 LARGE_COMMIT = 1000
-"""A commit of more messages delays other writes: there is one of them at a time, and a timeout of
-one does not pause the store."""
+"""Messages of a commit above which it delays other writes: such commits are made one at a time, and
+a timeout of one does not pause the store."""
 
 REPLAY_EVERY = 0.25
-"""Seconds between looks at the spool."""
+"""Seconds between checks of the spool."""
 
 REVIEW_EVERY = 600.0
 """Seconds between reviews of the quarantined entries."""
@@ -75,11 +75,11 @@ REVIEW_EVERY = 600.0
 class Prepared(msgspec.Struct, frozen=True, gc=False):
     """The session and the plan for a request.
 
-    ``spools``: as far as known, its exchange will go to the spool.
+    ``will_spool``: as far as known, its exchange will go to the spool.
     """
 
     planned: Planned
-    spools: bool
+    will_spool: bool
 
     @property
     def snapshot(self) -> Snapshot:
@@ -87,7 +87,7 @@ class Prepared(msgspec.Struct, frozen=True, gc=False):
 
 
 class Recorder:
-    """The one place that handles failures of the store; see the module."""
+    """Handles all failures of the store; see the module."""
 
     def __init__(
         self,
@@ -111,12 +111,12 @@ class Recorder:
         return self._backlog.tally
 
     @property
-    def losing(self) -> bool:
-        """Was an exchange lost lately, taken by neither store nor spool?"""
-        return self._backlog.lost_lately
+    def is_losing(self) -> bool:
+        """Whether an exchange was lost recently, as neither store nor spool took it."""
+        return self._backlog.has_lost_recently
 
     @property
-    def troubled(self) -> int:
+    def failing_sessions(self) -> int:
         """The number of sessions that lately could not be loaded whole or replayed in time."""
         return len(self._failing) + len(self._incomplete) + self._backlog.slow
 
@@ -174,7 +174,7 @@ class Recorder:
             raise StoreError("the store is left alone for a moment")
         try:
             async with TimeLimit(self._load_timeout):
-                if not self._backlog.waiting(key):
+                if not self._backlog.has_waiting(key):
                     near = await self._store.load(key, Ask("", max_messages=NEAR_MESSAGES))
                     if enough(near):
                         return near
@@ -213,7 +213,7 @@ class Recorder:
         """Load, within the load timeout, and plan.  Raises StoreError: the chat goes on without."""
         if failure := self._pauses.load_failure(key) or self._failing.pause_cause(key):
             raise failure
-        waiting = self._backlog.waiting(key)
+        waiting = self._backlog.has_waiting(key)
         began: list[asyncio.Task[bool]] = []
         asked = asyncio.get_running_loop().call_later(
             self._load_timeout * PROBE_SHARE, lambda: began.append(self._probe.begin(key))
@@ -231,8 +231,8 @@ class Recorder:
         self._failing.mark_recovered(key)
         if planned.snapshot.lost:
             self._note_damage(key, planned.snapshot.lost)
-        spools = waiting or self._pauses.commits_paused(key)
-        return Prepared(planned, spools)
+        will_spool = waiting or self._pauses.commits_paused(key)
+        return Prepared(planned, will_spool)
 
     async def _planned(
         self,
@@ -250,7 +250,7 @@ class Recorder:
                     ask = with_whole_log(ask)
                     snapshot, entries = await self._backlog.load(key, ask)
                 else:
-                    snapshot = await self._look(key, ask, m, intent)
+                    snapshot = await self._load_sufficient(key, ask, m, intent)
         except TimeoutError as error:
             raise StoreTimeout("the store did not answer in time") from error
         if not entries and len(snapshot.log) + len(m) <= LONG_LOG:  # needs no thread
@@ -262,7 +262,7 @@ class Recorder:
         except TimeoutError as error:
             raise StoreTimeout(f"planning took longer than {PLANNING:g} s") from error
 
-    async def _look(
+    async def _load_sufficient(
         self, key: SessionKey, ask: Ask, m: Sequence[ChatMessage], intent: Intent
     ) -> Snapshot:
         if needs_whole_log(m, intent):
@@ -275,8 +275,7 @@ class Recorder:
     async def _diagnose(
         self, key: SessionKey, failure: StoreError, began: asyncio.Task[bool] | None = None
     ) -> StoreError:
-        """Find out whether the session or its part of the store failed, and pause that; returns the
-        failure."""
+        """Pause the session or its part of the store, whichever failed; returns the failure."""
         if not await self._probe.answers(key, began):
             logger.warning("memory is not available: %s", failure)
             self._pauses.pause_all(key, failure)
@@ -297,9 +296,9 @@ class Recorder:
 
     # Recording
 
-    def spools(self, key: SessionKey) -> bool:
-        """Would an exchange of this session go to the spool now?"""
-        return self._pauses.commits_paused(key) or self._backlog.waiting(key)
+    def is_spooling(self, key: SessionKey) -> bool:
+        """Whether an exchange of this session would go to the spool now."""
+        return self._pauses.commits_paused(key) or self._backlog.has_waiting(key)
 
     async def record(self, key: SessionKey, commit: Commit) -> CommitResult:
         """Put an exchange into history, or into the spool.  Does not raise; cannot be cancelled."""
@@ -353,7 +352,7 @@ class Recorder:
         large: bool = False,
     ) -> CommitResult | None:
         """Write to the store, unless it is known to fail or earlier writes of the session wait."""
-        if self.spools(key):
+        if self.is_spooling(key):
             return None
         try:
             return await write()

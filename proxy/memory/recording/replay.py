@@ -85,21 +85,21 @@ class ReplayContext(NamedTuple):
 class Replay:
     """``live`` has the store timeouts of chats, ``patient`` those of ``REPLAY_SECONDS``.
 
-    ``patience``: seconds for reading what other clients changed since an entry was planned.
+    ``timeout``: seconds for reading what other clients changed since an entry was planned.
     """
 
     def __init__(
         self,
         spool: Spool,
-        aside: SpoolThreads,
+        threads: SpoolThreads,
         live: ReplayContext,
         patient: ReplayContext,
         listeners: Listeners,
-        patience: float,
+        timeout: float,
         slow: FailingSessions,
     ) -> None:
-        self._spool, self._in_thread, self._live, self._patient = spool, aside, live, patient
-        self._listeners, self._patience = listeners, patience
+        self._spool, self._in_thread, self._live, self._patient = spool, threads, live, patient
+        self._listeners, self._timeout = listeners, timeout
         self._log_has_deleted = True
         """The spool's log may still hold deleted entries, also of a process that ended."""
         self._stuck: tuple[SpoolEntry, str] | None = None
@@ -124,12 +124,14 @@ class Replay:
         so are all sessions on a server that is down.
         """
         await self._retry_stuck()
-        if self._spool.idle():
+        if self._spool.is_idle():
             await self._empty_log()
             return False
         away = await self._failures_by_part()  # a backlog is not read for a store that is down
         progress, after = False, -1
-        while heads := await self._in_thread(self._spool.heads, after, SESSIONS_AT_ONCE):
+        while heads := await self._in_thread(
+            self._spool.oldest_by_session, after, SESSIONS_AT_ONCE
+        ):
             for head in heads:
                 progress |= await self._replay_session(head.key, away, on_taken)
             after = heads[-1].id
@@ -173,13 +175,13 @@ class Replay:
         return None
 
     async def review(self) -> None:
-        """Drop what is quarantined of sessions and people that were erased since: it is never
-        committed again, where their mark would refuse it.  Raises StoreError, SpoolError.
+        """Delete quarantined entries of sessions and users that were erased since: these are never
+        replayed, so that their erasure mark would not catch them.  Raises StoreError, SpoolError.
         """
         for entry in await self._in_thread(self._spool.quarantined):
             if await self._live.store.erased(entry.subjects, entry.began):
                 self._log_has_deleted = True
-                await self._in_thread(self._spool.done, entry)
+                await self._in_thread(self._spool.remove, entry)
 
     # One session
 
@@ -270,15 +272,15 @@ class Replay:
     async def _execute(self, entry: SpoolEntry, means: ReplayContext) -> Outcome:
         what = await means.decode(entry)
         if isinstance(what, Commit):
-            return await means.settling.commit(entry.key, what, self._patience)
+            return await means.settling.commit(entry.key, what, self._timeout)
         seq = await means.store.amend(entry.key, what) if what is not None else None
         if seq is not None:
             self._listeners.on_edited(entry.key, (seq,))
         return "recorded"
 
     async def _finish_entry(self, entry: SpoolEntry, outcome: str) -> None:
-        """Be done with an entry.  One that cannot be removed must not hold up those behind it: they
-        would wait in a spool that takes nothing new."""
+        """Remove an entry.  One that cannot be removed is skipped, so that those after it do not
+        wait in a spool that may be full."""
         try:
             await self._remove(entry, outcome)
         except SpoolError as failure:
@@ -293,5 +295,5 @@ class Replay:
             self._listeners.on_quarantine()
             return
         self._log_has_deleted = True
-        await self._in_thread(self._spool.done, entry)
+        await self._in_thread(self._spool.remove, entry)
         self.replayed += outcome != "erased"

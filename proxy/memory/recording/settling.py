@@ -1,4 +1,4 @@
-"""Recording an exchange in a session that others have changed since it was planned."""
+"""Commits an exchange to a session that others may have changed since it was planned."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from proxy.memory.reconciliation.settling import (
 from proxy.memory.store import Store, StoreTimeout
 
 TRIES = 8
-"""How often it is looked at again what others have changed.  Then it is recorded as it is."""
+"""The most attempts to adapt a commit to others' changes; then it is recorded unadapted."""
 
-PATIENCE = 5.0
-"""Seconds for looking, and for waiting until others have: the end of an answer waits for it."""
+TIMEOUT = 5.0
+"""Seconds for reading others' changes and for waiting for the lock: the end of an answer waits."""
 
 
 class CommitSettler:
-    """Commits, of which one of a session is settled at a time: to do so may read all of it.
-    ``locks`` are shared by all that settle, also over other connections to the store."""
+    """Commits, adapting one commit of a session at a time, which may read the whole session.
+    ``locks`` are shared by all settlers, also those over other connections to the store."""
 
     def __init__(self, store: Store, locks: Locks[SessionKey]) -> None:
         self._store, self._locks = store, locks
 
-    async def commit(self, key: SessionKey, commit: Commit, patience: float = PATIENCE) -> Outcome:
+    async def commit(self, key: SessionKey, commit: Commit, timeout: float = TIMEOUT) -> Outcome:
         """See the store's; never ``outdated``.  Raises StoreError."""
         outcome = await self._store.commit(key, commit)
-        return outcome if outcome != "outdated" else await self._settled(key, commit, patience)
+        return outcome if outcome != "outdated" else await self._settled(key, commit, timeout)
 
-    async def _settled(self, key: SessionKey, commit: Commit, patience: float) -> Outcome:
-        until = asyncio.get_running_loop().time() + patience
+    async def _settled(self, key: SessionKey, commit: Commit, timeout: float) -> Outcome:
+        until = asyncio.get_running_loop().time() + timeout
         async with AsyncExitStack() as turn:
             try:
-                async with TimeLimit(patience):
+                async with TimeLimit(timeout):
                     await turn.enter_async_context(self._locks.of(key))
             except TimeoutError:  # whoever has the turn waits for the store
                 return await self._store.commit(key, replace(commit, seen=None))
@@ -68,12 +68,12 @@ class CommitSettler:
             return replace(commit, seen=None)
 
     async def _settled_commit(self, key: SessionKey, commit: Commit) -> Commit | None:
-        """The commit as it is to be made in the session as it is now; None where a later attempt is
-        recorded in its place."""
+        """The commit adapted to the present session; None if a later attempt is recorded
+        instead."""
         found = await self._store.load(key, NEWEST_TURN)
         if is_outlived(commit, found):
             return None
-        if found.last and found.last.created_at > commit.exchange.created_at + PATIENCE:
+        if found.last and found.last.created_at > commit.exchange.created_at + TIMEOUT:
             return replace(commit, seen=None)  # it has waited in the spool, and others have gone on
         if await self._only_appends(key, commit):
             meant = replacing_broken_off(commit, found)
@@ -82,8 +82,8 @@ class CommitSettler:
         return replace(meant, seen=SessionVersion.of(found))
 
     async def _only_appends(self, key: SessionKey, commit: Commit) -> bool:
-        """Does it take nothing back, and go on from a message that is still in the log?  Then it
-        means the same whatever others have changed."""
+        """Whether it supersedes nothing and continues a message that is still in the log, so that
+        others' changes do not affect it."""
         if commit.branches_off:
             return False
         follows = commit.exchange.follows
@@ -91,7 +91,7 @@ class CommitSettler:
         return line is None or line.state == "active"
 
     async def _read(self, key: SessionKey, commit: Commit, found: Snapshot) -> Commit:
-        """The commit as it is to be made, after a look at all of the session."""
+        """Read the whole session; returns the adapted commit."""
         session = await self._store.session(key)
         if session is None:
             return commit

@@ -42,7 +42,7 @@ _WAITS = "store = ? AND quarantined IS NULL"
 _SAME = "id = ? AND exchange = ? AND kind = ?"
 
 STAMP_SECONDS = 0.1
-"""Seconds for which a spool is taken to be as its stamp says: see ``Stamp``."""
+"""Seconds for which an unchanged stamp is trusted: see ``Stamp``."""
 
 PAGE_BYTES = 32 * 1024 * 1024
 """Payloads that are read at once: as many as fit, and one whatever its size."""
@@ -52,10 +52,10 @@ MIN_DISK_BYTES = 1024 * 1024
 """Bytes that the disk must have left: room for an exchange that is large."""
 
 NEVER, NO_STAMP = (-1, -1), (b"", -1)
-"""SQLite's version and the stamp, each with the entries passed over, before the first look."""
+"""SQLite's data version and the stamp, each with the count of skips, before the first read."""
 
 FULL_SHARE = 0.95
-"""Of its bounds, from where on a spool counts as full."""
+"""The share of its bounds from which on a spool counts as full."""
 
 
 class SpoolError(Exception):
@@ -71,7 +71,7 @@ class SpoolFull(SpoolError):
 
 
 class SpoolEntry(NamedTuple):
-    """One thing to do.  ``payload`` is JSON of the value that ``kind`` names."""
+    """One thing to replay.  ``payload`` is the JSON of a value of the type for ``kind``."""
 
     id: int
     key: SessionKey
@@ -80,7 +80,7 @@ class SpoolEntry(NamedTuple):
     payload: bytes
 
 
-class Head(NamedTuple):
+class SessionHead(NamedTuple):
     """The oldest entry of a session."""
 
     id: int
@@ -98,39 +98,39 @@ class Spool:
         self._lock = threading.Lock()
         self._closed = True
         self._file: OpenFile | None = None
-        self._seen = NEVER
-        self._passed: dict[SessionKey, int] = {}
-        self._passes = 0
-        self._told, self._asked = NO_STAMP, -STAMP_SECONDS
+        self._seen_version = NEVER
+        self._skipped: dict[SessionKey, int] = {}
+        self._skip_count = 0
+        self._seen_stamp, self._stamp_read_at = NO_STAMP, -STAMP_SECONDS
         self._sessions: frozenset[SessionKey] = frozenset()
         self._missed = False
-        """Was it logged that the file is not at the path any more?"""
+        """Whether it was logged that the file is not at the path any more."""
         self._renewing = False
         self._damaged: OpenFile | None = None
         """The file that was found to be so, which may be in use no more."""
 
     @property
     def is_open(self) -> bool:
-        """Is it, and its file where others would find it?"""
-        return self._is_sound and self._file is not None and self._place.has(self._file)
+        """Whether it is open, and its file is still at the path."""
+        return self._is_sound and self._file is not None and self._place.is_current(self._file)
 
     def open(self, renewing: bool = False) -> None:
-        """Create the file (mode 0600) if need be; what fails here is tried again by each use.
+        """Create the file (mode 0600) if needed; if this fails, each use tries again.
 
-        ``renewing``: one that is damaged is set aside, and another made.
+        ``renewing``: replace a damaged file.
         """
         with self._lock, self._mapped():
             self._closed, self._renewing = False, renewing
-            self._keep_up()
-            self._opened()
+            self._try_follow()
+            self._open_file()
 
-    def _opened(self) -> OpenFile:
+    def _open_file(self) -> OpenFile:
         """The file in use; one that is created if there is none."""
         old = self._file
         if old is not None and self._is_sound:
             return old
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._place.alone():
+        with self._place.lock():
             new = self._use(self._renewed(old))
         if old is not None:
             old.close()
@@ -141,34 +141,34 @@ class Spool:
         return self._damaged is None or self._damaged is not self._file
 
     def _renewed(self, old: OpenFile | None) -> OpenFile:
-        """What lies at the path; a new one where that is damaged, as ``old`` is."""
+        """The file at the path, or a new one if that is damaged, as ``old`` is."""
         try:
-            if old is None or not self._place.has(old):  # another worker was first
+            if old is None or not self._place.is_current(old):  # another worker was first
                 return self._place.open()
         except sqlite3.DatabaseError as error:
             if not (self._renewing and is_damage(error)):
                 raise
-        return self._place.renew()
+        return self._place.replace_damaged()
 
     def _use(self, file: OpenFile) -> OpenFile:
-        self._passed, self._missed = {}, False
+        self._skipped, self._missed = {}, False
         self._file = file  # first: the loop looks without the lock, and may still see the old one
-        self._seen, self._told, self._asked = NEVER, NO_STAMP, -STAMP_SECONDS
+        self._seen_version, self._seen_stamp, self._stamp_read_at = NEVER, NO_STAMP, -STAMP_SECONDS
         return file
 
     def _follow(self) -> None:
         """If the open file was deleted or replaced, move its entries to the file now at the path:
         nobody would find them in the old one."""
         old = self._file
-        if old is None or self._place.has(old):
+        if old is None or self._place.is_current(old):
             return
-        with self._place.alone():
+        with self._place.lock():
             if self._path.exists() and identity(self._place.sibling("wal")) == old.log:
                 # SQLite would take the log of the old file for the new one's.
                 raise SpoolError("its file was replaced while it was in use: start the proxy again")
-            self._move(old)
+            self._move_entries(old)
 
-    def _move(self, old: OpenFile) -> None:
+    def _move_entries(self, old: OpenFile) -> None:
         """Copy all entries to the file now at the path and use it.  If that fails (disk full) the
         old file stays in use, and it is tried again."""
         if not self._missed:
@@ -176,15 +176,15 @@ class Spool:
             self._missed = True
         new = self._place.open()
         try:
-            copy_entries(old.db, new.db)
+            copy_entries(old.writer, new.writer)
         except BaseException:
             new.close()
             raise
         self._use(new)
         old.close()
 
-    def _keep_up(self) -> None:
-        """As ``_follow``; if it fails the old file stays in use, for reading."""
+    def _try_follow(self) -> None:
+        """As ``_follow``; if it fails, the old file stays in use for reading."""
         with suppress(sqlite3.Error, OSError):
             self._follow()
 
@@ -196,7 +196,7 @@ class Spool:
                 self._file = None
 
     def put(self, key: SessionKey, exchange: str, kind: Kind, payload: bytes) -> None:
-        """Keep an entry; durable on return.  The same exchange and kind again is a no-op."""
+        """Add an entry; durable on return.  The same exchange and kind again is a no-op."""
         try:
             self._put(key, exchange, kind, payload)
         except SpoolDamaged:
@@ -213,12 +213,12 @@ class Spool:
                 (self._store, *key, exchange, kind, payload, time.time()),
             )
 
-    def waiting(self, key: SessionKey) -> bool:
-        """Does this session have entries?  Cheap: asked by every request."""
+    def has_waiting(self, key: SessionKey) -> bool:
+        """Whether this session has entries to replay.  Cheap: checked by every request."""
         return key in self.sessions()
 
-    def idle(self) -> bool:
-        """Is there nothing to replay?"""
+    def is_idle(self) -> bool:
+        """Whether there is nothing to replay."""
         return not self.sessions()
 
     def sessions(self) -> frozenset[SessionKey]:
@@ -228,25 +228,25 @@ class Spool:
             return frozenset()
         with self._mapped(file):
             # First: what is written or passed over after this has another one.
-            told = bytes(file.stamp), self._passes
-            if told != self._told or now - self._asked >= STAMP_SECONDS:
-                version = file.look.execute("PRAGMA data_version").fetchone()[0], told[1]
-                if version != self._seen:
-                    self._sessions, self._seen = self._read_sessions(file), version
-                self._told, self._asked = told, now
+            stamp = bytes(file.stamp), self._skip_count
+            if stamp != self._seen_stamp or now - self._stamp_read_at >= STAMP_SECONDS:
+                version = file.reader.execute("PRAGMA data_version").fetchone()[0], stamp[1]
+                if version != self._seen_version:
+                    self._sessions, self._seen_version = self._read_sessions(file), version
+                self._seen_stamp, self._stamp_read_at = stamp, now
         return self._sessions
 
     def _read_sessions(self, file: OpenFile) -> frozenset[SessionKey]:
-        rows = file.look.execute(
+        rows = file.reader.execute(
             f"SELECT tenant, session, max(id) FROM entries WHERE {_WAITS} GROUP BY tenant, session",
             (self._store,),
         ).fetchall()
         last = ((SessionKey(tenant, session), id) for tenant, session, id in rows)
-        return frozenset(key for key, id in last if id > self._behind(key))
+        return frozenset(key for key, id in last if id > self._last_skipped(key))
 
-    def _behind(self, key: SessionKey) -> int:
+    def _last_skipped(self, key: SessionKey) -> int:
         """The id of the last entry of a session that is skipped; -1 without any."""
-        return self._passed.get(key, -1)
+        return self._skipped.get(key, -1)
 
     def entries(self, key: SessionKey | None = None, limit: int = 1000) -> list[SpoolEntry]:
         """The oldest entries, of one session or of all, in order; see ``PAGE_BYTES``."""
@@ -257,7 +257,7 @@ class Spool:
             rows = db.execute(
                 "SELECT id, tenant, session, exchange, kind, payload FROM entries"
                 f" WHERE {_WAITS}{where} ORDER BY id LIMIT ?",
-                (self._store, *((*key, self._behind(key)) if key else ()), limit),
+                (self._store, *((*key, self._last_skipped(key)) if key else ()), limit),
             )
             for id, tenant, session, exchange, kind, payload in rows:
                 size += len(payload)
@@ -267,8 +267,8 @@ class Spool:
             rows.close()
         return found
 
-    def heads(self, after: int, limit: int) -> list[Head]:
-        """Each session's oldest entry, from behind the id ``after`` on, the oldest first."""
+    def oldest_by_session(self, after: int, limit: int) -> list[SessionHead]:
+        """Each session's oldest entry, those after the id ``after``, the oldest first."""
         with self._reading() as db:
             rows = db.execute(
                 "SELECT min(id) AS head, tenant, session FROM entries"
@@ -276,19 +276,19 @@ class Spool:
                 " HAVING head > ? ORDER BY head LIMIT ?",
                 (self._store, after, limit),
             ).fetchall()
-        return [Head(id, SessionKey(tenant, session)) for id, tenant, session in rows]
+        return [SessionHead(id, SessionKey(tenant, session)) for id, tenant, session in rows]
 
     def size_of(self, key: SessionKey) -> tuple[int, int]:
-        """Entries of a session that wait, and the bytes of their payloads."""
+        """The number of a session's waiting entries, and the bytes of their payloads."""
         with self._reading() as db:
             row = db.execute(
                 "SELECT count(*), coalesce(sum(length(payload)), 0) FROM entries"
                 f" WHERE {_WAITS} AND tenant = ? AND session = ? AND id > ?",
-                (self._store, *key, self._behind(key)),
+                (self._store, *key, self._last_skipped(key)),
             ).fetchone()
         return int(row[0]), int(row[1])
 
-    def done(self, entry: SpoolEntry | QuarantinedEntry) -> None:
+    def remove(self, entry: SpoolEntry | QuarantinedEntry) -> None:
         with self._writing() as db:
             db.execute(f"DELETE FROM entries WHERE {_SAME}", _identity_of(entry))
 
@@ -303,14 +303,14 @@ class Spool:
         gone: in this process, until ``unskip_all``."""
         with self._reading() as db:
             if db.execute(f"SELECT 1 FROM entries WHERE {_SAME}", _identity_of(entry)).fetchone():
-                self._passed[entry.key] = max(entry.id, self._behind(entry.key))
-                self._passes += 1
+                self._skipped[entry.key] = max(entry.id, self._last_skipped(entry.key))
+                self._skip_count += 1
 
     def unskip_all(self) -> None:
         """Let everything that is still in the file be replayed again, and deleted."""
         with self._lock:
-            self._passed = {}
-            self._passes += 1
+            self._skipped = {}
+            self._skip_count += 1
 
     def quarantined(self) -> list[QuarantinedEntry]:
         """All quarantined entries."""
@@ -323,7 +323,7 @@ class Spool:
             return spool_owners.sessions_of(db, self._store, tenant, user)
 
     def has_tenant(self, tenant: str) -> bool:
-        """Are there entries of this tenant, quarantined or for any store?"""
+        """Whether there are entries of this tenant, quarantined ones and for any store."""
         with self._reading() as db:
             found = db.execute("SELECT 1 FROM entries WHERE tenant = ? LIMIT 1", (tenant,))
             return found.fetchone() is not None
@@ -343,7 +343,7 @@ class Spool:
             return spool_owners.count(db, whose)
 
     def erase(self, whose: EntryOwner) -> int:
-        """Remove what ``count`` counts; nothing of it is in the files then."""
+        """Remove what ``count`` counts, also from the bytes of the files."""
         with self._writing() as db:
             found = spool_owners.count(db, whose)
             if found:
@@ -384,7 +384,7 @@ class Spool:
                 raise SpoolFull("the spool is nearly full")
 
     def _reading(self) -> AbstractContextManager[sqlite3.Connection]:
-        return self._using(self._keep_up)
+        return self._using(self._try_follow)
 
     @contextmanager
     def _using(self, follow: Callable[[], None]) -> Iterator[sqlite3.Connection]:
@@ -392,7 +392,7 @@ class Spool:
             if self._closed:
                 raise SpoolError("the spool is not open")
             follow()
-            yield self._opened().db
+            yield self._open_file().writer
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -405,7 +405,7 @@ class Spool:
                     db.execute("ROLLBACK")
                 raise
             db.execute("COMMIT")
-            self._opened().stamp.renew()
+            self._open_file().stamp.update()
 
     @contextmanager
     def _mapped(self, file: OpenFile | None = None) -> Iterator[None]:

@@ -1,5 +1,4 @@
-"""The file of a spool: making it, what identifies it, what it takes, and whether it was
-written since."""
+"""The SQLite file of a spool: creation, identity, size, copying, and detection of writes."""
 
 from __future__ import annotations
 
@@ -15,19 +14,19 @@ Identity = tuple[int, int] | None
 
 STAMP_SIZE = 8
 
-SET_ASIDE = 9
-"""Damaged files that are kept; each may be as large as a spool."""
+MAX_DAMAGED_FILES = 9
+"""The most damaged files that are kept; each may be as large as a spool."""
 
 
 class Stamp:
-    """Whether a spool was written since: asked by every request, without asking SQLite.
+    """Tells without SQLite whether a spool was written since; checked by every request.
 
-    Eight bytes at ``path`` that all processes of a host see, none before the first time.  Who has
-    written puts others there, once it is durable: so who sees the same bytes has seen all that was
-    written, but for what a process had no time to announce because it was killed.
+    Eight bytes in a file at ``path`` that the processes of a host share; it is empty before the
+    first write.  After each durable write they are replaced by random ones.  So a reader that finds
+    the same bytes has seen all writes, except those of a process that was killed in between.
 
-    They are read and written, not mapped as memory: there a disk without room, or a file that
-    somebody has emptied, ends the process with a signal.  Everything raises OSError.
+    The file is not mapped into memory, as a full disk or a truncated file would then end the
+    process with a signal.  All methods raise OSError.
     """
 
     def __init__(self, path: Path) -> None:
@@ -39,7 +38,7 @@ class Stamp:
             return self._path.read_bytes()
         return os.pread(self._file, STAMP_SIZE, 0)
 
-    def renew(self) -> None:
+    def update(self) -> None:
         new = os.urandom(STAMP_SIZE)
         if sys.platform == "win32":
             self._path.write_bytes(new)
@@ -48,30 +47,31 @@ class Stamp:
 
 
 class OpenFile(NamedTuple):
-    """One in use: how it is written, how looked at, and by what it and its log are known."""
+    """An open spool: connections to write and to read, its stamp, and the identities of its file
+    and of its write-ahead log."""
 
-    db: sqlite3.Connection
-    look: sqlite3.Connection
+    writer: sqlite3.Connection
+    reader: sqlite3.Connection
     stamp: Stamp
     file: Identity
     log: Identity
 
     def close(self) -> None:
-        """The stamp is closed with its last reader: the loop may be at it."""
-        self.db.close()
-        self.look.close()
+        """Close the connections.  The stamp is closed when unused: the event loop may read it."""
+        self.writer.close()
+        self.reader.close()
 
 
 def create(path: Path) -> None:
-    """An empty file that only we can read.  One that exists is not opened: closing it again would
-    drop the locks that SQLite holds on it in this process (POSIX record locks)."""
+    """Create an empty file with mode 0600.  An existing one is not opened: closing it would drop
+    the locks that SQLite holds on it in this process (POSIX record locks)."""
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
-def connect(path: Path, patience: float) -> sqlite3.Connection:
-    """Whoever writes through it waits so many seconds for others."""
-    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=patience)
+def connect(path: Path, timeout: float) -> sqlite3.Connection:
+    """A connection that waits ``timeout`` seconds for locks of others."""
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=timeout)
     try:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
@@ -83,7 +83,7 @@ def connect(path: Path, patience: float) -> sqlite3.Connection:
 
 
 def identity(path: Path) -> Identity:
-    """What distinguishes a file from another one of its name."""
+    """Device and inode of a file, which distinguish it from a later one at the path."""
     try:
         found = os.stat(path)
     except OSError:
@@ -92,7 +92,7 @@ def identity(path: Path) -> Identity:
 
 
 def used_bytes(db: sqlite3.Connection) -> int:
-    """Bytes that are taken."""
+    """Bytes of the pages in use."""
     pages = db.execute("PRAGMA page_count").fetchone()[0]
     free = db.execute("PRAGMA freelist_count").fetchone()[0]
     size = db.execute("PRAGMA page_size").fetchone()[0]
@@ -100,16 +100,16 @@ def used_bytes(db: sqlite3.Connection) -> int:
 
 
 def copy_entries(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
-    """Put all entries into another file, once, of a damaged one those before and behind the damage;
-    those that are carried out meanwhile count once."""
+    """Copy all entries into another file, each once; of a damaged file those before and after the
+    damage."""
     new.execute("BEGIN IMMEDIATE")
     if not _copy_from(old, new, 0):
-        _copy_from(old, new, _behind_damage(old))
+        _copy_from(old, new, _first_after_damage(old))
     new.execute("COMMIT")
 
 
 def _copy_from(old: sqlite3.Connection, new: sqlite3.Connection, first: int) -> bool:
-    """Was there no damage behind the entry ``first``?  Those before it are copied."""
+    """Copy the entries from id ``first`` on, up to any damage; False if there was damage."""
     columns = "store, tenant, session, exchange, kind, payload, created_at, quarantined"
     query = f"SELECT {columns} FROM entries WHERE id >= ? ORDER BY id"
     try:
@@ -124,7 +124,7 @@ def _copy_from(old: sqlite3.Connection, new: sqlite3.Connection, first: int) -> 
     return True
 
 
-def _behind_damage(old: sqlite3.Connection) -> int:
+def _first_after_damage(old: sqlite3.Connection) -> int:
     first = 0
     try:
         for row in old.execute("SELECT id, created_at FROM entries ORDER BY id DESC"):
@@ -136,17 +136,17 @@ def _behind_damage(old: sqlite3.Connection) -> int:
 
 
 def copy_damaged(path: Path, new: sqlite3.Connection) -> None:
-    """The same of a file that is not open, of which perhaps nothing can be read."""
+    """As ``copy_entries``, for a file that is not open, of which perhaps nothing can be read."""
     with closing(sqlite3.connect(path)) as old:
         copy_entries(old, new)
 
 
 def set_aside(path: Path) -> Path:
-    """Give a damaged file another name, and its log with it.  Raises OSError."""
-    names = (path.with_name(f"{path.name}-damaged-{n}") for n in range(1, SET_ASIDE + 1))
+    """Rename a damaged file with its log; returns the new path.  Raises OSError."""
+    names = (path.with_name(f"{path.name}-damaged-{n}") for n in range(1, MAX_DAMAGED_FILES + 1))
     aside = next((name for name in names if not name.exists()), None)
     if aside is None:
-        raise OSError(f"it is damaged, as are {SET_ASIDE} beside it: remove them")
+        raise OSError(f"it is damaged, as are {MAX_DAMAGED_FILES} beside it: remove them")
     for end in ("-wal", "-shm", ""):
         with suppress(FileNotFoundError):
             os.rename(f"{path}{end}", f"{aside}{end}")

@@ -20,11 +20,11 @@ def waiting_by_store(db: sqlite3.Connection) -> dict[str, int]:
     return dict(rows.fetchall())
 
 
-def waiting_in(path: Path, patience: float) -> dict[str, int]:
+def waiting_in(path: Path, timeout: float) -> dict[str, int]:
     """The same for a spool that is not open; its file is not created."""
     try:
         uri = f"{path.absolute().as_uri()}?mode=rw"
-        with closing(sqlite3.connect(uri, uri=True, timeout=patience)) as db:
+        with closing(sqlite3.connect(uri, uri=True, timeout=timeout)) as db:
             return waiting_by_store(db)
     except sqlite3.Error:
         return {}  # no file, or an empty one

@@ -149,7 +149,7 @@ async def _copied(
     if not await api.store.restore(new, copy, began):
         raise await _refused(api, at, new)
     reading = api.learned.kinds.reading
-    await copy_read_marks(api.shelves, reading, archived.session, copy.session, at.tenant)
+    await copy_read_marks(api.items, reading, archived.session, copy.session, at.tenant)
 
 
 async def _refused(api: Api, at: SessionKey, new: SessionKey) -> ProxyError:
@@ -179,7 +179,7 @@ async def rewind_session(
 
     async def wanted(session: archive.Session) -> Switch:
         lines = await lines_without_texts(api.store, at, session.end)
-        return Switch(superseded=tuple(await asyncio.to_thread(_behind, lines, back)))
+        return Switch(superseded=tuple(await asyncio.to_thread(_ids_taken_back, lines, back)))
 
     return await _switched(api, at, given, wanted)
 
@@ -223,7 +223,7 @@ async def _switched(
     raise memory_unavailable()
 
 
-def _behind(lines: Sequence[StoredMessage], back: RewindTurns | RewindTo) -> list[str]:
+def _ids_taken_back(lines: Sequence[StoredMessage], back: RewindTurns | RewindTo) -> list[str]:
     active = [Entry(line.position, line.card) for line in lines if line.state == "active"]
     log = sorted(active, key=lambda entry: entry.position)
     if isinstance(back, RewindTurns):

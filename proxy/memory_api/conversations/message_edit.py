@@ -195,7 +195,7 @@ async def _forget(api: Api, at: SessionKey, line: StoredMessage, gone: Collectio
     session = await api.store.session(at)
     user = (session.user if session else None) or ""
     await api.learned.drop_turn(at, user, line.position.turn)
-    await drop_feedback(api.shelves, at, user, gone)
+    await drop_feedback(api.items, at, user, gone)
 
 
 def _edited(api: Api, line: StoredMessage, new: New) -> Edited:

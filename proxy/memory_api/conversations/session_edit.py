@@ -70,7 +70,7 @@ async def update_session(
         if not written:  # else it is not as the caller has read it any more, by this very change
             given.check(session_object(session))
             if summary is not UNSET:
-                written = await _tell(api, at, session, summary.text if summary else None)
+                written = await _set_summary(api, at, session, summary.text if summary else None)
         if (written or summary is UNSET) and await _describe(api, at, session, details):
             return session_object(await the_session(api.store, at))
     raise memory_unavailable()
@@ -85,7 +85,9 @@ async def _describe(api: Api, at: SessionKey, session: archive.Session, wanted: 
     return await api.store.revise(at, Revision(details=details, was=was))
 
 
-async def _tell(api: Api, at: SessionKey, session: archive.Session, text: str | None) -> bool:
+async def _set_summary(
+    api: Api, at: SessionKey, session: archive.Session, text: str | None
+) -> bool:
     """Put other words in the summary's place, of the same coverage; or forget all versions.
 
     False if another version has come between.

@@ -45,7 +45,7 @@ async def the_session(store: Archive, key: SessionKey) -> archive.Session:
 
 def must_not_wait(spool: Spool, key: SessionKey) -> None:
     """Raise ProxyError 503 while exchanges of the session wait in the spool: nothing overtakes."""
-    if spool.waiting(key):
+    if spool.has_waiting(key):
         raise memory_unavailable()
 
 

@@ -31,7 +31,7 @@ from proxy.memory.recording.spool_owners import EntryOwner
 from proxy.memory.store import StoreError
 from proxy.memory_api.erasure.in_mind import forget_session, forget_texts
 from proxy.memory_api.erasure.receipt import Counts, Receipt
-from proxy.memory_api.overview.counts import Counted, session_counts, shelf_counts
+from proxy.memory_api.overview.counts import Counted, item_counts, session_counts
 from proxy.recall.index import Owner, owner_of, sessions_of
 from proxy.recall.indexing.indexer import (
     drop_index,
@@ -154,7 +154,7 @@ class Eraser:
             return Receipt(subject, await self._person_counts(tenant, user, lost))
 
     async def _person_counts(self, tenant: str, user: str, lost: Sequence[str]) -> Counts:
-        counts = await shelf_counts(self._store, ItemOwner(tenant, user), self._learned.kinds)
+        counts = await item_counts(self._store, ItemOwner(tenant, user), self._learned.kinds)
         ids: list[str] = []
         places = await seqs_by_session(self._store, Owner(tenant, user=user))
         async for keys in _batches(self._sessions(tenant, user, lost), SEVERAL):
@@ -162,7 +162,7 @@ class Eraser:
             for found in await _gather(keys, partial(self._history, places)):
                 counts.add(found)
         theirs = set(ids)
-        counts.proposals = await self._learned.instructions_forgetting.person(
+        counts.proposals = await self._learned.feedback_forgetter.forget_person(
             tenant, user, theirs, dry_run=True
         )
         counts.spooled = await self._spooled(EntryOwner(tenant, ids, user))
@@ -192,13 +192,15 @@ class Eraser:
         self, tenant: str, user: str, lost: Sequence[str], marks: Marks, found: Counts
     ) -> None:
         """Remove what is there now, and add to ``found`` what it was."""
-        shelf, owner = ItemOwner(tenant, user), Owner(tenant, user=user)
+        item_owner, owner = ItemOwner(tenant, user), Owner(tenant, user=user)
         places = await seqs_by_session(self._store, owner)
         async for keys in _batches(self._sessions(tenant, user, lost), AT_ONCE):
             await marks.put(*(Subject(tenant, session=key.session) for key in keys))
             # First: what is proposed of their remarks must find that they are gone.
             ids = {key.session for key in keys}
-            found.proposals += await self._learned.instructions_forgetting.person(tenant, user, ids)
+            found.proposals += await self._learned.feedback_forgetter.forget_person(
+                tenant, user, ids
+            )
             await self._forget_names(tenant, keys)
             for at in range(0, len(keys), SEVERAL):
                 some = keys[at : at + SEVERAL]
@@ -206,8 +208,8 @@ class Eraser:
                 await marks.renew()
         await self._store.clear(tenant, user)
         await marks.renew()
-        kept = await shelf_counts(self._store, shelf, self._learned.kinds)
-        await self._store.drop_items(shelf, ())
+        kept = await item_counts(self._store, item_owner, self._learned.kinds)
+        await self._store.drop_items(item_owner, ())
         found.add(kept)
         await marks.renew()
         # Behind the sessions: what is indexed of one that is gone is removed by who indexes it.

@@ -152,7 +152,7 @@ async def search_items(
     """
     prefix = prefix_of(asked.namespace_prefix, "namespace_prefix")
     wanted = ItemQuery(
-        shelf=item_owner_of(tenant, prefix),
+        owner=item_owner_of(tenant, prefix),
         prefix=prefix,
         filter=filter_of(asked.filter),
         query=asked.query or "",
@@ -161,7 +161,7 @@ async def search_items(
     )
     with presence(request):
         async with _turn(api, tenant, wanted):
-            found = await ItemSearch(api.shelves, api.searching).find(wanted)
+            found = await ItemSearch(api.items, api.searching).find(wanted)
     objects = [item_object(item, score) for item, score in found]
     return ItemList.of(objects, wanted.offset, wanted.limit)
 
@@ -182,7 +182,7 @@ async def list_namespaces(
     """
     prefix = prefix_of(asked.prefix, "prefix")
     wanted = NamespaceQuery(
-        shelf=item_owner_of(tenant, prefix),
+        owner=item_owner_of(tenant, prefix),
         prefix=prefix,
         suffix=tuple(asked.suffix or ()),
         depth=asked.max_depth or MAX_LABELS,
@@ -190,7 +190,7 @@ async def list_namespaces(
         limit=asked.limit or DEFAULT_NAMESPACES,
     )
     with presence(request):
-        found = await find_namespaces(api.shelves, wanted)
+        found = await find_namespaces(api.items, wanted)
     return NamespaceList.of([list(each) for each in found], wanted.offset, wanted.limit)
 
 
@@ -203,29 +203,29 @@ def _turn(api: Api, tenant: str, wanted: ItemQuery) -> AbstractAsyncContextManag
 
 async def _make(api: Api, tenant: str, change: Change, given: Conditions) -> None:
     """Change an item, if it is as the request says.  Raises ProxyError 409 and 412."""
-    shelf = item_owner_of(tenant, change.namespace)
+    owner = item_owner_of(tenant, change.namespace)
     for _ in range(ATTEMPTS):
-        fitting = await _fitting(api, shelf, change, given)
-        if await api.shelves.change_items(shelf, [fitting]):
+        fitting = await _fitting(api, owner, change, given)
+        if await api.items.change_items(owner, [fitting]):
             return
         if change.after is not None:
             break
     raise version_conflict()
 
 
-async def _fitting(api: Api, shelf: ItemOwner, change: Change, given: Conditions) -> Change:
+async def _fitting(api: Api, owner: ItemOwner, change: Change, given: Conditions) -> Change:
     """The change, to be made only to what the request's conditions were compared with."""
     if not given.any:
         return change
     place = Place(change.namespace, change.key)
-    there = (await api.shelves.items_at(shelf, [place])).get(place)
+    there = (await api.items.items_at(owner, [place])).get(place)
     given.check(item_object(there) if there else None)
     version = there.version if there else 0
     return replace(change, after=version if change.after is None else change.after)
 
 
 async def _item(api: Api, tenant: str, place: Place) -> items.Item:
-    found = await api.shelves.items_at(item_owner_of(tenant, place.namespace), [place])
+    found = await api.items.items_at(item_owner_of(tenant, place.namespace), [place])
     if place not in found:
         raise item_not_found()
     return found[place]

@@ -18,7 +18,7 @@ MAX_SCANNED = 100_000
 class NamespaceQuery(msgspec.Struct, frozen=True):
     """What a list of namespaces asks for."""
 
-    shelf: ItemOwner
+    owner: ItemOwner
     prefix: Namespace = ()
     suffix: Namespace = ()
     depth: int = MAX_LABELS
@@ -33,7 +33,7 @@ async def find_namespaces(items: Items, wanted: NamespaceQuery) -> list[Namespac
     """
     found: list[Namespace] = []
     end, looked = wanted.offset + wanted.limit + 1, 0
-    async for page in namespace_pages(items, wanted.shelf, literal(wanted.prefix)):
+    async for page in namespace_pages(items, wanted.owner, literal(wanted.prefix)):
         fitting = (each[: wanted.depth] for each in page if _fits(each, wanted))
         found += dict.fromkeys(each for each in fitting if each not in found[-1:])
         looked += len(page)

@@ -37,7 +37,7 @@ Scored = tuple[Item, float | None]
 class ItemQuery(msgspec.Struct, frozen=True):
     """What a search asks for.  ``query`` is "" for none."""
 
-    shelf: ItemOwner
+    owner: ItemOwner
     prefix: Namespace
     filter: Mapping[str, object] = msgspec.field(default_factory=dict)
     query: str = ""
@@ -83,14 +83,14 @@ class ItemSearch:
                 break
         ranked = await self._threads.run(partial(rank, asked, read))
         best = ranked[wanted.offset : wanted.offset + wanted.limit + 1]
-        items = await self._items.items_at(wanted.shelf, [places[n] for n, _ in best])
+        items = await self._items.items_at(wanted.owner, [places[n] for n, _ in best])
         return [(items[places[n]], score) for n, score in best if places[n] in items]
 
     async def _pages(self, wanted: ItemQuery) -> AsyncIterator[Sequence[Item]]:
         """Items below the prefix.  There may be many records of requests: none is read in vain."""
         after: Place | None = None
         while True:
-            page = await self._items.items(wanted.shelf, wanted.prefix, after, AT_ONCE)
+            page = await self._items.items(wanted.owner, wanted.prefix, after, AT_ONCE)
             yield [item for item in page.items if is_shown(item.namespace, wanted.prefix)]
             if page.after is None:
                 return

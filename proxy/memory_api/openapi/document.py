@@ -165,7 +165,7 @@ def _operation(operation: Operation, offer: Offer) -> Schema:
     }
     if operation.description:
         made["description"] = operation.description
-    parameters = [_parameter(each) for each in _known(operation, offer)]
+    parameters = [_parameter(each) for each in _shared_parameters(operation, offer)]
     if parameters:
         made["parameters"] = parameters
     if operation.body is not None:
@@ -175,7 +175,7 @@ def _operation(operation: Operation, offer: Offer) -> Schema:
     return {**made, "responses": responses(operation)}
 
 
-def _known(operation: Operation, offer: Offer) -> Iterator[Parameter]:
+def _shared_parameters(operation: Operation, offer: Offer) -> Iterator[Parameter]:
     """Its parameters; a profile is one that there is."""
     for parameter in parameters_of(operation):
         if parameter.name != "profile":

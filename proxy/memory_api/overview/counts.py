@@ -44,11 +44,11 @@ def _seqs(placed: PlacedExchange) -> Iterator[int]:
     return (placed.first + int(message.rpartition(".")[2]) for message in placed.messages)
 
 
-async def shelf_counts(items: Items, shelf: ItemOwner, kinds: Kinds) -> Counts:
+async def item_counts(items: Items, owner: ItemOwner, kinds: Kinds) -> Counts:
     """The counts of all that is kept of a person beside history.  Raises StoreError."""
     counts, labels = Counts(), kinds.labels
     named = {kind.name: kind.memory for kind in kinds.personal}
-    async for item in all_items(items, shelf, (), PAGE):
+    async for item in all_items(items, owner, (), PAGE):
         namespace = item.namespace
         label = namespace[2] if namespace[:1] == (PEOPLE,) and len(namespace) > 2 else ""
         if label in named:

@@ -70,13 +70,13 @@ class Concerns:
         self._asking: asyncio.Task[None] | None = None
         self._known: tuple[str, ...] = ()
 
-    async def known(self, patience: float) -> tuple[str, ...]:
+    async def known(self, seconds: float) -> tuple[str, ...]:
         """The latest answer; a new one is waited for briefly."""
         if time.monotonic() - self._asked_at >= CONCERNS_EVERY:
             self._asked_at = time.monotonic()
             self._asking = asyncio.create_task(self._find_out(), name="concerns")
         if self._asking is not None and not self._asking.done():
-            await asyncio.wait({self._asking}, timeout=patience)
+            await asyncio.wait({self._asking}, timeout=seconds)
         return self._known
 
     async def _find_out(self) -> None:
@@ -125,10 +125,10 @@ class Health:
         """Prometheus' text format."""
         look, problem = await asyncio.gather(self._looked(), self._problem(self._api.store.ping()))
         telemetry = self._api.telemetry
-        telemetry.store_up(problem is None)
-        telemetry.tasks(len(asyncio.all_tasks()))
+        telemetry.set_store_up(problem is None)
+        telemetry.set_tasks(len(asyncio.all_tasks()))
         if look.depth is not None:
-            telemetry.spool_depth(look.depth.waiting)
+            telemetry.set_spool_depth(look.depth.waiting)
         text = await self._threads.run(telemetry.render)
         return Response(text, headers={"content-type": CONTENT_TYPE})
 
@@ -140,8 +140,8 @@ class Health:
         part: dict[str, object] = {"ok": True, **name}
         if warnings := await self._concerns.known(self._timeout):
             part["warnings"] = warnings
-        if troubled := self._api.troubled():
-            part["troubled_sessions"] = troubled
+        if failing_sessions := self._api.failing_sessions():
+            part["troubled_sessions"] = failing_sessions
         return part
 
     async def _problem(self, ping: Awaitable[None]) -> str | None:
@@ -162,7 +162,7 @@ class Health:
         held = look.told(named=named)
         if look.problem:
             return _broken(look.problem, **held)
-        if self._api.losing():
+        if self._api.is_losing():
             return _broken("exchanges were lost within the last minute", **held)
         return {"ok": True, **held}
 

@@ -23,7 +23,7 @@ PATH = f"{ONE}/feedback"
 async def get_feedback(api: Api, at: SessionAt, message: MessageAt) -> Feedback:
     """Get the feedback on an answer."""
     try:
-        found = await api.learned.feedback.given(await _session(api, at), at, message)
+        found = await api.learned.feedback.latest(await _session(api, at), at, message)
     except NoMessage:
         raise message_not_found() from None
     if found is None:
@@ -45,7 +45,7 @@ async def send_feedback(api: Api, at: SessionAt, message: MessageAt, said: NewFe
     """
     session, comment = await _session(api, at), (said.comment or "").strip()
     try:
-        taken = await api.learned.feedback.take(session, at, message, said.score, comment)
+        taken = await api.learned.feedback.record(session, at, message, said.score, comment)
     except NoMessage:
         must_not_wait(api.spool, at)
         raise message_not_found() from None

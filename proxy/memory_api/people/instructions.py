@@ -6,7 +6,7 @@ import time
 
 from proxy.learning.instructions import document
 from proxy.learning.instructions.document import Revision
-from proxy.learning.instructions.store import Check, NotThere, Outdated, StoredInstructions
+from proxy.learning.instructions.store import Check, NotFound, Outdated, StoredInstructions
 from proxy.memory.items import ItemOwner
 from proxy.memory.model import Due, SessionKey
 from proxy.memory_api.api import Api
@@ -106,7 +106,7 @@ async def roll_back_instructions(
     instructions, check = api.learned.instructions, _check(given, name)
     try:
         held = await instructions.roll_back(ItemOwner(tenant), name, back.version, check)
-    except NotThere:
+    except NotFound:
         raise version_not_found() from None
     return instructions_object(name, held)
 
@@ -148,7 +148,7 @@ async def reflect_on_feedback(api: Api, tenant: Tenant, name: ApplicationAt) -> 
     profile = _profile(api.settings, name)
     if profile is None:
         raise application_not_found()
-    newest = await api.learned.pending.ask(ItemOwner(tenant), name)
+    newest = await api.learned.pending.request_proposal(ItemOwner(tenant), name)
     if newest is not None:
         due = Due(kind="learning", profile=profile, at=time.time())
         await api.store.enqueue(SessionKey(tenant, newest.session), due)
@@ -158,7 +158,7 @@ async def reflect_on_feedback(api: Api, tenant: Tenant, name: ApplicationAt) -> 
 async def _decided(api: Api, tenant: str, name: str, id: str, *, approve: bool) -> Proposal:
     try:
         decided = await api.learned.instructions.decide(ItemOwner(tenant), name, id, approve)
-    except NotThere:
+    except NotFound:
         raise proposal_not_found() from None
     except Outdated:
         raise proposal_outdated() from None

@@ -194,7 +194,7 @@ class Memories(msgspec.Struct, frozen=True):
     """What is remembered of people, as objects.  All methods raise StoreError."""
 
     kinds: Kinds
-    shelves: Items
+    items: Items
     recall_admin: RecallAdmin
     count: Callable[[str], int]
     clock: Callable[[], float]
@@ -223,8 +223,8 @@ class Memories(msgspec.Struct, frozen=True):
         return found
 
     async def _learned(self, owner: Owner, wanted: Listing, kind: Kind) -> list[ListedMemory]:
-        shelf = shelf_of(owner)
-        items = all_items(self.shelves, shelf, (PEOPLE, shelf.user, kind.name), PAGE)
+        item_owner = as_item_owner(owner)
+        items = all_items(self.items, item_owner, (PEOPLE, item_owner.user, kind.name), PAGE)
         found = [self._memory(kind, item) async for item in items]
         return [
             ListedMemory(
@@ -253,10 +253,10 @@ class Memories(msgspec.Struct, frozen=True):
 
     async def one(self, owner: Owner, memory: str) -> Object | None:
         """A memory by its id, whatever its state."""
-        kind, shelf = self.kinds.named(memory), shelf_of(owner)
+        kind, item_owner = self.kinds.named(memory), as_item_owner(owner)
         if kind is not None:
-            place = Place((PEOPLE, shelf.user, kind.name), memory)
-            item = (await self.shelves.items_at(shelf, [place])).get(place)
+            place = Place((PEOPLE, item_owner.user, kind.name), memory)
+            item = (await self.items.items_at(item_owner, [place])).get(place)
             return self.learned(kind, item) if item else None
         found = await self.recall_admin.standing(owner)
         return next((found_memory(each) for each in found if each.id == memory), None)
@@ -266,16 +266,16 @@ class Memories(msgspec.Struct, frozen=True):
         return self._memory(kind, item).fields(self.count)
 
     def _memory(self, kind: Kind, item: Item) -> LearnedMemory:
-        assert kind.view is not None
-        return kind.view(item, self.clock())
+        assert kind.to_memory is not None
+        return kind.to_memory(item, self.clock())
 
 
 def memories_of(api: Api) -> Memories:
     kinds = api.learned.kinds
-    return Memories(kinds, api.shelves, api.recall_admin, api.count_text, time.time)
+    return Memories(kinds, api.items, api.recall_admin, api.count_text, time.time)
 
 
-def shelf_of(owner: Owner) -> ItemOwner:
+def as_item_owner(owner: Owner) -> ItemOwner:
     return ItemOwner(owner.tenant, owner.user)
 
 

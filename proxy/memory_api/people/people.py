@@ -16,9 +16,9 @@ from proxy.memory_api.errors import user_not_found
 from proxy.memory_api.fields import decode_cursor, encode_cursor, unknown_cursor
 from proxy.memory_api.openapi.operation import Link, Parameter
 from proxy.memory_api.operation import operation
-from proxy.memory_api.overview.counts import shelf_counts
+from proxy.memory_api.overview.counts import item_counts
 from proxy.memory_api.parameters import OF_USER, After, Limit, PersonAt, SessionAt
-from proxy.memory_api.people.memories import shelf_of
+from proxy.memory_api.people.memories import as_item_owner
 from proxy.memory_api.shapes.people import STANDING_KINDS, Person, User, UserList
 from proxy.memory_api.shapes.sessions import Forget, ForgetReceipt, Forgotten
 from proxy.recall.index import Owner, newest_session, sessions_of
@@ -142,7 +142,7 @@ async def _person(api: Api, tenant: str, user: str, session: Session) -> Person 
 
 async def _memories(api: Api, owner: Owner) -> dict[str, int]:
     """How many there are by kind, of every state; standing instructions only those in force."""
-    counts = await shelf_counts(api.shelves, shelf_of(owner), api.learned.kinds)
+    counts = await item_counts(api.items, as_item_owner(owner), api.learned.kinds)
     standing = Counter[str](each.kind for each in await api.recall_admin.standing(owner))
     return {
         **{kind.memory: counts.memories[kind.memory] for kind in api.learned.kinds.personal},

@@ -16,7 +16,7 @@ from proxy.memory_api.objects import source_object
 from proxy.memory_api.openapi.operation import JSON, Body, Link, Parameter, ref
 from proxy.memory_api.operation import operation
 from proxy.memory_api.parameters import AfterSeq, Limit, PersonAt
-from proxy.memory_api.people.memories import shelf_of
+from proxy.memory_api.people.memories import as_item_owner
 from proxy.memory_api.people.people import BY_PATH
 from proxy.memory_api.people.people import ONE as PERSON
 from proxy.memory_api.shapes.people import (
@@ -86,8 +86,8 @@ async def get_profile(api: Api, at: PersonAt) -> Profile:
 
     An empty document where nothing is known.
     """
-    shelf = shelf_of(at)
-    return profile_object(shelf.user, await api.learned.profiles.current(shelf))
+    owner = as_item_owner(at)
+    return profile_object(owner.user, await api.learned.profiles.current(owner))
 
 
 @operation(
@@ -110,12 +110,12 @@ async def update_profile(
     A JSON Merge Patch (RFC 7396), or with its content type a JSON Patch (RFC 6902); all of it or
     nothing. The document has to fit the operator's schema.
     """
-    shelf = shelf_of(at)
+    owner = as_item_owner(at)
     try:
-        held = await api.learned.profiles.edit(shelf, change, schema, _check(given, shelf.user))
+        held = await api.learned.profiles.edit(owner, change, schema, _check(given, owner.user))
     except PatchError as error:
         raise invalid(f"The profile stays as it is: {error}", error.path) from None
-    return profile_object(shelf.user, held)
+    return profile_object(owner.user, held)
 
 
 @operation(
@@ -131,7 +131,7 @@ async def list_profile_versions(
 
     By number, ascending.
     """
-    page = await api.learned.profiles.versions(shelf_of(at), after, limit)
+    page = await api.learned.profiles.versions(as_item_owner(at), after, limit)
     return ProfileVersionList.part([version_object(each) for each in page.items], page.after)
 
 
@@ -149,12 +149,12 @@ async def roll_back_profile(
 
     That document once more, as a new version.
     """
-    shelf, check = shelf_of(at), _check(given, at.user)
+    owner, check = as_item_owner(at), _check(given, at.user)
     try:
-        held = await api.learned.profiles.roll_back(shelf, back.version, check)
+        held = await api.learned.profiles.roll_back(owner, back.version, check)
     except NoVersion:
         raise version_not_found() from None
-    return profile_object(shelf.user, held)
+    return profile_object(owner.user, held)
 
 
 def _check(given: Conditions, user: str) -> Check:
@@ -184,7 +184,7 @@ def version_object(version: Version) -> ProfileVersion:
         document=version.document,
         patch=version.patch,
         origin=version.origin,
-        sources=[source_object(source) for source in version.taught_by],
+        sources=[source_object(source) for source in version.all_sources],
         rolled_back_to=version.rolled_back_to,
         created_at=version.created_at,
     )

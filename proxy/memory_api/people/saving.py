@@ -14,7 +14,7 @@ from proxy.memory_api.errors import memory_not_found, too_many_memories
 from proxy.memory_api.objects import Object
 from proxy.memory_api.operation import operation
 from proxy.memory_api.parameters import PersonAt
-from proxy.memory_api.people.memories import memories_of, shelf_of
+from proxy.memory_api.people.memories import as_item_owner, memories_of
 from proxy.memory_api.people.users import ALL, TAG
 from proxy.memory_api.shapes.people import Memory
 
@@ -38,7 +38,7 @@ async def save_fact(api: Api, owner: PersonAt, said: Statement) -> Object:
     """
     facts = FactTools(api.learned.facts, api.settings.memory.facts)
     try:
-        fact = await facts.note(shelf_of(owner), said.text, said.about, afresh=said.afresh)
+        fact = await facts.add(as_item_owner(owner), said.text, said.about, always_new=said.afresh)
     except TooManyFacts:
         raise too_many_memories() from None
     found = await memories_of(api).one(owner, fact.id)

@@ -16,7 +16,7 @@ from proxy.memory.items import matches_filter
 from proxy.memory_api.fields import invalid
 from proxy.memory_api.items.params import filter_of
 from proxy.memory_api.objects import Object
-from proxy.memory_api.people.memories import STATES, Listing, Memories, found_memory, shelf_of
+from proxy.memory_api.people.memories import STATES, Listing, Memories, as_item_owner, found_memory
 from proxy.memory_api.shapes import people as shapes
 from proxy.memory_api.shapes.people import memory_kinds
 from proxy.recall.index import Owner
@@ -62,8 +62,11 @@ class MemorySearch(msgspec.Struct, frozen=True):
 
     async def find(self, owner: Owner, wanted: MemoryQuery) -> list[Object]:
         """What has to do with the question, best first, whatever it is."""
-        said, learned = await self._said(owner, wanted), await self._learned(owner, wanted)
-        known = await self._known(owner) if learned else {}
+        said, learned = (
+            await self._found_passages(owner, wanted),
+            await self._learned(owner, wanted),
+        )
+        known = await self._fact_terms(owner) if learned else {}
         found = await asyncio.to_thread(self._scored, said, learned, known, wanted)
         found.sort(key=self._worse)
         fitting = (each for each in found if _number(each, "score") > 0)
@@ -71,7 +74,7 @@ class MemorySearch(msgspec.Struct, frozen=True):
             : wanted.limit
         ]
 
-    async def _said(self, owner: Owner, wanted: MemoryQuery) -> list[Object]:
+    async def _found_passages(self, owner: Owner, wanted: MemoryQuery) -> list[Object]:
         if CURRENT not in wanted.states or set(wanted.kinds) <= self._kinds:
             return []
         found = await self.recall.search(owner, wanted.query)
@@ -81,9 +84,9 @@ class MemorySearch(msgspec.Struct, frozen=True):
         kinds = set(wanted.kinds) & self._kinds
         return await self.memories.all(owner, Listing(kinds, wanted.states)) if kinds else []
 
-    async def _known(self, owner: Owner) -> Mapping[str, bytes]:
+    async def _fact_terms(self, owner: Owner) -> Mapping[str, bytes]:
         """The terms of facts in force, by their ids: these are kept."""
-        card = await self.facts.card(shelf_of(owner))
+        card = await self.facts.card(as_item_owner(owner))
         return {id: terms for (id, _), terms in card.terms_by_line().items()}
 
     def _scored(

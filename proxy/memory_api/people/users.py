@@ -36,10 +36,10 @@ from proxy.memory_api.people.memories import (
     StaleDays,
     States,
     WriteContext,
+    as_item_owner,
     changed_fact,
     memories_of,
     new_fact,
-    shelf_of,
 )
 from proxy.memory_api.people.people import BY_PATH
 from proxy.memory_api.people.people import ONE as PERSON
@@ -162,7 +162,7 @@ async def update_memory(
     def change(facts: Facts) -> None:
         facts[wanted] = changed_fact(facts[wanted], new, _lately(api))
 
-    await api.learned.facts.change(shelf_of(owner), change, check=_check(api, given, wanted))
+    await api.learned.facts.change(as_item_owner(owner), change, check=_check(api, given, wanted))
     return await memories.one(owner, wanted)
 
 
@@ -180,7 +180,7 @@ async def delete_memory(
         given.check(found)
         await api.recall_admin.dismiss(owner, wanted)
     else:
-        await _drop(api, shelf_of(owner), kind, wanted, given)
+        await _drop(api, as_item_owner(owner), kind, wanted, given)
     return MemoryDeleted(id=wanted, deleted=True)
 
 
@@ -192,7 +192,7 @@ async def _add(api: Api, owner: Owner, fact: Fact) -> None:
         facts.update(apply_claims(facts, (), settings, new_id, now))
 
     try:
-        await api.learned.facts.change(shelf_of(owner), add)
+        await api.learned.facts.change(as_item_owner(owner), add)
     except TooManyFacts:
         raise too_many_memories() from None
 
@@ -201,19 +201,19 @@ def _check(api: Api, given: Conditions, wanted: str) -> Callable[[StoredFacts], 
     """Raises where a fact is not there, or not as the request says."""
 
     def check(kept: StoredFacts) -> None:
-        if wanted not in kept.stored:
+        if wanted not in kept.by_id:
             raise memory_not_found()
-        given.check(fact_fields(kept.stored[wanted], time.time(), api.count_text))
+        given.check(fact_fields(kept.by_id[wanted], time.time(), api.count_text))
 
     return check
 
 
-async def _drop(api: Api, shelf: ItemOwner, kind: Kind, wanted: str, given: Conditions) -> None:
+async def _drop(api: Api, owner: ItemOwner, kind: Kind, wanted: str, given: Conditions) -> None:
     def check(item: Item) -> None:
         given.check(memories_of(api).learned(kind, item))
 
-    store = kind.listed(api.learned.over) if kind.listed else None
-    if store is None or not await store.drop(shelf, wanted, check):
+    store = kind.make_listed_store(api.learned.resources) if kind.make_listed_store else None
+    if store is None or not await store.drop(owner, wanted, check):
         raise memory_not_found()
 
 

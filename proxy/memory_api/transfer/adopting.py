@@ -1,4 +1,4 @@
-"""Items of an import on their way onto a person's shelf.
+"""Puts the items of an import among those of their owner.
 
 What has its place taken stays out.  What the proxy has learned hangs together, and is kept so: a
 profile that is there keeps out another one with its versions, as do instructions; and the cards,
@@ -32,30 +32,30 @@ class Adopted(NamedTuple):
 
 
 class ItemImporter:
-    """Puts items on a person's shelf, but for those whose place is taken."""
+    """Stores items of an import, except those whose place is taken."""
 
     def __init__(self, items: Items, learned: Learned) -> None:
-        self._items, self._kinds, self._over = items, learned.kinds, learned.over
+        self._items, self._kinds, self._resources = items, learned.kinds, learned.resources
         self._facts = learned.facts
 
-    async def adopt(self, shelf: ItemOwner, items: Sequence[Item], since: float) -> Adopted:
+    async def adopt(self, owner: ItemOwner, items: Sequence[Item], since: float) -> Adopted:
         """Put what can be put, and nothing if its person was erased at ``since`` or later.
 
         Raises ValueError as :meth:`check` does, StoreError, and Busy.
         """
-        async with self._over.shelf_locks.hold(shelf):  # nobody adds to what was counted
-            await self.check(shelf, items)
-            others = await self._others(shelf, items)
-            taken = [item for item in items if self._kinds.story(item) not in others]
+        async with self._resources.owner_locks.hold(owner):  # nobody adds to what was counted
+            await self.check(owner, items)
+            others = await self._others(owner, items)
+            taken = [item for item in items if self._kinds.current_place_of(item) not in others]
             cards = [item for item in taken if is_card(item)]
-            put = await self._put(shelf, [item for item in taken if not is_card(item)], since)
-            kept = await self._items.items_at(shelf, [card.place for card in cards])
-            put_cards = await self._put(shelf, cards, since)  # last: they speak of the others
+            put = await self._put(owner, [item for item in taken if not is_card(item)], since)
+            kept = await self._items.items_at(owner, [card.place for card in cards])
+            put_cards = await self._put(owner, cards, since)  # last: they speak of the others
         if put and kept:
-            await self._recard(shelf, {place.key for place in kept}, since)
+            await self._recard(owner, {place.key for place in kept}, since)
         return Adopted(put + put_cards, len(items) - put - put_cards)
 
-    async def check(self, shelf: ItemOwner, items: Sequence[Item]) -> None:
+    async def check(self, owner: ItemOwner, items: Sequence[Item]) -> None:
         """Raises ValueError for what nobody can have learned and for too many facts, and
         StoreError.
         """
@@ -63,7 +63,7 @@ class ItemImporter:
         if wrong is not None:
             where = "/".join((*wrong.namespace, wrong.key))
             raise ValueError(f"an item at {where} that is not what belongs there")
-        await self._check_facts(shelf, items)
+        await self._check_facts(owner, items)
 
     def _wrong(self, items: Sequence[Item]) -> Item | None:
         """The first that is not what belongs at its place; slow for many."""
@@ -71,10 +71,10 @@ class ItemImporter:
         reserved = (item for item in items if kinds.is_reserved(item.namespace))
         return next((item for item in reserved if not kinds.is_sound(item)), None)
 
-    async def _check_facts(self, shelf: ItemOwner, items: Sequence[Item]) -> None:
-        place = (PEOPLE, shelf.user, FACTS)
+    async def _check_facts(self, owner: ItemOwner, items: Sequence[Item]) -> None:
+        place = (PEOPLE, owner.user, FACTS)
         brought = [item for item in items if item.namespace == place]
-        held = (await self._facts.load(shelf)).facts if brought else {}
+        held = (await self._facts.load(owner)).facts if brought else {}
         new = [item for item in brought if item.key not in held]
         if new and len(held) + len(new) > MAX_IMPORTED:
             raise ValueError(_too_many("facts of one person", MAX_IMPORTED))
@@ -83,44 +83,44 @@ class ItemImporter:
             what = "facts of one person that were added, saved or imported"
             raise ValueError(_too_many(what, MAX_GIVEN))
 
-    async def there(self, shelf: ItemOwner, items: Sequence[Item]) -> int:
+    async def there(self, owner: ItemOwner, items: Sequence[Item]) -> int:
         """How many of these have their place taken.  Raises StoreError."""
         taken = 0
         for start in range(0, len(items), AT_ONCE):
             places = [item.place for item in items[start : start + AT_ONCE]]
-            taken += len(await self._items.items_at(shelf, places))
+            taken += len(await self._items.items_at(owner, places))
         return taken
 
-    async def remake_card(self, shelf: ItemOwner, since: float) -> None:
+    async def remake_card(self, owner: ItemOwner, since: float) -> None:
         """A person's card of facts, where those came without it.  Raises StoreError, Busy: also
         where the person was erased at ``since`` or later."""
-        await self._recard(shelf, {FACTS}, since)
+        await self._recard(owner, {FACTS}, since)
 
-    async def _others(self, shelf: ItemOwner, items: Sequence[Item]) -> set[Place | None]:
+    async def _others(self, owner: ItemOwner, items: Sequence[Item]) -> set[Place | None]:
         """The stories of which another is there already."""
         mine = {item.place: bytes(item.value) for item in items}
-        stories = {story for item in items if (story := self._kinds.story(item))}
-        there = await self._items.items_at(shelf, stories)
+        stories = {story for item in items if (story := self._kinds.current_place_of(item))}
+        there = await self._items.items_at(owner, stories)
         return {place for place, item in there.items() if bytes(item.value) != mine.get(place)}
 
-    async def _put(self, shelf: ItemOwner, items: Sequence[Item], since: float) -> int:
+    async def _put(self, owner: ItemOwner, items: Sequence[Item], since: float) -> int:
         put = 0
         for start in range(0, len(items), AT_ONCE):
-            put += await self._items.adopt_items(shelf, items[start : start + AT_ONCE], since)
+            put += await self._items.adopt_items(owner, items[start : start + AT_ONCE], since)
         return put
 
-    async def _recard(self, shelf: ItemOwner, features: Collection[str], since: float) -> None:
+    async def _recard(self, owner: ItemOwner, features: Collection[str], since: float) -> None:
         for kind in self._kinds.ranked:
-            if kind.listed is not None and kind.name in features:
-                await self._write(shelf, kind.listed(self._over).card_change, since)
+            if kind.make_listed_store is not None and kind.name in features:
+                await self._write(owner, kind.make_listed_store(self._resources).card_change, since)
 
     async def _write(
-        self, shelf: ItemOwner, card_change: Callable[[ItemOwner], Awaitable[Change]], since: float
+        self, owner: ItemOwner, card_change: Callable[[ItemOwner], Awaitable[Change]], since: float
     ) -> None:
         async def step() -> tuple[None, Sequence[Change]]:
-            return None, [await card_change(shelf)]
+            return None, [await card_change(owner)]
 
-        await update(self._items, self._over.shelf_locks, shelf, step, since)
+        await update(self._items, self._resources.owner_locks, owner, step, since)
 
 
 def _too_many(what: str, most: int) -> str:

@@ -66,7 +66,7 @@ class Exporter:
 
     async def everything(self, now: float) -> AsyncIterator[bytes]:
         """The lines of an export of a tenant, or of one person, at ``now`` (Unix seconds)."""
-        yield lines.header("tenant" if self._user is None else "user", now)
+        yield lines.header_line("tenant" if self._user is None else "user", now)
         for number in range(PASSES):
             before = len(self._written)
             async for line in self._sessions(0.0 if number == 0 else now - MARGIN):
@@ -76,23 +76,23 @@ class Exporter:
         if self._user is None:
             self._people |= set(await self._store.people(self._tenant))
         for user in sorted(self._people):
-            async for line in self._shelf(user):
+            async for line in self._items_of(user):
                 yield line
         if self._user is None:
-            async for line in self._shelf(""):
+            async for line in self._items_of(""):
                 yield line
         yield self._end()
 
     async def session(self, session: str, now: float) -> AsyncIterator[bytes]:
         """The lines of an export of one session."""
-        yield lines.header("session", now)
+        yield lines.header_line("session", now)
         async for line in self._session(session):
             yield line
         yield self._end()
 
     def _end(self) -> bytes:
         sessions, shelves, items = self._counts
-        return lines.encoded(format.End(sessions=sessions, shelves=shelves, items=items))
+        return lines.encode_line(format.End(sessions=sessions, shelves=shelves, items=items))
 
     async def _sessions(self, since: float) -> AsyncIterator[bytes]:
         """Those last active ``since`` then that are not written yet."""
@@ -114,7 +114,7 @@ class Exporter:
                 yield line
             return
         if found is not None and self._is_wanted(found.session):
-            for line in lines.session_lines(found, await self._begun(found.session)):
+            for line in lines.session_lines(found, await self._begin_session(found.session)):
                 yield line
 
     async def _large(self, key: SessionKey) -> AsyncIterator[bytes]:
@@ -124,7 +124,7 @@ class Exporter:
         session = await reading.begin()
         if session is None or not self._is_wanted(session):
             return
-        yield lines.session_line(session, await self._begun(session))
+        yield lines.session_line(session, await self._begin_session(session))
         there: set[str] = set()
         async for message in reading.lines(session):
             there.add(message.card.id)
@@ -132,14 +132,14 @@ class Exporter:
         rest = await reading.end(session)
         if rest is None:
             raise StoreError("a session was changed while it was read")
-        for line in lines.rest_lines(rest, there):
+        for line in lines.closing_lines(rest, there):
             yield line
 
     def _is_wanted(self, session: Session) -> bool:
         return self._user in (None, session.user)
 
-    async def _begun(self, session: Session) -> tuple[str, ...]:
-        """Count a session, and its person; what is dismissed in it, where it is nobody's."""
+    async def _begin_session(self, session: Session) -> tuple[str, ...]:
+        """Count a session and its user; returns its dismissed wishes if it has no user."""
         self._counts[0] += 1
         if session.user:
             self._people.add(session.user)
@@ -152,21 +152,21 @@ class Exporter:
                 return await read_session(self._store, key, HELD)
         return await read_session(self._store, key, HELD)
 
-    async def _shelf(self, user: str) -> AsyncIterator[bytes]:
+    async def _items_of(self, user: str) -> AsyncIterator[bytes]:
         """Nothing for one with nothing on it."""
         dismissed = await self._recall_admin.dismissed(Owner(self._tenant, user)) if user else ()
         begun = bool(dismissed)
         if begun:
-            yield lines.shelf(user, dismissed)
+            yield lines.owner_line(user, dismissed)
         count = 0
         async for item in all_items(self._store, ItemOwner(self._tenant, user), (), PAGE):
             if not begun:
-                yield lines.shelf(user, dismissed)
+                yield lines.owner_line(user, dismissed)
                 begun = True
             yield lines.item_line(item)
             count += 1
         if begun:
-            yield lines.encoded(format.ShelfEnd(items=count))
+            yield lines.encode_line(format.ShelfEnd(items=count))
             self._counts[1] += 1
             self._counts[2] += count
 
@@ -221,10 +221,10 @@ async def _answer(request: Request, lines: AsyncIterator[bytes]) -> Response:
         return Response(headers=HEADERS)
     pieces = _pieces(lines)
     first = await anext(pieces)
-    return Export(first, pieces)
+    return ExportResponse(first, pieces)
 
 
-class Export(StreamingResponse):
+class ExportResponse(StreamingResponse):
     """Sends piece by piece; a store that fails meanwhile leaves it without an end."""
 
     def __init__(self, first: bytes, others: AsyncIterator[bytes]) -> None:

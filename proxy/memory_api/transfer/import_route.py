@@ -34,10 +34,10 @@ from proxy.memory_api.parameters import DRY_RUN, OF_USER, SESSION, an_id
 from proxy.memory_api.shapes.overview import Imported, Skipped
 from proxy.memory_api.threads import Threads
 from proxy.memory_api.transfer.import_sessions import ImportCounts, Importer
-from proxy.portable.conversing import Terms
+from proxy.portable.conversing import ImportOptions
 from proxy.portable.names import FORMATS, Format
-from proxy.portable.opening import BYTE_ORDER_MARK, ENOUGH, Limits, opened
-from proxy.portable.source import Broken, Piece, Warnings
+from proxy.portable.opening import BYTE_ORDER_MARK, DETECTION_BYTES, Limits, open_source
+from proxy.portable.source import ImportedPart, InvalidFile, Warnings
 from proxy.wire.places import SMALL, UNCOUNTED, Reservation
 
 CONFLICTS = ("skip", "error")
@@ -123,8 +123,8 @@ Strict = Annotated[
 class Incoming:
     """A file as it comes.  ``held`` is its room: of what has come, whatever was declared."""
 
-    def __init__(self, request: Request, held: Reservation, patience: float) -> None:
-        self.chunks, self.patience = _chunks(request, patience), patience
+    def __init__(self, request: Request, held: Reservation, timeout: float) -> None:
+        self.chunks, self.timeout = _chunks(request, timeout), timeout
         self._held, self._waiting = held, 0
 
     async def took(self, size: int, *, complete: bool) -> None:
@@ -191,16 +191,16 @@ async def import_file(
     `dry_run=true` reads all of the file, and only counts.
     """
     wanted = ImportRequest(format, session, user)
-    terms = _terms(api, wanted)
+    options = _options(api, wanted)
     warnings, refused = Warnings(), None
-    importer = Importer(api, tenant, terms, warnings, strict=strict, dry_run=dry_run)
+    importer = Importer(api, tenant, options, warnings, strict=strict, dry_run=dry_run)
     try:
         await api.reach(tenant)
         found = await _read(api, file, wanted, importer, warnings)
         await importer.end()
-    except (Broken, ProxyError) as error:
+    except (InvalidFile, ProxyError) as error:
         # It holds what was read of the file, which goes before the rest comes.
-        refused = _told(error, 0 if dry_run else importer.counts.sessions)
+        refused = _with_count_imported(error, 0 if dry_run else importer.counts.sessions)
     finally:
         # However it ends: also where the client leaves, or the store fails.
         if not dry_run:
@@ -230,9 +230,9 @@ def _audit(request: Request, put: ImportCounts) -> None:
         audit("imported", **log_fields(request), **much)
 
 
-def _terms(api: Api, wanted: ImportRequest) -> Terms:
+def _options(api: Api, wanted: ImportRequest) -> ImportOptions:
     memory = api.settings.memory
-    return Terms(
+    return ImportOptions(
         count=api.counter(None),
         now=time.time(),
         media=memory.max_inline_media_bytes,
@@ -249,7 +249,7 @@ async def _read(
     learned = api.learned.kinds.is_reserved
     limits = Limits(LINE * server.max_body_bytes, server.max_import_bytes, learned)
     beginning = (await _beginning(file.chunks)).removeprefix(BYTE_ORDER_MARK)
-    format, source = opened(beginning, wanted.format, limits, warnings)
+    format, source = open_source(beginning, wanted.format, limits, warnings)
     if format == "memory-proxy" and (wanted.session or wanted.user):
         raise invalid("An export says itself whose it is: leave out session and user.")
     await _each(api.reading, partial(source.feed, beginning), importer)
@@ -260,7 +260,9 @@ async def _read(
     return format
 
 
-async def _each(reading: Threads, read: Callable[[], Iterator[Piece]], importer: Importer) -> bool:
+async def _each(
+    reading: Threads, read: Callable[[], Iterator[ImportedPart]], importer: Importer
+) -> bool:
     """Put in what is complete, a few pieces at a time; also what is before something wrong.
     Whether there was something."""
     found, some = _Pieces(read), False
@@ -276,19 +278,19 @@ async def _each(reading: Threads, read: Callable[[], Iterator[Piece]], importer:
 async def _drain(file: Incoming) -> None:
     """Let the rest come, so that the client reads the answer instead of failing to write."""
     with suppress(ProxyError, TimeoutError):
-        async with asyncio.timeout(file.patience):
+        async with asyncio.timeout(file.timeout):
             async for _ in file.chunks:
                 pass
 
 
-async def _chunks(request: Request, patience: float) -> AsyncIterator[bytes]:
-    """The body as it comes: ``MIN_RECEIVED_BYTES``, or its end, within each ``patience`` seconds of
+async def _chunks(request: Request, timeout: float) -> AsyncIterator[bytes]:
+    """The body as it comes: ``MIN_RECEIVED_BYTES`` or its end within each ``timeout`` seconds of
     waiting for it.
 
     Raises ProxyError 408, and ClientDisconnect.
     """
     stream, clock = request.stream(), asyncio.get_running_loop().time
-    left, came = patience, 0
+    left, came = timeout, 0
     while True:
         began = clock()
         try:
@@ -300,14 +302,14 @@ async def _chunks(request: Request, patience: float) -> AsyncIterator[bytes]:
             raise request_timeout() from None
         left, came = left - (clock() - began), came + len(chunk)
         if came >= MIN_RECEIVED_BYTES:
-            left, came = patience, 0
+            left, came = timeout, 0
         yield chunk
 
 
 async def _beginning(chunks: AsyncIterator[bytes]) -> bytes:
     """As much of the body as tells its format."""
     begun = bytearray()
-    while len(begun) < ENOUGH:
+    while len(begun) < DETECTION_BYTES:
         chunk = await anext(chunks, None)
         if chunk is None:
             break
@@ -318,29 +320,29 @@ async def _beginning(chunks: AsyncIterator[bytes]) -> bytes:
 class _Pieces:
     """What some of a file completes.  ``broken`` is what is wrong behind the last piece."""
 
-    def __init__(self, read: Callable[[], Iterator[Piece]]) -> None:
+    def __init__(self, read: Callable[[], Iterator[ImportedPart]]) -> None:
         self._read = read
-        self._pieces: Iterator[Piece] | None = None
-        self.broken: Broken | None = None
+        self._pieces: Iterator[ImportedPart] | None = None
+        self.broken: InvalidFile | None = None
 
-    def next(self) -> list[Piece]:
+    def next(self) -> list[ImportedPart]:
         """The next few pieces; none at the end."""
         if self.broken is not None:
             return []
-        found: list[Piece] = []
+        found: list[ImportedPart] = []
         try:
             if self._pieces is None:
                 self._pieces = self._read()
             for piece in islice(self._pieces, AT_ONCE):
                 found.append(piece)
-        except Broken as broken:
+        except InvalidFile as broken:
             self.broken = broken
         return found
 
 
-def _told(error: Broken | ProxyError, sessions: int) -> ProxyError:
+def _with_count_imported(error: InvalidFile | ProxyError, sessions: int) -> ProxyError:
     """The error with what was imported all the same."""
-    found = refusals.invalid_import(error.sentence) if isinstance(error, Broken) else error
+    found = refusals.invalid_import(error.sentence) if isinstance(error, InvalidFile) else error
     were = "1 session was" if sessions == 1 else f"{sessions} sessions were"
     return ProxyError(
         found.status,

@@ -23,14 +23,14 @@ from proxy.memory_api.api import Api
 from proxy.memory_api.transfer.adopting import ItemImporter
 from proxy.memory_api.transfer.noting import NoteImporter
 from proxy.portable.check import check_session
-from proxy.portable.conversing import Terms, session_of
+from proxy.portable.conversing import ImportOptions, to_session
 from proxy.portable.source import (
-    Broken,
     Conversation,
+    ImportedPart,
     ImportedSession,
+    InvalidFile,
     Items,
     Notes,
-    Piece,
     Warnings,
 )
 from proxy.recall.index import Owner, owner_of
@@ -65,15 +65,15 @@ class ImportCounts(msgspec.Struct):
 class Importer:
     """One import of a tenant.  ``strict``: a session that is there already ends it.
 
-    ``terms`` are those of conversations from elsewhere.  What is erased behind its beginning it
-    does not bring back.  Methods raise StoreError, ProxyError and Broken.
+    ``options`` are those of conversations from elsewhere.  What is erased behind its beginning it
+    does not bring back.  Methods raise StoreError, ProxyError and InvalidFile.
     """
 
     def __init__(
         self,
         api: Api,
         tenant: str,
-        terms: Terms,
+        options: ImportOptions,
         warnings: Warnings,
         *,
         strict: bool,
@@ -81,9 +81,9 @@ class Importer:
     ) -> None:
         self._reading, self._dry_run = api.reading, dry_run
         self._warnings, self._began = warnings, steady_now()
-        self._noting = NoteImporter(api.settings.memory.facts, terms.now)
+        self._noting = NoteImporter(api.settings.memory.facts, options.now)
         self._api, self._store, self._tenant = api, api.patient.store, tenant
-        self._terms, self._strict = terms, strict
+        self._options, self._strict = options, strict
         self._adopting = ItemImporter(api.patient.store, api.patient.learned)
         self._conversations = 0
         self._brought: dict[SessionKey, str | None] = {}
@@ -100,7 +100,7 @@ class Importer:
         """Sessions that were counted, where nothing is put."""
         self.counts = ImportCounts()
 
-    async def take(self, piece: Piece) -> None:
+    async def take(self, piece: ImportedPart) -> None:
         if isinstance(piece, Items):
             await self._adopt(piece)
         elif isinstance(piece, ImportedSession):
@@ -126,14 +126,14 @@ class Importer:
 
     async def _converse(self, conversation: Conversation) -> None:
         self._conversations += 1
-        if self._terms.session and self._conversations > 1:
-            raise Broken("has more than one conversation, and ?session= names only one")
-        terms = replace(self._terms, user=self._whose(conversation.user))
+        if self._options.session and self._conversations > 1:
+            raise InvalidFile("has more than one conversation, and ?session= names only one")
+        options = replace(self._options, user=self._user_of(conversation.user))
         async with self._turn(conversation):
             try:
-                session = await self._reading.run(partial(_session_of, conversation, terms))
+                session = await self._reading.run(partial(_session_of, conversation, options))
             except ValueError as error:
-                raise Broken(f"has {error}") from None
+                raise InvalidFile(f"has {error}") from None
             await self._put(session)
 
     def _turn(self, conversation: Conversation) -> AbstractAsyncContextManager[None]:
@@ -142,23 +142,23 @@ class Importer:
             return nullcontext()
         return self._api.large_imports.of(self._tenant)
 
-    def _whose(self, named: str | None) -> str | None:
+    def _user_of(self, named: str | None) -> str | None:
         """Who is meant: whom the request names, if the file names no two people, or the file."""
-        if self._terms.user and named and self._named not in (None, named):
-            raise Broken("is of more than one person, and ?user= names only one")
+        if self._options.user and named and self._named not in (None, named):
+            raise InvalidFile("is of more than one person, and ?user= names only one")
         self._named = named or self._named
-        return self._terms.user or named
+        return self._options.user or named
 
     async def _note(self, notes: Notes) -> None:
-        if self._terms.session:
-            raise Broken("has memories and no conversation, and ?session= names one")
-        user = self._whose(notes.user)
+        if self._options.session:
+            raise InvalidFile("has memories and no conversation, and ?session= names one")
+        user = self._user_of(notes.user)
         if user is None or not is_id(user):
-            raise Broken(UNNAMED)
+            raise InvalidFile(UNNAMED)
         try:
             items = await self._reading.run(partial(self._noting.items, user, notes.notes))
         except ValueError as error:
-            raise Broken(f"has {error}") from None
+            raise InvalidFile(f"has {error}") from None
         before = self.counts.memories
         await self._adopt(Items(user, items))
         if self.counts.memories > before and not self._dry_run:
@@ -181,7 +181,7 @@ class Importer:
             return self._count(archived) if await self._try(head.id) else self._is_there(head.id)
         if head.user:
             await self._announce(head.user)
-        if self._api.spool.waiting(key) or not await self._restore(key, archived):
+        if self._api.spool.has_waiting(key) or not await self._restore(key, archived):
             return await self._leave_out(head)
         self._count(archived)
         await self._store.unmark(Subject(self._tenant, session=head.id), self._began)
@@ -244,14 +244,14 @@ class Importer:
         return same == (wanted.user, wanted.end, wanted.created_at, wanted.last_active_at)
 
     async def _adopt(self, items: Items) -> None:
-        shelf = ItemOwner(self._tenant, items.user)
+        item_owner = ItemOwner(self._tenant, items.user)
         try:
             if self._dry_run:
-                return await self._try_items(shelf, items)
+                return await self._try_items(item_owner, items)
             with _busy():
-                put, skipped = await self._adopting.adopt(shelf, items.items, self._began)
+                put, skipped = await self._adopting.adopt(item_owner, items.items, self._began)
         except ValueError as error:
-            raise Broken(f"has {error}") from None
+            raise InvalidFile(f"has {error}") from None
         self.counts.memories += put
         self.counts.skipped_memories += skipped
         if not items.user or await self._is_erased(Subject(self._tenant, items.user)):
@@ -260,10 +260,10 @@ class Importer:
         if put:
             await self._lift(items.user)
 
-    async def _try_items(self, shelf: ItemOwner, items: Items) -> None:
+    async def _try_items(self, item_owner: ItemOwner, items: Items) -> None:
         """Count what would be put.  Raises ValueError for what would be refused."""
-        await self._adopting.check(shelf, items.items)
-        there = await self._adopting.there(shelf, items.items)
+        await self._adopting.check(item_owner, items.items)
+        there = await self._adopting.there(item_owner, items.items)
         self.counts.memories += len(items.items) - there
         self.counts.skipped_memories += there
 
@@ -295,9 +295,9 @@ def _busy() -> Iterator[None]:
         raise memory_busy() from None
 
 
-def _session_of(conversation: Conversation, terms: Terms) -> ImportedSession:
+def _session_of(conversation: Conversation, options: ImportOptions) -> ImportedSession:
     """Raises ValueError for one that cannot be put back."""
-    session = session_of(conversation, terms)
+    session = to_session(conversation, options)
     check_session(session.archived)
     return session
 

@@ -1,4 +1,4 @@
-"""What other programs remember of a person on its way onto their shelf.  Pure.
+"""Converts what other programs remember of a person to that person's items.  Pure.
 
 A sentence as long as a fact may be becomes a fact; all else a saved item, as it was.  Ids are made
 from what they had, so that the same note is the same memory however often it comes.
@@ -46,7 +46,7 @@ class NoteImporter:
         self._facts: Counter[str] = Counter()
 
     def items(self, user: str, notes: Sequence[Note]) -> tuple[Item, ...]:
-        """Raises ValueError for what no shelf can have."""
+        """Raises ValueError for what cannot be an item."""
         if len(self._counts) >= PEOPLE_COUNTED:
             self._counts.clear()
             self._facts.clear()

@@ -24,7 +24,7 @@ UNANSWERED = "calls of tools that never had a result are lines in brackets"
 STRAY = "results of tools whose call is not there were left out"
 
 
-class Prose(msgspec.Struct, frozen=True):
+class TextBlock(msgspec.Struct, frozen=True):
     text: str
     at: float | None = None
 
@@ -46,7 +46,7 @@ class ToolResult(msgspec.Struct, frozen=True):
     at: float | None = None
 
 
-Block = Prose | ToolCall | ToolResult
+Block = TextBlock | ToolCall | ToolResult
 
 
 def size_of(block: Block) -> int:
@@ -118,24 +118,24 @@ def answer(blocks: Sequence[Block], made: str, warnings: Warnings) -> Iterator[T
     pairs = _Pairs(blocks, made)
     if pairs.stray:
         warnings.add(STRAY)
-    texts: list[Prose] = []
+    texts: list[TextBlock] = []
     calls: list[tuple[str, ToolCall]] = []
     for place, block in enumerate(blocks):
         if calls and not isinstance(block, ToolCall):
-            yield from _turned(texts, calls, pairs)
+            yield from _call_messages(texts, calls, pairs)
             texts, calls = [], []
-        if isinstance(block, Prose):
+        if isinstance(block, TextBlock):
             texts.append(block)
         elif isinstance(block, ToolCall) and pairs.ids[place] in pairs.results:
             calls.append((pairs.ids[place], block))
         elif isinstance(block, ToolCall):
             warnings.add(UNANSWERED)
-            texts.append(Prose(f"[call of {block.name}: {block.arguments}]", block.at))
-    yield from _turned(texts, calls, pairs)
+            texts.append(TextBlock(f"[call of {block.name}: {block.arguments}]", block.at))
+    yield from _call_messages(texts, calls, pairs)
 
 
-def _turned(
-    texts: Sequence[Prose], calls: Sequence[tuple[str, ToolCall]], pairs: _Pairs
+def _call_messages(
+    texts: Sequence[TextBlock], calls: Sequence[tuple[str, ToolCall]], pairs: _Pairs
 ) -> Iterator[TimedMessage]:
     """One message of the assistant, and the results of its calls."""
     text = "\n".join(words.text for words in texts if words.text)
@@ -169,9 +169,9 @@ def blocks_of(item: Fields, at: float | None, warnings: Warnings) -> Iterator[Bl
         told = output.get("content") if isinstance(output, dict) else output
         yield ToolResult(result_text(told), call, at)
     elif kind == "message":
-        yield Prose(result_text(item.get("content")), at)
+        yield TextBlock(result_text(item.get("content")), at)
     elif kind == "reasoning":
         warnings.add(THOUGHTS)
     elif kind.endswith("_call"):
         about = text_in(fields_in(item, "action"), "query")
-        yield Prose(f"[{name.replace('_', ' ')}{': ' if about else ''}{about}]", at)
+        yield TextBlock(f"[{name.replace('_', ' ')}{': ' if about else ''}{about}]", at)

@@ -147,12 +147,12 @@ class _Tree:
         self._entries = {id: _entry(message) for id, message in messages.items()}
         self._results = _results(order, self._entries)
         for id, parent in order:
-            self.branches.add(id, parent, self._said(id, self._entries[id]))
+            self.branches.add(id, parent, self._messages_of(id, self._entries[id]))
 
     def _children(self, id: str) -> list[object]:
         return list_in(fields_in(self._mapping, id), "children")
 
-    def _said(self, id: str, entry: _Entry) -> Iterator[TimedMessage]:
+    def _messages_of(self, id: str, entry: _Entry) -> Iterator[TimedMessage]:
         """A result stands with its call, as one: a tool may tell it in several messages."""
         if entry.role == "system":
             if not len(self.branches):

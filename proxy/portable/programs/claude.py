@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proxy.portable.check import Fields, list_in, moment_in, text_in
+from proxy.portable.check import Fields, list_in, text_in, timestamp_in
 from proxy.portable.programs.blocks import (
     FILES,
     THOUGHTS,
     Block,
-    Prose,
+    TextBlock,
     answer,
     call_and_result,
     result_text,
@@ -38,7 +38,7 @@ def conversation_of(fields: Fields, warnings: Warnings, number: int) -> Conversa
             before = entries[-1].id if entries else ""
             own = text_in(message, "uuid") or f"#{len(entries)}"
             parent = text_in(message, "parent_message_uuid") or before
-            entries.append(TreeEntry(own, parent, tuple(_said(message, own, warnings))))
+            entries.append(TreeEntry(own, parent, tuple(_messages_of(message, own, warnings))))
     return conversation(
         entries,
         warnings,
@@ -46,21 +46,21 @@ def conversation_of(fields: Fields, warnings: Warnings, number: int) -> Conversa
         current=text_in(fields, "current_leaf_message_uuid"),
         id=text_in(fields, "uuid"),
         title=text_in(fields, "name"),
-        created_at=moment_in(fields, "created_at"),
+        created_at=timestamp_in(fields, "created_at"),
     )
 
 
-def _said(message: Fields, own: str, warnings: Warnings) -> Iterator[TimedMessage]:
-    at = moment_in(message, "created_at")
+def _messages_of(message: Fields, own: str, warnings: Warnings) -> Iterator[TimedMessage]:
+    at = timestamp_in(message, "created_at")
     blocks = list(_blocks(message, at, warnings))
     files = list(_files(message))
     if files:
         warnings.add(FILES)
     if text_in(message, "sender") == "assistant":
-        lines = (Prose(line, at) for line in files)
+        lines = (TextBlock(line, at) for line in files)
         yield from answer([*blocks, *lines], own, warnings)
         return
-    text = "\n".join([*(block.text for block in blocks if isinstance(block, Prose)), *files])
+    text = "\n".join([*(block.text for block in blocks if isinstance(block, TextBlock)), *files])
     if text:
         yield TimedMessage({"role": "user", "content": text}, at)
 
@@ -68,19 +68,19 @@ def _said(message: Fields, own: str, warnings: Warnings) -> Iterator[TimedMessag
 def _blocks(message: Fields, at: float | None, warnings: Warnings) -> Iterator[Block]:
     content = list_in(message, "content")
     if not content:
-        yield Prose(text_in(message, "text"), at)
+        yield TextBlock(text_in(message, "text"), at)
     for block in content:
         if not isinstance(block, dict):
             continue
         kind = text_in(block, "type")
-        when = moment_in(block, "start_timestamp") or at
+        when = timestamp_in(block, "start_timestamp") or at
         called = call_and_result(block, when)
         if called is not None:
             yield called
         elif kind.endswith("thinking"):
             warnings.add(THOUGHTS)
         elif kind not in SKIPPED_BLOCKS:
-            yield Prose(result_text([block]), when)
+            yield TextBlock(result_text([block]), when)
 
 
 def _files(message: Fields) -> Iterator[str]:

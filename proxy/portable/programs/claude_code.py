@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from proxy.chat.typed import typed_part
-from proxy.portable.check import Fields, fields_in, list_in, moment_in, text_in
-from proxy.portable.programs.blocks import ADDED, THOUGHTS, Prose, call_and_result, result_text
+from proxy.portable.check import Fields, fields_in, list_in, text_in, timestamp_in
+from proxy.portable.programs.blocks import ADDED, THOUGHTS, TextBlock, call_and_result, result_text
 from proxy.portable.programs.content import content_of
-from proxy.portable.programs.record import Record
+from proxy.portable.programs.record import TranscriptTree
 from proxy.portable.source import Conversation, Warnings
 
 ASIDE = "what agents did on their own, in side conversations, was left out"
@@ -34,7 +34,7 @@ class ClaudeCode:
     """See :class:`proxy.portable.programs.reading.Log`."""
 
     def __init__(self, warnings: Warnings) -> None:
-        self._warnings, self._record = warnings, Record(warnings)
+        self._warnings, self._record = warnings, TranscriptTree(warnings)
         self._answers: dict[str, str] = {}
         """The first line of each answer, by the id of the message."""
         self._titles: dict[str, str] = {}
@@ -61,11 +61,11 @@ class ClaudeCode:
         self._before = id
         self._session = text_in(fields, "sessionId") or self._session
         if self._began is None:
-            self._began = moment_in(fields, "timestamp")
+            self._began = timestamp_in(fields, "timestamp")
         attachment = fields_in(fields, "attachment")
         if kind == "attachment" and _is_sent(attachment):
             kind, fields = "user", {**fields, "message": {"content": attachment.get("prompt")}}
-        return self._take(kind, id, parent, fields)
+        return self._add_line(kind, id, parent, fields)
 
     def _parent(self, fields: Fields, line: int) -> str:
         wanted = text_in(fields, "parentUuid") or text_in(fields, "logicalParentUuid")
@@ -74,33 +74,33 @@ class ClaudeCode:
         self._warnings.add(LOST, line)
         return self._before
 
-    def _take(self, kind: str, id: str, parent: str, fields: Fields) -> int:
+    def _add_line(self, kind: str, id: str, parent: str, fields: Fields) -> int:
         message = fields_in(fields, "message")
         hidden = any(fields.get(name) is True for name in ("isMeta", "isCompactSummary"))
         if kind not in ("user", "assistant") or hidden or fields.get("isApiErrorMessage") is True:
             if hidden:
                 self._warnings.add(ADDED)
-            self._record.enter(id, parent)
+            self._record.add_entry(id, parent)
             return 0
         self._last = id
-        at = moment_in(fields, "timestamp")
+        at = timestamp_in(fields, "timestamp")
         if kind == "user":
-            return self._asked(id, parent, message.get("content"), at)
-        return self._answered(id, parent, message, at)
+            return self._add_user(id, parent, message.get("content"), at)
+        return self._add_answer(id, parent, message, at)
 
-    def _asked(self, id: str, parent: str, content: object, at: float | None) -> int:
+    def _add_user(self, id: str, parent: str, content: object, at: float | None) -> int:
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
-        self._record.enter(id, parent)
+        self._record.add_entry(id, parent)
         held, said = 0, []
         for block in filter(_is_object, blocks):
             result = call_and_result(block, at)
             if result is not None:
-                held += self._record.say(id, result)
+                held += self._record.add_block(id, result)
             else:
                 said += list(self._typed(block))
         if not said:
             return held
-        return held + self._record.ask(id, parent, content_of(said), at)
+        return held + self._record.add_user_message(id, parent, content_of(said), at)
 
     def _typed(self, block: Fields) -> Iterator[Fields]:
         if text_in(block, "type") != "text":
@@ -113,21 +113,21 @@ class ClaudeCode:
         if found:
             yield {"type": "text", "text": found}
 
-    def _answered(self, id: str, parent: str, message: Fields, at: float | None) -> int:
-        whole = self._answers.setdefault(text_in(message, "id") or id, id)
-        if whole == id:
-            self._record.enter(id, parent)
+    def _add_answer(self, id: str, parent: str, message: Fields, at: float | None) -> int:
+        first_id = self._answers.setdefault(text_in(message, "id") or id, id)
+        if first_id == id:
+            self._record.add_entry(id, parent)
         else:
-            self._record.join(id, whole)
-        return sum(self._block(id, block, at) for block in list_in(message, "content"))
+            self._record.add_alias(id, first_id)
+        return sum(self._add_block(id, block, at) for block in list_in(message, "content"))
 
-    def _block(self, id: str, block: object, at: float | None) -> int:
+    def _add_block(self, id: str, block: object, at: float | None) -> int:
         fields = block if isinstance(block, dict) else {}
         called = call_and_result(fields, at)
         if called is None and text_in(fields, "type").endswith("thinking"):
             self._warnings.add(THOUGHTS)
             return 0
-        return self._record.say(id, called or Prose(result_text([block]), at))
+        return self._record.add_block(id, called or TextBlock(result_text([block]), at))
 
     def conversation(self) -> Conversation | None:
         said = self._record.messages(self._last)

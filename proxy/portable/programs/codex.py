@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from proxy.chat.message import SYSTEM_ROLES
 from proxy.chat.typed import typed_part
-from proxy.portable.check import Fields, fields_in, list_in, moment_in, text_in
+from proxy.portable.check import Fields, fields_in, list_in, text_in, timestamp_in
 from proxy.portable.programs.blocks import ADDED, ToolResult, blocks_of
 from proxy.portable.programs.claude_code import ASIDE
 from proxy.portable.programs.content import content_of
-from proxy.portable.programs.record import Record
+from proxy.portable.programs.record import TranscriptTree
 from proxy.portable.source import Conversation, Warnings
 
 
@@ -24,7 +24,7 @@ class Codex:
     """See :class:`proxy.portable.programs.reading.Log`."""
 
     def __init__(self, warnings: Warnings) -> None:
-        self._warnings, self._record = warnings, Record(warnings)
+        self._warnings, self._record = warnings, TranscriptTree(warnings)
         self._meta: Fields | None = None
         self._count = 0
         self._last = self._open = ""
@@ -35,7 +35,7 @@ class Codex:
 
     def add(self, fields: Fields, line: int) -> int:
         kind, payload = text_in(fields, "type"), fields_in(fields, "payload")
-        at = moment_in(fields, "timestamp")
+        at = timestamp_in(fields, "timestamp")
         if "payload" not in fields:
             kind, payload = "response_item" if kind else "session_meta", fields
         if kind == "session_meta":
@@ -45,7 +45,7 @@ class Codex:
         elif kind == "event_msg" and text_in(payload, "type") == "thread_rolled_back":
             self._take_back(payload.get("num_turns"))
         elif kind == "response_item" and not self._aside:
-            return self._item(payload, at)
+            return self._add_item(payload, at)
         return 0
 
     def _begin(self, meta: Fields, line: int) -> None:
@@ -63,32 +63,34 @@ class Codex:
             del self._asked[-turns:]
             self._open = ""
 
-    def _item(self, item: Fields, at: float | None) -> int:
+    def _add_item(self, item: Fields, at: float | None) -> int:
         role = text_in(item, "role")
         if role in SYSTEM_ROLES:
             self._warnings.add(ADDED)
             return 0
         if role == "user":
-            return self._ask(item, at)
+            return self._add_user(item, at)
         held = 0
         for block in blocks_of(item, at, self._warnings):
             if not self._open and not isinstance(block, ToolResult):
                 self._open = self._entry()
-                self._record.enter(self._open, self._last)
+                self._record.add_entry(self._open, self._last)
                 self._last = self._open
             if self._open or (isinstance(block, ToolResult) and block.id):
-                held += self._record.say(self._open, block)
+                held += self._record.add_block(self._open, block)
         return held
 
-    def _ask(self, item: Fields, at: float | None) -> int:
+    def _add_user(self, item: Fields, at: float | None) -> int:
         parts = [part for part in list_in(item, "content") if isinstance(part, dict)]
-        said = [kept for part in parts if (kept := _own(part)) is not None]
+        said = [kept for part in parts if (kept := _without_program_text(part)) is not None]
         if said != parts:
             self._warnings.add(ADDED)
         if not said:
             return 0
         own = self._entry()
-        held = self._record.ask(own, self._last, content_of([_plain(x) for x in said]), at)
+        held = self._record.add_user_message(
+            own, self._last, content_of([_plain(x) for x in said]), at
+        )
         self._asked.append(self._last)
         self._last, self._open = own, ""
         return held
@@ -102,11 +104,11 @@ class Codex:
         if not said:
             return None
         meta = self._meta or {}
-        began = moment_in(meta, "timestamp")
+        began = timestamp_in(meta, "timestamp")
         return Conversation(said, id=text_in(meta, "id") or None, created_at=began)
 
 
-def _own(part: Fields) -> Fields | None:
+def _without_program_text(part: Fields) -> Fields | None:
     """A part without what the program put in, None where that is all of it."""
     text = text_in(part, "text")
     own = typed_part(text)

@@ -12,7 +12,7 @@ from proxy.chat import jsontext
 from proxy.portable.check import Fields, fields_in, list_in, text_in, value_of
 from proxy.portable.messages import MessageLists
 from proxy.portable.programs.content import content_of
-from proxy.portable.source import Piece
+from proxy.portable.source import ImportedPart
 
 ROLES = {
     "human": "user",
@@ -26,7 +26,7 @@ ROLES = {
 class LangChain(MessageLists):
     """See :class:`proxy.portable.messages.MessageLists`."""
 
-    def _take(self, item: bytes) -> Iterator[Piece]:
+    def _take(self, item: bytes) -> Iterator[ImportedPart]:
         value = value_of(item, "no list of messages")
         if self._items.number == 1:
             self._several = isinstance(value, list)

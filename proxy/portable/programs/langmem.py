@@ -1,4 +1,4 @@
-"""What LangMem has put into LangGraph's store: a list of items, or an object that has it.  Pure.
+"""LangMem's memories in LangGraph's store: a list of items, or an object that has it.  Pure.
 
 An item is ``{"namespace", "key", "value", "created_at", "updated_at"}``, as ``Item.dict()`` gives
 it.  LangMem's namespaces are ``("memories", PERSON)``, and labels behind that; its values are
@@ -10,7 +10,7 @@ langchain-ai/langmem: src/langmem/knowledge/extraction.py and tools.py (what is 
 from __future__ import annotations
 
 from proxy.chat import jsontext
-from proxy.portable.check import Fields, fields_in, list_in, moment_in, text_in
+from proxy.portable.check import Fields, fields_in, list_in, text_in, timestamp_in
 from proxy.portable.source import Note, Warnings
 
 LISTS = ("items",)
@@ -28,8 +28,8 @@ def note_of(fields: Fields, warnings: Warnings, number: int) -> tuple[str | None
         key=text_in(fields, "key"),
         value=jsontext.encode(value),
         text=_sentence(value),
-        created_at=moment_in(fields, "created_at"),
-        updated_at=moment_in(fields, "updated_at"),
+        created_at=timestamp_in(fields, "created_at"),
+        updated_at=timestamp_in(fields, "updated_at"),
     )
 
 

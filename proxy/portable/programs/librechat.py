@@ -22,15 +22,15 @@ from proxy.portable.check import (
     check_text,
     fields_in,
     list_in,
-    moment_in,
+    replace_lone_surrogates,
     text_in,
-    whole,
+    timestamp_in,
 )
 from proxy.portable.programs.blocks import (
     FILES,
     THOUGHTS,
     Block,
-    Prose,
+    TextBlock,
     ToolCall,
     ToolResult,
     answer,
@@ -71,7 +71,7 @@ def flat(item: bytes) -> Fields:
     Raises ValueError.
     """
     check_text(item)
-    item = whole(item)
+    item = replace_lone_surrogates(item)
     events = ijson.sendable_list()
     parser = ijson.basic_parse_coro(events, use_float=True)  # see opening
     reading = _Flat()
@@ -149,12 +149,12 @@ def _entries(messages: list[object], warnings: Warnings) -> Iterator[TreeEntry]:
         if isinstance(message, dict):
             own = text_in(message, "messageId") or f"#{place}"
             parent = text_in(message, "parentMessageId") or before
-            yield TreeEntry(own, parent, tuple(_said(message, own, warnings)))
+            yield TreeEntry(own, parent, tuple(_messages_of(message, own, warnings)))
             before = own
 
 
-def _said(message: Fields, own: str, warnings: Warnings) -> Iterator[TimedMessage]:
-    at = moment_in(message, "createdAt")
+def _messages_of(message: Fields, own: str, warnings: Warnings) -> Iterator[TimedMessage]:
+    at = timestamp_in(message, "createdAt")
     if message.get("error") is True:
         warnings.add(ERRORS)
         return
@@ -165,10 +165,12 @@ def _said(message: Fields, own: str, warnings: Warnings) -> Iterator[TimedMessag
         yield from _answer(parts, files, own, at, warnings)
         return
     blocks = [block for part in parts for block in _blocks(part, at, warnings)]
-    yield from _asked([*(block.text for block in blocks if isinstance(block, Prose)), *files], at)
+    yield from _user_messages(
+        [*(block.text for block in blocks if isinstance(block, TextBlock)), *files], at
+    )
 
 
-def _asked(texts: Iterable[str], at: float | None) -> Iterator[TimedMessage]:
+def _user_messages(texts: Iterable[str], at: float | None) -> Iterator[TimedMessage]:
     text = "\n".join(filter(None, texts))
     if text:
         yield TimedMessage({"role": "user", "content": text}, at)
@@ -183,11 +185,11 @@ def _answer(
     for place, part in enumerate(parts):
         if text_in(part, "type") == "steer":
             yield from answer(blocks, made, warnings)
-            yield from _asked([text_in(part, "steer"), *_files(part, warnings)], at)
+            yield from _user_messages([text_in(part, "steer"), *_files(part, warnings)], at)
             blocks, made = [], f"{own}_{place}"
         else:
             blocks += _blocks(part, at, warnings)
-    yield from answer([*blocks, *(Prose(line, at) for line in files)], made, warnings)
+    yield from answer([*blocks, *(TextBlock(line, at) for line in files)], made, warnings)
 
 
 def _files(of: Fields, warnings: Warnings) -> list[str]:
@@ -211,9 +213,9 @@ def _blocks(part: Fields, at: float | None, warnings: Warnings) -> Iterator[Bloc
         yield from _called(call, at)
     elif kind == "text":
         inner = fields_in(part, "text")
-        yield Prose(text_in(inner, "value") if inner else text_in(part, "text"), at)
+        yield TextBlock(text_in(inner, "value") if inner else text_in(part, "text"), at)
     elif kind not in SKIPPED_PARTS:
-        yield Prose(result_text([part]), at)
+        yield TextBlock(result_text([part]), at)
 
 
 def _called(call: Fields, at: float | None) -> Iterator[Block]:

@@ -1,15 +1,15 @@
-"""What mem0 remembers: a list of memories, or an object that has it.  Pure.
+"""Memories of mem0: a list of them, or an object that has it.  Pure.
 
 A memory is ``{"id", "memory", "user_id", "metadata", "created_at", "updated_at"}``.  The list is
-what ``get_all`` gives under ``results``, and what a file of its way from the open one to the
-platform has under ``records``.  The source is mem0ai/mem0: mem0/configs/base.py (MemoryItem),
+``results`` of what ``get_all`` returns, or ``records`` of the file with which mem0 migrates to its
+platform.  The source is mem0ai/mem0: mem0/configs/base.py (MemoryItem),
 mem0/memory/main.py (get_all) and scripts/oss-to-platform-migrate.sh (the file).
 """
 
 from __future__ import annotations
 
 from proxy.chat import jsontext
-from proxy.portable.check import Fields, fields_in, moment_in, text_in
+from proxy.portable.check import Fields, fields_in, text_in, timestamp_in
 from proxy.portable.source import Note, Warnings
 
 LISTS = ("results", "records", "memories")
@@ -30,7 +30,7 @@ def note_of(fields: Fields, warnings: Warnings, number: int) -> tuple[str | None
         value=jsontext.encode(fields),
         text=text,
         metadata={**fields_in(fields, "metadata"), **beside},
-        created_at=moment_in(fields, "created_at"),
-        updated_at=moment_in(fields, "updated_at"),
-        until=moment_in(fields, "expiration_date"),
+        created_at=timestamp_in(fields, "created_at"),
+        updated_at=timestamp_in(fields, "updated_at"),
+        until=timestamp_in(fields, "expiration_date"),
     )

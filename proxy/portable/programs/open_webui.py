@@ -16,12 +16,12 @@ from html import unescape
 
 from proxy.chat import jsontext
 from proxy.memory.ids import is_id
-from proxy.portable.check import Fields, fields_in, list_in, moment_in, text_in
+from proxy.portable.check import Fields, fields_in, list_in, text_in, timestamp_in
 from proxy.portable.programs.blocks import (
     FILES,
     THOUGHTS,
     Block,
-    Prose,
+    TextBlock,
     ToolCall,
     ToolResult,
     answer,
@@ -52,7 +52,7 @@ def conversation_of(fields: Fields, warnings: Warnings, number: int) -> Conversa
         system=[{"role": "system", "content": system}] if system else (),
         id=text_in(fields, "id"),
         title=text_in(fields, "title") or text_in(chat, "title"),
-        created_at=moment_in(fields, "created_at") or moment_in(chat, "timestamp"),
+        created_at=timestamp_in(fields, "created_at") or timestamp_in(chat, "timestamp"),
         user=user if is_id(user) else "",
     )
 
@@ -67,17 +67,17 @@ def _entries(history: Fields, chat: Fields, warnings: Warnings) -> Iterator[Tree
         if isinstance(message, dict):
             own = id or text_in(message, "id") or f"#{place}"
             parent = text_in(message, "parentId") if "parentId" in message else before
-            yield TreeEntry(own, parent, tuple(_said(message, own, warnings)))
+            yield TreeEntry(own, parent, tuple(_messages_of(message, own, warnings)))
             before = own
 
 
-def _said(message: Fields, own: str, warnings: Warnings) -> Iterator[TimedMessage]:
-    at = moment_in(message, "timestamp")
+def _messages_of(message: Fields, own: str, warnings: Warnings) -> Iterator[TimedMessage]:
+    at = timestamp_in(message, "timestamp")
     files = [_file(file) for file in list_in(message, "files") if isinstance(file, dict)]
     if files:
         warnings.add(FILES)
     if text_in(message, "role") == "assistant":
-        blocks = [*_blocks(message, at, warnings), *(Prose(line, at) for line in files)]
+        blocks = [*_blocks(message, at, warnings), *(TextBlock(line, at) for line in files)]
         yield from answer(blocks, own, warnings)
         return
     text = "\n".join(filter(None, [text_in(message, "content"), *files]))
@@ -103,7 +103,7 @@ def _unfolded(text: str, at: float | None, warnings: Warnings) -> Iterator[Block
     while found := _DETAILS.search(text, place):
         end = text.find(_END, found.end())
         end = len(text) if end < 0 else end
-        yield Prose(text[place : found.start()].strip(), at)
+        yield TextBlock(text[place : found.start()].strip(), at)
         place = end + len(_END)
         if found[1] == "tool_calls":
             about = {name: unescape(value) for name, value in _FIELD.findall(found[2])}
@@ -114,8 +114,8 @@ def _unfolded(text: str, at: float | None, warnings: Warnings) -> Iterator[Block
         elif found[1] == "reasoning":
             warnings.add(THOUGHTS)
         else:
-            yield Prose(unescape(text[found.end() : end]).strip(), at)
-    yield Prose(text[place:].strip(), at)
+            yield TextBlock(unescape(text[found.end() : end]).strip(), at)
+    yield TextBlock(text[place:].strip(), at)
 
 
 def _unquoted(text: str) -> str:

@@ -14,12 +14,12 @@ from proxy.chat import jsontext
 from proxy.portable.check import Fields, check_count, list_in, value_of
 from proxy.portable.source import (
     DEEPEST,
-    Broken,
     Conversation,
+    ImportedPart,
+    InvalidFile,
     ListSplitter,
     Note,
     Notes,
-    Piece,
     Splitter,
     Warnings,
 )
@@ -40,16 +40,16 @@ def _what(error: Exception) -> str:
     return UNREADABLE if isinstance(error, RecursionError) else str(error)
 
 
-class Objects(ABC):
-    """A list of objects, or one; ``most`` bounds one of them, in bytes, and ``deepest`` levels."""
+class ObjectList(ABC):
+    """A list of objects, or one object; ``max_bytes`` and ``max_depth`` (levels) bound each."""
 
     what = "conversation"
 
-    def __init__(self, most: int, warnings: Warnings, deepest: int = DEEPEST) -> None:
-        self._items, self._warnings = ListSplitter(most, deepest), warnings
+    def __init__(self, max_bytes: int, warnings: Warnings, max_depth: int = DEEPEST) -> None:
+        self._items, self._warnings = ListSplitter(max_bytes, max_depth), warnings
         self._count = 0
 
-    def feed(self, data: bytes) -> Iterator[Piece]:
+    def feed(self, data: bytes) -> Iterator[ImportedPart]:
         try:
             for item in self._items.feed(data):
                 yield from self._read(item)
@@ -57,7 +57,7 @@ class Objects(ABC):
         except jsontext.UNREADABLE as error:
             raise self._broken(error) from None
 
-    def finish(self) -> Iterator[Piece]:
+    def finish(self) -> Iterator[ImportedPart]:
         try:
             self._items.finish()
         except ValueError as error:
@@ -65,33 +65,33 @@ class Objects(ABC):
         return iter(())
 
     @abstractmethod
-    def _read(self, item: bytes) -> Iterator[Piece]:
-        """What an item is, which is number ``_count`` + 1.  Raises ValueError."""
+    def _read(self, item: bytes) -> Iterator[ImportedPart]:
+        """Convert an item, number ``_count`` + 1.  Raises ValueError."""
 
-    def _broken(self, error: Exception) -> Broken:
-        """By the one before."""
-        return Broken(f"has {_what(error)}, behind {self.what} {self._count}")
+    def _broken(self, error: Exception) -> InvalidFile:
+        """The error, placed by the number of the last item that was read."""
+        return InvalidFile(f"has {_what(error)}, behind {self.what} {self._count}")
 
 
 ReadConversation = Callable[[Fields, Warnings, int], Conversation | None]
 """Converts a program's object, with its number, to a conversation; None if it is empty."""
 
 
-class Conversations(Objects):
+class Conversations(ObjectList):
     """``value`` reads an object.  It and ``read`` raise ValueError."""
 
     def __init__(
         self,
-        most: int,
+        max_bytes: int,
         warnings: Warnings,
         read: ReadConversation,
         value: Callable[[bytes], Fields] = object_of,
-        deepest: int = DEEPEST,
+        max_depth: int = DEEPEST,
     ) -> None:
-        super().__init__(most, warnings, deepest)
+        super().__init__(max_bytes, warnings, max_depth)
         self._conversation, self._value = read, value
 
-    def _read(self, item: bytes) -> Iterator[Piece]:
+    def _read(self, item: bytes) -> Iterator[ImportedPart]:
         number = self._count + 1
         found = self._conversation(self._value(item), self._warnings, number)
         if found is None:
@@ -104,11 +104,11 @@ class Log(Protocol):
     """The lines of one conversation, one after the other."""
 
     def add(self, fields: Fields, line: int) -> int:
-        """How many characters are held because of it."""
+        """Read a line; returns the number of characters that are held for it."""
         ...
 
     def conversation(self) -> Conversation | None:
-        """What the lines are; None if they say nothing."""
+        """The conversation of all lines; None if it has no messages."""
         ...
 
 
@@ -117,27 +117,24 @@ LINE_OVERHEAD = 512
 
 
 class Transcript:
-    """A line for each thing that happened in one conversation.
+    """Reads the lines of one conversation; ``max_bytes`` bounds what is held in memory."""
 
-    ``line`` bounds a line, ``most`` what is held, both in bytes.
-    """
+    def __init__(self, max_line_bytes: int, max_bytes: int, warnings: Warnings, log: Log) -> None:
+        self._lines, self._warnings, self._log = Splitter(max_line_bytes), warnings, log
+        self._max_bytes, self._left = max_bytes, max_bytes
 
-    def __init__(self, line: int, most: int, warnings: Warnings, log: Log) -> None:
-        self._lines, self._warnings, self._log = Splitter(line), warnings, log
-        self._most, self._left = most, most
-
-    def feed(self, data: bytes) -> Iterator[Piece]:
+    def feed(self, data: bytes) -> Iterator[ImportedPart]:
         for raw in self._lines.feed(data):
             self._take(raw)
         return iter(())
 
-    def finish(self) -> Iterator[Piece]:
+    def finish(self) -> Iterator[ImportedPart]:
         for raw in self._lines.finish():
             self._take(raw)
         try:
             found = self._log.conversation()
         except jsontext.UNREADABLE as error:
-            raise Broken(f"has {_what(error)}") from None
+            raise InvalidFile(f"has {_what(error)}") from None
         if found is None:
             self._warnings.add("a conversation in which nothing is said was left out")
         else:
@@ -148,9 +145,9 @@ class Transcript:
         try:
             self._left -= LINE_OVERHEAD + self._log.add(object_of(raw), number)
             if self._left < 0:
-                raise ValueError(f"more than {self._most} bytes of a conversation before it")
+                raise ValueError(f"more than {self._max_bytes} bytes of a conversation before it")
         except jsontext.UNREADABLE as error:
-            raise Broken(f"has {_what(error)}", number) from None
+            raise InvalidFile(f"has {_what(error)}", number) from None
 
 
 ReadNote = Callable[[Fields, Warnings, int], tuple[str | None, Note] | None]
@@ -163,20 +160,20 @@ MAX_HELD = 1024 * 1024
 """Bytes of notes that are held to be returned together."""
 
 
-class NoteList(Objects):
+class NoteList(ObjectList):
     """Notes in a list, or in an object that has one under one of ``names``."""
 
     what = "memory"
 
     def __init__(
-        self, most: int, warnings: Warnings, read: ReadNote, names: tuple[str, ...]
+        self, max_bytes: int, warnings: Warnings, read: ReadNote, names: tuple[str, ...]
     ) -> None:
-        super().__init__(most, warnings)
+        super().__init__(max_bytes, warnings)
         self._note, self._names = read, names
         self._waiting: dict[str | None, list[Note]] = {}
         self._held = 0
 
-    def _read(self, item: bytes) -> Iterator[Piece]:
+    def _read(self, item: bytes) -> Iterator[ImportedPart]:
         fields = object_of(item)
         listed = [list_in(fields, name) for name in self._names if name in fields]
         if self._items.listed or not listed:
@@ -189,11 +186,11 @@ class NoteList(Objects):
             yield from self._take(found)
             self._count += 1
 
-    def finish(self) -> Iterator[Piece]:
+    def finish(self) -> Iterator[ImportedPart]:
         yield from super().finish()
         yield from self._all()
 
-    def _take(self, fields: Fields) -> Iterator[Piece]:
+    def _take(self, fields: Fields) -> Iterator[ImportedPart]:
         found = self._note(fields, self._warnings, self._count + 1)
         if found is None:
             return
@@ -204,7 +201,7 @@ class NoteList(Objects):
         if len(notes) == BATCH or self._held > MAX_HELD:
             yield from self._all()
 
-    def _all(self) -> Iterator[Piece]:
+    def _all(self) -> Iterator[ImportedPart]:
         for user, notes in self._waiting.items():
             yield Notes(user, tuple(notes))
         self._waiting.clear()

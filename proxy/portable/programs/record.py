@@ -31,7 +31,7 @@ class _Line(msgspec.Struct):
     blocks: list[Block] = msgspec.field(default_factory=list)
 
 
-class Record:
+class TranscriptTree:
     def __init__(self, warnings: Warnings) -> None:
         self._warnings = warnings
         self._lines: dict[str, _Line] = {}
@@ -43,23 +43,23 @@ class Record:
     def __contains__(self, id: str) -> bool:
         return id in self._lines or id in self._same
 
-    def enter(self, id: str, parent: str) -> None:
-        """An entry, to which blocks may come."""
+    def add_entry(self, id: str, parent: str) -> None:
+        """Add an entry, to which blocks may be added."""
         self._lines[id] = _Line(self._same.get(parent, parent))
 
-    def ask(self, id: str, parent: str, content: object, at: float | None) -> int:
-        """An entry that a person has said; how many characters it holds."""
+    def add_user_message(self, id: str, parent: str, content: object, at: float | None) -> int:
+        """Add an entry with a user message; returns its number of characters."""
         spoken = TimedMessage({"role": "user", "content": content}, at)
         self._lines[id] = _Line(self._same.get(parent, parent), spoken)
         self._counted()
         return len(content) if isinstance(content, str) else len(str(content))
 
-    def join(self, id: str, whole: str) -> None:
-        """An entry that is part of an earlier one."""
-        self._same[id] = whole
+    def add_alias(self, id: str, target: str) -> None:
+        """Make an id mean an earlier entry, of which it is a part."""
+        self._same[id] = target
 
-    def say(self, id: str, block: Block) -> int:
-        """A block of an answer; how many characters it holds."""
+    def add_block(self, id: str, block: Block) -> int:
+        """Add a block of an answer; returns its number of characters."""
         if isinstance(block, ToolResult) and block.id:
             self._results.setdefault(block.id, block)
         else:
@@ -72,15 +72,15 @@ class Record:
         check_count(self._count)
 
     def messages(self, current: str) -> tuple[ImportedMessage, ...]:
-        """All that was said; active is the branch that ends with this entry."""
+        """All messages; the branch that ends with the entry ``current`` is active."""
         branches = Branches()
         for id, line in self._lines.items():
-            branches.add(id, line.parent, self._said(id, line))
+            branches.add(id, line.parent, self._messages_of(id, line))
         if self._results:
             self._warnings.add(STRAY)
         return branches.said(self._same.get(current, current))
 
-    def _said(self, id: str, line: _Line) -> Iterator[TimedMessage]:
+    def _messages_of(self, id: str, line: _Line) -> Iterator[TimedMessage]:
         if line.user is not None:
             yield line.user
         calls = [block.id for block in line.blocks if isinstance(block, ToolCall)]

@@ -17,7 +17,7 @@ from proxy.portable.source import Conversation, ImportedMessage, Warnings
 
 
 class TimedMessage(msgspec.Struct, frozen=True):
-    """A message as OpenAI's chat has it, and when it was said (Unix seconds, None: not known)."""
+    """A message in OpenAI's chat format, and its time (Unix seconds, None if not known)."""
 
     message: Fields
     at: float | None = None
@@ -76,11 +76,11 @@ class Branches:
         self._roots: list[Node] = []
 
     def __len__(self) -> int:
-        """How many utterances there are."""
+        """The number of messages."""
         return len(self._nodes)
 
     def add(self, id: str, before: str, said: Iterable[TimedMessage]) -> None:
-        """An entry that follows another, which was added already; "": it follows none."""
+        """Add an entry after another one, which was added before; "": it follows none."""
         end = self._ends.get(before)
         for each in said:
             end = self._appended(each, end)
@@ -131,7 +131,7 @@ def _imported(node: Node) -> ImportedMessage:
 
 
 class TreeEntry(msgspec.Struct, frozen=True):
-    """What a program calls one message; ``parent`` is the id of the one before."""
+    """A program's entry, with the messages that it becomes; ``parent`` is the id before it."""
 
     id: str
     parent: str

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from proxy.assembly.resources import store_of
 from proxy.memory.archive import SessionArchive
 from proxy.memory.model import SessionKey, Summary
-from proxy.portable.conversing import Terms, session_of
+from proxy.portable.conversing import ImportOptions, to_session
 from proxy.portable.source import Conversation, ImportedMessage
 from proxy.tenancy import digest_of
 from tests.support.processes.running import Running
@@ -85,9 +85,11 @@ async def _teach(client: httpx.AsyncClient) -> None:
 
 def trip(now: float) -> SessionArchive:
     """A conversation with all that there is to see: a summary, a call, a picture, a branch."""
-    terms = Terms(lambda raw: 1 + len(raw) // 4, now, media=1 << 20, user=USER, session=TRIP)
+    options = ImportOptions(
+        lambda raw: 1 + len(raw) // 4, now, media=1 << 20, user=USER, session=TRIP
+    )
     title = "Six days in Lisbon with the children"
-    archived = session_of(Conversation(tuple(_said(now)), id=TRIP, title=title), terms).archived
+    archived = to_session(Conversation(tuple(_said(now)), id=TRIP, title=title), options).archived
     lines = archived.lines
     begins = next(n for n, line in enumerate(lines) if n >= 8 and line.position.turn == n + 1)
     summary = Summary(

@@ -13,7 +13,8 @@ from proxy.learning.feedback import Score
 from proxy.learning.job import LearningJob
 from proxy.learning.kinds import LearningObserver
 from proxy.learning.learned import Learned
-from proxy.learning.profile.document import Document, Schema, Schemas
+from proxy.learning.profile.agreement import AcceptedPatch
+from proxy.learning.profile.document import Document, Schema, Schemas, Version
 from proxy.memory.items import ItemOwner
 from proxy.memory.model import SessionKey, message_id
 from proxy.settings import ProfileSettings
@@ -99,7 +100,7 @@ class Env:
         known = await self.harness.store.session(key)
         assert known is not None
         answer = message_id(exchange, 1)
-        await self.learned.feedback.take(known, key, answer, score, comment)
+        await self.learned.feedback.record(known, key, answer, score, comment)
 
     async def reflect(self, session: str = "s") -> float | None:
         """Let the job look at what there is to make better."""
@@ -111,3 +112,14 @@ class Env:
         job = self.harness.job
         job.improvers = self.improvers
         return job
+
+
+def version_of(number: int, accepted: AcceptedPatch) -> Version:
+    """What was accepted as a version of the profile."""
+    return Version(
+        version=number,
+        document=accepted.document,
+        patch=accepted.patch,
+        sources=accepted.sources,
+        said=accepted.statements,
+    )

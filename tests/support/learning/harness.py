@@ -12,7 +12,7 @@ from proxy.background.completion import Assignment, Completed, Failed
 from proxy.background.runner import Backoff
 from proxy.chat.message import typed_string_of
 from proxy.learning.batch import Extractor
-from proxy.learning.collection import ShelfLocks, Stored
+from proxy.learning.collection import OwnerLocks, Stored
 from proxy.learning.facts.extract import FactExtractor
 from proxy.learning.facts.fact import Fact
 from proxy.learning.facts.store import FactStore
@@ -185,12 +185,12 @@ class Harness:
             clock=self.clock,
             backoff=BACKOFF,
             extractors=self.extractors or (extractor,),
-            skipped=self.skipped.append,
+            on_skipped=self.skipped.append,
         )
 
     @property
     def forgetting(self) -> Forgetter:
-        return Forgetter(self.store, ShelfLocks(), self.store, ["facts"], [self.fact_store])
+        return Forgetter(self.store, OwnerLocks(), self.store, ["facts"], [self.fact_store])
 
     async def say(
         self,
@@ -239,7 +239,7 @@ class Harness:
         return await self.job.run(work(session))
 
     async def filed(self) -> dict[str, Stored[Fact]]:
-        return dict((await self.fact_store.load(KAI)).stored)
+        return dict((await self.fact_store.load(KAI)).by_id)
 
     async def facts(self) -> list[Fact]:
         """All of them, in the order since when they hold."""

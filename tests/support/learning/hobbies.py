@@ -46,47 +46,47 @@ class HobbyCard(msgspec.Struct, frozen=True):
 
 
 class HobbyStore(Collection):
-    async def forget(self, shelf: ItemOwner, is_gone: IsGone, dry_run: bool) -> list[Forgotten]:
+    async def forget(self, owner: ItemOwner, is_gone: IsGone, dry_run: bool) -> list[Forgotten]:
         async def step() -> tuple[list[Forgotten], Sequence[Change]]:
-            card = await self.read(shelf, card_place(shelf.user, NAME), HobbyCard())
+            card = await self.read(owner, card_place(owner.user, NAME), HobbyCard())
             gone = [x for x in card.value.hobbies if is_gone(x.sources[0])]
             kept = [x for x in card.value.hobbies if x not in gone]
             forgotten = [Forgotten(each.id, "hobby", "deleted", each.text) for each in gone]
-            dropped = [delete_change(place_of(shelf, each.id)) for each in gone]
-            carded = put_change(card_place(shelf.user, NAME), HobbyCard(tuple(kept)), card.version)
+            dropped = [delete_change(place_of(owner, each.id)) for each in gone]
+            carded = put_change(card_place(owner.user, NAME), HobbyCard(tuple(kept)), card.version)
             return forgotten, [] if dry_run or not gone else [*dropped, carded]
 
-        return await self.update(shelf, step)
+        return await self.update(owner, step)
 
-    async def drop(self, shelf: ItemOwner, id: str, check: Callable[[Item], None]) -> bool:
+    async def drop(self, owner: ItemOwner, id: str, check: Callable[[Item], None]) -> bool:
         async def step() -> tuple[bool, Sequence[Change]]:
-            item = await self.item_at(shelf, place_of(shelf, id))
+            item = await self.item_at(owner, place_of(owner, id))
             if item is None:
                 return False, ()
             check(item)
-            card = await self.read(shelf, card_place(shelf.user, NAME), HobbyCard())
+            card = await self.read(owner, card_place(owner.user, NAME), HobbyCard())
             kept = HobbyCard(tuple(each for each in card.value.hobbies if each.id != id))
             return True, [
                 delete_change(item.place, item.version),
-                put_change(card_place(shelf.user, NAME), kept, card.version),
+                put_change(card_place(owner.user, NAME), kept, card.version),
             ]
 
-        return await self.update(shelf, step)
+        return await self.update(owner, step)
 
-    async def card_change(self, shelf: ItemOwner) -> Change:
-        where = card_place(shelf.user, NAME)
-        card = await self.read(shelf, where, HobbyCard())
-        page = await self.page(shelf, (PEOPLE, shelf.user, NAME), None, 100, Hobby)
+    async def card_change(self, owner: ItemOwner) -> Change:
+        where = card_place(owner.user, NAME)
+        card = await self.read(owner, where, HobbyCard())
+        page = await self.page(owner, (PEOPLE, owner.user, NAME), None, 100, Hobby)
         return put_change(where, HobbyCard(tuple(page.items)), card.version)
 
-    async def learned(self, shelf: ItemOwner, new: Iterable[Hobby]) -> list[Change]:
+    async def learned(self, owner: ItemOwner, new: Iterable[Hobby]) -> list[Change]:
         """What adds hobbies."""
-        card = await self.read(shelf, card_place(shelf.user, NAME), HobbyCard())
+        card = await self.read(owner, card_place(owner.user, NAME), HobbyCard())
         all_of_them = {each.id: each for each in (*card.value.hobbies, *new)}
         carded = HobbyCard(tuple(all_of_them.values()))
         return [
-            *(put_change(place_of(shelf, each.id), each, None) for each in new),
-            put_change(card_place(shelf.user, NAME), carded, card.version),
+            *(put_change(place_of(owner, each.id), each, None) for each in new),
+            put_change(card_place(owner.user, NAME), carded, card.version),
         ]
 
 
@@ -102,11 +102,11 @@ class HobbyExtractor:
         said = batch.messages[-1]
         source = source_of(said)
         new = [Hobby(f"hobby_{name}", f"They like {name}.", (source,)) for name in found or ()]
-        changes = [*batch.mark_changes(NAME), *await self.hobbies.learned(batch.shelf, new)]
-        return await self.items.change_items(batch.shelf, changes, batch.since)
+        changes = [*batch.mark_changes(NAME), *await self.hobbies.learned(batch.owner, new)]
+        return await self.items.change_items(batch.owner, changes, batch.since)
 
-    async def take_back(self, shelf: ItemOwner, gone: DeletedSources) -> None:
-        await self.hobbies.forget(shelf, gone.has, False)
+    async def take_back(self, owner: ItemOwner, gone: DeletedSources) -> None:
+        await self.hobbies.forget(owner, gone.has, False)
 
 
 def _hobbies_in(answer: str) -> list[str]:
@@ -116,8 +116,8 @@ def _hobbies_in(answer: str) -> list[str]:
     return [name for name in found if isinstance(name, str)]
 
 
-def place_of(shelf: ItemOwner, id: str) -> Place:
-    return Place((PEOPLE, shelf.user, NAME), id)
+def place_of(owner: ItemOwner, id: str) -> Place:
+    return Place((PEOPLE, owner.user, NAME), id)
 
 
 def choose(
@@ -150,12 +150,14 @@ HOBBIES = Kind(
     values={NAME: Hobby},
     by_id=True,
     card=HobbyCard,
-    where=personal_card(NAME),
+    card_place=personal_card(NAME),
     choose=choose,
-    listed=lambda over: HobbyStore(over.store, over.count, over.clock),
-    view=memory,
-    extractor=lambda over, model, watch: HobbyExtractor(
-        model, over.store, HobbyStore(over.store, over.count, over.clock)
+    make_listed_store=lambda resources: HobbyStore(
+        resources.store, resources.count, resources.clock
+    ),
+    to_memory=memory,
+    extractor=lambda resources, model, watch: HobbyExtractor(
+        model, resources.store, HobbyStore(resources.store, resources.count, resources.clock)
     ),
 )
 """The entry."""

@@ -34,7 +34,7 @@ class Factory:
         telemetry = Telemetry()
 
         async def root(request: Request) -> Response:
-            telemetry.answered("other", 200, "none")
+            telemetry.count_request("other", 200, "none")
             return Response(str(os.getpid()))
 
         async def metrics(request: Request) -> Response:

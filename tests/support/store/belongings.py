@@ -156,13 +156,13 @@ async def _instruct(mine: Belongings, items: Items) -> None:
     path = f"{ROOT}/instructions/{APPLICATION}"
     for number in range(2):
         await mine.call("PUT", path, {"text": f"{mine.marker} {number}"})
-    shelf = ItemOwner(mine.tenant)
+    item_owner = ItemOwner(mine.tenant)
     instructions = InstructionStore(items, len, time.time)
     mine.ids["proposal"] = f"of-{mine.marker}"
     for id in (mine.ids["proposal"], f"z-{mine.marker}"):
         proposal = Proposal(id=id, text=mine.marker, why=mine.marker, base=2, feedback=1)
-        changes = await instructions.propose_changes(shelf, APPLICATION, proposal)
-        assert await items.change_items(shelf, changes)
+        changes = await instructions.propose_changes(item_owner, APPLICATION, proposal)
+        assert await items.change_items(item_owner, changes)
 
 
 async def _look(mine: Belongings, operation: Operation) -> None:

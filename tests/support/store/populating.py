@@ -21,7 +21,7 @@ from proxy.memory.archive import PlacedExchange, SessionArchive, StoredMessage
 from proxy.memory.model import Injection, Recalled, SessionKey, Summary
 from proxy.memory.prompt.trace import PromptTrace
 from proxy.memory.store import Store
-from proxy.portable.conversing import Terms, session_of
+from proxy.portable.conversing import ImportOptions, to_session
 from proxy.portable.source import Conversation, ImportedMessage
 from tests.support.talk.filling import PEOPLE, TOPICS
 
@@ -84,10 +84,10 @@ def long_conversation(
 def _session(
     id: str, said: tuple[ImportedMessage, ...], title: str | None = None, user: str | None = None
 ) -> SessionArchive:
-    terms = Terms(
+    terms = ImportOptions(
         count=lambda raw: 1 + len(raw) // 4, now=time.time(), media=1 << 20, user=user, session=id
     )
-    return session_of(Conversation(said, id=id, title=title), terms).archived
+    return to_session(Conversation(said, id=id, title=title), terms).archived
 
 
 def _said(

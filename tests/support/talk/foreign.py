@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from proxy.memory.archive import SessionArchive
-from proxy.portable.conversing import Terms, session_of
+from proxy.portable.conversing import ImportOptions, to_session
 from proxy.portable.names import Format
-from proxy.portable.opening import Limits, opened
-from proxy.portable.source import Conversation, Piece, Warnings
+from proxy.portable.opening import Limits, open_source
+from proxy.portable.source import Conversation, ImportedPart, Warnings
 
 LIMITS = Limits(line=10_000, held=100_000)
 NOW = 1_750_000_000.0
@@ -29,8 +29,8 @@ def read_all(
 ) -> tuple[Format, list[Conversation], list[str]]:
     """The format, the conversations and the warnings."""
     warnings = Warnings()
-    format, source = opened(content, wanted, Limits(line, LIMITS.held), warnings)
-    found: list[Piece] = []
+    format, source = open_source(content, wanted, Limits(line, LIMITS.held), warnings)
+    found: list[ImportedPart] = []
     for at in range(0, len(content), piece):
         found += source.feed(content[at : at + piece])
     found += source.finish()
@@ -41,7 +41,9 @@ def read_all(
 
 def archived(conversation: Conversation, **more: Any) -> SessionArchive:
     """The session that a conversation becomes; every message weighs as many tokens as bytes."""
-    return session_of(conversation, Terms(count=len, now=NOW, media=65_536, **more)).archived
+    return to_session(
+        conversation, ImportOptions(count=len, now=NOW, media=65_536, **more)
+    ).archived
 
 
 def said(conversation: Conversation) -> list[Json]:

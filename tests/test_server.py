@@ -143,6 +143,23 @@ def test_what_a_slow_worker_answers_late_counts_once() -> None:
     assert not worker.parent_conn.poll()
 
 
+@pytest.mark.usefixtures("signals")
+def test_a_worker_that_hangs_at_the_end_is_killed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("proxy.server.HUNG_SECONDS", 0.0)
+    config = uvicorn.Config(HELLO)
+    supervisor = _Workers(config, [])
+    worker = Process(config, [])
+    spawn = multiprocessing.get_context("spawn")
+    worker.process = spawn.Process(target=time.sleep, args=(PATIENCE * 10,), daemon=True)
+    worker.start()
+    supervisor.processes = [worker]
+    supervisor.join_all()
+    assert worker.exitcode == -signal.SIGKILL
+    assert f"worker {worker.pid} does not end and is killed" in caplog.text
+
+
 @contextmanager
 def workers_of(process: subprocess.Popen[str]) -> Iterator[list[psutil.Process]]:
     """What it has started by now, killed at the end."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import re
-import resource
 import signal
 import socket
 import subprocess
@@ -23,6 +22,7 @@ from uvicorn.supervisors.multiprocess import Process
 from proxy.server import HttpProtocolFactory, ServerError, _Workers, address_of, listen
 from proxy.settings import ServerSettings
 from tests.support.processes.program import line, ran, running
+from tests.support.store.files import files_of_at_most
 from tests.support.waiting import PATIENCE
 
 HELLO = "tests.support.processes.hello"
@@ -170,17 +170,6 @@ def workers_of(process: subprocess.Popen[str]) -> Iterator[list[psutil.Process]]
         for each in found:
             with suppress(psutil.NoSuchProcess):
                 each.kill()
-
-
-@contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
-    """Processes that are started meanwhile can write no more into one, as if the disk were full."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from threading import Lock
 from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
 
 from proxy.memory.model import SessionKey
-from proxy.memory.store import StoreError, StoreFull, StoreInUse
+from proxy.memory.store import StoreError, StoreFull
 from proxy.stores.common.known_logs import LogCache
 from proxy.stores.common.known_passages import PassageCache
 from proxy.stores.sqlite.known.changes import Changes
@@ -209,7 +209,7 @@ class SQLiteFile:
             await asyncio.sleep(WIPE_AFTER)
             await self._empty_log()
         if self._writing.log_kept:
-            raise StoreInUse("SQLite: somebody reads what the log has of what was removed")
+            raise self._writing.log_kept
 
     async def _empty_log(self) -> None:
         await self._writing.empty_log(self._commit_timeout)

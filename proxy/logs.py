@@ -32,7 +32,8 @@ class Access(msgspec.Struct, frozen=True, gc=False):
     """One answered request.  ``tenant``, ``session`` and ``user`` are hashes; see ``hashed``.
 
     ``path`` has no ids.  ``error`` is a code, ``upstream_ms`` the time to the upstream's first
-    byte, ``upstream`` its name unless it is the default, ``by`` "admin" for the administrator.
+    byte, ``upstream`` its name unless it is the default, ``by`` "admin" for the administrator,
+    ``cause`` why the upstream failed.
     """
 
     request: str
@@ -51,6 +52,11 @@ class Access(msgspec.Struct, frozen=True, gc=False):
     tenant: str | None = None
     session: str | None = None
     user: str | None = None
+    cause: str | None = None
+
+    @property
+    def level(self) -> int:
+        return logging.INFO if self.cause is None else logging.WARNING
 
 
 _REQUEST = logging.LogRecord(ACCESS.name, logging.INFO, "", 0, "request", None, None)
@@ -62,12 +68,17 @@ def access(line: Access) -> None:
     Called for each request, so the record is a copy of a template: making one looks up the caller,
     thread and process, which these lines do not have.
     """
-    if ACCESS.isEnabledFor(logging.INFO):
+    if ACCESS.isEnabledFor(line.level):
         record, now = logging.LogRecord.__new__(logging.LogRecord), time.time()
         values = msgspec.structs.asdict(line).items()
         fields = {name: value for name, value in values if value is not None}
         record.__dict__.update(
-            _REQUEST.__dict__, created=now, msecs=int(now % 1 * 1e3), fields=fields
+            _REQUEST.__dict__,
+            created=now,
+            msecs=int(now % 1 * 1e3),
+            levelno=line.level,
+            levelname=logging.getLevelName(line.level),
+            fields=fields,
         )
         ACCESS.handle(record)
 

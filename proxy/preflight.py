@@ -60,9 +60,11 @@ def configuration_problems(settings: Settings) -> Iterator[str]:
 def _certificate_problems(settings: Settings) -> Iterator[str]:
     """Problems of the certificate files for upstreams and store."""
     listed = {f"upstreams[{n}].ca_file": each.ca_file for n, each in enumerate(settings.upstreams)}
-    store = read_address(settings.store.url).options.get("ssl_ca_certs")
+    store = read_address(settings.store.url).options
+    if problem := _client_certificate_problem(store.get("ssl_certfile"), store.get("ssl_keyfile")):
+        yield f"store.url: {problem}"
     files = {"upstream.ca_file": settings.upstream.ca_file, **listed}
-    for name, path in {**files, "store.url: ssl_ca_certs": store}.items():
+    for name, path in {**files, "store.url: ssl_ca_certs": store.get("ssl_ca_certs")}.items():
         if path is None:
             continue
         try:
@@ -71,6 +73,22 @@ def _certificate_problems(settings: Settings) -> Iterator[str]:
             yield f"{name}: {path} holds no certificate"
         except (OSError, ValueError) as error:
             yield f"{name}: cannot read {path}: {getattr(error, 'strerror', error)}"
+
+
+def _client_certificate_problem(certificate: str | None, key: str | None) -> str | None:
+    """Why the certificate cannot be shown to Redis.  Without a file of its own the key is in it."""
+    if certificate is None:
+        return key and "ssl_keyfile: is of no use without ssl_certfile"
+    for name, path in {"ssl_certfile": certificate, "ssl_keyfile": key or certificate}.items():
+        try:
+            Path(path).open("rb").close()
+        except OSError as error:
+            return f"{name}: cannot read {path}: {error.strerror}"
+    try:  # with a password, or OpenSSL asks the terminal for one
+        ssl.create_default_context().load_cert_chain(certificate, key, password="")
+    except ssl.SSLError:
+        return f"ssl_certfile: {certificate} holds no certificate, or its key is not there"
+    return None
 
 
 def start_problem(settings: Settings) -> str | None:

@@ -55,8 +55,9 @@ KEEP_ALIVE_SECONDS = 75
 """Longer than the limits of clients (nginx 60, httpx 5), so that the client closes first."""
 
 HUNG_SECONDS = 60.0
-"""A worker that does not answer for so long is replaced.  A worker may take many seconds to start
-on a busy machine, and ending a slow one would cut its streams."""
+"""A worker that does not answer for so long is replaced, and one that has not ended so long after
+``shutdown_timeout`` is killed.  A worker may take many seconds to start on a busy machine, and
+ending a slow one would cut its streams."""
 
 _LOG = logging.getLogger("proxy.server")
 
@@ -237,7 +238,8 @@ def _summed_metrics() -> Iterator[None]:
 
 
 class _Workers(Multiprocess):
-    """Supervises worker processes: all stop listening on shutdown, and slow ones are waited for.
+    """Supervises worker processes: all stop listening on shutdown, and slow ones are waited for,
+    but not for ever.
 
     The supervisor closes the shared socket too: else the system would go on accepting connections
     that no worker serves.
@@ -283,6 +285,17 @@ class _Workers(Multiprocess):
         for listener in self.sockets:
             listener.close()
         super().terminate_all()
+
+    def join_all(self) -> None:
+        """Wait until all have ended, and kill those that do not.  uvicorn's own waits for ever."""
+        patience = (self.config.timeout_graceful_shutdown or 0) + HUNG_SECONDS
+        deadline = time.monotonic() + patience
+        for worker in self.processes:
+            worker.process.join(max(0.0, deadline - time.monotonic()))
+            if worker.process.is_alive():
+                _LOG.warning("worker %s does not end and is killed", worker.pid)
+                worker.kill()
+            worker.join()
 
 
 def _not_started() -> ServerError:

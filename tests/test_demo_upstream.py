@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import shlex
 import subprocess
@@ -17,7 +18,7 @@ from typer.testing import CliRunner
 from proxy.cli import app
 from proxy.demo.apis import Json
 from proxy.demo.model import MARK, UNKNOWN, WRITE, answer_anybody
-from proxy.demo.upstream import PretendedUpstream
+from proxy.demo.upstream import PretendedUpstream, standing_in
 from proxy.preflight import migrate_store
 from proxy.settings import load
 from tests.support.processes.program import line, running
@@ -221,6 +222,14 @@ def test_what_it_does_not_know_is_an_error_of_the_demo(
 ) -> None:
     answered = httpx.post(f"{served[0]}/v1/{path}", content=body, timeout=PATIENCE)
     assert (answered.status_code, answered.json()["error"]["code"]) == (status, "demo")
+
+
+def test_its_own_server_is_not_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "uvicorn")
+    with standing_in(load()) as settings:
+        models = f"{settings.upstream.url}/models"
+        assert httpx.get(models, timeout=PATIENCE, trust_env=False).status_code == 200
+    assert not [record for record in caplog.records if record.name.startswith("uvicorn")]
 
 
 def test_check_says_that_it_is_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

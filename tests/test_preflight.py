@@ -105,3 +105,36 @@ def test_a_file_of_authorities_that_is_none_is_told_by_each_setting(tmp_path: Pa
         f"upstreams[1].ca_file: {other} holds no certificate",
         f"store.url: ssl_ca_certs: cannot read {missing}: No such file or directory",
     ]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("ssl_certfile={server}", []),
+        ("ssl_certfile={server}&ssl_keyfile={server}", []),
+        (
+            "ssl_certfile={missing}",
+            ["ssl_certfile: cannot read {missing}: No such file or directory"],
+        ),
+        (
+            "ssl_certfile={server}&ssl_keyfile={missing}",
+            ["ssl_keyfile: cannot read {missing}: No such file or directory"],
+        ),
+        ("ssl_keyfile={server}", ["ssl_keyfile: is of no use without ssl_certfile"]),
+        (
+            "ssl_certfile={ca}",
+            ["ssl_certfile: {ca} holds no certificate, or its key is not there"],
+        ),
+    ],
+)
+def test_a_certificate_that_cannot_be_shown_to_redis_is_told_by_its_option(
+    options: str, told: list[str], tmp_path: Path
+) -> None:
+    files = {
+        "missing": tmp_path / "no.pem",
+        "ca": CA_FILE,
+        "server": CA_FILE.with_name("server.pem"),
+    }
+    url = f"rediss://h?{options.format(**files)}"
+    found = configuration_problems(settings_for(tmp_path, UPSTREAM, store__url=url))
+    assert list(found) == [f"store.url: {each.format(**files)}" for each in told]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import re
-import resource
 import signal
 import socket
 import subprocess
@@ -23,6 +22,7 @@ from uvicorn.supervisors.multiprocess import Process
 from proxy.server import HttpProtocolFactory, ServerError, _Workers, address_of, listen
 from proxy.settings import ServerSettings
 from tests.support.processes.program import line, ran, running
+from tests.support.store.files import files_of_at_most
 from tests.support.waiting import PATIENCE
 
 HELLO = "tests.support.processes.hello"
@@ -143,6 +143,23 @@ def test_what_a_slow_worker_answers_late_counts_once() -> None:
     assert not worker.parent_conn.poll()
 
 
+@pytest.mark.usefixtures("signals")
+def test_a_worker_that_hangs_at_the_end_is_killed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("proxy.server.HUNG_SECONDS", 0.0)
+    config = uvicorn.Config(HELLO)
+    supervisor = _Workers(config, [])
+    worker = Process(config, [])
+    spawn = multiprocessing.get_context("spawn")
+    worker.process = spawn.Process(target=time.sleep, args=(PATIENCE * 10,), daemon=True)
+    worker.start()
+    supervisor.processes = [worker]
+    supervisor.join_all()
+    assert worker.exitcode == -signal.SIGKILL
+    assert f"worker {worker.pid} does not end and is killed" in caplog.text
+
+
 @contextmanager
 def workers_of(process: subprocess.Popen[str]) -> Iterator[list[psutil.Process]]:
     """What it has started by now, killed at the end."""
@@ -153,17 +170,6 @@ def workers_of(process: subprocess.Popen[str]) -> Iterator[list[psutil.Process]]
         for each in found:
             with suppress(psutil.NoSuchProcess):
                 each.kill()
-
-
-@contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
-    """Processes that are started meanwhile can write no more into one, as if the disk were full."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,11 @@ from proxy.chat import jsontext
 from proxy.chat.cachemarks import without_marks
 from proxy.chat.extent import MAX_CHOICES, MAX_MESSAGES, MAX_VALUES, has_more_text, has_more_values
 from proxy.chat.message import SYSTEM_ROLES, ChatMessage, read_message
+from proxy.chat.models.limits import MAX_NAME
 from proxy.chat.tools.calltext import forces_calls
 
 MAX_TEXT = 8 * 1024 * 1024
 """Bytes of a request beside its media: about two million tokens.  Upstreams refuse more."""
-
-MAX_MODEL = 512
-"""Characters of a model's name that count: several caches keep it."""
 
 NULL = bytes(jsontext.NULL)
 
@@ -196,9 +194,9 @@ def _request(fields: dict[str, bytes], messages: list[ChatMessage]) -> ChatReque
 
 
 def model_of(fields: dict[str, bytes]) -> str | None:
-    """The model that a request names, at most so many characters; None for what is no name."""
+    """The model that a request names; None for what is no name."""
     model = field_of(fields, "model")
-    return model[:MAX_MODEL] if isinstance(model, str) else None
+    return model[:MAX_NAME] if isinstance(model, str) else None
 
 
 def field_of(fields: dict[str, bytes], name: str) -> object:

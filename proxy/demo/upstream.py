@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -93,10 +94,18 @@ def standing_in(settings: Settings) -> Iterator[Settings]:
         server = uvicorn.Server(
             embedded_config(PretendedUpstream(answer_anybody), 1, lifespan="off")
         )
-        thread = Thread(target=server.run, args=([listener],), name="demo", daemon=True)
+        thread = Thread(target=server.run, args=([listener],), name=DEMO, daemon=True)
+        lines = logging.getLogger("uvicorn.error")
+        lines.addFilter(_is_of_the_proxy)
         thread.start()
         try:
             yield settings.with_upstream_url(f"{address_of(listener)}/v1")
         finally:
             server.should_exit = True
             thread.join(SECONDS)
+            lines.removeFilter(_is_of_the_proxy)
+
+
+def _is_of_the_proxy(record: logging.LogRecord) -> bool:
+    """Else the log would say twice that a server starts and ends."""
+    return record.threadName != DEMO

@@ -90,6 +90,7 @@ class Gateway:
         delivery = Delivery(send)
         call: ProxyRequest | None = None
         status, code = CLIENT_GONE, ""
+        cause: str | None = None
         self._telemetry.stream_opened()
         self._open += 1
         try:
@@ -102,8 +103,7 @@ class Gateway:
             code = error.code
             status = await _refuse(delivery, error, call, route)
         except UpstreamError as error:
-            logger.warning("the upstream failed: %s", _unreachable_reason(error))
-            code = error.kind
+            code, cause = error.kind, _cause(error)
             self._telemetry.count_upstream_failure(error.kind)
             status = await _refuse(delivery, error_for(error), call, route)
         except Exception:  # the boundary to the server: a bug is logged here, once, and answered
@@ -117,13 +117,10 @@ class Gateway:
             if call is not None:
                 call.reservation.release()
             self._count(call, route, status)
-            if ACCESS.isEnabledFor(logging.INFO):
+            if cause or ACCESS.isEnabledFor(logging.INFO):
                 ms = (time.perf_counter() - clock) * 1000
-                access(
-                    _access_entry(
-                        call, route, scope, RequestOutcome(status, code, ms, delivery.bytes)
-                    )
-                )
+                outcome = RequestOutcome(status, code, ms, delivery.bytes, cause)
+                access(_access_entry(call, route, scope, outcome))
 
     async def drain(self, seconds: float) -> None:
         """Wait for requests in flight, at most ``seconds``: uvicorn cancels without waiting."""
@@ -213,12 +210,14 @@ class Gateway:
 
 
 class RequestOutcome(NamedTuple):
-    """How a request ended.  ``error`` is an error code, "" if nothing failed."""
+    """How a request ended.  ``error`` is an error code, "" if nothing failed, ``cause`` why the
+    upstream did."""
 
     status: int
     error: str
     ms: float
     bytes: int
+    cause: str | None
 
 
 def _access_entry(
@@ -240,6 +239,7 @@ def _access_entry(
         upstream=call.destination.name if call and call.destination else None,
         tenant=_hashed_tenant(call.caller.tenant) if call else None,
         session=hashed(report.session) if report else None,
+        cause=answered.cause,
     )
 
 
@@ -281,7 +281,7 @@ def _wants_socket(method: str, headers: RawHeaders) -> bool:
     return b"websocket" in (protocol.strip().lower() for protocol in protocols)
 
 
-def _unreachable_reason(error: UpstreamError) -> str:
+def _cause(error: UpstreamError) -> str:
     """Where no connection came about, with what the system says of it."""
     if isinstance(error, UpstreamUnreachable) and error.__cause__ is not None:
         return f"{error}: {explain_failure(error.__cause__)}"

@@ -112,12 +112,10 @@ class Route(msgspec.Struct, frozen=True):
 
         False for a path with dot segments, however encoded: an upstream might resolve them.
         """
-        fits = len(self.target) <= MAX_REMEMBERED
-        allowed = _is_allowed if fits else _is_allowed.__wrapped__
-        return allowed(self.target, self.name, method, names)
+        is_allowed = _cached_is_allowed if len(self.target) <= MAX_REMEMBERED else _is_allowed
+        return is_allowed(self.target, self.name, method, names)
 
 
-@lru_cache(maxsize=1024)
 def _is_allowed(target: bytes, name: str, method: str, names: tuple[str, ...]) -> bool:
     if _may_traverse(target):
         return False
@@ -131,6 +129,9 @@ def _is_allowed(target: bytes, name: str, method: str, names: tuple[str, ...]) -
         and all(only if own else where.fullmatch(path) for where, own in shared)
         for only, _, path in (entry.rpartition(" ") for entry in names)
     )
+
+
+_cached_is_allowed = lru_cache(maxsize=1024)(_is_allowed)
 
 
 def _resolved(name: str) -> str:
@@ -169,11 +170,9 @@ def _decoded(path: bytes) -> str | None:
 
 def route(raw_path: bytes) -> Route | None:
     """The route of a percent-encoded path; None if it is not the relay's."""
-    read = _route if len(raw_path) <= MAX_REMEMBERED else _route.__wrapped__
-    return read(raw_path)
+    return _cached_route(raw_path) if len(raw_path) <= MAX_REMEMBERED else _route(raw_path)
 
 
-@lru_cache(maxsize=1024)
 def _route(raw_path: bytes) -> Route | None:
     found = _PATH.fullmatch(raw_path)
     if found is None:
@@ -181,6 +180,9 @@ def _route(raw_path: bytes) -> Route | None:
     target: bytes = found["rest"]
     name = _DEPLOYMENT.sub(b"", target, count=1).strip(b"/").decode("latin-1")
     return Route(found["session"], raw_path[: found.start("rest")], target, name)
+
+
+_cached_route = lru_cache(maxsize=1024)(_route)
 
 
 def misses_v1(raw_path: bytes) -> str | None:

@@ -38,9 +38,8 @@ class Upstreams:
         return found
 
     def of_model(self, model: str) -> Destination | None:
-        """The first upstream with a glob that matches the model's name, case-sensitively; none for
-        a name over ``MAX_NAME``."""
-        return self._remembered(model) if len(model) <= MAX_NAME else None
+        """The first upstream with a glob that matches the model's name, case-sensitively."""
+        return self._remembered(model[:MAX_NAME])
 
     def _matching(self, model: str) -> Destination | None:
         return next((each for glob, each in self._globs if glob.match(model)), None)

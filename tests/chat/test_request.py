@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.chat.request import MAX_MODEL, ChatRequest
+from proxy.chat.models.limits import MAX_NAME
+from proxy.chat.request import ChatRequest
 from proxy.gateway.routes import FORMATS
 from tests.support.talk.parsing import parse
 
@@ -40,7 +41,7 @@ def test_of_a_model_s_name_only_the_beginning_counts(name: str) -> None:
     body = {"model": "m" * 10_000, "messages": [USER], "input": [USER], "max_tokens": 5}
     found = FORMATS[name].read(json.dumps(body).encode(), 0)
     assert isinstance(found, ChatRequest)
-    assert found.model == "m" * MAX_MODEL
+    assert found.model == "m" * MAX_NAME
 
 
 def test_a_request_says_its_model_and_how_it_wants_its_answer() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.gateway.recording.exchange_recorder import MAX_NAME_CHARACTERS
+from proxy.chat.models.limits import MAX_NAME
 from tests.support.rig import CHAT, Rig
 from tests.support.talk.harm import began, nothing_was_lost
 from tests.support.talk.words import answer, messages
@@ -218,7 +218,7 @@ async def test_of_a_name_without_end_the_beginning_is_recorded(one: Rig) -> None
     response = await talk.post(json.dumps({"model": model, "messages": messages("u1")}).encode())
     recorded = await talk.exchange(response.headers["x-memory-exchange-id"])
     assert one.up.requests[-1].json["model"] == model
-    assert recorded.asked == model[:MAX_NAME_CHARACTERS]
+    assert recorded.asked == model[:MAX_NAME]
 
 
 async def test_an_encoded_body_loses_nothing(one: Rig) -> None:

@@ -69,14 +69,19 @@ async def test_an_upstream_that_breaks_off_is_logged_and_counted_by_its_kind(
     assert changed(before, await failures(one)) == {"broken": 1}
 
 
-async def test_why_an_upstream_is_not_reached_is_logged(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("level", [logging.INFO, logging.WARNING])
+async def test_why_an_upstream_is_not_reached_is_in_the_one_line_of_the_request(
+    level: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(level, "proxy.access")
     chosen = settings_for(tmp_path, "http://127.0.0.1:9/v1")
     async with running(chosen) as proxy, httpx.AsyncClient(timeout=PATIENCE) as client:
         assert (await client.get(f"{proxy.v1}/models")).status_code == 502
-    (line,) = (r.getMessage() for r in caplog.records if r.name == "proxy.gateway.gateway")
-    assert line == "the upstream failed: no connection: nothing listens there (connection refused)"
+    (record,) = (each for each in caplog.records if each.name.startswith("proxy."))
+    assert (record.name, record.levelname) == ("proxy.access", "WARNING")
+    line = line_of(caplog)
+    assert line["error"] == "unreachable"
+    assert line["cause"] == "no connection: nothing listens there (connection refused)"
 
 
 @pytest.mark.parametrize("client", ["direct", "aiohttp", "httpx"])
@@ -99,8 +104,8 @@ async def test_the_password_of_a_proxy_on_the_way_that_refuses_is_not_logged(
         )
         async with running(chosen) as proxy, httpx.AsyncClient(timeout=PATIENCE) as asking:
             assert (await asking.get(f"{proxy.v1}/models")).status_code == 502
-    (line,) = (r.getMessage() for r in caplog.records if r.name == "proxy.gateway.gateway")
-    assert "407" in line and "hush" not in line
+    cause = line_of(caplog)["cause"]
+    assert "407" in cause and "hush" not in cause
 
 
 @pytest.mark.parametrize(("status", "kind"), [(429, "rate_limited"), (500, "server_error")])

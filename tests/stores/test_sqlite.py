@@ -36,7 +36,7 @@ from proxy.stores.sqlite.worker import MAX_LATER_JOBS, Job, Jobs, Priority
 from tests.support.clock import Clock
 from tests.support.processes.program import ROOT
 from tests.support.store.commits import chat, draft, exchange, record, summary
-from tests.support.store.files import opened
+from tests.support.store.files import files_of_at_most, opened
 from tests.support.waiting import PATIENCE, eventually
 
 ALL = Ask(profile="default", whole=True)
@@ -593,6 +593,24 @@ async def test_a_text_that_a_reader_keeps_in_the_log_is_told_until_it_is_gone(
             with pytest.raises(StoreInUse):
                 await store.wipe()
         assert log_of(path).stat().st_size > 0
+    await store.wipe()
+    assert log_of(path).stat().st_size == 0
+
+
+async def test_a_disk_that_keeps_a_text_in_the_log_is_told_as_such(
+    store: SQLiteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file cannot grow, so that what the log has cannot be written into it."""
+    monkeypatch.setattr(sqlite_file, "WIPE_AFTER", 0.001)
+    large, larger = (b'{"role":"user","content":"%b"}' % (b"x" * n) for n in (100_000, 1_000_000))
+    await store.commit(SessionKey("t", "in the file"), record("x0", draft("x0", 0, wire=larger)))
+    await store._empty_log()
+    await store.commit(SessionKey("t", "in the log"), record("x1", draft("x1", 0, wire=large)))
+    await store.commit(KEY, chat("x2", 1000.0))
+    with files_of_at_most(path.stat().st_size):
+        await store.delete(KEY)
+        with pytest.raises(StoreError, match="disk I/O error"):
+            await store.wipe()
     await store.wipe()
     assert log_of(path).stat().st_size == 0
 

@@ -41,8 +41,8 @@ MIN_CONTEXT_WINDOW = 4_000
 """Prompt and answer of so many tokens fit into any chat model, so the list of models need not be
 loaded for them: the first chat is not delayed."""
 
-MAX_NAME = 200
-"""Longer names (characters) are of no model, and are not remembered: they come from clients."""
+MAX_NAME = 512
+"""Characters of a model's name that count: they come from clients, and several caches keep them."""
 
 
 class ModelList:
@@ -72,8 +72,7 @@ def _load_list() -> None:
 def context_window(model: str | None, wanted: int) -> int | None:
     """The maximum of a model's prompt and answer together, in tokens; None if it is not known, or
     if ``wanted`` tokens fit into any model."""
-    known = wanted > MIN_CONTEXT_WINDOW and len(model or "") <= MAX_NAME
-    return _listed(model) if known else None
+    return _listed(model and model[:MAX_NAME]) if wanted > MIN_CONTEXT_WINDOW else None
 
 
 @lru_cache(maxsize=512)

@@ -15,6 +15,7 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.message import ChatMessage
+from proxy.chat.models.limits import MAX_NAME
 from proxy.chat.reply.answer import Choice, Reply
 from proxy.chat.tools.calltext import calls_as_text
 from proxy.gateway.aside import MIN_THREAD_BYTES, RequestThreads
@@ -319,10 +320,7 @@ def _record_header(outgoing: OutgoingRequest, report: MemoryReport) -> RecordHea
     )
 
 
-MAX_NAME_CHARACTERS = 500
-"""Bounds names that are recorded (a model, a finish reason)."""
-
-
 def _encodable(name: str | None) -> str | None:
-    """A client's or upstream's name without lone surrogates, which no store accepts."""
-    return None if name is None else jsontext.well_formed(name[:MAX_NAME_CHARACTERS])
+    """The beginning of a client's or upstream's name (a model, a finish reason), without lone
+    surrogates, which no store accepts."""
+    return None if name is None else jsontext.well_formed(name[:MAX_NAME])

@@ -21,7 +21,7 @@ from threading import Lock
 from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
 
 from proxy.memory.model import SessionKey
-from proxy.memory.store import StoreError, StoreFull, StoreInUse
+from proxy.memory.store import StoreError, StoreFull
 from proxy.stores.common.known_logs import LogCache
 from proxy.stores.common.known_passages import PassageCache
 from proxy.stores.sqlite.known.changes import Changes
@@ -209,12 +209,12 @@ class SQLiteFile:
 
     async def wipe(self) -> None:
         for _ in range(WIPE_TRIES):
-            if not self._active_writer.log_not_emptied:
+            if not self._active_writer.log_error:
                 return
             await asyncio.sleep(WIPE_PAUSE)
             await self._empty_log()
-        if self._active_writer.log_not_emptied:
-            raise StoreInUse("SQLite: somebody reads what the log has of what was removed")
+        if (error := self._active_writer.log_error) is not None:
+            raise error
 
     async def _empty_log(self) -> None:
         await self._active_writer.empty_log(self._commit_timeout)
@@ -229,7 +229,7 @@ class SQLiteFile:
 
     async def _tidy_step(self) -> bool:
         """Remove some expired data; True if there was any."""
-        if self._active_writer.log_not_emptied:
+        if self._active_writer.log_error:
             await self._empty_log()
         now = self._clock()
         if not await self._list(lambda c: has_expired(c, now)):

@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast
 import msgspec
 
 from proxy.memory.limit import wait_within
-from proxy.memory.store import StoreError, StoreFull, StoreTimeout
+from proxy.memory.store import StoreError, StoreFull, StoreInUse, StoreTimeout
 from proxy.stores.common.damage import as_damage
 from proxy.stores.sqlite.known.changes import Changes
 from proxy.stores.sqlite.known.wal_index import WalIndex, release
@@ -170,8 +170,8 @@ class Worker:
         self._connection: sqlite3.Connection | None = None
         self._reading: asyncio.Future[object] | None = None
         self._synced = True
-        self.log_not_emptied = False
-        """Whether the log could not be emptied when last tried."""
+        self.log_error: Exception | None = None
+        """Why the log could not be emptied when last tried: StoreInUse if somebody reads it."""
         self._stopped = False
         self._thread = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -193,7 +193,7 @@ class Worker:
         return self._result(work, timeout, priority, keeps_caches=keeps_caches)
 
     def empty_log(self, timeout: float) -> Running[None]:
-        """Empty the write-ahead log; sets ``log_not_emptied`` if another process keeps reading."""
+        """Empty the write-ahead log; sets ``log_error`` if that fails."""
         return self._result(
             lambda connection: None, timeout, "large", keeps_caches=True, truncate=True
         )
@@ -276,14 +276,17 @@ class Worker:
             return [self._run_in_savepoint(connection, job) for job in batch]
 
     def _empty_log(self, connection: sqlite3.Connection) -> None:
-        """Empty the write-ahead log, unless a reader stays in it; either way all is committed."""
+        """Empty the write-ahead log if nobody reads it and the file may grow; else all is committed
+        as well."""
         patience = connection.execute("PRAGMA busy_timeout").fetchone()[0]
-        wait = TRUNCATE_RETRY_MS if self.log_not_emptied else TRUNCATE_MS
+        wait = TRUNCATE_RETRY_MS if self.log_error else TRUNCATE_MS
         connection.execute(f"PRAGMA busy_timeout = {wait}").fetchone()
-        self.log_not_emptied = True
-        with suppress(sqlite3.Error):
+        in_use = StoreInUse("SQLite: somebody reads what the log has of what was removed")
+        try:
             busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            self.log_not_emptied = bool(busy)
+            self.log_error = in_use if busy else None
+        except sqlite3.Error as error:
+            self.log_error = in_use if _is_busy(error) else as_store_error(error)
         connection.execute(f"PRAGMA busy_timeout = {patience}").fetchone()
 
     @contextmanager

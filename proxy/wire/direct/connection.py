@@ -7,6 +7,8 @@ connection against the time of the last received bytes, which is cheaper than a 
 from __future__ import annotations
 
 import asyncio
+import select
+import sys
 from collections.abc import AsyncIterator
 from typing import cast
 
@@ -39,13 +41,14 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._incoming: Incoming | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._last_heard = 0.0
+        self.last_heard = 0.0
+        """By the loop's clock; between requests: since when it is idle."""
         self._suspended = False  # the read timeout is, while the upstream is not the one to act
         self._upload: asyncio.Task[None] | None = None
         self._writable: asyncio.Future[None] | None = None
         self._idle_bytes = 0  # since the body last grew
         self._interim = self._reusable = False
-        self.idle_since = 0.0
+        self._lost_at: float | None = None
 
     def send_request(
         self,
@@ -68,15 +71,22 @@ class Connection(asyncio.Protocol):
         else:
             self._transport.write(head)
             self._upload = self._loop.create_task(self._send(body, length))
-        self._last_heard = self._loop.time()
+        self.last_heard = self._loop.time()
         if self._timer is None:
             self._timer = self._loop.call_later(self._read_timeout, self._check_silence)
         return incoming
 
     def reusable(self) -> bool:
         """Whether it can be used for another request."""
-        open = self._transport is not None and not self._transport.is_closing()
-        return open and self._reusable and self._upload is None
+        transport = self._transport
+        if transport is None or transport.is_closing() or not self._reusable:
+            return False
+        return self._upload is None and not _has_arrived(transport)
+
+    def idle_seconds(self) -> float:
+        """How long it has been idle, or was when it was closed."""
+        ended = self._loop.time() if self._lost_at is None else self._lost_at
+        return ended - self.last_heard
 
     def abort(self) -> None:
         """Close it at once, with any exchange on it."""
@@ -95,7 +105,7 @@ class Connection(asyncio.Protocol):
         incoming = self._incoming
         if incoming is None or incoming.complete or self._parser is None:
             return self.abort()  # bytes that no request has asked for
-        self._last_heard = self._loop.time()
+        self.last_heard = self._loop.time()
         self._idle_bytes += len(data)
         try:
             self._parser.feed_data(data)
@@ -112,6 +122,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._parser = None
         self._reusable = False
+        self._lost_at = self._loop.time()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -199,7 +210,7 @@ class Connection(asyncio.Protocol):
     def _resume(self) -> None:
         """Read from the transport again: the reader has consumed all pieces."""
         self._suspended = False
-        self._last_heard = self._loop.time()
+        self.last_heard = self._loop.time()
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
@@ -211,8 +222,8 @@ class Connection(asyncio.Protocol):
             return  # the next request starts the timer again
         now = self._loop.time()
         if self._suspended:
-            self._last_heard = now
-        left = self._last_heard + self._read_timeout - now
+            self.last_heard = now
+        left = self.last_heard + self._read_timeout - now
         if left > 0:
             self._timer = self._loop.call_later(left, self._check_silence)
         else:
@@ -231,7 +242,7 @@ class Connection(asyncio.Protocol):
         finally:
             self._upload = None
             self._suspended = False
-            self._last_heard = self._loop.time()
+            self.last_heard = self._loop.time()
 
     async def _send_pieces(self, body: AsyncIterator[bytes], length: int | None) -> None:
         transport = self._transport
@@ -258,9 +269,19 @@ class Connection(asyncio.Protocol):
         """Wait until the transport accepts more; meanwhile the read timeout runs."""
         if self._writable is not None:
             self._suspended = False
-            self._last_heard = self._loop.time()
+            self.last_heard = self._loop.time()
             await self._writable
             self._suspended = True
+
+
+def _has_arrived(transport: asyncio.Transport) -> bool:
+    """Whether there is something that the loop has not read yet.  On an idle connection that is its
+    end, or bytes that no request has asked for."""
+    if sys.platform == "win32":
+        return False  # it has no poll()
+    poll = select.poll()
+    poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _parser(connection: Connection) -> httptools.HttpResponseParser:

@@ -6,7 +6,6 @@ Has the connection pool and writes requests.  Does not support egress proxies: t
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
@@ -22,6 +21,12 @@ from proxy.wire.reply import WholeReply
 IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
 """Methods that are sent again if a pooled connection turns out to be closed (RFC 9110 9.2.2)."""
 
+IDLE_MARGIN = 0.8
+"""A connection is used while it is idle for this part of the time after which the last one was
+closed: a POST that is sent while the upstream closes it gets no answer, and is not sent again."""
+MIN_IDLE_SECONDS = 1.0
+"""Younger ones are always used: an upstream that restarts closes them at any age."""
+
 
 class DirectUpstream:
     """See ``upstream.Upstream``."""
@@ -32,6 +37,7 @@ class DirectUpstream:
         self._host_line = b"Host: " + self.origin.host + b"\r\n"
         self._dialer: Dialer | None = None
         self._idle: list[Connection] = []
+        self._idle_limit = KEEP_ALIVE_SECONDS
         self._busy: set[Connection] = set()
         self._sweep: asyncio.TimerHandle | None = None
         self.exchanges = 0
@@ -129,14 +135,18 @@ class DirectUpstream:
         return DirectReply(self, connection, incoming)
 
     def _idle_connection(self) -> Connection | None:
-        """The most recently used connection that is still open."""
-        oldest = time.monotonic() - KEEP_ALIVE_SECONDS
-        while self._idle:
+        """The most recently used connection, unless the upstream may be about to close it."""
+        while self._idle and self._idle[-1].idle_seconds() < self._idle_limit:
             connection = self._idle.pop()
-            if connection.reusable() and connection.idle_since > oldest:
+            if connection.reusable():
                 return connection
-            connection.abort()
+            self._discard(connection)
         return None
+
+    def _discard(self, connection: Connection) -> None:
+        """Close an idle connection.  The upstream will close others that are idle for as long."""
+        self._idle_limit = max(MIN_IDLE_SECONDS, IDLE_MARGIN * connection.idle_seconds())
+        connection.abort()
 
     async def _connect(self) -> Connection:
         if self._dialer is None:
@@ -150,23 +160,22 @@ class DirectUpstream:
         self._busy.discard(connection)
         if self._dialer is None or not connection.reusable():
             return connection.abort()
-        connection.idle_since = time.monotonic()
         self._idle.append(connection)
         if self._sweep is None:
             loop = asyncio.get_running_loop()
             self._sweep = loop.call_later(KEEP_ALIVE_SECONDS, self._close_expired)
 
     def _close_expired(self) -> None:
-        """Close idle connections; the list is in the order in which they became idle."""
+        """Close the connections that nobody has used for long."""
         self._sweep = None
-        oldest = time.monotonic() - KEEP_ALIVE_SECONDS
-        old = [connection for connection in self._idle if connection.idle_since <= oldest]
-        self._idle = self._idle[len(old) :]
-        for connection in old:
-            connection.abort()
+        loop = asyncio.get_running_loop()
+        oldest = loop.time() - KEEP_ALIVE_SECONDS
+        for connection in self._idle:
+            if connection.last_heard <= oldest:
+                self._discard(connection)
+        self._idle = [kept for kept in self._idle if kept.last_heard > oldest]
         if self._idle:
-            left = self._idle[0].idle_since - oldest
-            self._sweep = asyncio.get_running_loop().call_later(left, self._close_expired)
+            self._sweep = loop.call_later(self._idle[0].last_heard - oldest, self._close_expired)
 
 
 class DirectReply(WholeReply):

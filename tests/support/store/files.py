@@ -1,9 +1,10 @@
-"""A store in a SQLite file."""
+"""A store in a SQLite file, and files that cannot grow."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import resource
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from proxy.stores.sqlite.store import SQLiteStore
@@ -20,3 +21,15 @@ async def opened(path: Path, clock: Clock) -> AsyncIterator[SQLiteStore]:
         yield store
     finally:
         await store.close()
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """This process, and those that it starts meanwhile, can write no more into one, as if the disk
+    were full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -229,7 +229,7 @@ class RedisArchive(RedisLists, RedisIndex):
         # The lists know when a session expires, and its index lives as long.
         if revision.details is not None:
             await self._relist(key, owner.decode(), activity)
-            await self._prolong(owner_of(key, owner.decode()), int(activity[1]))
+            await self._set_life(owner_of(key, owner.decode()), int(activity[1]))
         return True
 
     async def restore(

@@ -237,7 +237,7 @@ class RedisArchive(RedisLists, RedisIndex):
         # The lists have a copy of its expiry, and its index must live as long.
         if revision.details is not None:
             await self._update_lists(key, owner.decode(), activity)
-            await self._prolong(owner_of(key, owner.decode()), int(activity[1]))
+            await self._set_life(owner_of(key, owner.decode()), int(activity[1]))
         return True
 
     async def restore(

@@ -137,12 +137,14 @@ class RedisIndex(RedisBase):
         exists, data = await self._link.many([(meta, ("HEXISTS", meta, "revision")), (key, read)])
         return bytes(data) if exists else b""
 
-    async def _prolong(self, owner: Owner, ttl: int) -> None:
-        """Let an index live at least so long (s) from now on, 0 for ever."""
-        meta = index_keys(owner)[0]
+    async def _set_life(self, owner: Owner, ttl: int) -> None:
+        """Let an index live at least so long (s) from now on, 0 for ever; a session's no longer."""
+        meta, life = index_keys(owner)[0], 2 * ttl
         left = await self._run_command(meta, "PTTL", meta)
-        if left >= 0 and (ttl == 0 or left < ttl * 1000):
-            await self._renew(owner, 2 * ttl)
+        too_short = left >= 0 and (ttl == 0 or left < ttl * 1000)
+        too_long = owner.session and ttl and (left == -1 or left > life * 1000)
+        if too_short or too_long:
+            await self._renew(owner, life)
 
     async def _sweep(self, owner: Owner, *, existed: bool = False) -> None:
         """Delete the keys that a dropped index has left, unless a new index is begun meanwhile.

@@ -62,7 +62,7 @@ def revise(connection: sqlite3.Connection, now: float, key: SessionKey, revision
     sqlite_summaries.drop_covering(connection, head.id, {*edited, *moved})
     if revision.details is not None:
         _save_details(connection, head, revision.details, now)
-        index_writing.prolong(connection, now, owner_of(key, head.owner), head.ttl)
+        index_writing.set_life(connection, now, owner_of(key, head.owner), head.ttl)
     save_head(connection, head)
     return True
 

@@ -87,9 +87,9 @@ INSERT INTO owners (tenant, user, session, revision, state, passages, expires_at
 VALUES (?, ?, ?, 0, ?, 0, ?)
 """
 
-_PROLONG = """
-UPDATE owners SET expires_at = max(expires_at, ?5)
-WHERE tenant = ?1 AND user = ?2 AND session = ?3 AND expires_at > ?4
+_SET_LIFE = """
+UPDATE owners SET expires_at = CASE WHEN user = '' THEN ?5 ELSE max(expires_at, ?5) END
+WHERE tenant = ?1 AND user = ?2 AND session = ?3 AND ifnull(expires_at > ?4, TRUE)
 """
 
 
@@ -115,9 +115,9 @@ def write(connection: sqlite3.Connection, now: float, owner: Owner, batch: Index
     return True
 
 
-def prolong(connection: sqlite3.Connection, now: float, owner: Owner, ttl: int) -> None:
-    """Let an index live at least so long (s) from now on, 0 for ever."""
-    connection.execute(_PROLONG, (*owner, now, now + ttl if ttl else None))
+def set_life(connection: sqlite3.Connection, now: float, owner: Owner, ttl: int) -> None:
+    """Let an index live at least so long (s) from now on, 0 for ever; a session's no longer."""
+    connection.execute(_SET_LIFE, (*owner, now, now + ttl if ttl else None))
 
 
 def _mark(connection: sqlite3.Connection, mark: tuple[int, str, int, int, int]) -> None:

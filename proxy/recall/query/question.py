@@ -286,6 +286,13 @@ def query_words(text: str) -> Iterator[QueryWord]:
     return chain.from_iterable(_parts(word, said.likely_languages)[0] for word in said.words)
 
 
+def terms_of_form(word: str, likely: tuple[str, ...]) -> tuple[bytes, ...]:
+    """What a folded word of a text in these languages has in common with others: its stems and its
+    prefix; nothing for a stop word."""
+    own, beginnings, _ = _of_word(word, likely)
+    return tuple([term for each in (*own, *beginnings) for term in each.terms])
+
+
 def clear_caches() -> None:
     """Clear the caches of texts and words."""
     small_talk.clear_caches()

@@ -9,8 +9,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from proxy.recall.lexicon.folding import fold
-from proxy.recall.query.question import Question
-from proxy.recall.query.words import is_unspaced
+from proxy.recall.query.question import Question, terms_of_form
+from proxy.recall.query.words import is_unspaced, tokenize
 
 MIN_PIECE_TOKENS = 100
 """The minimum of tokens of a piece, which is lines, or sentences of a long line."""
@@ -20,6 +20,9 @@ GAP = " … "
 
 FENCE = "```"
 """Begins and ends code."""
+
+SHORT_STEM = 4
+"""Letters: what begins with so short a stem is often another word, as "team" is not "tea"."""
 
 NEIGHBOUR_WEIGHT = 0.5
 """The weight of the neighbours' scores in a piece's score."""
@@ -55,13 +58,16 @@ class Excerpter:
         self._weights = {
             word.text: term_weights.get(word.terms[0], 0.0) for word in question.words if word.text
         }
+        self._longest_first = sorted(self._weights, key=len, reverse=True)
+        self._terms = frozenset(question.terms)
+        self._languages = tokenize(question.text).likely_languages
+        self._forms: dict[str, str | None] = {}
 
     @cached_property
     def _words(self) -> re.Pattern[str]:
-        """Finds the question's words at the beginning of words, and anywhere without spaces."""
-        longest_first = sorted(self._weights, key=len, reverse=True)
-        parts = (("" if is_unspaced(word) else r"\b") + re.escape(word) for word in longest_first)
-        return re.compile("|".join(parts) or r"(?!)")
+        """Finds the question's words at the beginning of words, and anywhere without spaces; short
+        ones with the rest of the word."""
+        return re.compile("|".join(map(_pattern, self._longest_first)) or r"(?!)")
 
     def excerpt(self, text: str, tokens: int, budget: int) -> str:
         """The best pieces of a text of ``tokens`` tokens, in about ``budget`` tokens.
@@ -91,7 +97,27 @@ class Excerpter:
 
     def _score(self, text: str) -> float:
         """The weights of the question's words in a piece, each counted once."""
-        return sum(self._weights[word] for word in set(self._words.findall(fold(text))))
+        found = set(self._words.findall(fold(text)))
+        for form in found.difference(self._forms):
+            self._forms[form] = self._word_of(form)
+        return sum([self._weights[word] for word in {self._forms[form] for form in found} if word])
+
+    def _word_of(self, form: str) -> str | None:
+        """The question's word that a form of a text is of; None for another that begins alike.
+
+        In a language that is not known all are taken for forms of it.
+        """
+        word = next(word for word in self._longest_first if form.startswith(word))
+        if len(word) > SHORT_STEM or is_unspaced(word) or not self._languages:
+            return word
+        known = terms_of_form(form, self._languages)
+        return None if self._terms.isdisjoint(known) else word
+
+
+def _pattern(word: str) -> str:
+    if is_unspaced(word):
+        return re.escape(word)
+    return rf"\b{re.escape(word)}" + (r"[^\W_]*" if len(word) <= SHORT_STEM else "")
 
 
 def _pieces(text: str, size: int) -> Iterator[Piece]:

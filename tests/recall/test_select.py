@@ -304,6 +304,8 @@ def advice(said: str, last: str) -> str:
         ("Wie ist der Garten?", "Das ist so.", "Ein Gartenhaus steht hier."),
         ("kot", "Pies.", "Kota nie ma."),
         ("What did the motivator say?", "It was in motion.", "Find your motive first."),
+        ("What did I buy in May?", "The buyer is here.", "I bought a kite."),
+        ("Which children did I mention?", "It was a chill.", "One child is ill."),
     ],
 )
 def test_an_excerpt_has_the_words_that_were_asked_and_none_that_only_begins_like_them(

@@ -55,10 +55,11 @@ class Excerpter:
     """Makes excerpts for one question; ``term_weights`` are as in ``Matches``."""
 
     def __init__(self, question: Question, term_weights: Mapping[bytes, float]) -> None:
-        self._weights = {
-            word.text: term_weights.get(word.terms[0], 0.0) for word in question.words if word.text
-        }
-        self._longest_first = sorted(self._weights, key=len, reverse=True)
+        words = [word for word in question.words if word.text]
+        self._weights = {word.text: term_weights.get(word.terms[0], 0.0) for word in words}
+        # A word's own beginning is never taken for an irregular form of another.
+        irregular = {form: word.text for word in words for form in word.irregular}
+        self._words_by_beginning = irregular | {word.text: word.text for word in words}
         self._terms = frozenset(question.terms)
         self._languages = tokenize(question.text).likely_languages
         self._forms: dict[str, str | None] = {}
@@ -67,7 +68,8 @@ class Excerpter:
     def _words(self) -> re.Pattern[str]:
         """Finds the question's words at the beginning of words, and anywhere without spaces; short
         ones with the rest of the word."""
-        return re.compile("|".join(map(_pattern, self._longest_first)) or r"(?!)")
+        longest_first = sorted(self._words_by_beginning, key=len, reverse=True)
+        return re.compile("|".join(map(_pattern, longest_first)) or r"(?!)")
 
     def excerpt(self, text: str, tokens: int, budget: int) -> str:
         """The best pieces of a text of ``tokens`` tokens, in about ``budget`` tokens.
@@ -107,8 +109,9 @@ class Excerpter:
 
         In a language that is not known all are taken for forms of it.
         """
-        word = next(word for word in self._longest_first if form.startswith(word))
-        if len(word) > SHORT_STEM or is_unspaced(word) or not self._languages:
+        beginning = max(filter(form.startswith, self._words_by_beginning), key=len)
+        word = self._words_by_beginning[beginning]
+        if len(beginning) > SHORT_STEM or is_unspaced(word) or not self._languages:
             return word
         known = terms_of_form(form, self._languages)
         return None if self._terms.isdisjoint(known) else word

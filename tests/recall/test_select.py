@@ -305,6 +305,7 @@ def advice(said: str, last: str) -> str:
         ("kot", "Pies.", "Kota nie ma."),
         ("What did the motivator say?", "It was in motion.", "Find your motive first."),
         ("What did I buy in May?", "The buyer is here.", "I bought a kite."),
+        ("Which cities did I mention?", "A citizen spoke.", "One city is Rome."),
         ("Which children did I mention?", "It was a chill.", "One child is ill."),
     ],
 )

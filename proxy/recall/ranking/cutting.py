@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
+from proxy.recall.lexicon.cues import LONGEST_WORD
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.query.question import Question, terms_of_form
 from proxy.recall.query.words import is_unspaced, tokenize
@@ -55,21 +56,21 @@ class Excerpter:
     """Makes excerpts for one question; ``term_weights`` are as in ``Matches``."""
 
     def __init__(self, question: Question, term_weights: Mapping[bytes, float]) -> None:
-        words = [word for word in question.words if word.text]
-        self._weights = {word.text: term_weights.get(word.terms[0], 0.0) for word in words}
-        # A word's own beginning is never taken for an irregular form of another.
-        irregular = {form: word.text for word in words for form in word.irregular}
-        self._words_by_beginning = irregular | {word.text: word.text for word in words}
+        self._sought = [word for word in question.words if word.text]
+        self._weights = {word.text: term_weights.get(word.terms[0], 0.0) for word in self._sought}
+        self._by_term = {term: word.text for word in self._sought for term in word.terms}
         self._terms = frozenset(question.terms)
         self._languages = tokenize(question.text).likely_languages
-        self._forms: dict[str, str | None] = {}
+        self._forms: dict[str, str] = {}
 
     @cached_property
     def _words(self) -> re.Pattern[str]:
-        """Finds the question's words at the beginning of words, and anywhere without spaces; short
-        ones with the rest of the word."""
-        longest_first = sorted(self._words_by_beginning, key=len, reverse=True)
-        return re.compile("|".join(map(_pattern, longest_first)) or r"(?!)")
+        """Finds what may be the question's words: whole words by their beginning, and anywhere in
+        scripts without spaces."""
+        found = {each for word in self._sought for each in (word.text, *word.irregular)}
+        if self._languages:  # citi for city: the last letter may be another
+            found |= {each[:-1] for each in found if len(each) == SHORT_STEM}
+        return re.compile("|".join(map(_pattern, sorted(found, key=len, reverse=True))) or r"(?!)")
 
     def excerpt(self, text: str, tokens: int, budget: int) -> str:
         """The best pieces of a text of ``tokens`` tokens, in about ``budget`` tokens.
@@ -104,23 +105,22 @@ class Excerpter:
             self._forms[form] = self._word_of(form)
         return sum([self._weights[word] for word in {self._forms[form] for form in found} if word])
 
-    def _word_of(self, form: str) -> str | None:
-        """The question's word that a form of a text is of; None for another that begins alike.
+    def _word_of(self, form: str) -> str:
+        """The question's word that this is a form of; "" for another word that begins alike.
 
-        In a language that is not known all are taken for forms of it.
+        In a language that is not known what begins alike is a form.
         """
-        beginning = max(filter(form.startswith, self._words_by_beginning), key=len)
-        word = self._words_by_beginning[beginning]
-        if len(beginning) > SHORT_STEM or is_unspaced(word) or not self._languages:
-            return word
+        begins = max(filter(form.startswith, self._weights), key=len, default="")
+        if begins and (len(begins) > SHORT_STEM or is_unspaced(begins) or not self._languages):
+            return begins
         known = terms_of_form(form, self._languages)
-        return None if self._terms.isdisjoint(known) else word
+        same_stem = next((self._by_term[term] for term in known if term in self._by_term), "")
+        return same_stem or ("" if self._terms.isdisjoint(known) else begins)
 
 
-def _pattern(word: str) -> str:
-    if is_unspaced(word):
-        return re.escape(word)
-    return rf"\b{re.escape(word)}" + (r"[^\W_]*" if len(word) <= SHORT_STEM else "")
+def _pattern(beginning: str) -> str:
+    escaped = re.escape(beginning)
+    return escaped if is_unspaced(beginning) else rf"\b{escaped}[^\W_]{{0,{LONGEST_WORD}}}"
 
 
 def _pieces(text: str, size: int) -> Iterator[Piece]:

@@ -305,6 +305,7 @@ def advice(said: str, last: str) -> str:
         ("kot", "Pies.", "Kota nie ma."),
         ("What did the motivator say?", "It was in motion.", "Find your motive first."),
         ("What did I buy in May?", "The buyer is here.", "I bought a kite."),
+        ("What of the 12,500 euros?", "It was 12 euros.", "Put 12,500 euros into bonds."),
         ("Which cities did I mention?", "A citizen spoke.", "One city is Rome."),
         ("Which children did I mention?", "It was a chill.", "One child is ill."),
     ],

@@ -36,6 +36,7 @@ MOST_LINES = 200
 COLONS = (":", "：", "﹕", "፦", "᠄")
 """The colons of all scripts."""
 
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d\d\d(?!\d))")
 _BREAK = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
 _ITEM = re.compile(r"\s*(?:[-*+–—]\s|[•‣▪·]|\d{1,3}(?:[.)]\s|[、）]))|\s+\S")
 _TITLE = re.compile(r"#{1,6}\s|(\*\*|__)[^*_]+\1\s*$")
@@ -100,7 +101,7 @@ class Excerpter:
 
     def _score(self, text: str) -> float:
         """The weights of the question's words in a piece, each counted once."""
-        found = set(self._words.findall(fold(text)))
+        found = set(self._words.findall(_THOUSANDS.sub("", fold(text))))
         for form in found.difference(self._forms):
             self._forms[form] = self._word_of(form)
         return sum([self._weights[word] for word in {self._forms[form] for form in found} if word])

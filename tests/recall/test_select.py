@@ -287,6 +287,37 @@ def test_a_heading_costs_no_piece_of_its_text() -> None:
     assert "spinach" in cut_for_spinach(text) and "Never" not in cut_for_spinach(text)
 
 
+def advice(said: str, last: str) -> str:
+    """A long answer that says one sentence again and again, and another near its end."""
+    rest = "It was settled long ago, and nobody minded. " * 8
+    return "\n\n".join(f"{last if n == 6 else said} {rest}" for n in range(8))
+
+
+@pytest.mark.parametrize(
+    ("asked", "alike", "meant"),
+    [
+        ("Which tea did you recommend for the evening?", "Tell the team.", "Rooibos is a tea."),
+        ("Which tyres did you suggest for my car?", "Be careful here.", "Cars want quiet ones."),
+        ("What did you say about the ABS?", "This is about time.", "The ABS is old."),
+        ("What did UPS want?", "Put up the shelf.", "UPS needs a signature."),
+        ("Was ist mit dem Tor?", "Das ist eine Torte.", "Die Tore sind neu."),
+        ("Wie ist der Garten?", "Das ist so.", "Ein Gartenhaus steht hier."),
+        ("kot", "Pies.", "Kota nie ma."),
+        ("What did the motivator say?", "It was in motion.", "Find your motive first."),
+        ("What did I buy in May?", "The buyer is here.", "I bought a kite."),
+        ("What of the 12,500 euros?", "It was 12 euros.", "Put 12,500 euros into bonds."),
+        ("Which cities did I mention?", "A citizen spoke.", "One city is Rome."),
+        ("Which children did I mention?", "It was a chill.", "One child is ill."),
+    ],
+)
+def test_an_excerpt_has_the_words_that_were_asked_and_none_that_only_begins_like_them(
+    asked: str, alike: str, meant: str
+) -> None:
+    question, text = read_question(asked, (), NOW), advice(alike, meant)
+    cutter = Excerpter(question, dict.fromkeys(question.terms, 1.0))
+    assert meant in cutter.excerpt(text, len(text) // 4, EXCERPT_TOKENS)
+
+
 def test_an_excerpt_of_code_has_its_fences() -> None:
     lines = [f"value_{n} = compute({n})" for n in range(200)]
     lines[120] = "greenhouse = key('barometer')"

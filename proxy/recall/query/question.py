@@ -119,14 +119,16 @@ class QueryWord(NamedTuple):
     """A word to search for: its terms, one for each stem in its plausible languages, and its
     weight: 1.0 for a word of the message.
 
-    ``text`` is the prefix by which the word is found in a text, "" for terms that are no word.
-    ``is_expansion``: it is only related in meaning to a word of the message.
+    ``text`` is the prefix by which the word is found in a text, "" for terms that are no word;
+    ``irregular`` are those of its irregular forms.  ``is_expansion``: it is only related in meaning
+    to a word of the message.
     """
 
     terms: tuple[bytes, ...]
     weight: float
     text: str = ""
     is_expansion: bool = False
+    irregular: tuple[str, ...] = ()
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -286,6 +288,13 @@ def query_words(text: str) -> Iterator[QueryWord]:
     return chain.from_iterable(_parts(word, said.likely_languages)[0] for word in said.words)
 
 
+def terms_of_form(word: str, likely: tuple[str, ...]) -> tuple[bytes, ...]:
+    """What a folded word of a text in these languages has in common with others: its stems and its
+    prefix; nothing for a stop word."""
+    own, beginnings, _ = _of_word(word, likely)
+    return tuple([term for each in (*own, *beginnings) for term in each.terms])
+
+
 def clear_caches() -> None:
     """Clear the caches of texts and words."""
     small_talk.clear_caches()
@@ -360,8 +369,8 @@ def _related_share(own: Sequence[QueryWord]) -> float:
 
 
 def _weighted(words: Iterable[QueryWord], share: float) -> Iterator[QueryWord]:
-    for terms, weight, text, near in words:
-        yield QueryWord(terms, share * weight, text, near)
+    for word in words:
+        yield QueryWord(word.terms, share * word.weight, word.text, word.is_expansion)
 
 
 Parts: TypeAlias = "tuple[Iterable[QueryWord], tuple[QueryWord, ...], tuple[QueryWord, ...]]"
@@ -388,11 +397,13 @@ def _spaced_parts(word: str, likely: tuple[str, ...]) -> Parts:
     languages = [*(likely or languages_by_script(word)), ENGLISH, UNKNOWN]
     spoken = likely or (ENGLISH,)
     known = [each for language in languages for each in stems(word, language)]
-    known += [
+    irregular = [
         stem(form, language) for language in spoken for form in irregular_forms(word, language)
     ]
+    terms = tuple(dict.fromkeys(map(term_of, known + irregular)))
     weight = FRAME_WEIGHT if _is_frame_word(word, likely) else 1.0
-    said = QueryWord(tuple(dict.fromkeys(map(term_of, known))), weight, _stem_prefix(known[0]))
+    prefixes = tuple(map(_stem_prefix, irregular))
+    said = QueryWord(terms, weight, _stem_prefix(known[0]), irregular=prefixes)
     begins = prefix_term(word)
     near = (stem(each, language) for language in spoken for each in related_words(word, language))
     return (

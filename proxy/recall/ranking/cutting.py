@@ -8,9 +8,10 @@ from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
+from proxy.recall.lexicon.cues import LONGEST_WORD
 from proxy.recall.lexicon.folding import fold
-from proxy.recall.query.question import Question
-from proxy.recall.query.words import is_unspaced
+from proxy.recall.query.question import Question, terms_of_form
+from proxy.recall.query.words import is_unspaced, tokenize
 
 MIN_PIECE_TOKENS = 100
 """The minimum of tokens of a piece: whole lines, or sentences of a long line."""
@@ -20,6 +21,9 @@ GAP = " … "
 
 FENCE = "```"
 """Begins and ends code."""
+
+SHORT_STEM = 4
+"""Letters: what begins with so short a stem is often another word, as "team" is not "tea"."""
 
 NEIGHBOUR_WEIGHT = 0.5
 """The weight of the neighbours' scores in a piece's score."""
@@ -32,6 +36,7 @@ MAX_LINES = 200
 COLONS = (":", "：", "﹕", "፦", "᠄")
 """The colons of all scripts."""
 
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d\d\d(?!\d))")
 _BREAK = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
 _ITEM = re.compile(r"\s*(?:[-*+–—]\s|[•‣▪·]|\d{1,3}(?:[.)]\s|[、）]))|\s+\S")
 _TITLE = re.compile(r"#{1,6}\s|(\*\*|__)[^*_]+\1\s*$")
@@ -52,16 +57,21 @@ class Excerpter:
     """Makes excerpts for one question; ``term_weights`` are as in ``Matches``."""
 
     def __init__(self, question: Question, term_weights: Mapping[bytes, float]) -> None:
-        self._weights = {
-            word.text: term_weights.get(word.terms[0], 0.0) for word in question.words if word.text
-        }
+        self._sought = [word for word in question.words if word.text]
+        self._weights = {word.text: term_weights.get(word.terms[0], 0.0) for word in self._sought}
+        self._by_term = {term: word.text for word in self._sought for term in word.terms}
+        self._terms = frozenset(question.terms)
+        self._languages = tokenize(question.text).likely_languages
+        self._forms: dict[str, str] = {}
 
     @cached_property
     def _words(self) -> re.Pattern[str]:
-        """Finds the question's words at the beginning of words, and anywhere without spaces."""
-        longest_first = sorted(self._weights, key=len, reverse=True)
-        parts = (("" if is_unspaced(word) else r"\b") + re.escape(word) for word in longest_first)
-        return re.compile("|".join(parts) or r"(?!)")
+        """Finds what may be the question's words: whole words by their beginning, and anywhere in
+        scripts without spaces."""
+        found = {each for word in self._sought for each in (word.text, *word.irregular)}
+        if self._languages:  # citi for city: the last letter may be another
+            found |= {each[:-1] for each in found if len(each) == SHORT_STEM}
+        return re.compile("|".join(map(_pattern, sorted(found, key=len, reverse=True))) or r"(?!)")
 
     def excerpt(self, text: str, tokens: int, budget: int) -> str:
         """The best pieces of a text of ``tokens`` tokens, in about ``budget`` tokens.
@@ -91,7 +101,27 @@ class Excerpter:
 
     def _score(self, text: str) -> float:
         """The weights of the question's words in a piece, each counted once."""
-        return sum(self._weights[word] for word in set(self._words.findall(fold(text))))
+        found = set(self._words.findall(_THOUSANDS.sub("", fold(text))))
+        for form in found.difference(self._forms):
+            self._forms[form] = self._word_of(form)
+        return sum([self._weights[word] for word in {self._forms[form] for form in found} if word])
+
+    def _word_of(self, form: str) -> str:
+        """The question's word that this is a form of; "" for another word that begins alike.
+
+        In a language that is not known what begins alike is a form.
+        """
+        begins = max(filter(form.startswith, self._weights), key=len, default="")
+        if begins and (len(begins) > SHORT_STEM or is_unspaced(begins) or not self._languages):
+            return begins
+        known = terms_of_form(form, self._languages)
+        same_stem = next((self._by_term[term] for term in known if term in self._by_term), "")
+        return same_stem or ("" if self._terms.isdisjoint(known) else begins)
+
+
+def _pattern(beginning: str) -> str:
+    escaped = re.escape(beginning)
+    return escaped if is_unspaced(beginning) else rf"\b{escaped}[^\W_]{{0,{LONGEST_WORD}}}"
 
 
 def _pieces(text: str, size: int) -> Iterator[Piece]:

@@ -291,7 +291,7 @@ def query_words(text: str) -> Iterator[QueryWord]:
 def terms_of_form(word: str, likely: tuple[str, ...]) -> tuple[bytes, ...]:
     """What a folded word of a text in these languages has in common with others: its stems and its
     prefix; nothing for a stop word."""
-    own, beginnings, _ = _of_word(word, likely)
+    own, beginnings, _ = _spaced_parts(word, likely)
     return tuple([term for each in (*own, *beginnings) for term in each.terms])
 
 

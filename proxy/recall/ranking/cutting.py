@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
-from proxy.recall.lexicon.cues import LONGEST_WORD
+from proxy.recall.lexicon.cues import MAX_WORD
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.query.question import Question, terms_of_form
 from proxy.recall.query.words import is_unspaced, tokenize
@@ -121,7 +121,7 @@ class Excerpter:
 
 def _pattern(beginning: str) -> str:
     escaped = re.escape(beginning)
-    return escaped if is_unspaced(beginning) else rf"\b{escaped}[^\W_]{{0,{LONGEST_WORD}}}"
+    return escaped if is_unspaced(beginning) else rf"\b{escaped}[^\W_]{{0,{MAX_WORD}}}"
 
 
 def _pieces(text: str, size: int) -> Iterator[Piece]:

@@ -205,7 +205,7 @@ def test_a_worker_that_has_ended_keeps_no_more_room_than_it_used(
 ) -> None:
     monkeypatch.setenv(FOLDER, str(tmp_path))
     for _ in range(3):
-        ran("from proxy.telemetry import Telemetry\nTelemetry().lost()")
+        ran("from proxy.telemetry import Telemetry\nTelemetry().count_lost()")
     assert samples(Telemetry())["memory_lost_total"] == 3
     others = [file for file in tmp_path.iterdir() if not file.stem.endswith(f"_{os.getpid()}")]
     assert len(others) == 6
@@ -246,6 +246,6 @@ def test_what_others_keep_in_the_folder_is_left_as_it_is(
     }
     for name, content in theirs.items():
         (tmp_path / name).write_bytes(content)
-    ran("from proxy.telemetry import Telemetry\nTelemetry().lost()")
+    ran("from proxy.telemetry import Telemetry\nTelemetry().count_lost()")
     assert samples(Telemetry())["memory_lost_total"] == 1
     assert {name: (tmp_path / name).read_bytes() for name in theirs} == theirs

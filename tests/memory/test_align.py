@@ -106,22 +106,22 @@ class Every:
         asked = self.m[last.i].role != "assistant"
         return asked and answers and all(map(self.unknown, between))
 
-    def may_end(self, path: Path, founded: bool) -> bool:
-        return founded and (self.lenient or path[-1].kind is not MatchKind.REPLACED)
+    def may_end(self, path: Path, has_answer: bool) -> bool:
+        return has_answer and (self.lenient or path[-1].kind is not MatchKind.REPLACED)
 
-    def paths(self, path: Path = (), founded: bool = False) -> Iterator[Path]:
-        """Go on from a path whose last run is ``founded`` or not."""
-        if path and self.may_end(path, founded):
+    def paths(self, path: Path = (), has_answer: bool = False) -> Iterator[Path]:
+        """Go on from a path whose last run is ``has_answer`` or not."""
+        if path and self.may_end(path, has_answer):
             yield path
         for i in range(path[-1].i + 1 if path else 0, len(self.m)):
             for match in self.after(path[-1], i) if path else ():
                 told = self.lenient and not self.repeated(i)
-                kept = match.kind is MatchKind.SIMILAR or founded or told
+                kept = match.kind is MatchKind.SIMILAR or has_answer or told
                 yield from self.paths((*path, match), kept)
             for j in range(path[-1].j + 1 if path else 0, len(self.h)):
-                yield from self.paired(path, founded, i, j)
+                yield from self.paired(path, has_answer, i, j)
 
-    def paired(self, path: Path, founded: bool, i: int, j: int) -> Iterator[Path]:
+    def paired(self, path: Path, has_answer: bool, i: int, j: int) -> Iterator[Path]:
         kind, answer = self.kind(i, j), self.m[i].role == "assistant"
         if kind is None:
             return
@@ -132,8 +132,8 @@ class Every:
             and self.near(path[-1], i)
             and all(map(is_call_or_result, self.h[path[-1].j + 1 : j]))
         ):
-            yield from self.paths((*path, match), founded or answer)
-        if self.begins(i, kind) and (not path or self.may_end(path, founded)):
+            yield from self.paths((*path, match), has_answer or answer)
+        if self.begins(i, kind) and (not path or self.may_end(path, has_answer)):
             yield from self.paths((*path, match), answer)
 
 

@@ -100,14 +100,14 @@ class MemoryProxy:
                 await gateway.drain(self._settings.store.commit_limit + CLEANUP_SECONDS)
 
     async def _assemble(self, app: Starlette, resources: Resources) -> None:
-        await asyncio.to_thread(resources.tokenizers.warm)  # half a second, before any request
+        # Before any request, half a second and a quarter: whoever comes while a cached property is
+        # computed waits for it (until Python 3.12), and with the event loop waits every stream.
+        await asyncio.to_thread(resources.tokenizers.warm)
+        await asyncio.to_thread(CUES.warm)
         parts = await parts_of(resources, writes=True)
         await parts.open(self._settings.server.shutdown_timeout)
         app.router.routes += parts.routes(mcp=True)
         self._gateway = parts.gateway()
-        # In the background: start-up does not wait for it, only a chat that needs it meanwhile.
-        warming = asyncio.create_task(asyncio.to_thread(CUES.warm))
-        resources.opened.push_async_callback(asyncio.wait, [warming])
 
 
 def memory_api(settings: Settings, timeout: float) -> Application:

@@ -13,12 +13,13 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 import pytest_asyncio
 
-from proxy import __version__, factory
+from proxy import __version__, app, factory
 from tests.support.processes.running import settings_for
 from tests.support.rig import CHAT, KEY, Rig, rig
 from tests.support.talk.words import answer, messages
@@ -216,6 +217,18 @@ async def test_it_starts_and_chats_without_its_store(tmp_path: Path, store: str)
             assert response.headers["x-memory-status"] == "degraded"
             assert response.headers["x-memory-reason"] in ("store_error", "store_timeout")
             assert talk.sent == "u1"
+
+
+async def test_no_request_is_taken_while_what_would_halt_them_all_is_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first to need it waits for whoever computes it, and the event loop with it."""
+    taken, early = threading.Event(), list[bool]()
+    warm = SimpleNamespace(warm=lambda: early.append(taken.wait(0.5)))
+    monkeypatch.setattr(app, "CUES", warm)
+    async with rig(tmp_path):
+        taken.set()
+    assert early == [False]
 
 
 async def test_nothing_is_left_behind_after_the_end(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ class Dates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How days are named.
 
     Patterns may use {NUMBER}, {UNIT}, {YEAR} and {DAY}, and say what they found in groups: number,
-    unit, year, month, day, weekday.
+    unit, year, month, day, weekday; half, if it is half a unit, more, if it is one half more.
     """
 
     months: tuple[str, ...] = ()
@@ -105,7 +105,7 @@ class Dates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     units: dict[Unit, str] = {}
     """Words for spans of time, in all their forms."""
     numbers: tuple[str, ...] = ()
-    """Words for one, two, three and so on."""
+    """Words for one, two, three and so on; further words for three say "a few"."""
     ordinals: str = ""
     """What a day's number may end with ("3rd")."""
     of: str = ""

@@ -22,10 +22,11 @@ from proxy.recall.lexicon.folding import fold
 from proxy.recall.lexicon.loader import LANGUAGES
 from proxy.recall.query import of_oneself, small_talk, wording
 from proxy.recall.query.counting import count_words
-from proxy.recall.query.dates import DAY, day_spans, terms_of_spans, utc_offset
+from proxy.recall.query.dates import DAY, utc_offset
 from proxy.recall.query.going_on import asks_about_past, contains_name, refers_back
 from proxy.recall.query.related import irregular_forms, related_words, synonyms
 from proxy.recall.query.small_talk import is_closing, is_small_talk
+from proxy.recall.query.spans import day_spans, terms_of_spans
 from proxy.recall.query.speakers import possible_speaker_terms, without_speaker
 from proxy.recall.query.stemming import stem, stems
 from proxy.recall.query.words import (

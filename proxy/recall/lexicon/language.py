@@ -156,6 +156,8 @@ class Slots(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A sentence is of another time then, or not sure."""
     others: Phrases = Phrases()
     """There may be several of what a message is about ("my other dog")."""
+    titles: str = ""
+    """Words before names that are no part of them ("Mrs")."""
     parts: dict[str, str] = {}
     holds: dict[Slot, tuple[str, ...]] = {}
     becomes: dict[Slot, tuple[str, ...]] = {}

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, timedelta
 from itertools import chain, islice
 
 from proxy.recall.lexicon.cues import ALL_CUES, AnyOf, PossibleCues
+from proxy.recall.lexicon.language import Dates
 from proxy.recall.lexicon.loader import (
     LANGUAGES,
     any_of,
     named_groups,
-    patterns,
     phrase_pattern,
     with_parts,
     word_pattern,
@@ -40,11 +40,6 @@ MOST_DAYS = 31
 MOST_MONTHS = 24
 _MOST_DATES = 8
 
-_PARTS = {
-    "NUMBER": rf"(?:\d{{1,3}}|{word_pattern(NUMBERS)})",
-    "UNIT": word_pattern(UNITS),
-    "YEAR": YEAR,
-}
 _A_FEW = frozenset(
     word for each in LANGUAGES for three in each.dates.numbers[2:3] for word in three.split()[1:]
 )
@@ -52,31 +47,41 @@ _BEFORE_MONTH = any_of(lambda each: each.dates.before_month)
 _BEFORE_YEAR = any_of(lambda each: each.dates.before_year)
 
 
-def _compiled(*found: str) -> AnyOf:
-    return AnyOf(with_parts(each, _PARTS) for each in found)
+def _written(of: Callable[[Dates], Iterable[str]]) -> list[str]:
+    """The patterns of a list, each with the words of its own language: those of all languages in
+    each of them take as long to compile as all other cues together."""
+    return [with_parts(found, _parts(each.dates)) for each in LANGUAGES for found in of(each.dates)]
 
 
-_NEAR = _compiled(
-    f"(?P<two>{phrase_pattern(lambda each: each.dates.day_before_yesterday)})",
-    f"(?P<one>{phrase_pattern(lambda each: each.dates.yesterday)})",
-    f"(?P<none>{phrase_pattern(lambda each: each.dates.today)})",
+def _parts(said: Dates) -> Mapping[str, str]:
+    return {
+        "UNIT": word_pattern(" ".join(said.units.values()).split()),
+        "NUMBER": rf"(?:\d{{1,3}}|{word_pattern(' '.join(said.numbers).split())})",
+        "YEAR": YEAR,
+    }
+
+
+_NEAR = AnyOf(
+    [
+        f"(?P<two>{phrase_pattern(lambda each: each.dates.day_before_yesterday)})",
+        f"(?P<one>{phrase_pattern(lambda each: each.dates.yesterday)})",
+        f"(?P<none>{phrase_pattern(lambda each: each.dates.today)})",
+    ]
 )
 _BEFORE_TODAY = {"none": 0, "one": 1, "two": 2}
-_AGO = _compiled(*patterns(lambda each: each.dates.ago))
-_LAST = _compiled(*patterns(lambda each: each.dates.last))
-_THIS = _compiled(*patterns(lambda each: each.dates.this))
-_LAST_WEEKDAY = _compiled(
-    rf"\b(?P<weekday>{WEEKDAY})\b", *patterns(lambda each: each.dates.weekday)
-)
-_IN_MONTH = _compiled(
-    rf"\b{_BEFORE_MONTH}[\s-]+(?P<month>{MONTH})\b(?:,? (?:{OF} )?(?P<year>{YEAR}))?",
-    rf"\b(?P<month>{MONTH}),? (?P<year>{YEAR})\b",
-    *patterns(lambda each: each.dates.month),
+_AGO = AnyOf(_written(lambda said: said.ago))
+_LAST = AnyOf(_written(lambda said: said.last))
+_THIS = AnyOf(_written(lambda said: said.this))
+_LAST_WEEKDAY = AnyOf([rf"\b(?P<weekday>{WEEKDAY})\b", *_written(lambda said: said.weekday)])
+_IN_MONTH = AnyOf(
+    [
+        rf"\b{_BEFORE_MONTH}[\s-]+(?P<month>{MONTH})\b(?:,? (?:{OF} )?(?P<year>{YEAR}))?",
+        rf"\b(?P<month>{MONTH}),? (?P<year>{YEAR})\b",
+        *_written(lambda said: said.month),
+    ]
 )
 _DIGITS = re.compile(r"\d\d")
-_IN_YEAR = _compiled(
-    rf"\b{_BEFORE_YEAR}\s+(?P<year>{YEAR})\b", *patterns(lambda each: each.dates.year)
-)
+_IN_YEAR = AnyOf([rf"\b{_BEFORE_YEAR}\s+(?P<year>{YEAR})\b", *_written(lambda said: said.year)])
 
 
 def day_spans(text: str, now: float, seen: PossibleCues = ALL_CUES) -> tuple[DaySpan, ...]:

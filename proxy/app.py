@@ -100,8 +100,8 @@ class MemoryProxy:
                 await gateway.drain(self._settings.store.commit_limit + CLEANUP_SECONDS)
 
     async def _assemble(self, app: Starlette, resources: Resources) -> None:
-        # Before any request, half a second and a quarter: whoever comes while a cached property is
-        # computed waits for it (until Python 3.12), and with the event loop waits every stream.
+        # Before any request, a second in all: whoever comes while a cached property is computed
+        # waits for it (until Python 3.12), and with the event loop waits every stream.
         await asyncio.to_thread(resources.tokenizers.warm)
         await asyncio.to_thread(CUES.warm)
         parts = await parts_of(resources, writes=True)

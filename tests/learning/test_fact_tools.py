@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 from msgspec.structs import replace
@@ -50,6 +51,13 @@ async def test_what_is_saved_twice_is_one_fact(harness: Harness, tools: FactTool
     assert again.id == first.id and len(again.sources) == 2
     assert (await tools.save(KAI, "The user has a boat", source("b"))).sources == again.sources
     assert len(await harness.facts()) == 1
+
+
+async def test_thousands_of_facts_are_compared_beside_the_chats(harness: Harness) -> None:
+    def where(facts: Facts) -> int:
+        return threading.get_ident()
+
+    assert await harness.fact_store.change(KAI, where) != threading.get_ident()
 
 
 async def test_what_was_learned_already_is_confirmed(harness: Harness, tools: FactTools) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proxy.learning.evidence import UserMessage
 from proxy.learning.facts.claim import MAX_OPERATIONS, OPS, SCHEMA, parse_operations
 from proxy.learning.facts.days import parse_day, valid_from, valid_until
 from proxy.learning.facts.fact import USER, Fact, date_text, render_dates
 from proxy.learning.facts.statements import (
+    SimilarTexts,
     describes_user,
     gist,
     is_reported,
@@ -217,6 +221,32 @@ def test_what_is_not_known_of_a_time_is_not_shown(fields: dict[str, Any], shown:
 )
 def test_what_says_the_same_is_told_from_what_does_not(one: str, other: str, same: bool) -> None:
     assert says_the_same(gist(one), gist(other)) is same
+
+
+WORDS = st.lists(
+    st.sampled_from(
+        ["ash", "birch", "cedar", "elm", "fir", "hazel", "larch", "maple", "oak", "pine"]
+    )
+)
+
+
+@given(WORDS, st.lists(WORDS, max_size=12))
+def test_what_says_the_same_is_found_among_many(one: list[str], others: list[list[str]]) -> None:
+    text, known = " ".join(one), [" ".join(each) for each in others]
+    same = [n for n, each in enumerate(known) if says_the_same(gist(text), gist(each))]
+    assert SimilarTexts(known).same_as(text) == same
+
+
+def test_a_statement_that_is_compared_stays_in_no_cache() -> None:
+    text = " ".join(["The user", "hums."])
+    before = sys.getrefcount(text)
+    gist(text)
+    assert sys.getrefcount(text) == before
+
+
+def test_few_of_many_are_near() -> None:
+    known = SimilarTexts(f"The user has a cat called Mio{n}" for n in range(1_000))
+    assert known.near(gist("The user has a cat called Mio7")) == [7]
 
 
 @pytest.mark.parametrize(

@@ -192,3 +192,10 @@ def test_what_is_warm_is_not_found_out_again() -> None:
     index = vars(cues)["_pieces"]
     assert [cue for cue in cues if cue in cues.possible(["marmalade"])] == list(cues)[:1]
     assert vars(cues)["_pieces"] is index
+
+
+def test_what_is_warm_is_compiled() -> None:
+    cue = Cue("marmalade")
+    assert "search" not in vars(cue.pattern)
+    Cues([cue]).warm()
+    assert "search" in vars(cue.pattern)

@@ -149,3 +149,9 @@ def test_any_text_is_read_and_asks_for_few_terms(text: str, before: list[str]) -
 def test_a_word_is_asked_for_once(text: str) -> None:
     firsts = [word.terms[0] for word in read_question(f"{text} {text}", (), NOW).words]
     assert len(firsts) == len(set(firsts))
+
+
+def test_words_too_long_for_a_name_are_no_speakers() -> None:
+    """They would fill the cache of names with 50 MB."""
+    named = read_question(f"Did {'A' * 300} or Anna say so?", (), NOW)
+    assert len(named.speaker_terms) == len(read_question("Did Anna say so?", (), NOW).speaker_terms)

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from proxy.recall.notes.notes import MAX_DAYS, MAX_LENGTH, names_relative_day, with_notes
-from proxy.recall.query.dates import relative_days
+from proxy.recall.query.relative_days import relative_days
 from proxy.recall.query.words import TokenizedText
 from proxy.recall.ranking.packing import NAMES_DAY
 from proxy.recall.results import Cost, RecallHit, passage_lines
@@ -54,7 +54,8 @@ def test_which_day_a_word_means(text: str, day: int) -> None:
     [
         "a few days ago", "two weeks ago", "last week", "on Friday", "next Friday", "today",
         "yesterday's news", "some days", "the last Fridays", "il y a longtemps", "a last day",
-        "last Monday", "大前天", "엊그제", "завтрак", "غداء", "أمسية جميلة", "Hier ist es schön",
+        "last Monday", "half a day ago", "two and a half days ago", "vor einem halben Tag",
+        "大前天", "엊그제", "завтрак", "غداء", "أمسية جميلة", "Hier ist es schön",
         "guten Morgen", "mañana",
     ],
 )  # fmt: skip

@@ -114,6 +114,25 @@ def test_what_is_withdrawn_holds_no_longer(old: str, withdrawal: str) -> None:
         ("Wir sind vegan.", "Wir sind nicht mehr vegan."),
         ("Ich lebe vegan.", "Ich lebe inzwischen nicht mehr vegan."),
         ("Somos veganos.", "Já não somos veganos."),
+        ("Somos veganos.", "Não somos mais veganos."),
+        ("Somos todos vegetarianos.", "Nós não somos mais vegetarianos, comemos peixe."),
+        ("Sou vegano.", "Não sou vegano."),
+        ("Sou vegano.", "Deixei de ser vegano."),
+        ("Soy vegano.", "He dejado de ser vegano."),
+        ("Somos vegetarianos.", "Dejamos de ser vegetarianos en mayo."),
+        ("Soy vegana.", "No soy más vegana."),
+        ("Nous sommes végans.", "Nous ne sommes plus végans."),
+        ("On est véganes.", "On n'est plus véganes."),
+        ("Je suis végane.", "J'ai arrêté d'être végane."),
+        ("Siamo vegani.", "Non siamo più vegani."),
+        ("Sono vegano.", "Ho smesso di essere vegano."),
+        ("We are vegetarians.", "We stopped being vegetarian."),
+        ("Мы веганы.", "Мы больше не веганы."),
+        ("我们吃素。", "我们不再吃素了。"),
+        ("我吃素", "我现在不吃素了"),
+        ("我是素食者", "我们不再是素食者"),
+        ("私たちはヴィーガンです。", "私たちはもうヴィーガンではありません。"),
+        ("私はヴィーガンです。", "もうヴィーガンをやめました。"),
         ("Ich esse seit Januar kein Fleisch mehr.", "Ich esse wieder Fleisch."),
         ("I am allergic to peanuts.", "Turns out I'm not allergic to peanuts after all."),
         ("I'm allergic to peanuts.", "I'm not allergic to peanuts."),
@@ -350,6 +369,9 @@ def test_what_is_told_of_others_takes_nothing_back() -> None:
     assert holding("I'm vegan.", "I stopped being vegan for a week.") == ["I'm vegan."]
     assert holding("We're vegan.", "We're not vegan by choice.") == ["We're vegan."]
     assert holding("Somos veganos.", "Nós não somos veganos por moda.") == ["Somos veganos."]
+    assert holding("Sou vegano.", "Deixei de ser vegano por uma semana.") == ["Sou vegano."]
+    assert holding("Siamo vegani.", "Credi che non siamo più vegani?") == ["Siamo vegani."]
+    assert holding("On est véganes.", "On est véganes ?") == ["On est véganes."]
 
 
 def test_what_is_said_after_a_withdrawal_holds() -> None:

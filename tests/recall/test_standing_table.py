@@ -17,6 +17,9 @@ I have a tree nut allergy
 I'm coeliac, so no wheat please
 I have been vegetarian since January, by the way, but I eat fish.
 I went vegan in March
+I went vegan starting in May
+Nous sommes végétariens
+Siamo tutti vegani
 I'm now vegan
 I stopped eating meat
 I no longer eat pork
@@ -207,6 +210,8 @@ I don't eat out often, where should we go?
 I only use it on weekends
 I only eat at home these days
 I went vegan for a month
+I went vegan shopping yesterday
+I went vegetarian food hunting
 I gave up meat for Lent
 I stopped eating meat for a week
 The cookies were vegan

@@ -8,15 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.recall.query.dates import (
-    MAX_DAYS,
-    MAX_MONTHS,
-    date_of,
-    day_spans,
-    named_days,
-    tells_time,
-    terms_of_spans,
-)
+from proxy.recall.query.dates import date_of, named_days, tells_time
+from proxy.recall.query.spans import MAX_DAYS, MAX_MONTHS, day_spans, terms_of_spans
 from proxy.recall.ranking.score import RankingOptions
 from tests.support.store.remembering import NOW, Said, person
 
@@ -25,6 +18,10 @@ TODAY = date(2027, 1, 15)
 
 def one(day: date) -> tuple[tuple[date, date], ...]:
     return ((day, day),)
+
+
+HALF_A_YEAR = ((date(2026, 4, 17), date(2026, 10, 16)),)
+A_YEAR_AND_A_HALF = ((date(2025, 4, 17), date(2025, 10, 16)),)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +82,35 @@ def one(day: date) -> tuple[tuple[date, date], ...]:
         ("february 30", ()),
         ("two summers ago", ((date(2024, 10, 15), date(2026, 1, 15)),)),
         ("999 years ago", ((date(1926, 8, 11), date(1927, 8, 10)),)),
+        ("a few weeks ago", ((date(2026, 12, 18), date(2027, 1, 1)),)),
+        ("vor ein paar wochen", ((date(2026, 12, 18), date(2027, 1, 1)),)),
+        ("hace unas semanas", ((date(2026, 12, 18), date(2027, 1, 1)),)),
+        ("a few days ago", ((date(2027, 1, 11), date(2027, 1, 13)),)),
+        ("twelve days ago", one(date(2027, 1, 3))),
+        ("hace quince días", one(date(2026, 12, 31))),
+        ("half a year ago", HALF_A_YEAR),
+        ("a half year ago", HALF_A_YEAR),
+        ("vor einem halben jahr", HALF_A_YEAR),
+        ("hace medio año", HALF_A_YEAR),
+        ("mezzo anno fa", HALF_A_YEAR),
+        ("há meio ano", HALF_A_YEAR),
+        ("een half jaar geleden", HALF_A_YEAR),
+        ("полгода назад", HALF_A_YEAR),
+        ("半年前", HALF_A_YEAR),
+        ("반년 전에", HALF_A_YEAR),
+        ("a year and a half ago", A_YEAR_AND_A_HALF),
+        ("one and a half years ago", A_YEAR_AND_A_HALF),
+        ("vor anderthalb jahren", A_YEAR_AND_A_HALF),
+        ("vor eineinhalb jahren", A_YEAR_AND_A_HALF),
+        ("hace un año y medio", A_YEAR_AND_A_HALF),
+        ("hace año y medio", A_YEAR_AND_A_HALF),
+        ("il y a un an et demi", A_YEAR_AND_A_HALF),
+        ("un anno e mezzo fa", A_YEAR_AND_A_HALF),
+        ("um ano e meio atrás", A_YEAR_AND_A_HALF),
+        ("anderhalf jaar geleden", A_YEAR_AND_A_HALF),
+        ("полтора года назад", A_YEAR_AND_A_HALF),
+        ("一年半前", A_YEAR_AND_A_HALF),
+        ("1년 반 전에", A_YEAR_AND_A_HALF),
         ("you may say so", ()),
         ("nothing about time", ()),
     ],

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from math import ceil
 from typing import NamedTuple
 
 from proxy.learning.evidence import UserMessage
@@ -72,8 +73,8 @@ class Gist(NamedTuple):
     exact: tuple[object, ...]
 
 
-@lru_cache(maxsize=8192)
 def gist(text: str) -> Gist:
+    """Not cached: a thread that read it before an erasure would put it there again behind that."""
     folded = _USER.sub(" ", fold(text.replace("’", "'")))
     found = words(folded)
     terms = frozenset(terms_of(found, guess_language([word.text for word in found])))
@@ -84,8 +85,33 @@ def gist(text: str) -> Gist:
 def says_the_same(one: Gist, other: Gist) -> bool:
     """Whether two statements say the same: with most terms in common, and equal numbers and
     negations."""
+    if one.exact != other.exact:
+        return False
     both, common = one.terms | other.terms, one.terms & other.terms
-    return bool(both) and one.exact == other.exact and len(common) >= SAME_SHARE * len(both)
+    return bool(both) and len(common) >= SAME_SHARE * len(both)
+
+
+class SimilarTexts:
+    """Finds which of many statements say the same as one, without a look at each."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._gists = list(map(gist, texts))
+        self._places: dict[bytes, list[int]] = {}
+        for place, known in enumerate(self._gists):
+            for term in known.terms:
+                self._places.setdefault(term, []).append(place)
+
+    def same_as(self, text: str) -> list[int]:
+        """The places, in order, of those that say the same."""
+        wanted = gist(text)
+        return [place for place in self.near(wanted) if says_the_same(self._gists[place], wanted)]
+
+    def near(self, wanted: Gist) -> list[int]:
+        """The places, in order, of all that share one of its rarest terms: any that shares none of
+        these lacks too many."""
+        missing = len(wanted.terms) - ceil(SAME_SHARE * len(wanted.terms))
+        lists = sorted((self._places.get(term, []) for term in wanted.terms), key=len)
+        return sorted({place for found in lists[: missing + 1] for place in found})
 
 
 def is_translated(text: str, quote: str, message: str) -> bool:
@@ -114,7 +140,6 @@ def _stems_of(message: str) -> frozenset[str]:
 
 def clear_caches() -> None:
     """Clear the caches of texts."""
-    gist.cache_clear()
     _stems_of.cache_clear()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -23,7 +23,7 @@ from proxy.learning.evidence import IsGone, Source
 from proxy.learning.facts.card import FactCard, build_card
 from proxy.learning.facts.fact import FACTS, KIND, USER, Fact, Facts, fact_place, with_state
 from proxy.learning.facts.slots import with_later
-from proxy.learning.facts.statements import gist, says_the_same
+from proxy.learning.facts.statements import SimilarTexts
 from proxy.learning.prompt_cards import card_place
 from proxy.memory.items import PEOPLE, Change, Item, ItemOwner, all_items
 
@@ -81,8 +81,8 @@ class FactStore(Collection):
         since: float | None = None,
         check: Callable[[StoredFacts], None] = accept_any,
     ) -> T:
-        """Call ``make`` with the facts, which it changes in place, and store them; returns its
-        result.
+        """Call ``make`` in a thread with the facts, which it changes in place, and store them;
+        returns its result.
 
         ``check`` raises if they must not be changed.  Both may be called more than once.  Raises
         Busy, and what they raise.
@@ -92,7 +92,8 @@ class FactStore(Collection):
             stored = await self.load(owner)
             check(stored)
             facts = stored.facts
-            made = make(facts)
+            # What is new is compared with thousands: no chat waits for that.
+            made = await asyncio.to_thread(make, facts)
             return made, self._changes(owner, stored, facts)
 
         return await self.update(owner, step, since)
@@ -166,9 +167,17 @@ def without_sources(facts: Facts, gone: IsGone) -> Facts:
     left = {id: _without_lost_sources(fact, gone) for id, fact in facts.items()}
     kept = {id: _without_lost_doubt(fact, left) for id, fact in left.items() if fact is not None}
     after = {id: _reinstated(fact, facts, kept, gone) for id, fact in kept.items()}
-    for fact in [each for each in after.values() if each.state != kept[each.id].state]:
-        after[fact.id] = _superseded_by_duplicate(fact, after)
-    return after
+    restored = [each for each in after.values() if each.state != kept[each.id].state]
+    return _with_duplicates_superseded(restored, after) if restored else after
+
+
+def _with_duplicates_superseded(restored: Sequence[Fact], facts: dict[str, Fact]) -> Facts:
+    similar = SimilarTexts(each.text for each in facts.values())
+    ids = list(facts)
+    for fact in restored:
+        same = (facts[ids[place]] for place in similar.same_as(fact.text))
+        facts[fact.id] = _superseded_by_duplicate(fact, same)
+    return facts
 
 
 def without_fact(facts: Facts, id: str) -> Facts:
@@ -234,11 +243,14 @@ def _reinstated(fact: Fact, before: Facts, kept: Facts, gone: IsGone) -> Fact:
     return replace(fact, superseded_by=successor.id, superseded_in=said_so)
 
 
-def _superseded_by_duplicate(fact: Fact, facts: Facts) -> Fact:
-    """A fact that became current again; superseded if another current one says the same."""
-    for other in facts.values():
-        same = other.state == "current" and (other.about == USER) == (fact.about == USER)
-        if same and other.id != fact.id and says_the_same(gist(other.text), gist(fact.text)):
+def _superseded_by_duplicate(fact: Fact, same: Iterable[Fact]) -> Fact:
+    """A fact that became current again; superseded if another current one is among the ``same``."""
+    for other in same:
+        if (
+            other.id != fact.id
+            and other.state == "current"
+            and (other.about == USER) == (fact.about == USER)
+        ):
             said_so = other.sources[-1] if other.sources else None
             return replace(fact, state="superseded", superseded_by=other.id, superseded_in=said_so)
     return fact

@@ -97,7 +97,7 @@ class Dates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Expressions for days and times.
 
     Patterns may use {NUMBER}, {UNIT}, {YEAR} and {DAY}; their results are the groups number, unit,
-    year, month, day and weekday.
+    year, month, day, weekday; half, if it is half a unit, and more, if it is one half more.
     """
 
     months: tuple[str, ...] = ()
@@ -107,7 +107,7 @@ class Dates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     units: dict[Unit, str] = {}
     """Words for units of time, in all their forms."""
     numbers: tuple[str, ...] = ()
-    """Words for one, two, three and so on."""
+    """Words for one, two, three and so on; further words for three say "a few"."""
     ordinals: str = ""
     """Endings of a day's number ("3rd")."""
     of: str = ""
@@ -157,6 +157,8 @@ class Slots(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The sentence is about another time, or uncertain."""
     others: Phrases = Phrases()
     """The message tells that there are several of the thing ("my other dog")."""
+    titles: str = ""
+    """Words before names that are no part of them ("Mrs")."""
     parts: dict[str, str] = {}
     holds: dict[Slot, tuple[str, ...]] = {}
     becomes: dict[Slot, tuple[str, ...]] = {}

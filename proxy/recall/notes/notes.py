@@ -11,7 +11,8 @@ import msgspec
 
 from proxy.recall.notes.slots import replacing_values, slot_values
 from proxy.recall.own_words import blank_out, pasted_spans
-from proxy.recall.query.dates import RelativeDay, date_of, days_of_lines, named_days, relative_days
+from proxy.recall.query.dates import date_of, days_of_lines, named_days
+from proxy.recall.query.relative_days import RelativeDay, relative_days
 from proxy.recall.query.words import TokenizedText, tokenize
 from proxy.recall.ranking.packing import FILLS_SLOT, NAMES_DAY
 from proxy.recall.results import RecallHit

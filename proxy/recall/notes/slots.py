@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from proxy.recall.lexicon.folding import UNSPACED, fold
 from proxy.recall.lexicon.language import Slot
-from proxy.recall.lexicon.loader import named_groups
+from proxy.recall.lexicon.loader import named_groups, vocabulary
 from proxy.recall.notes.wording import WORDINGS, Change, Wording
 from proxy.recall.own_words import BLANK, Sentence, own_texts, speaker_of
 from proxy.recall.query.words import TokenizedText, is_unspaced
@@ -102,6 +102,7 @@ def _is_value(slot: Slot, value: str) -> bool:
 
 
 _WORD = re.compile(rf"[{UNSPACED}]+|[^\W_]+")
+_TITLES = frozenset(map(fold, vocabulary(lambda each: each.slots.titles)))
 
 
 def may_be_same(one: str, other: str) -> bool:
@@ -117,7 +118,7 @@ def _digits(value: str) -> str:
 
 
 def _words(value: str) -> list[str]:
-    return _WORD.findall(fold(value))
+    return [word for word in _WORD.findall(fold(value)) if word not in _TITLES]
 
 
 def _alike(one: str, other: str) -> bool:

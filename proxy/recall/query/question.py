@@ -22,10 +22,11 @@ from proxy.recall.lexicon.folding import fold
 from proxy.recall.lexicon.loader import LANGUAGES
 from proxy.recall.query import of_oneself, small_talk, wording
 from proxy.recall.query.counting import count_words
-from proxy.recall.query.dates import DAY, day_spans, terms_of_spans, utc_offset
+from proxy.recall.query.dates import DAY, utc_offset
 from proxy.recall.query.going_on import asks_about_past, contains_name, refers_back
 from proxy.recall.query.related import irregular_forms, related_words, synonyms
 from proxy.recall.query.small_talk import is_closing, is_small_talk
+from proxy.recall.query.spans import day_spans, terms_of_spans
 from proxy.recall.query.speakers import possible_speaker_terms, without_speaker
 from proxy.recall.query.stemming import stem, stems
 from proxy.recall.query.words import (
@@ -353,10 +354,15 @@ def _words_and_related(text: str) -> Iterator[QueryWord]:
 
 
 def _content_words(said: TokenizedText) -> list[Word]:
-    """The words of a text without those that are empty in their phrase ("what is it like")."""
-    if wording.LIKENED not in said.possible_cues:
-        return said.words
-    return tokenize(wording.LIKENED.pattern.sub(_without_the_last, said.folded)).words
+    """The words of a text without those that are empty in their phrase: "what is it like", and the
+    verb of what anybody might ask ("give me a name")."""
+    text, seen = said.folded, said.possible_cues
+    if wording.LIKENED in seen:
+        text = wording.LIKENED.pattern.sub(_without_the_last, text)
+    begins = wording.GENERAL.search(text, seen)
+    if begins is not None and _is_general(text, seen):
+        text = text[begins.start("asks") :].partition(" ")[2]
+    return said.words if text == said.folded else tokenize(text).words or said.words
 
 
 def _without_the_last(phrase: re.Match[str]) -> str:

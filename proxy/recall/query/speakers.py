@@ -19,7 +19,8 @@ _MAX_NAMES = 6
 _LABEL = re.compile(
     r"(?:\[[^\]\n]{4,60}\]\s*)?(?P<name>[^\W\d_][\w'’-]{1,30})(?: [^\W\d_][\w'’.-]{0,30})?:\s"
 )
-_NAME = re.compile(r"[^\W\d_][\w-]+")
+# No longer than in a label: longer ones find nobody, and would fill the cache.
+_NAME = re.compile(r"(?<![\w-])[^\W\d_][\w-]{1,30}(?![\w-])")
 
 
 def _label(text: str) -> re.Match[str] | None:

@@ -33,7 +33,7 @@ from proxy.recall.lexicon.folding import INDIAN, UNSPACED, fold, fold_beginning
 from proxy.recall.lexicon.language import LanguageInfo
 from proxy.recall.lexicon.loader import COMMON, LANGUAGES, vocabulary
 from proxy.recall.notes import wording as notes_wording
-from proxy.recall.query import dates, speakers, wording
+from proxy.recall.query import dates, relative_days, spans, speakers, wording
 from proxy.recall.query.dates import named_days, tells_time, terms_of_days
 from proxy.recall.query.stemming import stem
 from proxy.recall.ranking.packing import ENDS_WITH_QUESTION, POSTING, ROW, coded_length, term_of
@@ -162,7 +162,16 @@ def language_by_script(words: Sequence[str]) -> str:
     return next((known[0] for script, known in _OWN_SCRIPT if script.search(text)), UNKNOWN)
 
 
-CUES = Cues((*dates.CUES, *wording.CUES, *standing_wording.CUES, *notes_wording.CUES))
+CUES = Cues(
+    (
+        *dates.CUES,
+        *relative_days.CUES,
+        *spans.CUES,
+        *wording.CUES,
+        *standing_wording.CUES,
+        *notes_wording.CUES,
+    )
+)
 """The cues of all modules, which are looked up together for each text."""
 
 _SHORT = 4096

@@ -1,0 +1,224 @@
+"""The spans of days that a question refers to ("last week", "two months ago").  Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date, timedelta
+from itertools import chain, islice
+
+from proxy.recall.lexicon.cues import ALL_CUES, AnyOf, PossibleCues
+from proxy.recall.lexicon.language import Dates
+from proxy.recall.lexicon.loader import (
+    LANGUAGES,
+    any_of,
+    named_groups,
+    phrase_pattern,
+    with_parts,
+    word_pattern,
+)
+from proxy.recall.query.dates import (
+    MONTH,
+    MONTHS,
+    NUMBERS,
+    OF,
+    UNITS,
+    WEEKDAY,
+    WEEKDAYS,
+    YEAR,
+    date_of,
+    day_term,
+    month_term,
+    named_days,
+)
+
+DaySpan = tuple[date, date]
+"""The first and the last day of a span."""
+
+MAX_DAYS = 31
+"""Days of a span that are asked for one by one; longer spans are asked for by the month."""
+MAX_MONTHS = 24
+_MAX_DATES = 8
+
+_A_FEW = frozenset(
+    word for each in LANGUAGES for three in each.dates.numbers[2:3] for word in three.split()[1:]
+)
+_BEFORE_MONTH = any_of(lambda each: each.dates.before_month)
+_BEFORE_YEAR = any_of(lambda each: each.dates.before_year)
+
+
+def _written(of: Callable[[Dates], Iterable[str]]) -> list[str]:
+    """The patterns of a list, each with the words of its own language: those of all languages in
+    each of them take as long to compile as all other cues together."""
+    return [with_parts(found, _parts(each.dates)) for each in LANGUAGES for found in of(each.dates)]
+
+
+def _parts(said: Dates) -> Mapping[str, str]:
+    return {
+        "UNIT": word_pattern(" ".join(said.units.values()).split()),
+        "NUMBER": rf"(?:\d{{1,3}}|{word_pattern(' '.join(said.numbers).split())})",
+        "YEAR": YEAR,
+    }
+
+
+_NEAR = AnyOf(
+    [
+        f"(?P<two>{phrase_pattern(lambda each: each.dates.day_before_yesterday)})",
+        f"(?P<one>{phrase_pattern(lambda each: each.dates.yesterday)})",
+        f"(?P<none>{phrase_pattern(lambda each: each.dates.today)})",
+    ]
+)
+_BEFORE_TODAY = {"none": 0, "one": 1, "two": 2}
+_AGO = AnyOf(_written(lambda said: said.ago))
+_LAST = AnyOf(_written(lambda said: said.last))
+_THIS = AnyOf(_written(lambda said: said.this))
+_LAST_WEEKDAY = AnyOf([rf"\b(?P<weekday>{WEEKDAY})\b", *_written(lambda said: said.weekday)])
+_IN_MONTH = AnyOf(
+    [
+        rf"\b{_BEFORE_MONTH}[\s-]+(?P<month>{MONTH})\b(?:,? (?:{OF} )?(?P<year>{YEAR}))?",
+        rf"\b(?P<month>{MONTH}),? (?P<year>{YEAR})\b",
+        *_written(lambda said: said.month),
+    ]
+)
+_DIGITS = re.compile(r"\d\d")
+_IN_YEAR = AnyOf([rf"\b{_BEFORE_YEAR}\s+(?P<year>{YEAR})\b", *_written(lambda said: said.year)])
+
+
+def day_spans(text: str, now: float, cues: PossibleCues = ALL_CUES) -> tuple[DaySpan, ...]:
+    """The spans of days that folded text points at, each once, seen at ``now`` (Unix seconds)."""
+    today = date_of(now)
+    named = islice(named_days(text, now, cues), _MAX_DATES)
+    exact = tuple((day, day) for day in map(date_of, named))
+    if exact:
+        return exact
+    for pointing, read in _READERS:
+        pattern = pointing.possible_pattern(cues)
+        found = tuple(dict.fromkeys(read(pattern, text, today))) if pattern else ()
+        if found:
+            return found
+    return ()
+
+
+def _near(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
+    for match in pattern.finditer(text):
+        (name,) = named_groups(match)
+        day = today - timedelta(days=_BEFORE_TODAY[name])
+        yield day, day
+
+
+def _ago(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
+    for match in pattern.finditer(text):
+        found = named_groups(match)
+        yield _span_ago(today, *_count(found), UNITS[found["unit"]])
+
+
+def _count(found: Mapping[str, str]) -> tuple[float, float]:
+    """How many units are named, and how vaguely: by which part of a unit, either way."""
+    number = found.get("number", "1")
+    count = NUMBERS.get(number) or int(number)
+    if "half" in found:
+        return 0.5, 0.25
+    if "more" in found:
+        return count + 0.5, 0.25
+    return count, 1.0 if number in _A_FEW else 0.5
+
+
+def _span_ago(today: date, number: float, vague: float, unit: str) -> DaySpan:
+    """The span that "so many units ago" means, as vague as people use it: weeks by 3 days."""
+    if unit == "weekend":
+        return _period(today - timedelta(weeks=max(1, number) - 1), unit)
+    if unit == "season":  # of either hemisphere: the last one ended today or nine months ago
+        begun, ended = 365 * number + 92, 365 * max(0, number - 1)
+        return today - timedelta(days=begun), today - timedelta(days=ended)
+    size = {"day": 1, "week": 7, "month": 30, "year": 365}[unit]
+    slack = timedelta(days=int(size * vague))
+    middle = today - timedelta(days=min(size * number, 36_500))
+    return middle - slack, min(today, middle + slack)
+
+
+def _last(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
+    for match in pattern.finditer(text):
+        yield _period(today, UNITS[named_groups(match)["unit"]])
+
+
+def _period(today: date, unit: str) -> DaySpan:
+    """The day, week, weekend, month or year before the one that ``today`` is in."""
+    if unit == "day":
+        return today - timedelta(days=1), today
+    if unit in ("week", "weekend"):
+        sunday = today - timedelta(days=today.weekday() + 1)
+        return sunday - timedelta(days=6 if unit == "week" else 1), sunday
+    if unit == "month":
+        end = today.replace(day=1) - timedelta(days=1)
+        return end.replace(day=1), end
+    return date(today.year - 1, 1, 1), date(today.year - 1, 12, 31)
+
+
+def _this(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
+    for match in pattern.finditer(text):
+        of_month = UNITS[named_groups(match)["unit"]] == "month"
+        yield today - timedelta(days=today.day - 1 if of_month else today.weekday()), today
+
+
+def _weekday(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
+    for match in pattern.finditer(text):
+        number = WEEKDAYS[named_groups(match)["weekday"]]
+        day = today - timedelta(days=(today.weekday() - number - 1) % 7 + 1)
+        yield day, day
+
+
+def _month(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
+    for match in pattern.finditer(text):
+        found = named_groups(match)
+        month = MONTHS.get(found["month"]) or int(found["month"])
+        year = int(found["year"]) if "year" in found else today.year - (month > today.month)
+        yield _whole_month(year, month)
+
+
+def _whole_month(year: int, month: int) -> DaySpan:
+    first = date(year, month, 1)
+    return first, (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+
+
+def _year(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
+    if not _DIGITS.search(text):  # many a text has a word before a year, and no year
+        return
+    for match in pattern.finditer(text):
+        year = int(named_groups(match)["year"])
+        yield date(year, 1, 1), date(year, 12, 31)
+
+
+_READERS = (
+    (_NEAR, _near),
+    (_AGO, _ago),
+    (_LAST, _last),
+    (_THIS, _this),
+    (_LAST_WEEKDAY, _weekday),
+    (_IN_MONTH, _month),
+    (_IN_YEAR, _year),
+)
+
+CUES = tuple(chain.from_iterable(pointing.cues for pointing, _ in _READERS))
+
+
+def terms_of_spans(found: tuple[DaySpan, ...], offset: float = 0.0) -> tuple[bytes, ...]:
+    """The terms of passages in these spans: of days for short spans, of months for long ones.
+
+    ``offset`` is the user's from UTC in seconds: unless 0, each span is extended by a day.
+    """
+    before, after = timedelta(days=offset > 0), timedelta(days=offset < 0)
+    terms: dict[bytes, None] = {}
+    for first, last in found:
+        terms.update(dict.fromkeys(_terms_of_span(first - before, last + after)))
+    return tuple(terms)[: MAX_DAYS + MAX_MONTHS]
+
+
+def _terms_of_span(first: date, last: date) -> Iterator[bytes]:
+    if (last - first).days < MAX_DAYS - 3:
+        for day in range((last - first).days + 1):
+            yield day_term(first + timedelta(days=day))
+        return
+    month = first.replace(day=1)
+    while month <= last:
+        yield month_term(month)
+        month = (month + timedelta(days=31)).replace(day=1)

@@ -354,15 +354,10 @@ def _words_and_related(text: str) -> Iterator[QueryWord]:
 
 
 def _content_words(said: TokenizedText) -> list[Word]:
-    """The words of a text without those that are empty in their phrase: "what is it like", and the
-    verb of what anybody might ask ("give me a name")."""
-    text, seen = said.folded, said.possible_cues
-    if wording.LIKENED in seen:
-        text = wording.LIKENED.pattern.sub(_without_the_last, text)
-    begins = wording.GENERAL.search(text, seen)
-    if begins is not None and _is_general(text, seen):
-        text = text[begins.start("asks") :].partition(" ")[2]
-    return said.words if text == said.folded else tokenize(text).words or said.words
+    """The words of a text without those that are empty in their phrase ("what is it like")."""
+    if wording.LIKENED not in said.possible_cues:
+        return said.words
+    return tokenize(wording.LIKENED.pattern.sub(_without_the_last, said.folded)).words
 
 
 def _without_the_last(phrase: re.Match[str]) -> str:

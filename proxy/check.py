@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from proxy.assembly.origin import upstream_options
 from proxy.assembly.resources import store_of, upstream_of
 from proxy.assembly.upstreams import destination_of
-from proxy.commands.doubts import setting_warnings
+from proxy.commands.likely_mistakes import setting_warnings
 from proxy.errors import RawHeaders
 from proxy.memory.recording.store_names import waiting_in
 from proxy.memory.store import Store, StoreError

@@ -24,6 +24,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from proxy import __version__, factory
+from proxy.commands.api_location import settings_of, warn_of_unknown_tenant
 from proxy.commands.command import (
     AsJson,
     command,
@@ -38,7 +39,6 @@ from proxy.commands.failure import NOT_FOUND, USAGE, CommandError
 from proxy.commands.init import init
 from proxy.commands.memories import memories
 from proxy.commands.output import count_of
-from proxy.commands.reach import settings_of, warn_of_unknown_tenant
 from proxy.commands.sessions import sessions
 from proxy.commands.stats import stats, tenants
 from proxy.commands.transfer import counting, progress_callback

@@ -15,7 +15,7 @@ import pytest
 
 from proxy import check
 from proxy.check import Finding
-from proxy.commands.doubts import setting_warnings
+from proxy.commands.likely_mistakes import setting_warnings
 from proxy.memory.model import SessionKey
 from proxy.memory.recording.spool import Spool
 from proxy.settings import ProfileSettings, RecallSettings, Settings, load

@@ -68,7 +68,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     "memory_api": frozenset(
         {
             "tenancy",
-            "chat.extent",
+            "chat.json_size",
             "chat.jsontext",
             "chat.message",
             "chat.usage",
@@ -83,7 +83,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
             "logs",
             "settings",
             "wire.hosts",
-            "wire.places",
+            "wire.limits",
             "wire.relay",
             "wire.body",
             "wire.headers",
@@ -94,7 +94,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
         {
             "memory_api",
             "chat.jsontext",
-            "chat.tools.made",
+            "chat.tools.display",
             "gateway.identity",
             "memory.ids",
             "learning.facts.fact",
@@ -102,7 +102,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
             "settings",
             "telemetry",
             "wire.hosts",
-            "wire.places",
+            "wire.limits",
         }
     ),
     "portable": frozenset({"memory", "chat"}),

@@ -11,8 +11,8 @@ from bench.cost.text import Talk
 from proxy.chat.message import typed_text_of
 from proxy.chat.models.tokens import Tokenizers
 from proxy.memory.model import SessionKey
+from proxy.recall.index_cache import IndexCache
 from proxy.recall.indexing.index_updater import IndexUpdater
-from proxy.recall.known_index import IndexCache
 from proxy.recall.query.query import RecallQuery
 from proxy.recall.recaller import Recaller
 from proxy.settings import RecallSettings

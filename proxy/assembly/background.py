@@ -12,7 +12,7 @@ from proxy.background.budget import Budget
 from proxy.background.completer import UpstreamCompleter
 from proxy.background.completion import Completer
 from proxy.background.credentials import Credentials
-from proxy.background.further import Further
+from proxy.background.routing import Further
 from proxy.background.runner import Backoff, Runner
 from proxy.chat import jsontext
 from proxy.chat.message import typed_string_of

@@ -44,10 +44,10 @@ from proxy.memory.model import SessionKey
 from proxy.memory.planner import Planner
 from proxy.memory.recording.backlog import Backlog
 from proxy.memory.recording.commit import Count
+from proxy.memory.recording.concurrent_commit import CommitSettler
 from proxy.memory.recording.listeners import Listeners
 from proxy.memory.recording.recorder import Recorder
 from proxy.memory.recording.replay import ReplayContext
-from proxy.memory.recording.settling import CommitSettler
 from proxy.memory.recording.spool import Spool
 from proxy.memory_api.api import Api, Patient
 from proxy.memory_api.conversations.message_edit import remove
@@ -59,7 +59,7 @@ from proxy.tenancy import Client, Tenancy
 from proxy.upstreams.choice import Upstreams
 from proxy.upstreams.windows import ContextWindows
 from proxy.wire.hosts import Trusted
-from proxy.wire.places import ByteBudgets
+from proxy.wire.limits import ByteBudgets
 
 PLANNER_THREADS = 2
 """Threads in which long conversations are planned."""

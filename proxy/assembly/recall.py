@@ -9,10 +9,10 @@ import msgspec
 
 from proxy.assembly.resources import Resources, upstream_of
 from proxy.chat.message import typed_text_of
+from proxy.recall.index_cache import IndexCache
 from proxy.recall.indexing.backfill import EmbeddingBackfill
 from proxy.recall.indexing.index_updater import DELAY, IndexUpdater
 from proxy.recall.indexing.indexer import Indexer, ignore_owner
-from proxy.recall.known_index import IndexCache
 from proxy.recall.recaller import Recaller
 from proxy.recall.semantic.embedders import Embedder, RemoteEmbedder, UniversalEmbedder
 from proxy.recall.semantic.vectors import VectorSearch

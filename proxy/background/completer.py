@@ -32,8 +32,8 @@ from proxy.background.completion import (
     wants_schema,
 )
 from proxy.background.credentials import Credentials
-from proxy.background.further import Further
 from proxy.background.pauses import ModelPauses
+from proxy.background.routing import Further
 from proxy.errors import RawHeaders
 from proxy.lazy import lazy_import
 from proxy.memory.usage import UsageTotals

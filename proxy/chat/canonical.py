@@ -31,7 +31,7 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.cachemarks import without_marks_in_value
-from proxy.chat.extent import has_more_values
+from proxy.chat.json_size import has_more_values
 
 MAX_VALUES = 100_000
 """Arguments with more values (see ``has_more_values``) are compared as text."""

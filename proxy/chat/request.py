@@ -14,7 +14,13 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.cachemarks import without_marks
-from proxy.chat.extent import MAX_CHOICES, MAX_MESSAGES, MAX_VALUES, has_more_text, has_more_values
+from proxy.chat.json_size import (
+    MAX_CHOICES,
+    MAX_MESSAGES,
+    MAX_VALUES,
+    has_more_text,
+    has_more_values,
+)
 from proxy.chat.message import SYSTEM_ROLES, ChatMessage, read_message
 from proxy.chat.models.limits import MAX_NAME
 from proxy.chat.tools.calltext import forces_calls

@@ -22,9 +22,9 @@ import msgspec
 import typer
 from rich.text import Text
 
+from proxy.commands.api_location import KEY, Connection
 from proxy.commands.failure import INTERRUPTED, USAGE, CommandError, command_error
 from proxy.commands.output import Object, Output, discard_output, plain
-from proxy.commands.reach import KEY, Connection
 from proxy.integrations.terms import MemoryProxyError
 from proxy.tenancy import ANONYMOUS
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from proxy.chat.tools.made import displayed_calls
+from proxy.chat.tools.display import displayed_calls
 from proxy.commands.command import CommandContext
 from proxy.commands.output import STYLES, Object, count_of, cut, line, plain, text_of
 from proxy.integrations.terms import segment

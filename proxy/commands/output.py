@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from proxy.chat.tools.made import displayed_calls
+from proxy.chat.tools.display import displayed_calls
 from proxy.commands.failure import CommandError
 
 Object = Mapping[str, Any]

@@ -21,8 +21,8 @@ from proxy.chat.request import ChatRequest
 from proxy.errors import session_owner_mismatch
 from proxy.formats.format import Format
 from proxy.formats.responses.names import EXCHANGE
-from proxy.gateway.aside import RequestThreads
 from proxy.gateway.context import RequestContext, ask_of, intent_of, rules_of
+from proxy.gateway.offload import RequestThreads
 from proxy.gateway.prompt.knowledge_step import KnowledgeStep, LoadedKnowledge
 from proxy.gateway.prompt.recall_step import RecallStep
 from proxy.gateway.prompt.rewrite_step import RewriteStep

@@ -50,7 +50,7 @@ from proxy.wire.body import ClientGone, Receive
 from proxy.wire.failures import UpstreamError, UpstreamUnreachable, error_for
 from proxy.wire.headers import get
 from proxy.wire.hosts import Trusted
-from proxy.wire.places import ByteBudgets, RequestLimit
+from proxy.wire.limits import ByteBudgets, RequestLimit
 from proxy.wire.relay import Delivery, Send
 
 logger = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.chat.cachemarks import may_have_marks
-from proxy.chat.thoughts import with_reasoning
+from proxy.chat.reasoning import with_reasoning
 from proxy.errors import ProxyError, memory_unavailable
 from proxy.gateway.asking.refusals import Refusal
 from proxy.gateway.exchange import ChatExchange, Continued, Services, load

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from proxy.errors import ProxyError, RawHeaders
-from proxy.gateway.aside import RequestThreads
 from proxy.gateway.identity import Identity
+from proxy.gateway.offload import RequestThreads
 from proxy.gateway.report import MemoryReport
 from proxy.gateway.routes import Route
 from proxy.memory.model import SessionKey
@@ -21,8 +21,8 @@ from proxy.wire import body as bodies
 from proxy.wire.body import Receive
 from proxy.wire.coding.decoding import IDENTITY, coding_of, decoded
 from proxy.wire.headers import content_length
+from proxy.wire.limits import SMALL, Reservation
 from proxy.wire.origin import Origin
-from proxy.wire.places import SMALL, Reservation
 from proxy.wire.relay import Delivery
 from proxy.wire.sse import BOM
 

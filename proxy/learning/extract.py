@@ -11,7 +11,7 @@ import msgspec
 
 from proxy.background.completion import Completed, Completer, Unreadable, assignment
 from proxy.settings import ProfileSettings
-from proxy.settings.written import WriterSettings
+from proxy.settings.learned import WriterSettings
 
 MAX_PARSED_CHARACTERS = 256 * 1024
 """Characters of an answer that are parsed in search of its JSON, in all attempts together; as many

@@ -41,15 +41,15 @@ from proxy.learning.instructions.document import (
 from proxy.learning.instructions.improve import InstructionsImprover
 from proxy.learning.instructions.pending import PendingFeedback
 from proxy.learning.instructions.store import InstructionStore
-from proxy.learning.likeness import QueryText
 from proxy.learning.profile import store as profile_card
 from proxy.learning.profile.document import Profile, Schemas, Version, profile_place
 from proxy.learning.profile.extract import ProfileExtractor
 from proxy.learning.profile.store import ProfileStore
 from proxy.learning.prompt_cards import CARDS, Block, CardPlace, TokenBudget, card_place
+from proxy.learning.similarity import QueryText
 from proxy.memory.items import PEOPLE, REQUESTS, Item, ItemOwner, Items, Namespace, Place
 from proxy.settings import ProfileSettings
-from proxy.settings.written import LearnedSettings
+from proxy.settings.learned import LearnedSettings
 
 CollectionT = TypeVar("CollectionT", bound=Collection)
 

@@ -14,11 +14,11 @@ import msgspec
 from cachetools import LRUCache
 from msgspec.structs import replace
 
-from proxy.learning.likeness import QueryText
+from proxy.learning.similarity import QueryText
 from proxy.memory.items import PEOPLE, Item, ItemOwner, Items, Place
 from proxy.memory.model import Recalled
 from proxy.settings import ProfileSettings
-from proxy.settings.written import LearnedSettings
+from proxy.settings.learned import LearnedSettings
 
 CountText = Callable[[str], int]
 

@@ -18,7 +18,7 @@ from proxy.memory_api.body import body_of
 from proxy.memory_api.endpoint import Endpoint
 from proxy.telemetry import Telemetry
 from proxy.wire.hosts import Trusted
-from proxy.wire.places import RequestLimit
+from proxy.wire.limits import RequestLimit
 
 PATH = "/mcp"
 MAX_BODY_BYTES = 256 * 1024

@@ -12,7 +12,7 @@ from msgspec import Struct, UnsetType
 from msgspec.structs import replace
 
 from proxy.chat.jsontext import value, well_formed
-from proxy.chat.tools.made import DisplayedCall, displayed_calls
+from proxy.chat.tools.display import DisplayedCall, displayed_calls
 from proxy.errors import session_not_found
 from proxy.learning.facts.fact import USER, one_line
 from proxy.mcp import shapes

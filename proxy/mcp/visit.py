@@ -25,7 +25,7 @@ from proxy.memory_api.body import LARGE
 from proxy.memory_api.fields import invalid
 from proxy.memory_api.openapi.operation import Operation
 from proxy.memory_api.operation import handler_of
-from proxy.wire.places import release
+from proxy.wire.limits import release
 
 T = TypeVar("T")
 

@@ -20,7 +20,17 @@ from proxy.chat.message import ChatMessage
 from proxy.memory.archive import Message, Page
 from proxy.memory.model import Ask, Entry, Position, SessionKey, Snapshot, State, Summary
 from proxy.memory.prompt.compose import Prompt, Rules, compose
-from proxy.memory.reconciliation.apart import known_digests, split_cost, split_known_answers
+from proxy.memory.reconciliation.branch_answers import (
+    DoubtfulAnswer,
+    answers_before_calls,
+    doubtful_answers,
+)
+from proxy.memory.reconciliation.branch_switch import on_branch, plan_of, with_switch
+from proxy.memory.reconciliation.joined_answers import (
+    known_digests,
+    split_cost,
+    split_known_answers,
+)
 from proxy.memory.reconciliation.match import (
     Intent,
     Rerendered,
@@ -33,12 +43,6 @@ from proxy.memory.reconciliation.match import (
 from proxy.memory.reconciliation.plan import Plan
 from proxy.memory.reconciliation.reconcile import reconcile, rerender
 from proxy.memory.reconciliation.retry import retried_exchange
-from proxy.memory.reconciliation.returning import (
-    DoubtfulAnswer,
-    answers_before_calls,
-    doubtful_answers,
-)
-from proxy.memory.reconciliation.turning import on_branch, plan_of, with_switch
 from proxy.memory.store import Memory, Summaries
 
 T = TypeVar("T")

@@ -33,7 +33,7 @@ from proxy.recall.results import RecallHit
 from proxy.settings import Settings
 from proxy.telemetry import Telemetry
 from proxy.tenancy import Tenancy
-from proxy.wire.places import ByteBudgets
+from proxy.wire.limits import ByteBudgets
 
 
 class Preview(Protocol):

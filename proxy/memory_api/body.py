@@ -18,7 +18,7 @@ from msgspec.structs import FieldInfo
 from msgspec.structs import fields as fields_in
 from starlette.requests import ClientDisconnect, Request
 
-from proxy.chat.extent import MAX_VALUES, has_more_values
+from proxy.chat.json_size import MAX_VALUES, has_more_values
 from proxy.chat.jsontext import UNREADABLE, decode_shallow, fields
 from proxy.chat.jsontext import value as values
 from proxy.errors import ProxyError
@@ -27,7 +27,7 @@ from proxy.settings import ServerSettings
 from proxy.wire.body import ClientGone
 from proxy.wire.body import read as received
 from proxy.wire.headers import content_length
-from proxy.wire.places import Reservation
+from proxy.wire.limits import Reservation
 
 LARGE = 64 * 1024
 """Bytes of a body that is read on a thread."""

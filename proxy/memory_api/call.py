@@ -14,7 +14,7 @@ from proxy.memory_api.body import body_of
 from proxy.memory_api.conditions import Conditions
 from proxy.memory_api.idempotency import IdempotentRequest
 from proxy.tenancy import Client
-from proxy.wire.places import Reservation
+from proxy.wire.limits import Reservation
 
 
 class Call:

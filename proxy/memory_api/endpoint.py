@@ -42,7 +42,7 @@ from proxy.memory_api.conditions import READING, conditional
 from proxy.telemetry import Route as Kind
 from proxy.telemetry import Telemetry
 from proxy.wire.body import ClientGone, split_message
-from proxy.wire.places import release
+from proxy.wire.limits import release
 from proxy.wire.relay import DisconnectGuard
 
 logger = logging.getLogger(__name__)

@@ -33,7 +33,7 @@ from proxy.memory_api.openapi.operation import (
     Parameter,
     Schema,
 )
-from proxy.wire.places import CHANGED, READ
+from proxy.wire.limits import CHANGED, READ
 
 Run = Callable[..., Awaitable[object]]
 

@@ -14,7 +14,7 @@ from decimal import Decimal
 import msgspec
 
 from proxy.chat import jsontext
-from proxy.chat.extent import has_more_values
+from proxy.chat.json_size import has_more_values
 from proxy.chat.message import SYSTEM_ROLES, read_message, read_stored
 from proxy.memory.archive import (
     MAX_METADATA,

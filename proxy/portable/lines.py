@@ -9,14 +9,14 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 
-from proxy.chat.extent import has_more_values
+from proxy.chat.json_size import has_more_values
 from proxy.chat.jsontext import UNREADABLE
 from proxy.memory.archive import PlacedExchange, Session, SessionArchive, StoredMessage
 from proxy.memory.items import Item
 from proxy.portable import format
 from proxy.portable.check import MAX_VALUES, NOT_UTF8, is_utf8
 from proxy.portable.format import embed_json
-from proxy.portable.gathering import IsAtomic, ItemBatcher, SessionBuilder, never_atomic
+from proxy.portable.grouping import IsAtomic, ItemBatcher, SessionBuilder, never_atomic
 from proxy.portable.source import ImportedPart, ImportedSession, InvalidFile, Splitter, Warnings
 
 _DECODERS = {format.kind_of(line): msgspec.json.Decoder(line) for line in format.LINES}

@@ -25,8 +25,7 @@ from proxy.recall.query.query import RecallQuery
 from proxy.recall.query.question import Question
 from proxy.recall.query.words import Corpus
 from proxy.recall.ranking.breadth import diversify_sessions
-from proxy.recall.ranking.changing import later_statements
-from proxy.recall.ranking.following import brief_statements_after, numbers_after_best
+from proxy.recall.ranking.follow_ups import brief_statements_after, numbers_after_best
 from proxy.recall.ranking.match import NO_PASSAGES, Matches, Numbers, candidates, match
 from proxy.recall.ranking.packing import Array, read_rows
 from proxy.recall.ranking.score import LONG_TOKENS, PARTS, Ranked, RankingOptions, rank_passages
@@ -36,6 +35,7 @@ from proxy.recall.ranking.select import (
     SESSION_TOKENS,
     is_relevant,
 )
+from proxy.recall.ranking.updates import later_statements
 from proxy.recall.results import Place
 from proxy.recall.semantic.vectors import NO_SIMILARITIES, Similarities
 

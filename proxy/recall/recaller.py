@@ -15,10 +15,10 @@ from cachetools import LRUCache
 
 from proxy.memory.model import SessionKey
 from proxy.recall.index import IndexLookup, Owner, OwnTextOf, PassageHistory
+from proxy.recall.index_cache import IndexCache, LookupWithState
 from proxy.recall.indexing.index_updater import IndexUpdater
 from proxy.recall.indexing.indexer import Indexer
 from proxy.recall.indexing.state import State
-from proxy.recall.known_index import IndexCache, LookupWithState
 from proxy.recall.pipeline import (
     Selection,
     Shortlist,

@@ -13,8 +13,8 @@ from proxy.recall.notes.notes import with_notes
 from proxy.recall.pipeline import Shortlist
 from proxy.recall.query.dates import utc_offset
 from proxy.recall.query.query import RecallQuery
-from proxy.recall.ranking.changing import NewWords, best_statement, new_words_of
 from proxy.recall.ranking.select import Passage, allotted_tokens, choose
+from proxy.recall.ranking.updates import NewWords, best_statement, new_words_of
 from proxy.recall.results import Kind, PassageSource, RecallHit, Recollection
 from proxy.recall.standing.in_force import instructions_in_force, pinned
 from proxy.recall.standing.standing import StandingInstruction, find_instructions

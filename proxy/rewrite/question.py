@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from typing import NamedTuple
 
+from proxy.recall.query.continuation import refers_back
 from proxy.recall.query.counting import count_words
-from proxy.recall.query.going_on import refers_back
 from proxy.recall.query.question import FEW_WORDS, MAX_CHARACTERS, has_question_mark, read_question
 from proxy.recall.query.words import (
     ENGLISH,

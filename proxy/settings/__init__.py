@@ -18,6 +18,7 @@ nothing outside the process but the files of the configuration.
 from __future__ import annotations
 
 from proxy.settings.display import effective, without_credentials
+from proxy.settings.learned import RewriteSettings, SummarySettings, WriterSettings
 from proxy.settings.load import SettingsError, load
 from proxy.settings.memory import ProfileSettings, RecallSettings
 from proxy.settings.model import Settings
@@ -31,7 +32,6 @@ from proxy.settings.sections import (
     UpstreamSettings,
 )
 from proxy.settings.upstreams import ListedUpstream
-from proxy.settings.written import RewriteSettings, SummarySettings, WriterSettings
 
 __all__ = [
     "DEMO",

@@ -14,8 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from proxy.settings.extras import install_commands
-from proxy.settings.sections import Seconds, Secret, Section
-from proxy.settings.written import (
+from proxy.settings.learned import (
     EpisodesSettings,
     FactsSettings,
     InstructionsSettings,
@@ -28,6 +27,7 @@ from proxy.settings.written import (
     UrlOrNothing,
     WriterSettings,
 )
+from proxy.settings.sections import Seconds, Secret, Section
 
 SectionT = TypeVar("SectionT", bound=Section)
 

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from proxy.settings.learned import BackgroundSettings
 from proxy.settings.memory import ProfileSettings, inherit, named
 from proxy.settings.sections import (
     ClientSettings,
@@ -23,7 +24,6 @@ from proxy.settings.sections import (
     UpstreamSettings,
 )
 from proxy.settings.upstreams import DEFAULT, ListedUpstream
-from proxy.settings.written import BackgroundSettings
 
 Location = tuple[str | int, ...]
 Problem = tuple[Location, str]

@@ -15,7 +15,7 @@ from cachetools import LRUCache, TTLCache
 
 from proxy.background.completion import Assignment
 from proxy.memory.model import SessionKey, Snapshot, Summary
-from proxy.summary.waiting import Turn, newest_seen
+from proxy.summary.uncovered_turns import Turn, newest_seen
 
 
 class WrittenSummary(msgspec.Struct, frozen=True):

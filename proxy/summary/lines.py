@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from proxy.memory.model import Card
-from proxy.settings.written import SummarySettings
+from proxy.settings.learned import SummarySettings
 
 Count = Callable[[str], int]
 """Tokens of a text."""

@@ -24,10 +24,10 @@ from proxy.memory.model import Ask, SessionKey, Snapshot, Summary, Work
 from proxy.memory.prompt.window import Window
 from proxy.memory.store import Memory, Summaries
 from proxy.settings import ProfileSettings
-from proxy.settings.written import SummarySettings
+from proxy.settings.learned import SummarySettings
 from proxy.summary.attempts import Drafts, FailedTurns, Unfinished
 from proxy.summary.lines import Count, Decode, TranscriptLine, lines_of, with_day_lines
-from proxy.summary.waiting import (
+from proxy.summary.uncovered_turns import (
     SummaryBatch,
     Turn,
     after_eviction,

@@ -19,7 +19,7 @@ import msgspec
 from proxy.background.completion import Assignment, Completer, Denied, Refused, assignment
 from proxy.memory.model import SessionKey
 from proxy.recall.lexicon.loader import alternation, any_of, lazy_pattern, patterns, phrase_pattern
-from proxy.settings.written import SummarySettings
+from proxy.settings.learned import SummarySettings
 from proxy.summary.attempts import Unfinished, WrittenSummary
 from proxy.summary.lines import NO_SUMMARY, VARIABLE, Count, fill, place_to_cut, well_formed
 

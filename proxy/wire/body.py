@@ -11,7 +11,7 @@ from io import BytesIO
 from typing import Any
 
 from proxy.errors import request_timeout, request_too_large
-from proxy.wire.places import SMALL
+from proxy.wire.limits import SMALL
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

@@ -25,14 +25,14 @@ from proxy.learning.facts.claim import prompt as fact_prompt
 from proxy.learning.instructions.document import find_doubts
 from proxy.learning.instructions.improve import parse_improved
 from proxy.learning.instructions.improve import prompt as instructions_prompt
-from proxy.learning.profile.agreement import ReviewContext, accept_proposal
 from proxy.learning.profile.document import Schema
 from proxy.learning.profile.extract import prompt as profile_prompt
 from proxy.learning.profile.proposal import parse_proposal
+from proxy.learning.profile.proposal_check import ReviewContext, accept_proposal
 from proxy.memory.model import SessionKey
 from proxy.recall.own_words import pasted_spans
 from proxy.settings import ProfileSettings
-from proxy.settings.written import SummarySettings
+from proxy.settings.learned import SummarySettings
 from proxy.summary.lines import fill
 from proxy.summary.writer import judge
 

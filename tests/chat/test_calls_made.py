@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.chat.tools.made import displayed_calls
+from proxy.chat.tools.display import displayed_calls
 
 WEATHER = {"name": "weather", "arguments": '{"city": "Bergen"}'}
 

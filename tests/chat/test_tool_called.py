@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proxy.chat.reply.reply import read_reply
-from proxy.chat.tools.called import MAX_ARGUMENTS, MemoryCall, MemoryCalls, memory_calls
+from proxy.chat.tools.memory_calls import MAX_ARGUMENTS, MemoryCall, MemoryCalls, memory_calls
 from proxy.chat.tools.offer import SAVE, SEARCH
 from tests.support.upstream.answers import USAGE, chat_completion, tool_call
 

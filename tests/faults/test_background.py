@@ -27,7 +27,7 @@ from proxy.memory.planner import Planner
 from proxy.memory.recording.listeners import Listeners
 from proxy.memory.recording.spool import Spool
 from proxy.settings import ProfileSettings
-from proxy.settings.written import BackgroundSettings
+from proxy.settings.learned import BackgroundSettings
 from proxy.summary.summarizer import Summarizer
 from proxy.telemetry import Telemetry
 from proxy.tenancy import ANONYMOUS

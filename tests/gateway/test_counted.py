@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proxy.gateway import fetches
-from proxy.gateway.aside import MIN_THREAD_BYTES
+from proxy.gateway.offload import MIN_THREAD_BYTES
 from proxy.memory.recording.amend import late_answer
 from tests.support.rig import Rig
 from tests.support.talk.messaging import MessagesTalk

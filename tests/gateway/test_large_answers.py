@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proxy.chat.slim import MAX_VALUES
+from proxy.chat.large_answers import MAX_VALUES
 from tests.support.rig import Rig, Talk
 from tests.support.talk.words import messages
 from tests.support.upstream.answers import Script, sse

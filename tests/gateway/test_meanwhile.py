@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proxy.gateway.aside import run_soon
+from proxy.gateway.offload import run_soon
 from proxy.gateway.recording.exchange_recorder import recorder_for
 from tests.support.rig import Rig
 from tests.support.talk.words import answer, messages

@@ -42,7 +42,7 @@ SMALL = json.dumps({"model": "m", "messages": [{"role": "user", "content": "u1"}
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def narrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
-    monkeypatch.setattr("proxy.wire.places.WAIT_SECONDS", 0.2)
+    monkeypatch.setattr("proxy.wire.limits.WAIT_SECONDS", 0.2)
     async with rig(tmp_path, server__max_held_bytes=8 * MIB) as ready:
         yield ready
 
@@ -72,7 +72,7 @@ async def test_one_tenants_large_requests_wait_for_each_other_and_nobody_elses(n
 async def test_one_that_waits_is_served_when_there_is_room(
     narrow: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.wire.places.WAIT_SECONDS", 10.0)
+    monkeypatch.setattr("proxy.wire.limits.WAIT_SECONDS", 10.0)
     first, release = asked_slowly(narrow.talk())
     await narrow.up.wait_for(1)
     second = asyncio.create_task(narrow.talk().post(LARGE))
@@ -190,7 +190,7 @@ async def filled(one: Rig) -> tuple[Talk, str]:
 async def test_answers_of_the_memory_api_that_nobody_takes_are_few(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.wire.places.WAIT_SECONDS", 0.2)
+    monkeypatch.setattr("proxy.wire.limits.WAIT_SECONDS", 0.2)
     # Of the room of 64 MiB for answers a tenant has half, which is two of these pages.
     async with rig(tmp_path, server__max_held_bytes=256 * MIB) as wide, AsyncExitStack() as stack:
         talk, path = await filled(wide)

@@ -22,8 +22,8 @@ from proxy.learning.episodes.extract import Pair, parse_good_pairs, seems_please
 from proxy.learning.episodes.store import NOTE
 from proxy.learning.evidence import UserMessage
 from proxy.learning.kinds import EPISODES
-from proxy.learning.likeness import QueryText
 from proxy.learning.prompt_cards import Block
+from proxy.learning.similarity import QueryText
 from proxy.memory.archive import Details
 from proxy.memory.items import ItemOwner
 from proxy.memory.model import SessionKey, message_id

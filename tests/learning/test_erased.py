@@ -18,7 +18,7 @@ from proxy.memory.archive import Revision
 from proxy.memory.erasure import Subject
 from proxy.memory.items import ItemOwner
 from proxy.memory.model import Edited, SessionKey
-from proxy.settings.written import FactsSettings
+from proxy.settings.learned import FactsSettings
 from proxy.stores.open import Backend, open_store
 from tests.support.clock import Clock
 from tests.support.learning import environment

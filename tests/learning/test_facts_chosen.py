@@ -15,7 +15,6 @@ from proxy.gateway.context import ProfileRules
 from proxy.learning.facts.card import NOTE, FactCard, build_card, read_card, render_fact
 from proxy.learning.facts.fact import Fact
 from proxy.learning.kinds import FACTS, Kind
-from proxy.learning.likeness import QueryText
 from proxy.learning.prompt_cards import (
     Block,
     CardPlace,
@@ -25,6 +24,7 @@ from proxy.learning.prompt_cards import (
     card_place,
     render_block,
 )
+from proxy.learning.similarity import QueryText
 from proxy.memory.items import Change, ItemOwner
 from proxy.memory.model import Recalled
 from proxy.settings import ProfileSettings

@@ -18,7 +18,7 @@ from proxy.learning.facts.store import without_sources
 from proxy.learning.kinds import Kinds
 from proxy.learning.profile import document as profile
 from proxy.recall.query.dates import DAY
-from proxy.settings.written import FactsSettings
+from proxy.settings.learned import FactsSettings
 from tests.support.learning.harness import KAI, MAY, Harness, answer, learning, operation
 
 PLAIN = FactsSettings()

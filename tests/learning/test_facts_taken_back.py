@@ -12,7 +12,7 @@ from proxy.learning.evidence import Source
 from proxy.learning.facts.claim import Claim, Op
 from proxy.learning.facts.fact import USER, Fact
 from proxy.learning.facts.rules import MAX_SUPERSEDED, ClaimMerger, apply_claims
-from proxy.settings.written import FactsSettings
+from proxy.settings.learned import FactsSettings
 
 PLAIN = FactsSettings()
 HABITS = ("smokes", "has quit", "vapes")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proxy.learning.facts import days, statements
-from proxy.memory_api.erasure.in_mind import forget_texts
+from proxy.memory_api.erasure.caches import forget_texts
 
 
 def test_what_facts_are_read_with_is_forgotten() -> None:

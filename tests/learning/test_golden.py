@@ -17,7 +17,7 @@ import pytest
 
 from proxy.background.completion import Assignment
 from proxy.learning.facts.fact import Fact, date_text
-from proxy.learning.profile.agreement import KEYS, MAX_KEYS
+from proxy.learning.profile.proposal_check import KEYS, MAX_KEYS
 from tests.support.learning import environment
 from tests.support.learning.environment import Env
 from tests.support.learning.harness import DAY, MAY, Harness, learning, notes_in, states

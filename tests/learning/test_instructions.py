@@ -19,7 +19,7 @@ from proxy.learning.instructions.document import (
 from proxy.learning.instructions.improve import parse_improved
 from proxy.learning.instructions.store import NotFound, Outdated
 from proxy.learning.kinds import INSTRUCTIONS
-from proxy.learning.likeness import QueryText
+from proxy.learning.similarity import QueryText
 from proxy.memory.model import SessionKey
 from proxy.settings import Settings
 from tests.support.learning import environment

@@ -11,9 +11,9 @@ from proxy.background.completion import ANSWER_BYTES
 from proxy.learning.evidence import UserMessage
 from proxy.learning.extract import MAX_PARSED_CHARACTERS, find_json
 from proxy.learning.facts.claim import MAX_PART, parse_operations
-from proxy.learning.profile.agreement import MAX_PATCH_BYTES, ReviewContext, accept_proposal
 from proxy.learning.profile.document import PatchError, Schema
 from proxy.learning.profile.proposal import ProposedPatch, parse_proposal
+from proxy.learning.profile.proposal_check import MAX_PATCH_BYTES, ReviewContext, accept_proposal
 from tests.support.learning.harness import MAY
 
 

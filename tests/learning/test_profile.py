@@ -10,7 +10,6 @@ import pytest
 
 from proxy.background.completion import Assignment, Completed, Failed, Refused, Unreadable
 from proxy.learning.kinds import PROFILE
-from proxy.learning.likeness import QueryText
 from proxy.learning.profile.document import (
     MAX_VERSIONS,
     PatchError,
@@ -20,6 +19,7 @@ from proxy.learning.profile.document import (
 )
 from proxy.learning.profile.store import NOTE, NoVersion, build_card, render_lines
 from proxy.learning.prompt_cards import card_place
+from proxy.learning.similarity import QueryText
 from proxy.memory.items import PEOPLE, Place
 from tests.support.learning import environment
 from tests.support.learning.environment import NOTHING, Env, adding, patched

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from proxy.learning.evidence import UserMessage
-from proxy.learning.profile.agreement import ReviewContext, accept_proposal
 from proxy.learning.profile.document import (
     MAX_OPERATIONS,
     Document,
@@ -19,6 +18,7 @@ from proxy.learning.profile.document import (
     diff_patch,
 )
 from proxy.learning.profile.proposal import ProfileChange, Proposal, ProposedPatch
+from proxy.learning.profile.proposal_check import ReviewContext, accept_proposal
 from proxy.learning.profile.replay import merge_versions
 from proxy.learning.profile.times import last_said_times
 from tests.support.learning.environment import version_of

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from proxy.learning.evidence import Source, UserMessage, source_of
-from proxy.learning.profile.agreement import MAX_STATEMENTS, ReviewContext, accept_proposal
 from proxy.learning.profile.document import (
     MAX_OPERATIONS,
     MAX_VERSIONS,
@@ -28,6 +27,7 @@ from proxy.learning.profile.document import (
     patch_of_merge,
 )
 from proxy.learning.profile.proposal import ProfileChange
+from proxy.learning.profile.proposal_check import MAX_STATEMENTS, ReviewContext, accept_proposal
 from proxy.learning.profile.replay import merge_versions, replayed
 from proxy.learning.profile.statement import MAX_IDLE, MAX_REPEATS, limit_idle, with_idle_statements
 from proxy.learning.profile.times import last_said_times

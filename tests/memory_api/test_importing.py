@@ -15,7 +15,7 @@ from proxy.memory.archive import SessionArchive
 from proxy.memory.erasure import Subject
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreTimeout
-from proxy.portable.opening import DETECTION_BYTES
+from proxy.portable.detection import DETECTION_BYTES
 from proxy.recall.index import Owner
 from proxy.recall.indexing.index_updater import IndexUpdater
 from proxy.recall.indexing.state import State, read_state

@@ -15,7 +15,7 @@ from proxy.logs import hashed
 from proxy.memory.archive import SessionArchive
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
-from proxy.portable.opening import DETECTION_BYTES
+from proxy.portable.detection import DETECTION_BYTES
 from proxy.stores.open import Backend
 from proxy.tenancy import digest_of
 from tests.support.memory_api import ADMIN_KEY, SESSIONS, Site, seed, talk

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import astuple
 
 from proxy.memory.history.branches import switch_to
-from proxy.portable.opening import open_source
+from proxy.portable.detection import open_source
 from proxy.portable.programs.blocks import STRAY, UNANSWERED
 from proxy.portable.source import Conversation, InvalidFile, Warnings
 from tests.support.talk.foreign import (

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import pytest
 
+from proxy.portable.detection import Limits, detect, open_source
 from proxy.portable.names import Format
-from proxy.portable.opening import Limits, detect, open_source
 from proxy.portable.source import InvalidFile, Warnings
 from tests.support.talk.foreign import conversation, node, read
 

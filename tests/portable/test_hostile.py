@@ -11,8 +11,8 @@ import pytest
 
 from proxy.portable import names
 from proxy.portable.check import timestamp_in
+from proxy.portable.detection import Limits, open_source
 from proxy.portable.names import Format
-from proxy.portable.opening import Limits, open_source
 from proxy.portable.source import Conversation, ImportedPart, InvalidFile, Warnings
 from tests.support.talk.foreign import NOW, Json, archived, dumped, sample
 

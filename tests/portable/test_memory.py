@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from proxy.portable import check
+from proxy.portable.detection import Limits, open_source
 from proxy.portable.names import Format
-from proxy.portable.opening import Limits, open_source
 from proxy.portable.source import InvalidFile, Warnings
 
 TALK = [{"role": "user", "content": f"message {n}"} for n in range(50)]

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from proxy.cli import app
+from proxy.portable.detection import READERS, detect
 from proxy.portable.names import FORMATS, Format
-from proxy.portable.opening import READERS, detect
 from tests.support.talk.foreign import sample
 
 ROOT = Path(__file__).parents[2]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from proxy.portable.detection import open_source
 from proxy.portable.names import Format
-from proxy.portable.opening import open_source
 from proxy.portable.source import ImportedPart, InvalidFile, Note, Notes, Warnings
 from tests.support.talk.foreign import LIMITS, dumped, sample
 

@@ -11,7 +11,6 @@ import pytest
 
 from proxy.recall.lexicon.cues import ALL_CUES, Cue, Cues, words_to_check
 from proxy.recall.lexicon.folding import fold
-from proxy.recall.lexicon.pieces import pieces
 from proxy.recall.lexicon.regex import (
     Alternatives,
     CharacterSet,
@@ -22,6 +21,7 @@ from proxy.recall.lexicon.regex import (
     Repetition,
     parse,
 )
+from proxy.recall.lexicon.required_substrings import pieces
 from proxy.recall.own_words import own_texts
 from proxy.recall.query.dates import tells_time
 from proxy.recall.query.words import CUES, TokenizedText

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from proxy.memory.model import SessionKey
-from proxy.recall.query.going_on import asks_about_past
+from proxy.recall.query.continuation import asks_about_past
 from proxy.recall.query.query import RecallOptions, RecallQuery
 from proxy.recall.query.question import read_question
 from proxy.recall.query.words import tokenize

@@ -12,11 +12,11 @@ import pytest
 from proxy.chat.message import typed_text_of
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
-from proxy.memory_api.erasure.in_mind import forget_texts
+from proxy.memory_api.erasure.caches import forget_texts
 from proxy.recall.index import Owner
+from proxy.recall.index_cache import IndexCache
 from proxy.recall.indexing.backfill import EmbeddingBackfill
 from proxy.recall.indexing.state import read_state
-from proxy.recall.known_index import IndexCache
 from proxy.recall.query.query import RecallOptions
 from proxy.recall.ranking.packing import Array
 from proxy.recall.recaller import Recaller

@@ -11,9 +11,9 @@ from proxy.chat.message import text_of
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 from proxy.recall.index import IndexBatch, IndexLookup, Owner
+from proxy.recall.index_cache import IndexCache
 from proxy.recall.indexing.index_updater import DEFERRED_EXCHANGES
 from proxy.recall.indexing.indexer import Indexer
-from proxy.recall.known_index import IndexCache
 from proxy.recall.query.query import RecallOptions
 from proxy.recall.recaller import MIN_AHEAD, Recaller
 from tests.support.store.passages import KAI, TENANT, Memory, ids, said

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.memory_api.erasure.in_mind import forget_texts
+from proxy.memory_api.erasure.caches import forget_texts
 from proxy.recall.query.question import read_question
 from proxy.recall.ranking import select
-from proxy.recall.ranking.cutting import GAP, Excerpter
+from proxy.recall.ranking.excerpts import GAP, Excerpter
 from proxy.recall.ranking.score import LONG_TOKENS, READ_FACTOR, Ranked, count_worth_reading
 from proxy.recall.ranking.select import (
     BLOCK_TOKENS,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from proxy.recall.query.question import read_question
 from proxy.recall.query.words import MAX_TERMS, Analysis, TermEntry, analyse, pack
-from proxy.recall.ranking.cutting import Excerpter
+from proxy.recall.ranking.excerpts import Excerpter
 from proxy.recall.ranking.packing import (
     ENDS_WITH_QUESTION,
     LENGTHS,

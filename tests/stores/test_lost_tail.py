@@ -12,10 +12,10 @@ from proxy.chat.message import typed_text_of
 from proxy.memory.archive import Message
 from proxy.memory.model import Ask, Commit, SessionKey
 from proxy.recall.index import Owner
+from proxy.recall.index_cache import IndexCache
 from proxy.recall.indexing.backfill import EmbeddingBackfill
 from proxy.recall.indexing.indexer import Indexer
 from proxy.recall.indexing.state import State, read_state
-from proxy.recall.known_index import IndexCache
 from proxy.recall.query.words import analyse
 from proxy.recall.ranking.packing import Array
 from proxy.recall.semantic.vectors import VectorCache, pack, vector_set_name

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from proxy.chat.models.tokens import Tokenizers
 from proxy.summary.lines import TranscriptLine, with_day_lines
-from proxy.summary.waiting import UNANSWERED, SummaryBatch, first_batch
+from proxy.summary.uncovered_turns import UNANSWERED, SummaryBatch, first_batch
 from tests.support.talk.summarising import words
 
 COUNT = Tokenizers().counter_for(None).count_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.settings.written import SummarySettings
+from proxy.settings.learned import SummarySettings
 from proxy.summary.lines import fill
 
 

@@ -10,7 +10,7 @@ import pytest
 from proxy.errors import ProxyError, overloaded
 from proxy.wire import body as bodies
 from proxy.wire.body import PIECE, ClientGone, Message, Receive, in_pieces, stream
-from proxy.wire.places import SMALL
+from proxy.wire.limits import SMALL
 from tests.support.turns import Neighbour
 
 GONE: Message = {"type": "http.disconnect"}

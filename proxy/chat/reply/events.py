@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from proxy.chat import jsontext
-from proxy.chat.slim import may_have_many_values, read_slim
+from proxy.chat.large_answers import may_have_many_values, read_slim
 
 EndSignal = Literal["finish", "done", "error"]
 

@@ -11,17 +11,17 @@ from typing import Annotated, Literal
 import msgspec
 
 from proxy.chat import jsontext
-from proxy.chat.extent import MAX_CHOICES
-from proxy.chat.reply.answer import Choice, Reply, make_choice, text_choice
-from proxy.chat.reply.deltas import Node, Rope, join_ropes, merge_delta
-from proxy.chat.reply.events import DONE, is_error
-from proxy.chat.slim import (
+from proxy.chat.json_size import MAX_CHOICES
+from proxy.chat.large_answers import (
     MAX_VALUES,
     has_few_values,
     max_value_count,
     may_have_many_values,
     read_slim,
 )
+from proxy.chat.reply.answer import Choice, Reply, make_choice, text_choice
+from proxy.chat.reply.deltas import Node, Rope, join_ropes, merge_delta
+from proxy.chat.reply.events import DONE, is_error
 from proxy.chat.tools.calls import Calls
 
 

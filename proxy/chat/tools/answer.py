@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proxy.chat import jsontext
 from proxy.chat.reply.reply import TEXTS, read_reply
-from proxy.chat.tools.called import MemoryCalls, is_ours, memory_calls
+from proxy.chat.tools.memory_calls import MemoryCalls, is_ours, memory_calls
 from proxy.chat.tools.stream import Chunk, has_value, separator
 from proxy.chat.usage import add_usages
 

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from proxy.chat import jsontext
+from proxy.chat.large_answers import may_have_many_values
 from proxy.chat.reply.deltas import Node, join_ropes
 from proxy.chat.reply.events import end_signal, may_end
 from proxy.chat.reply.reply import ReplyBuilder
-from proxy.chat.slim import may_have_many_values
-from proxy.chat.tools.called import MemoryCalls, memory_calls
 from proxy.chat.tools.calls import Calls
+from proxy.chat.tools.memory_calls import MemoryCalls, memory_calls
 from proxy.chat.tools.offer import NAMES
 from proxy.chat.usage import add_usages
 

@@ -7,10 +7,10 @@ from proxy.chat.reply.answer import Reply
 from proxy.chat.request import ChatRequest, UnreadReason
 from proxy.errors import RawHeaders
 from proxy.formats.format import Addition
-from proxy.formats.messages.aside import is_side_request
 from proxy.formats.messages.marking import marked_body
 from proxy.formats.messages.reading import read_request
 from proxy.formats.messages.reply import EventReader, read_answer
+from proxy.formats.messages.side_requests import is_side_request
 from proxy.formats.messages.thinking import refuses_thinking, without_thinking
 from proxy.formats.messages.writing import messages_of, system_of
 

@@ -14,7 +14,7 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.blocks import may_have_blocks, without_blocks
-from proxy.chat.extent import MAX_MESSAGES
+from proxy.chat.json_size import MAX_MESSAGES
 from proxy.chat.message import ChatMessage, read_message
 from proxy.chat.request import (
     MAX_TEXT,
@@ -26,7 +26,7 @@ from proxy.chat.request import (
     positive_int,
     read_fields,
 )
-from proxy.formats.apart import candidate_messages, split_answers
+from proxy.formats.joined_answers import candidate_messages, split_answers
 from proxy.formats.messages.blocks import THINKING, Json
 from proxy.formats.messages.chat import chat_from_blocks, is_result, with_native_blocks
 from proxy.formats.messages.common import CommonMessage, CommonResult, common_chat, read_common

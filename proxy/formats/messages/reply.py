@@ -14,11 +14,16 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.jsontext import NULL
+from proxy.chat.large_answers import (
+    MAX_VALUES,
+    has_few_values,
+    max_value_count,
+    may_have_many_values,
+)
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
 from proxy.chat.reply.answer import Choice, Reply, make_choice
 from proxy.chat.reply.deltas import Node, Rope, join_ropes, merge_delta
 from proxy.chat.reply.reply import MAX_REPLY_BYTES, MAX_REPLY_VALUES
-from proxy.chat.slim import MAX_VALUES, has_few_values, max_value_count, may_have_many_values
 from proxy.formats.messages.blocks import THINKING, Json, is_blank
 from proxy.formats.messages.chat import chat_from_blocks, parse_input, with_native_blocks
 from proxy.formats.messages.events import end_signal, may_end

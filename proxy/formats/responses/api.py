@@ -11,9 +11,9 @@ from proxy.formats.format import Addition
 from proxy.formats.responses.items import API, read_item
 from proxy.formats.responses.marking import marked_body
 from proxy.formats.responses.reading import is_side_request, read_request
+from proxy.formats.responses.reasoning import refuses_reasoning, without_reasoning
 from proxy.formats.responses.reply import read_reply
 from proxy.formats.responses.stream import EventReader
-from proxy.formats.responses.thoughts import refuses_reasoning, without_reasoning
 from proxy.formats.responses.writing import expand_references, with_addition
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.jsontext import text_in
-from proxy.formats import apart
+from proxy.formats import joined_answers
 
 API = "responses"
 """The name of this API in native forms."""
@@ -149,7 +149,7 @@ def split_answers(group: Sequence[ResponseItem]) -> list[list[ResponseItem]]:
     One answer may have several texts, but clients that omit calls and results, or insert texts in
     the model's name, also send several answers in a row.
     """
-    return apart.split_answers(group, lambda item: item.kind == MESSAGE, _may_begin)
+    return joined_answers.split_answers(group, lambda item: item.kind == MESSAGE, _may_begin)
 
 
 def _may_begin(item: ResponseItem, before: ResponseItem) -> bool:

@@ -28,7 +28,7 @@ from proxy.chat.request import (
     read_fields,
 )
 from proxy.errors import RawHeaders
-from proxy.formats.apart import candidate_messages
+from proxy.formats.joined_answers import candidate_messages
 from proxy.formats.native import with_native
 from proxy.formats.responses.chat import chat_from_items, is_lossless, sendable, sent_parts
 from proxy.formats.responses.items import (

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.chat import jsontext
-from proxy.chat.extent import has_more_values
+from proxy.chat.json_size import has_more_values
 from proxy.chat.jsontext import NULL
 from proxy.chat.message import MAX_INLINE_MEDIA_BYTES
 from proxy.chat.reply.answer import Choice, Reply, make_choice
@@ -32,8 +32,8 @@ from proxy.formats.responses.items import (
     ResponseItem,
     read_item,
 )
-from proxy.formats.responses.kept import frame_of_response
 from proxy.formats.responses.names import parse_response_id
+from proxy.formats.responses.stored_objects import frame_of_response
 
 _PENDING = ("queued", "in_progress")
 """The statuses of a background response that is not finished."""

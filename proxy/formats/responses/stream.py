@@ -12,11 +12,11 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.chat.jsontext import NULL
+from proxy.chat.large_answers import max_value_count
 from proxy.chat.reply.answer import Reply
 from proxy.chat.reply.deltas import Rope
 from proxy.chat.reply.events import DONE, EndSignal
 from proxy.chat.reply.reply import MAX_REPLY_BYTES, MAX_REPLY_VALUES
-from proxy.chat.slim import max_value_count
 from proxy.formats.native import OMITTED
 from proxy.formats.responses.items import ResponseItem, read_item
 from proxy.formats.responses.reply import Response, read_response, reply_of

@@ -31,7 +31,7 @@ from proxy.formats.responses.items import (
     read_items,
 )
 from proxy.formats.responses.reading import CONVERSATION, INPUT, PREVIOUS
-from proxy.formats.responses.resent import without_resent
+from proxy.formats.responses.repeated_items import without_resent
 
 INSTRUCTIONS = "instructions"
 TEXT = "input_text"

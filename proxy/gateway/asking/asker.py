@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from proxy.chat.media.words import may_refuse_media, names_media, refuses_media
 from proxy.chat.models.limits import is_context_error
 from proxy.chat.parameters import is_about_parameters
-from proxy.chat.thoughts import demands_reasoning, refuses_reasoning, with_reasoning
+from proxy.chat.reasoning import demands_reasoning, refuses_reasoning, with_reasoning
 from proxy.chat.tools.offer import refuses_tools
 from proxy.formats.breakpoints import names_marks
-from proxy.gateway.aside import run_soon
+from proxy.gateway.asking.reasoning import sends_calls, with_stored_reasoning
 from proxy.gateway.asking.refusals import KnownRefusals
-from proxy.gateway.asking.thoughts import sends_calls, with_stored_reasoning
 from proxy.gateway.exchange import Services
+from proxy.gateway.offload import run_soon
 from proxy.gateway.outgoing import (
     OutgoingRequest,
     after_marks_error,

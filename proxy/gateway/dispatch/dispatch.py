@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from proxy.chat import jsontext
 from proxy.errors import RawHeaders, cross_site, path_not_allowed
-from proxy.gateway.aside import RequestThreads
 from proxy.gateway.dispatch.catalogue import ModelCatalogue, lists_models
+from proxy.gateway.offload import RequestThreads
 from proxy.gateway.passthrough import Passthrough, body_to_forward, failure_of_status
 from proxy.gateway.request import ProxyRequest
 from proxy.gateway.routes import Route
@@ -26,7 +26,7 @@ from proxy.telemetry import Telemetry
 from proxy.tenancy import Tenancy
 from proxy.upstreams.choice import Upstreams
 from proxy.upstreams.destination import BILLING_HEADERS, COOKIE, VERSION, Destination
-from proxy.upstreams.places import SlotReply, UpstreamSlots
+from proxy.upstreams.request_limits import SlotReply, UpstreamSlots
 from proxy.upstreams.windows import ContextWindows
 from proxy.wire.body import Body
 from proxy.wire.failures import UpstreamError

@@ -18,9 +18,9 @@ from proxy.chat.message import ChatMessage
 from proxy.chat.models.limits import MAX_NAME
 from proxy.chat.reply.answer import Choice, Reply
 from proxy.chat.tools.calltext import calls_as_text
-from proxy.gateway.aside import MIN_THREAD_BYTES, RequestThreads
 from proxy.gateway.context import RequestContext
 from proxy.gateway.exchange import Services
+from proxy.gateway.offload import MIN_THREAD_BYTES, RequestThreads
 from proxy.gateway.outgoing import Degraded, OutgoingRequest
 from proxy.gateway.recording.tap import TOO_LARGE
 from proxy.gateway.report import MemoryReport

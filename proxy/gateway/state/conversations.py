@@ -23,7 +23,7 @@ from proxy.errors import (
     memory_unavailable,
 )
 from proxy.formats.responses.api import Responses
-from proxy.formats.responses.kept import KeptItem, items_in, list_object
+from proxy.formats.responses.stored_objects import KeptItem, items_in, list_object
 from proxy.gateway.context import RequestContext, ask_of, intent_of, rules_of
 from proxy.gateway.exchange import Services
 from proxy.gateway.state.pages import SYSTEM_PREFIX, all_items, system_items, system_message

@@ -24,8 +24,8 @@ from proxy.errors import (
 )
 from proxy.formats.native import frame_of
 from proxy.formats.responses.items import API
-from proxy.formats.responses.kept import response_object
 from proxy.formats.responses.names import parse_response_id
+from proxy.formats.responses.stored_objects import response_object
 from proxy.gateway.context import ProfileRules, RequestContext
 from proxy.gateway.exchange import Services, check_owner
 from proxy.gateway.request import ProxyRequest
@@ -46,7 +46,7 @@ from proxy.memory.naming import reference_in, reference_of
 from proxy.memory.recording.spool import SpoolError
 from proxy.memory.store import StoreError
 from proxy.settings import Settings
-from proxy.wire.places import READ
+from proxy.wire.limits import READ
 
 _NOT_STATE = re.compile(r"responses(?:/(?:compact|input_tokens))?")
 """Paths that begin like those of kept state and are not."""

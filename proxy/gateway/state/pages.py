@@ -10,7 +10,7 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.errors import invalid_value
-from proxy.formats.responses.kept import KeptItem, items_in, list_object
+from proxy.formats.responses.stored_objects import KeptItem, items_in, list_object
 from proxy.gateway.exchange import Services
 from proxy.memory.history.reading import WHOLE_LOG
 from proxy.memory.model import SessionKey

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
 from proxy.chat.tools.answer import RoundJoiner, memory_calls_in
-from proxy.chat.tools.called import MemoryCalls
+from proxy.chat.tools.memory_calls import MemoryCalls
 from proxy.chat.tools.offer import Dialogue
 from proxy.chat.tools.stream import Continuation, ToolCallFilter
 from proxy.chat.usage import add_usages

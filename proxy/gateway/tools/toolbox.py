@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from proxy.chat.blocks import block
-from proxy.chat.tools.called import MemoryCall, MemoryCalls
+from proxy.chat.tools.memory_calls import MemoryCall, MemoryCalls
 from proxy.chat.tools.offer import SAVE, SEARCH
 from proxy.gateway.context import options_of
 from proxy.learning.collection import Busy

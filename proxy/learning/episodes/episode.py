@@ -12,7 +12,7 @@ import msgspec
 from proxy.learning.batch import AnsweredQuestion
 from proxy.learning.collection import LearnedMemory
 from proxy.learning.evidence import Source, source_fields
-from proxy.learning.likeness import pack_terms
+from proxy.learning.similarity import pack_terms
 from proxy.memory.items import PEOPLE, Item, Namespace, Place
 
 FEATURE = "episodes"

@@ -20,7 +20,6 @@ from proxy.learning.episodes.episode import (
     render_example,
 )
 from proxy.learning.evidence import IsGone
-from proxy.learning.likeness import QueryText, TermLists
 from proxy.learning.prompt_cards import (
     FRAME_TOKENS,
     Block,
@@ -29,6 +28,7 @@ from proxy.learning.prompt_cards import (
     fit_block,
     within_budget,
 )
+from proxy.learning.similarity import QueryText, TermLists
 from proxy.memory.items import Change, Item, ItemOwner
 from proxy.memory.model import Recalled
 from proxy.settings import ProfileSettings

@@ -14,7 +14,6 @@ from operator import attrgetter
 import msgspec
 
 from proxy.learning.facts.fact import FACTS, KIND, USER, Fact, render_dates, render_noted
-from proxy.learning.likeness import TERM_BYTES, QueryText, TermLists, pack_terms
 from proxy.learning.prompt_cards import (
     FRAME_TOKENS,
     Block,
@@ -22,6 +21,7 @@ from proxy.learning.prompt_cards import (
     render_block,
     within_budget,
 )
+from proxy.learning.similarity import TERM_BYTES, QueryText, TermLists, pack_terms
 from proxy.memory.model import Recalled
 from proxy.settings import ProfileSettings
 

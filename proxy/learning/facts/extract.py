@@ -23,7 +23,7 @@ from proxy.learning.facts.fact import FACTS, Fact, new_id
 from proxy.learning.facts.rules import apply_claims
 from proxy.learning.facts.statements import describes_user, names_family
 from proxy.learning.facts.store import FactStore, StoredFacts
-from proxy.learning.likeness import QueryText
+from proxy.learning.similarity import QueryText
 from proxy.memory.items import ItemOwner, Items
 
 NO_JSON = "the answer about facts is not the JSON that was asked for"

@@ -20,7 +20,7 @@ from proxy.learning.evidence import Source, source_fields
 from proxy.memory.items import PEOPLE, Item, Place
 from proxy.recall.notes.slots import SlotValue
 from proxy.recall.query.dates import DAY, utc_offset
-from proxy.settings.written import FactsSettings
+from proxy.settings.learned import FactsSettings
 
 State = Literal["current", "superseded", "quarantined"]
 Origin = Literal["learned", "saved", "added"]

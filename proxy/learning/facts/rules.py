@@ -21,7 +21,7 @@ from proxy.learning.facts.fact import (
     with_expiry,
 )
 from proxy.learning.facts.statements import Gist, gist, says_the_same
-from proxy.settings.written import FactsSettings
+from proxy.settings.learned import FactsSettings
 
 MAX_SUPERSEDED = 1000
 """Superseded facts that a late claim is compared with, the last confirmed."""

@@ -21,9 +21,9 @@ from proxy.learning.facts.fact import (
 )
 from proxy.learning.facts.rules import ClaimMerger
 from proxy.learning.facts.store import FactStore
-from proxy.learning.likeness import QueryText
+from proxy.learning.similarity import QueryText
 from proxy.memory.items import ItemOwner
-from proxy.settings.written import FactsSettings
+from proxy.settings.learned import FactsSettings
 
 
 class FoundFact(NamedTuple):

@@ -19,8 +19,8 @@ from typing import Literal
 import msgspec
 
 from proxy.learning.evidence import Source
-from proxy.learning.likeness import QueryText
 from proxy.learning.prompt_cards import Block, CardPlace, TokenBudget, whole_block
+from proxy.learning.similarity import QueryText
 from proxy.memory.items import INSTRUCTIONS, ItemOwner, Namespace, Place
 from proxy.memory.model import exchange_of
 from proxy.recall.lexicon.loader import any_of, lazy_pattern, phrase_pattern

@@ -20,9 +20,9 @@ from proxy.learning.evidence import Source
 from proxy.memory.items import PEOPLE, Place
 
 if TYPE_CHECKING:
-    from proxy.learning.profile import judging
+    from proxy.learning.profile import schema_validation
 else:  # 3 MB that only a profile with a schema needs
-    judging = lazy_import("proxy.learning.profile.judging")
+    judging = lazy_import("proxy.learning.profile.schema_validation")
 
 FEATURE = "profile"
 
@@ -266,10 +266,10 @@ def read_schema(path: Path | str) -> Mapping[str, Any]:
         raise ValueError(f"{path} is not JSON: {error}") from None
     if not isinstance(schema, dict):
         raise ValueError(f"{path} must hold a JSON Schema, which is an object")
-    judging.check_schema(path, schema)
+    schema_validation.check_schema(path, schema)
     if schema.get("type", "object") != "object":
         raise ValueError(f'{path} must describe an object: "type" must be "object"')
-    judging.check_references(path, schema)
+    schema_validation.check_references(path, schema)
     return schema
 
 
@@ -278,7 +278,7 @@ class Schema:
 
     def __init__(self, schema: Mapping[str, Any] | None = None) -> None:
         self.described = schema
-        self._judge = judging.SchemaValidator(schema) if schema is not None else None
+        self._judge = schema_validation.SchemaValidator(schema) if schema is not None else None
 
     @property
     def text(self) -> str | None:

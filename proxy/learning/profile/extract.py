@@ -10,7 +10,6 @@ import msgspec
 from proxy.learning.batch import ATTEMPTS, Batch
 from proxy.learning.evidence import DeletedSources, UserMessage, with_heading
 from proxy.learning.extract import KindModel, Unusable, retry_with_answer
-from proxy.learning.profile.agreement import KEYS, ReviewContext, accept_proposal
 from proxy.learning.profile.document import (
     FEATURE,
     MAX_BYTES,
@@ -21,6 +20,7 @@ from proxy.learning.profile.document import (
     Version,
 )
 from proxy.learning.profile.proposal import ANSWER_SCHEMA, Proposal, parse_proposal
+from proxy.learning.profile.proposal_check import KEYS, ReviewContext, accept_proposal
 from proxy.learning.profile.statement import limit_idle
 from proxy.learning.profile.store import ProfileStore, StoredProfile
 from proxy.learning.profile.times import last_said_times

@@ -16,7 +16,6 @@ from proxy.learning.collection import (
 )
 from proxy.learning.evidence import IsGone
 from proxy.learning.facts.fact import one_line
-from proxy.learning.likeness import QueryText
 from proxy.learning.profile.document import (
     FEATURE,
     MAX_VERSIONS,
@@ -35,6 +34,7 @@ from proxy.learning.profile.document import (
 from proxy.learning.profile.replay import merge_versions, replayed, rolled_back
 from proxy.learning.profile.statement import with_idle_statements
 from proxy.learning.prompt_cards import FRAME_TOKENS, Block, TokenBudget, card_place, whole_block
+from proxy.learning.similarity import QueryText
 from proxy.memory.archive import Page
 from proxy.memory.items import Change, Item, ItemOwner
 from proxy.settings import ProfileSettings

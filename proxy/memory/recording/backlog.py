@@ -16,7 +16,7 @@ import msgspec
 
 from proxy.memory.limit import TimeLimit
 from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
-from proxy.memory.recording.aside import SpoolThreads
+from proxy.memory.recording.async_spool import SpoolThreads
 from proxy.memory.recording.availability import FailingSessions, PausedParts
 from proxy.memory.recording.listeners import Listeners
 from proxy.memory.recording.overlay import overlay, with_amendment

@@ -21,11 +21,11 @@ import msgspec
 from proxy.memory.model import Amendment, Commit, Outcome, SessionKey, Snapshot
 from proxy.memory.planner import Planner
 from proxy.memory.recording.amend import ExtendedAnswer
-from proxy.memory.recording.aside import SpoolThreads
+from proxy.memory.recording.async_spool import SpoolThreads
 from proxy.memory.recording.availability import FailingSessions, hashed
 from proxy.memory.recording.commit import PLANNED_BYTES, Count, Deferred, plan_deferred
+from proxy.memory.recording.concurrent_commit import CommitSettler
 from proxy.memory.recording.listeners import Listeners
-from proxy.memory.recording.settling import CommitSettler
 from proxy.memory.recording.spool import Spool, SpoolEntry, SpoolError
 from proxy.memory.store import Store, StoreError, StoreTimeout
 

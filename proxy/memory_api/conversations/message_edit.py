@@ -18,7 +18,7 @@ from proxy.memory_api.api import Api
 from proxy.memory_api.call import RequestConditions
 from proxy.memory_api.conversations.checking import check_content, check_message
 from proxy.memory_api.conversations.sessions import BY_PATH, SESSION, must_not_wait, the_session
-from proxy.memory_api.erasure.in_mind import forget_session, forget_texts
+from proxy.memory_api.erasure.caches import forget_session, forget_texts
 from proxy.memory_api.fields import bytes_of, invalid
 from proxy.memory_api.objects import line_object
 from proxy.memory_api.openapi.operation import Link

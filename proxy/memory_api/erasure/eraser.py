@@ -29,7 +29,7 @@ from proxy.memory.naming import reference_of, reference_place
 from proxy.memory.recording.spool import Spool
 from proxy.memory.recording.spool_owners import EntryOwner
 from proxy.memory.store import StoreError
-from proxy.memory_api.erasure.in_mind import forget_session, forget_texts
+from proxy.memory_api.erasure.caches import forget_session, forget_texts
 from proxy.memory_api.erasure.receipt import Counts, Receipt
 from proxy.memory_api.overview.counts import Counted, item_counts, session_counts
 from proxy.recall.index import Owner, owner_of, sessions_of

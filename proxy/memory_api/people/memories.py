@@ -33,7 +33,7 @@ from proxy.memory_api.shapes.people import (
 from proxy.recall.index import Owner
 from proxy.recall.recaller import RecallAdmin
 from proxy.recall.results import RecallHit
-from proxy.settings.written import FactsSettings
+from proxy.settings.learned import FactsSettings
 
 
 class WriteContext(NamedTuple):

@@ -11,7 +11,7 @@ import msgspec
 from proxy.learning.facts.fact import one_line
 from proxy.learning.facts.store import FactStore
 from proxy.learning.kinds import Kinds
-from proxy.learning.likeness import QueryText, TermLists, pack_terms
+from proxy.learning.similarity import QueryText, TermLists, pack_terms
 from proxy.memory.items import matches_filter
 from proxy.memory_api.fields import invalid
 from proxy.memory_api.items.params import filter_of

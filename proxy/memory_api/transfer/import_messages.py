@@ -11,7 +11,7 @@ from itertools import takewhile
 
 import msgspec
 
-from proxy.chat.extent import MAX_MESSAGES
+from proxy.chat.json_size import MAX_MESSAGES
 from proxy.chat.jsontext import UNREADABLE, items, join_items
 from proxy.chat.message import ROLES, SYSTEM_ROLES, ChatMessage
 from proxy.memory.model import Commit, Draft, Due, Exchange, Injection, Snapshot, message_id
@@ -20,7 +20,7 @@ from proxy.memory_api.api import ReadMessage
 from proxy.memory_api.conversations.checking import check_message
 from proxy.memory_api.fields import bytes_of, invalid
 from proxy.memory_api.shapes.messages import NewMessages
-from proxy.portable.conversing import card_of
+from proxy.portable.session_conversion import card_of
 
 
 class Import(msgspec.Struct, frozen=True):

@@ -34,11 +34,11 @@ from proxy.memory_api.parameters import DRY_RUN, OF_USER, SESSION, an_id
 from proxy.memory_api.shapes.overview import Imported, Skipped
 from proxy.memory_api.threads import Threads
 from proxy.memory_api.transfer.import_sessions import ImportCounts, Importer
-from proxy.portable.conversing import ImportOptions
+from proxy.portable.detection import BYTE_ORDER_MARK, DETECTION_BYTES, Limits, open_source
 from proxy.portable.names import FORMATS, Format
-from proxy.portable.opening import BYTE_ORDER_MARK, DETECTION_BYTES, Limits, open_source
+from proxy.portable.session_conversion import ImportOptions
 from proxy.portable.source import ImportedPart, InvalidFile, Warnings
-from proxy.wire.places import SMALL, UNCOUNTED, Reservation
+from proxy.wire.limits import SMALL, UNCOUNTED, Reservation
 
 CONFLICTS = ("skip", "error")
 

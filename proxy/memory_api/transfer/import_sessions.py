@@ -20,10 +20,10 @@ from proxy.memory.items import ItemOwner
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreTimeout
 from proxy.memory_api.api import Api
-from proxy.memory_api.transfer.adopting import ItemImporter
-from proxy.memory_api.transfer.noting import NoteImporter
+from proxy.memory_api.transfer.item_import import ItemImporter
+from proxy.memory_api.transfer.memory_conversion import NoteImporter
 from proxy.portable.check import check_session
-from proxy.portable.conversing import ImportOptions, to_session
+from proxy.portable.session_conversion import ImportOptions, to_session
 from proxy.portable.source import (
     Conversation,
     ImportedPart,

@@ -12,7 +12,7 @@ from proxy.memory.archive import Message, Session
 from proxy.recall.index import ROW_SIZE, IndexBatch, IndexLookup, IndexMark, OwnTextOf
 from proxy.recall.notes.notes import names_relative_day
 from proxy.recall.notes.slots import slot_values
-from proxy.recall.query import of_oneself
+from proxy.recall.query import self_statements
 from proxy.recall.query.small_talk import is_filler
 from proxy.recall.query.words import TermEntry, analyse, pack, tokenize
 from proxy.recall.ranking.match import REACH
@@ -211,7 +211,7 @@ class Addition(msgspec.Struct, frozen=True):
             flags |= NAMES_DAY
         if flags and slot_values(tokenize(text)):
             flags |= FILLS_SLOT
-        traits = of_oneself.told_trait_terms(tokenize(text)) if flags else ()
+        traits = self_statements.told_trait_terms(tokenize(text)) if flags else ()
         if is_filler(text):
             flags |= FILLER
         return TermEntry(

@@ -23,7 +23,7 @@ from proxy.recall.lexicon.folding import (
     with_i_for_dotless_i,
 )
 from proxy.recall.lexicon.loader import lazy_pattern, with_numbered_groups
-from proxy.recall.lexicon.pieces import EDGE, pieces
+from proxy.recall.lexicon.required_substrings import EDGE, pieces
 
 MAX_WORD = 40
 """Characters; longer words (keys, URLs, texts without spaces) are cut to these."""

@@ -20,10 +20,10 @@ from msgspec.structs import replace
 from proxy.recall.lexicon.cues import PossibleCues
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.lexicon.loader import LANGUAGES
-from proxy.recall.query import of_oneself, small_talk, wording
+from proxy.recall.query import self_statements, small_talk, wording
+from proxy.recall.query.continuation import asks_about_past, contains_name, refers_back
 from proxy.recall.query.counting import count_words
 from proxy.recall.query.dates import DAY, utc_offset
-from proxy.recall.query.going_on import asks_about_past, contains_name, refers_back
 from proxy.recall.query.related import irregular_forms, related_words, synonyms
 from proxy.recall.query.small_talk import is_closing, is_small_talk
 from proxy.recall.query.spans import day_spans, terms_of_spans
@@ -275,7 +275,7 @@ def _words_and_traits(text: str) -> tuple[QueryWord, ...]:
     """The words of a message, and the traits of the user that it asks for."""
     own, traits = (
         tuple(islice(_words_and_related(text), MAX_WORDS)),
-        of_oneself.asked_trait_terms(tokenize(text)),
+        self_statements.asked_trait_terms(tokenize(text)),
     )
     if not traits:
         return own

@@ -11,7 +11,7 @@ import msgspec
 
 from proxy.recall.query.counting import count_words
 from proxy.recall.query.question import has_question_mark
-from proxy.recall.ranking.cutting import GAP, Excerpter
+from proxy.recall.ranking.excerpts import GAP, Excerpter
 from proxy.recall.ranking.match import Matches
 from proxy.recall.ranking.score import LONG_TOKENS, Ranked
 

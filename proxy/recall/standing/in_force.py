@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from proxy.recall.standing.matter import ALLERGY, EATING, GENERIC, SINGLE_VALUED, jaccard, stems
 from proxy.recall.standing.standing import StandingInstruction, head_and_tail
+from proxy.recall.standing.topics import ALLERGY, EATING, GENERIC, SINGLE_VALUED, jaccard, stems
 
 SAME_TOPIC = 0.6
 """Two instructions are about the same topic from this Jaccard index of their words on."""

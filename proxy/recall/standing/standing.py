@@ -17,7 +17,7 @@ from proxy.recall.lexicon.cues import Cue, PossibleCues
 from proxy.recall.lexicon.loader import any_of, lazy_pattern, phrase_pattern
 from proxy.recall.own_words import BLANK, LONG_MESSAGE, OwnText, Sentence, end_with_list, own_texts
 from proxy.recall.query.words import tokenize
-from proxy.recall.standing.matter import (
+from proxy.recall.standing.topics import (
     ALLERGY,
     GENERIC,
     SINGLE_VALUED,

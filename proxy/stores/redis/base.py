@@ -26,8 +26,8 @@ from proxy.memory.limit import TimeLimit
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreFull, StoreTimeout
 from proxy.stores.common.damage import DAMAGE_ERRORS, as_damage
-from proxy.stores.common.known_logs import LogCache
-from proxy.stores.common.known_passages import PassageCache
+from proxy.stores.common.log_cache import LogCache
+from proxy.stores.common.passage_cache import PassageCache
 from proxy.stores.redis.connection import Link
 from proxy.stores.redis.scripts import Script, Scripts
 

@@ -42,8 +42,8 @@ from proxy.stores.common.history import (
     locate_all,
     with_size,
 )
-from proxy.stores.common.known_logs import CachedLog, Newest
-from proxy.stores.common.known_passages import NO_PASSAGES, CachedPassages
+from proxy.stores.common.log_cache import CachedLog, Newest
+from proxy.stores.common.passage_cache import NO_PASSAGES, CachedPassages
 from proxy.stores.common.steps import CommitStep
 from proxy.stores.redis.base import PARTS, field_of, format_time
 from proxy.stores.redis.work import due_arguments

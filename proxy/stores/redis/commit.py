@@ -38,7 +38,7 @@ from proxy.stores.redis.base import (
 )
 from proxy.stores.redis.codec import OUTCOMES, CommitContext, amend_arguments, commit_arguments
 from proxy.stores.redis.lists import RedisLists
-from proxy.stores.redis.told import expire
+from proxy.stores.redis.request_cache import expire
 from proxy.stores.redis.wire import raise_errors
 from proxy.stores.redis.work import QUEUE_KEYS, RedisQueue
 

@@ -28,7 +28,7 @@ from proxy.recall.index import (
     WholeIndex,
     split_terms,
 )
-from proxy.stores.redis import told
+from proxy.stores.redis import request_cache
 from proxy.stores.redis.base import RedisBase, format_time, session_keys, tag_of, with_timeout
 
 LEFTOVERS, LOST = -1, -2
@@ -44,7 +44,9 @@ class RedisIndex(RedisBase):
     async def lookup(
         self, owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
     ) -> IndexLookup:
-        if not terms and (loaded_head := told.take_index_lookup(self._passages, owner, session)):
+        if not terms and (
+            loaded_head := request_cache.take_index_lookup(self._passages, owner, session)
+        ):
             return read_lookup(loaded_head, 0)
         keys = index_keys(owner) + term_keys(owner, terms)
         reply = await self._read_script(self._scripts.index_look, keys, (newest, session))

@@ -21,9 +21,9 @@ from proxy.memory.store import StoreError, StoreTimeout
 from proxy.recall.index import Owner
 from proxy.stores.common import codec
 from proxy.stores.common.history import locate_all
-from proxy.stores.common.known_logs import CachedLog, Newest
-from proxy.stores.common.known_passages import CachedPassages
-from proxy.stores.redis import told
+from proxy.stores.common.log_cache import CachedLog, Newest
+from proxy.stores.common.passage_cache import CachedPassages
+from proxy.stores.redis import request_cache
 from proxy.stores.redis.base import RedisBase, field_of, session_keys, with_timeout
 from proxy.stores.redis.codec import (
     load_arguments,
@@ -99,7 +99,7 @@ class PassageLookup(NamedTuple):
     seqs: Collection[int]
     known: CachedPassages
 
-    def is_current(self, loaded: told.LoadedSession, user: str | None) -> bool:
+    def is_current(self, loaded: request_cache.LoadedSession, user: str | None) -> bool:
         """Whether all of them are cached, with the stamp of this request's load."""
         return loaded.confirms(self.key, user, self.known.stamp) and not self.known.missing(
             self.seqs
@@ -115,14 +115,14 @@ class RedisReading(RedisBase):
     @with_timeout("read")
     async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
         era, known = self._logs.era, None if ask.whole else self._logs.get(key)
-        began, cached_passages = told.now(), self._passages.get(key)
+        began, cached_passages = request_cache.now(), self._passages.get(key)
         index = self._index_of(key, known)
         loaded = await load(self._scripts, key, ask, self._clock(), known, cached_passages, index)
         snapshot, cached, lookup, passages_current = loaded
         if cached is not None:
             cached = replace(cached, is_ownerless=snapshot.owner is None)
             stamp = cached.stamp if passages_current else b""
-            told.remember(self._passages, key, stamp, snapshot.owner, lookup, began)
+            request_cache.remember(self._passages, key, stamp, snapshot.owner, lookup, began)
         if not ask.whole:
             self._logs.put(key, cached, era)
         return snapshot
@@ -173,7 +173,7 @@ class RedisReading(RedisBase):
     async def passages(
         self, tenant: str, user: str | None, places: Mapping[str, Collection[int]]
     ) -> dict[tuple[str, int], Message]:
-        era, loaded = self._passages.era, told.take(self._passages)
+        era, loaded = self._passages.era, request_cache.take(self._passages)
         keys = {SessionKey(tenant, name): seqs for name, seqs in places.items()}
         lookups = [PassageLookup(key, seqs, self._passages.get(key)) for key, seqs in keys.items()]
         unconfirmed = [each for each in lookups if not (loaded and each.is_current(loaded, user))]

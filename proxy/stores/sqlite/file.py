@@ -22,8 +22,8 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
 
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreFull
-from proxy.stores.common.known_logs import LogCache
-from proxy.stores.common.known_passages import PassageCache
+from proxy.stores.common.log_cache import LogCache
+from proxy.stores.common.passage_cache import PassageCache
 from proxy.stores.sqlite.known.changes import Changes
 from proxy.stores.sqlite.known.heads import IndexHeadCache
 from proxy.stores.sqlite.known.items import ItemCache

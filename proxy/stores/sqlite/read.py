@@ -20,7 +20,7 @@ from proxy.memory.model import (
 )
 from proxy.stores.common import codec
 from proxy.stores.common.history import SeqSpan, first_turn, is_within_bounds, locate_all
-from proxy.stores.common.known_logs import CachedLog, LogPart
+from proxy.stores.common.log_cache import CachedLog, LogPart
 from proxy.stores.sqlite.rows import LIVE, SUMMARY, text_in
 from proxy.stores.sqlite.worker import consistent_read
 

@@ -26,8 +26,8 @@ from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snap
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.recall.index import IndexBatch, IndexLookup, Owner
 from proxy.stores.common.history import counts_of
-from proxy.stores.common.known_logs import CachedLog, LastLoad
-from proxy.stores.common.known_passages import CachedPassages
+from proxy.stores.common.log_cache import CachedLog, LastLoad
+from proxy.stores.common.passage_cache import CachedPassages
 from proxy.stores.common.steps import CommitStep, commit_steps, revision_steps
 from proxy.stores.sqlite import archive as sqlite_archive
 from proxy.stores.sqlite import items as sqlite_items

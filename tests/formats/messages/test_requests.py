@@ -14,7 +14,7 @@ from proxy.chat.request import MAX_TEXT, ChatRequest
 from proxy.formats.format import Addition
 from proxy.formats.messages.messages import Messages, TokenCount
 from proxy.formats.native import native_of
-from proxy.memory.reconciliation.apart import split_known_answers
+from proxy.memory.reconciliation.joined_answers import split_known_answers
 from tests.support.upstream.anthropic import text, thinking, tool_result, tool_use
 
 Json = dict[str, Any]

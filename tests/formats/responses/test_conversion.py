@@ -24,7 +24,7 @@ from proxy.formats.responses.items import (
     split_answers,
 )
 from proxy.formats.responses.reading import message_of
-from proxy.memory.reconciliation.apart import split_known_answers
+from proxy.memory.reconciliation.joined_answers import split_known_answers
 from tests.support.steps import steps
 
 FORMAT = Responses()

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from proxy.assembly.resources import store_of
 from proxy.memory.archive import SessionArchive
 from proxy.memory.model import SessionKey, Summary
-from proxy.portable.conversing import ImportOptions, to_session
+from proxy.portable.session_conversion import ImportOptions, to_session
 from proxy.portable.source import Conversation, ImportedMessage
 from proxy.tenancy import digest_of
 from tests.support.processes.running import Running

@@ -13,8 +13,8 @@ from proxy.learning.feedback import Score
 from proxy.learning.job import LearningJob
 from proxy.learning.kinds import LearningObserver
 from proxy.learning.learned import Learned
-from proxy.learning.profile.agreement import AcceptedPatch
 from proxy.learning.profile.document import Document, Schema, Schemas, Version
+from proxy.learning.profile.proposal_check import AcceptedPatch
 from proxy.memory.items import ItemOwner
 from proxy.memory.model import SessionKey, message_id
 from proxy.settings import ProfileSettings

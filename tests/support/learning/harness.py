@@ -19,9 +19,9 @@ from proxy.learning.facts.store import FactStore
 from proxy.learning.job import LearningJob
 from proxy.learning.kinds import FACTS, Kind
 from proxy.learning.learned import Forgetter
-from proxy.learning.likeness import QueryText
 from proxy.learning.prompt_cards import Block, TokenBudget
 from proxy.learning.reading import Reader
+from proxy.learning.similarity import QueryText
 from proxy.memory.items import ItemOwner
 from proxy.memory.model import Draft, SessionKey, Work, message_id
 from proxy.settings import ProfileSettings

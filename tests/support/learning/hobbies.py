@@ -20,11 +20,11 @@ from proxy.learning.collection import (
 from proxy.learning.evidence import DeletedSources, IsGone, Source, source_fields, source_of
 from proxy.learning.extract import KindModel, Unusable, find_json, retry_with_answer
 from proxy.learning.kinds import Kind, personal_card
-from proxy.learning.likeness import QueryText
 from proxy.learning.prompt_cards import Block, TokenBudget, card_place, whole_block
+from proxy.learning.similarity import QueryText
 from proxy.memory.items import PEOPLE, Change, Item, ItemOwner, Items, Place
 from proxy.settings import ProfileSettings
-from proxy.settings.written import LearnerSettings
+from proxy.settings.learned import LearnerSettings
 
 NAME = "hobbies"
 

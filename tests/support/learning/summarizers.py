@@ -11,7 +11,7 @@ from proxy.memory.model import Ask, SessionKey, Work
 from proxy.settings import ProfileSettings
 from proxy.stores.open import Backend
 from proxy.summary.summarizer import Summarizer
-from proxy.summary.waiting import after_eviction, waiting_turns
+from proxy.summary.uncovered_turns import after_eviction, waiting_turns
 from tests.support.clock import Clock
 from tests.support.talk.chronicle import names_in, read_name, words
 from tests.support.upstream.scribing import EVER

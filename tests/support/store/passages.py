@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from proxy.chat.message import typed_text_of
 from proxy.memory.model import Commit, SessionKey
 from proxy.recall.index import Owner
+from proxy.recall.index_cache import IndexCache
 from proxy.recall.indexing.index_updater import IndexUpdater
 from proxy.recall.indexing.indexer import Indexer
 from proxy.recall.indexing.state import State, read_state
-from proxy.recall.known_index import IndexCache
 from proxy.recall.query.query import RecallOptions, RecallQuery
 from proxy.recall.ranking.packing import read_rows
 from proxy.recall.recaller import Recaller

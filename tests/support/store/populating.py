@@ -21,7 +21,7 @@ from proxy.memory.archive import PlacedExchange, SessionArchive, StoredMessage
 from proxy.memory.model import Injection, Recalled, SessionKey, Summary
 from proxy.memory.prompt.trace import PromptTrace
 from proxy.memory.store import Store
-from proxy.portable.conversing import ImportOptions, to_session
+from proxy.portable.session_conversion import ImportOptions, to_session
 from proxy.portable.source import Conversation, ImportedMessage
 from tests.support.talk.filling import PEOPLE, TOPICS
 

@@ -16,10 +16,10 @@ from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.recording.backlog import Backlog
 from proxy.memory.recording.commit import Count, Deferred, ExchangeMeta
+from proxy.memory.recording.concurrent_commit import CommitSettler
 from proxy.memory.recording.listeners import Listeners
 from proxy.memory.recording.recorder import Prepared, Recorder
 from proxy.memory.recording.replay import ReplayContext
-from proxy.memory.recording.settling import CommitSettler
 from proxy.memory.recording.spool import Spool
 from proxy.memory.store import Store
 from tests.support.clock import Clock

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from proxy.recall.index import NO_POSTINGS, POSTING_SIZE, IndexLookup, Postings
-from proxy.recall.query.of_oneself import told_trait_terms
 from proxy.recall.query.query import RecallOptions
 from proxy.recall.query.question import Question, read_question
+from proxy.recall.query.self_statements import told_trait_terms
 from proxy.recall.query.words import Corpus, TermEntry, analyse, pack, tokenize
 from proxy.recall.ranking.match import Matches, Numbers, candidates, match
 from proxy.recall.ranking.packing import SAID_BY_USER, Array, read_rows

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from proxy.memory.archive import SessionArchive
-from proxy.portable.conversing import ImportOptions, to_session
+from proxy.portable.detection import Limits, open_source
 from proxy.portable.names import Format
-from proxy.portable.opening import Limits, open_source
+from proxy.portable.session_conversion import ImportOptions, to_session
 from proxy.portable.source import Conversation, ImportedPart, Warnings
 
 LIMITS = Limits(line=10_000, held=100_000)

@@ -1,0 +1,108 @@
+"""Converts what other programs remember of a person to that person's items.  Pure.
+
+A sentence as long as a fact may be becomes a fact; all else a saved item, as it was.  Ids are made
+from what they had, so that the same note is the same memory however often it comes.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections import Counter
+from collections.abc import Sequence
+from hashlib import sha256
+
+import msgspec
+
+from proxy.learning.facts.fact import (
+    FACTS,
+    MAX_GIVEN,
+    MAX_STATEMENT,
+    Fact,
+    fact_id,
+    fact_place,
+    one_line,
+    with_expiry,
+)
+from proxy.memory.items import PEOPLE, Item, Place
+from proxy.memory_api.shapes.people import MAX_METADATA
+from proxy.portable.check import check_item
+from proxy.portable.source import Note
+from proxy.settings.learned import FactsSettings
+
+MAX_NOTES = 5000
+"""Notes of one person in a file: the facts of them, and the saved items beside these."""
+
+PEOPLE_COUNTED = 10_000
+ID_CHARACTERS = 16
+MAX_NAME = 1024
+
+
+class NoteImporter:
+    """``now`` is the time of what has none, Unix seconds."""
+
+    def __init__(self, settings: FactsSettings, now: float) -> None:
+        self._settings, self._now = settings, now
+        self._counts: Counter[str] = Counter()
+        self._facts: Counter[str] = Counter()
+
+    def items(self, user: str, notes: Sequence[Note]) -> tuple[Item, ...]:
+        """Raises ValueError for what cannot be an item."""
+        if len(self._counts) >= PEOPLE_COUNTED:
+            self._counts.clear()
+            self._facts.clear()
+        self._counts[user] += len(notes)
+        if self._counts[user] > MAX_NOTES:
+            raise ValueError(f"over {MAX_NOTES} memories of one person")
+        items = tuple(self._item(user, note) for note in notes)
+        self._facts[user] += sum(item.namespace == (PEOPLE, user, FACTS) for item in items)
+        if self._facts[user] > MAX_GIVEN:
+            raise ValueError(f"over {MAX_GIVEN:,} facts of one person")
+        return items
+
+    def _item(self, user: str, note: Note) -> Item:
+        text = one_line(note.text or "")
+        if 0 < len(text) <= MAX_STATEMENT:
+            fact = self._fact(note, text)
+            place, value = fact_place(user, fact.id), msgspec.json.encode(fact)
+        else:
+            labels = (PEOPLE, user, *map(_name, note.labels))
+            place, value = Place(labels, _name(note.key)), note.value
+        created = self._past(note.created_at, self._now)
+        item = Item(
+            namespace=place.namespace,
+            key=place.key,
+            value=msgspec.Raw(value),
+            version=1,
+            created_at=created,
+            updated_at=self._past(note.updated_at, created),
+        )
+        check_item(item, user)
+        return item
+
+    def _fact(self, note: Note, text: str) -> Fact:
+        created = self._past(note.created_at, self._now)
+        metadata = dict(note.metadata)
+        fact = Fact(
+            id=_made_id(note),
+            text=text,
+            valid_from=created,
+            last_confirmed=self._past(note.updated_at, created),
+            until=note.until,
+            origin="added",
+            metadata=metadata if len(msgspec.json.encode(metadata)) <= MAX_METADATA else {},
+        )
+        return with_expiry(fact, self._settings)
+
+    def _past(self, time: float | None, otherwise: float) -> float:
+        """What is not known, or still to come, is otherwise."""
+        return otherwise if time is None or time > self._now else time
+
+
+def _name(text: str) -> str:
+    """A label or a key as an item may have it."""
+    return one_line(text)[:MAX_NAME] or "-"
+
+
+def _made_id(note: Note) -> str:
+    found = sha256("\0".join((*note.labels, note.key)).encode("utf-8", "replace")).digest()
+    return fact_id(urlsafe_b64encode(found).decode("ascii")[:ID_CHARACTERS])

@@ -601,7 +601,7 @@ async def test_a_disk_that_keeps_a_text_in_the_log_is_told_as_such(
     store: SQLiteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file cannot grow, so that what the log has cannot be written into it."""
-    monkeypatch.setattr(sqlite_file, "WIPE_AFTER", 0.001)
+    monkeypatch.setattr(sqlite_file, "WIPE_PAUSE", 0.001)
     large, larger = (b'{"role":"user","content":"%b"}' % (b"x" * n) for n in (100_000, 1_000_000))
     await store.commit(SessionKey("t", "in the file"), record("x0", draft("x0", 0, wire=larger)))
     await store._empty_log()

@@ -22,7 +22,7 @@ from proxy.memory.items import PEOPLE, Place
 if TYPE_CHECKING:
     from proxy.learning.profile import schema_validation
 else:  # 3 MB that only a profile with a schema needs
-    judging = lazy_import("proxy.learning.profile.schema_validation")
+    schema_validation = lazy_import("proxy.learning.profile.schema_validation")
 
 FEATURE = "profile"
 

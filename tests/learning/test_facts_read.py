@@ -15,7 +15,7 @@ from proxy.learning.facts.claim import MAX_OPERATIONS, OPS, SCHEMA, parse_operat
 from proxy.learning.facts.days import parse_day, valid_from, valid_until
 from proxy.learning.facts.fact import USER, Fact, date_text, render_dates
 from proxy.learning.facts.statements import (
-    SimilarTexts,
+    SimilarStatements,
     describes_user,
     gist,
     is_reported,
@@ -234,7 +234,7 @@ WORDS = st.lists(
 def test_what_says_the_same_is_found_among_many(one: list[str], others: list[list[str]]) -> None:
     text, known = " ".join(one), [" ".join(each) for each in others]
     same = [n for n, each in enumerate(known) if says_the_same(gist(text), gist(each))]
-    assert SimilarTexts(known).same_as(text) == same
+    assert SimilarStatements(known).same_as(text) == same
 
 
 def test_a_statement_that_is_compared_stays_in_no_cache() -> None:
@@ -245,7 +245,7 @@ def test_a_statement_that_is_compared_stays_in_no_cache() -> None:
 
 
 def test_few_of_many_are_near() -> None:
-    known = SimilarTexts(f"The user has a cat called Mio{n}" for n in range(1_000))
+    known = SimilarStatements(f"The user has a cat called Mio{n}" for n in range(1_000))
     assert known.near(gist("The user has a cat called Mio7")) == [7]
 
 

@@ -91,7 +91,7 @@ def says_the_same(one: Gist, other: Gist) -> bool:
     return bool(both) and len(common) >= SAME_SHARE * len(both)
 
 
-class SimilarTexts:
+class SimilarStatements:
     """Finds which of many statements say the same as one, without a look at each."""
 
     def __init__(self, texts: Iterable[str]) -> None:

@@ -23,7 +23,7 @@ from proxy.learning.evidence import IsGone, Source
 from proxy.learning.facts.card import FactCard, build_card
 from proxy.learning.facts.fact import FACTS, KIND, USER, Fact, Facts, fact_place, with_state
 from proxy.learning.facts.slots import with_later
-from proxy.learning.facts.statements import SimilarTexts
+from proxy.learning.facts.statements import SimilarStatements
 from proxy.learning.prompt_cards import card_place
 from proxy.memory.items import PEOPLE, Change, Item, ItemOwner, all_items
 
@@ -172,7 +172,7 @@ def without_sources(facts: Facts, gone: IsGone) -> Facts:
 
 
 def _with_duplicates_superseded(restored: Sequence[Fact], facts: dict[str, Fact]) -> Facts:
-    similar = SimilarTexts(each.text for each in facts.values())
+    similar = SimilarStatements(each.text for each in facts.values())
     ids = list(facts)
     for fact in restored:
         same = (facts[ids[place]] for place in similar.same_as(fact.text))

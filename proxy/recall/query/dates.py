@@ -1,4 +1,4 @@
-"""The dates in a text, and the spans of days that a question refers to ("yesterday").  Pure.
+"""The dates in a text, and the words for days, months, units and numbers.  Pure.
 
 An index has days in UTC; a local day of a user overlaps two of them.  A local time is what clocks
 of a zone show, in seconds as if that were UTC.
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from proxy.recall.lexicon.cues import ALL_CUES, AnyOf, Cue, PossibleCues
 from proxy.recall.lexicon.folding import UNSPACED
-from proxy.recall.lexicon.language import Phrases
+from proxy.recall.lexicon.language import Dates, Phrases
 from proxy.recall.lexicon.loader import (
     LANGUAGES,
     alternation,
@@ -75,6 +75,11 @@ CUES = (*_DATES.cues, *_TELLS)
 
 _MAX_CHARACTERS = 4096
 """What is read of a text to find days."""
+
+
+def number_pattern(said: Dates) -> str:
+    """A number in digits, or in the words of a language."""
+    return rf"(?:\d{{1,3}}|{word_pattern(' '.join(said.numbers).split())})"
 
 
 def tells_time(text: str, cues: PossibleCues = ALL_CUES) -> bool:

@@ -18,7 +18,7 @@ from proxy.recall.lexicon.loader import (
     with_parts,
     word_pattern,
 )
-from proxy.recall.query.dates import UNITS, WEEKDAYS, date_of
+from proxy.recall.query.dates import UNITS, WEEKDAYS, date_of, number_pattern
 
 
 def _relative(said: Dates) -> Cue:
@@ -30,7 +30,7 @@ def _relative(said: Dates) -> Cue:
     }
     parts = {
         "UNIT": word_pattern(said.units.get("day", "").split()),
-        "NUMBER": rf"(?:\d{{1,3}}|{word_pattern(' '.join(said.numbers).split())})",
+        "NUMBER": number_pattern(said),
         "WEEKDAY": word_pattern(" ".join(said.weekdays).split()),
     }
     day = (

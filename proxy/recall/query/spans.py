@@ -30,6 +30,7 @@ from proxy.recall.query.dates import (
     day_term,
     month_term,
     named_days,
+    number_pattern,
 )
 
 DaySpan = tuple[date, date]
@@ -56,7 +57,7 @@ def _written(of: Callable[[Dates], Iterable[str]]) -> list[str]:
 def _parts(said: Dates) -> Mapping[str, str]:
     return {
         "UNIT": word_pattern(" ".join(said.units.values()).split()),
-        "NUMBER": rf"(?:\d{{1,3}}|{word_pattern(' '.join(said.numbers).split())})",
+        "NUMBER": number_pattern(said),
         "YEAR": YEAR,
     }
 

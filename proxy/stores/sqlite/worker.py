@@ -19,6 +19,7 @@ import msgspec
 
 from proxy.memory.limit import wait_within
 from proxy.memory.store import StoreError, StoreFull, StoreInUse, StoreTimeout
+from proxy.process.threads import never_preempt
 from proxy.stores.common.damage import as_damage
 from proxy.stores.sqlite.known.changes import Changes
 from proxy.stores.sqlite.known.wal_index import WalIndex, release
@@ -229,6 +230,7 @@ class Worker:
     # In the thread
 
     def _run(self) -> None:
+        never_preempt()
         while not self._stopped:
             self._run_batch()  # its results must not stay referenced while the thread waits
         self._disconnect()

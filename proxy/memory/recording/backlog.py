@@ -20,7 +20,7 @@ from proxy.memory.recording.async_spool import SpoolThreads
 from proxy.memory.recording.availability import FailingSessions, PausedParts
 from proxy.memory.recording.listeners import Listeners
 from proxy.memory.recording.overlay import overlay, with_amendment
-from proxy.memory.recording.replay import Replay, ReplayContext
+from proxy.memory.recording.replay import Replay, ReplayContext, encode_payload
 from proxy.memory.recording.spool import Kind, Spool, SpoolEntry, SpoolError
 from proxy.memory.store import StoreError, StoreTimeout
 
@@ -116,7 +116,7 @@ class Backlog:
         "lost" if neither takes it.
         """
         try:
-            payload = await self._in_thread(msgspec.json.encode, what)
+            payload = await self._in_thread(encode_payload, what)
             return await self._spool_or_store(SpoolEntry(-1, key, exchange, kind, payload))
         except SpoolError as failure:
             logger.error("an exchange is lost: %s", failure)

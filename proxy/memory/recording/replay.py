@@ -18,15 +18,16 @@ from typing import NamedTuple
 
 import msgspec
 
-from proxy.memory.model import Amendment, Commit, Outcome, SessionKey, Snapshot
+from proxy.chat import jsontext
+from proxy.memory.model import Amendment, Commit, Draft, Outcome, SessionKey, Snapshot
 from proxy.memory.planner import Planner
 from proxy.memory.recording.amend import ExtendedAnswer
 from proxy.memory.recording.async_spool import SpoolThreads
 from proxy.memory.recording.availability import FailingSessions, hashed
-from proxy.memory.recording.commit import PLANNED_BYTES, Count, Deferred, plan_deferred
+from proxy.memory.recording.commit import PLANNED_BYTES, Count, Deferred, Utterance, plan_deferred
 from proxy.memory.recording.concurrent_commit import CommitSettler
 from proxy.memory.recording.listeners import Listeners
-from proxy.memory.recording.spool import Spool, SpoolEntry, SpoolError
+from proxy.memory.recording.spool import Kind, Spool, SpoolEntry, SpoolError
 from proxy.memory.store import Store, StoreError, StoreTimeout
 
 logger = logging.getLogger(__name__)
@@ -47,6 +48,24 @@ OnTaken = Callable[[SessionKey], None]
 """Called with the session of each entry as soon as the store has taken it."""
 
 
+def encode_payload(what: msgspec.Struct) -> bytes:
+    """The payload of a spool entry.  Messages one by one, here and below: thousands at once would
+    hold up all streams, whichever thread did it."""
+    name = "drafts" if isinstance(what, Commit) else "said" if isinstance(what, Deferred) else None
+    return msgspec.json.encode(what) if name is None else jsontext.encode_by_item(what, name)
+
+
+def decode_payload(kind: Kind, payload: bytes) -> Commit | Amendment | ExtendedAnswer | Deferred:
+    """Raises msgspec.DecodeError."""
+    if kind == "commit":
+        return jsontext.decode_by_item(payload, Commit, "drafts", Draft)
+    if kind == "amendment":
+        return msgspec.json.decode(payload, type=Amendment)
+    if kind == "more":
+        return msgspec.json.decode(payload, type=ExtendedAnswer)
+    return jsontext.decode_by_item(payload, Deferred, "said", Utterance)
+
+
 class ReplayContext(NamedTuple):
     """What replaying an entry needs: the store, its planner and settler, and a token counter for
     each model."""
@@ -64,22 +83,18 @@ class ReplayContext(NamedTuple):
         ``snapshot`` is the session before the entry; None: load it.  Raises msgspec.DecodeError,
         StoreError.
         """
-        if entry.kind == "commit":
-            return msgspec.json.decode(entry.payload, type=Commit)
-        if entry.kind == "amendment":
-            return msgspec.json.decode(entry.payload, type=Amendment)
-        if entry.kind == "more":
-            more = msgspec.json.decode(entry.payload, type=ExtendedAnswer)
-            if snapshot is None:
-                snapshot = await self.store.load(entry.key, more.ask)
-            count = self.counter(more.exchange.model)
-            size = len(more.answer.body) // PLANNED_BYTES
-            return await self.planner.run(size, partial(more.amendment, snapshot, count))
-        deferred = msgspec.json.decode(entry.payload, type=Deferred)
+        size = len(entry.payload) // PLANNED_BYTES
+        what = await self.planner.run(size, partial(decode_payload, entry.kind, entry.payload))
+        if isinstance(what, (Commit, Amendment)):
+            return what
         if snapshot is None:
-            snapshot = await self.store.load(entry.key, deferred.ask)
-        count = self.counter(deferred.meta.exchange.model)
-        return await plan_deferred(self.planner, entry.key, snapshot, deferred, count)
+            snapshot = await self.store.load(entry.key, what.ask)
+        if isinstance(what, ExtendedAnswer):
+            count = self.counter(what.exchange.model)
+            size = len(what.answer.body) // PLANNED_BYTES
+            return await self.planner.run(size, partial(what.amendment, snapshot, count))
+        count = self.counter(what.meta.exchange.model)
+        return await plan_deferred(self.planner, entry.key, snapshot, what, count)
 
 
 class Replay:

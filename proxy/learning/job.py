@@ -165,7 +165,7 @@ class LearningJob(msgspec.Struct):
 
     async def run(self, work: Work) -> float | None:
         """Run all extractors and improvers, then raise a failure if there was any."""
-        since, key = self.clock(), SessionKey(work.tenant, work.session)
+        since, key = self.clock(), work.key
         session = await self.reader.history.session(key)
         context = await self._context(session, work.tenant, work.profile, since)
         if context is None:

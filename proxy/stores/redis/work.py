@@ -120,10 +120,12 @@ class RedisQueue(RedisBase):
         await self._run_on(work, self._scripts.work_put_off, work.lease, repr(due), int(failed))
 
     async def _forget_work(self, key: SessionKey) -> None:
-        await self._write_script(self._scripts.work_forget, QUEUE_KEYS, work_names(key))
+        names = [piece_name(key, kind) for kind in get_args(Kind)]
+        await self._write_script(self._scripts.work_forget, QUEUE_KEYS, names)
 
     async def _run_on(self, work: Work, script: Script, *arguments: Any) -> Any:
-        return await self._write_script(script, QUEUE_KEYS, (work_name(work), *arguments))
+        name = piece_name(work.key, work.kind)
+        return await self._write_script(script, QUEUE_KEYS, (name, *arguments))
 
 
 # Keys, arguments and replies of the scripts
@@ -134,15 +136,6 @@ QUEUE_KEYS = [b"mp:{+work}:due", b"mp:{+work}:pieces"]
 
 def piece_name(key: SessionKey, kind: Kind) -> str:
     return f"{kind}:{quote(key.tenant, safe='')}:{quote(key.session, safe='')}"
-
-
-def work_name(work: Work) -> str:
-    return piece_name(SessionKey(work.tenant, work.session), work.kind)
-
-
-def work_names(key: SessionKey) -> list[str]:
-    """The names of a session's work of every kind."""
-    return [piece_name(key, kind) for kind in get_args(Kind)]
 
 
 def due_arguments(key: SessionKey, dues: Sequence[Due]) -> list[Any]:

@@ -217,7 +217,9 @@ class SQLiteFile:
             raise error
 
     async def _empty_log(self) -> None:
-        await self._active_writer.empty_log(self._commit_timeout)
+        await self._active_writer.run(
+            lambda c: None, self._commit_timeout, "large", keeps_caches=True, truncate=True
+        )
 
     async def _tidy(self) -> None:
         """Remove expired data also if nobody writes, and retry to empty the log."""

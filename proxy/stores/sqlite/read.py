@@ -69,8 +69,8 @@ _HEAD_SINCE = _SESSION_ROW.format("".join(f", {_ADDED.format(joined)}" for joine
 _ONE_TEXT = f"""
 SELECT {{text}} FROM sessions s
 JOIN exchanges x ON x.session = s.id AND x.id = :exchange
-JOIN messages m ON m.session = x.session AND m.seq = x.first + :index AND :index < x.size
-WHERE s.tenant = :tenant AND s.session = :name AND {LIVE} AND {{column}} IS NOT NULL
+JOIN messages m ON m.session = x.session AND m.seq = x.first + :number AND :number < x.size
+WHERE s.tenant = :tenant AND s.session = :session AND {LIVE} AND {{column}} IS NOT NULL
 """
 _BODY, _WIRE = (_ONE_TEXT.format(text=text_in(at), column=at) for at in ("m.body", "m.wire"))
 
@@ -322,16 +322,8 @@ def _texts_by_id(
 ) -> dict[str, bytes]:
     found = {}
     for place in locate_all(ids):
-        row = connection.execute(
-            query,
-            {
-                "tenant": key.tenant,
-                "name": key.session,
-                "exchange": place.exchange,
-                "index": place.number,
-                "now": now,
-            },
-        ).fetchone()
+        named = {**key._asdict(), **place._asdict(), "now": now}
+        row = connection.execute(query, named).fetchone()
         if row:
             found[message_id(*place)] = codec.text(row[0]) or b""
     return found

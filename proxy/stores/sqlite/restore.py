@@ -127,22 +127,18 @@ def discard(connection: sqlite3.Connection, name: str) -> None:
 
 def cancel(connection: sqlite3.Connection, key: SessionKey) -> None:
     """Cancel the restores for this key: they are never published."""
-    place = _hidden_prefix(key)
-    found = connection.execute(
-        "SELECT id FROM sessions WHERE tenant = ? AND session > ? AND session < ?",
-        (STAGED, f"{place}.", f"{place}/"),
-    )
-    for (session,) in found.fetchall():
-        mark_removed(connection, session)
+    prefix = _hidden_prefix(key)
+    _remove_staged(connection, "session > ? AND session < ?", f"{prefix}.", f"{prefix}/")
 
 
 def cancel_all(connection: sqlite3.Connection, tenant: str, user: str) -> None:
     """Cancel the restores for this user: they are never published."""
-    found = connection.execute(
-        "SELECT id FROM sessions WHERE tenant = ? AND owner = ?",
-        (STAGED, _hidden_owner(tenant, user)),
-    )
-    for (session,) in found.fetchall():
+    _remove_staged(connection, "owner = ?", _hidden_owner(tenant, user))
+
+
+def _remove_staged(connection: sqlite3.Connection, where: str, *values: str | None) -> None:
+    query = f"SELECT id FROM sessions WHERE tenant = ? AND {where}"
+    for (session,) in connection.execute(query, (STAGED, *values)).fetchall():
         mark_removed(connection, session)
 
 

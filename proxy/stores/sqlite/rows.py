@@ -10,6 +10,7 @@ from itertools import accumulate, chain, islice
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import astuple
 
 from proxy.memory.archive import PAGE_BYTES, Details, StoredMessage
 from proxy.memory.model import Exchange, Position, SessionKey
@@ -115,7 +116,10 @@ NO_SYSTEM: System = (None, 0)
 
 
 class Head(msgspec.Struct):
-    """What a commit reads and changes of a session; ``id`` is NO_ROW until it has a row."""
+    """What a commit reads and changes of a session; ``id`` is NO_ROW until it has a row.
+
+    Its fields are in the order of the columns in ``HEAD``.
+    """
 
     id: int
     owner: str | None
@@ -197,29 +201,14 @@ def insert_head(
     system: System = NO_SYSTEM,
 ) -> None:
     """Insert the row of a session, which sets the id of its head."""
-    row = (head.id or None, *key, created_at, *_fields(head)[1:], *system)
+    row = (head.id or None, *key, created_at, *astuple(head)[1:], *system)
     id = connection.execute(_NEW_HEAD, row).lastrowid
     assert id is not None  # always set after an INSERT
     head.id = id
 
 
 def save_head(connection: sqlite3.Connection, head: Head, system: System = NO_SYSTEM) -> None:
-    connection.execute(_SAVE_HEAD, (*_fields(head), *system))
-
-
-def _fields(head: Head) -> tuple[Any, ...]:
-    return (
-        head.id,
-        head.owner,
-        head.next,
-        head.messages,
-        head.tokens,
-        head.last,
-        head.ttl,
-        head.expires_at,
-        head.last_active_at,
-        head.changes,
-    )
+    connection.execute(_SAVE_HEAD, (*astuple(head), *system))
 
 
 def read_details(connection: sqlite3.Connection, session: int) -> Details:
@@ -281,9 +270,9 @@ class Insertion(NamedTuple):
     statements: Mapping[int, str]
 
     @classmethod
-    def into(cls, table: str, *columns: str) -> Insertion:
-        head = f"INSERT INTO {table} ({', '.join(columns)}) VALUES "
-        row = f"({', '.join('?' * len(columns))})"
+    def into(cls, table: str, columns: str) -> Insertion:
+        head = f"INSERT INTO {table} ({columns}) VALUES "
+        row = f"({', '.join('?' * len(columns.split(',')))})"
         sizes = [1 << power for power in range(ROWS.bit_length())]
         return cls({size: head + ", ".join([row] * size) for size in sizes})
 
@@ -296,20 +285,9 @@ class Insertion(NamedTuple):
                 del some[:size]
 
 
-_MESSAGES = Insertion.into(
-    "messages", "session", "seq", "turn", "tokens", "active", "entry", "body", "wire"
-)
+_MESSAGES = Insertion.into("messages", "session, seq, turn, tokens, active, entry, body, wire")
 _EXCHANGES = Insertion.into(
-    "exchanges",
-    "session",
-    "id",
-    "first",
-    "size",
-    "choices",
-    "profile",
-    "started_at",
-    "created_at",
-    "record",
+    "exchanges", "session, id, first, size, choices, profile, started_at, created_at, record"
 )
 
 

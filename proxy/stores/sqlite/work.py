@@ -53,7 +53,7 @@ def asked_for(
 
 
 def claim(connection: sqlite3.Connection, work: Work, now: float, until: float) -> Work | None:
-    piece = rules.claimed(_find_current(connection, work), now, until, secrets.token_hex(8))
+    piece = rules.claimed(_find(connection, work.key, work.kind), now, until, secrets.token_hex(8))
     if piece is not None:
         _save(connection, piece)
     return piece
@@ -76,7 +76,7 @@ def _if_held(
 ) -> bool:
     """Save what ``change`` makes of a piece, or remove the piece if that is None.  False, and no
     change, if the lease of ``work`` has been lost."""
-    piece = _find_current(connection, work)
+    piece = _find(connection, work.key, work.kind)
     if piece is None or not rules.is_held(piece, work):
         return False
     left = change(piece)
@@ -88,10 +88,6 @@ def _if_held(
     else:
         _save(connection, left)
     return True
-
-
-def _find_current(connection: sqlite3.Connection, work: Work) -> Work | None:
-    return _find(connection, SessionKey(work.tenant, work.session), work.kind)
 
 
 def _find(connection: sqlite3.Connection, key: SessionKey, kind: Kind) -> Work | None:

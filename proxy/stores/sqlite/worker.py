@@ -52,7 +52,8 @@ later synced transaction never survives without it, as the log is read up to its
 class Job(msgspec.Struct, frozen=True):
     """A function to run in a worker's thread, and the future of its result.
 
-    ``keeps_caches``: see ``Changes.on_commit``.  ``truncate``: empty the log after it.
+    ``keeps_caches``: see ``Changes.on_commit``.  ``truncate``: empty the write-ahead log after it,
+    which sets ``log_error`` if that fails.
     """
 
     work: Callable[[sqlite3.Connection], object]
@@ -176,37 +177,21 @@ class Worker:
         self._thread = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def run(
+    async def run(
         self,
         work: Callable[[sqlite3.Connection], T],
         timeout: float,
         priority: Priority = "soon",
         *,
         keeps_caches: bool = False,
-    ) -> Running[T]:
+        truncate: bool = False,
+    ) -> T:
         """The result of ``work``; what writes runs in a transaction.  Raises StoreError,
-        StoreTimeout.
+        StoreTimeout.  ``keeps_caches`` and ``truncate``: see Job.
 
         The job of a caller that is cancelled or timed out is skipped if it has not begun; else
         reading is interrupted, and a write takes effect as a whole or not at all.
         """
-        return self._result(work, timeout, priority, keeps_caches=keeps_caches)
-
-    def empty_log(self, timeout: float) -> Running[None]:
-        """Empty the write-ahead log; sets ``log_error`` if that fails."""
-        return self._result(
-            lambda connection: None, timeout, "large", keeps_caches=True, truncate=True
-        )
-
-    async def _result(
-        self,
-        work: Callable[[sqlite3.Connection], T],
-        timeout: float,
-        priority: Priority,
-        *,
-        keeps_caches: bool,
-        truncate: bool = False,
-    ) -> T:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[object] = loop.create_future()
         self._jobs.put(Job(work, loop, future, priority, keeps_caches, truncate))

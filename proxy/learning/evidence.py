@@ -15,7 +15,7 @@ import msgspec
 
 from proxy.recall.lexicon.loader import alternation, any_of, lazy_pattern
 from proxy.recall.own_words import BLANK, Span, blank_out
-from proxy.recall.query.words import Word, words
+from proxy.recall.query.words import words
 from proxy.recall.standing.standing import find_instructions
 
 MIN_QUOTE_WORDS = 2.0
@@ -188,11 +188,8 @@ def _contain_all(parts: Sequence[str], stretches: Sequence[str]) -> bool:
 
 def _normalized(text: str) -> str:
     """The words of a text with single spaces around each; scripts without spaces as they are."""
-    return "".join(map(_spaced, words(text))).replace("  ", " ")
-
-
-def _spaced(word: Word) -> str:
-    return word.text if word.unspaced else f" {word.text} "
+    spaced = (word.text if word.unspaced else f" {word.text} " for word in words(text))
+    return "".join(spaced).replace("  ", " ")
 
 
 def _is_long_enough(flat: str) -> bool:

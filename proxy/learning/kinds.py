@@ -163,12 +163,9 @@ INSTRUCTIONS = Kind(
     current=current_place,
     improver=lambda resources, model, observer: InstructionsImprover(
         model,
-        resources.store,
         resources.make(InstructionStore),
         resources.make(PendingFeedback),
         resources.exchanges,
-        resources.count,
-        resources.clock,
         observer.on_skipped,
     ),
 )
@@ -184,12 +181,7 @@ PROFILE = Kind(
     current=profile_place,
     make_store=lambda resources: resources.make(ProfileStore),
     extractor=lambda resources, model, observer: ProfileExtractor(
-        model,
-        resources.store,
-        resources.make(ProfileStore),
-        resources.schemas,
-        resources.clock,
-        observer.on_skipped,
+        model, resources.make(ProfileStore), resources.schemas, observer.on_skipped
     ),
 )
 
@@ -205,7 +197,7 @@ FACTS = Kind(
     make_listed_store=lambda resources: resources.make(FactStore),
     to_memory=fact_memory,
     extractor=lambda resources, model, observer: FactExtractor(
-        model, resources.store, resources.make(FactStore), observer.on_nothing_found
+        model, resources.make(FactStore), observer.on_nothing_found
     ),
 )
 
@@ -222,12 +214,7 @@ EPISODES = Kind(
     make_listed_store=lambda resources: resources.make(EpisodeStore),
     to_memory=episode_memory,
     extractor=lambda resources, model, observer: EpisodeExtractor(
-        model,
-        resources.store,
-        resources.make(EpisodeStore),
-        resources.exchanges,
-        resources.count,
-        resources.clock,
+        model, resources.make(EpisodeStore), resources.exchanges
     ),
 )
 

@@ -15,6 +15,7 @@ from proxy.background.completion import Completer
 from proxy.learning.batch import (
     Exchanges,
     Extractor,
+    History,
     Improver,
     ReadMark,
     mark_place,
@@ -25,7 +26,7 @@ from proxy.learning.episodes.store import EpisodeStore
 from proxy.learning.evidence import is_from
 from proxy.learning.facts.store import FactStore
 from proxy.learning.feedback import count_feedback, forget_feedback
-from proxy.learning.feedback_service import FeedbackService, Queue
+from proxy.learning.feedback_service import FeedbackService
 from proxy.learning.instructions.pending import FeedbackForgetter, PendingFeedback
 from proxy.learning.instructions.store import InstructionStore
 from proxy.learning.kinds import KINDS, Kind, KindResources, Kinds, LearningObserver
@@ -33,19 +34,11 @@ from proxy.learning.kinds import Store as KindsStore
 from proxy.learning.profile.document import Schemas
 from proxy.learning.profile.store import ProfileStore
 from proxy.learning.prompt_cards import PromptCards
-from proxy.memory.archive import Session, StoredMessage
 from proxy.memory.history.reading import NEWEST_TURN
 from proxy.memory.items import Change, ItemOwner, Items
-from proxy.memory.model import Ask, SessionKey, Snapshot
+from proxy.memory.model import SessionKey
+from proxy.memory.store import Queue
 from proxy.settings import ProfileSettings, Settings
-
-
-class Sessions(Protocol):
-    """Implemented by every store.  All methods raise StoreError."""
-
-    async def session(self, key: SessionKey) -> Session | None: ...
-
-    async def load(self, key: SessionKey, ask: Ask) -> Snapshot: ...
 
 
 class Forgetter:
@@ -56,11 +49,11 @@ class Forgetter:
         self,
         items: Items,
         locks: OwnerLocks,
-        sessions: Sessions,
+        history: History,
         features: Sequence[str],
         parts: Sequence[KindStore],
     ) -> None:
-        self._items, self._locks, self._sessions = items, locks, sessions
+        self._items, self._locks, self._history = items, locks, history
         self._features, self._parts = tuple(features), tuple(parts)
 
     async def forget(
@@ -83,8 +76,8 @@ class Forgetter:
     async def _marks(self, owner: ItemOwner, session: str, exchange: str | None) -> list[Change]:
         """Changes of the marks of all features, so that no batch that was read before is stored."""
         key = SessionKey(owner.tenant, session)
-        found = await self._sessions.session(key)
-        newest = await self._sessions.load(key, NEWEST_TURN)
+        found = await self._history.session(key)
+        newest = await self._history.load(key, NEWEST_TURN)
         began = found.created_at if found else 0.0
         last = max((entry.position.seq for entry in newest.log), default=0)
         places = [mark_place(owner.user, feature, session) for feature in self._features]
@@ -112,8 +105,6 @@ Clock = Callable[[], float]
 
 class LearnedStore(KindsStore, Queue, Protocol):
     """What is needed of a store."""
-
-    async def message(self, key: SessionKey, message: str) -> StoredMessage | None: ...
 
 
 class DroppedCopies(NamedTuple):
@@ -145,22 +136,12 @@ class Learned:
         self.resources = resources = KindResources(store, exchanges, schemas, count, clock)
         self.schemas = schemas
         self.facts, self.profiles = resources.make(FactStore), resources.make(ProfileStore)
-        self.episodes, self.instructions = (
-            resources.make(EpisodeStore),
-            resources.make(InstructionStore),
-        )
+        self.episodes = resources.make(EpisodeStore)
+        self.instructions = resources.make(InstructionStore)
         self.pending = resources.make(PendingFeedback)
-        self.feedback_forgetter = FeedbackForgetter(store, self.pending, self.instructions)
+        self.feedback_forgetter = FeedbackForgetter(self.pending, self.instructions)
         self.feedback = FeedbackService(
-            store,
-            exchanges,
-            self.episodes,
-            self.pending,
-            self.feedback_forgetter,
-            store,
-            profile_of,
-            count,
-            clock,
+            exchanges, self.episodes, self.pending, self.feedback_forgetter, store, profile_of
         )
         self.prompt_cards = PromptCards(store, kinds, clock)
         stores = [made for kind in self.kinds.ranked if (made := kind.store_from(resources))]

@@ -158,7 +158,7 @@ class EpisodeStore(Collection):
     def _card_change(
         self, owner: ItemOwner, stored: StoredEpisodes, kept: Sequence[Episode]
     ) -> Change:
-        card = EpisodeCard(tuple(make_entry(episode, self._count) for episode in kept))
+        card = EpisodeCard(tuple(make_entry(episode, self.count) for episode in kept))
         return put_change(card_place(owner.user, FEATURE), card, stored.card_version)
 
 

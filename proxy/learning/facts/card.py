@@ -73,12 +73,8 @@ class FactCard(msgspec.Struct, frozen=True):
         return found
 
 
-_decoder = msgspec.json.Decoder(FactCard)
-
-
-def read_card(value: bytes) -> FactCard:
-    """Raises msgspec.DecodeError."""
-    return _decoder.decode(value)
+read_card = msgspec.json.Decoder(FactCard).decode
+"""Decodes a card.  Raises msgspec.DecodeError."""
 
 
 def build_card(

@@ -9,12 +9,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain, pairwise, takewhile, zip_longest
+from operator import attrgetter
 
 import msgspec
 from msgspec.structs import replace
 
 from proxy.chat.message import SYSTEM_ROLES, ChatMessage
-from proxy.memory.model import Card, Entry, Position, Snapshot
+from proxy.memory.model import Card, Entry, Snapshot
 from proxy.memory.reconciliation.align import Match, MatchKind
 from proxy.memory.reconciliation.match import (
     Alignment,
@@ -24,6 +25,8 @@ from proxy.memory.reconciliation.match import (
     open_calls,
 )
 from proxy.memory.reconciliation.plan import NewMessage, Plan
+
+_place = attrgetter("position")
 
 Gaps = Mapping[int, Sequence[Entry]]
 """Entries that M leaves out, by the index in M before which they are sent: 0, or after a match."""
@@ -98,10 +101,6 @@ def build_plan(
 
 def without(entries: Sequence[Entry], gone: AbstractSet[str]) -> Sequence[Entry]:
     return [e for e in entries if e.card.id not in gone] if gone else entries
-
-
-def _place(entry: Entry) -> Position:
-    return entry.position
 
 
 def _cut_and_edited_away(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from itertools import pairwise
+from operator import attrgetter
 from typing import Literal
 
 import msgspec
@@ -132,7 +133,7 @@ def match_messages(
         told = aligned(reorder_results(log, m))
         if len(told.matches) > len(found.matches):
             found = replace(told, placed=False)
-    came = sorted(log, key=_seq)
+    came = sorted(log, key=attrgetter("position.seq"))
     if came == list(log):
         return found
     other = aligned(reorder_results(came, m))
@@ -226,17 +227,12 @@ def _is_repeated(card: Card, following: Card) -> bool:
     return (card.exchange, card.digest) == (following.exchange, following.digest)
 
 
-def _digest_and_call(message: AnyMessage) -> tuple[str, str | None]:
-    return message.digest, message.answers
+_digest_and_call = attrgetter("digest", "answers")
 
 
 def _is_input(card: Card) -> bool:
     """Whether it is neither blank nor an answer."""
     return card.role != "assistant" and not card.blank
-
-
-def _seq(entry: Entry) -> int:
-    return entry.position.seq
 
 
 def _align_visible(

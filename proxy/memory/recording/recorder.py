@@ -23,11 +23,12 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
 from proxy.memory.limit import TimeLimit, read_within
 from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
-from proxy.memory.planner import LONG_LOG, Planned, is_sufficient, needs_whole_log, with_whole_log
+from proxy.memory.planner import LONG_LOG, Planned, is_sufficient, needs_whole_log
 from proxy.memory.prompt.compose import Rules
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.recording.amend import ExtendedAnswer
@@ -204,7 +205,7 @@ class Recorder:
                 break
             ids = [id for id in answers[at : at + ANSWERS_PER_READ] if id not in snapshot.bodies]
             more = await self._store.bodies(key, ids) if ids else {}
-            snapshot = msgspec.structs.replace(snapshot, bodies={**snapshot.bodies, **more})
+            snapshot = replace(snapshot, bodies={**snapshot.bodies, **more})
         return snapshot
 
     async def prepare(
@@ -247,7 +248,7 @@ class Recorder:
         try:
             async with TimeLimit(self._load_timeout):
                 if waiting:
-                    ask = with_whole_log(ask)
+                    ask = replace(ask, whole=True)
                     snapshot, entries = await self._backlog.load(key, ask)
                 else:
                     snapshot = await self._load_sufficient(key, ask, m, intent)
@@ -266,10 +267,10 @@ class Recorder:
         self, key: SessionKey, ask: Ask, m: Sequence[ChatMessage], intent: Intent
     ) -> Snapshot:
         if needs_whole_log(m, intent):
-            ask = with_whole_log(ask)
+            ask = replace(ask, whole=True)
         snapshot = await self._store.load(key, ask)
         if not is_sufficient(snapshot, m, intent):
-            snapshot = await self._store.load(key, with_whole_log(ask))
+            snapshot = await self._store.load(key, replace(ask, whole=True))
         return snapshot
 
     async def _diagnose(

@@ -54,7 +54,7 @@ class RedisQueue(RedisBase):
         at_once = max(limit, SKIPPED_AT_ONCE) if excluded else limit
         while len(found) < limit and skipped < MAX_SKIPPED:
             names = await self._due(now, skipped, at_once)
-            found |= {name: at for name, at in names if _tenant_in(name) not in excluded}
+            found |= {name: at for name, at in names if name.split(b":", 2)[1] not in excluded}
             skipped += at_once
             if len(names) < at_once:
                 break
@@ -149,10 +149,6 @@ def due_arguments(key: SessionKey, dues: Sequence[Due]) -> list[Any]:
 def _quoted_tenants(tenants: Collection[str]) -> frozenset[bytes]:
     """Tenants as they are written in the names of pieces."""
     return frozenset(quote(tenant, safe="").encode() for tenant in tenants)
-
-
-def _tenant_in(name: bytes) -> bytes:
-    return name.split(b":", 2)[1]
 
 
 def profile_of(packed: bytes) -> str:

@@ -38,7 +38,7 @@ from proxy.memory.history.reading import NEWEST_TURN
 from proxy.memory.items import Change, ItemOwner, Items
 from proxy.memory.model import SessionKey
 from proxy.memory.store import Queue
-from proxy.settings import ProfileSettings, Settings
+from proxy.settings import ProfileSettings
 
 
 class Forgetter:
@@ -147,20 +147,6 @@ class Learned:
         stores = [made for kind in self.kinds.ranked if (made := kind.store_from(resources))]
         self.forgetting = Forgetter(store, resources.owner_locks, store, self.kinds.reading, stores)
         self._store = store
-
-    @classmethod
-    def under(
-        cls,
-        settings: Settings,
-        store: LearnedStore,
-        text_of: Callable[[bytes], str],
-        count: Count,
-        clock: Clock,
-        kinds: Sequence[Kind] = KINDS,
-    ) -> Learned:
-        """With the schemas of all profiles.  Raises ValueError for an invalid schema."""
-        schemas = Schemas(settings.schemas)
-        return cls(store, schemas, text_of, count, settings.profile, clock, kinds)
 
     def extractors(self, completer: Completer, observer: LearningObserver) -> list[Extractor]:
         """For a LearningJob."""

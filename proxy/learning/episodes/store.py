@@ -56,7 +56,7 @@ def choose(
     found.sort(key=lambda pair: pair[0], reverse=True)
     fitting = list(within_budget(found, budget.tokens - FRAME_TOKENS))[: chosen.most]
     written = [render_example(entry.episode) for _, entry in fitting]
-    block = fit_block(FEATURE, NOTE, written, "\n\n", budget)
+    block = fit_block(FEATURE, NOTE, written, "\n\n".join, budget)
     if block is None:
         return None
     sources = tuple(map(_source, fitting[: block.parts]))

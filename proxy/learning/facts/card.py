@@ -18,7 +18,7 @@ from proxy.learning.prompt_cards import (
     FRAME_TOKENS,
     Block,
     TokenBudget,
-    render_block,
+    fit_block,
     within_budget,
 )
 from proxy.learning.similarity import TERM_BYTES, QueryText, TermLists, pack_terms
@@ -121,10 +121,6 @@ def render_fact(fact: Fact) -> str:
     return f"- {told}{since} ({render_dates(fact)})"
 
 
-def render_lines(lines: Sequence[FactLine], zone: tzinfo | None) -> str:
-    return "\n".join(line.render(zone) for line in lines)
-
-
 def _subject(fact: Fact) -> str:
     return "" if fact.about == USER else fact.about
 
@@ -156,17 +152,19 @@ def _block(
     chosen: Sequence[Scored], order: Sequence[FactLine], budget: TokenBudget, zone: tzinfo | None
 ) -> Block | None:
     """The block of as many of ``chosen``, best first, as fit; its lines are in ``order``."""
-    left = list(chosen)
-    while left:
-        scores = {line.id: score for score, line in left}
-        lines = [line for line in order if line.id in scores]
-        text = render_lines(lines, zone)
-        tokens = budget.count(render_block(FACTS, NOTE, text))
-        if tokens <= budget.tokens:
-            sources = tuple(_source(line, scores[line.id]) for line in lines)
-            return Block(FACTS, NOTE, text, tokens, sources)
-        left = left[: len(left) * budget.tokens // (tokens + 1)]
-    return None
+
+    def ordered(scored: Sequence[Scored]) -> list[Scored]:
+        scores = {line.id: score for score, line in scored}
+        return [(scores[line.id], line) for line in order if line.id in scores]
+
+    def render(scored: Sequence[Scored]) -> str:
+        return "\n".join(line.render(zone) for _, line in ordered(scored))
+
+    block = fit_block(FACTS, NOTE, chosen, render, budget)
+    if block is None:
+        return None
+    sources = tuple(_source(line, score) for score, line in ordered(chosen[: block.parts]))
+    return Block(FACTS, NOTE, block.lines, block.tokens, sources)
 
 
 def _source(line: FactLine, score: float) -> Recalled:

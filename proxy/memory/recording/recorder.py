@@ -245,15 +245,13 @@ class Recorder:
         waiting: bool,
     ) -> Planned:
         entries: list[SpoolEntry] = []
-        try:
-            async with TimeLimit(self._load_timeout):
-                if waiting:
-                    ask = replace(ask, whole=True)
-                    snapshot, entries = await self._backlog.load(key, ask)
-                else:
-                    snapshot = await self._load_sufficient(key, ask, m, intent)
-        except TimeoutError as error:
-            raise StoreTimeout("the store did not answer in time") from error
+        if waiting:
+            ask = replace(ask, whole=True)
+            loading = self._backlog.load(key, ask)
+            snapshot, entries = await read_within(loading, self._load_timeout)
+        else:
+            near = self._load_sufficient(key, ask, m, intent)
+            snapshot = await read_within(near, self._load_timeout)
         if not entries and len(snapshot.log) + len(m) <= LONG_LOG:  # needs no thread
             return await self._planner.plan(key, snapshot, m, intent, rules)
         try:

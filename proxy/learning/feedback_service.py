@@ -134,6 +134,6 @@ class FeedbackService(msgspec.Struct, frozen=True):
         owner, chosen = ItemOwner(key.tenant), settings.instructions
         await self.pending.add(owner, chosen.name, session.user or "", feedback)
         waiting = await self.pending.reflection(owner, chosen.name)
-        if waiting.value.due(chosen.after_feedback):
+        if waiting.value.is_due(chosen.after_feedback):
             due = Due(kind="learning", profile=feedback.profile, at=feedback.created_at)
             await self.queue.enqueue(key, due)

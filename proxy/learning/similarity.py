@@ -66,7 +66,7 @@ class QueryText:
         return read_question(self._text, (), self._now, self._zone)
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         return self._question.is_empty
 
     @cached_property

@@ -48,8 +48,8 @@ def choose(
 ) -> Block | None:
     """Up to ``most`` episodes (a setting) that fit and score at least ``min_score``, best first."""
     chosen = profile.episodes
-    entries = [x for x in _cards.decode(card).entries if not x.episode.expired(budget.now)]
-    if not entries or query.empty:
+    entries = [x for x in _cards.decode(card).entries if not x.episode.is_expired(budget.now)]
+    if not entries or query.is_empty:
         return None
     scores = TermLists.of(entry.terms for entry in entries).scores(query)
     found = [pair for pair in zip(scores, entries, strict=True) if pair[0] >= chosen.min_score]
@@ -145,7 +145,7 @@ class EpisodeStore(Collection):
         """The changes that add ``new`` episodes and delete those with the ids ``gone``, if the card
         is still ``stored``."""
         now, ids = self.clock(), {episode.id for episode in new} | set(gone)
-        left = [each for each in stored.episodes if each.id not in ids and not each.expired(now)]
+        left = [x for x in stored.episodes if x.id not in ids and not x.is_expired(now)]
         kept = sorted([*left, *new], key=lambda episode: episode.created_at)[-MAX_EPISODES:]
         there = {episode.id for episode in kept}
         lost = [episode.id for episode in stored.episodes if episode.id not in there]

@@ -133,7 +133,7 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
     async def subject(self, context: LearningContext) -> str | None:
         chosen = context.settings.instructions
         waiting = await self.pending.reflection(ItemOwner(context.key.tenant), chosen.name)
-        return chosen.name if waiting.value.due(chosen.after_feedback) else None
+        return chosen.name if waiting.value.is_due(chosen.after_feedback) else None
 
     async def improve(self, context: LearningContext) -> bool:
         if await self.subject(context) is None:

@@ -179,7 +179,7 @@ class Replay:
         replayed, so that their erasure mark would not catch them.  Raises StoreError, SpoolError.
         """
         for entry in await self._in_thread(self._spool.quarantined):
-            if await self._live.store.erased(entry.subjects, entry.began):
+            if await self._live.store.is_erased(entry.subjects, entry.began):
                 self._log_has_deleted = True
                 await self._in_thread(self._spool.remove, entry)
 

@@ -19,7 +19,7 @@ from proxy.stores.common.rules import (
     upper_bound,
     user_subjects,
 )
-from proxy.stores.sqlite.marks import erased
+from proxy.stores.sqlite.marks import is_erased
 from proxy.stores.sqlite.rows import page_in, store_text, text_in
 
 PURGED_AT_ONCE = 10
@@ -148,7 +148,7 @@ def change_items(
     since: float | None = None,
 ) -> bool:
     discard_expired(connection, now, PURGED_AT_ONCE)
-    if erased(connection, now, user_subjects(*owner), since):
+    if is_erased(connection, now, user_subjects(*owner), since):
         return False
     for change in changes:
         if change.after is not None and change.after != _version(connection, owner, change, now):
@@ -171,7 +171,7 @@ def adopt_items(
     items: Sequence[Item],
     since: float | None = None,
 ) -> int:
-    if erased(connection, now, user_subjects(*owner), since):
+    if is_erased(connection, now, user_subjects(*owner), since):
         return 0
     adopted = 0
     for item in items:

@@ -31,7 +31,7 @@ def unmark(connection: Connection, subject: Subject, began: float | None = None)
     connection.execute(_LIFT, (digest_of(subject), began))
 
 
-def erased(
+def is_erased(
     connection: Connection, now: float, subjects: Sequence[Subject], began: float | None
 ) -> bool:
     """Whether any of these was erased after ``began`` (None: unknown, not refused)."""

@@ -168,7 +168,7 @@ class LogQuery(NamedTuple):
     ask: Ask
 
     @property
-    def unbounded(self) -> bool:
+    def is_unbounded(self) -> bool:
         return self.row.start is None and is_within_bounds(
             self.row.messages, self.row.tokens, self.ask
         )
@@ -184,7 +184,7 @@ class LogQuery(NamedTuple):
     def first_turn_in(self, log: Sequence[Entry]) -> int:
         """The turn with which the bounded log begins; if ``log``, the end of the log, is too short
         to tell, a lower one."""
-        if self.unbounded or not log:
+        if self.is_unbounded or not log:
             return 0
 
         def backwards() -> Iterable[tuple[int, int]]:
@@ -227,7 +227,7 @@ def _load(
     if row is None:
         return Snapshot(), None
     query = _log_query(row, ask)
-    begin = 0 if query.unbounded else _first_turn(connection, query)
+    begin = 0 if query.is_unbounded else _first_turn(connection, query)
     entries, texts = _texts(connection, _LOG_FROM, (row.session, begin), row.messages)
     older: tuple[Entry, ...] = ()
     if begin:

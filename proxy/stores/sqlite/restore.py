@@ -20,7 +20,7 @@ from proxy.memory.store import StoreError
 from proxy.stores.common import codec
 from proxy.stores.common.history import RestoredCounts, counts_of
 from proxy.stores.common.rules import digest_of, session_subject, user_subjects
-from proxy.stores.sqlite.marks import erased
+from proxy.stores.sqlite.marks import is_erased
 from proxy.stores.sqlite.rows import (
     STAGED,
     Head,
@@ -170,7 +170,7 @@ def _may_restore(
     """Whether a session may be restored under this key: there is none, and neither it nor its owner
     was erased after ``since``."""
     whose = [session_subject(key), *user_subjects(key.tenant, archived.session.user)]
-    return not erased(connection, now, whose, since) and find_head(connection, key, now) is None
+    return not is_erased(connection, now, whose, since) and find_head(connection, key, now) is None
 
 
 def restore(

@@ -203,7 +203,7 @@ class SQLiteStore(SQLiteFile):
 
     mark = writes(without_time(sqlite_marks.mark))
     unmark = writes(without_time(sqlite_marks.unmark))
-    erased = reads(sqlite_marks.erased)
+    is_erased = reads(sqlite_marks.is_erased)
 
     # Archive
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from proxy.memory.model import MAX_VERSIONS, Position, SessionKey, Summary
 from proxy.stores.common import codec
 from proxy.stores.common.rules import session_subject
-from proxy.stores.sqlite.marks import erased
+from proxy.stores.sqlite.marks import is_erased
 from proxy.stores.sqlite.rows import Head, find, find_head
 
 _VERSIONS = "SELECT data FROM summaries WHERE session = ? ORDER BY version DESC"
@@ -39,7 +39,7 @@ def put(
     seen: str | None = None,
 ) -> bool:
     head = _head_of(connection, now, key, began)
-    if head is None or erased(connection, now, [session_subject(key)], since):
+    if head is None or is_erased(connection, now, [session_subject(key)], since):
         return False
     if changes not in (None, head.changes) or _in_force(connection, head) != after:
         return False

@@ -48,6 +48,7 @@ from proxy.learning.profile.store import ProfileStore
 from proxy.learning.prompt_cards import CARDS, Block, CardPlace, TokenBudget, card_place
 from proxy.learning.similarity import QueryText
 from proxy.memory.items import PEOPLE, REQUESTS, Item, ItemOwner, Items, Namespace, Place
+from proxy.memory.store import Queue
 from proxy.settings import ProfileSettings
 from proxy.settings.learned import LearnedSettings
 
@@ -56,7 +57,7 @@ CollectionT = TypeVar("CollectionT", bound=Collection)
 Choose = Callable[[bytes, ProfileSettings, QueryText, TokenBudget], Block | None]
 
 
-class Store(Items, History, Protocol):
+class Store(Items, History, Queue, Protocol):
     """What is needed of a store."""
 
 

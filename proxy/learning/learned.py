@@ -7,7 +7,7 @@ it again: read messages stay read, and unread ones are skipped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -29,15 +29,13 @@ from proxy.learning.feedback import count_feedback, forget_feedback
 from proxy.learning.feedback_service import FeedbackService
 from proxy.learning.instructions.pending import FeedbackForgetter, PendingFeedback
 from proxy.learning.instructions.store import InstructionStore
-from proxy.learning.kinds import KINDS, Kind, KindResources, Kinds, LearningObserver
-from proxy.learning.kinds import Store as KindsStore
+from proxy.learning.kinds import KINDS, Kind, KindResources, Kinds, LearningObserver, Store
 from proxy.learning.profile.document import Schemas
 from proxy.learning.profile.store import ProfileStore
 from proxy.learning.prompt_cards import PromptCards
 from proxy.memory.history.reading import NEWEST_TURN
 from proxy.memory.items import Change, ItemOwner, Items
 from proxy.memory.model import SessionKey
-from proxy.memory.store import Queue
 from proxy.settings import ProfileSettings
 
 
@@ -103,10 +101,6 @@ Count = Callable[[str], int]
 Clock = Callable[[], float]
 
 
-class LearnedStore(KindsStore, Queue, Protocol):
-    """What is needed of a store."""
-
-
 class DroppedCopies(NamedTuple):
     """Counts of what was deleted because it had copies of a session's text; memories by kind."""
 
@@ -123,7 +117,7 @@ class Learned:
 
     def __init__(
         self,
-        store: LearnedStore,
+        store: Store,
         schemas: Schemas,
         text_of: Callable[[bytes], str],
         count: Count,

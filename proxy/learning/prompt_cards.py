@@ -59,7 +59,7 @@ class KnownBlocks(msgspec.Struct, frozen=True):
 
     @property
     def tokens(self) -> int:
-        return sum([part.tokens for part in self.head + self.tail])
+        return sum([block.tokens for block in self.blocks])
 
 
 class Cards(msgspec.Struct, frozen=True):

@@ -49,7 +49,6 @@ def times_in(text: str) -> Times:
 
 
 def clear_cache() -> None:
-    """Clear the cache of texts."""
     times_in.cache_clear()
 
 

@@ -139,7 +139,6 @@ def _stems_of(message: str) -> frozenset[str]:
 
 
 def clear_caches() -> None:
-    """Clear the caches of texts."""
     _stems_of.cache_clear()
 
 

@@ -135,7 +135,6 @@ class InstructionStore(Collection):
         return [put_change(places[0], proposal, 0), *map(delete_change, places[1:])]
 
     async def all_proposals(self, owner: ItemOwner, application: str) -> dict[Place, Proposal]:
-        """All proposals, by place."""
         where = namespace(application, PROPOSALS)
         page = await self.items.items(owner, where, None, MAX_PROPOSALS)
         return {item.place: msgspec.json.decode(item.value, type=Proposal) for item in page.items}

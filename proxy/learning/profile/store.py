@@ -59,7 +59,6 @@ _cards = msgspec.json.Decoder(ProfileCard)
 
 
 def build_card(document: Document, count: Callable[[str], int]) -> ProfileCard:
-    """The card of a document."""
     return ProfileCard(tuple(ProfileLine(line, count(line) + 1) for line in render_lines(document)))
 
 

@@ -66,7 +66,6 @@ def answered_from_before(m: Sequence[ChatMessage]) -> set[str]:
 
 
 def last_turns(log: Sequence[Entry], n: int) -> list[Entry]:
-    """The entries of the last ``n`` turns."""
     if not n:
         return []
     dropped = set(sorted({entry.position.turn for entry in log})[-n:])

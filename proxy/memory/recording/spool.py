@@ -313,7 +313,6 @@ class Spool:
             self._skip_count += 1
 
     def quarantined(self) -> list[QuarantinedEntry]:
-        """All quarantined entries."""
         with self._reading() as db:
             return spool_owners.quarantined(db, self._store)
 

@@ -250,12 +250,12 @@ class LearningJob(msgspec.Struct):
         for _ in range(ATTEMPTS):
             if await self._read_available(extractor, contexts):
                 return True
-            contexts = [each for each in contexts if await self._is_there(each)]
+            contexts = [each for each in contexts if await self._still_exists(each)]
             if own not in contexts:
                 return False
         return False
 
-    async def _is_there(self, context: LearningContext) -> bool:
+    async def _still_exists(self, context: LearningContext) -> bool:
         session = await self.reader.history.session(context.key)
         return session is not None and session.created_at == context.session.created_at
 

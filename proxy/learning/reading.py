@@ -233,7 +233,7 @@ class Reader(msgspec.Struct, frozen=True):
             name = range_.key.session
             read = [each for each in batch.messages if each.session == name]
             texts: dict[str, str] = {}
-            if await self._is_there(range_):
+            if await self._still_exists(range_):
                 texts = await self._texts(range_.key, read)
             else:
                 sessions.add(name)
@@ -241,7 +241,7 @@ class Reader(msgspec.Struct, frozen=True):
             messages.update((name, each.id) for each in lost)
         return DeletedSources(frozenset(sessions), frozenset(messages)) if messages else None
 
-    async def _is_there(self, range_: SessionRange) -> bool:
+    async def _still_exists(self, range_: SessionRange) -> bool:
         session = await self.history.session(range_.key)
         return session is not None and session.created_at == range_.mark_after.began
 

@@ -125,10 +125,10 @@ class EpisodeStore(Collection):
         async def step() -> tuple[list[Forgotten], Sequence[Change]]:
             stored = await self.load(owner)
             gone = [each for each in stored.episodes if any(map(is_gone, each.sources))]
-            told = [Forgotten(each.id, KIND, "deleted", each.question) for each in gone]
+            forgotten = [Forgotten(each.id, KIND, "deleted", each.question) for each in gone]
             if not gone or dry_run:
-                return told, ()
-            return told, self.changes(owner, stored, (), [each.id for each in gone])
+                return forgotten, ()
+            return forgotten, self.changes(owner, stored, (), [each.id for each in gone])
 
         return await self.update(owner, step)
 

@@ -116,9 +116,9 @@ def render_fact(fact: Fact) -> str:
     value if there is one."""
     whom = _subject(fact)
     named = whom.split(",")[0].lower() in fact.text.lower()
-    told = fact.text if named else f"{whom}: {fact.text}"
+    statement = fact.text if named else f"{whom}: {fact.text}"
     since = f" [later: {fact.later}]" if fact.later else ""
-    return f"- {told}{since} ({render_dates(fact)})"
+    return f"- {statement}{since} ({render_dates(fact)})"
 
 
 def _subject(fact: Fact) -> str:

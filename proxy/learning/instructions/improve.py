@@ -103,8 +103,8 @@ def parse_improved(answer: str) -> Improved | None:
     if not isinstance(found, dict):
         return None
     text, why = well_formed(found["instructions"]), found.get("why")
-    told = well_formed(why[:MAX_WHY]) if isinstance(why, str) else ""
-    return Improved(text.strip(), told)
+    reason = well_formed(why[:MAX_WHY]) if isinstance(why, str) else ""
+    return Improved(text.strip(), reason)
 
 
 def _is_improved(value: object) -> bool:

@@ -159,8 +159,8 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
         except PatchError:
             return []
         first = bool(made.statements) and not stored.value.kept  # it must lie in some version
-        told = any(each.operations for each in made.statements)
-        if made.document == stored.value.document and not (told or first):
+        effective = any(each.operations for each in made.statements)
+        if made.document == stored.value.document and not (effective or first):
             return await self.profiles.add_idle_changes(owner, stored, made.statements)
         version = Version(
             version=stored.value.last + 1,

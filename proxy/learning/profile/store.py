@@ -190,10 +190,10 @@ class ProfileStore(Collection):
             items = await self._version_items(owner)
             before = [decode_version(item) for item in items]
             left = replayed(before, is_gone)
-            told = list(rolled_back(before, left))
+            forgotten = list(rolled_back(before, left))
             if dry_run or left == before:
-                return told, ()
-            return told, [
+                return forgotten, ()
+            return forgotten, [
                 *self._restore_changes(owner, stored, left),
                 *_rewrite_changes(items, left),
             ]

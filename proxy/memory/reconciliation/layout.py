@@ -304,8 +304,8 @@ def _altered_answers(cut: Cut, superseded: AbstractSet[str]) -> Iterator[NewMess
         card, message = cut.log[match.j].card, cut.m[match.i]
         yield NewMessage(match.i, joins=card.id, replaces=_replaced_card(cut, match.j, superseded))
         if message.calls or card.calls:
-            told = range(match.i + 1, end)
-            yield from (NewMessage(i, joins=card.id) for i in told if is_visible(cut.m[i]))
+            following = range(match.i + 1, end)
+            yield from (NewMessage(i, joins=card.id) for i in following if is_visible(cut.m[i]))
 
 
 def _replaced_card(cut: Cut, j: int, superseded: AbstractSet[str]) -> Card:

@@ -32,7 +32,7 @@ from proxy.memory.planner import LONG_LOG, Planned, is_sufficient, needs_whole_l
 from proxy.memory.prompt.compose import Rules
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.recording.amend import ExtendedAnswer
-from proxy.memory.recording.availability import FailingSessions, Probe, hashed
+from proxy.memory.recording.availability import FailingSessions, Probe, session_hash
 from proxy.memory.recording.backlog import Backlog, Tally
 from proxy.memory.recording.commit import Deferred
 from proxy.memory.recording.listeners import Listeners
@@ -132,11 +132,11 @@ class Recorder:
         """
         try:
             for store, count in (await self._backlog.open()).items():
-                told = "entries in the spool that wait for another store, %s: %d"
-                logger.warning(told, store, count)
+                text = "entries in the spool that wait for another store, %s: %d"
+                logger.warning(text, store, count)
         except SpoolError as failure:
-            told = "what the store does not take is lost until spool.path can be written: %s"
-            logger.error(told, failure)
+            text = "what the store does not take is lost until spool.path can be written: %s"
+            logger.error(text, failure)
         self._start_task(self._replay_for_ever(), "spool replay")
 
     async def close(self, timeout: float) -> None:
@@ -280,8 +280,8 @@ class Recorder:
             self._pauses.pause_all(key, failure)
             return failure
         cause = None if isinstance(failure, StoreTimeout) else failure.__cause__
-        told = "the memory of session %s is not available: %s"
-        logger.warning(told, hashed(key), failure, exc_info=cause)
+        text = "the memory of session %s is not available: %s"
+        logger.warning(text, session_hash(key), failure, exc_info=cause)
         self._failing.mark_failed(key, failure)
         self._listeners.on_trouble()
         return failure
@@ -289,7 +289,9 @@ class Recorder:
     def _note_damage(self, key: SessionKey, lost: int) -> None:
         """Log, once in a while, that ``lost`` messages of a session are missing in the store."""
         if self._incomplete.pause_cause(key) is None:
-            logger.warning("%d messages of session %s are gone from the store", lost, hashed(key))
+            logger.warning(
+                "%d messages of session %s are gone from the store", lost, session_hash(key)
+            )
             self._incomplete.mark_failed(key, StoreError(f"{lost} messages are gone"))
             self._listeners.on_trouble()
 

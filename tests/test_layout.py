@@ -134,7 +134,9 @@ ALLOWED: dict[str, frozenset[str] | None] = {
         }
     ),
     "background": frozenset({"wire", "chat", "memory", "errors", "telemetry", "logs", "upstreams"}),
-    "summary": frozenset({"background.completion", "memory", "recall.lexicon", "settings"}),
+    "summary": frozenset(
+        {"background.completion", "chat.jsontext", "memory", "recall.lexicon", "settings"}
+    ),
     "rewrite": frozenset({"background.completion", "memory.store", "recall.query", "settings"}),
     "learning": frozenset(
         {

@@ -23,7 +23,7 @@ from proxy.memory.model import Amendment, Commit, Draft, Outcome, SessionKey, Sn
 from proxy.memory.planner import Planner
 from proxy.memory.recording.amend import ExtendedAnswer
 from proxy.memory.recording.async_spool import SpoolThreads
-from proxy.memory.recording.availability import FailingSessions, hashed
+from proxy.memory.recording.availability import FailingSessions, session_hash
 from proxy.memory.recording.commit import PLANNED_BYTES, Count, Deferred, Utterance, plan_deferred
 from proxy.memory.recording.concurrent_commit import CommitSettler
 from proxy.memory.recording.listeners import Listeners
@@ -194,7 +194,7 @@ class Replay:
         replayed, so that their erasure mark would not catch them.  Raises StoreError, SpoolError.
         """
         for entry in await self._in_thread(self._spool.quarantined):
-            if await self._live.store.erased(entry.subjects, entry.began):
+            if await self._live.store.is_erased(entry.subjects, entry.began):
                 self._log_has_deleted = True
                 await self._in_thread(self._spool.remove, entry)
 
@@ -233,7 +233,7 @@ class Replay:
             self._mark_slow(key, StoreTimeout(f"it took longer than {REPLAY_SECONDS:g} s"))
 
     def _mark_slow(self, key: SessionKey, failure: StoreError) -> None:
-        logger.warning("session %s is replayed later, by itself: %s", hashed(key), failure)
+        logger.warning("session %s is replayed later, by itself: %s", session_hash(key), failure)
         self.slow.mark_failed(key, failure)
 
     async def catch_up(self, key: SessionKey, on_taken: OnTaken) -> None:
@@ -241,11 +241,13 @@ class Replay:
         while await self._replay_batch(key, self._live, on_taken):
             pass
 
-    async def _replay_batch(self, key: SessionKey, means: ReplayContext, on_taken: OnTaken) -> bool:
+    async def _replay_batch(
+        self, key: SessionKey, context: ReplayContext, on_taken: OnTaken
+    ) -> bool:
         """Replay some entries of a session; False if none could be."""
         progress = False
         for entry in await self._in_thread(self._spool.entries, key, ENTRIES_PER_TURN):
-            if not await self._replay_entry(entry, means, on_taken):
+            if not await self._replay_entry(entry, context, on_taken):
                 return progress
             progress = True
         return progress
@@ -253,12 +255,12 @@ class Replay:
     # One entry
 
     async def _replay_entry(
-        self, entry: SpoolEntry, means: ReplayContext, on_taken: OnTaken
+        self, entry: SpoolEntry, context: ReplayContext, on_taken: OnTaken
     ) -> bool:
         """Replay one entry; False if the store is up and yet refuses it."""
         outcome: str
         try:
-            outcome = await self._execute(entry, means)
+            outcome = await self._execute(entry, context)
         except msgspec.DecodeError:
             outcome = "unreadable"
         except StoreError as failure:
@@ -284,11 +286,11 @@ class Replay:
             self._listeners.on_recorded(entry.key)
         return outcome
 
-    async def _execute(self, entry: SpoolEntry, means: ReplayContext) -> Outcome:
-        what = await means.decode(entry)
+    async def _execute(self, entry: SpoolEntry, context: ReplayContext) -> Outcome:
+        what = await context.decode(entry)
         if isinstance(what, Commit):
-            return await means.settling.commit(entry.key, what, self._timeout)
-        seq = await means.store.amend(entry.key, what) if what is not None else None
+            return await context.settling.commit(entry.key, what, self._timeout)
+        seq = await context.store.amend(entry.key, what) if what is not None else None
         if seq is not None:
             self._listeners.on_edited(entry.key, (seq,))
         return "recorded"

@@ -213,7 +213,7 @@ class Importer:
 
     async def _is_erased(self, *subjects: Subject) -> bool:
         """Was one of these erased meanwhile?  Then the answer says so."""
-        erased = await self._store.erased(subjects, self._began)
+        erased = await self._store.is_erased(subjects, self._began)
         if erased:
             self._warnings.add(ERASED)
         return erased

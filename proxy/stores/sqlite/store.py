@@ -203,7 +203,7 @@ class SQLiteStore(SQLiteFile):
 
     mark = writes(without_time(sqlite_marks.mark))
     unmark = writes(without_time(sqlite_marks.unmark))
-    erased = reads(sqlite_marks.erased)
+    is_erased = reads(sqlite_marks.is_erased)
 
     # Archive
 
@@ -372,15 +372,15 @@ class MemoryOpener:
 
     def __init__(self) -> None:
         self._address = f"file:{secrets.token_hex(16)}?mode=memory&cache=shared"
-        self._anchor: sqlite3.Connection | None = None
+        self._anchor: Connection | None = None
 
-    def connect(self) -> sqlite3.Connection:
+    def connect(self) -> Connection:
         if self._anchor is None:
             self._anchor = self._connection()
             migrate(self._anchor)
         return self._connection()
 
-    def close(self, connection: sqlite3.Connection) -> None:
+    def close(self, connection: Connection) -> None:
         connection.close()
 
     def check(self) -> None:
@@ -394,7 +394,7 @@ class MemoryOpener:
             self._anchor.close()
         self._anchor = None
 
-    def _connection(self) -> sqlite3.Connection:
+    def _connection(self) -> Connection:
         connection = sqlite3.connect(
             self._address, uri=True, isolation_level=None, check_same_thread=False
         )
@@ -434,5 +434,5 @@ class SQLiteMemory(SQLiteStore):
         if self._original is None:
             self._memory.end()
 
-    def _run_in(self, reader: Worker | None, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
+    def _run_in(self, reader: Worker | None, work: Callable[[Connection], T]) -> Running[T]:
         return self._active_writer.run(work, self._timeout)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from proxy.memory.model import Amendment, Commit, Outcome, SessionKey, Snapshot
+from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
 from proxy.memory.planner import Planner
 from proxy.memory.recording.amend import ExtendedAnswer
 from proxy.memory.recording.async_spool import SpoolThreads
@@ -57,27 +57,29 @@ class ReplayContext(NamedTuple):
     counter: Callable[[str | None], Count]
 
     async def decode(
-        self, entry: SpoolEntry, snapshot: Snapshot | None = None
+        self, entry: SpoolEntry, before: Callable[[Ask], Snapshot] | None = None
     ) -> Commit | Amendment | None:
         """What to write for an entry; None if there is nothing to write any more.
 
-        ``snapshot`` is the session before the entry; None: load it.  Raises msgspec.DecodeError,
+        ``before`` returns the session before the entry; None: load it.  Raises msgspec.DecodeError,
         StoreError.
         """
+
+        async def load(ask: Ask) -> Snapshot:
+            return before(ask) if before else await self.store.load(entry.key, ask)
+
         if entry.kind == "commit":
             return msgspec.json.decode(entry.payload, type=Commit)
         if entry.kind == "amendment":
             return msgspec.json.decode(entry.payload, type=Amendment)
         if entry.kind == "more":
             more = msgspec.json.decode(entry.payload, type=ExtendedAnswer)
-            if snapshot is None:
-                snapshot = await self.store.load(entry.key, more.ask)
+            snapshot = await load(more.ask)
             count = self.counter(more.exchange.model)
             size = len(more.answer.body) // PLANNED_BYTES
             return await self.planner.run(size, partial(more.amendment, snapshot, count))
         deferred = msgspec.json.decode(entry.payload, type=Deferred)
-        if snapshot is None:
-            snapshot = await self.store.load(entry.key, deferred.ask)
+        snapshot = await load(deferred.ask)
         count = self.counter(deferred.meta.exchange.model)
         return await plan_deferred(self.planner, entry.key, snapshot, deferred, count)
 

@@ -190,17 +190,25 @@ class Backlog:
     async def with_waiting(
         self, snapshot: Snapshot, entries: Sequence[SpoolEntry], ask: Ask
     ) -> Snapshot:
-        """The snapshot with the waiting entries applied."""
+        """The snapshot with the waiting entries applied, of attempts with one key the last."""
+        attempts = {ask.idempotency_key: snapshot.attempt}
+
+        def before(asked: Ask) -> Snapshot:
+            return msgspec.structs.replace(snapshot, attempt=attempts.get(asked.idempotency_key))
+
         for entry in entries:
-            what = await self._decode(entry, snapshot)
+            what = await self._decode(entry, before)
             if what is None:
                 continue
             if isinstance(what, Amendment):
                 work = partial(with_amendment, snapshot, what)
             else:
-                work = partial(overlay, snapshot, what, ask)
+                own = msgspec.structs.replace(ask, idempotency_key=what.idempotency_key)
+                work = partial(overlay, before(own), what, own)
             snapshot = await self._live.planner.run(len(snapshot.log), work)
-        return snapshot
+            if isinstance(what, Commit):
+                attempts[what.idempotency_key] = snapshot.attempt
+        return before(ask)
 
     async def _entries(self, key: SessionKey) -> list[SpoolEntry]:
         try:
@@ -211,8 +219,10 @@ class Backlog:
         except SpoolError:
             return []
 
-    async def _decode(self, entry: SpoolEntry, snapshot: Snapshot) -> Commit | Amendment | None:
+    async def _decode(
+        self, entry: SpoolEntry, before: Callable[[Ask], Snapshot]
+    ) -> Commit | Amendment | None:
         try:
-            return await self._live.decode(entry, snapshot)
+            return await self._live.decode(entry, before)
         except msgspec.DecodeError:
             return None  # replay sets it aside

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from proxy.chat import jsontext
-from proxy.memory.model import Amendment, Commit, Draft, Outcome, SessionKey, Snapshot
+from proxy.memory.model import Amendment, Ask, Commit, Draft, Outcome, SessionKey, Snapshot
 from proxy.memory.planner import Planner
 from proxy.memory.recording.amend import ExtendedAnswer
 from proxy.memory.recording.async_spool import SpoolThreads
@@ -76,19 +76,18 @@ class ReplayContext(NamedTuple):
     counter: Callable[[str | None], Count]
 
     async def decode(
-        self, entry: SpoolEntry, snapshot: Snapshot | None = None
+        self, entry: SpoolEntry, before: Callable[[Ask], Snapshot] | None = None
     ) -> Commit | Amendment | None:
         """What to write for an entry; None if there is nothing to write any more.
 
-        ``snapshot`` is the session before the entry; None: load it.  Raises msgspec.DecodeError,
+        ``before`` returns the session before the entry; None: load it.  Raises msgspec.DecodeError,
         StoreError.
         """
         size = len(entry.payload) // PLANNED_BYTES
         what = await self.planner.run(size, partial(decode_payload, entry.kind, entry.payload))
         if isinstance(what, (Commit, Amendment)):
             return what
-        if snapshot is None:
-            snapshot = await self.store.load(entry.key, what.ask)
+        snapshot = before(what.ask) if before else await self.store.load(entry.key, what.ask)
         if isinstance(what, ExtendedAnswer):
             count = self.counter(what.exchange.model)
             size = len(what.answer.body) // PLANNED_BYTES

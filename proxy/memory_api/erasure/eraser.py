@@ -282,7 +282,8 @@ class Eraser:
         async with self._erasing(subject) as marks:
             session = await self._store.session(key)
             known = session or await self._spooled(EntryOwner(key.tenant, (key.session,)))
-            if known:
+            # Also where the mark of one that was cut off lies ahead: the end of this one lowers it.
+            if known or await self._store.is_erased([subject], self._clock()):
                 await marks.put(subject)
             owner = owner_of(key, session.user if session else None)
             await replace_unreadable(self._store, owner, self._clock())

@@ -152,7 +152,9 @@ class SQLiteStore(SQLiteFile):
         try:
             found = sqlite_read.load_from_cache(connection, now, key, ask, known)
         # A boundary: an error of this read must not undo the write.
-        except Exception:  # noqa: BLE001
+        except Exception:
+            if not connection.in_transaction:  # it has: a read may find the disk full as well
+                raise
             return None
         if found is None or found[1] is None:
             return None

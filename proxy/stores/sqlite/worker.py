@@ -318,6 +318,10 @@ class Worker:
         finally:
             self._jobs.end(job)
             self._reading = None
+            # Only now: where an abandoned job ended its transaction itself, SQLite interrupted that
+            # too, now and then, and all later reads saw what was stored at the time.
+            if connection.in_transaction:
+                connection.execute("COMMIT")
 
     def _run_alone(self, connection: Connection, job: Job) -> object:
         """The result of the one job of a transaction, or its exception with the transaction's
@@ -359,17 +363,11 @@ def consistent_read(connection: Connection, work: Callable[[Connection], T]) -> 
     """The result of ``work``, all of whose statements read the same snapshot.
 
     A single statement needs no transaction: BEGIN and COMMIT each release the GIL and wait for it.
+    ``Worker`` ends the transaction.
     """
-    if connection.in_transaction:
-        return work(connection)
-    connection.execute("BEGIN")
-    try:
-        result = work(connection)
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
-    return result
+    if not connection.in_transaction:
+        connection.execute("BEGIN")
+    return work(connection)
 
 
 def readers(name: str, opener: Opener, count: int) -> list[Worker]:

@@ -6,7 +6,7 @@ import pytest
 
 from proxy.recall.query.question import read_question
 from proxy.recall.ranking.select import FEW_TOKENS, allotted_tokens
-from tests.support.store.remembering import NOW, Person, Said
+from tests.support.store.remembering import NOW, Person, Said, person
 
 TALK = (
     ("Work was long today, my boss moved the meeting to Monday again.", "That sounds tiring."),
@@ -98,7 +98,28 @@ def test_all_that_is_known_of_somebody_gets_all_the_room() -> None:
 
 
 def test_a_general_question_whose_words_were_said_gets_all_the_room() -> None:
-    assert tokens("Write about the boiler and the old piano") > FEW_TOKENS
+    asked = read_question("Write about the boiler and the old piano", (), NOW)
+    assert allotted_tokens(SOMEBODY.matches(asked), 1500) > FEW_TOKENS
+
+
+@pytest.mark.parametrize(
+    "text", ["Give me three synonyms for glad", "Please give me a synonym", "Gib mir ein Synonym"]
+)
+def test_the_verb_of_what_anybody_might_ask_finds_nothing(text: str) -> None:
+    said = Said("The doctor gave me an ointment; then I wrote it down to explain it.")
+    german = Said("Der Arzt hat mir eine Salbe gegeben.", session=2)
+    assert person(said, german).recall(text) == []
+
+
+@pytest.mark.parametrize("text", ["Explain ", "Write:", "帮我写"])
+def test_a_verb_alone_is_what_is_asked(text: str) -> None:
+    assert read_question(text, (), NOW).words
+
+
+def test_what_stands_beside_the_verb_is_asked_without_spaces_too() -> None:
+    asked = read_question("写一个带超时的 HTTP 例子", (), NOW)
+    known = {term for word in asked.words for term in word.terms}
+    assert known & {term for word in read_question("超时", (), NOW).words for term in word.terms}
 
 
 def test_the_surer_it_is_that_something_is_meant_the_more_room_there_is() -> None:

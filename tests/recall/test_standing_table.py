@@ -46,6 +46,8 @@ stop apologizing so much
 Stop being so formal with me
 Please stop replying in Spanish
 Whenever you recommend a book, mention its length.
+When you show me code, please use Julia and not Python.
+When you answer, keep it short.
 Address me by my first name
 id prefer if you answered in short sentences
 I'd rather you skipped the small talk in your answers
@@ -206,6 +208,11 @@ Let's play a game: always answer with a riddle
 I prefer Friday for the meeting
 I prefer the red one
 I don't eat lunch before noon
+I don't eat meat on Fridays
+I don't eat meat during Lent
+When you give the dog water, add salt.
+When you send him the letter, add my address.
+When you answer the phone, say hello.
 I don't eat out often, where should we go?
 I only use it on weekends
 I only eat at home these days

@@ -24,6 +24,49 @@ HALF_A_YEAR = ((date(2026, 4, 17), date(2026, 10, 16)),)
 A_YEAR_AND_A_HALF = ((date(2025, 4, 17), date(2025, 10, 16)),)
 
 
+LAST_WEEK = ((date(2027, 1, 4), date(2027, 1, 10)),)
+LAST_MONTH = ((date(2026, 12, 1), date(2026, 12, 31)),)
+TWO_WEEKS_AGO = ((date(2026, 12, 29), date(2027, 1, 4)),)
+SAYS_LAST_WEEK = (
+    *("la scorsa settimana", "на прошлой неделе", "w zeszłym tygodniu", "förra veckan"),
+    *("sidste uge", "forrige uke", "geçen hafta", "지난주"),
+)
+SAYS_LAST_MONTH = (
+    "le mois dernier",
+    "lo scorso mese",
+    "в прошлом месяце",
+    "sidste måned",
+    "지난달",
+)
+SAYS_TWO_WEEKS_AGO = (
+    *("dwa tygodnie temu", "för två veckor sedan", "for to uger siden", "for to uker siden"),
+    *("iki hafta önce", "hace un par de semanas", "un paio di settimane fa"),
+)
+SAYS_LAST_TWO_WEEKS = (
+    *("the last two weeks", "in the past two weeks", "the last couple of weeks", "last fortnight"),
+    *("in den letzten zwei wochen", "las últimas dos semanas", "les deux dernières semaines"),
+    *("le ultime due settimane", "nas últimas duas semanas", "de afgelopen twee weken"),
+    *("последние две недели", "过去两周", "ostatnie dwa tygodnie", "son iki hafta"),
+)
+SAYS_WEEK_BEFORE_LAST = (
+    *(
+        "the week before last",
+        "vorletzte woche",
+        "上上周",
+        "先々週",
+        "지지난주",
+        "на позапрошлой неделе",
+    ),
+)
+SAYS_MONDAY = (
+    "w zeszły poniedziałek",
+    "i måndags",
+    "i mandags",
+    "sidste mandag",
+    "geçen pazartesi",
+)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -113,6 +156,19 @@ A_YEAR_AND_A_HALF = ((date(2025, 4, 17), date(2025, 10, 16)),)
         ("1년 반 전에", A_YEAR_AND_A_HALF),
         ("you may say so", ()),
         ("nothing about time", ()),
+        ("did the milk last a week?", ()),
+        *((text, LAST_WEEK) for text in SAYS_LAST_WEEK),
+        *((text, LAST_MONTH) for text in SAYS_LAST_MONTH),
+        *((text, TWO_WEEKS_AGO) for text in SAYS_TWO_WEEKS_AGO),
+        *((text, ((date(2027, 1, 1), TODAY),)) for text in SAYS_LAST_TWO_WEEKS),
+        *((text, ((date(2026, 12, 28), date(2027, 1, 3)),)) for text in SAYS_WEEK_BEFORE_LAST),
+        *((text, one(date(2027, 1, 11))) for text in SAYS_MONDAY),
+        ("a week ago today", ((date(2027, 1, 5), date(2027, 1, 11)),)),
+        ("a fortnight ago", ((date(2026, 12, 25), date(2027, 1, 8)),)),
+        ("a week or so ago", ((date(2027, 1, 5), date(2027, 1, 11)),)),
+        ("a decade ago", ((date(2016, 1, 17), date(2018, 1, 18)),)),
+        ("几天前", ((date(2027, 1, 11), date(2027, 1, 13)),)),
+        ("前几天", ((date(2027, 1, 11), date(2027, 1, 13)),)),
     ],
 )
 def test_wording_points_at_days(text: str, expected: tuple[tuple[date, date], ...]) -> None:

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-Unit = Literal["day", "week", "weekend", "month", "season", "year"]
+Unit = Literal["day", "week", "weekend", "fortnight", "month", "season", "year", "decade"]
 
 
 class Phrases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -124,8 +124,12 @@ class Dates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     day_after_tomorrow: Phrases = Phrases()
     ago: tuple[str, ...] = ()
     """A number of units ago."""
+    ahead: tuple[str, ...] = ()
+    """A number of units from today on; not what may also tell how long something took."""
     last: tuple[str, ...] = ()
-    """The last unit."""
+    """The last unit, or the last so many up to now."""
+    before_last: tuple[str, ...] = ()
+    """The unit before the last one."""
     this: tuple[str, ...] = ()
     """The current unit, up to now; not for years, which most of a history is in."""
     last_weekday: tuple[str, ...] = ()

@@ -198,8 +198,22 @@ def _any_word(found: Iterable[str]) -> str:
 
 
 _UNITS = lazy_pattern(_any_word(UNITS))
-_YEARS = lazy_pattern(_any_word(word for word in UNITS if UNITS[word] in ("year", "season")))
-COUNT = _any_word(NUMBERS)
+_LONG = ("year", "season", "decade")
+_YEARS = lazy_pattern(_any_word(word for word in UNITS if UNITS[word] in _LONG))
+_DECADES = lazy_pattern(_any_word(word for word in UNITS if UNITS[word] == "decade"))
+
+
+def _number_words() -> Iterator[str]:
+    """The words for numbers, without those that an earlier language has for something else ("on",
+    Turkish for ten)."""
+    known: set[str] = set()
+    for each in LANGUAGES:
+        own = set(each.language.stop_words.split())
+        yield from set(" ".join(each.dates.numbers).split()) - (known - own)
+        known |= own
+
+
+COUNT = _any_word(_number_words())
 _COUNTS = lazy_pattern(COUNT)
 
 
@@ -207,5 +221,6 @@ def time_mentions(text: str) -> TimeMentions:
     """Takes linear time."""
     years = _YEARS.search(text) is not None
     days = years or _UNITS.search(text) is not None or tells_time(text)
-    numbers = (NUMBERS.get(word) for word in _COUNTS.findall(text.lower())) if years else ()
-    return TimeMentions(days, years, frozenset(filter(None, numbers)))
+    numbers = (NUMBERS[word] for word in _COUNTS.findall(text.lower())) if years else ()
+    many = 10 if years and _DECADES.search(text) else 1
+    return TimeMentions(days, years, frozenset(many * number for number in numbers))

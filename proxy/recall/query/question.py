@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.recall.lexicon.cues import PossibleCues
-from proxy.recall.lexicon.folding import fold
+from proxy.recall.lexicon.folding import RUN, fold
 from proxy.recall.lexicon.loader import LANGUAGES
 from proxy.recall.query import self_statements, wording
 from proxy.recall.query.continuation import asks_about_past, contains_name, refers_back
@@ -347,10 +347,16 @@ def _words_and_related(text: str) -> Iterator[QueryWord]:
 
 
 def _content_words(said: TokenizedText) -> list[Word]:
-    """The words of a text without those that are empty in their phrase ("what is it like")."""
-    if wording.LIKENED not in said.possible_cues:
-        return said.words
-    return tokenize(wording.LIKENED.pattern.sub(_without_the_last, said.folded)).words
+    """The words of a text without those that are empty in their phrase: "what is it like", and the
+    verb of what anybody might ask ("give me a name")."""
+    text, seen = said.folded, said.possible_cues
+    if wording.LIKENED in seen:
+        text = wording.LIKENED.pattern.sub(_without_the_last, text)
+    begins = wording.GENERAL.search(text, seen)
+    if begins is not None and _is_general(text, seen):
+        verb = RUN.search(text, begins.start("asks"), begins.end())
+        text = text[verb.end() :] if verb else text
+    return said.words if text == said.folded else tokenize(text).words or said.words
 
 
 def _without_the_last(phrase: re.Match[str]) -> str:

@@ -36,7 +36,8 @@ def _relative(said: Dates) -> Cue:
     day = (
         rf"(?P<{name}>{pattern_of(of)})(?!['’])" for name, of in words.items() if of != Phrases()
     )
-    further = (with_parts(each, parts) for each in (*said.ago, *said.last_weekday))
+    ahead = (f"(?P<ahead>{with_parts(each, parts)})" for each in said.ahead)
+    further = (*ahead, *(with_parts(each, parts) for each in (*said.ago, *said.last_weekday)))
     return Cue(with_numbered_groups((*day, *further)), re.IGNORECASE)
 
 
@@ -78,4 +79,6 @@ def _days_after(found: Mapping[str, str], today: date) -> int | None:
         return _AFTER_TODAY[name]
     number = "" if "more" in found else found.get("number", "")
     exact = int(number) if number.isdecimal() else _EXACT.get(number)
-    return -exact if exact and UNITS.get(found["unit"]) == "day" else None
+    if not exact or UNITS.get(found["unit"]) != "day":
+        return None
+    return exact if "ahead" in found else -exact

@@ -39,6 +39,8 @@ DaySpan = tuple[date, date]
 MAX_DAYS = 31
 """Days of a span that are asked for one by one; longer spans are asked for by the month."""
 MAX_MONTHS = 24
+MAX_SLACK = timedelta(days=366)
+"""Days that "three decades ago" may mean, either way: about ``MAX_MONTHS`` in all."""
 _MAX_DATES = 8
 
 _A_FEW = frozenset(
@@ -70,8 +72,12 @@ _NEAR = AnyOf(
     ]
 )
 _BEFORE_TODAY = {"none": 0, "one": 1, "two": 2}
+_DAYS_OF: Mapping[str, int] = dict(
+    day=1, week=7, weekend=7, fortnight=14, month=30, season=365, year=365, decade=3650
+)
 _AGO = AnyOf(_written(lambda said: said.ago))
 _LAST = AnyOf(_written(lambda said: said.last))
+_BEFORE_LAST = AnyOf(_written(lambda said: said.before_last))
 _THIS = AnyOf(_written(lambda said: said.this))
 _LAST_WEEKDAY = AnyOf([rf"\b(?P<weekday>{WEEKDAY})\b", *_written(lambda said: said.weekday)])
 _IN_MONTH = AnyOf(
@@ -131,21 +137,37 @@ def _span_ago(today: date, number: float, vague: float, unit: str) -> DaySpan:
     if unit == "season":  # of either hemisphere: the last one ended today or nine months ago
         begun, ended = 365 * number + 92, 365 * max(0, number - 1)
         return today - timedelta(days=begun), today - timedelta(days=ended)
-    size = {"day": 1, "week": 7, "month": 30, "year": 365}[unit]
-    slack = timedelta(days=int(size * vague))
-    middle = today - timedelta(days=min(size * number, 36_500))
+    slack = min(timedelta(days=int(_DAYS_OF[unit] * vague)), MAX_SLACK)
+    middle = _before(today, number, unit)
     return middle - slack, min(today, middle + slack)
+
+
+def _before(today: date, number: float, unit: str) -> date:
+    """The day so many units before, at most a century."""
+    return today - timedelta(days=min(_DAYS_OF[unit] * number, 36_500))
 
 
 def _last(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
     for match in pattern.finditer(text):
-        yield _period(today, UNITS[named_groups(match)["unit"]])
+        found = named_groups(match)
+        number, unit = _count(found)[0], UNITS[found["unit"]]
+        if number > 1:  # "the last two weeks" end today
+            yield _before(today, number, unit), today
+        elif "number" not in found:  # not "did it last a week?"
+            yield _period(today, unit)
+
+
+def _before_last(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
+    for match in pattern.finditer(text):
+        unit = UNITS[named_groups(match)["unit"]]
+        yield _period(_period(today, unit)[0], unit)
 
 
 def _period(today: date, unit: str) -> DaySpan:
-    """The day, week, weekend, month or year before the one that ``today`` is in."""
-    if unit == "day":
-        return today - timedelta(days=1), today
+    """The week, weekend, month or year before the one that ``today`` is in; the day, fortnight or
+    decade up to now."""
+    if unit in ("day", "fortnight", "decade"):
+        return _before(today, 1, unit), today
     if unit in ("week", "weekend"):
         sunday = today - timedelta(days=today.weekday() + 1)
         return sunday - timedelta(days=6 if unit == "week" else 1), sunday
@@ -190,8 +212,9 @@ def _year(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]
 
 
 _READERS = (
+    (_AGO, _ago),  # first: "a week ago today"
     (_NEAR, _near),
-    (_AGO, _ago),
+    (_BEFORE_LAST, _before_last),
     (_LAST, _last),
     (_THIS, _this),
     (_LAST_WEEKDAY, _weekday),

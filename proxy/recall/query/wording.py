@@ -20,7 +20,7 @@ ORDERS = Cue(phrase_pattern(lambda each: each.question.orders))
 LISTS = Cue(phrase_pattern(lambda each: each.question.lists))
 GENERAL = Cue(
     rf"^\W*(?:{any_of(lambda each: each.own_words.please)}\W*)*"
-    f"{phrase_pattern(lambda each: each.question.general)}"
+    f"(?P<asks>{phrase_pattern(lambda each: each.question.general)})"
 )
 WORKS_ON = Cue(phrase_pattern(lambda each: each.question.works_on))
 LIKENED = Cue(phrase_pattern(lambda each: each.question.likened))

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from proxy.chat import jsontext
-from proxy.chat.blocks import behind_system, block_message, with_block
+from proxy.chat.blocks import append_to_system, block_message, with_block
 from proxy.chat.cachemarks import without_marks
-from proxy.chat.message import SYSTEM_ROLES, ChatMessage, Piece, last_user
+from proxy.chat.message import SYSTEM_ROLES, ChatMessage, Piece, last_user_index
 from proxy.chat.native import without_native
 from proxy.chat.reply.answer import Reply
 from proxy.chat.reply.events import end_signal, may_end
@@ -38,7 +38,7 @@ class ChatCompletions:
     def write(self, request: ChatRequest, addition: Addition) -> bytes:
         stored = addition.system
         system = jsontext.items(without_marks(stored)) if stored else request.system
-        head = behind_system(system, addition.head, separate=addition.separate)
+        head = append_to_system(system, addition.head, separate=addition.separate)
         tail = _before_last_user(addition.messages, addition.tail, separate=addition.separate)
         return request.with_messages((*head, *tail))
 
@@ -99,7 +99,7 @@ def _before_last_user(messages: Sequence[Piece], blocks: str, *, separate: bool)
     sent = [x if isinstance(x, bytes) else x.raw for x in messages]
     if not has_no_native(sent):
         sent = [x.raw if isinstance(x, ChatMessage) else without_native(x) for x in messages]
-    at = last_user(messages) if blocks else None
+    at = last_user_index(messages) if blocks else None
     if at is None:
         return sent
     if separate:

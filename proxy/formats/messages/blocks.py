@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from proxy.chat.media.parts import Inline, describe_json, describe_part
+from proxy.chat.media.parts import InlineMedia, describe_json, describe_part
 
 Json = dict[str, object]
 
@@ -117,7 +117,7 @@ def _media_placeholder(block: Json, limit: int) -> str | None:
     data, name = source.get("data"), source.get("media_type")
     if not isinstance(data, str) or len(data) <= limit:
         return None
-    return Inline(name if isinstance(name, str) else "media", data).placeholder()
+    return InlineMedia(name if isinstance(name, str) else "media", data).placeholder()
 
 
 def _search_result_texts(result: Json) -> Iterator[str]:

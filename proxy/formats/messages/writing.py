@@ -51,7 +51,7 @@ def system_of(system: ChatMessage | None, head: str, *, separate: bool) -> bytes
     if system is None:
         return jsontext.encode(head)
     raw = _in_blocks(system.raw) if separate else system.raw
-    return jsontext.fields(with_block(raw, head, behind=True))["content"]
+    return jsontext.fields(with_block(raw, head, after=True))["content"]
 
 
 def _from_first_user(parts: list[Part]) -> list[Part]:

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from proxy.chat import jsontext
-from proxy.chat.blocks import behind_system, block_message, with_block
+from proxy.chat.blocks import append_to_system, block_message, with_block
 from proxy.chat.cachemarks import without_marks
-from proxy.chat.message import ChatMessage, Piece, last_user
+from proxy.chat.message import ChatMessage, Piece, last_user_index
 from proxy.chat.native import as_chat_message
 from proxy.chat.request import NULL, ChatRequest, field_of
 from proxy.formats.format import Addition
@@ -48,7 +48,7 @@ def with_addition(request: ChatRequest, addition: Addition, *, stores: bool) -> 
         return jsontext.join_fields(_with_instructions(request, addition))
     stored = addition.system
     system = list(_system_items(stored)) if stored else request.system
-    head = behind_system(system, addition.head, TEXT, separate=addition.separate)
+    head = append_to_system(system, addition.head, TEXT, separate=addition.separate)
     tail = _before_last_user(addition.messages, addition.tail, separate=addition.separate)
     fields = {**request.fields, INPUT: jsontext.join_items([*head, *tail])}
     return jsontext.join_fields(_with_store_off(fields, request.model) if stores else fields)
@@ -141,7 +141,7 @@ def _system_items(stored: bytes) -> Iterable[bytes]:
 
 def _before_last_user(messages: Sequence[Piece], blocks: str, *, separate: bool) -> list[bytes]:
     sent = without_resent(messages, _items_by_message(messages))
-    at = last_user(messages) if blocks else None
+    at = last_user_index(messages) if blocks else None
     if at is None:
         return [raw for raws in sent for raw in raws]
     if separate:

@@ -9,7 +9,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from proxy.chat.message import last_user
+from proxy.chat.message import last_user_index
 from proxy.gateway.exchange import Loaded, Services
 from proxy.gateway.prompt.knowledge_step import KnowledgeStep
 from proxy.gateway.prompt.prompt import AssembledPrompt, render_messages
@@ -124,7 +124,7 @@ def _choose_known(prompt: AssembledPrompt, budget: int, step: KnowledgeStep) -> 
     if knowledge is None or budget <= 0:
         return KnownBlocks()
     messages, last = prompt.messages, exchange.request.last_user
-    at = last_user(messages)
+    at = last_user_index(messages)
     question = text_at(messages, at, last) if at is not None else ""
     known = step.choose(knowledge, question, budget, exchange.counter.count_lines)
     return known if at is not None else KnownBlocks(known.head)

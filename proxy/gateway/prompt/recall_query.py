@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from proxy.chat.message import ChatMessage, Piece, last_user, typed_string_of
+from proxy.chat.message import ChatMessage, Piece, last_user_index, typed_string_of
 from proxy.gateway.prompt.prompt import AssembledPrompt
 from proxy.memory.model import Recalled, Snapshot
 from proxy.memory.recording.recorder import Prepared
@@ -21,7 +21,7 @@ MAX_READ_BYTES = 1_000_000
 
 def query_for(prompt: AssembledPrompt, budget: int) -> RecallQuery | None:
     """The query for the last user message; None without one, or without a ``budget`` (tokens)."""
-    at = last_user(prompt.messages)
+    at = last_user_index(prompt.messages)
     if at is None or budget <= 0:
         return None
     exchange, prepared = prompt.exchange, prompt.loaded.prepared

@@ -7,7 +7,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from proxy.chat.message import ChatMessage, Piece, last_user, read_stored
+from proxy.chat.message import ChatMessage, Piece, last_user_index, read_stored
 from proxy.chat.request import ChatRequest
 from proxy.gateway.context import RequestContext
 from proxy.recall.query.query import RecallQuery
@@ -57,7 +57,7 @@ class RewriteStep:
             or query.has_nowhere_to_look
         ):
             return query, None
-        at = last_user(messages)
+        at = last_user_index(messages)
         if begun is None and at is not None and (before := preceding_utterances(messages, at)):
             begun = self._begin(context, request, before)
         if begun is None:

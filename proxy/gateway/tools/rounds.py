@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
 from proxy.chat.tools.answer import RoundJoiner, memory_calls_in
 from proxy.chat.tools.memory_calls import MemoryCalls
-from proxy.chat.tools.offer import Dialogue
+from proxy.chat.tools.offer import RoundRequests
 from proxy.chat.tools.stream import Continuation, ToolCallFilter
 from proxy.chat.usage import add_usages
 from proxy.gateway.tools.events import Bytes, EventSplitter, StreamEvent
@@ -33,7 +33,7 @@ class Rounds:
     def __init__(self, sent: bytes, use: ToolUse, tools: MemoryTools, ask: Ask) -> None:
         self._use, self._ask = use, ask
         self._runner = ToolRunner(tools, use.context, use.names, use.log)
-        self._dialogue = Dialogue(sent, use.client_tools)
+        self._requests = RoundRequests(sent, use.client_tools)
         self._number = 1
 
     async def run(self, calls: MemoryCalls) -> Reply | None:
@@ -50,13 +50,13 @@ class Rounds:
         if calls.has_client_calls:
             return None
         self._number += 1
-        self._dialogue.add(calls.message, results)
-        reply = await self._ask(self._dialogue.body(offers=self._number <= self._use.rounds))
+        self._requests.add(calls.message, results)
+        reply = await self._ask(self._requests.body(offer_tools=self._number <= self._use.rounds))
         if reply.status not in CONTENT_REFUSALS:
             return reply
         await reply.close()
         self._number = self._use.rounds + 1
-        return await self._ask(self._dialogue.request_without_tools())
+        return await self._ask(self._requests.request_without_tools())
 
 
 class ToolStream(WrappedReply):

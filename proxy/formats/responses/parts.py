@@ -62,11 +62,11 @@ def _chat_part(part: object) -> Part:
     if kind == "input_image" and isinstance(part.get("image_url"), str):
         return {"type": "image_url", "image_url": _image(part)}
     if kind == "input_file" and not part.get("file_url"):
-        known = {key: part[key] for key in ("file_id", "filename", "file_data") if part.get(key)}
-        return {"type": "file", "file": known}
+        file = {key: part[key] for key in ("file_id", "filename", "file_data") if part.get(key)}
+        return {"type": "file", "file": file}
     if kind in ("input_image", "input_file"):
-        where = part.get("file_url") or part.get("file_id") or ""
-        return _text(f"[{kind.removeprefix('input_')} {where}]")
+        reference = part.get("file_url") or part.get("file_id") or ""
+        return _text(f"[{kind.removeprefix('input_')} {reference}]")
     if (
         isinstance(kind, str) and kind in part
     ):  # a chat content part, which some servers accept as well
@@ -90,8 +90,8 @@ def _item_part(part: object) -> object:
         return {"type": "input_text", "text": part.get("text") or ""}
     if kind == "image_url":
         image = inner if isinstance(inner, dict) else {"url": inner}
-        said: Part = {"type": "input_image", "image_url": image.get("url")}
-        return {**said, "detail": image.get("detail") or "auto"}
+        image_part: Part = {"type": "input_image", "image_url": image.get("url")}
+        return {**image_part, "detail": image.get("detail") or "auto"}
     if kind == "file" and isinstance(inner, dict):
         return {"type": "input_file", **inner}
     return part

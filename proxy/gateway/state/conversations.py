@@ -23,7 +23,7 @@ from proxy.errors import (
     memory_unavailable,
 )
 from proxy.formats.responses.api import Responses
-from proxy.formats.responses.stored_objects import KeptItem, items_in, list_object
+from proxy.formats.responses.stored_objects import StoredItem, items_in, list_object
 from proxy.gateway.context import RequestContext, ask_of, intent_of, rules_of
 from proxy.gateway.exchange import Services
 from proxy.gateway.state.pages import SYSTEM_PREFIX, all_items, system_items, system_message
@@ -127,7 +127,7 @@ class ConversationObjects:
             raise _bad_items()
         return list_object(await self._append(context, request), more=False)
 
-    async def item(self, key: SessionKey, id: str) -> KeptItem:
+    async def item(self, key: SessionKey, id: str) -> StoredItem:
         async for item in all_items(self._services, key):
             if item.id == id:
                 return item
@@ -155,7 +155,7 @@ class ConversationObjects:
             raise invalid_value("items must be items that say something themselves.", "items")
         return request
 
-    async def _append(self, context: RequestContext, request: ChatRequest) -> Sequence[KeptItem]:
+    async def _append(self, context: RequestContext, request: ChatRequest) -> Sequence[StoredItem]:
         """Record the messages as an exchange without an answer; returns their items."""
         recorder, began = self._services.recorder, steady_now()
         count = self._services.counter(None)

@@ -10,7 +10,7 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.errors import invalid_value
-from proxy.formats.responses.stored_objects import KeptItem, items_in, list_object
+from proxy.formats.responses.stored_objects import StoredItem, items_in, list_object
 from proxy.gateway.exchange import Services
 from proxy.memory.history.reading import WHOLE_LOG
 from proxy.memory.model import SessionKey
@@ -53,12 +53,12 @@ def fields_of(query: bytes) -> Mapping[str, Sequence[str]]:
         raise invalid_value("The query has too many fields.", "query") from None
 
 
-async def page_of(items: AsyncIterator[KeptItem], wanted: PageOf) -> bytes:
+async def page_of(items: AsyncIterator[StoredItem], wanted: PageOf) -> bytes:
     """The list object of a page.
 
     Raises ProxyError 400 if there is no item with the id ``after``, StoreError.
     """
-    found: list[KeptItem] = []
+    found: list[StoredItem] = []
     begun = wanted.after is None
     async for item in items:
         if begun:
@@ -73,7 +73,7 @@ async def page_of(items: AsyncIterator[KeptItem], wanted: PageOf) -> bytes:
 
 async def items_of(
     services: Services, key: SessionKey, messages: Sequence[str], *, descends: bool
-) -> AsyncIterator[KeptItem]:
+) -> AsyncIterator[StoredItem]:
     """The items of stored messages, given by id.  Raises StoreError."""
     order = messages[::-1] if descends else messages
     for start in range(0, len(order), BATCH):
@@ -86,14 +86,14 @@ async def items_of(
 
 def _in_order(
     ids: Sequence[str], bodies: Mapping[str, bytes], descends: bool
-) -> Sequence[KeptItem]:
+) -> Sequence[StoredItem]:
     by_message = (list(items_in(id, bodies[id])) for id in ids if id in bodies)
     return [item for items in by_message for item in (items[::-1] if descends else items)]
 
 
 async def all_items(
     services: Services, key: SessionKey, *, descends: bool = False
-) -> AsyncIterator[KeptItem]:
+) -> AsyncIterator[StoredItem]:
     """The items of a conversation: its system messages, then the log.
 
     Raises StoreError.
@@ -111,7 +111,7 @@ async def all_items(
             yield item
 
 
-def system_items(key: SessionKey, system: bytes | None) -> list[KeptItem]:
+def system_items(key: SessionKey, system: bytes | None) -> list[StoredItem]:
     """The items of a session's system messages (a JSON list)."""
     messages = jsontext.items(system) if system else []
     named = ((system_message(key, n), raw) for n, raw in enumerate(messages))

@@ -25,7 +25,7 @@ def context(profile: ProfileSettings = PROFILE, **who: Any) -> RequestContext:
         key=SessionKey("t", "s"),
         identity=Identity(session="s", **({"user": "kai"} | who)),
         profile_rules=ProfileRules.of(profile),
-        closed=False,
+        fails_closed=False,
     )
 
 

@@ -25,16 +25,16 @@ def new_session() -> str:
     return conversation_name(secrets.token_hex(16))
 
 
-class Naming:
+class SessionResolver:
     """Reads sessions from bodies, as the settings allow."""
 
     def __init__(self, settings: Settings, services: Services) -> None:
         self._settings, self._services = settings, services
-        self._listed = settings.server.body_session_ids
+        self._id_fields = settings.server.body_session_ids
 
     def applies(self, call: ProxyRequest) -> bool:
         """Whether the body of a call without a session may name one."""
-        return call.may_name_session and (bool(self._listed) or self._emulates(call))
+        return call.may_name_session and (bool(self._id_fields) or self._emulates(call))
 
     async def session_of(self, call: ProxyRequest, body: bytes) -> str | None:
         """The session; None for a request without memory.
@@ -45,15 +45,15 @@ class Naming:
         if fields is None:
             return None
         if not self._emulates(call):
-            return body_session(fields, self._listed)
+            return body_session(fields, self._id_fields)
         state = state_of(fields)
         check_state(state)
         reference = _reference(state)
         if reference is not None:
-            return await self._named(call.caller.tenant, reference)
-        session = body_session(fields, self._listed)
+            return await self._session_with(call.caller.tenant, reference)
+        session = body_session(fields, self._id_fields)
         if session is None:
-            _refuse_unknown(state)
+            _reject_unknown(state)
         return session or (new_session() if state.stores and _records(call) else None)
 
     def _emulates(self, call: ProxyRequest) -> bool:
@@ -62,7 +62,7 @@ class Naming:
         profile = self._settings.profile(call.identity.profile)
         return profile is not None and profile.emulate_response_state
 
-    async def _named(self, tenant: str, reference: str) -> str:
+    async def _session_with(self, tenant: str, reference: str) -> str:
         try:
             return (await self._services.state.session_of(tenant, reference)).session
         except StoreError as failure:
@@ -86,7 +86,7 @@ def _reference(state: State) -> str | None:
     return answer.reference if answer else reference_in(state.conversation)
 
 
-def _refuse_unknown(state: State) -> None:
+def _reject_unknown(state: State) -> None:
     """Raise ProxyError 404 for a response or conversation that the proxy has not named."""
     if state.previous is not None:
         raise response_not_found(state.previous, PREVIOUS)

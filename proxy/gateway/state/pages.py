@@ -26,15 +26,15 @@ SYSTEM_PREFIX = "system_"
 """Begins the ids of a session's system messages, which have none in the store."""
 
 
-class PageOf(msgspec.Struct, frozen=True):
+class PageRequest(msgspec.Struct, frozen=True):
     """A page's parameters; ``after`` is the id of the item before it."""
 
     limit: int = 20
-    descends: bool = True
+    descending: bool = True
     after: str | None = None
 
     @classmethod
-    def read(cls, query: bytes) -> PageOf:
+    def read(cls, query: bytes) -> PageRequest:
         """Parse a query string.  Raises ProxyError 400."""
         fields = fields_of(query)
         limit, order = fields.get("limit", ["20"])[-1], fields.get("order", ["desc"])[-1]
@@ -53,46 +53,46 @@ def fields_of(query: bytes) -> Mapping[str, Sequence[str]]:
         raise invalid_value("The query has too many fields.", "query") from None
 
 
-async def page_of(items: AsyncIterator[StoredItem], wanted: PageOf) -> bytes:
+async def render_page(items: AsyncIterator[StoredItem], page: PageRequest) -> bytes:
     """The list object of a page.
 
     Raises ProxyError 400 if there is no item with the id ``after``, StoreError.
     """
-    found: list[StoredItem] = []
-    begun = wanted.after is None
+    page_items: list[StoredItem] = []
+    started = page.after is None
     async for item in items:
-        if begun:
-            found.append(item)
-        if len(found) > wanted.limit:
+        if started:
+            page_items.append(item)
+        if len(page_items) > page.limit:
             break
-        begun = begun or item.id == wanted.after
-    if not begun:
+        started = started or item.id == page.after
+    if not started:
         raise invalid_value("after is the id of no item in this list.", "after")
-    return list_object(found[: wanted.limit], more=len(found) > wanted.limit)
+    return list_object(page_items[: page.limit], more=len(page_items) > page.limit)
 
 
 async def items_of(
-    services: Services, key: SessionKey, messages: Sequence[str], *, descends: bool
+    services: Services, key: SessionKey, messages: Sequence[str], *, descending: bool
 ) -> AsyncIterator[StoredItem]:
     """The items of stored messages, given by id.  Raises StoreError."""
-    order = messages[::-1] if descends else messages
+    order = messages[::-1] if descending else messages
     for start in range(0, len(order), BATCH):
         ids = order[start : start + BATCH]
         bodies = await services.state.store.bodies(key, ids)
         size = sum(map(len, bodies.values()))
-        for item in await services.threads.run(size, partial(_in_order, ids, bodies, descends)):
+        for item in await services.threads.run(size, partial(_in_order, ids, bodies, descending)):
             yield item
 
 
 def _in_order(
-    ids: Sequence[str], bodies: Mapping[str, bytes], descends: bool
+    ids: Sequence[str], bodies: Mapping[str, bytes], descending: bool
 ) -> Sequence[StoredItem]:
     by_message = (list(items_in(id, bodies[id])) for id in ids if id in bodies)
-    return [item for items in by_message for item in (items[::-1] if descends else items)]
+    return [item for items in by_message for item in (items[::-1] if descending else items)]
 
 
 async def all_items(
-    services: Services, key: SessionKey, *, descends: bool = False
+    services: Services, key: SessionKey, *, descending: bool = False
 ) -> AsyncIterator[StoredItem]:
     """The items of a conversation: its system messages, then the log.
 
@@ -100,13 +100,13 @@ async def all_items(
     """
     snapshot = await services.state.store.load(key, WHOLE_LOG)
     first = list(system_items(key, snapshot.system))
-    if not descends:
+    if not descending:
         for item in first:
             yield item
     log = [entry.card.id for entry in snapshot.log]
-    async for item in items_of(services, key, log, descends=descends):
+    async for item in items_of(services, key, log, descending=descending):
         yield item
-    if descends:
+    if descending:
         for item in reversed(first):
             yield item
 

@@ -51,10 +51,12 @@ def tool_use(
         return None
     if is_name_taken(request):
         return "tool_name_taken"
-    whose = ToolContext(context.key, user, report.exchange, context.profile, count, began)
-    own = request.fields.get("tools")
-    kind = Refusal(request.model, request.fields.get("reasoning_effort", b""), own is not None)
-    return ToolUse(names, context.profile.tools.max_rounds, own, whose, refusal=kind)
+    tool_context = ToolContext(context.key, user, report.exchange, context.profile, count, began)
+    client_tools = request.fields.get("tools")
+    effort = request.fields.get("reasoning_effort", b"")
+    refusal = Refusal(request.model, effort, has_client_tools=client_tools is not None)
+    rounds = context.profile.tools.max_rounds
+    return ToolUse(names, rounds, client_tools, tool_context, refusal=refusal)
 
 
 def names_for(context: RequestContext, report: MemoryReport) -> tuple[str, ...]:

@@ -175,9 +175,9 @@ def _call(item: object, read: Callable[[object], object]) -> Call:
     return Call(id, [id, without_marks_in_value(rest)])
 
 
-def _arguments_reader(functions: Sequence[object]) -> Callable[[object], object]:
+def _arguments_reader(functions: list[object]) -> Callable[[object], object]:
     """The function that reads arguments: as values, or as text if they have too many values."""
-    arguments = [function.get("arguments") for function in functions if isinstance(function, dict)]
+    arguments = [function.get("arguments") for function in jsontext.objects_in(functions)]
     texts = [text.encode("utf-8", "replace") for text in arguments if isinstance(text, str)]
     return _arguments_as_text if has_more_values(MAX_VALUES, *texts) else _arguments_value
 

@@ -226,6 +226,11 @@ def text_in(value: object) -> str:
     return well_formed(value) if isinstance(value, str) else ""
 
 
+def objects_in(value: object) -> list[dict[str, object]]:
+    """The objects in a decoded list; [] for any other value."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
 def _well_formed(text: str) -> str:
     joined = _SURROGATE_PAIRS.sub(lambda halves: _join_halves(halves[0]), text)
     return _LONE_SURROGATES.sub(lambda halves: "\N{REPLACEMENT CHARACTER}" * len(halves[0]), joined)

@@ -88,8 +88,7 @@ def _with_reasoning(raw: bytes, reasoning_by_call: Mapping[str, bytes]) -> bytes
 
 
 def _call_ids(calls: object) -> list[str]:
-    listed = calls if isinstance(calls, list) else []
-    ids = [call.get("id") for call in listed if isinstance(call, dict)]
+    ids = [call.get("id") for call in jsontext.objects_in(calls)]
     return [id for id in ids if isinstance(id, str)]
 
 

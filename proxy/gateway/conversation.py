@@ -85,8 +85,7 @@ class Conversations:
             await self._turns.wait_settled(exchange.context.key)
             exchange, attempt = self._attempts.register(exchange)
         outgoing = await self._first_attempt(call, exchange)
-        with self._turns.turn(exchange.context.key, DisconnectGuard(call.receive)) as presence:
-            call.delivery.presence = presence
+        with self._turns.turn(exchange.context.key, call.guard()) as presence:
             outgoing, reply, recording = await self._upstream_caller.call_upstream(call, outgoing)
             if self._on_answered is not None and reply.status < 400:
                 self._on_answered(call.caller.tenant, call.headers, call.upstream)
@@ -172,7 +171,7 @@ class Conversations:
         if coding_of(reply.headers) != IDENTITY:
             outgoing = outgoing.unrecorded("encoded_body")
             call.report = outgoing.report
-        assert call.report is not None  # ``Asker.ask`` has made it
+        assert call.report is not None  # set by ``UpstreamCaller.call_upstream``
         self._services.telemetry.count_injected_tokens(call.report.tokens)
         if not 200 <= reply.status < 300:
             return None

@@ -21,7 +21,7 @@ from proxy.memory.recording.commit import fetch_key
 from proxy.memory.store import StoreError
 from proxy.wire.coding.decoding import IDENTITY, coding_of
 from proxy.wire.headers import content_length
-from proxy.wire.relay import DisconnectGuard, relay
+from proxy.wire.relay import relay
 from proxy.wire.replies import PeekedReply, decoded
 from proxy.wire.upstream import Reply
 
@@ -40,8 +40,7 @@ class Fetches:
         """Answer a call.  Raises UpstreamError and ClientGone before the answer."""
         if content_length(call.headers):
             return await self._passthrough.serve(call)
-        with DisconnectGuard(call.receive) as presence:
-            call.delivery.presence = presence
+        with call.guard():
             reply = await self._passthrough.send_upstream(call, None)
             if reply.status == 200:
                 reply = decoded(reply)

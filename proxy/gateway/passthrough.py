@@ -16,7 +16,7 @@ from proxy.wire import body as bodies
 from proxy.wire.body import Body, ClientGone
 from proxy.wire.failures import UpstreamBroken
 from proxy.wire.headers import DIGESTS, content_length, end_to_end, get, sendable
-from proxy.wire.relay import DisconnectGuard, relay
+from proxy.wire.relay import relay
 from proxy.wire.replies import is_event_stream
 from proxy.wire.upstream import Reply, Upstream
 
@@ -63,16 +63,14 @@ class Passthrough:
         await self.forward(call, body_to_forward(call, first.get("body", b"")))
 
     async def _upload(self, call: ProxyRequest, body: AsyncIterator[bytes]) -> None:
-        with DisconnectGuard(call.receive, uploading=True) as presence:
-            call.delivery.presence = presence
+        with call.guard(uploading=True) as guard:
             declared = content_length(call.headers)
-            reply = await self.send_upstream(call, presence.uploaded(body), length=declared)
+            reply = await self.send_upstream(call, guard.uploaded(body), length=declared)
             await self._relay(call, reply)
 
     async def forward(self, call: ProxyRequest, body: bytes | None) -> None:
         """Relay a call with this body."""
-        with DisconnectGuard(call.receive) as presence:
-            call.delivery.presence = presence
+        with call.guard():
             await self._relay(call, await self.send_upstream(call, body))
 
     async def send_upstream(

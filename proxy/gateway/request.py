@@ -23,7 +23,7 @@ from proxy.wire.coding.decoding import IDENTITY, coding_of, decoded
 from proxy.wire.headers import content_length
 from proxy.wire.limits import SMALL, Reservation
 from proxy.wire.origin import Origin
-from proxy.wire.relay import Delivery
+from proxy.wire.relay import Delivery, DisconnectGuard
 from proxy.wire.sse import BOM
 
 Scope = MutableMapping[str, Any]
@@ -89,6 +89,11 @@ class ProxyRequest(msgspec.Struct):
         plain = await threads.run(limit, partial(decoded, body, coding, limit))
         await self.reservation.reserve_body(max(len(body), len(plain or b"")))
         return plain and plain.removeprefix(BOM)
+
+    def guard(self, *, uploading: bool = False) -> DisconnectGuard:
+        """A guard for the block that answers it, which the delivery tells of the last send."""
+        guard = self.delivery.presence = DisconnectGuard(self.receive, uploading=uploading)
+        return guard
 
     async def answer(self, body: bytes) -> None:
         """Answer 200 with this JSON."""

@@ -241,7 +241,7 @@ class ReplyBuilder:
     def _add_event(self, event: dict[str, object], size: int) -> None:
         self.error = self.error or is_error(event.get("error"), event.get("object"))
         self._model = self._model or _string(event.get("model"))
-        for position, choice in enumerate(_objects(event.get("choices"))):
+        for position, choice in enumerate(jsontext.objects_in(event.get("choices"))):
             draft = self._draft_for(_index(choice, position), size)
             if draft is not None:
                 draft.add_choice(choice)
@@ -322,7 +322,7 @@ def read_reply(body: bytes) -> Reply | None:
         return None
     choices = [
         _json_choice(choice, _index(choice, position))
-        for position, choice in enumerate(_objects(answer.get("choices")))
+        for position, choice in enumerate(jsontext.objects_in(answer.get("choices")))
     ]
     return Reply(
         choices=tuple(sorted(choices, key=lambda choice: choice.index)),
@@ -342,10 +342,6 @@ def _json_choice(choice: dict[str, object], index: int) -> Choice:
         complete=True,
         logprobs=choice.get("logprobs"),
     )
-
-
-def _objects(items: object) -> list[dict[str, object]]:
-    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def _index(choice: dict[str, object], position: int) -> int:

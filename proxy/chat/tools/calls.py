@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from proxy.chat import jsontext
 from proxy.chat.reply.deltas import Node, Rope, merge_delta
@@ -24,7 +24,8 @@ class Calls:
 
     def add(self, pieces: object) -> list[Node]:
         """Merge the pieces of a delta; returns the call that each belongs to."""
-        return [self._add(piece, position) for position, piece in enumerate(_objects(pieces))]
+        objects = jsontext.objects_in(pieces)
+        return [self._add(piece, position) for position, piece in enumerate(objects)]
 
     def _add(self, piece: Mapping[str, object], position: int) -> Node:
         node = self._find(piece, position)
@@ -77,8 +78,3 @@ def _field(call: Mapping[str, object], name: str) -> object:
     function = call.get("function")
     value = function.get(name) if isinstance(function, dict) else None
     return None if isinstance(value, Rope) and not value.size else value
-
-
-def _objects(pieces: object) -> Iterator[dict[str, object]]:
-    if isinstance(pieces, list):
-        yield from (piece for piece in pieces if isinstance(piece, dict))

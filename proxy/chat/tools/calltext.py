@@ -67,10 +67,8 @@ def have_no_marks(raws: Iterable[bytes]) -> bool:
 
 
 def _arguments(fields: Mapping[str, object]) -> Iterator[str]:
-    listed = fields.get("tool_calls")
-    for call in listed if isinstance(listed, list) else []:
-        if isinstance(call, dict):
-            yield _call_input(call.get("function")) or _call_input(call.get("custom"))
+    for call in jsontext.objects_in(fields.get("tool_calls")):
+        yield _call_input(call.get("function")) or _call_input(call.get("custom"))
     yield _call_input(fields.get("function_call"))
 
 

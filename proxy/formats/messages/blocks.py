@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from proxy.chat.jsontext import objects_in
 from proxy.chat.media.parts import InlineMedia, describe_json, describe_part
 
 Json = dict[str, object]
@@ -125,12 +126,12 @@ def _search_result_texts(result: Json) -> Iterator[str]:
     title, content = result.get("title"), result["content"]
     if isinstance(title, str):
         yield title
-    yield from _texts(content if isinstance(content, list) else [])
+    yield from _texts(content)
 
 
-def _texts(parts: list[object]) -> Iterator[str]:
-    for part in parts:
-        text = part.get("text") if isinstance(part, dict) else None
+def _texts(parts: object) -> Iterator[str]:
+    for part in objects_in(parts):
+        text = part.get("text")
         if isinstance(text, str):
             yield text
 

@@ -126,10 +126,9 @@ def _tool_call(block: Json) -> Json:
 
 def _tool_uses(fields: Json) -> Iterator[Json]:
     """The ``tool_use`` blocks for a chat message's calls; a legacy call has no id of its own."""
-    calls, legacy = fields.get("tool_calls"), fields.get("function_call")
-    for call in calls if isinstance(calls, list) else []:
-        if isinstance(call, dict):
-            yield _tool_use(text_in(call.get("id")), call.get("function") or call.get("custom"))
+    for call in jsontext.objects_in(fields.get("tool_calls")):
+        yield _tool_use(text_in(call.get("id")), call.get("function") or call.get("custom"))
+    legacy = fields.get("function_call")
     if isinstance(legacy, dict):
         yield _tool_use(legacy_id(legacy.get("name")), legacy)
 

@@ -25,11 +25,7 @@ class Responses:
     tools = False
 
     def __init__(self, *, records: bool = True) -> None:
-        self._records = records
-
-    @property
-    def records(self) -> bool:
-        return self._records
+        self.records = records
 
     def is_side_request(self, request: ChatRequest, headers: RawHeaders) -> bool:
         return is_side_request(request, headers)
@@ -38,7 +34,7 @@ class Responses:
         return read_request(body, max_inline_media_bytes)
 
     def write(self, request: ChatRequest, addition: Addition) -> bytes:
-        return with_addition(request, addition, stores=self._records)
+        return with_addition(request, addition, stores=self.records)
 
     def with_cache_marks(self, body: bytes, model: str | None, key: str) -> bytes:
         return marked_body(body, model, key)

@@ -252,10 +252,8 @@ def _model_items(message: Mapping[str, object]) -> Iterator[Value]:
     if refusals:
         parts = [{"type": "refusal", "refusal": each} for each in refusals]
         yield {"type": MESSAGE, "role": "assistant", "content": parts}
-    calls = message.get("tool_calls")
-    for call in calls if isinstance(calls, list) else []:
-        if isinstance(call, dict):
-            yield _call_item(call)
+    for call in jsontext.objects_in(message.get("tool_calls")):
+        yield _call_item(call)
     legacy = message.get("function_call")
     if isinstance(legacy, dict):
         yield _call_item({"id": legacy_id(legacy.get("name")), "function": legacy})

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from proxy.chat.jsontext import objects_in
+
 Part = dict[str, object]
 
 _TEXTS = ("input_text", "output_text", "text")
@@ -43,8 +45,8 @@ def texts_of(content: object) -> Iterable[str]:
 
 
 def refusals_of(content: object) -> Iterable[str]:
-    for part in content if isinstance(content, list) else []:
-        refusal = part.get("refusal") if isinstance(part, dict) else None
+    for part in objects_in(content):
+        refusal = part.get("refusal")
         if isinstance(refusal, str):
             yield refusal
 

@@ -32,7 +32,6 @@ from proxy.wire.body import Body
 from proxy.wire.failures import UpstreamError
 from proxy.wire.headers import get
 from proxy.wire.hosts import Trusted
-from proxy.wire.relay import DisconnectGuard
 from proxy.wire.upstream import Reply, Upstream
 
 _IN_PATH = re.compile(rb"/deployments/([^/]+)/|/models/(.+)")
@@ -139,8 +138,7 @@ class Dispatch(Passthrough):
     async def _list(self, call: ProxyRequest) -> None:
         """Answer with the models of all upstreams; relay to [upstream] if none has a list."""
         body = await call.body(self._options.limits)
-        with DisconnectGuard(call.receive) as presence:
-            call.delivery.presence = presence
+        with call.guard():
             models = await self._catalogue.models(partial(self._request_list, call))
             if models is not None:
                 return await call.answer(models)

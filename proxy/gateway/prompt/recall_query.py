@@ -28,9 +28,7 @@ def query_for(prompt: AssembledPrompt, budget: int) -> RecallQuery | None:
     context, question = exchange.context, exchange.request.last_user
     request_digests = frozenset([message.digest for message in exchange.request.messages])
     superseded = prepared.planned.plan.superseded
-    if (
-        exchange.request.state.kept_upstream
-    ):  # the upstream has the conversation, and shows all of it
+    if exchange.request.state.kept_upstream:  # the model sees the whole conversation
         newest = max((entry.position.seq for entry in prepared.snapshot.log), default=0)
         shown, hidden = frozenset(range(1, newest + 1)), 0
     else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import msgspec
@@ -58,8 +58,21 @@ logger = logging.getLogger(__name__)
 
 
 def due_of(context: RequestContext, now: float) -> tuple[Due, ...]:
-    """The background work that may be due after an exchange; ``now`` in Unix seconds."""
-    return (*_summary(context, now), *_learning(context, now))
+    """The background work that may be due after an exchange; ``now`` in Unix seconds.
+
+    ``build_commit`` drops the summary unless the exchange fills the window.  A user's session is
+    learned from after some turns, or after a pause.
+    """
+    identity, pace = context.identity, context.profile_rules.pace
+    due = []
+    if context.profile.summary.enabled:
+        due.append(Due(kind="summary", profile=identity.profile, at=now))
+    if pace is not None and identity.user is not None:
+        later = now + pace.seconds
+        due.append(
+            Due(kind="learning", profile=identity.profile, at=now, after=pace.turns, later=later)
+        )
+    return tuple(due)
 
 
 def due_after_import(profile: ProfileSettings, user: str | None, now: float) -> tuple[Due, ...]:
@@ -68,25 +81,6 @@ def due_after_import(profile: ProfileSettings, user: str | None, now: float) -> 
     if user is not None and profile.paces:
         kinds.append("learning")
     return tuple(Due(kind=kind, profile="", at=now) for kind in kinds)
-
-
-def _summary(context: RequestContext, now: float) -> Iterator[Due]:
-    """``build_commit`` drops it unless the exchange fills the window."""
-    if context.profile.summary.enabled:
-        yield Due(kind="summary", profile=context.identity.profile, at=now)
-
-
-def _learning(context: RequestContext, now: float) -> Iterator[Due]:
-    """Learning from a user's session: after some turns, or after a pause."""
-    pace = context.profile_rules.pace
-    if pace is not None and context.identity.user is not None:
-        yield Due(
-            kind="learning",
-            profile=context.identity.profile,
-            at=now,
-            after=pace.turns,
-            later=now + pace.seconds,
-        )
 
 
 class RecordHeader(msgspec.Struct, frozen=True, gc=False):

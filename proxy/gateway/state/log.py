@@ -62,25 +62,18 @@ class StoredAnswer(msgspec.Struct, frozen=True):
     @property
     def raw(self) -> bytes:
         """The JSON of the message as the upstream sent it."""
-        return (
-            self.stored_message.body
-            if self.stored_message.wire is None
-            else self.stored_message.wire
-        )
+        stored = self.stored_message
+        return stored.body if stored.wire is None else stored.wire
 
     @property
     def without_id(self) -> Edited:
         """The edit that removes the response's id from the message."""
-        card, body, wire = (
-            self.stored_message.card,
-            self.stored_message.body,
-            self.stored_message.wire,
-        )
-        body, wire = _nameless(body), None if wire is None else _nameless(wire)
-        return Edited(card=card, body=body, wire=wire, was=self.raw)
+        stored = self.stored_message
+        wire = None if stored.wire is None else _without_id(stored.wire)
+        return Edited(card=stored.card, body=_without_id(stored.body), wire=wire, was=self.raw)
 
 
-def _nameless(message: bytes) -> bytes:
+def _without_id(message: bytes) -> bytes:
     return message if frame_of(message, API) is None else without_answer_id(message)
 
 

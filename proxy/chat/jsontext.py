@@ -39,7 +39,7 @@ SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 """The escape of a surrogate, lone or not."""
 
 MAX_REPAIRED_VALUES = 100_000
-"""A text with about so many values at most is repaired, which is slow."""
+"""Larger texts (values, about) are not repaired, which is slow."""
 
 SAFE_DIGITS = 20
 """Longer integers become floats when a text is repaired; ids of 64 bits have up to 20 digits."""

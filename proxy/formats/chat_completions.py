@@ -26,8 +26,8 @@ class ChatCompletions:
     """See Format."""
 
     records = True
-    signed = False
-    tools = True
+    has_signed_content = False
+    supports_tools = True
 
     def is_side_request(self, request: ChatRequest, headers: RawHeaders) -> bool:
         return False

@@ -23,7 +23,7 @@ SCANNED_CHARACTERS = 16_384
 """Patterns are matched against this much of a text: they can be slow."""
 
 DEFAULT_RECALL_DIVISOR = 5
-"""By default recall may use one part in so many of a profile's ``max_tokens``."""
+"""By default recall may use a profile's ``max_tokens`` divided by this."""
 
 
 def window_of(profile: ProfileSettings) -> Window:
@@ -99,7 +99,7 @@ NEVER = 10 * 365 * 86_400.0
 
 
 class Pace(NamedTuple):
-    """A session is learned from after so many turns, or after so many seconds without one."""
+    """When a session is learned from: after ``turns`` turns, or ``seconds`` without one."""
 
     turns: int
     seconds: float

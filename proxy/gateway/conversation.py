@@ -104,15 +104,15 @@ class Conversations:
                 await reply.close()
 
     async def _first_attempt(self, call: ProxyRequest, exchange: ChatExchange) -> OutgoingRequest:
-        """The request for the first attempt.  If its answer will name the session, the name is kept
-        before the client can see it."""
+        """The request for the first attempt.  If the answer's id will have the session's reference,
+        that is stored before the client can see it."""
         prepared = await prepare(exchange, self._services)
         outgoing = await self._upstream_caller.first_attempt(call, prepared)
         call.reservation.grow_body(outgoing.memory_bytes)
         key, ttl = exchange.context.key, exchange.context.profile.ttl
-        names_session = outgoing.exchange.response_fields is not None
-        if names_session and not self._services.recorder.is_spooling(key):
-            await self._services.state.store_name(key, ttl, outgoing.session_began)
+        has_reference = outgoing.exchange.response_fields is not None
+        if has_reference and not self._services.recorder.is_spooling(key):
+            await self._services.state.store_reference(key, ttl, outgoing.session_began)
         return outgoing
 
     async def _read(self, call: ProxyRequest) -> ChatExchange | UnreadBody:

@@ -165,7 +165,7 @@ class Gateway:
         )
 
     def _caller(self, route: Route, scope: Scope) -> Caller:
-        """Who calls.  Raises ProxyError; a key that is not known hears nothing of its session."""
+        """The caller.  Raises ProxyError; the error for an unknown key has no session in it."""
         headers: RawHeaders = scope["headers"]
         try:
             return self._tenancy.caller(headers, scope["raw_path"] + b"?" + scope["query_string"])
@@ -282,7 +282,7 @@ def _wants_socket(method: str, headers: RawHeaders) -> bool:
 
 
 def _cause(error: UpstreamError) -> str:
-    """Where no connection came about, with what the system says of it."""
+    """The reason of a failure; for a failed connection, with the operating system's error."""
     if isinstance(error, UpstreamUnreachable) and error.__cause__ is not None:
         return f"{error}: {explain_failure(error.__cause__)}"
     return str(error)

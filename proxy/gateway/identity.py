@@ -118,7 +118,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def records(self) -> bool:
-        """Whether what is said may be recorded."""
+        """Whether exchanges may be recorded."""
         return self.mode in ("on", "write")
 
 

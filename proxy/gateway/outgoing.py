@@ -98,10 +98,10 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def marks_refusal(self) -> Refusal | None:
-        """The kind under which a refusal of cache marks is remembered; None if none are added."""
+        """The key under which a refusal of cache marks is remembered; None if none are added."""
         exchange = self.exchange
-        wanted = exchange.context.profile.cache_marks and exchange.format.records
-        if not (wanted and exchange.rules.inject) or exchange.is_side_request:
+        enabled = exchange.context.profile.cache_marks and exchange.format.records
+        if not (enabled and exchange.rules.inject) or exchange.is_side_request:
             return None
         if isinstance(self.prompt, DegradedPrompt):
             return None
@@ -109,10 +109,13 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def reasoning_refusal(self) -> Refusal | None:
-        """The kind under which a demand for reasoning is remembered; None if none may be added."""
+        """The key under which a demand for reasoning is remembered; None if none may be added."""
         exchange = self.exchange
-        may_add = exchange.format.tools and exchange.rules.inject and not exchange.is_side_request
-        return Refusal(exchange.request.model, feature="missing_reasoning") if may_add else None
+        if not exchange.format.supports_tools or exchange.is_side_request:
+            return None
+        if not exchange.rules.inject:
+            return None
+        return Refusal(exchange.request.model, feature="missing_reasoning")
 
     @property
     def drains(self) -> bool:
@@ -250,7 +253,7 @@ def _degraded(exchange: ChatExchange, error: Exception) -> DegradedPrompt:
 def with_tools(outgoing: OutgoingRequest) -> OutgoingRequest:
     """The request with memory's tools, if its format and its client allow them."""
     exchange = outgoing.exchange
-    if not exchange.format.tools:
+    if not exchange.format.supports_tools:
         return outgoing
     count = exchange.counter.count_text
     use = tool_use(exchange.request, exchange.context, outgoing.report, count, exchange.began)
@@ -313,8 +316,7 @@ def after_media_error(outgoing: OutgoingRequest, first: OutgoingRequest) -> Outg
 
 
 def without_refused_media(outgoing: OutgoingRequest, refused: Collection[str]) -> OutgoingRequest:
-    """The request with text alone of the stored messages, by their ids, whose media were refused
-    before."""
+    """The request without media in the stored messages with these ids: they were refused before."""
     prompt = outgoing.prompt
     if isinstance(prompt, DegradedPrompt):
         return outgoing

@@ -15,10 +15,10 @@ from functools import partial
 import msgspec
 from msgspec.structs import replace
 
-from proxy.formats.format import Referring
+from proxy.formats.format import ReferringFormat
 from proxy.formats.native import AnswerId, answer_id_of, native_of, substitutes_in
 from proxy.gateway.exchange import ChatExchange, ContinuedAnswer, Services
-from proxy.gateway.state.emulation import emulate_state, without_names
+from proxy.gateway.state.emulation import emulate_state, without_state_ids
 from proxy.memory.model import Snapshot
 from proxy.memory.store import StoreError
 
@@ -40,15 +40,15 @@ async def resolve_references(exchange: ChatExchange, services: Services) -> Chat
     """The exchange with its request's ids replaced by content; unknown ids stay.
 
     Raises ProxyError for ids of state that the proxy keeps: see ``emulate_state``,
-    ``without_names``.
+    ``without_state_ids``.
     """
     exchange = await _look_up_references(await emulate_state(exchange, services), services)
-    return await without_names(exchange, services)
+    return await without_state_ids(exchange, services)
 
 
 async def _look_up_references(exchange: ChatExchange, services: Services) -> ChatExchange:
     format, state = exchange.format, exchange.request.state
-    if not (state.references or state.previous) or not isinstance(format, Referring):
+    if not (state.references or state.previous) or not isinstance(format, ReferringFormat):
         return exchange
     search = _ReferenceSearch(format, frozenset(state.references), state.previous)
     try:
@@ -87,7 +87,7 @@ async def _superseded(
 
 
 def _with_references(
-    exchange: ChatExchange, format: Referring, references: ResolvedReferences
+    exchange: ChatExchange, format: ReferringFormat, references: ResolvedReferences
 ) -> ChatExchange:
     """The exchange with references in its body replaced; a rewind in its headers has precedence."""
     intent = exchange.intent
@@ -113,7 +113,7 @@ def _must_inline(exchange: ChatExchange, previous: AnswerId | None) -> bool:
 class _ReferenceSearch:
     """Looks for parts and for the continued answer in a snapshot that grows into the past."""
 
-    def __init__(self, format: Referring, ids: frozenset[str], previous: str | None) -> None:
+    def __init__(self, format: ReferringFormat, ids: frozenset[str], previous: str | None) -> None:
         self._format, self._ids, self._previous = format, ids, previous
         self._searched: set[str] = set()
         self._parts: dict[str, bytes] = {}
@@ -148,7 +148,7 @@ class _ReferenceSearch:
 
     def _collect_parts(self, body: bytes) -> None:
         for part in native_of(body, self._format.api) or ():
-            id = self._format.named_part(part)
+            id = self._format.part_id(part)
             if id in self._ids:
                 self._parts[id] = part
         for id, part in substitutes_in(body, self._format.api).items():

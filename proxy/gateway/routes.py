@@ -192,7 +192,7 @@ _cached_route = lru_cache(maxsize=1024)(_route)
 
 
 def api_without_v1(raw_path: bytes) -> str | None:
-    """The API that a client means whose base_url lacks /v1, else None.
+    """The API that a path without /v1 is meant for: the client's base_url lacks it.  Else None.
 
     Paths of the memory API never count: they may end with any id.
     """

@@ -85,7 +85,7 @@ def _audio(inner: dict[str, object]) -> InlineMedia | None:
 def media_from_url(url: object, label: str, *, plain_base64: bool = False) -> InlineMedia | None:
     """The media in a ``data:`` URL; with ``plain_base64``, any other text is base64; else None.
 
-    ``label`` is the kind of media whose URL names none.
+    ``label`` is the media type if the URL has none.
     """
     if not isinstance(url, str):
         return None
@@ -127,7 +127,7 @@ MEDIA_AS_TEXT = 1_024
 
 
 def without_media_in_text(raw: bytes) -> bytes:
-    """The message, whose content is JSON in a text, with media in that JSON replaced by lines."""
+    """The message, whose content is a text with JSON in it, with media in that JSON replaced."""
     try:
         fields = jsontext.fields(raw)
         decoded = jsontext.decode_shallow(str(jsontext.decode(fields["content"])).encode())

@@ -109,7 +109,7 @@ def media_tokens(part: Mapping[str, object], media: InlineMedia | None) -> int |
 
 
 def image_tokens(width: int, height: int) -> int:
-    """Tokens of an image of so many pixels at high detail."""
+    """Tokens of an image at high detail; ``width`` and ``height`` in pixels."""
     scale = min(1.0, 2048 / max(width, height))
     scale = min(scale, 768 / min(width, height))
     across, down = ceil(width * scale / 512), ceil(height * scale / 512)

@@ -25,7 +25,7 @@ def window_of(model: str | None) -> int | None:
 def micro_usd(model: str, input_tokens: int, output_tokens: int, now: float) -> int:
     """The list price of a request at ``now`` (Unix seconds), in millionths of a US dollar.
 
-    0 for models that are not known, or whose price is not.
+    0 if the model or its price is not known.
     """
     moment = datetime.fromtimestamp(now, UTC)
     usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)

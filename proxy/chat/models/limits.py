@@ -38,8 +38,8 @@ _TOO_LONG = re.compile(
 )
 
 MIN_CONTEXT_WINDOW = 4_000
-"""Prompt and answer of so many tokens fit into any chat model, so the list of models need not be
-loaded for them: the first chat is not delayed."""
+"""Tokens of prompt and answer that fit into any chat model: the list of models is only loaded for
+more, so that the first chat is not delayed."""
 
 MAX_NAME = 512
 """Characters of a model's name that count: they come from clients, and several caches keep them."""

@@ -103,10 +103,10 @@ CALL_TOKENS = 3
 _CALL_FIELDS = ("name", "arguments", "input")
 
 _MAX_INLINE_TEXT = 1_024
-"""Inline data of up to so many characters in a part of unknown type counts as text."""
+"""Longer inline data (characters) in a part of unknown type does not count as text."""
 
 _SPACE_SEARCH = 200
-"""Pieces end at the last space within so many characters before ``PIECE``."""
+"""Characters before the end of a piece among which a space is searched, to end it there."""
 
 _O200K = "o200k_base"
 _NEWER = re.compile(r"(chatgpt|gpt-|o\d)")

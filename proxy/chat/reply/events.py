@@ -81,7 +81,7 @@ def is_error(error: object, kind: object) -> bool:
 def _end_signal_slow(payload: bytes) -> EndSignal | None:
     try:
         return _end_signal_in(jsontext.read_leniently(jsontext.decode, payload))
-    except jsontext.UNREADABLE:  # not ours to judge: it is relayed and means nothing
+    except jsontext.UNREADABLE:  # it is relayed, and has no meaning here
         return None
 
 

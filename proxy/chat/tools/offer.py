@@ -26,8 +26,8 @@ MAX_TOOLS = 128
 """OpenAI's maximum for a request."""
 
 _EXCLUSIVE = ("functions", "function_call", "audio", "prediction", "grammar")
-"""Fields of legacy tools, fields that upstreams refuse beside tools, and fields whose answers
-cannot be joined over several rounds."""
+"""Fields with which tools are not offered: of legacy tools, those that upstreams refuse beside tools,
+and those whose answers cannot be joined over several rounds."""
 
 _REFUSALS = (400, 404, 405, 422, 500, 501)
 _ABOUT_TOOLS = re.compile(rb"(?i)\btool|\bfunction[ _-]?call")
@@ -99,7 +99,7 @@ def client_tools_in(fields: JsonFields) -> list[bytes] | None:
 
 
 def is_name_taken(request: ChatRequest) -> bool:
-    """Whether the client has a tool whose name is, or begins with, one of ours.
+    """Whether the name of one of the client's tools is, or begins with, one of ours.
 
     Names may be streamed in pieces, and ours must be recognised as soon as it is complete.
     """
@@ -107,7 +107,7 @@ def is_name_taken(request: ChatRequest) -> bool:
 
 
 def with_tools(fields: JsonFields, names: Iterable[str]) -> dict[str, bytes]:
-    """A request's fields with our tools behind the client's own."""
+    """A request's fields with our tools after the client's own."""
     ours = [_FUNCTIONS[name] for name in names]
     return {**fields, "tools": jsontext.join_items([*(client_tools_in(fields) or ()), *ours])}
 

@@ -84,7 +84,7 @@ def is_lossless(group: Sequence[ResponseItem], message: Mapping[str, object]) ->
     ]
 
 
-def sendable(
+def sendable_items(
     group: Sequence[ResponseItem], limit: int, *, stored: bool = True
 ) -> list[ResponseItem]:
     """The items that can be recorded and sent again: without media over ``limit`` characters.

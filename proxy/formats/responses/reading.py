@@ -30,7 +30,7 @@ from proxy.chat.request import (
 from proxy.errors import RawHeaders
 from proxy.formats.joined_answers import candidate_messages
 from proxy.formats.native import with_native
-from proxy.formats.responses.chat import chat_from_items, is_lossless, sendable, sent_parts
+from proxy.formats.responses.chat import chat_from_items, is_lossless, sendable_items, sent_parts
 from proxy.formats.responses.items import (
     API,
     REFERENCE,
@@ -135,8 +135,8 @@ def _read(message: bytes, max_inline_media_bytes: int) -> ChatMessage:
 
 
 def _with_items(chat_json: bytes, group: Sequence[ResponseItem], limit: int) -> bytes:
-    """The chat message with its items as native form, except those that are not ``sendable``."""
-    parts = sent_parts(group, sendable(group, limit))
+    """The chat message with its ``sendable_items`` as native form."""
+    parts = sent_parts(group, sendable_items(group, limit))
     return with_native(chat_json, API, parts) if parts else chat_json
 
 

@@ -15,7 +15,7 @@ from itertools import chain, compress
 
 from proxy.chat import jsontext
 from proxy.chat.message import ChatMessage, Piece
-from proxy.formats.responses.chat import chat_from_items, sendable, value_of
+from proxy.formats.responses.chat import chat_from_items, sendable_items, value_of
 from proxy.formats.responses.items import MESSAGE, ResponseItem, read_items
 
 _ID = re.compile(rb'"id"\s*:\s*"([^"]+)"')
@@ -110,4 +110,6 @@ def _without_items(
             if not is_removed and not (is_stored and item.answers in removed_calls):
                 remaining.append(item)
         is_unchanged = len(remaining) == len(each)
-        yield raws if is_unchanged else [item.raw for item in sendable(remaining, sys.maxsize)]
+        yield (
+            raws if is_unchanged else [item.raw for item in sendable_items(remaining, sys.maxsize)]
+        )

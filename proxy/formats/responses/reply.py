@@ -19,7 +19,7 @@ from proxy.formats.native import OMITTED, AnswerId, with_native
 from proxy.formats.responses.chat import (
     actions_in,
     chat_from_items,
-    sendable,
+    sendable_items,
     sent_parts,
     value_of,
     without_id,
@@ -171,7 +171,7 @@ def _choice(
     that was cut off, only the text.
     """
     received, answer = _chat_choice(response, items, truncated=truncated), response.answer_id
-    kept = [item.raw for item in sendable(items, MAX_INLINE_MEDIA_BYTES)]
+    kept = [item.raw for item in sendable_items(items, MAX_INLINE_MEDIA_BYTES)]
     wire = partial(with_native, received.wire or received.body, API, kept, answer, frame)
     if not received.complete:
         # No items are sent back, but clients may still refer to them.
@@ -195,7 +195,7 @@ def _parts_to_resend(
     items: Sequence[ResponseItem], finished: Sequence[ResponseItem], text: str, *, stored: bool
 ) -> tuple[list[bytes], dict[str, bytes]]:
     """The items (JSON) that later requests send back, and the substitutes for the others."""
-    sent = sendable(finished, MAX_INLINE_MEDIA_BYTES, stored=stored)
+    sent = sendable_items(finished, MAX_INLINE_MEDIA_BYTES, stored=stored)
     if stored:
         parts = sent_parts(items, sent)
         substitutes = _items_sent_without_id(sent, parts)

@@ -55,7 +55,7 @@ def with_addition(request: ChatRequest, addition: Addition, *, stores: bool) -> 
 
 
 def expand_references(body: bytes, parts: Mapping[str, bytes], *, detach: bool) -> bytes:
-    """See Referring.expand: the body with references replaced by ``parts`` (JSON by id).
+    """See ReferringFormat.expand: the body with references replaced by ``parts`` (JSON by id).
 
     ``detach``: without ``previous_response_id``.  All else keeps its bytes.
     """

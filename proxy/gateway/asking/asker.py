@@ -71,7 +71,7 @@ class UpstreamCaller:
     async def _without_refused_media(
         self, call: ProxyRequest, outgoing: OutgoingRequest
     ) -> OutgoingRequest:
-        """The request with text alone of those stored messages whose media were refused before."""
+        """The request without media in stored messages if the upstream has refused them before."""
         exchange = outgoing.exchange
         refused = self._refusals.media(call.upstream, exchange.context.key, exchange.request.model)
         if not (refused and outgoing.adds_memory):
@@ -182,7 +182,8 @@ class UpstreamCaller:
     def _may_refuse_memory(self, outgoing: OutgoingRequest, reply: Reply) -> bool:
         if reply.status < 400 or not _is_small(reply):
             return False
-        if outgoing.tools is not None or outgoing.adds_marks or outgoing.exchange.format.signed:
+        may_have_signed = outgoing.exchange.format.has_signed_content
+        if outgoing.tools is not None or outgoing.adds_marks or may_have_signed:
             return True
         if outgoing.reasoning_refusal is not None and reply.status in _INVALID:
             return True

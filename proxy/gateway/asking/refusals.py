@@ -13,19 +13,19 @@ from cachetools import LRUCache
 from proxy.memory.model import SessionKey
 
 MAX_REFUSALS = 256
-"""Kinds remembered per upstream, and of media per session; the least recently used is dropped."""
+"""Limit on the refusals remembered per upstream, and of media per session (LRU)."""
 
 SECONDS = 600.0
-"""Until a refused kind is tried again: the upstream may have changed."""
+"""Until a refused feature is tried again: the upstream may have changed."""
 
 MEDIA_SECONDS = 3600.0
-"""Until refused media are tried again: a model may see by then, an expired link stays expired."""
+"""Until refused media are tried again: the upstream's model may accept them by then."""
 
 MAX_SESSIONS = 256
 """Sessions whose refused media are remembered."""
 
 MAX_NAME_BYTES = 256
-"""Bounds the model's name and effort of a kind, which come from the client."""
+"""Limit on the model's name and effort of a refusal, which come from the client."""
 
 
 class Refusal(NamedTuple):

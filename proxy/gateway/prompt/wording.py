@@ -24,7 +24,7 @@ def stored_as_text(prompt: AssembledPrompt, ids: Collection[str] | None = None) 
 def _text_only_messages(
     prompt: AssembledPrompt, ids: Collection[str] | None
 ) -> Iterator[tuple[str, TextOnly]]:
-    """Text-only forms by id, without messages whose calls are sent as text already."""
+    """The text-only form of each message, by id; not for messages that are sent as text already."""
     count, bodies = prompt.exchange.counter.count, prompt.loaded.bodies
     text_ids = prompt.prompt.sent_as_text.union(prompt.text_only)
     for entry in prompt.prompt.stored:

@@ -15,8 +15,8 @@ from proxy.gateway.exchange import ChatExchange
 from proxy.memory.reconciliation.retry import RETRY_SECONDS
 
 MAX_ATTEMPTS = 16_384
-"""Entries of 300 bytes; the oldest are dropped.  A retry without an entry is judged by what is
-stored alone, as is one that reaches another worker."""
+"""Entries of 300 bytes; the oldest are dropped.  For a retry without an entry, or one that reaches
+another worker, only what is stored decides."""
 
 MAX_PENDING = 8
 """Failed attempts of the same session and message that are remembered."""

@@ -29,7 +29,7 @@ TOO_LARGE: Final = "answer_too_large"
 """The reason of an exchange of which only a part of the answer was recorded."""
 
 _LAST = ("done", "error")
-"""Kinds of marks behind which nothing of a stream counts."""
+"""Kinds of hold points after which the rest of a stream is ignored."""
 
 Forward = Callable[[bytes], Awaitable[None]]
 
@@ -82,27 +82,27 @@ class StreamTap:
             await self.abandon()
 
     async def _relay_chunk(self, data: bytes, forward: Forward) -> None:
-        marks = self._gate.feed(data)
-        self._read(marks)
-        if not marks:
+        hold_points = self._gate.feed(data)
+        self._read(hold_points)
+        if not hold_points:
             return await forward(data)
-        at = marks[0].offset
+        at = hold_points[0].offset
         if at:
             await forward(data[:at])
-        await self._settle(marks)
+        await self._settle(hold_points)
         await forward(data[at:])
 
-    def _read(self, marks: Sequence[HoldPoint] = ()) -> None:
-        """Feed the reader what has arrived, but nothing behind the event that ends the stream:
-        clients stop there."""
-        ends = any(mark.kind in _LAST for mark in marks)
+    def _read(self, hold_points: Sequence[HoldPoint] = ()) -> None:
+        """Feed the reader what has arrived, up to the event that ends the stream: clients stop
+        there."""
+        ends = any(point.kind in _LAST for point in hold_points)
         for payload in self._gate.take():
             if self._read_early is None or not payload.startswith(self._read_early):
                 self._reader.feed(payload)
             self._read_early = None
             if ends and self._ends_stream(payload):
                 return
-        if marks:
+        if hold_points:
             self._read_unfinished()
 
     def _ends_stream(self, payload: bytes) -> bool:
@@ -120,8 +120,8 @@ class StreamTap:
         self._read()
         await self._settle((HoldPoint(0, "done"),))
 
-    async def _settle(self, marks: Sequence[HoldPoint]) -> None:
-        last = any(mark.kind in _LAST for mark in marks)
+    async def _settle(self, hold_points: Sequence[HoldPoint]) -> None:
+        last = any(point.kind in _LAST for point in hold_points)
         if self._amended or (self._committed and not last):
             return
         reply = self._build_reply()

@@ -97,7 +97,7 @@ class ConversationObjects:
         request = await self._read(context, fields.get("items"))
         if not await self._store.restore(key, _empty(context, metadata or b"{}")) and metadata:
             await self._set_metadata(key, metadata)
-        await self._services.state.store_name(key, context.profile.ttl)
+        await self._services.state.store_reference(key, context.profile.ttl)
         if request is not None:
             await self._append(context, request)
         return conversation_object(key, await self.session(key))

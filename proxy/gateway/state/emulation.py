@@ -62,11 +62,11 @@ async def emulate_state(exchange: ChatExchange, services: Services) -> ChatExcha
     response_fields = _response_fields(exchange) if exchange.recorded and state.stores else None
     exchange = replace(exchange, continued=continued, response_fields=response_fields)
     is_known = continued is not None or state.previous is None
-    return await without_names(exchange, services) if is_known else exchange
+    return await without_state_ids(exchange, services) if is_known else exchange
 
 
-async def without_names(exchange: ChatExchange, services: Services) -> ChatExchange:
-    """The exchange with a request without ids of state, if state is emulated.
+async def without_state_ids(exchange: ChatExchange, services: Services) -> ChatExchange:
+    """The exchange without ids of stored state in its request, if state is emulated.
 
     Raises ProxyError 404 for an unknown response.
     """

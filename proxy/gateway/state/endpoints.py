@@ -38,7 +38,7 @@ from proxy.gateway.state.conversations import (
 )
 from proxy.gateway.state.log import StoredAnswer
 from proxy.gateway.state.naming import new_session
-from proxy.gateway.state.pages import PageRequest, all_items, fields_of, items_of, render_page
+from proxy.gateway.state.pages import PageRequest, all_items, items_of, query_fields, render_page
 from proxy.learning.collection import Busy
 from proxy.memory.archive import Revision
 from proxy.memory.model import SessionKey
@@ -63,7 +63,7 @@ class StateCall(NamedTuple):
 Answer = Callable[[StateCall], Awaitable[bytes]]
 
 
-def is_state(name: str) -> bool:
+def is_state_path(name: str) -> bool:
     """Whether a path is one of kept state, including unknown ones below it."""
     first = name.partition("/")[0]
     return first in ("responses", "conversations") and _NOT_STATE.fullmatch(name) is None
@@ -92,7 +92,7 @@ class StateEndpoints:
 
     def serves(self, call: ProxyRequest) -> bool:
         """Whether a call is answered here."""
-        if not (call.may_use_state and is_state(call.route.name)):
+        if not (call.may_use_state and is_state_path(call.route.name)):
             return False
         profile = self._settings.profile(call.identity.profile)
         return profile is not None and profile.emulate_response_state
@@ -125,7 +125,7 @@ class StateEndpoints:
 
     async def _response(self, call: StateCall) -> bytes:
         _, answer = await self._stored_answer(call)
-        if fields_of(call.request.query).get("stream", ["false"])[-1].lower() == "true":
+        if query_fields(call.request.query).get("stream", ["false"])[-1].lower() == "true":
             text = "Only what is made in the background can be streamed again. Leave stream out."
             raise not_in_background(text, "stream")
         frame = frame_of(answer.raw, API) or {}

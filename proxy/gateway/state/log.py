@@ -33,8 +33,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-MAX_NAMES = 4096
-"""Sessions of which a process remembers that their reference is stored."""
+MAX_REFERENCES = 4096
+"""Sessions whose stored reference a process remembers."""
 
 SUPERSEDED: tuple[State, ...] = ("superseded",)
 
@@ -42,10 +42,10 @@ SEARCH_PAGE = 200
 """Messages read at a time when a superseded answer is searched."""
 
 RENEWAL_SECONDS = 600.0
-"""Seconds after which a name is written again: other processes may have erased it."""
+"""Seconds after which a reference is written again: other processes may have erased it."""
 
-NAME_TTL_FACTOR = 2.0
-"""A name's time to live, as a multiple of its session's."""
+REFERENCE_TTL_FACTOR = 2.0
+"""A stored reference's time to live, as a multiple of its session's."""
 
 
 class StateStore(Store, Items, Protocol):
@@ -77,32 +77,35 @@ def _without_id(message: bytes) -> bytes:
     return message if frame_of(message, API) is None else without_answer_id(message)
 
 
-class _NamedSession(msgspec.Struct, frozen=True):
+class _ReferencedSession(msgspec.Struct, frozen=True):
     session: str
 
 
-class _StoredName(NamedTuple):
-    """When a name was ``written`` and when its session ``began`` (Unix seconds, 0: not yet)."""
+class _StoredReference(NamedTuple):
+    """When a reference was ``written`` and its session ``began`` (Unix seconds, 0: not yet)."""
 
     written: float
     began: float
 
     def is_of_session(self, began: float | None) -> bool:
-        """Whether it is of the session that began then; see ``store_name`` for 0 and None."""
+        """Whether it is of the session that began then; see ``store_reference`` for 0 and None."""
         return began is None or (began > 0 and self.began in (0.0, began))
 
     def is_fresh(self, ttl: int, now: float) -> bool:
         """Whether it need not be written again; ``ttl`` is the session's, 0 for none."""
-        seconds = ttl / NAME_TTL_FACTOR if ttl else RENEWAL_SECONDS
+        seconds = ttl / REFERENCE_TTL_FACTOR if ttl else RENEWAL_SECONDS
         return now < self.written + min(RENEWAL_SECONDS, seconds)
 
 
 class StateLog:
-    """Reads kept responses, and names their sessions.  ``timeout``: seconds per store call."""
+    """Reads kept responses, and stores their sessions' references.
+
+    ``timeout``: seconds per store call.
+    """
 
     def __init__(self, store: StateStore, timeout: float) -> None:
         self.store, self._timeout = store, timeout
-        self._stored_names: LRUCache[SessionKey, _StoredName] = LRUCache(MAX_NAMES)
+        self._stored_references: LRUCache[SessionKey, _StoredReference] = LRUCache(MAX_REFERENCES)
         self._reading: Locks[SessionKey] = Locks()
 
     async def session_of(self, tenant: str, reference: str) -> SessionKey:
@@ -115,36 +118,36 @@ class StateLog:
         item = items.get(place)
         if item is None:
             return SessionKey(tenant, conversation_name(reference))
-        return SessionKey(tenant, msgspec.json.decode(item.value, type=_NamedSession).session)
+        return SessionKey(tenant, msgspec.json.decode(item.value, type=_ReferencedSession).session)
 
-    async def store_name(self, key: SessionKey, ttl: int, began: float | None = 0.0) -> None:
-        """Store the mapping from a session's reference to it, before an id is sent to the client.
+    async def store_reference(self, key: SessionKey, ttl: int, began: float | None = 0.0) -> None:
+        """Store which session a reference belongs to, before an id with it is sent to the client.
 
         ``ttl`` in seconds.  ``began``: when the loaded session began; 0 for a new one, None if
-        unknown.  A store that has lost a session has lost its name as well, so a session that began
-        at another time is named again.  Does not raise: without the name, ids are understood only
-        in requests that also have the session's header.
+        unknown.  A store that has lost a session has lost its reference too, so that of a session
+        that began at another time is written again.  Does not raise: without a stored reference,
+        ids are understood only in requests that also have the session's header.
         """
         reference, now = reference_of(key.session), time.time()
         if conversation_name(reference) == key.session:
             return
-        known = self._stored_names.get(key)
+        known = self._stored_references.get(key)
         if known is not None and known.is_fresh(ttl, now) and known.is_of_session(began):
-            self._stored_names[key] = known._replace(began=began or known.began)
+            self._stored_references[key] = known._replace(began=began or known.began)
             return
         place = reference_place(reference)
         change = Change(
             namespace=place.namespace,
             key=place.key,
-            value=msgspec.json.encode(_NamedSession(key.session)),
-            expires_at=now + NAME_TTL_FACTOR * ttl if ttl else None,
+            value=msgspec.json.encode(_ReferencedSession(key.session)),
+            expires_at=now + REFERENCE_TTL_FACTOR * ttl if ttl else None,
         )
         try:
             await self._with_timeout(self.store.change_items(ItemOwner(key.tenant), [change]))
         except StoreError as failure:
             logger.warning("a response is known by its session alone: %s", failure)
             return
-        self._stored_names[key] = _StoredName(now, began or 0.0)
+        self._stored_references[key] = _StoredReference(now, began or 0.0)
 
     async def session(self, key: SessionKey) -> Session | None:
         """Raises StoreError."""

@@ -21,7 +21,7 @@ from proxy.settings import Settings
 
 
 def new_session() -> str:
-    """A name that nobody can guess."""
+    """A session name that cannot be guessed."""
     return conversation_name(secrets.token_hex(16))
 
 

@@ -36,7 +36,7 @@ class PageRequest(msgspec.Struct, frozen=True):
     @classmethod
     def read(cls, query: bytes) -> PageRequest:
         """Parse a query string.  Raises ProxyError 400."""
-        fields = fields_of(query)
+        fields = query_fields(query)
         limit, order = fields.get("limit", ["20"])[-1], fields.get("order", ["desc"])[-1]
         if not (limit.isascii() and limit.isdecimal() and 1 <= int(limit[:9]) <= MAX_LIMIT):
             raise invalid_value(f"limit must be a number from 1 to {MAX_LIMIT}.", "limit")
@@ -45,7 +45,7 @@ class PageRequest(msgspec.Struct, frozen=True):
         return cls(int(limit), order == "desc", fields.get("after", [None])[-1])
 
 
-def fields_of(query: bytes) -> Mapping[str, Sequence[str]]:
+def query_fields(query: bytes) -> Mapping[str, Sequence[str]]:
     """The fields of a query string.  Raises ProxyError 400."""
     try:
         return parse_qs(query.decode("latin-1"), keep_blank_values=True, max_num_fields=100)

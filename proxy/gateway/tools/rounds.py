@@ -28,7 +28,7 @@ CONTENT_REFUSALS = (400, 413, 422)
 
 
 class Rounds:
-    """The rounds that follow the request ``sent``."""
+    """The rounds that follow ``first_request``."""
 
     def __init__(
         self, first_request: bytes, use: ToolUse, tools: MemoryTools, send: SendBody

@@ -46,7 +46,7 @@ def tool_use(
     began: float,
 ) -> ToolUse | NameTaken | None:
     """The tools that a request offers; None if it offers none."""
-    names, user = names_for(context, report), context.identity.user
+    names, user = offered_tools(context, report), context.identity.user
     if not names or user is None or not may_offer(request):
         return None
     if is_name_taken(request):
@@ -59,7 +59,7 @@ def tool_use(
     return ToolUse(names, rounds, client_tools, tool_context, refusal=refusal)
 
 
-def names_for(context: RequestContext, report: MemoryReport) -> tuple[str, ...]:
+def offered_tools(context: RequestContext, report: MemoryReport) -> tuple[str, ...]:
     """Save if the exchange is recorded, search if memory may be read.
 
     Neither without a user, nor if memory has failed, nor for a side request.

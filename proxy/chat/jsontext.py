@@ -121,9 +121,8 @@ def _fill_struct(struct: S, raw_fields: Mapping[str, bytes]) -> S:
     for name in struct.__struct_fields__:
         if name in raw_fields:
             is_raw = isinstance(getattr(struct, name), msgspec.Raw)
-            setattr(
-                struct, name, msgspec.Raw(raw_fields[name]) if is_raw else decode(raw_fields[name])
-            )
+            raw = raw_fields[name]
+            setattr(struct, name, msgspec.Raw(raw) if is_raw else decode(raw))
     return struct
 
 

@@ -70,9 +70,8 @@ def with_reasoning(body: bytes, reasoning_by_call: Mapping[str, bytes]) -> bytes
     try:
         fields = jsontext.fields(body)
         messages = jsontext.items(fields["messages"])
-        fields["messages"] = jsontext.join_items(
-            [_with_reasoning(raw, reasoning_by_call) for raw in messages]
-        )
+        changed = [_with_reasoning(raw, reasoning_by_call) for raw in messages]
+        fields["messages"] = jsontext.join_items(changed)
     except (KeyError, *jsontext.UNREADABLE):  # left to the upstream to refuse
         return body
     return jsontext.join_fields(fields)

@@ -44,9 +44,8 @@ def read_usage(usage: bytes | None) -> TokenUsage:
     details: Mapping[str, object] = {**fields, **next(nested, {})}
     cached, written = _first_count(details, _CACHED), _first_count(details, _WRITTEN)
     prompt = _first_count(fields, _PROMPT)
-    if any(name in fields for name in _EXCLUSIVE_CACHE_FIELDS) and not any(
-        name in fields for name in _INCLUSIVE_FIELDS
-    ):
+    has_exclusive = any(name in fields for name in _EXCLUSIVE_CACHE_FIELDS)
+    if has_exclusive and not any(name in fields for name in _INCLUSIVE_FIELDS):
         prompt += cached + written
     return TokenUsage(prompt, _first_count(fields, _COMPLETION), cached, written)
 

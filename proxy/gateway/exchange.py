@@ -138,6 +138,7 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
     ) -> ChatExchange:
         """The exchange of a request; ``body`` is its bytes."""
         counter, began = services.counter(request.model), steady_now()
+        side_requests = context.profile_rules.side_requests
         return cls(
             id=services.new_id(),
             began=began,
@@ -148,9 +149,7 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
             counter=counter,
             intent=intent_of(request, context, began),
             rules=rules_of(request, context, counter.count_text),
-            is_side_request=context.profile_rules.side_requests.matches(
-                request.last_user_text, request.system_text
-            ),
+            is_side_request=side_requests.matches(request.last_user_text, request.system_text),
         )
 
     def with_body(self, body: bytes) -> ChatExchange | None:

@@ -55,9 +55,8 @@ class Fetches:
         if reply.status != 200 or coding_of(reply.headers) != IDENTITY:
             return await relay(reply, call.delivery, length)
         response_id = call.route.name.partition("/")[2]
-        recorder = FetchedResponseRecorder(
-            call.key, response_id, call.identity.user, self._services
-        )
+        user = call.identity.user
+        recorder = FetchedResponseRecorder(call.key, response_id, user, self._services)
         peeked = PeekedReply(reply)
         tap = await tap_of(peeked, recorder, FORMAT)
         await tap.relay(peeked, call.delivery)

@@ -23,7 +23,7 @@ from proxy.gateway.prompt.enrich import compose_within, enrich
 from proxy.gateway.prompt.prompt import AssembledPrompt
 from proxy.gateway.prompt.wording import stored_as_text
 from proxy.gateway.references import resolve_references
-from proxy.gateway.report import NO_DETAILS, MemoryReport, Reason
+from proxy.gateway.report import MemoryReport, Reason
 from proxy.gateway.state.emulation import log_ends_with
 from proxy.gateway.tools.use import ToolUse, tool_use
 from proxy.memory.model import Injection, Snapshot
@@ -158,7 +158,7 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
     def injection(self, report: MemoryReport) -> Injection:
         """The ``report`` in the form in which the exchange is recorded."""
         if isinstance(self.prompt, DegradedPrompt):
-            return report.injection(NO_DETAILS)
+            return report.injection()
         return report.injection(self.prompt.record_details())
 
     def unrecorded(self, reason: Reason) -> OutgoingRequest:

@@ -69,9 +69,8 @@ def _text_only_fields(message: Mapping[str, object]) -> Mapping[str, object]:
     if isinstance(content, list):
         fields["content"] = [part if _is_text(part) else _description(part) for part in content]
     elif audio is not None and not content:
-        fields["content"] = transcript_of(message) or describe_part(
-            {"type": "audio", "audio": audio}
-        )
+        described = {"type": "audio", "audio": audio}
+        fields["content"] = transcript_of(message) or describe_part(described)
     return fields
 
 

@@ -208,9 +208,8 @@ class TokenCounter:
         function = call.get("function") if isinstance(call, dict) else None
         if not isinstance(function, dict):
             return CALL_TOKENS + self._count_json(call)
-        return CALL_TOKENS + sum(
-            self._count_json(function.get(key)) for key in ("name", "arguments")
-        )
+        texts = map(function.get, ("name", "arguments"))
+        return CALL_TOKENS + sum(map(self._count_json, texts))
 
     def _count_native(self, part: Mapping[str, object]) -> int:
         """Tokens of a native part; unknown types count with the names of their fields."""

@@ -234,9 +234,8 @@ class ReplyBuilder:
         if self._remaining_values >= 0 and size <= MAX_VALUES:
             return jsontext.read_leniently(jsontext.decode_shallow, payload)
         self.truncated = True
-        return read_slim(
-            payload, "delta", MAX_VALUES if self._remaining_values >= 0 else SMALL_DELTA_VALUES
-        )
+        limit = MAX_VALUES if self._remaining_values >= 0 else SMALL_DELTA_VALUES
+        return read_slim(payload, "delta", limit)
 
     def _add_event(self, event: dict[str, object], size: int) -> None:
         self.error = self.error or is_error(event.get("error"), event.get("object"))

@@ -26,8 +26,8 @@ MAX_TOOLS = 128
 """OpenAI's maximum for a request."""
 
 _EXCLUSIVE = ("functions", "function_call", "audio", "prediction", "grammar")
-"""Fields with which tools are not offered: of legacy tools, those that upstreams refuse beside tools,
-and those whose answers cannot be joined over several rounds."""
+"""With these fields no tools are offered: legacy tools, fields that upstreams refuse beside tools,
+and fields that make answers which cannot be joined over several rounds."""
 
 _REFUSALS = (400, 404, 405, 422, 500, 501)
 _ABOUT_TOOLS = re.compile(rb"(?i)\btool|\bfunction[ _-]?call")
@@ -139,9 +139,8 @@ class RoundRequests:
 
     def request_without_tools(self) -> bytes:
         """The first request without our tools."""
-        return jsontext.join_fields(
-            self._without_memory_tools(jsontext.fields(self._first_request))
-        )
+        fields = jsontext.fields(self._first_request)
+        return jsontext.join_fields(self._without_memory_tools(fields))
 
     def _without_memory_tools(self, fields: dict[str, bytes]) -> dict[str, bytes]:
         if self._client_tools is not None:

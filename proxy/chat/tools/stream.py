@@ -149,6 +149,7 @@ class ToolCallFilter(Generic[EventT]):
         self._calls, self._builder = Calls(), ReplyBuilder()
         self._held: list[_HeldEvent[EventT]] = []
         self._held_end: list[EventT] | None = None
+        """The finish and what follows it, once a stream with calls of memory's tools has it."""
         self._memory_nodes: set[int] = set()
         self._client_indexes: dict[int, int | None] = {}
         """The client's calls, by ``id()`` of their nodes: the index to send, None if unchanged."""
@@ -198,26 +199,23 @@ class ToolCallFilter(Generic[EventT]):
         return [event for held_event in held for event in self._sort(held_event)]
 
     def _sort(self, held: _HeldEvent[EventT]) -> Iterator[EventT]:
+        """The event for the client, without pieces of memory's calls; none if nothing is left of it
+        or the end of the stream is held."""
         event, chunk, nodes = held
-        if chunk is not None and nodes:
-            pieces = chunk.pieces()
+        if chunk is not None:
+            pieces = chunk.pieces() if nodes else []
             client_pieces = [
-                _renumbered(piece, self._number(node))
+                _renumbered(piece, self._client_index(node))
                 for piece, node in zip(pieces, nodes, strict=True)
                 if not self._is_memory_call(node)
             ]
             if client_pieces != pieces:
                 chunk.put_pieces(client_pieces)
                 event = event.replaced(chunk.write())
-        if (
-            chunk is not None
-            and chunk.has_finish_reason
-            and self._memory_nodes
-            and self._held_end is None
-        ):
-            self._held_end, self.identity = [], chunk.identity
-        if chunk is not None and event is not held.event and chunk.is_empty:
-            return
+            if chunk.has_finish_reason and self._memory_nodes and self._held_end is None:
+                self._held_end, self.identity = [], chunk.identity
+            if event is not held.event and chunk.is_empty:
+                return
         if self._held_end is None:
             yield event
         else:
@@ -228,12 +226,11 @@ class ToolCallFilter(Generic[EventT]):
             self._memory_nodes.add(id(node))
         return id(node) in self._memory_nodes
 
-    def _number(self, node: Node) -> int | None:
+    def _client_index(self, node: Node) -> int | None:
         """The client's index of its call: counted again if calls of memory's tools precede it."""
         if id(node) not in self._client_indexes:
-            self._client_indexes[id(node)] = (
-                len(self._client_indexes) if self._memory_nodes else None
-            )
+            count = len(self._client_indexes)
+            self._client_indexes[id(node)] = count if self._memory_nodes else None
         return self._client_indexes[id(node)]
 
 

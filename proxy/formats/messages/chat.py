@@ -60,9 +60,7 @@ def with_native_blocks(chat: bytes, blocks: Sequence[Json], limit: int) -> bytes
 def read_stored(raw: bytes) -> tuple[str, list[Json]]:
     """Role and blocks of a stored message (JSON), without blank texts."""
     fields, parts = jsontext.decode(raw), native_of(raw, API)
-    blocks = (
-        blocks_from_chat(fields) if parts is None else [jsontext.decode(part) for part in parts]
-    )
+    blocks = blocks_from_chat(fields) if parts is None else map(jsontext.decode, parts)
     role = fields.get("role") if isinstance(fields, dict) else None
     visible = [block for block in blocks if isinstance(block, dict) and not is_blank(block)]
     return text_in(role), visible

@@ -115,11 +115,11 @@ class EventReader:
             self._truncated = True
             blocks = [_finished_block(node) for node in nodes if node.get("type") == "text"]
         complete = self._stop_reason is not None and not self._truncated
-        started = self._started or bool(blocks)
+        choices: tuple[Choice, ...] = ()
+        if self._started or blocks:
+            choices = (choice_from_blocks(blocks, self._stop_reason, complete=complete),)
         return Reply(
-            choices=(choice_from_blocks(blocks, self._stop_reason, complete=complete),)
-            if started
-            else (),
+            choices=choices,
             usage=jsontext.encode(self._usage) if self._usage else None,
             model=self._model or None,
             error=self._error,
@@ -203,11 +203,12 @@ class EventReader:
         kind = _KINDS.get(field, _OTHER)
         nodes = self._open_blocks.get(index, {})
         node = nodes.get(kind) if field == kind else nodes.get(kind, nodes.get(_OTHER))
-        starts_block = node is None and field == kind and isinstance(value, str)
-        if (starts_block or node is not None) and self._has_room(size):
-            merge_delta(
-                self._append_block(index, {"type": kind}) if node is None else node, {field: value}
-            )
+        starts_block = field == kind and isinstance(value, str)
+        if (node is None and not starts_block) or not self._has_room(size):
+            return
+        if node is None:
+            node = self._append_block(index, {"type": kind})
+        merge_delta(node, {field: value})
 
     def _has_room(self, size: int) -> bool:
         self._remaining_bytes -= size

@@ -100,7 +100,7 @@ def _without_items(
     stored: Sequence[bool],
 ) -> Iterator[list[bytes]]:
     """Remove items with their outputs, and the reasoning that led to them."""
-    removed_calls = set[str]()  # ids of removed calls
+    removed_calls = set[str]()
     for raws, each, is_stored in zip(sent, items, stored, strict=True):
         remaining = []
         for item in each:
@@ -109,7 +109,7 @@ def _without_items(
                 (removed_calls.add if is_removed else removed_calls.discard)(item.call)
             if not is_removed and not (is_stored and item.answers in removed_calls):
                 remaining.append(item)
-        is_unchanged = len(remaining) == len(each)
-        yield (
-            raws if is_unchanged else [item.raw for item in sendable_items(remaining, sys.maxsize)]
-        )
+        if len(remaining) == len(each):
+            yield raws
+        else:
+            yield [item.raw for item in sendable_items(remaining, sys.maxsize)]

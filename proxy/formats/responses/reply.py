@@ -183,9 +183,8 @@ def _choice(
     finished = items if response.status == "completed" else _finished_items(items)
     all_finished = len(finished) == len(items)
     choice = received if all_finished else _chat_choice(response, finished, truncated=truncated)
-    parts, substitutes = _parts_to_resend(
-        items, finished, choice.text, stored=response.is_stored_upstream
-    )
+    stored = response.is_stored_upstream
+    parts, substitutes = _parts_to_resend(items, finished, choice.text, stored=stored)
     body = with_native(choice.body, API, parts, answer, frame, substitutes)
     equal = all_finished and received.wire is None and kept == parts
     return replace(choice, body=body, wire=None if equal else wire())

@@ -67,16 +67,14 @@ class RecallBlock(msgspec.Struct, frozen=True, gc=False):
         cls, recollection: Recollection, session: str, count: CountText, budget: int
     ) -> RecallBlock:
         frame_tokens, room = _frame_tokens(count) if recollection else 0, budget - FRAMING_TOKENS
-        first = cls._rendered(
-            recollection.within_budget(session, Cost(frame_tokens), room), session, count
-        )
+        estimate = Cost(frame_tokens)
+        first = cls._rendered(recollection.within_budget(session, estimate, room), session, count)
         complete = first.recalled == len(recollection.all)
         if first.tokens <= budget and (complete or first.tokens >= GOOD_FILL * budget):
             return first
-        corrected = frame_tokens + (room - frame_tokens) * room / max(1, first.tokens)
-        second = cls._rendered(
-            recollection.within_budget(session, Cost(frame_tokens), int(corrected)), session, count
-        )
+        corrected = int(frame_tokens + (room - frame_tokens) * room / max(1, first.tokens))
+        fitted = recollection.within_budget(session, estimate, corrected)
+        second = cls._rendered(fitted, session, count)
         fitting = [block for block in (first, second) if block.tokens <= budget]
         if fitting:
             return max(fitting, key=lambda block: block.tokens)

@@ -64,14 +64,12 @@ def due_of(context: RequestContext, now: float) -> tuple[Due, ...]:
     learned from after some turns, or after a pause.
     """
     identity, pace = context.identity, context.profile_rules.pace
-    due = []
+    profile, due = identity.profile, list[Due]()
     if context.profile.summary.enabled:
-        due.append(Due(kind="summary", profile=identity.profile, at=now))
+        due.append(Due(kind="summary", profile=profile, at=now))
     if pace is not None and identity.user is not None:
         later = now + pace.seconds
-        due.append(
-            Due(kind="learning", profile=identity.profile, at=now, after=pace.turns, later=later)
-        )
+        due.append(Due(kind="learning", profile=profile, at=now, after=pace.turns, later=later))
     return tuple(due)
 
 

@@ -29,6 +29,7 @@ from proxy.gateway.state.log import StateLog
 from proxy.memory.model import Entry, SessionKey, exchange_of
 from proxy.memory.naming import reference_in, reference_of
 from proxy.memory.store import StoreError
+from proxy.settings import Settings
 
 METADATA = "metadata"
 """A field of the request that is part of the kept response, even if the upstream omits it."""
@@ -76,6 +77,12 @@ async def without_state_ids(exchange: ChatExchange, services: Services) -> ChatE
     if previous is not None and exchange.continued is None:
         raise response_not_found(previous, PREVIOUS)
     return await services.threads.run(len(exchange.body), partial(_without_state, exchange))
+
+
+def is_emulating(settings: Settings, profile: str) -> bool:
+    """Whether state is emulated under the profile with this name, which may not exist."""
+    found = settings.profile(profile)
+    return found is not None and found.emulate_response_state
 
 
 def emulates(exchange: ChatExchange) -> bool:

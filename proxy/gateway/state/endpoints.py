@@ -36,6 +36,7 @@ from proxy.gateway.state.conversations import (
     conversation_object,
     deleted_object,
 )
+from proxy.gateway.state.emulation import is_emulating
 from proxy.gateway.state.log import StoredAnswer
 from proxy.gateway.state.naming import new_session
 from proxy.gateway.state.pages import PageRequest, all_items, items_of, query_fields, render_page
@@ -94,8 +95,7 @@ class StateEndpoints:
         """Whether a call is answered here."""
         if not (call.may_use_state and is_state_path(call.route.name)):
             return False
-        profile = self._settings.profile(call.identity.profile)
-        return profile is not None and profile.emulate_response_state
+        return is_emulating(self._settings, call.identity.profile)
 
     async def serve(self, call: ProxyRequest) -> None:
         """Answer a call.  Raises ProxyError and ClientGone before the answer."""

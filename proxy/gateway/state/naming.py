@@ -14,7 +14,7 @@ from proxy.formats.responses.reading import CONVERSATION, PREVIOUS, state_of
 from proxy.gateway.exchange import Services
 from proxy.gateway.request import ProxyRequest
 from proxy.gateway.state.body_ids import body_session
-from proxy.gateway.state.emulation import check_state
+from proxy.gateway.state.emulation import check_state, is_emulating
 from proxy.memory.naming import conversation_name, reference_in
 from proxy.memory.store import StoreError
 from proxy.settings import Settings
@@ -57,10 +57,8 @@ class SessionResolver:
         return session or (new_session() if state.stores and _records(call) else None)
 
     def _emulates(self, call: ProxyRequest) -> bool:
-        if not isinstance(call.route.format, Responses):
-            return False
-        profile = self._settings.profile(call.identity.profile)
-        return profile is not None and profile.emulate_response_state
+        is_responses = isinstance(call.route.format, Responses)
+        return is_responses and is_emulating(self._settings, call.identity.profile)
 
     async def _session_with(self, tenant: str, reference: str) -> str:
         try:

@@ -14,7 +14,7 @@ from proxy.wire.upstream import Reply
 
 
 class RenamedReply(WrappedReply):
-    """A ``wire.Reply`` with ``names``, fields of the response as JSON, replaced.
+    """A ``wire.Reply`` in which ``fields`` of the response (JSON by name) are replaced.
 
     A JSON answer of more than ``MAX_PLAIN`` bytes, which is not recorded either, is unchanged.
     """

@@ -138,7 +138,7 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(body: bytes, max_inline_media_bytes: int) -> ChatRequest | UnreadReason:
-    """Parse a body; returns why it cannot be read otherwise.  Slow for large ones: use a thread."""
+    """Parse a body; returns why if it cannot be read.  Slow for large ones: use a thread."""
     result = read_fields(body)
     if not isinstance(result, tuple):
         return result
@@ -200,7 +200,7 @@ def _request(fields: dict[str, bytes], messages: list[ChatMessage]) -> ChatReque
 
 
 def model_of(fields: dict[str, bytes]) -> str | None:
-    """The model that a request names; None for what is no name."""
+    """The model that a request names; None if it names none."""
     model = field_of(fields, "model")
     return model[:MAX_NAME] if isinstance(model, str) else None
 

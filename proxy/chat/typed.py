@@ -112,7 +112,7 @@ def _outside_of(tag: str, text: str) -> Iterator[str]:
 
 
 def _queued_message(block_text: str) -> str:
-    """The message that a block has from a person; "" for other blocks."""
+    """The person's message in a block; "" for blocks without one."""
     text = block_text.lstrip()
     if not text.startswith(_QUEUED_MESSAGE):
         return ""

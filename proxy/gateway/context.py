@@ -196,7 +196,7 @@ def rules_of(request: ChatRequest, context: RequestContext, count: Callable[[str
 def ask_of(context: RequestContext, rules: Rules) -> Ask:
     """What to load of the session.
 
-    An unbounded window ignores where a bounded one of the same profile has begun before.
+    An unbounded window does not start where a bounded window of the profile has started before.
     """
     return Ask(
         profile=context.identity.profile if rules.window.is_bounded else NO_PROFILE,

@@ -63,7 +63,7 @@ class Fetches:
 
 
 class FetchedResponseRecorder:
-    """A ReplyRecorder of a fetched response; ``name`` is its id, ``user`` is who fetches it."""
+    """A ReplyRecorder of a fetched response; ``user`` is that of the request that fetches it."""
 
     def __init__(
         self, key: SessionKey, response_id: str, user: str | None, services: Services

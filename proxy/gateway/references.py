@@ -51,19 +51,16 @@ async def _look_up_references(exchange: ChatExchange, services: Services) -> Cha
     if not (state.references or state.previous) or not isinstance(format, ReferringFormat):
         return exchange
     search = _ReferenceSearch(format, frozenset(state.references), state.previous)
+    key, size = exchange.context.key, len(exchange.body)
     try:
-        snapshot = await services.recorder.load_answers_until(
-            exchange.context.key, search.is_complete
-        )
-        references = await services.threads.run(
-            len(exchange.body), partial(search.result, snapshot)
-        )
+        snapshot = await services.recorder.load_answers_until(key, search.is_complete)
+        references = await services.threads.run(size, partial(search.result, snapshot))
         if state.previous and references.previous is None:
             references = await _superseded(exchange, services, search, references)
     except StoreError as failure:
         logger.warning("what a request names is not looked up: %s", failure)
         return exchange
-    size = len(exchange.body) + sum(map(len, references.parts.values()))
+    size += sum(map(len, references.parts.values()))
     return await services.threads.run(size, partial(_with_references, exchange, format, references))
 
 

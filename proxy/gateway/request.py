@@ -66,8 +66,8 @@ class ProxyRequest(msgspec.Struct):
     async def decoded_body(
         self, body: bytes, limits: ServerSettings, threads: RequestThreads
     ) -> bytes | None:
-        """The body without content coding and byte order mark, which files of Windows begin with
-        and servers read past; None if the coding is unknown.
+        """The body without content coding, and without the byte order mark with which Windows
+        begins files; None if the coding is unknown.
 
         The size is not known before, so room is first taken for a small result, and for the largest
         allowed if that is not enough.  Raises ProxyError 413 and 503.
@@ -91,7 +91,7 @@ class ProxyRequest(msgspec.Struct):
         return plain and plain.removeprefix(BOM)
 
     def guard(self, *, uploading: bool = False) -> DisconnectGuard:
-        """A guard for the block that answers it, which the delivery tells of the last send."""
+        """A guard against the client's disconnect, for the block that answers this request."""
         guard = self.delivery.presence = DisconnectGuard(self.receive, uploading=uploading)
         return guard
 

@@ -141,7 +141,7 @@ _cached_is_allowed = lru_cache(maxsize=1024)(_is_allowed)
 
 
 def _resolved(name: str) -> str:
-    """A name as an upstream may read it that decodes it and is lenient about slashes."""
+    """The name as an upstream reads it that decodes it and tolerates additional slashes."""
     segments = _SLASHES.split(_decoded(name.encode("latin-1")) or "")
     names = (segment.partition(";")[0].strip().lower() for segment in segments)
     return "/".join(filter(None, names))

@@ -83,7 +83,7 @@ def _audio(inner: dict[str, object]) -> InlineMedia | None:
 
 
 def media_from_url(url: object, label: str, *, plain_base64: bool = False) -> InlineMedia | None:
-    """The media in a ``data:`` URL; with ``plain_base64``, any other text is base64; else None.
+    """The media in a ``data:`` URL.  Other texts are base64 if ``plain_base64``, else None.
 
     ``label`` is the media type if the URL has none.
     """

@@ -43,7 +43,7 @@ class Chunk:
 
     @classmethod
     def read(cls, payload: bytes) -> Chunk | None:
-        """Parse a chunk; None if it is none, or has too many values."""
+        """Parse a chunk; None for anything else, or if it has too many values."""
         if may_have_many_values(payload):
             return None
         try:

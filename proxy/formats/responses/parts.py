@@ -15,9 +15,9 @@ _TEXTS = ("input_text", "output_text", "text")
 
 
 def chat_content(content: object) -> object:
-    """The chat content for that of a user's or system message, or of an output.
+    """Convert the content of a user's or system message, or of an output, to chat content.
 
-    A single text is a string.
+    A single text becomes a string.
     """
     if not isinstance(content, list):
         return content
@@ -28,7 +28,7 @@ def chat_content(content: object) -> object:
 
 
 def item_content(content: object) -> object:
-    """The content of an item for a chat message's."""
+    """Convert a chat message's content to that of an item."""
     if not isinstance(content, list):
         return "" if content is None else content
     return [_item_part(part) for part in content]

@@ -268,7 +268,7 @@ def _is_about_client_fields(outgoing: OutgoingRequest, error: bytes) -> bool:
 
 
 def _is_small(reply: Reply) -> bool:
-    """Whether the declared length of an error allows to read it."""
+    """Whether an error's declared length, if any, is at most ``MAX_ERROR``."""
     return (content_length(reply.headers) or 0) <= MAX_ERROR
 
 

@@ -116,7 +116,7 @@ class RecallBlock(msgspec.Struct, frozen=True, gc=False):
         return len(self.recollection.all)
 
     def sources(self) -> tuple[Recalled, ...]:
-        """For the exchange's record."""
+        """What was recalled, in the form in which the exchange is recorded."""
         return tuple([one.recalled for one in self.recollection.all])
 
     def order(self) -> tuple[int, ...]:

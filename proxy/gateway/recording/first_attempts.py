@@ -23,7 +23,7 @@ MAX_PENDING = 8
 
 
 class PendingAttempt(NamedTuple):
-    """An attempt by ``request_hash``; ``began`` (Unix seconds) is 0 for a retry."""
+    """An attempt; ``key`` is its ``request_hash``, ``began`` (Unix seconds) is 0 for a retry."""
 
     key: int
     began: float = 0.0

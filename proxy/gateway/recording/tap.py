@@ -129,7 +129,8 @@ class StreamTap:
         await self._record(reply, incomplete=not is_complete, last=last)
 
     async def _record(self, reply: ChatReply, *, incomplete: bool, last: bool) -> None:
-        """Commit it, and amend it with the ``last`` that arrives; each once."""
+        """Commit the reply the first time, and amend it once if nothing more will arrive
+        (``last``)."""
         if not self._committed:
             self._committed = True
             await _despite_cancellation(self._recorder.commit(reply, incomplete=incomplete))

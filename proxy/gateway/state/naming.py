@@ -26,7 +26,7 @@ def new_session() -> str:
 
 
 class SessionResolver:
-    """Reads sessions from bodies, as the settings allow."""
+    """Finds a request's session by the ids in its body, as the settings allow."""
 
     def __init__(self, settings: Settings, services: Services) -> None:
         self._settings, self._services = settings, services
